@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod anthropic;
 mod attachments;
 mod bad_files;
 mod bad_plugins;

@@ -10,7 +10,7 @@ use jaato_plugin_sdk::serde::de::DeserializeOwned;
 use jaato_plugin_sdk::{HttpRequestBuilder, HttpResponse};
 
 use crate::stream::{self, Ended, unmarked, within};
-use crate::{ServerEvent, failure};
+use crate::{Reader, failure};
 
 /// Wait for an answer to begin or go on: more than a session's own patience, which is what decides.
 const WAIT: Duration = Duration::from_secs(60 * 60);
@@ -27,46 +27,6 @@ const ACCEPT_WHOLE: &str = "application/json, text/event-stream";
 
 /// Largest list of models and largest answer that does not come as a stream.
 pub const WHOLE_BYTES_MAX: usize = 8 * 1024 * 1024;
-
-/// Reads one answer: what a provider makes of what its server sends.
-pub trait Reader: Sized {
-    /// What to check where something answers that is no such server.
-    const CHECK_URL: &'static str;
-
-    /// Takes one event; gives what is to be emitted.
-    ///
-    /// # Errors
-    /// What the server reports inside its answer; an event that cannot be read; a limit.
-    fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>>;
-
-    /// Takes the event that the stream's end left open. It may be cut in the middle and counts only
-    /// where it is whole.
-    ///
-    /// # Errors
-    /// As [`Reader::event`].
-    fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>>;
-
-    /// Takes an answer that comes at once, as JSON; `url` is what answered.
-    ///
-    /// # Errors
-    /// As [`Reader::event`].
-    fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>>;
-
-    /// Tells whether the server said that nothing more comes.
-    fn is_done(&self) -> bool;
-
-    /// Tells whether the model has said all, though the server may still tell what it cost.
-    fn is_complete(&self) -> bool;
-
-    /// Tells whether any event has come.
-    fn has_begun(&self) -> bool;
-
-    /// Ends the answer where what came ended: the last deltas and the completion.
-    ///
-    /// # Errors
-    /// When it was cut short; temporary, because the next attempt may get it whole.
-    fn finish(self) -> Result<(Vec<Delta>, Completion)>;
-}
 
 /// How an answer is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,6 +169,7 @@ fn compressed(url: &str) -> Error {
 
 /// An answer that is no success.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Refusal {
     /// Its status.
     pub status: u16,

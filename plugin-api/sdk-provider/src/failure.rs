@@ -90,7 +90,13 @@ pub fn of_answer<'a>(
     };
     let message = format!("`{}` answered {status}{}{said}", shown_url(url), name_of(status));
     let mut error = Error::new(report.kind(status), message);
-    if error.kind == ErrorKind::Provider && is_temporary(status) && !report.is_final() {
+    // Anthropic's way to say whether it is worth it.
+    let may_pass = match header("x-should-retry") {
+        Some("true") => true,
+        Some("false") => false,
+        Some(_) | None => is_temporary(status) && !report.is_final(),
+    };
+    if error.kind == ErrorKind::Provider && may_pass {
         error = error.temporary();
         error.retry_after_ms = retry_after_ms(header);
     }

@@ -16,11 +16,12 @@ mod answer;
 pub mod exchange;
 pub mod failure;
 mod fragments;
+mod reader;
 pub mod shown;
 mod sse;
 mod stream;
 
 pub use answer::{Answer, EVENTS_MAX, PARTS_MAX};
-pub use exchange::Reader;
 pub use fragments::{ARGUMENTS_BYTES_MAX, CALLS_MAX, Fragment, Fragments};
+pub use reader::Reader;
 pub use sse::{EVENT_BYTES_MAX, Events, ServerEvent};

@@ -161,3 +161,34 @@ fn parts_are_counted_as_they_come() {
     answer.opaque(json!(1));
     assert_eq!((answer.parts(), answer.is_empty()), (2, false));
 }
+
+#[test]
+fn calls_that_come_in_pieces_keep_their_places() {
+    let mut answer = Answer::new();
+    answer.begin_call();
+    answer.thought("hm", Some("sig"));
+    answer.begin_call();
+    answer.text("so");
+    let deltas = answer.end_calls(vec![call("a"), call("b"), call("c")]);
+    assert_eq!(deltas, ["a", "b", "c"].map(|id| Delta::ToolCall(call(id))));
+    let [a, b, c] = ["a", "b", "c"].map(|id| Part::ToolCall(call(id)));
+    check(answer, &[a, Part::thought("hm").signed("sig"), b, Part::text("so"), c]);
+}
+
+#[test]
+fn a_place_without_a_call_is_no_part_of_the_answer() {
+    let mut answer = Answer::new();
+    answer.begin_call();
+    answer.text("so");
+    answer.begin_call();
+    assert_eq!(answer.end_calls(vec![call("a")]).len(), 1);
+    answer.text("and");
+    check(answer, &[Part::ToolCall(call("a")), Part::text("so"), Part::text("and")]);
+    let mut declined = Answer::new();
+    declined.text("no");
+    declined.begin_call();
+    assert_eq!(declined.end_calls(Vec::new()), []);
+    let completion = declined.finish(FinishReason::Refused);
+    assert_eq!(completion.finish_reason, FinishReason::Refused);
+    assert_eq!(completion.parts, [Part::text("no")]);
+}

@@ -1,12 +1,12 @@
 //! What statuses and bodies of servers mean.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_plugin_sdk::serde_json::json;
+use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::Retry;
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::failure::{
-    is_compressed, is_context_overflow, of_answer, of_event, of_exchange, of_report,
-    retry_after_ms, shown_url,
+    is_compressed, is_context_overflow, of_answer, of_cut, of_event, of_exchange, of_report,
+    of_unreadable, retry_after_ms, shown_url,
 };
 
 const URL: &str = "http://me:hunter2@h:1/v1/chat/completions?key=hunter2";
@@ -192,6 +192,38 @@ fn waits_are_read_in_every_form() {
     let of = |name: &str| (name == "retry-after").then_some("7");
     assert_eq!(of_answer(URL, 429, of, b"").retry_after_ms, Some(7_000));
     assert_eq!(of_answer(URL, 401, of, b"").retry_after_ms, None);
+}
+
+#[test]
+fn a_server_that_says_whether_to_come_again_is_believed() {
+    let of = |status: u16, word: &'static str| {
+        let header = |name: &str| match name {
+            "x-should-retry" => Some(word),
+            "retry-after" => Some("2"),
+            _ => None,
+        };
+        let error = of_answer("http://h", status, header, b"");
+        (error.retry, error.retry_after_ms)
+    };
+    assert_eq!(of(500, "false"), (Retry::Permanent, None));
+    assert_eq!(of(400, "true"), (Retry::Temporary, Some(2_000)));
+    assert_eq!(of(500, "perhaps"), (Retry::Temporary, Some(2_000)));
+    // What does not fit does not fit the next time either.
+    assert_eq!(of(413, "true"), (Retry::Permanent, None));
+}
+
+#[test]
+fn what_ends_too_soon_or_cannot_be_read_may_be_better_next_time() {
+    let [begun, nothing] = [true, false].map(|has_begun| of_cut("http://u:p@h/v1", has_begun));
+    assert_eq!(begun.message, "the answer of `http://…@h/v1` ended in the middle");
+    assert_eq!(nothing.message, "`http://…@h/v1` answered with nothing");
+    let data = "x".repeat(200);
+    let error = serde_json::from_str::<Value>(&data).unwrap_err();
+    let unreadable = of_unreadable("http://h", &data, &error);
+    assert!(unreadable.message.ends_with(&format!("`{}`", "x".repeat(120))), "{unreadable}");
+    for error in [begun, nothing, unreadable] {
+        assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{HttpResponse, serde_json};
-use jaato_plugin_sdk_provider::exchange::{self, Reader, Wanted, wrong_form};
-use jaato_plugin_sdk_provider::{ServerEvent, failure};
+use jaato_plugin_sdk_provider::exchange::{self, Wanted, wrong_form};
+use jaato_plugin_sdk_provider::{Reader, ServerEvent, failure};
 
 use crate::refusal::{self, CHECK_URL, Wish};
 use crate::reply::Reply;

@@ -1,0 +1,350 @@
+//! A strict fake of Anthropic's Messages API.
+//!
+//! It knows what the vendor's pages say in November 2026: which fields and blocks there are, where
+//! they may stand, what each model takes. It signs thoughts over all that stood before them and
+//! looks at what comes back, and it models the cache: entries at marks, the least size, the look
+//! back of twenty blocks. What it does not do: count tokens (four bytes are one), server tools,
+//! files by id, the limits of rates.
+
+mod bound;
+mod cache;
+mod messages;
+mod models;
+mod settings;
+mod tools;
+mod written;
+
+use std::collections::VecDeque;
+
+use jaato_types::http::HttpRequest;
+use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+
+use crate::{FakeHttpAnswer, FakeHttpRequest};
+use cache::Cache;
+use models::Model;
+
+/// Largest body.
+const BODY_BYTES_MAX: usize = 32 * 1000 * 1000;
+
+/// The only version of the API.
+const VERSION: &str = "2023-06-01";
+
+/// Headers of features that are known.
+const BETAS: [&str; 4] = [
+    "inline-tools-2026-09-15",
+    "interleaved-thinking-2025-05-14",
+    "oauth-2025-04-20",
+    "thinking-binding-controls-2026-08-01",
+];
+
+/// A request as it arrives.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// `GET` or `POST`.
+    pub method: String,
+    /// The path with its query: `/v1/messages`.
+    pub path: String,
+    /// Headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// What the vendor answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// The status.
+    pub status: u16,
+    /// Headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// A piece of what the model says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    /// A thought, where the request lets the model think.
+    Thought(String),
+    /// A thought that nobody may read, likewise.
+    Hidden(String),
+    /// Text.
+    Text(String),
+    /// A call: tool and input.
+    Call(String, Value),
+    /// A block as it is.
+    Block(Value),
+}
+
+/// An answer of the model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    said: Vec<Said>,
+    stop: Option<String>,
+    explanation: Option<String>,
+    events_max: Option<usize>,
+    error: Option<(String, String)>,
+}
+
+impl Turn {
+    /// Says these, and stops for what follows from them.
+    pub fn says(said: impl IntoIterator<Item = Said>) -> Self {
+        let said = said.into_iter().collect();
+        Self { said, stop: None, explanation: None, events_max: None, error: None }
+    }
+
+    /// Says one text.
+    pub fn text(text: &str) -> Self {
+        Self::says([Said::Text(text.to_owned())])
+    }
+
+    /// Stops for this reason instead.
+    #[must_use]
+    pub fn stopping(self, word: &str) -> Self {
+        Self { stop: Some(word.to_owned()), ..self }
+    }
+
+    /// Explains a refusal.
+    #[must_use]
+    pub fn explained(self, text: &str) -> Self {
+        Self { explanation: Some(text.to_owned()), ..self }
+    }
+
+    /// Ends the stream behind so many events.
+    #[must_use]
+    pub fn cut_after(self, events: usize) -> Self {
+        Self { events_max: Some(events), ..self }
+    }
+
+    /// Reports an error of this type where the stream is cut, or where it would end.
+    #[must_use]
+    pub fn failing(self, kind: &str, message: &str) -> Self {
+        Self { error: Some((kind.to_owned(), message.to_owned())), ..self }
+    }
+}
+
+/// What is wrong with a request.
+#[derive(Debug)]
+struct Refused {
+    status: u16,
+    kind: &'static str,
+    message: String,
+}
+
+/// Makes the error of a request that breaks a rule.
+fn invalid(message: impl Into<String>) -> Refused {
+    Refused { status: 400, kind: "invalid_request_error", message: message.into() }
+}
+
+type Checked<T = ()> = std::result::Result<T, Refused>;
+
+/// The vendor.
+pub struct Anthropic {
+    script: Mutex<VecDeque<Turn>>,
+    cache: Mutex<Cache>,
+    window: Option<u64>,
+    credentials: Vec<String>,
+    asked: Mutex<Vec<Value>>,
+    calls: Mutex<usize>,
+}
+
+impl Anthropic {
+    /// Begins with these answers, one a request that is accepted.
+    pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
+        Self {
+            script: Mutex::new(script.into_iter().collect()),
+            cache: Mutex::default(),
+            window: None,
+            credentials: vec!["ANTHROPIC_API_KEY".to_owned()],
+            asked: Mutex::default(),
+            calls: Mutex::default(),
+        }
+    }
+
+    /// Makes the window of all models smaller.
+    #[must_use]
+    pub fn with_window(self, tokens: u64) -> Self {
+        Self { window: Some(tokens), ..self }
+    }
+
+    /// Names the credentials that the person of a fake host has.
+    #[must_use]
+    pub fn with_credentials(self, variables: &[&str]) -> Self {
+        let credentials = variables.iter().map(|name| (*name).to_owned()).collect();
+        Self { credentials, ..self }
+    }
+
+    /// Returns the bodies of the requests that were accepted, in order.
+    pub fn accepted(&self) -> Vec<Value> {
+        self.asked.lock().clone()
+    }
+
+    /// Answers a request.
+    pub fn answer(&self, asked: &Asked) -> Answered {
+        let path = asked.path.split('?').next().unwrap_or_default();
+        let answered = match (asked.method.as_str(), path) {
+            ("POST", "/v1/messages") => self.message(asked),
+            ("GET", "/v1/models") => check_headers(asked).map(|_| written::json(&models::list())),
+            _ => Err(Refused { status: 404, kind: "not_found_error", message: "Not Found".into() }),
+        };
+        answered.unwrap_or_else(|refused| written::refusal(&refused))
+    }
+
+    /// Answers a request of a plugin on a fake host, whose part it plays: it adds the credential
+    /// that the request names, where the person has it.
+    ///
+    /// # Errors
+    /// `not_found` where the vendor's own server is asked without it.
+    pub fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
+        let HttpRequest { method, url, headers, credential, .. } = &request.head;
+        let mut headers = headers.clone();
+        let has = |name: &String| self.credentials.contains(name);
+        let name = credential.as_ref().filter(|name| has(name));
+        match name.map(String::as_str) {
+            Some("ANTHROPIC_AUTH_TOKEN") => {
+                headers.push(("authorization".to_owned(), "Bearer token".to_owned()));
+            }
+            Some(_) => headers.push(("x-api-key".to_owned(), "key".to_owned())),
+            None if url.starts_with("https://api.anthropic.com/") => {
+                let text = format!("there is no key: `{credential:?}` is not set");
+                return Err(Error::new(ErrorKind::NotFound, text));
+            }
+            None => {}
+        }
+        let path = url.find("/v1/").map_or(url.as_str(), |at| &url[at..]).to_owned();
+        let asked = Asked { method: method.clone(), path, headers, body: request.body.clone() };
+        let Answered { status, headers, body } = self.answer(&asked);
+        let answer = headers
+            .iter()
+            .fold(FakeHttpAnswer::status(status), |it, (name, value)| it.header(name, value));
+        let answer = if name.is_some() { answer.with_credential() } else { answer };
+        Ok(answer.body(body))
+    }
+
+    fn message(&self, asked: &Asked) -> Checked<Answered> {
+        let betas = check_headers(asked)?;
+        let body = read_body(asked)?;
+        let body = body.as_object().ok_or_else(|| invalid("Input should be an object"))?;
+        let model = settings::model(body)?;
+        settings::check(body, model)?;
+        let tools = tools::check(body)?;
+        let messages = messages::check(body, model, &betas, &tools)?;
+        messages::check_marks(body)?;
+        let dropped = bound::check(body, model, &betas, &messages)?;
+        let counted = self.cache.lock().ask(body, model);
+        let window = self.window.unwrap_or(model.window);
+        if counted.total > window {
+            let text = format!("prompt is too long: {} tokens > {window} maximum", counted.total);
+            return Err(invalid(text));
+        }
+        self.asked.lock().push(Value::Object(body.clone()));
+        let Some(turn) = self.script.lock().pop_front() else {
+            return Err(invalid("the script has no more answers"));
+        };
+        let content = self.content(&turn, body, model, &messages);
+        let message = written::message(&turn, body, content, &counted, &dropped);
+        Ok(match body.get("stream") == Some(&json!(true)) {
+            true => written::stream(&turn, &message),
+            false => written::json(&message),
+        })
+    }
+
+    /// Makes the blocks of an answer, and signs its thoughts.
+    fn content(
+        &self,
+        turn: &Turn,
+        body: &Map<String, Value>,
+        model: &Model,
+        messages: &[messages::Joined],
+    ) -> Vec<Value> {
+        let thinks = settings::thinks(body, model);
+        let shows = settings::shows_thoughts(body, model);
+        let mut blocks = Vec::new();
+        for said in &turn.said {
+            let prefix = bound::prefix(body, messages, &blocks);
+            blocks.push(match said {
+                Said::Thought(_) | Said::Hidden(_) if !thinks => continue,
+                Said::Thought(text) => {
+                    let text = if shows { text.as_str() } else { "" };
+                    let signature = bound::sign(model, text, &prefix);
+                    json!({ "type": "thinking", "thinking": text, "signature": signature })
+                }
+                Said::Hidden(text) => {
+                    let data = bound::sign(model, text, &prefix);
+                    json!({ "type": "redacted_thinking", "data": data })
+                }
+                Said::Text(text) => json!({ "type": "text", "text": text }),
+                Said::Call(name, input) => {
+                    let mut calls = self.calls.lock();
+                    *calls += 1;
+                    let id = format!("toolu_{calls:04}");
+                    json!({ "type": "tool_use", "id": id, "name": name, "input": input })
+                }
+                Said::Block(block) => block.clone(),
+            });
+        }
+        blocks
+    }
+}
+
+fn read_body(asked: &Asked) -> Checked<Value> {
+    if asked.body.len() > BODY_BYTES_MAX {
+        let message = "Request exceeds the maximum size".to_owned();
+        return Err(Refused { status: 413, kind: "request_too_large", message });
+    }
+    serde_json::from_slice(&asked.body)
+        .map_err(|error| invalid(format!("The request body is not valid JSON: {error}")))
+}
+
+/// Checks the headers; gives the features that are asked for.
+fn check_headers(asked: &Asked) -> Checked<Vec<String>> {
+    let header = |name: &str| {
+        asked.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    };
+    let unauthorized = |message: &str| Refused {
+        status: 401,
+        kind: "authentication_error",
+        message: message.to_owned(),
+    };
+    match (header("x-api-key"), header("authorization")) {
+        (Some(key), None) if !key.is_empty() => {}
+        (None, Some(token)) if token.starts_with("Bearer ") => {}
+        (None, None) => return Err(unauthorized("x-api-key header is required")),
+        _ => return Err(unauthorized("invalid credentials")),
+    }
+    match header("anthropic-version") {
+        Some(VERSION) => {}
+        Some(other) => return Err(invalid(format!("anthropic-version: `{other}` is not valid"))),
+        None => return Err(invalid("anthropic-version: header is required")),
+    }
+    if asked.method == "POST" && header("content-type") != Some("application/json") {
+        return Err(invalid("content-type must be application/json"));
+    }
+    let betas = header("anthropic-beta").into_iter().flat_map(|list| list.split(','));
+    let betas: Vec<String> = betas.map(|beta| beta.trim().to_owned()).collect();
+    match betas.iter().find(|beta| !BETAS.contains(&beta.as_str())) {
+        Some(beta) => {
+            Err(invalid(format!("Unexpected value(s) `{beta}` for the `anthropic-beta` header")))
+        }
+        None => Ok(betas),
+    }
+}
+
+/// Refuses a field that is not known.
+fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Checked {
+    match object.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => {
+            let dot = if place.is_empty() { "" } else { "." };
+            Err(invalid(format!("{place}{dot}{key}: Extra inputs are not permitted")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Tells whether a name or an id is of the letters that the vendor takes.
+fn is_plain(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !text.is_empty() && text.chars().all(is_plain)
+}

@@ -1,0 +1,138 @@
+//! Thoughts that are bound to their model, and to all that stood before them.
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::messages::Joined;
+use super::models::Model;
+use super::{Checked, invalid};
+
+/// Signs a thought: by whom, of what, and behind what.
+pub(super) fn sign(model: &Model, text: &str, prefix: &Value) -> String {
+    let prefix = if model.binds { prefix.to_string() } else { String::new() };
+    format!("{}.{}.{}", model.name, hash(&[model.name, text]), hash(&[&prefix]))
+}
+
+/// All that stands before a block: the system text, the tools, the messages, and the blocks of the
+/// answer so far. Marks of the cache do not count.
+pub(super) fn prefix(body: &Map<String, Value>, messages: &[Joined], blocks: &[Value]) -> Value {
+    let blocks_of = |message: &Joined| -> Vec<Value> {
+        message.blocks.iter().map(|(_, block)| unmarked(block)).collect()
+    };
+    let mut before: Vec<Value> =
+        messages.iter().map(|message| json!([message.role, blocks_of(message)])).collect();
+    let so_far: Vec<Value> = blocks.iter().map(unmarked).collect();
+    match messages.last() {
+        // An answer that was paused goes on.
+        Some(last) if last.role == "assistant" => {
+            let blocks: Vec<Value> = blocks_of(last).into_iter().chain(so_far).collect();
+            before.pop();
+            before.push(json!(["assistant", blocks]));
+        }
+        Some(_) | None => before.push(json!(["assistant", so_far])),
+    }
+    json!([unmarked(&body["model"]), part(body, "system"), part(body, "tools"), before])
+}
+
+fn part(body: &Map<String, Value>, name: &str) -> Value {
+    body.get(name).map_or(Value::Null, unmarked)
+}
+
+fn unmarked(value: &Value) -> Value {
+    match value {
+        Value::Array(list) => list.iter().map(unmarked).collect(),
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(key, _)| *key != "cache_control");
+            Value::Object(kept.map(|(key, value)| (key.clone(), unmarked(value))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// Checks the thoughts that come back; gives what is dropped.
+pub(super) fn check(
+    body: &Map<String, Value>,
+    model: &Model,
+    betas: &[String],
+    messages: &[Joined],
+) -> Checked<Vec<Value>> {
+    let behavior = body.get("thinking").map(|it| &it["block_binding"]["prefix_mismatch_behavior"]);
+    let behavior = behavior.and_then(Value::as_str);
+    let has_header = betas.iter().any(|beta| beta.starts_with("thinking-binding-controls"));
+    if behavior.is_some() && (!has_header || !model.binds) {
+        return Err(invalid("thinking.adaptive.block_binding: Extra inputs are not permitted"));
+    }
+    let mut dropped = Vec::new();
+    for (number, message) in messages.iter().enumerate() {
+        let mut so_far: Vec<Value> = Vec::new();
+        for (place, block) in &message.blocks {
+            if let Some((text, signature)) = thought(block) {
+                let kind = block["type"].as_str().unwrap_or_default();
+                let prefix = prefix(body, &messages[..number], &so_far);
+                let reason = match judge(model, text, signature, &prefix) {
+                    Fate::Valid => None,
+                    Fate::Forged => {
+                        let text = format!("{place}: Invalid `signature` in `{kind}` block");
+                        return Err(invalid(text));
+                    }
+                    Fate::OfAnotherModel => Some("model_binding_mismatch"),
+                    Fate::Elsewhere if behavior == Some("drop_block") => {
+                        Some("prefix_binding_mismatch")
+                    }
+                    Fate::Elsewhere => {
+                        return Err(invalid(format!(
+                            "{place}: Invalid `signature` in `{kind}` block. The block is bound to \
+                             a different conversation. Remove the block, or set \
+                             `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\"."
+                        )));
+                    }
+                };
+                dropped.extend(reason.map(
+                    |reason| json!({ "type": "thinking_dropped", "path": place, "reason": reason }),
+                ));
+            }
+            so_far.push(block.clone());
+        }
+    }
+    Ok(if has_header { dropped } else { Vec::new() })
+}
+
+/// What becomes of a thought that comes back.
+enum Fate {
+    Valid,
+    Forged,
+    OfAnotherModel,
+    Elsewhere,
+}
+
+fn thought(block: &Value) -> Option<(Option<&str>, &str)> {
+    match block["type"].as_str()? {
+        "thinking" => Some((block["thinking"].as_str(), block["signature"].as_str().unwrap_or(""))),
+        // Its text is known to the vendor alone.
+        "redacted_thinking" => Some((None, block["data"].as_str().unwrap_or(""))),
+        _ => None,
+    }
+}
+
+fn judge(model: &Model, text: Option<&str>, signature: &str, prefix: &Value) -> Fate {
+    let words: Vec<&str> = signature.split('.').collect();
+    let [name, of_text, of_prefix] = words[..] else { return Fate::Forged };
+    if text.is_some_and(|text| hash(&[name, text]) != of_text) {
+        return Fate::Forged;
+    }
+    if name != model.name {
+        return Fate::OfAnotherModel;
+    }
+    let expected = if model.binds { prefix.to_string() } else { String::new() };
+    if hash(&[&expected]) == of_prefix { Fate::Valid } else { Fate::Elsewhere }
+}
+
+/// Hashes texts, as hexadecimal digits.
+pub(super) fn hash(texts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update(text.len().to_le_bytes());
+        hash.update(text.as_bytes());
+    }
+    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}

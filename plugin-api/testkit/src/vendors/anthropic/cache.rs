@@ -1,0 +1,92 @@
+//! The cache of prompts: an entry at each mark, found again by what stands before it.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::bound::hash;
+use super::models::Model;
+
+/// How many blocks a mark looks back for an entry, its own among them.
+const LOOK_BACK: usize = 20;
+
+/// Bytes of a token.
+const TOKEN_BYTES: usize = 4;
+
+/// The entries so far.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    entries: BTreeSet<String>,
+}
+
+/// Tokens of a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counted {
+    pub(super) total: u64,
+    pub(super) read: u64,
+    pub(super) written: u64,
+}
+
+/// A block, and all that stands before it.
+struct Place {
+    hash: String,
+    tokens: u64,
+    is_marked: bool,
+}
+
+impl Cache {
+    /// Finds what is there of a request, and adds what it marks.
+    pub(super) fn ask(&mut self, body: &Map<String, Value>, model: &Model) -> Counted {
+        let places = places(body, model);
+        let total = places.last().map_or(0, |place| place.tokens);
+        let marks: Vec<usize> = (0..places.len()).filter(|at| places[*at].is_marked).collect();
+        let found = marks.iter().filter_map(|mark| {
+            let near = (0..=*mark).rev().take(LOOK_BACK);
+            let known = |at: &usize| self.entries.contains(&places[*at].hash);
+            near.into_iter().find(known).map(|at| places[at].tokens)
+        });
+        let read = found.max().unwrap_or(0);
+        let mut end = read;
+        for place in marks.iter().map(|mark| &places[*mark]) {
+            if place.tokens >= model.cache_min {
+                self.entries.insert(place.hash.clone());
+                end = end.max(place.tokens);
+            }
+        }
+        Counted { total, read, written: end - read }
+    }
+}
+
+fn places(body: &Map<String, Value>, model: &Model) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    let mut bytes = 0;
+    let mut add = |before: &str, role: &str, block: &Value| {
+        let mut block = block.clone();
+        let is_marked =
+            block.as_object_mut().is_some_and(|it| it.remove("cache_control").is_some());
+        let text = block.to_string();
+        bytes += text.len();
+        let last = places.last().map_or("", |place| place.hash.as_str());
+        let hash = hash(&[last, before, role, &text]);
+        places.push(Place { hash, tokens: (bytes / TOKEN_BYTES) as u64, is_marked });
+    };
+    let list = |name: &str| body.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    for tool in list("tools") {
+        add(model.name, "tools", &tool);
+    }
+    match body.get("system") {
+        Some(text @ Value::String(_)) => add(model.name, "system", text),
+        _ => list("system").iter().for_each(|block| add(model.name, "system", block)),
+    }
+    // Another way to think or to choose tools makes other entries of the messages alone.
+    let of = |name: &str| body.get(name).map(Value::to_string).unwrap_or_default();
+    let before = format!("{}{}{}", model.name, of("thinking"), of("tool_choice"));
+    for message in list("messages") {
+        let role = message["role"].as_str().unwrap_or_default();
+        match &message["content"] {
+            Value::Array(blocks) => blocks.iter().for_each(|block| add(&before, role, block)),
+            text => add(&before, role, text),
+        }
+    }
+    places
+}

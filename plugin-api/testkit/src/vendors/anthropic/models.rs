@@ -1,0 +1,114 @@
+//! What each model takes, as the vendor's pages say: not the plugin's table, which this one checks.
+
+use serde_json::{Value, json};
+
+/// Ways to tell a model how to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Thinks {
+    /// `enabled` with a budget, or not.
+    ByBudget,
+    /// `adaptive`, or not.
+    WhenAsked,
+    /// `adaptive` unless `disabled`.
+    UnlessDisabled,
+    /// `adaptive` unless `between_tools`.
+    UnlessBetweenTools,
+    /// `adaptive`.
+    Always,
+}
+
+/// A model.
+#[derive(Debug)]
+pub(super) struct Model {
+    pub(super) name: &'static str,
+    pub(super) window: u64,
+    pub(super) output: u64,
+    pub(super) thinks: Thinks,
+    pub(super) samples: bool,
+    pub(super) can_be_forced: bool,
+    pub(super) binds: bool,
+    /// Whether `system` may stand among the messages, and tools may change there.
+    pub(super) takes_system_messages: bool,
+    pub(super) takes_prefill: bool,
+    /// Least tokens of an entry of the cache.
+    pub(super) cache_min: u64,
+}
+
+const OLD: Model = Model {
+    name: "",
+    window: 200_000,
+    output: 64_000,
+    thinks: Thinks::ByBudget,
+    samples: true,
+    can_be_forced: true,
+    binds: false,
+    takes_system_messages: false,
+    takes_prefill: true,
+    cache_min: 1_024,
+};
+
+const MIDDLE: Model = Model {
+    window: 1_000_000,
+    output: 128_000,
+    thinks: Thinks::WhenAsked,
+    samples: false,
+    takes_prefill: false,
+    ..OLD
+};
+
+const NEW: Model = Model {
+    thinks: Thinks::Always,
+    can_be_forced: false,
+    binds: true,
+    takes_system_messages: true,
+    cache_min: 512,
+    ..MIDDLE
+};
+
+/// The models, the newest first.
+const MODELS: [Model; 12] = [
+    Model { name: "claude-haiku-5-5", thinks: Thinks::UnlessDisabled, can_be_forced: true, ..NEW },
+    Model { name: "claude-sonnet-5-5", thinks: Thinks::UnlessBetweenTools, ..NEW },
+    Model { name: "claude-opus-5-5", ..NEW },
+    Model { name: "claude-fable-5-1", ..NEW },
+    Model { name: "claude-fable-5", can_be_forced: true, binds: false, ..NEW },
+    Model {
+        name: "claude-opus-5",
+        thinks: Thinks::UnlessDisabled,
+        can_be_forced: true,
+        binds: false,
+        ..NEW
+    },
+    Model { name: "claude-sonnet-5", thinks: Thinks::UnlessDisabled, ..MIDDLE },
+    Model { name: "claude-opus-4-8", takes_system_messages: true, ..MIDDLE },
+    Model { name: "claude-opus-4-7", cache_min: 2_048, ..MIDDLE },
+    Model { name: "claude-opus-4-6", samples: true, cache_min: 4_096, ..MIDDLE },
+    Model { name: "claude-haiku-4-5", cache_min: 4_096, ..OLD },
+    Model { name: "claude-sonnet-4-5", ..OLD },
+];
+
+/// Finds a model; one with a date behind its name is the same.
+pub(super) fn find(name: &str) -> Option<&'static Model> {
+    let undated = match name.rsplit_once('-') {
+        Some((name, date)) if date.len() == 8 => name,
+        Some(_) | None => name,
+    };
+    MODELS.iter().find(|model| model.name == undated)
+}
+
+/// Writes the list of models.
+pub(super) fn list() -> Value {
+    let supported = json!({ "supported": true });
+    let data: Vec<Value> = MODELS
+        .iter()
+        .map(|model| {
+            json!({ "type": "model", "id": model.name, "display_name": model.name,
+                "created_at": "2026-01-01T00:00:00Z", "max_input_tokens": model.window,
+                "max_tokens": model.output,
+                "capabilities": { "image_input": supported, "pdf_input": supported } })
+        })
+        .collect();
+    let id = |model: Option<&Model>| model.map(|model| model.name);
+    json!({ "data": data, "has_more": false, "first_id": id(MODELS.first()),
+        "last_id": id(MODELS.last()) })
+}

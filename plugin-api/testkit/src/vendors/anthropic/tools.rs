@@ -1,0 +1,50 @@
+//! The list of tools, and the definitions that stand in messages.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::{Checked, check_fields, invalid, is_plain};
+
+const FIELDS: [&str; 9] = [
+    "cache_control",
+    "defer_loading",
+    "description",
+    "eager_input_streaming",
+    "input_examples",
+    "input_schema",
+    "name",
+    "strict",
+    "type",
+];
+
+/// Longest name.
+const NAME_CHARS_MAX: usize = 128;
+
+/// Checks the list; gives the names.
+pub(super) fn check(body: &Map<String, Value>) -> Checked<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    let list = body.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    for (index, tool) in list.iter().enumerate() {
+        let name = check_definition(&format!("tools.{index}"), tool)?;
+        if !names.insert(name) {
+            return Err(invalid("tools: Tool names must be unique."));
+        }
+    }
+    Ok(names)
+}
+
+/// Checks a definition; gives its name.
+pub(super) fn check_definition(place: &str, tool: &Value) -> Checked<String> {
+    let fields = tool.as_object().ok_or_else(|| invalid(format!("{place}: not an object")))?;
+    check_fields(place, fields, &FIELDS)?;
+    let name = tool["name"].as_str().unwrap_or_default();
+    if !is_plain(name) || name.len() > NAME_CHARS_MAX {
+        let text = "String should match pattern '^[a-zA-Z0-9_-]{1,128}$'";
+        return Err(invalid(format!("{place}.custom.name: {text}")));
+    }
+    if tool["input_schema"]["type"] != "object" {
+        return Err(invalid(format!("{place}.custom.input_schema.type: Field required")));
+    }
+    Ok(name.to_owned())
+}

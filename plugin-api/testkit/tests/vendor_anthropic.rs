@@ -1,0 +1,269 @@
+//! The fake of Anthropic's API refuses what the vendor refuses, and models its cache.
+#![cfg(feature = "vendors")]
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use jaato_plugin_testkit::vendors::anthropic::{Answered, Anthropic, Asked, Said, Turn};
+use serde_json::{Value, json};
+
+const BETAS: &str = "inline-tools-2026-09-15,thinking-binding-controls-2026-08-01";
+
+fn asked(body: &Value) -> Asked {
+    let headers = [
+        ("x-api-key", "key"),
+        ("anthropic-version", "2023-06-01"),
+        ("content-type", "application/json"),
+        ("anthropic-beta", BETAS),
+    ];
+    Asked {
+        method: "POST".to_owned(),
+        path: "/v1/messages".to_owned(),
+        headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        body: body.to_string().into_bytes(),
+    }
+}
+
+fn body_of(answered: &Answered) -> Value {
+    serde_json::from_slice(&answered.body).unwrap()
+}
+
+/// A request that is taken.
+fn good() -> Value {
+    json!({
+        "model": "claude-opus-5-5",
+        "max_tokens": 1_000,
+        "system": [{ "type": "text", "text": "Be brief." }],
+        "tools": [{ "name": "look", "input_schema": { "type": "object" } }],
+        "messages": [
+            { "role": "user", "content": "go" },
+            { "role": "assistant", "content": [
+                { "type": "text", "text": "I look." },
+                { "type": "tool_use", "id": "a", "name": "look", "input": {} },
+                { "type": "tool_use", "id": "b", "name": "look", "input": {} },
+            ] },
+            { "role": "user", "content": [
+                { "type": "tool_result", "tool_use_id": "b", "content": "2" },
+                { "type": "tool_result", "tool_use_id": "a", "content": [
+                    { "type": "image", "source":
+                        { "type": "base64", "media_type": "image/png", "data": "AAAA" } },
+                ] },
+                { "type": "text", "text": "And?" },
+            ] },
+        ],
+    })
+}
+
+/// What is said of a body; nothing where it is taken.
+fn refusal(body: &Value) -> Option<String> {
+    let answered = Anthropic::new([Turn::text("a")]).answer(&asked(body));
+    (answered.status != 200).then(|| {
+        let body = body_of(&answered);
+        format!("{} {}", answered.status, body["error"]["message"].as_str().unwrap())
+    })
+}
+
+/// Checks that one change of a good body is refused in these words.
+#[track_caller]
+fn check(path: &str, value: Value, expected: &str) {
+    let mut body = good();
+    let (parent, key) = path.rsplit_once('/').unwrap();
+    match body.pointer_mut(parent).unwrap() {
+        Value::Array(list) if key == "-" => list.push(value),
+        Value::Array(list) => list[key.parse::<usize>().unwrap()] = value,
+        parent => parent[key] = value,
+    }
+    let said = refusal(&body).unwrap_or_else(|| "taken".to_owned());
+    assert!(said.contains(expected), "{path}: {said}");
+}
+
+#[test]
+fn a_good_request_is_taken_and_counted() {
+    assert_eq!(refusal(&good()), None);
+    let answered = Anthropic::new([Turn::text("hello")]).answer(&asked(&good()));
+    let body = body_of(&answered);
+    assert_eq!(body["content"], json!([{ "type": "text", "text": "hello" }]));
+    assert_eq!((&body["stop_reason"], &body["type"]), (&json!("end_turn"), &json!("message")));
+}
+
+#[test]
+fn settings_that_a_model_does_not_take_are_refused() {
+    check("/moon", json!(1), "400 moon: Extra inputs are not permitted");
+    check("/model", json!("claude-moon"), "404 model: claude-moon");
+    check("/max_tokens", json!(0), "max_tokens");
+    check("/max_tokens", json!(128_001), "128001 > 128000");
+    check("/temperature", json!(0.5), "`temperature` is deprecated");
+    check("/thinking", json!({ "type": "disabled" }), "thinking.type");
+    check("/thinking", json!({ "type": "enabled", "budget_tokens": 2_000 }), "thinking.type");
+    check("/tool_choice", json!({ "type": "any" }), "not supported for this model");
+    check("/stop_sequences", json!(["\n"]), "non-whitespace");
+    check("/output_config", json!({ "effort": "minimal" }), "output_config.effort");
+    let format = json!({ "type": "json_schema", "schema": { "type": "object" } });
+    check("/output_config", json!({ "format": format }), "additionalProperties");
+    check("/system", json!(" "), "system");
+    check("/system/0/text", json!(""), "non-whitespace");
+    check("/tools/-", json!({ "name": "look", "input_schema": { "type": "object" } }), "unique");
+    check("/tools/0/name", json!("a.b"), "pattern");
+    check("/tools/0/input_schema", json!({}), "input_schema.type");
+}
+
+#[test]
+fn messages_in_a_wrong_order_and_blocks_in_a_wrong_place_are_refused() {
+    check("/messages", json!([]), "at least one message");
+    check("/messages/0/role", json!("assistant"), "first message must use");
+    check("/messages/0/role", json!("tool"), "role");
+    check("/messages/0/content", json!(""), "non-empty");
+    check("/messages/0/content", json!([]), "non-empty content");
+    check("/messages/0/content", json!([{ "type": "thinking", "thinking": "" }]), "Input tag");
+    check("/messages/1/content/1/id", json!("a|b"), "pattern");
+    check("/messages/1/content/1/input", json!("x"), "not valid");
+    check("/messages/1/content/2/id", json!("a"), "ids must be unique");
+    check("/messages/2/content/0/tool_use_id", json!("c"), "unexpected `tool_use_id`");
+    check("/messages/2/content/0", json!({ "type": "text", "text": "x" }), "without `tool_result`");
+    check("/messages/2/content", json!("x"), "without `tool_result` blocks");
+    check("/messages/2/content/1/content/0/source/data", json!("AAA"), "base64");
+    check("/messages/2/content/1/content/0/source/media_type", json!("image/bmp"), "media_type");
+    check("/messages/-", json!({ "role": "assistant", "content": "x" }), "prefill");
+    check("/messages/-", json!({ "role": "system", "content": [] }), "non-empty content");
+    let unknown = json!({ "type": "tool_reference", "name": "moon" });
+    let removal = json!([{ "type": "tool_removal", "tool": unknown }]);
+    check("/messages/-", json!({ "role": "system", "content": removal }), "not declared");
+    let mut early = good();
+    early["messages"]
+        .as_array_mut()
+        .unwrap()
+        .insert(1, json!({ "role": "system", "content": "x" }));
+    assert_eq!(refusal(&early), None, "behind the user and before the model");
+    early["messages"].as_array_mut().unwrap().swap(1, 2);
+    assert!(refusal(&early).is_some(), "behind the model");
+}
+
+#[test]
+fn thoughts_that_are_forged_or_stand_last_are_refused() {
+    let forged = json!({ "type": "thinking", "thinking": "hm", "signature": "s" });
+    check("/messages/1/content/0", forged.clone(), "Invalid `signature`");
+    check("/messages/1/content/-", forged, "cannot be `thinking`");
+}
+
+#[test]
+fn a_step_thinks_from_its_beginning_or_not_at_all() {
+    let of = |thinking: Value, first: Option<Value>| {
+        let mut body = good();
+        body["model"] = json!("claude-haiku-4-5");
+        body["max_tokens"] = json!(4_000);
+        body["thinking"] = thinking;
+        if let Some(first) = first {
+            body["messages"][1]["content"].as_array_mut().unwrap().insert(0, first);
+        }
+        refusal(&body).unwrap_or_default()
+    };
+    let on = || json!({ "type": "enabled", "budget_tokens": 2_000 });
+    let off = || json!({ "type": "disabled" });
+    let thought = json!({ "type": "thinking", "thinking": "hm", "signature": "s" });
+    assert!(
+        of(on(), None).contains("a final `assistant` message must start with a thinking block")
+    );
+    assert_eq!(of(off(), None), "");
+    assert!(of(off(), Some(thought)).contains("When thinking is disabled"));
+}
+
+#[test]
+fn marks_have_a_number_and_a_place() {
+    let mark = json!({ "type": "ephemeral" });
+    let mut body = good();
+    for path in ["/tools/0", "/system/0", "/messages/1/content/0", "/messages/2/content/2"] {
+        body.pointer_mut(path).unwrap()["cache_control"] = mark.clone();
+    }
+    assert_eq!(refusal(&body), None);
+    body["cache_control"] = mark;
+    assert!(refusal(&body).unwrap().contains("maximum of 4 blocks"));
+    check("/messages/2/content/2/cache_control", json!({ "type": "eternal" }), "ephemeral");
+}
+
+#[test]
+fn headers_say_who_asks_and_in_which_version() {
+    // The header at a place becomes another; an empty name takes it away.
+    let answer = |at: usize, name: &str, value: &str| {
+        let mut asked = asked(&good());
+        asked.headers[at] = (name.to_owned(), value.to_owned());
+        asked.headers.retain(|(name, _)| !name.is_empty());
+        Anthropic::new([Turn::text("a")]).answer(&asked).status
+    };
+    assert_eq!(answer(0, "x-api-key", "key"), 200);
+    assert_eq!(answer(0, "", ""), 401);
+    assert_eq!(answer(0, "authorization", "Bearer t"), 200);
+    assert_eq!(answer(0, "authorization", "t"), 401);
+    assert_eq!(answer(3, "authorization", "Bearer t"), 401, "both");
+    assert_eq!(answer(1, "anthropic-version", "2024-01-01"), 400);
+    assert_eq!(answer(1, "", ""), 400);
+    assert_eq!(answer(2, "content-type", "text/plain"), 400);
+    assert_eq!(answer(3, "anthropic-beta", "moon-2026-01-01"), 400);
+}
+
+/// A thought, and what comes of it behind another beginning.
+#[test]
+fn a_thought_is_bound_to_what_stood_before_it() {
+    let vendor = Anthropic::new([
+        Turn::says([Said::Thought("hm".to_owned()), Said::Text("so".to_owned())]),
+        Turn::text("b"),
+        Turn::text("c"),
+    ]);
+    let mut body = good();
+    let mut first = body_of(&vendor.answer(&asked(&body)));
+    let messages = body["messages"].as_array_mut().unwrap();
+    messages.push(json!({ "role": "assistant", "content": first["content"].take() }));
+    messages.push(json!({ "role": "user", "content": "more" }));
+    assert_eq!(vendor.answer(&asked(&body)).status, 200);
+    // A mark changes nothing; a word does.
+    body["system"][0]["cache_control"] = json!({ "type": "ephemeral" });
+    body["system"][0]["text"] = json!("Be long.");
+    let refused = body_of(&vendor.answer(&asked(&body)));
+    let said = refused["error"]["message"].as_str().unwrap();
+    assert!(said.starts_with("messages.3.content.0: Invalid `signature`"), "{said}");
+    assert!(said.contains("bound to a different conversation"), "{said}");
+    body["thinking"] = json!({ "type": "adaptive",
+        "block_binding": { "prefix_mismatch_behavior": "drop_block" } });
+    let dropped = body_of(&vendor.answer(&asked(&body)));
+    assert_eq!(dropped["input_transformations"][0]["reason"], "prefix_binding_mismatch");
+    let mut without = asked(&body);
+    without.headers.pop();
+    assert_eq!(vendor.answer(&without).status, 400, "without its header");
+}
+
+#[test]
+fn the_cache_has_a_least_size_and_looks_back_twenty_blocks() {
+    let words = |tokens: usize| "x".repeat(tokens * 4);
+    let ask = |vendor: &Anthropic, blocks: &[usize], marks: &[usize]| {
+        let block = |(at, tokens): (usize, &usize)| {
+            let mut block = json!({ "type": "text", "text": words(*tokens) });
+            if marks.contains(&at) {
+                block["cache_control"] = json!({ "type": "ephemeral" });
+            }
+            block
+        };
+        let content: Vec<Value> = blocks.iter().enumerate().map(block).collect();
+        let messages = json!([{ "role": "user", "content": content }]);
+        let body = json!({ "model": "claude-opus-5-5", "max_tokens": 9, "messages": messages });
+        let usage = body_of(&vendor.answer(&asked(&body)))["usage"].take();
+        let count = |key: &str| usage[key].as_u64().unwrap();
+        (count("cache_read_input_tokens"), count("cache_creation_input_tokens"))
+    };
+    let vendor = || Anthropic::new((0..4).map(|_| Turn::text("a")));
+    // Too small: nothing is written.
+    let small = vendor();
+    assert_eq!(ask(&small, &[490], &[0]), (0, 0));
+    assert_eq!(ask(&small, &[490], &[0]), (0, 0));
+    let fits = vendor();
+    let (_, written) = ask(&fits, &[600], &[0]);
+    assert!(written >= 512);
+    assert_eq!(ask(&fits, &[600], &[0]), (written, 0));
+    // What is not marked is not written.
+    assert_eq!(ask(&fits, &[601], &[]), (0, 0));
+    assert_eq!(ask(&fits, &[601], &[0]).0, 0);
+    for (behind, is_found) in [(19, true), (20, false)] {
+        let vendor = vendor();
+        let (_, written) = ask(&vendor, &[600], &[0]);
+        let blocks: Vec<usize> = [600].into_iter().chain((0..behind).map(|_| 1)).collect();
+        let (read, _) = ask(&vendor, &blocks, &[behind]);
+        assert_eq!(read, if is_found { written } else { 0 }, "{behind} blocks behind");
+    }
+}

@@ -1,0 +1,111 @@
+//! What messages say and show, as blocks: words, images, files, calls and their results. Pure.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use jaato_plugin_sdk::types::{Data, Opaque, Part, Request, ToolCall, ToolResult};
+use jaato_plugin_sdk_provider::shown::{Blobs, IMAGES, PDF, data_of, in_words};
+
+use crate::ids;
+
+/// The name before the slash in `anthropic/MODEL`.
+pub const PROVIDER: &str = "anthropic";
+
+/// Largest image: the vendor takes 5 MiB of base64, which is a third longer.
+pub const IMAGE_BYTES_MAX: usize = 5 * 1024 * 1024 / 4 * 3;
+
+/// Largest file, so that a request of one fits.
+pub const FILE_BYTES_MAX: usize = 22 * 1024 * 1024;
+
+/// Stands for arguments that were no JSON object, which the vendor refuses for ever after.
+const INVALID_ARGUMENTS: &str = "invalid_arguments";
+
+/// Names the blobs whose bytes go into a request, and the most bytes of each.
+pub fn wanted(request: &Request) -> BTreeMap<&str, usize> {
+    let sized = |data| Some((Data::blob_id(data)?, bytes_max(data)?));
+    data_of(request).filter_map(sized).collect()
+}
+
+fn bytes_max(data: &Data) -> Option<usize> {
+    match data.mime_type.as_str() {
+        PDF => Some(FILE_BYTES_MAX),
+        name => IMAGES.contains(&name).then_some(IMAGE_BYTES_MAX),
+    }
+}
+
+/// Writes words; nothing for blanks alone, which the vendor refuses.
+pub(crate) fn text(words: &str) -> Option<Value> {
+    (!words.trim().is_empty()).then(|| json!({ "type": "text", "text": words }))
+}
+
+/// Writes data as what it is where its bytes are there, else in words.
+pub(crate) fn data(data: &Data, blobs: &Blobs) -> Option<Value> {
+    shown(data, blobs).or_else(|| text(&in_words(data)))
+}
+
+fn shown(data: &Data, blobs: &Blobs) -> Option<Value> {
+    bytes_max(data)?;
+    let bytes = BASE64_STANDARD.encode(blobs.get(data.blob_id()?)?);
+    let source = json!({ "type": "base64", "media_type": data.mime_type, "data": bytes });
+    if data.mime_type != PDF {
+        return Some(json!({ "type": "image", "source": source }));
+    }
+    let mut block = json!({ "type": "document", "source": source });
+    if let Some(name) = data.name.as_deref().filter(|name| !name.trim().is_empty()) {
+        block["title"] = json!(name);
+    }
+    Some(block)
+}
+
+/// Writes a result, with what the tool attached inside.
+pub(crate) fn result(result: &ToolResult, blobs: &Blobs) -> Value {
+    let words = Value::Object(result.content.clone()).to_string();
+    let content = if result.attachments.is_empty() {
+        Value::String(words)
+    } else {
+        let attached = result.attachments.iter().filter_map(|one| data(one, blobs));
+        text(&words).into_iter().chain(attached).collect()
+    };
+    let id = ids::written(result.call_id.as_str());
+    let mut block = json!({ "type": "tool_result", "tool_use_id": id, "content": content });
+    if result.is_error {
+        block["is_error"] = json!(true);
+    }
+    block
+}
+
+/// Writes a part of the model's own; nothing for what is not the vendor's.
+pub(crate) fn own(part: &Part, model: &str) -> Option<Value> {
+    match part {
+        Part::Text { text: words, .. } => text(words),
+        // Without a signature it is another maker's, or older than a cut.
+        Part::Thought { text, signature, .. } => {
+            let signature = signature.as_deref()?;
+            Some(json!({ "type": "thinking", "thinking": text, "signature": signature }))
+        }
+        Part::ToolCall(one) => Some(call(one)),
+        Part::Opaque(opaque) => own_block(opaque, model).cloned(),
+        Part::Data(data) => text(&in_words(data)),
+        _ => None,
+    }
+}
+
+fn call(call: &ToolCall) -> Value {
+    let mut input = call.arguments.clone();
+    if !input.is_object() {
+        input = Value::Object(Map::from_iter([(INVALID_ARGUMENTS.to_owned(), input)]));
+    }
+    let (id, name) = (ids::written(call.id.as_str()), ids::written(call.name.as_str()));
+    json!({ "type": "tool_use", "id": id, "name": name, "input": input })
+}
+
+/// The block that the vendor sent, where it is one of this model. The host gives it to no other;
+/// whoever drives the plugin without one may.
+fn own_block<'a>(opaque: &'a Opaque, model: &str) -> Option<&'a Value> {
+    let is_own = |has: &str, own: &str| has.is_empty() || has == own;
+    let is_block = opaque.item["type"].is_string();
+    (is_own(&opaque.provider, PROVIDER) && is_own(&opaque.model, model) && is_block)
+        .then_some(&opaque.item)
+}

@@ -1,0 +1,60 @@
+//! URLs below a base URL as people write it.
+
+/// The base URL where nobody names another.
+pub const VENDOR: &str = "https://api.anthropic.com";
+
+/// What some people write behind the server's root.
+const ENDS: [&str; 3] = ["/v1/messages", "/messages", "/v1"];
+
+/// Joins a base URL and a path of the API. Keeps a query, which some gateways want; forgives
+/// slashes at the end, `/v1` and a whole URL of messages.
+pub fn below(base: &str, path: &str) -> String {
+    let base = base.trim();
+    let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));
+    let base = base.trim_end_matches('/');
+    let root = ENDS.iter().find_map(|end| base.strip_suffix(end)).unwrap_or(base);
+    format!("{}/v1/{path}{query}", root.trim_end_matches('/'))
+}
+
+/// Writes a text as a value of a query.
+pub fn in_query(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let written = |byte: u8| {
+        if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(written).collect()
+}
+
+/// Tells whether a base URL is the vendor's own.
+pub fn is_vendors(base: &str) -> bool {
+    let rest = base.trim().strip_prefix(VENDOR);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_write_leads_to_the_same_place() {
+        for base in ["http://h:1", "http://h:1/", " http://h:1/v1/ ", "http://h:1/v1/messages"] {
+            assert_eq!(below(base, "messages"), "http://h:1/v1/messages");
+            assert_eq!(below(base, "models"), "http://h:1/v1/models");
+        }
+        assert_eq!(below("https://h/anthropic?v=1", "models"), "https://h/anthropic/v1/models?v=1");
+    }
+
+    #[test]
+    fn what_a_query_does_not_take_is_written_otherwise() {
+        assert_eq!(in_query("claude-opus-4.5"), "claude-opus-4.5");
+        assert_eq!(in_query("a&b=c é"), "a%26b%3Dc%20%C3%A9");
+    }
+
+    #[test]
+    fn the_vendor_is_told_by_its_host_alone() {
+        assert!(is_vendors(VENDOR) && is_vendors("https://api.anthropic.com/v1"));
+        for other in ["http://api.anthropic.com", "https://api.anthropic.com.evil", "https://h"] {
+            assert!(!is_vendors(other), "{other}");
+        }
+    }
+}

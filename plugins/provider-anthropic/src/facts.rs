@@ -1,0 +1,217 @@
+//! What requests to a model may say, by its name. Pure.
+//!
+//! A Claude that is not listed is taken for the newest: vendors add models more often than they
+//! change the rules.
+
+/// How a model is told to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thinking {
+    /// It does not.
+    Never,
+    /// By a budget of tokens; it does not where nothing is said.
+    Budget,
+    /// As much as a question needs; it does not where nothing is said.
+    WhenAsked,
+    /// As much as a question needs, unless it is told not to.
+    UnlessDisabled,
+    /// As a question needs; at the least between the calls of tools.
+    AtLeastBetweenTools,
+    /// As much as a question needs, always.
+    Always,
+}
+
+/// What requests to a model may say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) thinking: Thinking,
+    /// Whether it thinks between calls only where a header asks for it.
+    pub(crate) interleaves_by_header: bool,
+    /// Whether it takes a temperature.
+    pub(crate) samples: bool,
+    /// Whether it can be made to call a tool.
+    pub(crate) can_be_forced: bool,
+    /// Whether its thoughts are bound to all that came before them.
+    pub(crate) binds_thoughts: bool,
+    /// Whether tools may change in mid-conversation.
+    pub(crate) changes_tools: bool,
+    /// Most tokens of an answer.
+    pub(crate) output_tokens_max: u32,
+    /// Its window in tokens, where it is known.
+    pub(crate) context_limit: Option<u64>,
+    /// Whether it looks at images and reads PDF, where it is known.
+    pub(crate) sees: Option<Sight>,
+}
+
+impl Facts {
+    /// Tells whether it is a model of the vendor's own.
+    pub(crate) fn is_known(&self) -> bool {
+        self.context_limit.is_some()
+    }
+}
+
+/// What a model looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sight {
+    Images,
+    ImagesAndFiles,
+}
+
+/// The families of models.
+const FAMILIES: [&str; 6] = ["haiku", "sonnet", "opus", "fable", "mythos", "instant"];
+
+/// The models up to a version, of one family or of all: the first row that fits counts, and where
+/// none does it is one of the newest. From the vendor's pages on models, thinking, effort, prefix
+/// checks and mid-conversation tool changes, seen in November 2026. A version is
+/// `10 * major + minor`.
+const TABLE: [(Option<&str>, u32, Facts); 14] = [
+    (None, 30, Facts { output_tokens_max: 4_096, sees: Some(Sight::Images), ..FIRST }),
+    (None, 35, FIRST),
+    (None, 37, Facts { thinking: Thinking::Budget, output_tokens_max: 64_000, ..FIRST }),
+    (Some("opus"), 41, Facts { output_tokens_max: 32_000, ..BUDGET }),
+    (None, 45, BUDGET),
+    (Some("sonnet"), 46, Facts { output_tokens_max: 64_000, ..WHEN_ASKED }),
+    (None, 46, WHEN_ASKED),
+    (None, 47, Facts { samples: false, ..WHEN_ASKED }),
+    (None, 49, Facts { samples: false, changes_tools: true, ..WHEN_ASKED }),
+    (
+        Some("sonnet"),
+        50,
+        Facts { thinking: Thinking::UnlessDisabled, changes_tools: false, ..FIFTH },
+    ),
+    (Some("opus"), 50, Facts { thinking: Thinking::UnlessDisabled, ..FIFTH }),
+    (None, 50, FIFTH),
+    (
+        Some("haiku"),
+        55,
+        Facts { thinking: Thinking::UnlessDisabled, can_be_forced: true, ..NEWEST },
+    ),
+    (Some("sonnet"), 55, Facts { thinking: Thinking::AtLeastBetweenTools, ..NEWEST }),
+];
+
+/// The models 3.5.
+const FIRST: Facts = Facts {
+    thinking: Thinking::Never,
+    interleaves_by_header: false,
+    samples: true,
+    can_be_forced: true,
+    binds_thoughts: false,
+    changes_tools: false,
+    output_tokens_max: 8_192,
+    context_limit: Some(200_000),
+    sees: Some(Sight::ImagesAndFiles),
+};
+
+/// The models 4.0 to 4.5.
+const BUDGET: Facts = Facts {
+    thinking: Thinking::Budget,
+    interleaves_by_header: true,
+    output_tokens_max: 64_000,
+    ..FIRST
+};
+
+/// The models 4.6 to 4.8.
+const WHEN_ASKED: Facts = Facts {
+    thinking: Thinking::WhenAsked,
+    output_tokens_max: 128_000,
+    context_limit: Some(1_000_000),
+    ..FIRST
+};
+
+/// The models 5.
+const FIFTH: Facts =
+    Facts { thinking: Thinking::Always, samples: false, changes_tools: true, ..WHEN_ASKED };
+
+/// The models from 5.1 on.
+const NEWEST: Facts = Facts { can_be_forced: false, binds_thoughts: true, ..FIFTH };
+
+/// Models of other makers, behind servers that speak as Anthropic's: what all of them take.
+const OTHERS: Facts =
+    Facts { thinking: Thinking::Budget, context_limit: None, sees: None, ..FIRST };
+
+/// Tells what requests to the model of a name may say.
+pub(crate) fn of(model: &str) -> Facts {
+    let model = model.to_lowercase();
+    let Some((_, name)) = model.split_once("claude") else { return OTHERS };
+    let (family, version) = read(name);
+    let fits = |(of_family, up_to, _): &&(Option<&str>, u32, Facts)| {
+        of_family.is_none_or(|it| Some(it) == family) && version.is_some_and(|it| it <= *up_to)
+    };
+    TABLE.iter().find(fits).map_or(NEWEST, |(_, _, facts)| *facts)
+}
+
+/// Reads family and version: `-opus-4-5-20251101`, `-3-5-sonnet-latest`, `-opus-4.5@2025`.
+fn read(name: &str) -> (Option<&'static str>, Option<u32>) {
+    let words = || name.split(['-', '.', '@', ':', '_', '/']);
+    let family = FAMILIES.into_iter().find(|family| words().any(|word| word == *family));
+    let is_number =
+        |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    // A longer number is a date.
+    let numbers = words().filter(is_number).take_while(|word| word.len() <= 2);
+    let mut numbers = numbers.filter_map(|word| word.parse::<u32>().ok());
+    let version = numbers.next().map(|major| 10 * major + numbers.next().unwrap_or(0).min(9));
+    (family, version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_every_shape_are_read() {
+        for (name, expected) in [
+            ("-opus-5-5", (Some("opus"), Some(55))),
+            ("-haiku-4-5-20251001", (Some("haiku"), Some(45))),
+            ("-3-5-sonnet-20241022", (Some("sonnet"), Some(35))),
+            ("-opus-4-20250514", (Some("opus"), Some(40))),
+            ("-opus-4-5@20251101", (Some("opus"), Some(45))),
+            ("-sonnet-4-5-20250929-v1:0", (Some("sonnet"), Some(45))),
+            ("-opus-4.7", (Some("opus"), Some(47))),
+            ("-2.1", (None, Some(21))),
+            ("-next", (None, None)),
+        ] {
+            assert_eq!(read(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn each_model_has_its_row_and_an_unknown_one_is_the_newest() {
+        for (model, expected) in [
+            ("claude-3-haiku-20240307", Thinking::Never),
+            ("claude-3-7-sonnet-latest", Thinking::Budget),
+            ("claude-haiku-4-5", Thinking::Budget),
+            ("claude-opus-4-6", Thinking::WhenAsked),
+            ("claude-opus-4-8", Thinking::WhenAsked),
+            ("claude-sonnet-5", Thinking::UnlessDisabled),
+            ("claude-opus-5", Thinking::UnlessDisabled),
+            ("claude-fable-5", Thinking::Always),
+            ("claude-fable-5-1", Thinking::Always),
+            ("claude-sonnet-5-5", Thinking::AtLeastBetweenTools),
+            ("claude-haiku-5-5", Thinking::UnlessDisabled),
+            ("claude-opus-5-5", Thinking::Always),
+            ("us.anthropic.claude-opus-5-5-v1:0", Thinking::Always),
+            ("claude-saga-7", Thinking::Always),
+            ("kimi-k2", Thinking::Budget),
+        ] {
+            assert_eq!(of(model).thinking, expected, "{model}");
+        }
+        assert_eq!(of("claude-saga-7"), NEWEST);
+        assert_eq!(of("glm-5"), OTHERS);
+    }
+
+    #[test]
+    fn what_vendors_pages_say_of_single_models_holds() {
+        let takes = |model: &str| {
+            let facts = of(model);
+            (facts.samples, facts.can_be_forced, facts.binds_thoughts, facts.changes_tools)
+        };
+        assert_eq!(takes("claude-opus-4-6"), (true, true, false, false));
+        assert_eq!(takes("claude-opus-4-7"), (false, true, false, false));
+        assert_eq!(takes("claude-opus-4-8"), (false, true, false, true));
+        assert_eq!(takes("claude-sonnet-5"), (false, true, false, false));
+        assert_eq!(takes("claude-fable-5"), (false, true, false, true));
+        assert_eq!(takes("claude-haiku-5-5"), (false, true, true, true));
+        assert_eq!(takes("claude-mythos-5-1"), (false, false, true, true));
+        let (sonnet, opus) = (of("claude-sonnet-4-6"), of("claude-opus-4-1"));
+        assert_eq!((sonnet.output_tokens_max, opus.output_tokens_max), (64_000, 32_000));
+    }
+}

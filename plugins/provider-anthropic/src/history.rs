@@ -1,0 +1,139 @@
+//! The history, as the vendor takes it. Pure.
+//!
+//! Invariants: the user's and the model's messages take turns, beginning with the user; all results
+//! of an answer stand first in one message; no message is empty; none of the model's ends with a
+//! thought. What is written of a message depends on nothing that comes after it, but for blanks at
+//! the end of an answer that is to go on.
+
+use jaato_plugin_sdk::Result;
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Message, Part, Request, Role};
+use jaato_plugin_sdk_provider::shown::Blobs;
+
+use crate::content;
+use crate::tools::Told;
+
+/// Stands where a message must be and has nothing to say.
+const NOTHING: &str = "(nothing)";
+
+/// A message as it is sent.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// The user's: results, then what else is said, then how the tools changed.
+    User { results: Vec<Value>, said: Vec<Value>, changes: Vec<Value> },
+    /// The model's.
+    Model(Vec<Value>),
+}
+
+impl Turn {
+    fn empty_user() -> Self {
+        Self::User { results: Vec::new(), said: Vec::new(), changes: Vec::new() }
+    }
+}
+
+/// Lays the messages of a request out as turns.
+///
+/// # Errors
+/// `unknown_operation` for a message of a role from the future.
+pub(crate) fn turns<'a>(
+    request: &'a Request,
+    told: &mut Told<'a>,
+    blobs: &Blobs,
+) -> Result<Vec<Turn>> {
+    let mut turns = vec![Turn::empty_user()];
+    for message in &request.messages {
+        match message.role {
+            Role::User | Role::Tool => add_user(&mut turns, message, told, blobs),
+            Role::Model => add_model(&mut turns, message, &request.model),
+            Role::Unknown => return Err(Role::unknown_to_provider()),
+        }
+    }
+    let count = turns.len();
+    for (number, turn) in turns.iter_mut().enumerate() {
+        match turn {
+            Turn::User { results, said, .. } if results.is_empty() && said.is_empty() => {
+                said.extend(content::text(NOTHING));
+            }
+            // The vendor refuses blanks at the end of what is to go on.
+            Turn::Model(blocks) if number + 1 == count => trim_end(blocks),
+            Turn::User { .. } | Turn::Model(_) => {}
+        }
+    }
+    Ok(turns)
+}
+
+fn add_user<'a>(turns: &mut Vec<Turn>, message: &'a Message, told: &mut Told<'a>, blobs: &Blobs) {
+    if !matches!(turns.last(), Some(Turn::User { .. })) {
+        turns.push(Turn::empty_user());
+    }
+    let Some(Turn::User { results, said, changes }) = turns.last_mut() else { return };
+    for part in &message.parts {
+        match part {
+            Part::Text { text, .. } => said.extend(content::text(text)),
+            Part::Data(data) => said.extend(content::data(data, blobs)),
+            Part::ToolResult(result) => results.push(content::result(result, blobs)),
+            Part::ToolsChanged(changed) => changes.extend(told.change(changed)),
+            _ => {}
+        }
+    }
+}
+
+/// Adds an answer. One that has nothing left to say has no place: its neighbours are one message.
+fn add_model(turns: &mut Vec<Turn>, message: &Message, model: &str) {
+    let mut blocks: Vec<Value> =
+        message.parts.iter().filter_map(|part| content::own(part, model)).collect();
+    // An answer that was cut in its thoughts: the vendor refuses them where nothing follows.
+    while blocks.last().is_some_and(is_thought) {
+        blocks.pop();
+    }
+    if blocks.is_empty() {
+        return;
+    }
+    match turns.last_mut() {
+        Some(Turn::Model(known)) => known.extend(blocks),
+        Some(Turn::User { .. }) | None => turns.push(Turn::Model(blocks)),
+    }
+}
+
+fn is_thought(block: &Value) -> bool {
+    matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"))
+}
+
+/// Tells whether the step that is to go on began without a thought: another maker's answer, or one
+/// whose thoughts went at a cut. Models that think by a budget refuse to think on then.
+pub(crate) fn began_without_thought(turns: &[Turn]) -> bool {
+    let mut first = None;
+    for turn in turns.iter().rev() {
+        match turn {
+            Turn::User { results, .. } if results.is_empty() => break,
+            Turn::User { .. } => {}
+            Turn::Model(blocks) => first = blocks.first(),
+        }
+    }
+    first.is_some_and(|block| !is_thought(block))
+}
+
+fn trim_end(blocks: &mut [Value]) {
+    let Some(last) = blocks.last_mut() else { return };
+    if let Some(text) = last["text"].as_str().map(|text| text.trim_end().to_owned()) {
+        last["text"] = json!(text);
+    }
+}
+
+/// Writes the turns as messages.
+pub(crate) fn messages(turns: Vec<Turn>) -> Vec<Value> {
+    let mut messages = Vec::new();
+    for turn in turns {
+        match turn {
+            Turn::Model(blocks) => messages.push(json!({ "role": "assistant", "content": blocks })),
+            Turn::User { mut results, said, changes } => {
+                results.extend(said);
+                messages.push(json!({ "role": "user", "content": results }));
+                if !changes.is_empty() {
+                    messages.push(json!({ "role": "system", "content": changes }));
+                }
+            }
+        }
+    }
+    messages
+}

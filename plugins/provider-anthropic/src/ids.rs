@@ -1,0 +1,54 @@
+//! Ids of calls and names of tools as the vendor takes them: letters, digits, `_` and `-`. Pure.
+//!
+//! The same id is always written in the same way, and two different ones differently, because the
+//! history of a session must stay byte for byte.
+
+use std::borrow::Cow;
+
+/// Longest id that goes as it is. Some vendors make ids of hundreds of characters.
+const CHARS_MAX: usize = 64;
+
+/// What of a longer or a strange id is kept, so that people recognise it.
+const KEPT_CHARS: usize = 40;
+
+/// Writes an id or a name.
+pub(crate) fn written(id: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !id.is_empty() && id.len() <= CHARS_MAX && id.chars().all(is_plain) {
+        return Cow::Borrowed(id);
+    }
+    let kept: String =
+        id.chars().take(KEPT_CHARS).map(|c| if is_plain(c) { c } else { '_' }).collect();
+    Cow::Owned(format!("{kept}-{:016x}", hash(id)))
+}
+
+/// FNV-1a: the same on every machine and in every version, as std's hash need not be.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_is_taken_stays_and_any_other_becomes_one() {
+        for id in ["toolu_01A09q90qw90lq917835lq9", "call-0", &"x".repeat(64)] {
+            assert_eq!(written(id), id);
+        }
+        for (id, expected) in [
+            ("a|b", "a_b-e71fa3190540c5d1"),
+            ("a b", "a_b-e70e4c190531d8e4"),
+            ("", "-cbf29ce484222325"),
+        ] {
+            assert_eq!(written(id).split('-').next(), expected.split('-').next(), "{id}");
+            assert!(written(id).bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)));
+        }
+        assert_ne!(written("a|b"), written("a b"));
+        assert_ne!(written("a|b"), written("a_b"));
+        let long = "x".repeat(65);
+        assert!(written(&long).len() <= CHARS_MAX && written(&long) != written(&"x".repeat(66)));
+    }
+}

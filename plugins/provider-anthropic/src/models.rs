@@ -1,0 +1,119 @@
+//! Reads the server's list of models, a page at a time. Pure.
+
+use jaato_plugin_sdk::serde_json::{self, Value};
+use jaato_plugin_sdk::types::ModelInfo;
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_provider::failure;
+use jaato_plugin_sdk_provider::shown::{IMAGES, PDF};
+
+use crate::facts::{self, Sight};
+use crate::refusal::CHECK_URL;
+
+/// Most models of a page: the most that the vendor gives.
+pub(crate) const PAGE_MODELS: usize = 1000;
+
+/// Most pages. The vendor has one; more is a server that does not stop.
+pub(crate) const PAGES_MAX: usize = 16;
+
+/// A page of the list.
+#[derive(Debug, Default, PartialEq)]
+pub struct Page {
+    /// The models, in the server's order: the newest first.
+    pub infos: Vec<ModelInfo>,
+    /// Behind which model the next page begins, where there is one.
+    pub after: Option<String>,
+}
+
+/// Reads the body of `GET /v1/models`.
+///
+/// # Errors
+/// `provider` when it is no such list.
+pub fn read(url: &str, body: &[u8]) -> Result<Page> {
+    let wrong = || {
+        let text = format!("`{}` answered with what is no list of models", failure::shown_url(url));
+        Error::new(ErrorKind::Provider, text).with_hint(CHECK_URL)
+    };
+    let list: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
+    let models = list["data"].as_array().ok_or_else(wrong)?;
+    let infos: Vec<ModelInfo> = models.iter().filter_map(info).collect();
+    if infos.is_empty() && !models.is_empty() {
+        return Err(wrong());
+    }
+    let has_more = list["has_more"] == true;
+    let after = list["last_id"].as_str().filter(|id| has_more && !id.is_empty());
+    Ok(Page { infos, after: after.map(str::to_owned) })
+}
+
+fn info(model: &Value) -> Option<ModelInfo> {
+    let name = model["id"].as_str().filter(|name| !name.is_empty())?;
+    let known = facts::of(name);
+    let told = model["max_input_tokens"].as_u64().filter(|tokens| *tokens > 0);
+    Some(ModelInfo {
+        name: name.to_owned(),
+        title: model["display_name"].as_str().unwrap_or_default().to_owned(),
+        context_limit: told.or(known.context_limit),
+        accepts: accepts(&model["capabilities"], known.sees),
+        ..ModelInfo::default()
+    })
+}
+
+/// What a model looks at: as the list tells it, else as it is known.
+fn accepts(told: &Value, known: Option<Sight>) -> Option<Vec<String>> {
+    let tells = |key: &str| told[key]["supported"].as_bool();
+    let images = tells("image_input").or(known.map(|_| true))?;
+    let files = tells("pdf_input").unwrap_or(known == Some(Sight::ImagesAndFiles));
+    let images = IMAGES.into_iter().filter(|_| images);
+    Some(images.chain([PDF].into_iter().filter(|_| files)).map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    fn page(body: &Value) -> Page {
+        read("http://h/v1/models", body.to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn what_the_list_tells_counts_before_what_is_known() {
+        let supported = |yes: bool| json!({ "supported": yes });
+        let page = page(&json!({ "has_more": true, "last_id": "kimi", "data": [
+            { "id": "claude-opus-5-5", "display_name": "Claude Opus 5.5", "max_input_tokens": 500_000,
+              "capabilities": { "image_input": supported(true), "pdf_input": supported(false) } },
+            { "id": "claude-haiku-4-5-20251001" },
+            { "id": "claude-3-opus-20240229" },
+            { "id": "kimi", "max_input_tokens": 0 },
+            { "id": "" },
+        ] }));
+        let facts: Vec<_> = page
+            .infos
+            .iter()
+            .map(|it| (it.name.as_str(), it.title.as_str(), it.context_limit, it.accepts.as_ref()))
+            .map(|(name, title, limit, accepts)| (name, title, limit, accepts.map(Vec::len)))
+            .collect();
+        assert_eq!(
+            facts,
+            [
+                ("claude-opus-5-5", "Claude Opus 5.5", Some(500_000), Some(4)),
+                ("claude-haiku-4-5-20251001", "", Some(200_000), Some(5)),
+                ("claude-3-opus-20240229", "", Some(200_000), Some(4)),
+                ("kimi", "", None, None),
+            ]
+        );
+        assert_eq!(page.after.as_deref(), Some("kimi"));
+    }
+
+    #[test]
+    fn the_last_page_says_so_and_what_is_no_list_too() {
+        let end = json!({ "data": [], "has_more": false, "last_id": "x" });
+        assert_eq!(page(&end), Page::default());
+        assert_eq!(page(&json!({ "data": [], "has_more": true })), Page::default());
+        for body in ["", "<html>", "[]", r#"{"data":1}"#, r#"{"data":[{"x":1}]}"#] {
+            let error = read("http://u:p@h/v1/models?limit=9", body.as_bytes()).unwrap_err();
+            let text = "`http://…@h/v1/models?…` answered with what is no list of models";
+            assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");
+        }
+    }
+}

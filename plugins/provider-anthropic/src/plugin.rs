@@ -1,0 +1,91 @@
+//! The provider itself: between the host's services and the pure mapping.
+
+use std::time::Duration;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk_provider::exchange::{
+    WHOLE_BYTES_MAX, Wanted, config, is_success, post, receive,
+};
+use jaato_plugin_sdk_provider::failure;
+use jaato_plugin_sdk_provider::shown::{IMAGES, PDF, fetch_blobs};
+
+use crate::exchange::{refused, send};
+use crate::models::{PAGE_MODELS, PAGES_MAX};
+use crate::reply::Reply;
+use crate::state::{Anthropic, Config};
+use crate::{content, endpoint, models, request, settings};
+
+/// Wait for a list of models, for which a person sits and waits.
+const LIST_WAIT: Duration = Duration::from_secs(10);
+
+/// The provider `anthropic`.
+pub struct AnthropicProvider;
+
+impl Provider for AnthropicProvider {
+    type State = Anthropic;
+
+    fn spec() -> ProviderSpec {
+        ProviderSpec {
+            name: content::PROVIDER.to_owned(),
+            title: "Claude models of Anthropic, and servers that speak as Anthropic's".to_owned(),
+            options: settings::NAMES.map(str::to_owned).to_vec(),
+            accepts: IMAGES.into_iter().chain([PDF]).map(str::to_owned).collect(),
+            ..ProviderSpec::default()
+        }
+    }
+
+    async fn complete(cx: &Cx<Anthropic>, request: Request) -> Result<Completion> {
+        let base = config::<Config>(cx).await?.base_url;
+        let url = endpoint::below(&base, "messages");
+        let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
+        let wanted = Wanted::of(&request);
+        // A long history takes longer to write than the executor may be held up.
+        let written = cx.blocking(move |_| request::write(&request, &blobs)).await??;
+        let make = || post(cx, &url, wanted).body(written.body.as_slice());
+        let sent = send(cx, &base, &written.betas, make).await;
+        let response = sent.map_err(failure::of_exchange)?;
+        if !is_success(&response) {
+            return Err(refused(cx, &url, response).await);
+        }
+        receive(cx, &url, response, Reply::new(&url)).await
+    }
+
+    async fn models(cx: &Cx<Anthropic>) -> Result<Vec<ModelInfo>> {
+        let base = config::<Config>(cx).await?.base_url;
+        let mut infos: Vec<ModelInfo> = Vec::new();
+        let mut after = None;
+        for _ in 0..PAGES_MAX {
+            let page = page(cx, &base, after.as_deref()).await?;
+            let is_new = |info: &ModelInfo| infos.iter().all(|known| known.name != info.name);
+            let new: Vec<ModelInfo> = page.infos.into_iter().filter(is_new).collect();
+            let has_new = !new.is_empty();
+            infos.extend(new);
+            after = page.after.filter(|_| has_new);
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(infos)
+    }
+}
+
+/// Asks for a page of the list of models.
+async fn page(cx: &Cx<Anthropic>, base: &str, after: Option<&str>) -> Result<models::Page> {
+    let mut url = endpoint::below(base, "models");
+    url.push_str(if url.contains('?') { "&" } else { "?" });
+    url.push_str(&format!("limit={PAGE_MODELS}"));
+    if let Some(after) = after {
+        url.push_str(&format!("&after_id={}", endpoint::in_query(after)));
+    }
+    let make = || cx.http("GET", url.as_str()).timeout(LIST_WAIT);
+    let response = match send(cx, base, &[], make).await {
+        // Nobody has set it up, which the host tells only those who want to use it.
+        Err(error) if error.kind == ErrorKind::NotFound => return Err(error),
+        sent => sent.map_err(failure::of_exchange)?,
+    };
+    if !is_success(&response) {
+        return Err(refused(cx, &url, response).await);
+    }
+    let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
+    models::read(&url, &body)
+}

@@ -1,0 +1,141 @@
+//! What an error of the server means, and what a person can do about it. Pure.
+
+use jaato_plugin_sdk::Error;
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk_provider::failure;
+
+use crate::state::{KEY, TOKEN};
+
+/// What to check where something answers that is no such server.
+pub(crate) const CHECK_URL: &str =
+    "check the base url: it is the server's root, such as `https://api.anthropic.com`";
+
+const LIST: &str = "`jaato model list` tells which models there are";
+
+/// Turns an error inside an answer that began well into an error: its type says what its status
+/// would have been.
+pub(crate) fn of_report(url: &str, report: &Value) -> Error {
+    let mut report = report.clone();
+    if let Some(status) = status_of(report["error"]["type"].as_str().unwrap_or_default()) {
+        report["error"]["code"] = json!(status);
+    }
+    failure::of_report(url, &report)
+}
+
+fn status_of(kind: &str) -> Option<u16> {
+    Some(match kind {
+        "invalid_request_error" => 400,
+        "authentication_error" => 401,
+        "billing_error" => 402,
+        "permission_error" => 403,
+        "not_found_error" => 404,
+        "request_too_large" => 413,
+        "rate_limit_error" => 429,
+        "api_error" => 500,
+        "timeout_error" => 504,
+        "overloaded_error" => 529,
+        _ => return None,
+    })
+}
+
+/// What to do about an error, as far as its status and its body tell.
+pub(crate) fn hint(status: u16, body: &[u8], had_key: bool) -> Option<String> {
+    let words = String::from_utf8_lossy(body).to_lowercase();
+    let says = |phrase: &str| words.contains(phrase);
+    Some(match status {
+        401 if had_key => format!("check the key in `{KEY}`, or the token in `{TOKEN}`"),
+        401 => format!("the server wants a key: set `{KEY}`, or a token in `{TOKEN}`"),
+        404 if says("model") => LIST.to_owned(),
+        404 | 405 => CHECK_URL.to_owned(),
+        400 if says("credit balance") || says("usage limits") => {
+            "see to the plan and its limits at https://platform.claude.com".to_owned()
+        }
+        400 if says("anthropic-beta") => {
+            "the server in between does not know what this model needs: name the vendor's own"
+                .to_owned()
+        }
+        400 => format!(
+            "the model or its server does not take the option `{}`: leave it out",
+            option(&words)?
+        ),
+        _ => return None,
+    })
+}
+
+/// Settings by the names that the vendor calls them, and the options that they come from.
+const SETTINGS: [(&str, &str); 6] = [
+    ("temperature", "temperature"),
+    ("tool_choice", "tool_choice"),
+    ("output_config.format", "output_schema"),
+    ("output_config", "effort"),
+    ("stop_sequences", "stop"),
+    ("thinking.", "effort"),
+];
+
+/// What the vendor says of a setting that a model does not take.
+const UNSUPPORTED: [&str; 4] =
+    ["not supported", "does not support", "deprecated", "extra inputs are not permitted"];
+
+fn option(words: &str) -> Option<&'static str> {
+    UNSUPPORTED.iter().find(|phrase| words.contains(*phrase))?;
+    SETTINGS.iter().find(|(name, _)| words.contains(name)).map(|(_, option)| *option)
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::ErrorKind;
+    use jaato_plugin_sdk::types::Retry;
+
+    use super::*;
+
+    fn of(status: u16, message: &str) -> String {
+        let body = json!({ "type": "error", "error": { "message": message } }).to_string();
+        hint(status, body.as_bytes(), true).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_to_do_is_told() {
+        for (status, message, expected) in [
+            (401, "invalid x-api-key", "check the key in `ANTHROPIC_API_KEY`"),
+            (404, "model: claude-moon", "`jaato model list`"),
+            (404, "Not Found", "check the base url"),
+            (400, "Your credit balance is too low to access the Anthropic API.", "see to the plan"),
+            (400, "`temperature` is deprecated for this model.", "the option `temperature`"),
+            (400, "output_config.effort: 'max' is not supported", "the option `effort`"),
+            (400, "Unexpected value(s) `x` for the `anthropic-beta` header", "in between"),
+            (400, "messages: at least one message is required", ""),
+            (500, "`temperature` is deprecated", ""),
+        ] {
+            assert!(of(status, message).contains(expected), "{message}: {}", of(status, message));
+            assert_eq!(of(status, message).is_empty(), expected.is_empty(), "{message}");
+        }
+        let without = hint(401, b"", false).unwrap();
+        assert!(without.starts_with("the server wants a key"), "{without}");
+    }
+
+    #[test]
+    fn an_error_in_mid_stream_counts_as_its_type() {
+        for (kind, retry, expected) in [
+            ("overloaded_error", Retry::Temporary, ErrorKind::Provider),
+            ("rate_limit_error", Retry::Temporary, ErrorKind::Provider),
+            ("api_error", Retry::Temporary, ErrorKind::Provider),
+            ("timeout_error", Retry::Temporary, ErrorKind::Provider),
+            ("of_the_future", Retry::Temporary, ErrorKind::Provider),
+            ("invalid_request_error", Retry::Permanent, ErrorKind::Provider),
+            ("authentication_error", Retry::Permanent, ErrorKind::Provider),
+            ("request_too_large", Retry::Permanent, ErrorKind::ContextOverflow),
+        ] {
+            let error = json!({ "type": kind, "message": "No" });
+            let error = of_report("http://h", &json!({ "type": "error", "error": error }));
+            assert_eq!((error.retry, error.kind), (retry, expected), "{kind}");
+            assert_eq!(error.message, "`http://h` reports an error: No");
+        }
+        let long =
+            json!({ "type": "invalid_request_error", "message": "prompt is too long: 9 > 8" });
+        let error = of_report("http://h", &json!({ "error": long }));
+        assert_eq!(error.kind, ErrorKind::ContextOverflow);
+        for odd in [json!({ "error": "busy" }), json!({ "error": 7 }), json!({ "error": [1] })] {
+            assert_eq!(of_report("http://h", &odd).retry, Retry::Temporary, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! Reads what the server streams: events in, deltas out, in the end the completion.
+//!
+//! Pure. Lenient where gateways differ from the vendor, strict where silence would lose something:
+//! an answer that ends without a reason to stop was cut. A whole answer is read as the events that
+//! it would have been.
+
+use std::collections::BTreeMap;
+
+use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
+use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_provider::exchange::wrong_form;
+use jaato_plugin_sdk_provider::{
+    ARGUMENTS_BYTES_MAX, Answer, EVENTS_MAX, Fragment, Fragments, PARTS_MAX, Reader, ServerEvent,
+    failure,
+};
+
+use crate::reason;
+use crate::refusal::{self, CHECK_URL};
+use crate::usage::Counted;
+
+/// The name of events in which servers report an error.
+const ERROR_EVENT: &str = "error";
+
+/// An answer on its way.
+#[derive(Debug)]
+pub struct Reply {
+    url: String,
+    answer: Answer,
+    calls: Fragments,
+    /// Blocks that have begun and not ended, by their numbers.
+    open: BTreeMap<u64, Block>,
+    /// The number of the block that began last.
+    newest: u64,
+    /// Bytes of blocks that only the vendor understands.
+    other_bytes: usize,
+    counted: Counted,
+    /// The vendor's word for why the model stopped.
+    stop: Option<String>,
+    /// What the vendor says of a refusal.
+    explanation: Option<String>,
+    has_dropped_thoughts: bool,
+    events: usize,
+    is_done: bool,
+    has_begun: bool,
+}
+
+/// A block on its way.
+#[derive(Debug)]
+enum Block {
+    Text,
+    Thought,
+    Call,
+    /// What goes back as it came; its input comes in pieces.
+    Other {
+        item: Map<String, Value>,
+        input: String,
+    },
+}
+
+impl Reply {
+    /// Begins an answer of this URL, which errors name.
+    pub fn new(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            answer: Answer::new(),
+            calls: Fragments::new(),
+            open: BTreeMap::new(),
+            newest: 0,
+            other_bytes: 0,
+            counted: Counted::default(),
+            stop: None,
+            explanation: None,
+            has_dropped_thoughts: false,
+            events: 0,
+            is_done: false,
+            has_begun: false,
+        }
+    }
+
+    /// Takes one event that was read.
+    ///
+    /// # Errors
+    /// What the server reports inside its answer; `limit_reached` beyond [`EVENTS_MAX`] and
+    /// [`PARTS_MAX`].
+    pub fn read(&mut self, event: &Value) -> Result<Vec<Delta>> {
+        self.has_begun = true;
+        self.events += 1;
+        if self.events > EVENTS_MAX {
+            return Err(failure::of_too_much(&format!("{EVENTS_MAX} pieces")));
+        }
+        let index = event["index"].as_u64().unwrap_or(0);
+        match event["type"].as_str() {
+            Some("message_start") => self.facts(&event["message"]),
+            Some("content_block_start") => self.begin(index, &event["content_block"]),
+            Some("content_block_delta") => self.go_on(index, &event["delta"]),
+            Some("content_block_stop") => {
+                self.end(index);
+                Ok(Vec::new())
+            }
+            Some("message_delta") => {
+                self.stop_at(&event["delta"]);
+                self.facts(event)
+            }
+            Some("message_stop") => {
+                self.is_done = true;
+                Ok(Vec::new())
+            }
+            Some(ERROR_EVENT) => Err(refusal::of_report(&self.url, event)),
+            None if !event["error"].is_null() => Err(refusal::of_report(&self.url, event)),
+            // Signs of life, and events from the future.
+            Some(_) | None => Ok(Vec::new()),
+        }
+    }
+
+    /// Takes what the server tells of the answer as a whole. Gateways tell it twice.
+    fn facts(&mut self, told: &Value) -> Result<Vec<Delta>> {
+        self.counted.take(&told["usage"]);
+        let changes = told["input_transformations"].as_array().map(Vec::as_slice);
+        let is_drop = |change: &Value| change["reason"] == "prefix_binding_mismatch";
+        if self.has_dropped_thoughts || !changes.unwrap_or_default().iter().any(is_drop) {
+            return Ok(Vec::new());
+        }
+        self.has_dropped_thoughts = true;
+        let text = "the server left out earlier thoughts, as what stood before them changed";
+        Ok(vec![Delta::notice(text)])
+    }
+
+    fn begin(&mut self, index: u64, block: &Value) -> Result<Vec<Delta>> {
+        let text = |key: &str| block[key].as_str().unwrap_or_default();
+        self.end(index);
+        let mut deltas = Vec::new();
+        let kind = match block["type"].as_str() {
+            Some("text") => {
+                self.answer.begin_text();
+                deltas.extend(self.answer.text(text("text")));
+                Block::Text
+            }
+            Some("thinking") => {
+                self.answer.begin_thought();
+                deltas.extend(self.answer.thought(text("thinking"), None));
+                let signature = text("signature");
+                if !signature.is_empty() {
+                    self.answer.sign(signature);
+                }
+                Block::Thought
+            }
+            Some("tool_use") => {
+                let (id, name) = (text("id"), text("name"));
+                if name.is_empty() {
+                    let text = format!("`{}` sent a call without a name", shown(&self.url));
+                    return Err(Error::new(ErrorKind::Provider, text).temporary());
+                }
+                // At its start it is empty, but where an answer comes at once.
+                let input = block["input"].as_object().filter(|input| !input.is_empty());
+                let arguments = input.map(|_| block["input"].to_string()).unwrap_or_default();
+                self.fragment(Fragment { index: Some(index), id, name, arguments: &arguments })?;
+                deltas.push(Delta::text(""));
+                Block::Call
+            }
+            _ => {
+                let item = block.as_object().cloned().unwrap_or_default();
+                self.count(block.to_string().len())?;
+                Block::Other { item, input: String::new() }
+            }
+        };
+        self.open.insert(index, kind);
+        self.newest = index;
+        if self.answer.parts() > PARTS_MAX || self.open.len() > PARTS_MAX {
+            return Err(failure::of_too_much(&format!("{PARTS_MAX} blocks")));
+        }
+        Ok(deltas)
+    }
+
+    fn go_on(&mut self, index: u64, delta: &Value) -> Result<Vec<Delta>> {
+        let text = |key: &str| delta[key].as_str().unwrap_or_default();
+        if let Some(Block::Other { item, input }) = self.open.get_mut(&index) {
+            let bytes = add_to_other(item, input, delta);
+            return self.count(bytes).map(|()| Vec::new());
+        }
+        let is_thought = matches!(self.open.get(&index), Some(Block::Thought));
+        let is_newest = self.newest == index;
+        let said = match delta["type"].as_str() {
+            Some("text_delta") => self.answer.text(text("text")),
+            Some("thinking_delta") => self.answer.thought(text("thinking"), None),
+            // A signature signs the thought that is open, and nothing else.
+            Some("signature_delta") if is_thought && is_newest => {
+                self.answer.sign(text("signature"));
+                None
+            }
+            Some("input_json_delta") => {
+                let arguments = text("partial_json");
+                self.fragment(Fragment { index: Some(index), arguments, ..Fragment::default() })?;
+                // Else the session would take long arguments for silence.
+                (!arguments.is_empty()).then(|| Delta::text(""))
+            }
+            Some(_) | None => None,
+        };
+        Ok(said.into_iter().collect())
+    }
+
+    fn fragment(&mut self, fragment: Fragment<'_>) -> Result<()> {
+        if self.calls.push(&fragment)? {
+            self.answer.begin_call();
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, index: u64) {
+        match self.open.remove(&index) {
+            Some(Block::Other { mut item, input }) => {
+                if !input.is_empty() {
+                    let input = serde_json::from_str(&input).unwrap_or(Value::String(input));
+                    item.insert("input".to_owned(), input);
+                }
+                self.answer.opaque(Value::Object(item));
+            }
+            Some(Block::Text | Block::Thought | Block::Call) => self.answer.end_part(),
+            None => {}
+        }
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<()> {
+        self.other_bytes += bytes;
+        if self.other_bytes > ARGUMENTS_BYTES_MAX {
+            return Err(failure::of_too_much(&format!("{ARGUMENTS_BYTES_MAX} bytes of blocks")));
+        }
+        Ok(())
+    }
+
+    fn stop_at(&mut self, told: &Value) {
+        if let Some(word) = told["stop_reason"].as_str().filter(|word| !word.is_empty()) {
+            self.stop = Some(word.to_owned());
+        }
+        if let Some(text) = told["stop_details"]["explanation"].as_str() {
+            self.explanation = Some(failure::shown_word(text));
+        }
+    }
+
+    /// Reads a whole message as the events that it would have been.
+    fn message(&mut self, message: &Value) -> Result<Vec<Delta>> {
+        let mut deltas = self.read(&json!({ "type": "message_start", "message": message }))?;
+        let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for (index, block) in blocks.iter().enumerate() {
+            let begin =
+                json!({ "type": "content_block_start", "index": index, "content_block": block });
+            deltas.extend(self.read(&begin)?);
+            deltas.extend(self.read(&json!({ "type": "content_block_stop", "index": index }))?);
+        }
+        self.stop_at(message);
+        Ok(deltas)
+    }
+}
+
+/// Adds a piece to a block that only the vendor understands; gives its bytes.
+fn add_to_other(item: &mut Map<String, Value>, input: &mut String, delta: &Value) -> usize {
+    let mut bytes = 0;
+    for (key, piece) in delta.as_object().into_iter().flatten() {
+        let Some(piece) = piece.as_str().filter(|_| key != "type") else { continue };
+        bytes += key.len() + piece.len();
+        if key == "partial_json" {
+            input.push_str(piece);
+            continue;
+        }
+        match item.get_mut(key) {
+            Some(Value::String(known)) => known.push_str(piece),
+            Some(_) | None => {
+                item.insert(key.clone(), Value::String(piece.to_owned()));
+            }
+        }
+    }
+    bytes
+}
+
+fn shown(url: &str) -> String {
+    failure::shown_url(url)
+}
+
+impl Reader for Reply {
+    const CHECK_URL: &'static str = CHECK_URL;
+
+    fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+        let data = event.data.trim();
+        if data.is_empty() || self.is_done {
+            return Ok(Vec::new());
+        }
+        match serde_json::from_str::<Value>(data) {
+            Ok(read) if event.name == ERROR_EVENT => Err(refusal::of_report(&self.url, &read)),
+            Ok(read) => self.read(&read),
+            Err(_) if event.name == ERROR_EVENT => Err(failure::of_event(&self.url, data)),
+            Err(error) => Err(failure::of_unreadable(&self.url, data, &error)),
+        }
+    }
+
+    fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+        let is_whole = serde_json::from_str::<Value>(event.data.trim()).is_ok();
+        if is_whole || event.name == ERROR_EVENT {
+            return self.event(event);
+        }
+        self.has_begun = true;
+        Ok(Vec::new())
+    }
+
+    fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
+        let message: Value = serde_json::from_slice(body).map_err(|error| {
+            let text = format!("the answer of `{}` is no JSON: {error}", shown(url));
+            Error::new(ErrorKind::Provider, text).temporary()
+        })?;
+        if message["type"] == ERROR_EVENT || !message["error"].is_null() {
+            return Err(refusal::of_report(url, &message));
+        }
+        if !message["content"].is_array() {
+            return Err(wrong_form::<Self>(url, Some("application/json")));
+        }
+        self.message(&message)
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_done || self.stop.is_some()
+    }
+
+    fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    fn finish(mut self) -> Result<(Vec<Delta>, Completion)> {
+        let word = match self.stop.take() {
+            Some(word) => word,
+            // Some gateways give no reason, and yet say that this was all.
+            None if self.is_done => "end_turn".to_owned(),
+            None => return Err(failure::of_cut(&self.url, self.has_begun)),
+        };
+        let open: Vec<u64> = self.open.keys().copied().collect();
+        open.into_iter().for_each(|index| self.end(index));
+        self.answer.set_usage(self.counted.usage());
+        let reason = reason::of_word(&word);
+        let calls = match reason {
+            // What was declined may be half of what was meant.
+            FinishReason::Refused => Vec::new(),
+            FinishReason::MaxTokens | FinishReason::ContextExceeded => self.calls.finish_cut(),
+            FinishReason::Stop
+            | FinishReason::ToolUse
+            | FinishReason::Safety
+            | FinishReason::Error
+            | FinishReason::Cancelled
+            | FinishReason::Paused
+            | FinishReason::Unknown => self.calls.finish(),
+        };
+        let mut deltas = self.answer.end_calls(calls);
+        if let Some(text) = self.explanation.filter(|_| reason == FinishReason::Refused) {
+            deltas.push(Delta::notice(format!("the model declined: {text}")));
+        }
+        let completion = match reason {
+            FinishReason::Unknown => self.answer.finish_with_word(&failure::shown_word(&word)),
+            reason => self.answer.finish(reason),
+        };
+        Ok((deltas, completion))
+    }
+}

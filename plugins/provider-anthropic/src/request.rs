@@ -1,0 +1,80 @@
+//! Writes a request down as the JSON of the Messages API.
+//!
+//! Pure, and stable: tools, system text and messages of successive requests of a session share
+//! their beginning, so that the vendor's cache hits and its thoughts stay valid. The marks of the
+//! cache move; the vendor does not compare them.
+
+use jaato_plugin_sdk::serde::Serialize;
+use jaato_plugin_sdk::serde_json::{self, Value};
+use jaato_plugin_sdk::types::Request;
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_provider::shown::Blobs;
+
+use crate::facts::Thinking;
+use crate::settings::Settings;
+use crate::tools::{CHANGES_BETA, Told};
+use crate::{cache, content, facts, history, tools};
+
+/// Largest body that the vendor takes.
+pub const BODY_BYTES_MAX: usize = 32 * 1000 * 1000;
+
+/// A request as it is sent.
+#[derive(Debug)]
+pub struct Written {
+    /// The body.
+    pub body: Vec<u8>,
+    /// What stands in the header `anthropic-beta`.
+    pub betas: Vec<&'static str>,
+}
+
+/// The body; the order of the fields is what is sent.
+#[derive(Serialize)]
+#[serde(crate = "jaato_plugin_sdk::serde")]
+struct Body<'a> {
+    model: &'a str,
+    #[serde(flatten)]
+    settings: &'a Settings<'a>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Value>,
+    messages: Vec<Value>,
+}
+
+/// Writes a request. `blobs` are the bytes of those data parts that are to be seen; the others are
+/// told of in words.
+///
+/// # Errors
+/// `configuration` for an option that the model does not take; `context_overflow` when the body is
+/// larger than what the vendor takes; `unknown_operation` for a message of a role from the future.
+pub fn write(request: &Request, blobs: &Blobs) -> Result<Written> {
+    let facts = facts::of(&request.model);
+    let mut told = Told::new(request, &facts);
+    let mut turns = history::turns(request, &mut told, blobs)?;
+    let must_not_think =
+        facts.thinking == Thinking::Budget && history::began_without_thought(&turns);
+    let effort = request.options.effort.filter(|_| !must_not_think);
+    let settings = Settings::new(request, &facts, effort)?;
+    let mut tools = tools::list(request, &facts);
+    cache::mark_last(&mut tools);
+    let mut system: Vec<Value> = content::text(&request.system).into_iter().collect();
+    cache::mark_last(&mut system);
+    cache::mark_turns(&mut turns);
+    let messages = history::messages(turns);
+    let mut betas = settings.betas.clone();
+    if messages.iter().any(|message| message["role"] == "system") {
+        betas.push(CHANGES_BETA);
+    }
+    let stream = request.options.stream != Some(false);
+    let body = Body { model: &request.model, settings: &settings, stream, tools, system, messages };
+    let body = serde_json::to_vec(&body).map_err(|error| {
+        Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))
+    })?;
+    if body.len() > BODY_BYTES_MAX {
+        let text =
+            format!("the request has {} bytes: at most {BODY_BYTES_MAX} can be sent", body.len());
+        return Err(Error::new(ErrorKind::ContextOverflow, text));
+    }
+    Ok(Written { body, betas })
+}

@@ -1,0 +1,114 @@
+//! Fits the schema of an answer to what the vendor holds an answer to. Pure.
+//!
+//! What it does not take is said in the description instead, so that the model at least reads it;
+//! each answer that keeps to the fitted schema has the shape of the original.
+
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+
+/// What the vendor refuses in a schema.
+const REFUSED: [&str; 14] = [
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "uniqueItems",
+];
+
+/// Words that hold one schema.
+const WITH_ONE: [&str; 1] = ["items"];
+
+/// Words that hold a list of schemas.
+const WITH_LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+
+/// Words that hold schemas by name.
+const WITH_NAMES: [&str; 3] = ["$defs", "definitions", "properties"];
+
+/// Closes each object, and moves what is refused into the description.
+pub(crate) fn fitted(schema: &Value) -> Value {
+    let Value::Object(words) = schema else { return schema.clone() };
+    let mut kept = Map::new();
+    let mut said = Map::new();
+    for (word, value) in words {
+        let name = word.as_str();
+        if REFUSED.contains(&name) {
+            said.insert(word.clone(), value.clone());
+            continue;
+        }
+        let value = match value {
+            one if WITH_ONE.contains(&name) => fitted(one),
+            Value::Array(list) if WITH_LIST.contains(&name) => list.iter().map(fitted).collect(),
+            Value::Object(named) if WITH_NAMES.contains(&name) => {
+                named.iter().map(|(name, schema)| (name.clone(), fitted(schema))).collect()
+            }
+            other => other.clone(),
+        };
+        kept.insert(word.clone(), value);
+    }
+    if is_object(&kept) {
+        kept.insert("additionalProperties".to_owned(), json!(false));
+    }
+    if !said.is_empty() {
+        let said = Value::Object(said).to_string();
+        let text = match kept.get("description").and_then(Value::as_str) {
+            Some(text) => format!("{text}\n{said}"),
+            None => said,
+        };
+        kept.insert("description".to_owned(), json!(text));
+    }
+    Value::Object(kept)
+}
+
+fn is_object(words: &Map<String, Value>) -> bool {
+    match words.get("type") {
+        Some(Value::String(name)) => name == "object",
+        Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
+        Some(_) | None => words.contains_key("properties"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_closed_and_bounds_are_told_in_words() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "minimum": { "type": "integer", "minimum": 1, "description": "At least one." },
+                "list": { "type": "array", "items": { "type": "object" }, "maxItems": 3 },
+                "any": { "anyOf": [{ "properties": {}, "additionalProperties": true }, true] },
+            },
+            "required": ["minimum"],
+        });
+        assert_eq!(
+            fitted(&schema),
+            json!({
+                "type": "object",
+                "properties": {
+                    "minimum": { "type": "integer", "description": "At least one.\n{\"minimum\":1}" },
+                    "list": {
+                        "type": "array",
+                        "items": { "type": "object", "additionalProperties": false },
+                        "description": "{\"maxItems\":3}",
+                    },
+                    "any": { "anyOf": [{ "properties": {}, "additionalProperties": false }, true] },
+                },
+                "required": ["minimum"],
+                "additionalProperties": false,
+            })
+        );
+        for other in [json!(true), json!(null), json!({ "type": "string", "enum": ["a"] })] {
+            assert_eq!(fitted(&other), other);
+        }
+    }
+}

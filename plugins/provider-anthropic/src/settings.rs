@@ -1,0 +1,153 @@
+//! The settings of a request, in the vendor's words. Pure.
+//!
+//! What a model does not take is refused before it is sent: left out in silence it would be a
+//! setting that does nothing.
+
+use jaato_plugin_sdk::serde::Serialize;
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Effort, Request, TOOLS_CHANGED, ToolChoice};
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+
+use crate::facts::{Facts, Thinking};
+use crate::{schema, thinking};
+
+/// What this provider honours of a request's options, by their names there.
+pub const NAMES: [&str; 8] = [
+    "max_output_tokens",
+    "temperature",
+    "stream",
+    "effort",
+    "tool_choice",
+    "output_schema",
+    "stop",
+    TOOLS_CHANGED,
+];
+
+/// Most tokens that are asked for where nobody says how many: enough for any answer, and less than
+/// what costs dearly where a model does not stop.
+const TOKENS_BY_DEFAULT: u32 = 64_000;
+
+/// The same for an answer that comes at once. The vendor reckons an hour for 128,000 tokens, and
+/// connections that say nothing for longer than ten minutes break.
+const TOKENS_AT_ONCE: u32 = 21_333;
+
+/// The only temperature that is the same as none.
+const NEUTRAL: f32 = 1.0;
+
+/// The settings of a body; the order of the fields is what is sent.
+#[derive(Serialize)]
+#[serde(crate = "jaato_plugin_sdk::serde")]
+pub(crate) struct Settings<'a> {
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stop_sequences: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    /// Headers that they need.
+    #[serde(skip)]
+    pub(crate) betas: Vec<&'static str>,
+}
+
+impl<'a> Settings<'a> {
+    /// Takes them from a request; `effort` is that of its options, or none where the model must not
+    /// think.
+    ///
+    /// # Errors
+    /// `configuration` for what the model does not take.
+    pub(crate) fn new(request: &'a Request, facts: &Facts, effort: Option<Effort>) -> Result<Self> {
+        let options = &request.options;
+        let max_tokens = max_tokens(request, facts);
+        let spoken = thinking::of(facts, effort, max_tokens);
+        if facts.thinking == Thinking::Never && effort.is_some_and(thinks) {
+            return Err(not_taken(request, "effort"));
+        }
+        let mut output_config = json!({});
+        if let Some(effort) = spoken.effort {
+            output_config["effort"] = json!(effort);
+        }
+        if let Some(schema) = &options.output_schema {
+            let schema = schema::fitted(schema);
+            output_config["format"] = json!({ "type": "json_schema", "schema": schema });
+        }
+        let has_config = output_config.as_object().is_some_and(|config| !config.is_empty());
+        Ok(Self {
+            max_tokens,
+            temperature: temperature(request, facts, spoken.is_on)?,
+            stop_sequences: stop_sequences(request)?,
+            tool_choice: tool_choice(request, facts, spoken.is_on)?,
+            thinking: spoken.thinking,
+            output_config: has_config.then_some(output_config),
+            betas: spoken.betas,
+        })
+    }
+}
+
+fn thinks(effort: Effort) -> bool {
+    !matches!(effort, Effort::None | Effort::Unknown)
+}
+
+fn max_tokens(request: &Request, facts: &Facts) -> u32 {
+    let by_default =
+        if request.options.stream == Some(false) { TOKENS_AT_ONCE } else { TOKENS_BY_DEFAULT };
+    match request.options.max_output_tokens {
+        None => by_default.min(facts.output_tokens_max),
+        Some(asked) if facts.is_known() => asked.clamp(1, facts.output_tokens_max),
+        // What others can say at most their servers know.
+        Some(asked) => asked.max(1),
+    }
+}
+
+fn temperature(request: &Request, facts: &Facts, thinks: bool) -> Result<Option<f32>> {
+    match request.options.temperature {
+        // What the model does by itself.
+        Some(NEUTRAL) | None => Ok(None),
+        Some(_) if !facts.samples => Err(not_taken(request, "temperature")),
+        Some(_) if thinks => Err(not_beside_thinking(request, "temperature")),
+        temperature => Ok(temperature),
+    }
+}
+
+fn stop_sequences(request: &Request) -> Result<Vec<&str>> {
+    let texts = request.options.stop.iter().map(String::as_str);
+    let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+    if texts.iter().any(|text| text.trim().is_empty()) {
+        let text = "the server takes no text to stop at that has nothing but blanks";
+        return Err(Error::new(ErrorKind::Configuration, text));
+    }
+    Ok(texts)
+}
+
+fn tool_choice(request: &Request, facts: &Facts, thinks: bool) -> Result<Option<Value>> {
+    // Servers refuse a choice among no tools.
+    let choice = request.options.tool_choice.filter(|_| !request.tools.is_empty());
+    let word = match choice {
+        None | Some(ToolChoice::Unknown) => return Ok(None),
+        Some(ToolChoice::Auto) => "auto",
+        Some(ToolChoice::None) => "none",
+        Some(ToolChoice::Required) if !facts.can_be_forced => {
+            return Err(not_taken(request, "tool_choice = \"required\""));
+        }
+        Some(ToolChoice::Required) if thinks && facts.thinking == Thinking::Budget => {
+            return Err(not_beside_thinking(request, "tool_choice = \"required\""));
+        }
+        Some(ToolChoice::Required) => "any",
+    };
+    Ok(Some(json!({ "type": word })))
+}
+
+fn not_taken(request: &Request, option: &str) -> Error {
+    let text = format!("the model `{}` does not take the option `{option}`", request.model);
+    Error::new(ErrorKind::Configuration, text).with_hint("leave it out, or use another model")
+}
+
+fn not_beside_thinking(request: &Request, option: &str) -> Error {
+    let model = &request.model;
+    let text = format!("the model `{model}` does not take the option `{option}` while it thinks");
+    Error::new(ErrorKind::Configuration, text).with_hint("leave it out, or `effort`")
+}

@@ -1,0 +1,94 @@
+//! How much a model thinks, in the vendor's words. Pure.
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::Effort;
+
+use crate::facts::{Facts, Thinking};
+
+/// The header by which thoughts may be dropped where what came before them changed.
+pub(crate) const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
+
+/// The header by which older models think between calls.
+pub(crate) const INTERLEAVED_BETA: &str = "interleaved-thinking-2025-05-14";
+
+/// Least tokens of a budget.
+const BUDGET_MIN: u32 = 1_024;
+
+/// What a request says of thinking.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Spoken {
+    /// The field `thinking`.
+    pub(crate) thinking: Option<Value>,
+    /// The word for the amount.
+    pub(crate) effort: Option<&'static str>,
+    /// Whether the model may think.
+    pub(crate) is_on: bool,
+    /// The headers that this needs.
+    pub(crate) betas: Vec<&'static str>,
+}
+
+/// Says how much a model thinks; `max_tokens` are those of its thoughts and its answer together.
+pub(crate) fn of(facts: &Facts, effort: Option<Effort>, max_tokens: u32) -> Spoken {
+    let effort = effort.filter(|effort| *effort != Effort::Unknown);
+    match (facts.thinking, effort) {
+        (Thinking::Never, _) => Spoken::default(),
+        (Thinking::Budget, effort) => by_budget(facts, effort, max_tokens),
+        (Thinking::WhenAsked, None | Some(Effort::None)) => Spoken::default(),
+        (Thinking::UnlessDisabled, Some(Effort::None)) => off("disabled"),
+        (Thinking::AtLeastBetweenTools, Some(Effort::None)) => off("between_tools"),
+        (
+            Thinking::WhenAsked
+            | Thinking::UnlessDisabled
+            | Thinking::AtLeastBetweenTools
+            | Thinking::Always,
+            effort,
+        ) => adaptive(facts, effort),
+    }
+}
+
+/// The vendor takes no other field beside this, and no more effort than `high`.
+fn off(word: &str) -> Spoken {
+    Spoken { thinking: Some(json!({ "type": word })), ..Spoken::default() }
+}
+
+/// Thoughts come with a summary: where they are left out a person sees nothing for minutes.
+fn adaptive(facts: &Facts, effort: Option<Effort>) -> Spoken {
+    let mut thinking = json!({ "type": "adaptive", "display": "summarized" });
+    let mut betas = Vec::new();
+    if facts.binds_thoughts {
+        thinking["block_binding"] = json!({ "prefix_mismatch_behavior": "drop_block" });
+        betas.push(BINDING_BETA);
+    }
+    let effort = effort.and_then(word);
+    Spoken { thinking: Some(thinking), effort, is_on: true, betas }
+}
+
+fn word(effort: Effort) -> Option<&'static str> {
+    Some(match effort {
+        // A model that always thinks does so as little as it can.
+        Effort::None | Effort::Minimal | Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+        Effort::Max => "max",
+        Effort::Unknown => return None,
+    })
+}
+
+fn by_budget(facts: &Facts, effort: Option<Effort>, max_tokens: u32) -> Spoken {
+    let wanted = match effort {
+        None | Some(Effort::None | Effort::Unknown) => return Spoken::default(),
+        Some(Effort::Minimal) => BUDGET_MIN,
+        Some(Effort::Low) => 4_096,
+        Some(Effort::Medium) => 10_000,
+        Some(Effort::High) => 20_000,
+        Some(Effort::Max) => 32_000,
+    };
+    // The answer needs some of the tokens, and a smaller budget is refused.
+    let budget = wanted.min(max_tokens - max_tokens / 4);
+    if budget < BUDGET_MIN {
+        return Spoken::default();
+    }
+    let thinking = json!({ "type": "enabled", "budget_tokens": budget });
+    let betas = if facts.interleaves_by_header { vec![INTERLEAVED_BETA] } else { Vec::new() };
+    Spoken { thinking: Some(thinking), is_on: true, betas, ..Spoken::default() }
+}

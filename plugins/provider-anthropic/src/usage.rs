@@ -1,0 +1,73 @@
+//! What an answer cost. Pure.
+
+use jaato_plugin_sdk::serde_json::Value;
+use jaato_plugin_sdk::types::Usage;
+
+/// What the server counted so far: later events repeat or correct it, and leave out what stayed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counted {
+    input: u64,
+    cache_read: u64,
+    cache_write: u64,
+    output: u64,
+    thinking: u64,
+}
+
+impl Counted {
+    /// Takes what an event tells.
+    pub(crate) fn take(&mut self, usage: &Value) {
+        let set = |place: &mut u64, path: &str| {
+            if let Some(count) = usage.pointer(path).and_then(Value::as_u64) {
+                *place = count;
+            }
+        };
+        set(&mut self.input, "/input_tokens");
+        set(&mut self.cache_read, "/cache_read_input_tokens");
+        set(&mut self.cache_write, "/cache_creation_input_tokens");
+        set(&mut self.output, "/output_tokens");
+        set(&mut self.thinking, "/output_tokens_details/thinking_tokens");
+    }
+
+    /// The vendor's input is only what no cache gave or took.
+    pub(crate) fn usage(self) -> Usage {
+        let cached = self.cache_read.saturating_add(self.cache_write);
+        Usage {
+            prompt_tokens: self.input.saturating_add(cached),
+            output_tokens: self.output,
+            cached_tokens: self.cache_read,
+            cache_write_tokens: self.cache_write,
+            reasoning_tokens: self.thinking,
+            ..Usage::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn later_counts_correct_earlier_ones_and_the_prompt_is_all_of_it() {
+        let mut counted = Counted::default();
+        counted.take(&json!({ "input_tokens": 5, "cache_read_input_tokens": 100,
+            "cache_creation_input_tokens": 20, "output_tokens": 1 }));
+        counted.take(&json!({ "input_tokens": null, "output_tokens": 42,
+            "output_tokens_details": { "thinking_tokens": 30 } }));
+        for odd in [json!(null), json!("x"), json!({ "output_tokens": -1, "input_tokens": "5" })] {
+            counted.take(&odd);
+        }
+        let expected = Usage {
+            prompt_tokens: 125,
+            output_tokens: 42,
+            cached_tokens: 100,
+            cache_write_tokens: 20,
+            reasoning_tokens: 30,
+            ..Usage::default()
+        };
+        assert_eq!(counted.usage(), expected);
+        counted.take(&json!({ "input_tokens": u64::MAX }));
+        assert_eq!(counted.usage().prompt_tokens, u64::MAX);
+    }
+}

@@ -1,0 +1,109 @@
+//! Servers that do not do as they should, on a fake host whose time is counted.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::time::Duration;
+
+use jaato_plugin_sdk::serde_json::json;
+use jaato_plugin_sdk::types::{Completion, Message, Part, Request, Retry};
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream};
+
+const HELLO: &str = "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hello\"}}\n\n";
+const END: &str = "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n";
+const STOP: &str = "data: {\"type\":\"message_stop\"}\n\n";
+
+fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
+    FakeHost::new(provider_anthropic::__jaato::MODULE)
+        .with_config(json!({ "base_url": "http://localhost:1" }))
+        .with_http(move |_| Ok(answer()))
+}
+
+fn request() -> Request {
+    Request::new("claude-opus-5-5", vec![Message::user("hi")])
+}
+
+/// Streams these pieces; leaves the connection open or ends it.
+#[track_caller]
+fn streams(pieces: &[&'static str], ends: bool) -> (Result<Completion, Error>, Duration) {
+    let pieces = pieces.to_vec();
+    let host = host(move || {
+        let stream = FakeStream::open();
+        pieces.iter().for_each(|piece| stream.push(*piece));
+        if ends {
+            stream.finish();
+        }
+        FakeHttpAnswer::status(200).stream(stream)
+    });
+    (host.complete(&request()).result, host.elapsed())
+}
+
+#[test]
+fn a_whole_answer_is_done_soon_though_the_server_says_nothing_more() {
+    let (result, took) = streams(&[HELLO, END], false);
+    assert_eq!((result.unwrap().parts, took), (vec![Part::text("hello")], Duration::from_secs(2)));
+    let (result, took) = streams(&[HELLO, END, STOP], false);
+    assert_eq!((result.is_ok(), took), (true, Duration::from_millis(100)));
+}
+
+#[test]
+fn half_a_stream_may_be_better_next_time() {
+    for pieces in
+        [&["data: {\"ty"][..], &["da"], &["event: ping\n\n"], &[HELLO], &[HELLO, &END[..30]]]
+    {
+        let (result, _) = streams(pieces, true);
+        let error = result.unwrap_err();
+        assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary), "{error}");
+    }
+    // The last event counts without its blank line.
+    assert!(streams(&[HELLO, END.trim_end()], true).0.is_ok());
+}
+
+#[test]
+fn a_line_without_an_end_has_a_limit() {
+    for piece in ["data: ", "x", ": ", "event: "] {
+        let host = host(move || {
+            let stream = FakeStream::open();
+            stream.push(piece);
+            let mebibyte = vec![b'x'; 1 << 20];
+            (0..12).for_each(|_| stream.push(mebibyte.clone()));
+            stream.finish();
+            FakeHttpAnswer::status(200).stream(stream)
+        });
+        let error = host.complete(&request()).result.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Provider, "{piece}: {error}");
+        assert_eq!(host.live().streams, 0);
+    }
+}
+
+#[test]
+fn an_answer_at_once_has_a_limit() {
+    let body = format!("{{\"content\":[\"{}\"]}}", "x".repeat(9 << 20));
+    let host = host(move || FakeHttpAnswer::status(200).body(body.clone()));
+    let error = host.complete(&request()).result.unwrap_err();
+    assert!(error.message.contains("more than"), "{error}");
+}
+
+#[test]
+fn a_refusal_is_told_whatever_its_body_is() {
+    for body in
+        [&b""[..], b"<html>", b"\x1f\x8b\x08", b"{", b"null", b"[]", b"{\"error\":7}", b"\xff"]
+    {
+        let host = host(move || FakeHttpAnswer::status(503).body(body));
+        let error = host.complete(&request()).result.unwrap_err();
+        assert!(error.message.contains("answered 503 (service unavailable)"), "{error}");
+        assert_eq!(error.retry, Retry::Temporary);
+    }
+    let host = host(|| FakeHttpAnswer::status(503).stream(FakeStream::open()));
+    assert_eq!(host.complete(&request()).result.unwrap_err().retry, Retry::Temporary);
+    assert_eq!(host.elapsed(), Duration::from_secs(2));
+}
+
+#[test]
+fn what_the_server_says_of_coming_again_counts() {
+    let of = |status: u16, word: &'static str| {
+        let host = host(move || FakeHttpAnswer::status(status).header("x-should-retry", word));
+        host.complete(&request()).result.unwrap_err().retry
+    };
+    assert_eq!((of(500, "false"), of(400, "true")), (Retry::Permanent, Retry::Temporary));
+    assert_eq!((of(500, "moon"), of(400, "moon")), (Retry::Temporary, Retry::Permanent));
+}

@@ -1,0 +1,91 @@
+//! Which of a person's credentials goes with a request.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::json;
+use jaato_plugin_sdk::types::{Message, Request};
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::vendors::anthropic::{Anthropic, Turn};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
+
+const VENDOR: &str = "https://api.anthropic.com";
+const GATEWAY: &str = "https://gateway.example";
+
+fn host(base: &str, credentials: &[&str]) -> FakeHost {
+    let answers = ["one", "two"].map(Turn::text);
+    let vendor = Anthropic::new(answers).with_credentials(credentials);
+    FakeHost::new(provider_anthropic::__jaato::MODULE)
+        .with_config(json!({ "base_url": base }))
+        .with_http(move |request| vendor.answer_plugin(request))
+}
+
+fn request() -> Request {
+    Request::new("claude-haiku-4-5", vec![Message::user("hi")])
+}
+
+/// Asks twice; gives what each request named, and whether it asked for a token to be taken.
+#[track_caller]
+fn named(host: &FakeHost) -> Vec<String> {
+    for _ in 0..2 {
+        host.complete(&request()).result.unwrap();
+    }
+    let is_beta = |(name, value): &(String, String)| {
+        name == "anthropic-beta" && value.contains("oauth-2025-04-20")
+    };
+    let named = host.http_requests().into_iter().map(|sent| {
+        let name = sent.head.credential.unwrap();
+        let name = name.strip_prefix("ANTHROPIC_").unwrap();
+        if sent.head.headers.iter().any(is_beta) { format!("{name}+") } else { name.to_owned() }
+    });
+    named.collect()
+}
+
+#[test]
+fn a_key_counts_before_a_token_wherever_it_goes() {
+    for base in [VENDOR, GATEWAY] {
+        assert_eq!(named(&host(base, &["ANTHROPIC_API_KEY"])), ["API_KEY", "API_KEY"]);
+        let both = host(base, &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"]);
+        assert_eq!(named(&both), ["API_KEY", "API_KEY"]);
+    }
+}
+
+#[test]
+fn a_token_alone_is_found_and_remembered() {
+    let vendor = host(VENDOR, &["ANTHROPIC_AUTH_TOKEN"]);
+    assert_eq!(named(&vendor), ["API_KEY", "AUTH_TOKEN+", "AUTH_TOKEN+"]);
+    // A gateway knows nothing of people who sign in at the vendor's.
+    let gateway = host(GATEWAY, &["ANTHROPIC_AUTH_TOKEN"]);
+    assert_eq!(named(&gateway), ["API_KEY", "AUTH_TOKEN", "AUTH_TOKEN"]);
+}
+
+#[test]
+fn who_has_neither_is_told_what_to_set() {
+    let vendor = host(VENDOR, &[]);
+    let error = vendor.complete(&request()).result.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Configuration);
+    assert!(error.message.contains("ANTHROPIC_API_KEY"), "{error}");
+    // Lists leave out what nobody has set up: the host knows it by the kind.
+    assert_eq!(vendor.instance().unwrap().models().unwrap_err().kind, ErrorKind::NotFound);
+    let error = host(GATEWAY, &[]).complete(&request()).result.unwrap_err();
+    let hint =
+        "the server wants a key: set `ANTHROPIC_API_KEY`, or a token in `ANTHROPIC_AUTH_TOKEN`";
+    assert_eq!(error.hint.as_deref(), Some(hint));
+}
+
+#[test]
+fn a_server_that_wants_none_is_asked_once() {
+    let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
+        .with_config(json!({ "base_url": "http://localhost:1" }))
+        .with_http(|_| Ok(FakeHttpAnswer::status(400)));
+    assert!(host.complete(&request()).result.is_err());
+    assert_eq!(host.http_requests().len(), 1);
+}
+
+#[test]
+fn a_server_that_a_key_is_not_for_is_not_asked_without_it() {
+    let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
+        .with_config(json!({ "base_url": GATEWAY }))
+        .with_http(|_| Err(Error::new(ErrorKind::Configuration, "it is for another server")));
+    let error = host.complete(&request()).result.unwrap_err();
+    assert_eq!(error, Error::new(ErrorKind::Configuration, "it is for another server"));
+    assert_eq!(host.http_requests().len(), 1);
+}

@@ -1,0 +1,207 @@
+//! The history as it is sent.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::{Expect, expect};
+use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
+use jaato_plugin_sdk::types::{Data, Message, Opaque, Part, Request, Role, ToolCall, ToolResult};
+use jaato_plugin_sdk_provider::shown::Blobs;
+use provider_anthropic::content::wanted;
+use provider_anthropic::request::write;
+
+fn blobs() -> Blobs {
+    ["b-1", "b-2"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into()
+}
+
+/// Checks the messages without the marks of the cache, one a line.
+#[track_caller]
+fn check(messages: Vec<Message>, expected: Expect) {
+    let written = write(&Request::new("claude-opus-4-6", messages), &blobs()).unwrap();
+    let body: Value = serde_json::from_slice(&written.body).unwrap();
+    let lines: Vec<_> = body["messages"].as_array().unwrap().iter().map(Value::to_string).collect();
+    let mark = r#","cache_control":{"type":"ephemeral"}"#;
+    expected.assert_eq(&lines.join("\n").replace(mark, ""));
+}
+
+fn user(parts: Vec<Part>) -> Message {
+    Message { role: Role::User, parts, ..Message::default() }
+}
+
+fn call(id: &str, arguments: Value) -> Part {
+    Part::ToolCall(ToolCall::new(id, "run", arguments))
+}
+
+fn result(id: &str, content: Value) -> ToolResult {
+    ToolResult::new(id, "run", content.as_object().unwrap().clone())
+}
+
+#[test]
+fn texts_stay_apart_and_blanks_are_left_out() {
+    check(
+        vec![
+            user(vec![Part::text("a"), Part::text(" \n"), Part::text(""), Part::text("b ")]),
+            Message::model(vec![Part::text("c"), Part::text("\n"), Part::text("d ")]),
+            Message::user("e"),
+        ],
+        expect![[r#"
+            {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b "}]}
+            {"role":"assistant","content":[{"type":"text","text":"c"},{"type":"text","text":"d "}]}
+            {"role":"user","content":[{"type":"text","text":"e"}]}"#]],
+    );
+}
+
+#[test]
+fn signed_thoughts_and_opaque_blocks_go_back_at_their_place_and_unsigned_ones_do_not() {
+    let redacted = json!({ "type": "redacted_thinking", "data": "…" });
+    check(
+        vec![
+            Message::user("go"),
+            Message::model(vec![
+                Part::thought("hm").signed("s"),
+                Part::thought("").signed("t"),
+                Part::opaque(redacted),
+                Part::thought("unsigned"),
+                Part::text("I look."),
+                call("a", json!({ "x": 1 })),
+                Part::thought("so").signed("u"),
+                call("b", json!({})),
+            ]),
+            Message::tool([result("b", json!({ "n": 2 })), result("a", json!({ "n": 1 }))]),
+        ],
+        expect![[r#"
+            {"role":"user","content":[{"type":"text","text":"go"}]}
+            {"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"thinking","thinking":"","signature":"t"},{"type":"redacted_thinking","data":"…"},{"type":"text","text":"I look."},{"type":"tool_use","id":"a","name":"run","input":{"x":1}},{"type":"thinking","thinking":"so","signature":"u"},{"type":"tool_use","id":"b","name":"run","input":{}}]}
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"{\"n\":2}"},{"type":"tool_result","tool_use_id":"a","content":"{\"n\":1}"}]}"#]],
+    );
+}
+
+#[test]
+fn of_what_another_made_nothing_is_sent() {
+    let opaque = |provider: &str, model: &str, item: Value| {
+        let (provider, model) = (provider.to_owned(), model.to_owned());
+        Part::Opaque(Opaque { provider, model, item, ..Opaque::default() })
+    };
+    let block = || json!({ "type": "redacted_thinking", "data": "x" });
+    check(
+        vec![
+            Message::user("go"),
+            Message::model(vec![
+                opaque("openai", "claude-opus-4-6", block()),
+                opaque("anthropic", "claude-opus-5", block()),
+                opaque("anthropic", "claude-opus-4-6", json!({ "id": "rs_1" })),
+                opaque("", "", json!("x")),
+                opaque("anthropic", "claude-opus-4-6", block()),
+                Part::text("so").signed("s"),
+                call("call_1|fc_2", json!({})),
+            ]),
+            Message::tool([result("call_1|fc_2", json!({}))]),
+        ],
+        expect![[r#"
+            {"role":"user","content":[{"type":"text","text":"go"}]}
+            {"role":"assistant","content":[{"type":"redacted_thinking","data":"x"},{"type":"text","text":"so"},{"type":"tool_use","id":"call_1_fc_2-af9de82873fca635","name":"run","input":{}}]}
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1_fc_2-af9de82873fca635","content":"{}"}]}"#]],
+    );
+}
+
+#[test]
+fn results_come_first_whatever_stands_before_them_and_what_follows_is_said_behind() {
+    let mut message = Message::tool([result("a", json!({ "n": 1 }))]);
+    message.parts.insert(0, Part::json(json!({ "task": "t-1" })));
+    message.parts.push(Part::text("And now this."));
+    let failed = ToolResult { is_error: true, ..result("b", json!({ "error": "no" })) };
+    message.parts.push(Part::ToolResult(failed));
+    check(
+        vec![
+            Message::user("go"),
+            Message::model(vec![call("a", json!({})), call("b", json!("{\"x\": tru"))]),
+            message,
+            Message::user("more"),
+        ],
+        expect![[r#"
+            {"role":"user","content":[{"type":"text","text":"go"}]}
+            {"role":"assistant","content":[{"type":"tool_use","id":"a","name":"run","input":{}},{"type":"tool_use","id":"b","name":"run","input":{"invalid_arguments":"{\"x\": tru"}}]}
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"{\"n\":1}"},{"type":"tool_result","tool_use_id":"b","content":"{\"error\":\"no\"}","is_error":true},{"type":"text","text":"{\"task\":\"t-1\"}"},{"type":"text","text":"And now this."},{"type":"text","text":"more"}]}"#]],
+    );
+}
+
+#[test]
+fn images_and_files_are_shown_also_inside_results() {
+    let plan = Data::blob("application/pdf", "b-2").named("plan.pdf");
+    let attachments = vec![
+        Data::blob("image/png", "b-1"),
+        plan.clone(),
+        Data::json(json!({ "n": 1 })),
+        Data::blob("image/png", "gone"),
+    ];
+    let look = ToolResult { attachments, ..ToolResult::new("a", "look", Map::new()) };
+    let image = Part::Data(Data::blob("image/jpeg", "b-1"));
+    let messages = vec![
+        user(vec![Part::text("look"), image.clone(), Part::Data(plan), Part::text("there")]),
+        Message::model(vec![call("a", json!({})), image]),
+        Message::tool([look]),
+    ];
+    let asked = Request::new("m", messages.clone());
+    assert_eq!(wanted(&asked).into_keys().collect::<Vec<_>>(), ["b-1", "b-2", "gone"]);
+    check(
+        messages,
+        expect![[r#"
+            {"role":"user","content":[{"type":"text","text":"look"},{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"Yi0x"}},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"Yi0y"},"title":"plan.pdf"},{"type":"text","text":"there"}]}
+            {"role":"assistant","content":[{"type":"tool_use","id":"a","name":"run","input":{}},{"type":"text","text":"[image/jpeg: cannot be sent to this model]"}]}
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"{}"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"Yi0x"}},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"Yi0y"},"title":"plan.pdf"},{"type":"text","text":"{\"n\":1}"},{"type":"text","text":"[image/png: cannot be sent to this model]"}]}]}"#]],
+    );
+}
+
+#[test]
+fn an_answer_that_has_nothing_to_say_has_no_place() {
+    check(
+        vec![
+            Message::user("a"),
+            Message::model(vec![Part::thought("cut").signed("s")]),
+            Message::user("b"),
+            Message::model(vec![Part::text("c"), Part::thought("cut").signed("s")]),
+            Message::user("d"),
+        ],
+        expect![[r#"
+            {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}
+            {"role":"assistant","content":[{"type":"text","text":"c"}]}
+            {"role":"user","content":[{"type":"text","text":"d"}]}"#]],
+    );
+}
+
+#[test]
+fn an_answer_that_is_to_go_on_ends_without_blanks() {
+    let search =
+        json!({ "type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {} });
+    check(
+        vec![Message::user("a"), Message::model(vec![Part::opaque(search), Part::text("b \n")])],
+        expect![[r#"
+            {"role":"user","content":[{"type":"text","text":"a"}]}
+            {"role":"assistant","content":[{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}},{"type":"text","text":"b"}]}"#]],
+    );
+}
+
+#[test]
+fn the_user_speaks_first_and_says_something() {
+    for messages in [vec![], vec![Message::user(" ")]] {
+        let said = expect![[r#"{"role":"user","content":[{"type":"text","text":"(nothing)"}]}"#]];
+        check(messages, said);
+    }
+    check(
+        vec![Message::model(vec![Part::text("a")]), Message::user("")],
+        expect![[r#"
+            {"role":"user","content":[{"type":"text","text":"(nothing)"}]}
+            {"role":"assistant","content":[{"type":"text","text":"a"}]}
+            {"role":"user","content":[{"type":"text","text":"(nothing)"}]}"#]],
+    );
+}
+
+#[test]
+fn parts_of_the_future_are_passed_over() {
+    let smell = json!({ "type": "smell", "of": "roses" }).as_object().unwrap().clone();
+    let smell = || Part::Unknown(smell.clone());
+    check(
+        vec![user(vec![smell(), Part::text("a")]), Message::model(vec![smell(), Part::text("b")])],
+        expect![[r#"
+            {"role":"user","content":[{"type":"text","text":"a"}]}
+            {"role":"assistant","content":[{"type":"text","text":"b"}]}"#]],
+    );
+}

@@ -1,0 +1,238 @@
+//! The plugin on a fake host: what it asks for, and what it makes of each answer.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::service::{BLOB_GET, BlobGet};
+use jaato_plugin_sdk::types::{Data, Delta, Message, Part, Request, Retry, Role};
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, Reply};
+
+const ANSWER: &str = "event: content_block_delta\n\
+    data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hello\"}}\n\n\
+    event: message_delta\n\
+    data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n\
+    event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
+
+jaato_plugin_testkit::conformance!(provider_anthropic: provider; |suite| suite.with_host(|host| host.with_http(server)));
+
+/// A server with one model, which says hello.
+fn server(request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
+    let answer = FakeHttpAnswer::status(200);
+    Ok(match request.head.url.as_str() {
+        "https://api.anthropic.com/v1/models?limit=1000" => answer.body(r#"{"data":[{"id":"m"}]}"#),
+        _ => answer.header("content-type", "text/event-stream").body(ANSWER),
+    })
+}
+
+fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
+    FakeHost::new(provider_anthropic::__jaato::MODULE)
+        .with_config(json!({ "base_url": "http://localhost:1/v1/" }))
+        .with_http(move |_| Ok(answer()))
+}
+
+fn request() -> Request {
+    Request::new("claude-opus-5-5", vec![Message::user("hi")])
+}
+
+/// Answers with this status and body; gives the error.
+#[track_caller]
+fn error_of(status: u16, body: &'static str) -> Error {
+    let host = host(move || FakeHttpAnswer::status(status).header("retry-after", "3").body(body));
+    host.complete(&request()).result.unwrap_err()
+}
+
+/// An error as the vendor writes it.
+#[track_caller]
+fn vendors_error(status: u16, kind: &str, message: &str) -> Error {
+    let body = json!({ "type": "error", "error": { "type": kind, "message": message } });
+    let host = host(move || {
+        FakeHttpAnswer::status(status).header("retry-after", "3").body(body.to_string())
+    });
+    host.complete(&request()).result.unwrap_err()
+}
+
+#[test]
+fn the_request_has_the_headers_of_the_api_and_names_the_credential() {
+    let host = host(|| FakeHttpAnswer::status(200).body(ANSWER));
+    assert_eq!(host.complete(&request()).result.unwrap().parts, [Part::text("hello")]);
+    let [sent] = host.http_requests().try_into().unwrap();
+    assert_eq!(sent.head.method, "POST");
+    assert_eq!(sent.head.url, "http://localhost:1/v1/messages");
+    assert_eq!(sent.head.credential.as_deref(), Some("ANTHROPIC_API_KEY"));
+    let headers: Vec<_> =
+        sent.head.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    assert_eq!(
+        headers,
+        [
+            "content-type: application/json",
+            "accept: text/event-stream, application/json",
+            "anthropic-version: 2023-06-01",
+            "anthropic-beta: thinking-binding-controls-2026-08-01",
+        ]
+    );
+    let body: Value = serde_json::from_slice(&sent.body).unwrap();
+    assert_eq!((&body["model"], &body["stream"]), (&json!("claude-opus-5-5"), &json!(true)));
+}
+
+#[test]
+fn pieces_go_out_as_they_come_and_a_ping_shows_that_the_server_lives() {
+    let stream = FakeStream::open();
+    let feed = stream.clone();
+    let host = host(move || FakeHttpAnswer::status(200).stream(stream.clone()));
+    let mut call = host.instance().unwrap().start_complete(&request()).unwrap();
+    let (first, rest) = ANSWER.split_once("event: message_delta").unwrap();
+    feed.push("event: ping\ndata: {\"type\": \"ping\"}\n\n");
+    assert!(matches!(call.next_delta(), Ok(Some(Delta::Alive))));
+    feed.push(first.replace("hello", "hel"));
+    assert!(matches!(call.next_delta(), Ok(Some(delta)) if delta == Delta::text("hel")));
+    feed.push(first.replace("hello", "lo"));
+    feed.push(["event: message_delta", rest].concat());
+    feed.finish();
+    assert_eq!(call.wait().result.unwrap().parts, [Part::text("hello")]);
+}
+
+#[test]
+fn what_the_stream_broke_with_is_told_unless_the_model_had_said_all() {
+    let broken = |text: String| {
+        host(move || {
+            let stream = FakeStream::open();
+            stream.push(text.clone());
+            stream.fail(Error::new(ErrorKind::Unavailable, "the exchange failed").temporary());
+            FakeHttpAnswer::status(200).stream(stream)
+        })
+    };
+    let (begin, _) = ANSWER.split_once("event: message_delta").unwrap();
+    let error = broken(begin.to_owned()).complete(&request()).result.unwrap_err();
+    assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
+    let (all, _) = ANSWER.split_once("event: message_stop").unwrap();
+    assert!(broken(all.to_owned()).complete(&request()).result.is_ok());
+}
+
+#[test]
+fn what_is_no_message_is_an_error_with_what_to_look_at() {
+    for body in
+        ["<html>hello</html>", r#"{"hello":1}"#, r#"{"choices":[]}"#, "hello there\n\n", "[1]"]
+    {
+        let host = host(move || {
+            FakeHttpAnswer::status(200).header("content-type", "text/html").body(body)
+        });
+        let error = host.complete(&request()).result.unwrap_err();
+        let text = "`http://localhost:1/v1/messages` answered with what is no completion";
+        assert!(error.message.starts_with(text), "{body}: {error}");
+        assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
+        assert!(error.hint.unwrap().starts_with("check the base url"));
+    }
+    let error = error_of(200, "{\"type\": \"mess");
+    assert!(error.message.contains("is no JSON"), "{error}");
+    assert_eq!(error.retry, Retry::Temporary);
+    assert_eq!(error_of(200, "").retry, Retry::Temporary);
+}
+
+#[test]
+fn errors_are_what_their_status_and_words_say() {
+    for (status, kind, message, expected, retry) in [
+        (429, "rate_limit_error", "slow down", ErrorKind::Provider, Retry::Temporary),
+        (529, "overloaded_error", "Overloaded", ErrorKind::Provider, Retry::Temporary),
+        (500, "api_error", "Internal server error", ErrorKind::Provider, Retry::Temporary),
+        (504, "timeout_error", "timed out", ErrorKind::Provider, Retry::Temporary),
+        (400, "invalid_request_error", "bad", ErrorKind::Provider, Retry::Permanent),
+        (402, "billing_error", "pay", ErrorKind::Provider, Retry::Permanent),
+        (403, "permission_error", "no", ErrorKind::Provider, Retry::Permanent),
+        (413, "request_too_large", "big", ErrorKind::ContextOverflow, Retry::Permanent),
+        (
+            400,
+            "invalid_request_error",
+            "prompt is too long: 210000 tokens > 200000 maximum",
+            ErrorKind::ContextOverflow,
+            Retry::Permanent,
+        ),
+        (
+            400,
+            "invalid_request_error",
+            "input length and `max_tokens` exceed context limit: 190000 + 64000 > 200000",
+            ErrorKind::ContextOverflow,
+            Retry::Permanent,
+        ),
+    ] {
+        let error = vendors_error(status, kind, message);
+        assert_eq!((error.kind, error.retry), (expected, retry), "{status} {message}");
+        let wait = (retry == Retry::Temporary).then_some(3_000);
+        assert_eq!(error.retry_after_ms, wait, "{status} {message}");
+        assert!(error.message.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn an_error_in_a_whole_answer_is_an_error() {
+    let error =
+        error_of(200, r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#);
+    assert_eq!(error.retry, Retry::Temporary);
+    assert!(error.message.ends_with("reports an error: busy"), "{error}");
+}
+
+#[test]
+fn models_are_listed_page_by_page() {
+    let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
+        .with_config(json!({ "base_url": "http://localhost:1" }))
+        .with_http(|request| {
+            let page = match request.head.url.as_str() {
+                "http://localhost:1/v1/models?limit=1000" => {
+                    json!({ "data": [{ "id": "a b" }], "has_more": true, "last_id": "a b" })
+                }
+                "http://localhost:1/v1/models?limit=1000&after_id=a%20b" => {
+                    json!({ "data": [{ "id": "c" }, { "id": "a b" }], "has_more": true, "last_id": "c" })
+                }
+                // The same again, for ever.
+                _ => json!({ "data": [{ "id": "c" }], "has_more": true, "last_id": "c" }),
+            };
+            Ok(FakeHttpAnswer::status(200).body(page.to_string()))
+        });
+    let models = host.instance().unwrap().models().unwrap();
+    assert_eq!(models.iter().map(|info| info.name.as_str()).collect::<Vec<_>>(), ["a b", "c"]);
+    assert_eq!(host.http_requests().len(), 3);
+}
+
+#[test]
+fn a_list_that_does_not_come_says_why() {
+    let down = FakeHost::new(provider_anthropic::__jaato::MODULE)
+        .with_http(|_| Err(Error::new(ErrorKind::Unavailable, "connection refused").temporary()));
+    assert_eq!(down.instance().unwrap().models().unwrap_err().kind, ErrorKind::Provider);
+    let host = host(|| FakeHttpAnswer::status(500).body("no memory"));
+    let error = host.instance().unwrap().models().unwrap_err();
+    let text = "`http://localhost:1/v1/models?…` answered 500 (internal server error): no memory";
+    assert_eq!(error.message, text);
+}
+
+#[test]
+fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
+    let host = host(|| FakeHttpAnswer::status(200).body(ANSWER)).with_service(BLOB_GET, |asked| {
+        let BlobGet { blob, .. } = asked.read()?;
+        let bytes = match blob.as_str() {
+            "small" => 3,
+            "largest" => 3_932_160,
+            "large" => 3_932_161,
+            _ => return Err(Error::new(ErrorKind::NotFound, "no such blob")),
+        };
+        let head = json!({ "mime_type": "image/png", "bytes": bytes });
+        let pieces = vec![0; bytes].chunks(1 << 16).map(<[u8]>::to_vec).collect::<Vec<_>>();
+        Ok(Reply::StreamWith(head, FakeStream::of(pieces)))
+    });
+    let image = |id: &str| Part::Data(Data::blob("image/png", id));
+    let parts = ["small", "largest", "large", "gone", "small"].map(image).to_vec();
+    let message = Message { role: Role::User, parts, ..Message::default() };
+    let request = Request::new("claude-opus-5-5", vec![message]);
+    assert!(host.complete(&request).result.is_ok());
+    let body: Value = serde_json::from_slice(&host.http_requests()[0].body).unwrap();
+    let blocks = body["messages"][0]["content"].as_array().unwrap();
+    let kinds: Vec<_> = blocks.iter().map(|block| block["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["image", "image", "text", "text", "image"]);
+    assert_eq!(blocks[0]["source"]["data"], "AAAA");
+    // Each was asked for once.
+    assert_eq!(host.asked().iter().filter(|asked| asked.operation == BLOB_GET).count(), 4);
+}
+
+#[test]
+fn a_host_without_http_is_told_as_such() {
+    let host = FakeHost::new(provider_anthropic::__jaato::MODULE);
+    assert_eq!(host.complete(&request()).result.unwrap_err().kind, ErrorKind::UnknownOperation);
+}

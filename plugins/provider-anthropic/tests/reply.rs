@@ -1,0 +1,516 @@
+//! Streams as the vendor sends them, and what is made of them; each is cut at every byte.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::{Expect, expect};
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Completion, Delta, Part};
+use jaato_plugin_sdk_provider::{EVENTS_MAX, Events, PARTS_MAX, Reader};
+use provider_anthropic::reply::Reply;
+
+/// Reads a stream; gives the deltas, then the completion or the error, a line each.
+fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut lines = Vec::new();
+    match run(pieces, &mut lines) {
+        Ok(completion) => {
+            let parts: Vec<_> = completion.parts.iter().map(part).collect();
+            let usage = completion.usage;
+            lines.push(format!(
+                "= {} {:?}{} {}+{} ({} cached, {} written)",
+                parts.join(" "),
+                completion.finish_reason,
+                completion.finish_word.map(|word| format!(" ({word})")).unwrap_or_default(),
+                usage.prompt_tokens,
+                usage.output_tokens,
+                usage.cached_tokens,
+                usage.cache_write_tokens,
+            ));
+        }
+        Err(error) => lines.push(format!("! {:?} {:?} {}", error.kind, error.retry, error.message)),
+    }
+    lines.join("\n")
+}
+
+fn run<'a>(
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    lines: &mut Vec<String>,
+) -> jaato_plugin_sdk::Result<Completion> {
+    let (mut events, mut reply) = (Events::new(), Reply::new("http://h/v1/messages"));
+    for piece in pieces {
+        for event in events.push(piece)? {
+            lines.extend(reply.event(&event)?.iter().map(delta));
+        }
+    }
+    if let Some(event) = events.finish() {
+        lines.extend(reply.last_event(&event)?.iter().map(delta));
+    }
+    let (deltas, completion) = reply.finish()?;
+    lines.extend(deltas.iter().map(delta));
+    Ok(completion)
+}
+
+fn delta(delta: &Delta) -> String {
+    match delta {
+        Delta::Text { text, .. } => format!("text {text:?}"),
+        Delta::Thought { text, .. } => format!("thought {text:?}"),
+        Delta::ToolCall(call) => format!("call {} {} {}", call.id, call.name, call.arguments),
+        other => format!("{other:?}"),
+    }
+}
+
+fn part(part: &Part) -> String {
+    match part {
+        Part::Text { text, .. } => format!("text:{text:?}"),
+        Part::Thought { text, signature, .. } => {
+            format!("thought:{text:?}/{}", signature.as_deref().unwrap_or("-"))
+        }
+        Part::ToolCall(call) => format!("call:{}", call.id),
+        Part::Opaque(opaque) => format!("opaque:{}", opaque.item),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Reads a stream whole, byte by byte, and cut in two at every byte: all the same.
+#[track_caller]
+fn read_cut_anywhere(stream: &str) -> String {
+    let bytes = stream.as_bytes();
+    let whole = read([bytes]);
+    assert_eq!(read(bytes.chunks(1)), whole, "byte by byte");
+    for cut in 0..=bytes.len() {
+        assert_eq!(read([&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
+    }
+    whole
+}
+
+#[track_caller]
+fn check(stream: &str, expected: Expect) {
+    expected.assert_eq(&read_cut_anywhere(stream));
+}
+
+/// Writes events as the vendor does.
+fn stream(events: &[Value]) -> String {
+    let written = |event: &Value| {
+        format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
+    };
+    events.iter().map(written).collect()
+}
+
+fn start() -> Value {
+    json!({ "type": "message_start", "message": { "id": "msg_1", "type": "message",
+        "role": "assistant", "content": [], "model": "claude-opus-5-5", "stop_reason": null,
+        "stop_sequence": null, "usage": { "input_tokens": 9, "cache_creation_input_tokens": 20,
+        "cache_read_input_tokens": 100, "output_tokens": 1 } } })
+}
+
+fn begin(index: u64, block: Value) -> Value {
+    json!({ "type": "content_block_start", "index": index, "content_block": block })
+}
+
+fn piece(index: u64, delta: Value) -> Value {
+    json!({ "type": "content_block_delta", "index": index, "delta": delta })
+}
+
+fn stop(index: u64) -> Value {
+    json!({ "type": "content_block_stop", "index": index })
+}
+
+fn end(reason: &str) -> [Value; 2] {
+    let delta = json!({ "stop_reason": reason, "stop_sequence": null });
+    [
+        json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": 15 } }),
+        json!({ "type": "message_stop" }),
+    ]
+}
+
+fn text(index: u64, text: &str) -> [Value; 3] {
+    [
+        begin(index, json!({ "type": "text", "text": "" })),
+        piece(index, json!({ "type": "text_delta", "text": text })),
+        stop(index),
+    ]
+}
+
+fn call(index: u64, id: &str, pieces: &[&str]) -> Vec<Value> {
+    let block = json!({ "type": "tool_use", "id": id, "name": "run", "input": {} });
+    let fragment = |text| piece(index, json!({ "type": "input_json_delta", "partial_json": text }));
+    let pieces = pieces.iter().map(fragment);
+    [begin(index, block)].into_iter().chain(pieces).chain([stop(index)]).collect()
+}
+
+/// A message of these blocks.
+fn message(blocks: &[&[Value]], reason: &str) -> String {
+    stream(&[&[start()], blocks.concat().as_slice(), &end(reason)].concat())
+}
+
+#[test]
+fn the_vendors_own_example() {
+    check(
+        r#"event: message_start
+data: {"type": "message_start", "message": {"id": "msg_1nZdL29xx5MUA1yADyHTEsnR8uuvGzszyY", "type": "message", "role": "assistant", "content": [], "model": "claude-opus-5-5", "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 25, "output_tokens": 1}}}
+
+event: content_block_start
+data: {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+
+event: ping
+data: {"type": "ping"}
+
+event: content_block_delta
+data: {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Grü"}}
+
+event: content_block_delta
+data: {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "ße!"}}
+
+event: content_block_stop
+data: {"type": "content_block_stop", "index": 0}
+
+event: message_delta
+data: {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence":null}, "usage": {"output_tokens": 15}}
+
+event: message_stop
+data: {"type": "message_stop"}
+
+"#,
+        expect![[r#"
+            text "Grü"
+            text "ße!"
+            = text:"Grüße!" Stop 25+15 (0 cached, 0 written)"#]],
+    );
+}
+
+#[test]
+fn thoughts_are_signed_and_calls_keep_their_place_between_them() {
+    let thought = |index: u64, text: &str, signature: &str| {
+        [
+            begin(index, json!({ "type": "thinking", "thinking": "", "signature": "" })),
+            piece(index, json!({ "type": "thinking_delta", "thinking": text })),
+            piece(index, json!({ "type": "signature_delta", "signature": signature })),
+            stop(index),
+        ]
+    };
+    let redacted = [begin(3, json!({ "type": "redacted_thinking", "data": "EmwK" })), stop(3)];
+    check(
+        &message(
+            &[
+                &thought(0, "hm", "sig0"),
+                &text(1, "I look."),
+                &call(2, "toolu_1", &["", "{\"x\"", ":1}"]),
+                &redacted,
+                &thought(4, "", "sig4"),
+                &call(5, "toolu_2", &[""]),
+                &text(6, "And"),
+                &text(7, "that"),
+            ],
+            "tool_use",
+        ),
+        expect![[r#"
+            thought "hm"
+            text "I look."
+            text ""
+            text ""
+            text ""
+            text ""
+            text "And"
+            text "that"
+            call toolu_1 run {"x":1}
+            call toolu_2 run {}
+            = thought:"hm"/sig0 text:"I look." call:toolu_1 opaque:{"type":"redacted_thinking","data":"EmwK"} thought:""/sig4 call:toolu_2 text:"And" text:"that" ToolUse 129+15 (100 cached, 20 written)"#]],
+    );
+}
+
+#[test]
+fn blocks_of_server_tools_and_of_the_future_are_kept_as_they_came() {
+    let search = [
+        begin(
+            0,
+            json!({ "type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {} }),
+        ),
+        piece(0, json!({ "type": "input_json_delta", "partial_json": "{\"query\":" })),
+        piece(0, json!({ "type": "input_json_delta", "partial_json": "\"moon\"}" })),
+        stop(0),
+    ];
+    let found =
+        json!({ "type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [] });
+    let found = [begin(1, found), stop(1)];
+    let compaction = [
+        begin(2, json!({ "type": "compaction", "content": null })),
+        piece(2, json!({ "type": "compaction_delta", "content": "so " })),
+        piece(2, json!({ "type": "compaction_delta", "content": "far", "n": 1 })),
+        stop(2),
+    ];
+    check(
+        &message(&[&search, &found, &compaction, &text(3, "It is full.")], "pause_turn"),
+        expect![[r#"
+            text "It is full."
+            = opaque:{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"moon"}} opaque:{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]} opaque:{"type":"compaction","content":"so far"} text:"It is full." Paused 129+15 (100 cached, 20 written)"#]],
+    );
+}
+
+#[test]
+fn reasons_to_stop_are_mapped() {
+    let said = |reason: &str| {
+        read_cut_anywhere(&message(&[&text(0, "a")], reason)).lines().last().unwrap().to_owned()
+    };
+    let lines: Vec<_> = [
+        "end_turn",
+        "stop_sequence",
+        "max_tokens",
+        "model_context_window_exceeded",
+        "pause_turn",
+        "refusal",
+        "moon",
+    ]
+    .map(said)
+    .into();
+    expect![[r#"
+        = text:"a" Stop 129+15 (100 cached, 20 written)
+        = text:"a" Stop 129+15 (100 cached, 20 written)
+        = text:"a" MaxTokens 129+15 (100 cached, 20 written)
+        = text:"a" ContextExceeded 129+15 (100 cached, 20 written)
+        = text:"a" Paused 129+15 (100 cached, 20 written)
+        = text:"a" Refused 129+15 (100 cached, 20 written)
+        = text:"a" Unknown (moon) 129+15 (100 cached, 20 written)"#]]
+    .assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn a_refusal_runs_no_call_and_is_explained() {
+    let details = json!({ "type": "message_delta", "usage": { "output_tokens": 3 },
+        "delta": { "stop_reason": "refusal",
+            "stop_details": { "category": "cyber", "explanation": "It may do harm." } } });
+    let called = call(0, "toolu_1", &["{}"]);
+    let events = [&[start()], called.as_slice(), &[details, json!({ "type": "message_stop" })]];
+    check(
+        &stream(&events.concat()),
+        expect![[r#"
+        text ""
+        text ""
+        Notice { text: "the model declined: It may do harm." }
+        =  Refused 129+3 (100 cached, 20 written)"#]],
+    );
+    // Nothing may have come at all.
+    check(&message(&[], "refusal"), expect!["=  Refused 129+15 (100 cached, 20 written)"]);
+}
+
+#[test]
+fn a_call_that_the_limit_cut_is_told_as_cut() {
+    let begun = &call(1, "toolu_2", &[""])[..2];
+    check(
+        &message(&[&call(0, "toolu_1", &["{\"x\": \"lo"]), begun], "max_tokens"),
+        expect![[r#"
+            text ""
+            text ""
+            text ""
+            call toolu_1 run "{\"x\": \"lo"
+            call toolu_2 run ""
+            = call:toolu_1 call:toolu_2 MaxTokens 129+15 (100 cached, 20 written)"#]],
+    );
+}
+
+#[test]
+fn gateways_may_begin_twice_leave_out_ids_and_give_no_reason() {
+    let mut twice = start();
+    twice["message"]["usage"] = json!({ "input_tokens": 10, "output_tokens": 1 });
+    let block = json!({ "type": "tool_use", "id": "", "name": "run", "input": { "x": 1 } });
+    let called = call(1, "", &["{}"]);
+    let events = [
+        &[start(), twice, begin(0, block), stop(0)],
+        called.as_slice(),
+        &[json!({ "type": "message_stop" })],
+    ];
+    check(
+        &stream(&events.concat()),
+        expect![[r#"
+        text ""
+        text ""
+        text ""
+        call call-0 run {"x":1}
+        call call-1 run {}
+        = call:call-0 call:call-1 ToolUse 130+1 (100 cached, 20 written)"#]],
+    );
+}
+
+#[test]
+fn pieces_without_a_beginning_and_blocks_without_an_end_count() {
+    let events = [
+        piece(0, json!({ "type": "text_delta", "text": "a" })),
+        begin(1, json!({ "type": "thinking", "thinking": "hm", "signature": "s" })),
+        begin(2, json!({ "type": "text", "text": "b" })),
+        piece(2, json!({ "type": "signature_delta", "signature": "no" })),
+        begin(3, json!({ "type": "redacted_thinking", "data": "x" })),
+        begin(3, json!({ "type": "text", "text": "c" })),
+        end("end_turn")[0].clone(),
+    ];
+    check(
+        &stream(&events),
+        expect![[r#"
+        text "a"
+        thought "hm"
+        text "b"
+        text "c"
+        = text:"a" thought:"hm"/s text:"b" opaque:{"type":"redacted_thinking","data":"x"} text:"c" Stop 0+15 (0 cached, 0 written)"#]],
+    );
+}
+
+#[test]
+fn a_signature_signs_its_own_thought_or_nothing() {
+    let events = [
+        begin(0, json!({ "type": "thinking", "thinking": "hm" })),
+        begin(1, json!({ "type": "text", "text": "a" })),
+        piece(0, json!({ "type": "signature_delta", "signature": "late" })),
+        end("end_turn")[0].clone(),
+    ];
+    check(
+        &stream(&events),
+        expect![[r#"
+        thought "hm"
+        text "a"
+        = thought:"hm"/- text:"a" Stop 0+15 (0 cached, 0 written)"#]],
+    );
+}
+
+#[test]
+fn dropped_thoughts_are_told_once() {
+    let dropped = json!([{ "type": "thinking_dropped", "path": "messages.1.content.0",
+        "reason": "prefix_binding_mismatch" }]);
+    let mut first = start();
+    first["message"]["input_transformations"] = dropped.clone();
+    let mut last = end("end_turn");
+    last[0]["input_transformations"] = dropped;
+    let events = [&[first], text(0, "a").as_slice(), &last].concat();
+    check(
+        &stream(&events),
+        expect![[r#"
+        Notice { text: "the server left out earlier thoughts, as what stood before them changed" }
+        text "a"
+        = text:"a" Stop 129+15 (100 cached, 20 written)"#]],
+    );
+}
+
+#[test]
+fn errors_inside_the_stream_end_it_with_what_they_are() {
+    let of = |kind: &str, said: &str| {
+        let error = json!({ "type": kind, "message": said });
+        let error = json!({ "type": "error", "error": error });
+        read_cut_anywhere(&stream(&[start(), error]))
+    };
+    let lines = [
+        of("overloaded_error", "Overloaded"),
+        of("rate_limit_error", "Too fast."),
+        of("invalid_request_error", "prompt is too long: 200001 tokens > 200000 maximum"),
+        of("invalid_request_error", "bad"),
+        of("authentication_error", "who?"),
+    ];
+    expect![[r#"
+        ! Provider Temporary `http://h/v1/messages` reports an error: Overloaded
+        ! Provider Temporary `http://h/v1/messages` reports an error: Too fast
+        ! ContextOverflow Permanent `http://h/v1/messages` reports an error: prompt is too long: 200001 tokens > 200000 maximum
+        ! Provider Permanent `http://h/v1/messages` reports an error: bad
+        ! Provider Permanent `http://h/v1/messages` reports an error: who?"#]].assert_eq(&lines.join("\n"));
+    for odd in [
+        "event: error\ndata: busy\n\n",
+        "event: error\ndata: {\"message\":\"busy\"}\n\n",
+        "data: {\"error\":{\"message\":\"busy\"}}\n\n",
+        "error: {\"error\":\"busy\"}\n\n",
+    ] {
+        let read = read_cut_anywhere(odd);
+        assert!(read.starts_with("! Provider Temporary") && read.ends_with("busy"), "{read}");
+    }
+}
+
+#[test]
+fn a_stream_that_is_cut_is_an_error_wherever_that_is() {
+    let whole = message(&[&text(0, "a"), &call(1, "toolu_1", &["{}"])], "tool_use");
+    // Behind the reason to stop nothing is missing.
+    let told = whole.find("event: message_stop").unwrap();
+    for cut in 0..=whole.len() {
+        let read = read([&whole.as_bytes()[..cut]]);
+        let is_error = read.lines().last().unwrap().starts_with("! Provider Temporary");
+        assert_eq!(is_error, cut + 2 < told, "cut at {cut} of {told}: {read}");
+    }
+}
+
+#[test]
+fn shapes_that_nobody_expects_are_passed_over() {
+    for odd in [
+        json!(null),
+        json!([]),
+        json!("x"),
+        json!({ "type": 7 }),
+        json!({ "type": "of_the_future", "delta": { "text": "x" } }),
+        json!({ "type": "content_block_delta", "index": "x", "delta": 7 }),
+        json!({ "type": "content_block_delta", "delta": { "type": "citations_delta" } }),
+        json!({ "type": "content_block_stop", "index": 9 }),
+        json!({ "type": "message_delta" }),
+        json!({ "type": "message_start" }),
+    ] {
+        let events = [&[odd], text(0, "a").as_slice(), &end("end_turn")].concat();
+        let read = read_cut_anywhere(&stream(&events));
+        assert!(read.ends_with("= text:\"a\" Stop 0+15 (0 cached, 0 written)"), "{read}");
+    }
+    let nameless = begin(0, json!({ "type": "tool_use", "id": "a" }));
+    check(
+        &stream(&[nameless]),
+        expect!["! Provider Temporary `http://h/v1/messages` sent a call without a name"],
+    );
+    check(
+        "data: {\"type\": oops\n\n",
+        expect![[
+            r#"! Provider Temporary `http://h/v1/messages` sent an event that is no JSON (expected value at line 1 column 10): `{"type": oops`"#
+        ]],
+    );
+}
+
+#[test]
+fn an_answer_in_endless_pieces_ends_at_a_limit() {
+    let ends_at = |most: usize, event: &dyn Fn(u64) -> Value| {
+        let mut reply = Reply::new("http://h");
+        let numbers = 0..u64::try_from(most + 8).unwrap();
+        numbers.map(event).find_map(|event| reply.read(&event).err())
+    };
+    let endless: [(usize, &dyn Fn(u64) -> Value); 4] = [
+        (EVENTS_MAX, &|_| json!({ "type": "ping" })),
+        (PARTS_MAX, &|_| begin(0, json!({ "type": "text" }))),
+        (PARTS_MAX, &|index| begin(index, json!({ "type": "mystery" }))),
+        (64, &|_| begin(0, json!({ "type": "mystery", "data": "x".repeat(128 * 1024) }))),
+    ];
+    for (most, event) in endless {
+        let error = ends_at(most, event).expect("there is a limit");
+        assert_eq!(error.kind, jaato_plugin_sdk::ErrorKind::LimitReached, "{error}");
+    }
+    let mut reply = Reply::new("http://h");
+    reply.read(&call(0, "a", &[])[0]).unwrap();
+    let long = piece(0, json!({ "type": "input_json_delta", "partial_json": "x".repeat(1 << 20) }));
+    assert!((0..8).any(|_| reply.read(&long).is_err()), "arguments have a limit");
+}
+
+/// A number of a sequence that looks like chance.
+fn next(seed: &mut u64) -> usize {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    usize::try_from(*seed % 1_000_000).unwrap()
+}
+
+#[test]
+fn whatever_is_done_to_a_stream_there_is_an_answer_or_an_error_and_the_same_wherever_it_is_cut() {
+    let thought = [begin(0, json!({ "type": "thinking", "thinking": "hm", "signature": "s" }))];
+    let other = [begin(3, json!({ "type": "mystery", "data": "x" })), stop(3)];
+    let whole = message(
+        &[&thought, &text(1, "Grü"), &call(2, "toolu_1", &["{\"x\"", ":1}"]), &other],
+        "tool_use",
+    );
+    let pieces =
+        ["\n", "\r", "data:", "{", "}", "\"", "null", "[1]", ",", ":", "\u{0}", "é", "1e9", "-"];
+    for number in 1..=2_000_u64 {
+        let mut seed = number;
+        let mut bytes = whole.clone().into_bytes();
+        for _ in 0..=next(&mut seed) % 4 {
+            let at = next(&mut seed) % bytes.len();
+            let end = (at + next(&mut seed) % 12).min(bytes.len());
+            let piece = pieces[next(&mut seed) % pieces.len()];
+            drop(bytes.splice(at..end, piece.bytes()));
+        }
+        let cut = next(&mut seed) % bytes.len();
+        let read_whole = read([&bytes[..]]);
+        assert_eq!(read([&bytes[..cut], &bytes[cut..]]), read_whole, "seed {number}");
+    }
+}

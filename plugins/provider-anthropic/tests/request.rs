@@ -1,0 +1,171 @@
+//! Requests as they are sent, byte by byte.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::expect;
+use jaato_plugin_sdk::ErrorKind;
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::{
+    Message, Part, Request, Role, ToolCall, ToolResult, ToolSpec, ToolsChanged,
+};
+use provider_anthropic::request::{BODY_BYTES_MAX, Written, write};
+
+fn tool(name: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        description: "Does it.".to_owned(),
+        parameters: json!({ "type": "object", "properties": { "b": {}, "a": {} } }),
+        ..ToolSpec::default()
+    }
+}
+
+fn request(model: &str, messages: Vec<Message>) -> Request {
+    let mut request = Request::new(model, messages);
+    request.system = "Be brief.".to_owned();
+    request.tools = vec![tool("get_time"), tool("run")];
+    request
+}
+
+#[track_caller]
+fn written(request: &Request) -> Written {
+    write(request, &Default::default()).unwrap()
+}
+
+fn text(request: &Request) -> String {
+    String::from_utf8(written(request).body).unwrap()
+}
+
+fn value(request: &Request) -> Value {
+    serde_json::from_slice(&written(request).body).unwrap()
+}
+
+/// A body without the marks of the cache, which move.
+fn unmarked(request: &Request) -> String {
+    text(request).replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+}
+
+fn steps() -> Vec<Message> {
+    let call = |id: &str| Part::ToolCall(ToolCall::new(id, "run", json!({ "z": 1, "a": 0.1 })));
+    let result = |id: &str| {
+        let content = json!({ "output": "é\n" }).as_object().unwrap().clone();
+        ToolResult::new(id, "run", content)
+    };
+    vec![
+        Message::model(vec![
+            Part::thought("hm").signed("s"),
+            Part::text("so"),
+            call("1"),
+            Part::thought("").signed("t"),
+            call("2"),
+        ]),
+        Message::tool([result("1"), result("2")]),
+        Message::model(vec![Part::text("done ")]),
+        Message::user("again"),
+        Message::model(vec![Part::thought("cut").signed("u")]),
+        Message::user("and again"),
+    ]
+}
+
+#[test]
+fn what_never_changes_comes_first_and_its_end_is_marked() {
+    expect![[r#"{"model":"claude-haiku-4-5","max_tokens":64000,"stream":true,"tools":[{"name":"get_time","description":"Does it.","input_schema":{"type":"object","properties":{"b":{},"a":{}}}},{"name":"run","description":"Does it.","input_schema":{"type":"object","properties":{"b":{},"a":{}}},"cache_control":{"type":"ephemeral"}}],"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]}]}"#]]
+    .assert_eq(&text(&request("claude-haiku-4-5", vec![Message::user("hi")])));
+}
+
+#[test]
+fn without_system_text_and_tools_neither_is_sent() {
+    let mut request = request("claude-haiku-4-5", vec![Message::user("hi")]);
+    request.system = " \n".to_owned();
+    request.tools = Vec::new();
+    expect![[r#"{"model":"claude-haiku-4-5","max_tokens":64000,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}"#]]
+    .assert_eq(&unmarked(&request));
+}
+
+#[test]
+fn successive_requests_share_their_beginning_byte_by_byte_but_for_the_marks() {
+    let mut messages = vec![Message::user("hi")];
+    let mut before = unmarked(&request("claude-opus-5-5", messages.clone()));
+    for message in steps() {
+        messages.push(message);
+        let next = unmarked(&request("claude-opus-5-5", messages.clone()));
+        // All but the ends of the lists: a message of one's own may go on.
+        let shared = before.strip_suffix("]}").unwrap();
+        let shared = shared.strip_suffix("]}").unwrap_or(shared);
+        // Blanks at the end of what is to go on.
+        let shared = shared.strip_suffix("\"}").unwrap_or(shared);
+        assert!(next.starts_with(shared), "{next}\ndoes not begin with\n{shared}");
+        before = next;
+    }
+}
+
+#[test]
+fn the_newest_message_and_the_one_before_the_last_answer_are_marked_and_nothing_else() {
+    let mut messages = vec![Message::user("hi")];
+    for message in steps() {
+        messages.push(message);
+        let body = value(&request("claude-opus-5-5", messages.clone()));
+        let count = body.to_string().matches("cache_control").count();
+        let users: Vec<&Value> =
+            body["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "user").collect();
+        assert_eq!(count, 2 + users.len().min(2), "{body}");
+        for user in users.iter().rev().take(2) {
+            let last = user["content"].as_array().unwrap().last().unwrap();
+            assert_eq!(last["cache_control"], json!({ "type": "ephemeral" }));
+        }
+    }
+}
+
+#[test]
+fn tools_that_change_on_the_way_stand_at_their_place_where_the_model_takes_it() {
+    let changed = |added: &[&str], removed: &[&str]| {
+        Part::ToolsChanged(ToolsChanged {
+            added: added.iter().map(|name| tool(name)).collect(),
+            removed: removed.iter().map(|name| (*name).into()).collect(),
+            ..ToolsChanged::default()
+        })
+    };
+    let mut news = Message::user("now");
+    news.parts.insert(0, changed(&["look"], &["run", "unknown"]));
+    let mut later = Message::user("later");
+    later.parts.push(changed(&["run"], &["look"]));
+    let said = || Message::model(vec![Part::text("so")]);
+    let messages = vec![Message::user("hi"), said(), news, said(), later];
+    let new = request("claude-opus-5-5", messages.clone());
+    let body = value(&new);
+    let lines: Vec<_> =
+        body["messages"].as_array().unwrap()[2..].iter().map(Value::to_string).collect();
+    expect![[r#"
+        {"role":"user","content":[{"type":"text","text":"now","cache_control":{"type":"ephemeral"}}]}
+        {"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","name":"run"}},{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"look","description":"Does it.","input_schema":{"type":"object","properties":{"b":{},"a":{}}}}}}]}
+        {"role":"assistant","content":[{"type":"text","text":"so"}]}
+        {"role":"user","content":[{"type":"text","text":"later","cache_control":{"type":"ephemeral"}}]}
+        {"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","name":"look"}},{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"run","description":"Does it.","input_schema":{"type":"object","properties":{"b":{},"a":{}}}}}}]}"#]]
+    .assert_eq(&lines.join("\n"));
+    assert_eq!(body["tools"].as_array().unwrap().len(), 2);
+    assert!(written(&new).betas.contains(&"inline-tools-2026-09-15"));
+    // For any other they stand behind the list, and nothing is taken away.
+    let old = request("claude-sonnet-5", messages);
+    let body = value(&old);
+    let names: Vec<_> = body["tools"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["get_time", "run", "look"]);
+    assert!(!body.to_string().contains("tool_addition"));
+    assert!(written(&old).betas.is_empty());
+}
+
+#[test]
+fn a_body_that_the_vendor_does_not_take_is_a_conversation_that_is_too_long() {
+    let of = |bytes: usize| {
+        let request = Request::new("claude-opus-5-5", vec![Message::user("x".repeat(bytes))]);
+        write(&request, &Default::default()).map(|written| written.body.len())
+    };
+    let beside = of(1).unwrap() - 1;
+    assert_eq!(of(BODY_BYTES_MAX - beside), Ok(BODY_BYTES_MAX));
+    let error = of(BODY_BYTES_MAX - beside + 1).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::ContextOverflow);
+}
+
+#[test]
+fn a_role_of_the_future_is_refused() {
+    let message = Message { role: Role::Unknown, ..Message::user("hi") };
+    let error = write(&request("claude-opus-5-5", vec![message]), &Default::default()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::UnknownOperation);
+}

@@ -1,0 +1,100 @@
+//! What the vendor's cache gives, request by request.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::json;
+use jaato_plugin_sdk::types::{Completion, Effort, Message, Part, ToolResult};
+use jaato_plugin_testkit::vendors::anthropic::{Anthropic, Turn};
+
+use crate::vendor::{Talk, call, text, thought, tool};
+
+/// Least size of an entry, in the fake's tokens of four bytes, and a text well above it.
+fn long(model: &str) -> String {
+    let tokens = if model == "claude-haiku-4-5" { 4_096 } else { 1_024 };
+    "word ".repeat(tokens)
+}
+
+#[test]
+fn each_request_reads_all_that_the_one_before_wrote() {
+    for model in ["claude-haiku-4-5", "claude-opus-4-6", "claude-sonnet-5", "claude-opus-5-5"] {
+        let turns = [
+            Turn::says([thought("hm"), call(json!({}))]),
+            Turn::says([thought("so"), call(json!({}))]),
+            Turn::says([text("done")]),
+            Turn::text("bye"),
+        ];
+        let mut talk = Talk::new(model, turns);
+        talk.request.options.effort = Some(Effort::Low);
+        talk.request.system = long("claude-haiku-4-5");
+        let first = talk.ask(Message::user("look"));
+        assert_eq!((first.usage.cached_tokens, first.usage.cache_write_tokens > 0), (0, true));
+        let second = talk.answer(&first);
+        let third = talk.answer(&second);
+        let last = talk.ask(Message::user("bye"));
+        for pair in [&first, &second, &third, &last].windows(2) {
+            let (before, after) = (&pair[0].usage, &pair[1].usage);
+            // All of the request before, to its last block.
+            assert_eq!(after.cached_tokens, before.prompt_tokens, "{model}");
+            assert!(after.prompt_tokens > before.prompt_tokens, "{model}");
+        }
+    }
+}
+
+#[test]
+fn below_the_least_size_nothing_is_cached_and_nothing_breaks() {
+    let mut talk = Talk::new("claude-haiku-4-5", ["a", "b"].map(Turn::text));
+    let first = talk.ask(Message::user("hi"));
+    let second = talk.ask(Message::user("hi"));
+    for usage in [first.usage, second.usage] {
+        assert_eq!((usage.cached_tokens, usage.cache_write_tokens), (0, 0));
+        assert!(usage.prompt_tokens > 0);
+    }
+}
+
+#[test]
+fn a_step_of_more_blocks_than_a_mark_looks_back_still_hits() {
+    let many = Turn::says((0..30).map(|number| call(json!({ "n": number }))));
+    let mut talk = Talk::new("claude-opus-5-5", [many, Turn::text("done")]);
+    let first = talk.ask(Message::user(long("claude-opus-5-5")));
+    let second = talk.answer(&first);
+    assert_eq!(second.usage.cached_tokens, first.usage.prompt_tokens);
+}
+
+#[test]
+fn tools_that_change_on_the_way_cost_nothing_of_what_was_cached() {
+    let turns = ["a", "b", "c"].map(|said| Turn::says([thought("hm"), text(said)]));
+    let mut talk = Talk::new("claude-opus-5-5", turns);
+    let first = talk.ask(Message::user(long("claude-opus-5-5")));
+    let changed =
+        jaato_plugin_sdk::types::ToolsChanged { added: vec![tool("listen")], ..Default::default() };
+    let mut news = Message::user("and now?");
+    news.parts.push(Part::ToolsChanged(changed));
+    let second = talk.ask(news);
+    assert_eq!(second.usage.cached_tokens, first.usage.prompt_tokens);
+    let third = talk.ask(Message::user("and now?"));
+    assert!(third.usage.cached_tokens > second.usage.cached_tokens);
+}
+
+#[test]
+fn another_session_that_begins_alike_reads_tools_and_system_text() {
+    let vendor = Anthropic::new(["a", "b"].map(Turn::text));
+    let mut talk = Talk::with("claude-opus-5-5", vendor);
+    talk.request.system = long("claude-opus-5-5");
+    talk.ask(Message::user("one"));
+    talk.request.messages.clear();
+    let other: Completion = talk.ask(Message::user("two"));
+    assert!(other.usage.cached_tokens > 1_024, "{:?}", other.usage);
+}
+
+#[test]
+fn results_of_a_long_loop_are_read_again_and_again() {
+    let steps = (0..25).map(|_| Turn::says([thought("hm"), call(json!({}))]));
+    let mut talk = Talk::new("claude-opus-5-5", steps.chain([Turn::text("done")]));
+    let mut last = talk.ask(Message::user(long("claude-opus-5-5")));
+    while let Some(called) = last.parts.iter().find_map(Part::as_tool_call) {
+        let result = ToolResult::new(called.id.clone(), "look", Default::default());
+        let next = talk.ask(Message::tool([result]));
+        assert_eq!(next.usage.cached_tokens, last.usage.prompt_tokens);
+        last = next;
+    }
+    assert_eq!(talk.vendor.accepted().len(), 26);
+}
