@@ -23,9 +23,11 @@ pub async fn runtime(
 ) -> Result<Runtime, Failure> {
     let mut arguments = start::arguments(global);
     if let Some(model) = &args.model {
-        let model =
-            config::parse_model_id(model).map_err(|error| Failure::new(Exit::Usage, error))?;
-        arguments.overrides.model = Some(model);
+        let name = config::parse_model_name(model).map_or_else(
+            || config::parse_model_id(model).map_err(|error| Failure::new(Exit::Usage, error)),
+            Ok,
+        )?;
+        arguments.overrides.model = Some(name);
     }
     start::in_environment(&mut arguments, &args.environment);
     arguments.tools_only = args.tools.clone();

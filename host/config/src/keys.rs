@@ -201,8 +201,10 @@ macro_rules! keys {
             pub plugin_settings: BTreeMap<String, PluginSettings>,
             /// `[providers.NAME]`, by name, as written: providers under names of their own.
             pub provider_settings: BTreeMap<String, PluginSettings>,
-            /// `[models."provider/model"]`, by the model's id.
+            /// `[models."provider/model"]` and `[models.NAME]`, by what stands there.
             pub model_settings: BTreeMap<String, ModelSettings>,
+            /// The person's name for the model, where it was given by one.
+            pub model_alias: Option<String>,
             /// What a person should know about the files and variables that were read.
             pub warnings: Vec<Warning>,
             pub(crate) origins: BTreeMap<&'static str, Vec<Origin>>,
@@ -255,6 +257,7 @@ macro_rules! keys {
                     plugin_settings: BTreeMap::new(),
                     provider_settings: BTreeMap::new(),
                     model_settings: BTreeMap::new(),
+                    model_alias: None,
                     warnings: Vec::new(),
                     origins: BTreeMap::new(),
                     env_file: EnvFile::default(),
@@ -287,6 +290,7 @@ macro_rules! keys {
                     plugin_settings: layers.plugin_settings()?,
                     provider_settings: layers.provider_settings()?,
                     model_settings: layers.model_settings()?,
+                    model_alias: None,
                     warnings: layers.warnings(),
                     origins,
                     env_file: layers.env_file(),

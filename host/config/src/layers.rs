@@ -49,7 +49,7 @@ pub struct Sources<'a> {
 pub fn load(sources: Sources<'_>) -> Result<Config, ConfigError> {
     let mut layers = Layers::read(&sources)?;
     layers.complete_model_name()?;
-    Config::resolve(&layers, sources.overrides)
+    Config::resolve(&layers, sources.overrides)?.with_model_named()
 }
 
 /// The layers between the built-in values and the command line, each in order of rank.
@@ -232,10 +232,12 @@ impl<'a> Layers<'a> {
         let Some(key) = KEYS.iter().find(|key| key.path == "provider") else { return Ok(()) };
         let default = DEFAULT_PROVIDER.to_owned();
         let provider: String = self.resolve(key, default, None, &mut BTreeMap::new())?;
+        let aliases = self.model_settings()?;
         for layer in &mut self.variables {
             if let Some((value, _)) = layer.values.get_mut(MODEL_NAME)
                 && let Some(name) = value.to_str()
                 && !name.contains('/')
+                && !aliases.contains_key(name.trim())
             {
                 *value = format!("{provider}/{}", name.trim()).into();
             }

@@ -42,7 +42,7 @@ pub use keys::{
 };
 pub use layers::{Sources, load};
 pub use mask::{is_secret_name, mask_credentials};
-pub use model_id::{BadModelId, DEFAULT_MODEL, DEFAULT_PROVIDER, parse_model_id};
+pub use model_id::{BadModelId, DEFAULT_MODEL, DEFAULT_PROVIDER, parse_model_id, parse_model_name};
 pub use model_settings::ModelSettings;
 pub use origin::{Layer, Origin};
 pub use plugin_settings::PluginSettings;

@@ -2,6 +2,8 @@
 
 use jaato_types::ModelId;
 
+use crate::model_settings::is_alias;
+
 /// Provider of the embedded default model.
 pub const DEFAULT_PROVIDER: &str = "local";
 
@@ -24,6 +26,14 @@ pub fn parse_model_id(text: &str) -> Result<ModelId, BadModelId> {
     } else {
         Err(BadModelId { has: text.to_owned() })
     }
+}
+
+/// Reads `provider/model`, or what may be a person's name for a model: which one, only the whole
+/// configuration knows.
+pub fn parse_model_name(text: &str) -> Option<ModelId> {
+    let name = text.trim();
+    let alias = is_alias(name).then(|| ModelId::new(name));
+    parse_model_id(text).ok().or(alias)
 }
 
 /// The embedded default model.

@@ -1,28 +1,156 @@
-//! What a person says about one model: `[models."provider/model"]`. Unknown keys do not get here.
+//! What a person says about one model: `[models."provider/model"]`; and names of their own for
+//! models, `[models.fast]`. Unknown keys do not get here.
 
 use std::collections::BTreeMap;
 
+use jaato_types::{Effort, ModelId};
+
+use crate::answer::{Temperature, Texts};
 use crate::error::ConfigError;
 use crate::file::ConfigFile;
+use crate::keys::Config;
 use crate::model_id::parse_model_id;
 use crate::nearest::nearest;
 use crate::origin::Origin;
+use crate::setting::{Bases, Setting};
 use crate::toml_tree::{Node, Value};
 
 /// Section whose tables are the models.
 pub(crate) const MODELS: &str = "models";
-/// The one key of a model.
-const CONTEXT_LIMIT: &str = "context_limit";
+/// The keys of a model, in the order in which people are shown them.
+const KEYS: [&str; 8] = [
+    "model",
+    "context_limit",
+    "answer_tokens_max",
+    "streaming",
+    "temperature",
+    "effort",
+    "seed",
+    "stop",
+];
 /// Least and most tokens of a context window. Below it not even the system text has room.
-const CONTEXT_LIMITS: (i64, i64) = (256, 100_000_000);
+const CONTEXT_LIMITS: (u64, u64) = (256, 100_000_000);
 
-/// What is said about one model.
+/// What is said about one model, or about a name for one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelSettings {
+    /// The model that a name stands for.
+    pub model: Option<ModelId>,
     /// Its context window in tokens, whatever its provider says.
     pub context_limit: Option<u64>,
-    /// The place of it.
-    pub(crate) origin: Option<Origin>,
+    /// As `session.answer_tokens_max`, for this model.
+    pub answer_tokens_max: Option<u32>,
+    /// As `session.streaming`.
+    pub streaming: Option<bool>,
+    /// As `session.temperature`.
+    pub temperature: Option<Temperature>,
+    /// As `session.effort`.
+    pub effort: Option<Effort>,
+    /// As `session.seed`.
+    pub seed: Option<u64>,
+    /// As `session.stop`.
+    pub stop: Option<Texts>,
+    /// The places of what is said.
+    pub(crate) origins: BTreeMap<&'static str, Origin>,
+}
+
+impl ModelSettings {
+    /// Fills in what is not said here.
+    #[must_use]
+    pub fn or(self, other: &Self) -> Self {
+        let other = other.clone();
+        Self {
+            model: self.model.or(other.model),
+            context_limit: self.context_limit.or(other.context_limit),
+            answer_tokens_max: self.answer_tokens_max.or(other.answer_tokens_max),
+            streaming: self.streaming.or(other.streaming),
+            temperature: self.temperature.or(other.temperature),
+            effort: self.effort.or(other.effort),
+            seed: self.seed.or(other.seed),
+            stop: self.stop.or(other.stop),
+            origins: self.origins,
+        }
+    }
+
+    /// What is said: key, value as a file would have it, place.
+    pub(crate) fn entries(&self) -> Vec<(&'static str, String, Option<&Origin>)> {
+        let shown = |key| {
+            let value = match key {
+                "model" => self.model.as_ref().map(Setting::show),
+                "context_limit" => self.context_limit.map(|it| it.show()),
+                "answer_tokens_max" => self.answer_tokens_max.map(|it| it.show()),
+                "streaming" => self.streaming.map(|it| it.show()),
+                "temperature" => self.temperature.map(|it| it.to_string()),
+                "effort" => self.effort.map(|_| self.effort.show()),
+                "seed" => self.seed.map(|it| it.show()),
+                _ => self.stop.as_ref().map(Setting::show),
+            };
+            Some((key, value?, self.origins.get(key)))
+        };
+        KEYS.into_iter().filter_map(shown).collect()
+    }
+
+    /// Takes a value.
+    ///
+    /// # Errors
+    /// What the key takes.
+    fn set(&mut self, key: &str, value: &Value, bases: Bases<'_>) -> Result<(), String> {
+        fn read<T: Setting>(value: &Value, bases: Bases<'_>) -> Result<T, String> {
+            T::of_value(value, bases).ok_or_else(|| T::KIND.to_owned())
+        }
+        match key {
+            "model" => {
+                let model: ModelId = read(value, bases)?;
+                let whole = model.split().is_some().then_some(model);
+                self.model = Some(whole.ok_or("a model as `provider/model`")?);
+            }
+            "context_limit" => {
+                let (least, most) = CONTEXT_LIMITS;
+                let limit =
+                    read::<u64>(value, bases).ok().filter(|it| it.is_within(CONTEXT_LIMITS));
+                let wants = || format!("a whole number from {least} to {most}");
+                self.context_limit = Some(limit.ok_or_else(wants)?);
+            }
+            "answer_tokens_max" => self.answer_tokens_max = Some(read(value, bases)?),
+            "streaming" => self.streaming = Some(read(value, bases)?),
+            "temperature" => self.temperature = read(value, bases)?,
+            "effort" => self.effort = read(value, bases)?,
+            "seed" => self.seed = Some(read(value, bases)?),
+            _ => self.stop = Some(read(value, bases)?),
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// Puts the model in the place of a person's name for it.
+    pub(crate) fn with_model_named(mut self) -> Result<Self, ConfigError> {
+        if self.model.split().is_some() {
+            return Ok(self);
+        }
+        let name = self.model.as_str().to_owned();
+        let known = self.model_settings.get(&name).and_then(|settings| settings.model.clone());
+        let Some(model) = known else {
+            let names = self.model_settings.keys().filter(|name| is_alias(name));
+            let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+            let or = match names.as_slice() {
+                [] => String::new(),
+                names => format!(", or one of your names: {}", names.join(", ")),
+            };
+            let origin = self.origins.get("model").and_then(|places| places.first()).cloned();
+            return Err(ConfigError::NoModel { has: name, or, origin: origin.map(Box::new) });
+        };
+        self.model = model;
+        self.model_alias = Some(name);
+        Ok(self)
+    }
+
+    /// What is said of the model that answers: by the name by which it was given, then by its own.
+    pub fn model_says(&self) -> ModelSettings {
+        let of = |name: &str| self.model_settings.get(name).cloned().unwrap_or_default();
+        let by_alias = self.model_alias.as_deref().map(of).unwrap_or_default();
+        by_alias.or(&of(self.model.as_str()))
+    }
 }
 
 /// Lays what a later file says over what others said.
@@ -30,42 +158,58 @@ pub(crate) fn lay(
     models: &mut BTreeMap<String, ModelSettings>,
     file: &ConfigFile,
 ) -> Result<(), ConfigError> {
+    let bases = Bases { folder: &file.base, home: None };
     for (model, node) in &file.models {
         let Value::Table(entries) = &node.value else {
             return Err(wrong(file, node, model, None, "a section"));
         };
-        if parse_model_id(model).is_err() {
+        let is_alias = is_alias(model);
+        if !is_alias && parse_model_id(model).is_err() {
             let origin = Box::new(file.origin(node.line));
             let (key, has) = (format!("{MODELS}.{model}"), format!("`{model}`"));
-            let wants = "a model as `provider/model` for a name".to_owned();
+            let wants = "a model as `provider/model`, or a name of your own, for a name".to_owned();
             return Err(ConfigError::WrongValue { origin, key, wants, has });
         }
         let settings = models.entry(model.clone()).or_default();
         for (name, node) in entries {
-            let (least, most) = CONTEXT_LIMITS;
-            let limit = match node.value {
-                Value::Integer(Ok(limit)) if (least..=most).contains(&limit) => limit,
-                _ => {
-                    let wants = format!("a whole number from {least} to {most}");
-                    return Err(wrong(file, node, model, Some(name), &wants));
-                }
+            let Some(key) = KEYS.into_iter().find(|key| key == name) else { continue };
+            settings
+                .set(key, &node.value, bases)
+                .map_err(|wants| wrong(file, node, model, Some(name), &wants))?;
+            settings.origins.insert(key, file.origin(node.line));
+        }
+        if is_alias == settings.model.is_none() {
+            let (wants, has) = if is_alias {
+                ("`model = \"provider/model\"`, being a name of your own", "a section without")
+            } else {
+                ("no `model`, which is for names of your own", "a section with one")
             };
-            settings.context_limit = u64::try_from(limit).ok();
-            settings.origin = Some(file.origin(node.line));
+            return Err(ConfigError::WrongValue {
+                origin: Box::new(file.origin(node.line)),
+                key: format!("{MODELS}.\"{model}\""),
+                wants: wants.to_owned(),
+                has: has.to_owned(),
+            });
         }
     }
     Ok(())
 }
 
+/// Tells whether a name may be a person's own for a model.
+pub(crate) fn is_alias(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    !name.is_empty() && name.chars().all(is_plain)
+}
+
 /// Tells whether a model has a key of that name.
 pub(crate) fn is_key(name: &str) -> bool {
-    name == CONTEXT_LIMIT
+    KEYS.contains(&name)
 }
 
 /// Makes the error of a key that no model has.
 pub(crate) fn unknown(origin: Box<Origin>, key: String, name: &str) -> ConfigError {
-    let nearest = nearest(name, [CONTEXT_LIMIT].into_iter()).map(str::to_owned);
-    ConfigError::UnknownKey { origin, key, nearest, known: vec![CONTEXT_LIMIT.to_owned()] }
+    let nearest = nearest(name, KEYS.into_iter()).map(str::to_owned);
+    ConfigError::UnknownKey { origin, key, nearest, known: KEYS.map(str::to_owned).to_vec() }
 }
 
 fn wrong(

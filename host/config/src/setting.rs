@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jaato_types::ModelId;
 
-use crate::model_id::parse_model_id;
+use crate::model_id::parse_model_name;
 use crate::toml_tree::{Node, Value};
 
 /// What a relative or `~/` path is completed with.
@@ -199,14 +199,14 @@ impl Setting for Option<PathBuf> {
 }
 
 impl Setting for ModelId {
-    const KIND: &'static str = "a model as `provider/model`";
+    const KIND: &'static str = "a model as `provider/model`, or your name for one";
 
     fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
-        parse_model_id(text_of(value)?).ok()
+        parse_model_name(text_of(value)?)
     }
 
     fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
-        parse_model_id(text.to_str()?).ok()
+        parse_model_name(text.to_str()?)
     }
 
     fn show(&self) -> String {

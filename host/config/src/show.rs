@@ -30,9 +30,11 @@ impl Config {
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries = self.key_entries();
         for (model, settings) in &self.model_settings {
-            let Some(limit) = settings.context_limit else { continue };
-            let key = format!("models.\"{model}\".context_limit");
-            entries.push(Entry::new(&key, limit.to_string(), settings.origin.as_slice()));
+            for (key, value, origin) in settings.entries() {
+                let key = format!("models.\"{model}\".{key}");
+                let origins = origin.map_or(&[][..], std::slice::from_ref);
+                entries.push(Entry::new(&key, value, origins));
+            }
         }
         let plugins = self.plugin_settings.iter().map(|(name, it)| (PLUGINS, name, it));
         let providers = self.provider_settings.iter().map(|(name, it)| (PROVIDERS, name, it));

@@ -45,7 +45,7 @@ fn an_unknown_key_that_is_like_nothing_lists_what_is_known_there() {
         "[colour]\nx = 1\n",
         expect![[r#"
             unknown key `colour` (user ROOT/user/config/config.toml:1)
-            hint: known here: `model`, `provider`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `gc`, `ledger`, `terminals`, `prompt`, `models`"#]],
+            hint: known here: `model`, `provider`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`"#]],
     );
 }
 
@@ -82,7 +82,7 @@ fn a_wrong_type_tells_both_sides() {
     check(
         "[model]\nname = 'x'\n",
         expect![[r#"
-            `model` takes a model as `provider/model`, but is a section (user ROOT/user/config/config.toml:1)
+            `model` takes a model as `provider/model`, or your name for one, but is a section (user ROOT/user/config/config.toml:1)
             hint: docs/configuration.md tells what `model` takes"#]],
     );
 }
@@ -286,8 +286,8 @@ fn what_is_said_of_a_model_is_checked() {
     check(
         "[models.x]\ncontext_limit = 9000\n",
         expect![[r#"
-        `models.x` takes a model as `provider/model` for a name, but is `x` (user ROOT/user/config/config.toml:1)
-        hint: docs/configuration.md tells what `models.x` takes"#]],
+            `models."x"` takes `model = "provider/model"`, being a name of your own, but is a section without (user ROOT/user/config/config.toml:1)
+            hint: docs/configuration.md tells what `models."x"` takes"#]],
     );
     check(
         "[models]\n\"openai/x\" = 9000\n",
@@ -315,4 +315,38 @@ fn what_is_said_of_a_model_is_known_with_its_place() {
     let line = config.shown().lines().find(|line| line.starts_with("models.")).unwrap().to_owned();
     assert!(line.starts_with("models.\"openai/x\".context_limit = 8000"), "{line}");
     assert!(line.contains("/.jaato/config.toml:2"), "{line}");
+}
+
+#[test]
+fn a_model_has_settings_of_its_own_and_a_name_of_the_persons() {
+    let mut bench = Bench::new();
+    bench.user(
+        "model = 'fast'\n[models.fast]\nmodel = 'work/gpt-5-mini'\neffort = 'low'\n\
+         [models.'work/gpt-5-mini']\neffort = 'high'\ntemperature = 0.25\nstop = ['END']\n\
+         context_limit = 9000\n",
+    );
+    let config = bench.load().unwrap();
+    assert_eq!(config.model.as_str(), "work/gpt-5-mini");
+    assert_eq!(config.model_alias.as_deref(), Some("fast"));
+    let says = config.model_says();
+    assert_eq!(says.effort, jaato_config::parse_effort("low"));
+    assert_eq!(says.temperature.map(|it| it.get()), Some(0.25));
+    assert_eq!((says.context_limit, says.seed), (Some(9000), None));
+    let shown = config.shown();
+    for line in [
+        "models.\"fast\".model = \"work/gpt-5-mini\"",
+        "models.\"fast\".effort = \"low\"",
+        "models.\"work/gpt-5-mini\".temperature = 0.25",
+        "models.\"work/gpt-5-mini\".stop = [\"END\"]",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    // A variable, and the command line, give it as well.
+    bench.overrides.model = jaato_config::parse_model_name("fast");
+    assert_eq!(bench.load().unwrap().model_alias.as_deref(), Some("fast"));
+    bench.overrides.model = jaato_config::parse_model_name("slow");
+    let error = bench.load().unwrap_err().to_string();
+    let names = "or one of your names: `fast` (command line --model)";
+    assert!(error.starts_with("`slow` is no model: wants `provider/model`"), "{error}");
+    assert!(error.ends_with(names), "{error}");
 }

@@ -105,8 +105,8 @@ fn only_model_name_may_leave_the_provider_out() {
     let mut bench = Bench::new();
     bench.variable("JAATO_MODEL", "gemini");
     bench.refused(expect![[r#"
-        `model` takes a model as `provider/model`, but is `gemini` (variable JAATO_MODEL)
-        hint: docs/configuration.md tells what `model` takes"#]]);
+        `gemini` is no model: wants `provider/model`, as `local/qwen2.5-coder-1.5b` (variable JAATO_MODEL)
+        hint: `jaato model list` tells which models there are"#]]);
 }
 
 #[test]

@@ -6,7 +6,8 @@ use jaato_session::ModelTakes;
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions};
 use serde_json::Value;
 
-/// Puts what was given for this session over what is configured.
+/// Puts what was given for this session over what is configured for the model, and that over what
+/// is configured for all.
 ///
 /// # Errors
 /// `configuration` for an option that the provider does not list.
@@ -16,16 +17,18 @@ pub(crate) fn options(
     takes: &ModelTakes,
     model: &ModelId,
 ) -> Result<RequestOptions, Error> {
-    let session = &config.session;
+    let (session, says) = (&config.session, config.model_says());
     let mut options = given.clone();
-    let configured = (session.answer_tokens_max > 0).then_some(session.answer_tokens_max);
-    options.max_output_tokens = options.max_output_tokens.or(configured);
-    options.temperature = options.temperature.or(session.temperature.map(|it| it.get()));
-    options.effort = options.effort.or(session.effort);
-    options.seed = options.seed.or(session.seed);
-    options.stream = options.stream.or((!session.streaming).then_some(false));
+    let tokens = says.answer_tokens_max.unwrap_or(session.answer_tokens_max);
+    let temperature = says.temperature.or(session.temperature);
+    let is_whole = !says.streaming.unwrap_or(session.streaming);
+    options.max_output_tokens = options.max_output_tokens.or((tokens > 0).then_some(tokens));
+    options.temperature = options.temperature.or(temperature.map(|it| it.get()));
+    options.effort = options.effort.or(says.effort).or(session.effort);
+    options.seed = options.seed.or(says.seed).or(session.seed);
+    options.stream = options.stream.or(is_whole.then_some(false));
     if options.stop.is_empty() {
-        options.stop.clone_from(&session.stop.0);
+        options.stop = says.stop.unwrap_or_else(|| session.stop.clone()).0;
     }
     match asked_in_vain(&options, takes) {
         Some(name) => Err(not_honoured(&name, takes, model)),
@@ -68,7 +71,7 @@ fn names(option: &str) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
-    use jaato_config::Temperature;
+    use jaato_config::{ModelSettings, Temperature};
 
     use super::*;
 
@@ -105,6 +108,26 @@ mod tests {
             let merged = merged(&config, &RequestOptions::default(), &["max_output_tokens"]);
             assert_eq!(merged.unwrap().to_string(), asked);
         }
+    }
+
+    #[test]
+    fn what_is_said_of_a_model_comes_before_what_is_said_of_all() {
+        let mut config = Config::default();
+        config.session.temperature = Temperature::new(0.5);
+        config.session.answer_tokens_max = 9;
+        config.model = ModelId::from("a/m");
+        let mut says = ModelSettings::default();
+        says.temperature = Temperature::new(1.0);
+        config.model_settings.insert("a/m".to_owned(), says);
+        let mut named = ModelSettings::default();
+        named.answer_tokens_max = Some(0);
+        config.model_settings.insert("fast".to_owned(), named);
+        let all = ["temperature", "max_output_tokens"];
+        let options =
+            |config: &Config| merged(config, &RequestOptions::default(), &all).unwrap().to_string();
+        assert_eq!(options(&config), r#"{"max_output_tokens":9,"temperature":1.0}"#);
+        config.model_alias = Some("fast".to_owned());
+        assert_eq!(options(&config), r#"{"temperature":1.0}"#);
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Runtime {
         let system = self.system_prompt(options.system.clone())?;
         let ids = ids();
         let config = &self.setup().config;
-        let said = config.model_settings.get(model.as_str()).and_then(|it| it.context_limit);
+        let said = config.model_says().context_limit;
         let known_limit = said.or(context_limit);
         let mut setup =
             SessionSetup::new(model, known_limit.unwrap_or(CONTEXT_LIMIT_ASSUMED), system);

@@ -67,6 +67,24 @@ fn what_is_wrong_with_one_is_told_with_its_place() {
 }
 
 #[test]
+fn a_name_for_a_model_brings_its_options() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
+    set_up(&house, "work", &server, "");
+    house.configure_more("[models.fast]\nmodel = \"work/mini\"\ntemperature = 0.5\n");
+    house.command(&["run", "--model", "fast", "hello"]).run().code(0);
+    let words = ["run", "--model", "fast", "--temperature", "1", "hello"];
+    house.command(&words).run().code(0);
+    let asked: Vec<_> = server.asked().iter().map(|asked| asked.json()).collect();
+    assert_eq!((&asked[0]["model"], &asked[0]["temperature"]), (&"mini".into(), &0.5.into()));
+    assert_eq!(asked[1]["temperature"], 1.0);
+    let slow = house.command(&["run", "--model", "slow", "hello"]).run();
+    assert!(slow.stderr.contains("`slow` is no model: wants `provider/model`"), "{slow}");
+    assert!(slow.stderr.contains("or one of your names: `fast`"), "{slow}");
+}
+
+#[test]
 fn a_list_of_models_asks_them_all() {
     let house = house!();
     furnish(&house);
