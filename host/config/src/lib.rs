@@ -19,6 +19,7 @@ mod keys;
 mod layers;
 mod mask;
 mod model_id;
+mod model_named;
 mod model_settings;
 mod nearest;
 mod origin;

@@ -2,8 +2,6 @@
 
 use jaato_types::ModelId;
 
-use crate::model_settings::is_alias;
-
 /// Provider of the embedded default model.
 pub const DEFAULT_PROVIDER: &str = "local";
 
@@ -34,6 +32,12 @@ pub fn parse_model_name(text: &str) -> Option<ModelId> {
     let name = text.trim();
     let alias = is_alias(name).then(|| ModelId::new(name));
     parse_model_id(text).ok().or(alias)
+}
+
+/// Tells whether a name may be a person's own for a model.
+pub(crate) fn is_alias(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    !name.is_empty() && name.chars().all(is_plain)
 }
 
 /// The embedded default model.

@@ -8,8 +8,7 @@ use jaato_types::{Effort, ModelId};
 use crate::answer::{Temperature, Texts};
 use crate::error::ConfigError;
 use crate::file::ConfigFile;
-use crate::keys::Config;
-use crate::model_id::parse_model_id;
+use crate::model_id::{is_alias, parse_model_id};
 use crate::nearest::nearest;
 use crate::origin::Origin;
 use crate::setting::{Bases, Setting};
@@ -122,37 +121,6 @@ impl ModelSettings {
     }
 }
 
-impl Config {
-    /// Puts the model in the place of a person's name for it.
-    pub(crate) fn with_model_named(mut self) -> Result<Self, ConfigError> {
-        if self.model.split().is_some() {
-            return Ok(self);
-        }
-        let name = self.model.as_str().to_owned();
-        let known = self.model_settings.get(&name).and_then(|settings| settings.model.clone());
-        let Some(model) = known else {
-            let names = self.model_settings.keys().filter(|name| is_alias(name));
-            let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-            let or = match names.as_slice() {
-                [] => String::new(),
-                names => format!(", or one of your names: {}", names.join(", ")),
-            };
-            let origin = self.origins.get("model").and_then(|places| places.first()).cloned();
-            return Err(ConfigError::NoModel { has: name, or, origin: origin.map(Box::new) });
-        };
-        self.model = model;
-        self.model_alias = Some(name);
-        Ok(self)
-    }
-
-    /// What is said of the model that answers: by the name by which it was given, then by its own.
-    pub fn model_says(&self) -> ModelSettings {
-        let of = |name: &str| self.model_settings.get(name).cloned().unwrap_or_default();
-        let by_alias = self.model_alias.as_deref().map(of).unwrap_or_default();
-        by_alias.or(&of(self.model.as_str()))
-    }
-}
-
 /// Lays what a later file says over what others said.
 pub(crate) fn lay(
     models: &mut BTreeMap<String, ModelSettings>,
@@ -193,12 +161,6 @@ pub(crate) fn lay(
         }
     }
     Ok(())
-}
-
-/// Tells whether a name may be a person's own for a model.
-pub(crate) fn is_alias(name: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    !name.is_empty() && name.chars().all(is_plain)
 }
 
 /// Tells whether a model has a key of that name.

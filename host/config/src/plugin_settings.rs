@@ -1,5 +1,5 @@
-//! The settings of one plugin, as written: `[plugins.NAME]`, or `[providers.NAME]` for a provider that
-//! is set up under a name of its own.
+//! The settings of one plugin, as written: `[plugins.NAME]`, or `[providers.NAME]` for a provider
+//! that is set up under a name of its own.
 //!
 //! What they mean is the plugin's to say: whoever has its schema checks them and asks here for the
 //! place of the value that is wrong.

@@ -23,9 +23,11 @@ use crate::shared::Shared;
 pub struct HostServices {
     setup: Arc<Setup>,
     shared: Arc<Shared>,
-    /// By plugin and section, with the number of the edition that it is of.
-    prepared: Mutex<HashMap<(PluginName, Section), (u64, Arc<Prepared>)>>,
+    prepared: Mutex<AllPrepared>,
 }
+
+/// By plugin and section, with the number of the edition that it is of.
+type AllPrepared = HashMap<(PluginName, Section), (u64, Arc<Prepared>)>;
 
 /// What the calls of one edition of a plugin share.
 struct Prepared {

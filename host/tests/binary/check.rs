@@ -52,14 +52,14 @@ fn each_kind_is_checked_as_far_as_it_hurts_nobody() {
         expect![[r#"
             instance     ok: it starts in a worker
             gc truncate  ok: of 12 messages that fill the context it would drop 2
-            conformance  ok: 13 checks hold"#]],
+            conformance  ok: 14 checks hold"#]],
     );
     check_shipped(
         "provider_openai",
         expect![[r#"
             instance     ok: it starts in a worker
             provider openai  left out: an answer may cost something
-            conformance  ok: 18 checks hold"#]],
+            conformance  ok: 19 checks hold"#]],
     );
     check_shipped(
         "tool_cli",
@@ -97,8 +97,8 @@ fn what_does_not_conform_is_told_in_plain_words() {
         output.stdout.lines().filter(|line| line.starts_with("conformance")).collect();
     expect![[r#"
         conformance  failed: unknown operations are named (plugin): an unknown command is answered as if there was one
-        conformance  failed: a full history shrinks (gc): a plan: the count is 1 (failed)
-        conformance  30 of 32 checks hold"#]].assert_eq(&told.join("\n"));
+        conformance  failed: a full history shrinks (gc); a history larger than a frame shrinks (gc): a plan: the count is 1 (failed)
+        conformance  31 of 34 checks hold"#]].assert_eq(&told.join("\n"));
     let output = house.run(&["plugin", "check", &fixture("commands").display().to_string()]);
     let told = "command `note`, property `priority` has no description";
     assert!(output.stdout.contains(told), "{output}");

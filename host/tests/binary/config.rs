@@ -35,7 +35,7 @@ fn an_unknown_key_is_told_with_the_nearest() {
         "[zzz]\nx = 3\n",
         expect![[r#"
             error: unknown key `zzz` (user $HOUSE/home/.config/jaato/config.toml:1)
-            hint: known here: `model`, `provider`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `gc`, `ledger`, `terminals`, `prompt`, `models`
+            hint: known here: `model`, `provider`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
         "#]],
     );
 }
@@ -100,7 +100,7 @@ fn a_newer_version_makes_unknown_keys_a_warning() {
         "version = 1\nmoon = true\n",
         expect![[r#"
             error: unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2)
-            hint: known here: `model`, `provider`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `gc`, `ledger`, `terminals`, `prompt`, `models`
+            hint: known here: `model`, `provider`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
         "#]],
     );
 }

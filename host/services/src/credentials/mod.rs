@@ -123,8 +123,15 @@ struct Credential {
     vendor: Option<Url>,
     /// In order of rank.
     keys: Vec<Key>,
-    /// The variable that should hold a key and does not, and the place that names it.
-    missing: Option<(String, String)>,
+    missing: Option<Missing>,
+}
+
+/// A variable that should hold a key and does not.
+#[derive(Debug)]
+struct Missing {
+    name: String,
+    /// The place that names it.
+    place: String,
 }
 
 #[derive(Debug)]
@@ -233,7 +240,7 @@ impl Credentials {
             let text = format!("the plugin's description declares no credential `{variable}`");
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         };
-        if let Some((name, place)) =
+        if let Some(Missing { name, place }) =
             credential.missing.as_ref().filter(|_| credential.keys.is_empty())
         {
             let text = format!("`{name}`, which `{API_KEY_ENV}` names ({place}), is not set");

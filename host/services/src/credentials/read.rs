@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 
 use super::{
     API_KEY, API_KEY_COMMAND, API_KEY_ENV, BASE_URL, BaseUrl, HEADERS, HOST_HEADERS, KEY_HEADER,
-    Key, KeySource, PLAIN_HTTP, Scheme, Secret, Whose,
+    Key, KeySource, Missing, PLAIN_HTTP, Scheme, Secret, Whose,
 };
 use crate::section::Section;
 
@@ -99,15 +99,15 @@ impl Found<'_> {
     }
 
     /// The keys that the configuration says the place of: in a variable, or printed by a command.
-    /// Beside them the variable that holds none, and the place that names it.
+    /// Beside them the variable that holds none.
     pub(super) fn keys_that_are_named(
         &self,
         schemes: &Schemes,
-    ) -> Result<(Vec<Key>, Option<(String, String)>), Error> {
+    ) -> Result<(Vec<Key>, Option<Missing>), Error> {
         let (mut keys, mut missing) = (Vec::new(), None);
         if let Some((name, origin)) = self.own_text(API_KEY_ENV)? {
             keys = self.keys_in(&name, schemes);
-            missing = keys.is_empty().then(|| (name, origin.to_string()));
+            missing = keys.is_empty().then(|| Missing { name, place: origin.to_string() });
         }
         if let Some((line, origin)) = self.own_text(API_KEY_COMMAND)? {
             let secret = KeySource::Printed { line, secret: OnceCell::new() };
