@@ -60,6 +60,9 @@ pub fn start(
         };
         Failure { exit, message: error.message, hint: error.hint }
     };
+    if runtime.setup().config.session.retry_silent {
+        view.hide_retries();
+    }
     let environment_options =
         start::environment_options(runtime, &args.environment).map_err(failure)?;
     let options = SessionOptions {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use jaato_config::trust::{TrustError, TrustStore, TrustedWorkspace, Workspace, WorkspaceState};
 use jaato_config::{Config, ConfigError, Folders, Overrides, Sources, Variables, load};
 use jaato_process::{GuardianCommand, Supervisor};
+use jaato_registry::NO_TOOLS;
 use jaato_worker::SERVE_ARGUMENTS;
 
 /// The argument by which the executable becomes the guardian.
@@ -130,7 +131,9 @@ impl Setup {
                 .into_iter()
                 .map(|folder| working_directory.join(folder))
                 .collect(),
-            tools_only: arguments.tools_only,
+            tools_only: arguments
+                .tools_only
+                .or_else(|| (!config.tools_offered).then(|| vec![NO_TOOLS.to_owned()])),
             executable,
             folders,
             variables,

@@ -34,6 +34,8 @@ pub struct KeyInfo {
     pub default: fn() -> String,
     /// Variables that set it; a later one wins.
     pub variables: &'static [&'static str],
+    /// The one of them that counts seconds, with a fraction, where the key counts milliseconds.
+    pub in_seconds: Option<&'static str>,
     /// Option of the command line that sets it.
     pub option: Option<&'static str>,
     /// Least and largest number.
@@ -105,6 +107,11 @@ impl KeyInfo {
         self
     }
 
+    const fn in_seconds(mut self, name: &'static str) -> Self {
+        self.in_seconds = Some(name);
+        self
+    }
+
     const fn option(mut self, option: &'static str) -> Self {
         self.option = Some(option);
         self
@@ -142,6 +149,7 @@ const fn key(path: &'static str) -> KeyInfo {
         kind: "",
         default: String::new,
         variables: &[],
+        in_seconds: None,
         option: None,
         limits: None,
         merge: Merge::Replace,
@@ -342,6 +350,9 @@ keys! {
     tools_enabled: Vec<String> = Vec::new(),
         key("tools.enabled").variables(&["JAATO_TOOLS_ENABLED"]).option("--tools")
             .owner(Owner::UserFirst);
+    /// Offer tools to the model at all; `--tools` wins.
+    tools_offered: bool = true,
+        key("tools.offered").variables(&["AI_USE_CHAT_FUNCTIONS", "JAATO_TOOLS_OFFERED"]);
     /// Tools that are not offered, whatever else says so.
     tools_disabled: Vec<String> = Vec::new(),
         key("tools.disabled").variables(&["JAATO_TOOLS_DISABLED"]).adding_up();
@@ -388,11 +399,23 @@ keys! {
         /// many there are.
         objects_tokens_max: usize = 2_000, row().limits(0, 1_000_000);
         /// Most attempts for one request to a provider, the first included.
-        attempts_max: u32 = 5, row().limits(1, 100);
+        attempts_max: u32 = 5, row().limits(1, 100)
+            .variables(&["AI_RETRY_ATTEMPTS", "JAATO_SESSION_ATTEMPTS_MAX"]);
         /// Longest wait before the second attempt; it doubles with each further one.
-        retry_base_ms: u64 = 1_000, row().limits(1, 600_000);
+        retry_base_ms: u64 = 1_000, row().limits(1, 600_000)
+            .variables(&["AI_RETRY_BASE_DELAY", "JAATO_SESSION_RETRY_BASE_MS"])
+            .in_seconds("AI_RETRY_BASE_DELAY");
         /// Longest wait between two attempts.
-        retry_wait_ms_max: u64 = 30_000, row().limits(1, 3_600_000);
+        retry_wait_ms_max: u64 = 30_000, row().limits(1, 3_600_000)
+            .variables(&["AI_RETRY_MAX_DELAY", "JAATO_SESSION_RETRY_WAIT_MS_MAX"])
+            .in_seconds("AI_RETRY_MAX_DELAY");
+        /// Do not tell at the terminal when a request is tried again.
+        retry_silent: bool = false, row()
+            .variables(&["AI_RETRY_LOG_SILENT", "JAATO_SESSION_RETRY_SILENT"]);
+        /// Shortest time between the beginnings of two requests of a session to its provider.
+        request_interval_ms: u64 = 0, row().limits(0, 3_600_000)
+            .variables(&["AI_REQUEST_INTERVAL", "JAATO_SESSION_REQUEST_INTERVAL_MS"])
+            .in_seconds("AI_REQUEST_INTERVAL");
         /// Longest wait that a provider may ask for; a longer one fails the request.
         retry_after_ms_max: u64 = 120_000, row().limits(1, 86_400_000);
         /// Answers come piece by piece; off for servers that stream badly.

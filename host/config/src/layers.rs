@@ -342,10 +342,17 @@ impl<'a> Layers<'a> {
         for name in key.variables {
             for layer in &self.variables {
                 let Some((text, origin)) = layer.values.get(name) else { continue };
-                match T::of_text(text, self.bases(self.working_directory)) {
+                let given =
+                    key.in_seconds.filter(|seconds| seconds == name).map(|_| milliseconds(text));
+                // What is no number of seconds is told as it is.
+                let read = given.as_deref().unwrap_or(text);
+                match T::of_text(read, self.bases(self.working_directory)) {
                     Some(value) => found.push((value, origin.clone())),
                     None => {
-                        let has = format!("`{}`", text.to_string_lossy());
+                        let has = match given {
+                            Some(_) => format!("`{}` seconds", text.to_string_lossy()),
+                            None => format!("`{}`", text.to_string_lossy()),
+                        };
                         return Err(wrong_value(key, origin.clone(), has));
                     }
                 }
@@ -431,6 +438,13 @@ fn wrong_value(key: &KeyInfo, origin: Origin, has: String) -> ConfigError {
 
 fn not_there(path: &Path) -> ConfigError {
     ConfigError::Read { path: path.to_owned(), cause: "no such file".to_owned() }
+}
+
+/// Turns seconds, with a fraction, into whole milliseconds; what is none stays as it is.
+fn milliseconds(text: &OsStr) -> OsString {
+    let seconds = text.to_str().and_then(|text| text.trim().parse::<f64>().ok());
+    let seconds = seconds.filter(|it| (0.0..1e12).contains(it));
+    seconds.map_or_else(|| text.to_owned(), |it| format!("{:.0}", it * 1_000.0).into())
 }
 
 fn documented_variables() -> impl Iterator<Item = &'static str> {

@@ -49,6 +49,7 @@ fn later_layers_win_and_each_value_tells_its_place() {
         plugins.disabled = []                         # built-in
         plugins.isolated = []                         # built-in
         tools.enabled = ["a"]                         # command line --tools
+        tools.offered = true                          # built-in
         tools.disabled = []                           # built-in
         tools.cli.pass = []                           # built-in
         session.steps_max = 1                         # user ROOT/user/config/config.toml:2
@@ -378,4 +379,37 @@ fn a_setting_that_a_workspace_may_not_give_is_the_users_again() {
     assert_eq!(settings.origin("/shell").unwrap().layer(), Layer::User);
     assert_eq!(settings.origin("/shell/path").unwrap().layer(), Layer::User);
     assert_eq!(settings.origin("/extra"), None);
+}
+
+#[test]
+fn variables_of_the_seeds_count_in_seconds_and_ours_win() {
+    let mut bench = Bench::new();
+    for (name, value) in [
+        ("AI_RETRY_ATTEMPTS", "3"),
+        ("AI_RETRY_BASE_DELAY", "0.25"),
+        ("AI_RETRY_MAX_DELAY", "2"),
+        ("AI_RETRY_LOG_SILENT", "yes"),
+        ("AI_REQUEST_INTERVAL", "1.5"),
+        ("AI_USE_CHAT_FUNCTIONS", "0"),
+    ] {
+        bench.variable(name, value);
+    }
+    let config = bench.load().unwrap();
+    let session = &config.session;
+    assert_eq!((session.attempts_max, session.retry_base_ms), (3, 250));
+    assert_eq!((session.retry_wait_ms_max, session.request_interval_ms), (2_000, 1_500));
+    assert!(session.retry_silent && !config.tools_offered);
+    let shown = config.shown();
+    let line = shown.lines().find(|line| line.starts_with("session.retry_base_ms")).unwrap();
+    assert!(line.starts_with("session.retry_base_ms = 250 "), "{line}");
+    assert!(line.ends_with("# variable AI_RETRY_BASE_DELAY"), "{line}");
+
+    bench.variable("JAATO_SESSION_RETRY_BASE_MS", "7");
+    assert_eq!(bench.load().unwrap().session.retry_base_ms, 7);
+    for wrong in ["soon", "-1", "1e300", ""] {
+        bench.variable("AI_RETRY_MAX_DELAY", wrong);
+        let text = bench.load().map_or_else(|error| error.to_string(), |_| "taken".to_owned());
+        let told = format!("but is `{wrong}` seconds (variable AI_RETRY_MAX_DELAY)");
+        assert!(text.ends_with(&told) || (wrong.is_empty() && text == "taken"), "{text}");
+    }
 }

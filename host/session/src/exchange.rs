@@ -3,6 +3,7 @@
 use jaato_types::{Completion, Error, ErrorKind, Event, FinishReason, Part, Request};
 
 use crate::events::Emitter;
+use crate::pace::Pace;
 use crate::provider::{Patience, Seen, Silence};
 use crate::{Cancel, DeltaSink, Limits, Ports, completion, retry};
 
@@ -66,12 +67,15 @@ pub(crate) async fn exchange(
     request: &Request,
     ports: &Ports,
     emitter: &Emitter,
-    limits: &Limits,
+    (limits, pace): (&Limits, &Pace),
     cancel: &Cancel,
 ) -> Exchange {
     let mut attempts = 0;
     loop {
         attempts += 1;
+        if !pace.wait(limits.request_interval_ms, &*ports.clock, cancel).await {
+            return Exchange::Cancelled { partial: Vec::new() };
+        }
         let (result, seen) = attempt(request, ports, emitter, limits, cancel).await;
         let error = match result {
             Attempt::Complete(completion) => return complete(completion, &seen, emitter, cancel),

@@ -23,6 +23,7 @@ mod inbox;
 pub mod introspection;
 mod objects;
 mod output;
+mod pace;
 mod ports;
 mod prompt;
 mod prompt_parts;

@@ -23,6 +23,7 @@ use crate::calls::Initiative;
 use crate::conditions::Conditions;
 use crate::events::Emitter;
 use crate::gc::{GcState, facts};
+use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
     Cancel, GcSettings, History, HistoryError, Inbox, Limits, ModelTakes, Ports, SharedFacts,
@@ -136,6 +137,7 @@ impl Session {
             id,
             ports,
             limits,
+            pace: Pace::default(),
             emitter,
             toolbox: Mutex::new(Arc::new(toolbox)),
             rules: Mutex::new(rules),

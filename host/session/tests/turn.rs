@@ -551,3 +551,26 @@ async fn a_session_that_was_left_with_open_calls_goes_on() {
     let roles: Vec<Role> = stage.provider.requests()[0].messages.iter().map(|m| m.role).collect();
     assert_eq!(roles, [Role::User, Role::Model, Role::Tool, Role::Model, Role::User]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn requests_begin_at_a_pace_and_a_cancel_ends_the_wait() {
+    let stage = Stage::new([Tool::echo("look")]);
+    let mut setup = Stage::setup();
+    setup.limits.request_interval_ms = 60_000;
+    stage.provider.then([Beat::call("1", "look", json!({}))]).then([Beat::text("done")]);
+    let start = tokio::time::Instant::now();
+    let (mut session, report) = play(&stage, setup, "x").await;
+    assert_eq!(report.outcome, Outcome::Done);
+    // The first begins at once, the second a minute after it.
+    assert_eq!(start.elapsed().as_secs(), 60);
+
+    let cancel = Cancel::new();
+    let stop = cancel.clone();
+    let later = tokio::time::sleep(std::time::Duration::from_secs(10));
+    let (report, ()) = tokio::join!(session.turn("again", &cancel), async move {
+        later.await;
+        stop.cancel();
+    });
+    assert_eq!((report.outcome, start.elapsed().as_secs()), (Outcome::Cancelled, 70));
+    assert_eq!(stage.provider.requests().len(), 2);
+}

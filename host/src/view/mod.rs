@@ -10,10 +10,11 @@ mod queue;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use jaato_runtime::session_loop::{Cancel, EventSink};
-use jaato_runtime::types::Envelope;
+use jaato_runtime::types::{Envelope, Event};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -31,6 +32,9 @@ pub struct View {
     queue: Arc<Queue>,
     /// What the thread ended with.
     ended: Mutex<Option<oneshot::Receiver<Option<io::Error>>>>,
+    form: OutputForm,
+    /// Whether a person is not told when a request is tried again.
+    hides_retries: AtomicBool,
 }
 
 /// How much of what was to be shown is shown.
@@ -79,7 +83,13 @@ impl View {
         if thread.is_err() {
             queue.close();
         }
-        Arc::new(Self { queue, ended: Mutex::new(Some(ended)) })
+        let ended = Mutex::new(Some(ended));
+        Arc::new(Self { queue, ended, form, hides_retries: AtomicBool::new(false) })
+    }
+
+    /// Tells a person no more when a request is tried again; programs are told all.
+    pub fn hide_retries(&self) {
+        self.hides_retries.store(self.form == OutputForm::Text, Relaxed);
     }
 
     /// Waits until everything so far is written.
@@ -131,6 +141,10 @@ impl View {
 
 impl EventSink for View {
     fn event(&self, envelope: Envelope) {
+        let is_hidden = self.hides_retries.load(Relaxed);
+        if is_hidden && matches!(envelope.event, Event::Retry { .. }) {
+            return;
+        }
         self.queue.event(envelope);
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::house;
-use crate::openai::{furnish, no_file_holds_the_key};
+use crate::openai::{RUN, at, furnish, no_file_holds_the_key};
 use crate::support::House;
 use crate::support::server::{Answer, Server};
 
@@ -97,4 +97,22 @@ fn a_list_of_models_asks_them_all() {
     }
     let shown = house.command(&["config", "show"]).run().code(0).stdout;
     assert!(shown.contains("providers.work.plugin = \"openai\""), "{shown}");
+}
+
+#[test]
+fn variables_of_the_seeds_are_honoured() {
+    let house = house!();
+    furnish(&house);
+    let busy = || Answer::error(503, "busy");
+    let server = Server::start([busy(), Answer::text(&["hello"]), busy(), Answer::text(&["hi"])]);
+    let run = |name: &str, value: &str| {
+        let command = at(&house, &server, &RUN).variable("AI_RETRY_BASE_DELAY", "0.001");
+        command.variable(name, value).run().code(0)
+    };
+    let told = run("AI_USE_CHAT_FUNCTIONS", "0");
+    assert!(told.stderr.contains("trying again"), "{told}");
+    assert_eq!(server.asked()[0].json().get("tools"), None);
+    let silent = run("AI_RETRY_LOG_SILENT", "1");
+    assert_eq!((silent.stdout.as_str(), silent.stderr.contains("trying again")), ("hi\n", false));
+    assert!(server.asked()[3].json()["tools"].is_array());
 }

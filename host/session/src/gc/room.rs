@@ -42,7 +42,7 @@ impl Session {
                 &request,
                 &self.shared.ports,
                 &self.shared.emitter,
-                &self.shared.limits,
+                (&self.shared.limits, &self.shared.pace),
                 cancel,
             );
             let came = beside(exchange, question).await;

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::calls::{CallRunner, Initiative};
 use crate::events::Emitter;
+use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{Cancel, Limits, Ports, SharedFacts, SharedObjects, Toolbox};
 
@@ -19,6 +20,7 @@ pub(crate) struct Shared {
     pub(crate) id: SessionId,
     pub(crate) ports: Ports,
     pub(crate) limits: Limits,
+    pub(crate) pace: Pace,
     pub(crate) emitter: Emitter,
     /// Changed between the calls of a turn; a call keeps what it began with.
     pub(crate) toolbox: Mutex<Arc<Toolbox>>,
