@@ -148,6 +148,7 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
         plugins.disabled = []                         # built-in
         plugins.isolated = []                         # built-in
         tools.enabled = []                            # built-in
+        tools.offered = true                          # built-in
         tools.disabled = ["b", "c", "a"]              # variable JAATO_TOOLS_DISABLED, user $HOUSE/home/.config/jaato/config.toml:3
         tools.cli.pass = []                           # built-in
         session.steps_max = 7                         # workspace $HOUSE/workspace/.jaato/config.toml:2
@@ -166,6 +167,8 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
         session.attempts_max = 5                      # built-in
         session.retry_base_ms = 500                   # variables file $HOUSE/workspace/.env:1 JAATO_SESSION_RETRY_BASE_MS
         session.retry_wait_ms_max = 30000             # built-in
+        session.retry_silent = false                  # built-in
+        session.request_interval_ms = 0               # built-in
         session.retry_after_ms_max = 120000           # built-in
         session.streaming = true                      # built-in
         session.temperature = (not set)               # built-in
