@@ -21,6 +21,7 @@ use crate::about_models;
 use crate::gc;
 use crate::host::Host;
 use crate::ledger::ledger_of;
+use crate::provider::Names;
 
 /// Lines that one plugin gets for what its description should not hold.
 const LEFT_OUT_TOLD_MAX: usize = 3;
@@ -76,8 +77,8 @@ pub(crate) struct KnownProvider {
     /// The provider's name.
     pub(crate) name: String,
     pub(crate) plugin: PluginName,
-    /// The same name, where it is one of `[providers]`.
-    pub(crate) configured: Option<Arc<str>>,
+    /// The same name and the plugin's own, where it is one of `[providers]`.
+    pub(crate) names: Option<Names>,
     /// The model's context window in tokens, where known.
     pub(crate) context_limit: Option<u64>,
     pub(crate) takes: ModelTakes,
@@ -322,7 +323,7 @@ impl Runtime {
         Ok(KnownProvider {
             name: provider.to_owned(),
             plugin,
-            configured,
+            names: configured.map(|given| Names { given, own: spec_says.name.clone() }),
             context_limit: info.and_then(|info| info.context_limit),
             takes: ModelTakes {
                 options: spec_says.options,
