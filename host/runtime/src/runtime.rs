@@ -334,14 +334,14 @@ impl Runtime {
 
     /// Lists the names that may stand before the slash of a model: those of `[providers]`, and
     /// those of plugins.
-    fn provider_names(&self, registry: &Registry) -> BTreeSet<String> {
+    pub(crate) fn provider_names(&self, registry: &Registry) -> BTreeSet<String> {
         let configured = self.setup().config.provider_settings.keys().cloned();
         configured.chain(registry.providers().map(str::to_owned)).collect()
     }
 
     /// Finds the plugin of a model's provider, and the provider's name where it is one of
     /// `[providers]`.
-    fn plugin_of<'a>(
+    pub(crate) fn plugin_of<'a>(
         &self,
         registry: &'a Registry,
         model: &ModelId,
@@ -366,7 +366,7 @@ impl Runtime {
         })
     }
 
-    async fn models_of(
+    pub(crate) async fn models_of(
         &self,
         entry: &PluginEntry,
         provider: Option<Arc<str>>,
