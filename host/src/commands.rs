@@ -13,7 +13,7 @@ use crate::args::{EnvironmentArgs, Global};
 use crate::exit::Outcome;
 use crate::{
     call, chat, check, command, config, doctor, environment, install, ledger, model, new_plugin,
-    plugin, reload, run, shell, switch, tool, trust,
+    plugin, provider, reload, run, shell, switch, tool, trust,
 };
 
 /// An agentic tool orchestrator: you give a task, a model calls tools out of plugins under your
@@ -123,6 +123,12 @@ commands! {
         command: ModelCommand,
     } |global| command.run(global).await;
 
+    /// Providers of models: their servers and keys; ask one whether it answers
+    Provider {
+        #[command(subcommand)]
+        command: ProviderCommand,
+    } |global| command.run(global).await;
+
     /// What requests, tool calls and decisions have come to
     Ledger {
         #[command(subcommand)]
@@ -156,6 +162,27 @@ commands! {
         #[command(flatten)]
         work: PluginWork,
     } |_| unreachable!("`main` runs `{work:?}` before there is a runtime");
+}
+
+commands! {
+    ProviderCommand:
+
+    /// List providers, each with its server and where its key comes from
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    } |global| provider::list(global, json).await;
+
+    /// Ask a provider for a word and for a call of a tool; says what was found and what came
+    Check {
+        /// The provider, or provider/model; the configured model without it
+        name: Option<String>,
+
+        /// Variables file, instead of the workspace's .env
+        #[arg(long, value_name = "FILE")]
+        env_file: Option<PathBuf>,
+    } |global| provider::check(global, name, env_file).await;
 }
 
 commands! {

@@ -21,6 +21,7 @@ mod model;
 mod new_plugin;
 mod platform;
 mod plugin;
+mod provider;
 mod reload;
 mod report;
 mod run;

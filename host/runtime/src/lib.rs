@@ -53,6 +53,7 @@ mod host;
 mod ledger;
 mod prompt;
 mod provider;
+mod providers;
 mod runtime;
 mod session;
 mod tools;
@@ -84,6 +85,7 @@ pub use jaato_environments::{EndedProcess, EnvironmentListed, SavedResources, Sh
 pub use jaato_instances::log_printed;
 pub use jaato_log::{LOG_BYTES_MAX, Log, visible};
 pub use jaato_policy::{Allowed, PluginSource};
+pub use jaato_services::KeyInfo;
 pub use jaato_services::{Assets, delta_of};
 pub use jaato_terminals::{
     FoundTerminal, FoundTerminals, Joined, Listed as ListedTerminal, Reply as TerminalReply,
@@ -91,5 +93,6 @@ pub use jaato_terminals::{
 };
 pub use ledger::ledger_path;
 pub use prompt::PROMPT_FILE_BYTES_MAX;
+pub use providers::ProviderInfo;
 pub use runtime::{Ending, Model, ModelState, Runtime};
 pub use session::SessionOptions;

@@ -1,12 +1,15 @@
 //! A provider plugin as the session sees it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_instances::{CallSite, Tell, misbehaved};
 use jaato_session::{Cancel, DeltaSink, Provider, SharedFacts};
 use jaato_types::large::LargeOf;
-use jaato_types::{Completion, Error, ErrorKind, Frame, ModelInfo, PluginName, Request, SessionId};
+use jaato_types::{
+    Completion, Error, ErrorKind, Frame, ModelInfo, Part, PluginName, Request, SessionId,
+};
 
 use crate::about_models;
 use crate::crossing;
@@ -16,10 +19,18 @@ use crate::host::Host;
 pub struct PluginProvider {
     host: Arc<Host>,
     plugin: PluginName,
-    /// The name under `[providers]` by which it is asked.
-    name: Option<Arc<str>>,
+    /// The name under `[providers]` by which it is asked, and the one that it has itself.
+    names: Option<Names>,
     session: SessionId,
     facts: std::sync::OnceLock<SharedFacts>,
+}
+
+/// The names of a provider that a person has set up under one of their own.
+pub struct Names {
+    /// The person's.
+    pub given: Arc<str>,
+    /// The plugin's.
+    pub own: String,
 }
 
 impl PluginProvider {
@@ -27,10 +38,10 @@ impl PluginProvider {
     pub fn new(
         host: Arc<Host>,
         plugin: PluginName,
-        name: Option<Arc<str>>,
+        names: Option<Names>,
         session: SessionId,
     ) -> Self {
-        Self { host, plugin, name, session, facts: std::sync::OnceLock::new() }
+        Self { host, plugin, names, session, facts: std::sync::OnceLock::new() }
     }
 
     /// Gives it the session's facts, which exist only once the session does.
@@ -51,14 +62,41 @@ impl PluginProvider {
         });
         let site = CallSite {
             facts: self.facts.get().cloned(),
-            provider: self.name.clone(),
+            provider: self.given(),
             alive: Some(Arc::new(move || living.alive())),
             ..self.host.environments.site(&self.session)
         };
         let (plugin, of) = (&self.plugin, LargeOf::Complete);
-        let asked = crossing::ask(&self.host, plugin, of, site, request, &tell, &cancel);
+        let request = match &self.names {
+            Some(names) => in_its_own_name(request, names),
+            None => Cow::Borrowed(request),
+        };
+        let asked = crossing::ask(&self.host, plugin, of, site, &request, &tell, &cancel);
         Frame::read(&asked.await?).map_err(misbehaved)
     }
+}
+
+impl PluginProvider {
+    fn given(&self) -> Option<Arc<str>> {
+        self.names.as_ref().map(|names| Arc::clone(&names.given))
+    }
+}
+
+/// Calls the provider by its own name in what it made itself: it knows no other.
+fn in_its_own_name<'a>(request: &'a Request, names: &Names) -> Cow<'a, Request> {
+    let is_its = |part: &Part| matches!(part, Part::Opaque(it) if it.provider == *names.given);
+    if !request.messages.iter().flat_map(|message| &message.parts).any(is_its) {
+        return Cow::Borrowed(request);
+    }
+    let mut request = request.clone();
+    for part in request.messages.iter_mut().flat_map(|message| &mut message.parts) {
+        if let Part::Opaque(opaque) = part
+            && opaque.provider == *names.given
+        {
+            opaque.provider.clone_from(&names.own);
+        }
+    }
+    Cow::Owned(request)
 }
 
 impl Provider for PluginProvider {
@@ -77,8 +115,7 @@ impl Provider for PluginProvider {
 
     fn about_model(&self) -> BoxFuture<'static, Option<ModelInfo>> {
         let facts = self.facts.get().cloned();
-        let site =
-            CallSite { facts, provider: self.name.clone(), ..CallSite::of(self.session.clone()) };
+        let site = CallSite { facts, provider: self.given(), ..CallSite::of(self.session.clone()) };
         about_models::ask(Arc::clone(&self.host), self.plugin.clone(), site)
     }
 }
@@ -99,5 +136,29 @@ impl Provider for NoProvider {
     ) -> BoxFuture<'a, Result<Completion, Error>> {
         let error = Error::new(ErrorKind::Unavailable, "this session has no model");
         Box::pin(std::future::ready(Err(error)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_types::{Message, Opaque};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_provider_made_under_a_persons_name_comes_back_in_its_own() {
+        let names = Names { given: "work".into(), own: "anthropic".to_owned() };
+        let made = |provider: &str| {
+            let (provider, model) = (provider.to_owned(), "m".to_owned());
+            Part::Opaque(Opaque { provider, model, item: json!({}) })
+        };
+        let request = |provider: &str| {
+            let parts = vec![Part::text("a"), made(provider), made("another")];
+            Request::new("m", vec![Message::user("x"), Message::model(parts)])
+        };
+        let others = request("elsewhere");
+        assert!(matches!(in_its_own_name(&others, &names), Cow::Borrowed(_)));
+        assert_eq!(*in_its_own_name(&request("work"), &names), request("anthropic"));
     }
 }

@@ -21,6 +21,7 @@ use crate::about_models;
 use crate::gc;
 use crate::host::Host;
 use crate::ledger::ledger_of;
+use crate::provider::Names;
 
 /// Lines that one plugin gets for what its description should not hold.
 const LEFT_OUT_TOLD_MAX: usize = 3;
@@ -76,8 +77,8 @@ pub(crate) struct KnownProvider {
     /// The provider's name.
     pub(crate) name: String,
     pub(crate) plugin: PluginName,
-    /// The same name, where it is one of `[providers]`.
-    pub(crate) configured: Option<Arc<str>>,
+    /// The same name and the plugin's own, where it is one of `[providers]`.
+    pub(crate) names: Option<Names>,
     /// The model's context window in tokens, where known.
     pub(crate) context_limit: Option<u64>,
     pub(crate) takes: ModelTakes,
@@ -322,7 +323,7 @@ impl Runtime {
         Ok(KnownProvider {
             name: provider.to_owned(),
             plugin,
-            configured,
+            names: configured.map(|given| Names { given, own: spec_says.name.clone() }),
             context_limit: info.and_then(|info| info.context_limit),
             takes: ModelTakes {
                 options: spec_says.options,
@@ -333,14 +334,14 @@ impl Runtime {
 
     /// Lists the names that may stand before the slash of a model: those of `[providers]`, and
     /// those of plugins.
-    fn provider_names(&self, registry: &Registry) -> BTreeSet<String> {
+    pub(crate) fn provider_names(&self, registry: &Registry) -> BTreeSet<String> {
         let configured = self.setup().config.provider_settings.keys().cloned();
         configured.chain(registry.providers().map(str::to_owned)).collect()
     }
 
     /// Finds the plugin of a model's provider, and the provider's name where it is one of
     /// `[providers]`.
-    fn plugin_of<'a>(
+    pub(crate) fn plugin_of<'a>(
         &self,
         registry: &'a Registry,
         model: &ModelId,
@@ -365,7 +366,7 @@ impl Runtime {
         })
     }
 
-    async fn models_of(
+    pub(crate) async fn models_of(
         &self,
         entry: &PluginEntry,
         provider: Option<Arc<str>>,

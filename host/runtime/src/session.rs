@@ -99,7 +99,7 @@ impl Runtime {
     /// prompt cannot be built.
     pub fn session(&self, options: SessionOptions) -> Result<Session, Error> {
         let model = self.setup().config.model.clone();
-        let KnownProvider { name: provider, plugin, configured, context_limit, takes } =
+        let KnownProvider { name: provider, plugin, names, context_limit, takes } =
             self.provider_of(&model)?;
         let request = answers::options(&self.setup().config, &options.request, &takes, &model)?;
         let system = self.system_prompt(options.system.clone())?;
@@ -124,7 +124,7 @@ impl Runtime {
         let asker = Arc::clone(&options.asker);
         let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self.host()), id.clone()));
         let provider_plugin =
-            Arc::new(PluginProvider::new(Arc::clone(self.host()), plugin, configured, id.clone()));
+            Arc::new(PluginProvider::new(Arc::clone(self.host()), plugin, names, id.clone()));
         let tools = PluginTools::new(Arc::clone(self.host()), id.clone(), true);
         let model = Arc::clone(&provider_plugin) as _;
         let mut ports = ports(self.host(), model, tools, id, ids, options);

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::credentials::Credentials;
+use crate::credentials::{Access, Credentials};
 use crate::plugin::PluginServices;
 use crate::section::Section;
 use crate::settings;
@@ -56,6 +56,19 @@ impl HostServices {
         edition: u64,
     ) -> Option<Arc<Value>> {
         Some(Arc::clone(&self.prepared(entry, provider, edition).ok()?.config))
+    }
+
+    /// Tells where the server of a provider is, and where its keys come from.
+    ///
+    /// # Errors
+    /// What is wrong with its settings.
+    pub fn access_of(
+        &self,
+        entry: &PluginEntry,
+        provider: Option<&Arc<str>>,
+        edition: u64,
+    ) -> Result<Access, Error> {
+        Ok(self.prepared(entry, provider, edition)?.credentials.access())
     }
 
     /// Checks the person's settings and reads credentials, once for each edition.

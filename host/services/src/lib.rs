@@ -28,6 +28,7 @@ mod shared;
 
 pub use assets::{Assets, delta_of};
 pub use blobs::{Blobs, Kept, SessionBlobs};
+pub use credentials::{Access, KeyInfo};
 pub use factory::HostServices;
 pub use settings::{named_plugin, problems as problems_of_settings};
 pub use shared::Shared;

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use crate::house;
 use crate::openai::{RUN, at, furnish, no_file_holds_the_key};
 use crate::support::House;
@@ -115,4 +117,74 @@ fn variables_of_the_seeds_are_honoured() {
     let silent = run("AI_RETRY_LOG_SILENT", "1");
     assert_eq!((silent.stdout.as_str(), silent.stderr.contains("trying again")), ("hi\n", false));
     assert!(server.asked()[3].json()["tools"].is_array());
+}
+
+#[test]
+fn a_provider_is_asked_for_a_word_and_for_a_call() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([
+        Answer::text_of_prompt("Hello.", 321),
+        Answer::calls(&[("get_environment", json!({ "aspect": "os" }))]),
+        Answer::text(&["Linux."]),
+    ]);
+    set_up(&house, "work", &server, "api_key_env = \"WORK_KEY\"");
+    let check = || {
+        let command = house.command(&["provider", "check", "work"]);
+        command.variable("WORK_KEY", "work-key-0123456789")
+    };
+    let output = check().run().code(0);
+    let lines: Vec<&str> = output.stdout.lines().collect();
+    assert_eq!(lines[0], "provider   work (provider-openai)");
+    assert_eq!(lines[1], format!("server     {}", server.base_url()));
+    assert_eq!(lines[2..4], ["key        found: variable WORK_KEY", "model      work/test"]);
+    assert_eq!(lines[4], "answer     Hello.");
+    assert!(lines[5].starts_with("time       ") && lines[5].ends_with(" s in all"), "{output}");
+    assert!(lines[6].starts_with("tokens     321 in (0 of them from a cache), "), "{output}");
+    assert_eq!(lines[7], "tool call  called `get_environment` and answered: Linux.");
+    assert_eq!(lines[8], "it works");
+    // Only the tool that reads is offered.
+    let tools = server.asked()[0].json()["tools"].clone();
+    assert_eq!(tools.as_array().unwrap().len(), 1);
+    no_file_holds_the_key(&house);
+    house.nothing_lives();
+}
+
+#[test]
+fn what_keeps_a_provider_from_answering_is_told_with_what_to_do() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([
+        Answer::error(401, "invalid api key"),
+        Answer::text(&["Hello."]),
+        Answer::text(&["I would rather not."]),
+    ]);
+    set_up(&house, "work", &server, "");
+    house.configure_more("[providers.broken]\nplugin = \"openai\"\nheaders = 1\n");
+    let check = |name: &str| house.run(&["provider", "check", name]);
+    let refused = check("work/m").code(5);
+    assert!(refused.stdout.contains("key        none; looked for `OPENAI_API_KEY`"), "{refused}");
+    assert!(refused.stderr.contains("invalid api key"), "{refused}");
+    let no_calls = check("work/m").code(1);
+    assert!(no_calls.stdout.ends_with("it answers, and calls no tools\n"), "{no_calls}");
+    let vendor = check("openai/gpt-5-mini").code(3);
+    assert!(vendor.stdout.contains("server     https://api.openai.com"), "{vendor}");
+    assert!(vendor.stderr.contains("there is no key for `https://api.openai.com`"), "{vendor}");
+    let broken = check("broken/m").code(3);
+    assert!(broken.stderr.contains("`headers` of `[providers.broken]` wants"), "{broken}");
+    let moon = check("moon").code(3);
+    assert!(moon.stderr.contains("known providers are: broken, openai"), "{moon}");
+
+    let list = house.run(&["provider", "list"]).code(0);
+    for line in [server.base_url().as_str(), "none", "`headers` of `[providers.broken]`"] {
+        assert!(list.stdout.contains(line), "{list}");
+    }
+    let listed = house.run(&["provider", "list", "--json"]).code(0).json();
+    let of = |name: &str| {
+        let all = listed["providers"].as_array().unwrap();
+        all.iter().find(|it| it["provider"] == name).unwrap().clone()
+    };
+    assert_eq!(of("work")["server"], server.base_url());
+    assert_eq!(of("openai")["server"], "https://api.openai.com");
+    assert!(of("broken")["problem"].is_object());
 }

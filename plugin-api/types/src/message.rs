@@ -134,7 +134,7 @@ impl<'de> Deserialize<'de> for Part {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Opaque {
-    /// The provider that made it, as people name it: `openai`. The host writes it.
+    /// The provider that made it, as its plugin names it: `openai`. The host writes it.
     pub provider: String,
     /// The model that made it, as its provider names it. The host writes it.
     pub model: String,

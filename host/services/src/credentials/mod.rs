@@ -17,8 +17,8 @@ use std::fmt;
 use std::future::Future;
 
 use jaato_config::{Config, PluginSettings, Variables};
-use jaato_http::Url;
 use jaato_http::header::{HeaderName, HeaderValue};
+use jaato_http::{MaskedUrl, Url};
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
 use tokio::sync::OnceCell;
 
@@ -98,6 +98,24 @@ pub struct Grant {
     pub scheme: Scheme,
     /// What.
     pub secret: Secret,
+}
+
+/// Where a plugin's server is, and where its keys come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Access {
+    /// The base URL that counts, else the vendor's origin; none for a plugin that has no server.
+    pub server: Option<String>,
+    /// Its keys.
+    pub keys: Vec<KeyInfo>,
+}
+
+/// Where a key comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyInfo {
+    /// Where it was looked for.
+    pub looked_for: String,
+    /// Where it was found.
+    pub found: Option<String>,
 }
 
 /// The credentials of one plugin, as configured.
@@ -227,6 +245,22 @@ impl Credentials {
     /// Returns the base URL that counts, where one is configured.
     pub fn base_url(&self) -> Option<&str> {
         self.workspace_base.as_ref().or(self.own_base.as_ref()).map(|base| base.text.as_str())
+    }
+
+    /// Tells where the server is, and where keys come from.
+    pub fn access(&self) -> Access {
+        let vendor = self.all.first().and_then(|credential| credential.vendor.as_ref()).map(shown);
+        let server = self.base_url().map(mask).or(vendor);
+        let keys = self.all.iter().enumerate().map(|(at, credential)| {
+            let variable = &credential.spec.variable;
+            let looked_for = match (at, &credential.missing) {
+                (0, Some(missing)) => format!("`{}` ({})", missing.name, missing.place),
+                (0, None) => format!("`{variable}`, and `{API_KEY}` under `{}`", self.section),
+                _ => format!("`{variable}`"),
+            };
+            KeyInfo { looked_for, found: credential.keys.first().map(|key| key.place.clone()) }
+        });
+        Access { server, keys: keys.collect() }
     }
 
     /// Decides what is added to a request for this URL; nothing where nobody gave a key and none is
@@ -378,6 +412,11 @@ fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost"
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// A URL as people are shown it, without what may be a secret in it.
+fn mask(text: &str) -> String {
+    Url::parse(text).map_or_else(|_| text.to_owned(), |url| MaskedUrl::new(&url).to_string())
 }
 
 /// An origin as people are shown it.

@@ -1,0 +1,84 @@
+//! What a person is told of providers: where their servers are, and where their keys come from.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_registry::Status;
+use jaato_services::KeyInfo;
+use jaato_types::{Error, ErrorKind, ModelId, ModelInfo, PluginName};
+
+use crate::runtime::Runtime;
+
+/// A provider, as a person has set it up.
+#[derive(Debug, Clone)]
+pub struct ProviderInfo {
+    /// The name before the slash of its models.
+    pub name: String,
+    /// The plugin that it is of.
+    pub plugin: PluginName,
+    /// Where its server is; none for one that needs none.
+    pub server: Option<String>,
+    /// The model for a request that names none; empty where it has none.
+    pub default_model: String,
+    /// Its keys, and where each was found. No key itself.
+    pub keys: Vec<KeyInfo>,
+    /// Why it cannot be used.
+    pub problem: Option<Error>,
+}
+
+impl Runtime {
+    /// Lists the providers: those of `[providers]`, and those of plugins under their own names.
+    /// Asks no server.
+    pub fn providers(&self) -> Vec<ProviderInfo> {
+        let registry = self.registry();
+        let names = self.provider_names(&registry);
+        names.iter().filter_map(|name| self.provider(name).ok()).collect()
+    }
+
+    /// Tells of one provider.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn provider(&self, name: &str) -> Result<ProviderInfo, Error> {
+        let registry = self.registry();
+        let any = ModelId::new(format!("{name}/…"));
+        let (entry, configured) = self.plugin_of(&registry, &any, name)?;
+        let plugin = entry.candidate.manifest.name.clone();
+        let spec = entry.description().and_then(|description| description.provider.as_ref());
+        let mut info = ProviderInfo {
+            name: name.to_owned(),
+            plugin: plugin.clone(),
+            server: None,
+            default_model: spec.map(|spec| spec.default_model.clone()).unwrap_or_default(),
+            keys: Vec::new(),
+            problem: None,
+        };
+        if entry.status != Status::Active {
+            let text = format!("the plugin `{plugin}` cannot be used");
+            let hint = format!("jaato plugin show {plugin}");
+            info.problem = Some(Error::new(ErrorKind::PluginDisabled, text).with_hint(hint));
+            return Ok(info);
+        }
+        let edition = self.host().plugins.plugins.current().edition(plugin.as_str()).number;
+        match self.host().services.access_of(entry, configured.as_ref(), edition) {
+            Ok(access) => (info.server, info.keys) = (access.server, access.keys),
+            Err(error) => info.problem = Some(error),
+        }
+        Ok(info)
+    }
+
+    /// Asks a provider for its models.
+    ///
+    /// # Errors
+    /// When there is none of that name; what it answers; when it takes longer than that.
+    pub async fn models_of_provider(
+        &self,
+        name: &str,
+        wait: Duration,
+    ) -> Result<Vec<ModelInfo>, Error> {
+        let registry = self.registry();
+        let any = ModelId::new(format!("{name}/…"));
+        let (entry, configured): (_, Option<Arc<str>>) = self.plugin_of(&registry, &any, name)?;
+        self.models_of(entry, configured, wait).await
+    }
+}

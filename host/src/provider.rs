@@ -1,0 +1,220 @@
+//! `jaato provider`: which providers there are, with which key, and whether one answers.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jaato_runtime::session_loop::{Cancel, EventSink};
+use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, ModelId, Outcome as TurnOutcome};
+use jaato_runtime::{KeyInfo, ProviderInfo, Runtime, SessionOptions};
+use parking_lot::Mutex;
+use serde_json::json;
+
+use crate::args::Global;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::signals::cancel_on_signals;
+use crate::{report, start};
+
+/// The tool that a model is asked to call: it only reads, and reaches nothing.
+const TOOL: &str = "get_environment";
+
+/// What it is asked.
+const HELLO: &str = "Say hello in one word.";
+const CALL: &str = "Call the tool `get_environment` with the aspect `os`, then name the operating \
+                    system in one word.";
+
+/// How long a provider may take to list its models.
+const LIST_WAIT: Duration = Duration::from_secs(15);
+
+/// Lists the providers.
+pub async fn list(global: Global, as_json: bool) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let providers = runtime.providers();
+    let default = runtime.setup().config.model.clone();
+    let is_default = |name: &str| default.split().is_some_and(|(provider, _)| provider == name);
+    report::problems(&start::problems(&runtime));
+    runtime.close().await;
+    if as_json {
+        let providers: Vec<_> = providers
+            .iter()
+            .map(|provider| {
+                let keys = provider.keys.iter();
+                json!({
+                    "provider": provider.name,
+                    "plugin": provider.plugin,
+                    "server": provider.server,
+                    "default": is_default(&provider.name),
+                    "keys": keys.map(|key| json!({ "looked_for": key.looked_for, "found": key.found }))
+                        .collect::<Vec<_>>(),
+                    "problem": provider.problem,
+                })
+            })
+            .collect();
+        return report::json(&json!({ "providers": providers }));
+    }
+    let rows: Vec<_> = providers
+        .iter()
+        .map(|provider| {
+            let mark = if is_default(&provider.name) { "*" } else { "" };
+            let server = provider.server.as_deref().unwrap_or("this machine");
+            [mark, &provider.name, server, &key_of(provider), provider.plugin.as_str()]
+                .map(str::to_owned)
+                .to_vec()
+        })
+        .collect();
+    report::table(&["", "provider", "server", "key", "plugin"], &rows)?;
+    Ok(Exit::Done)
+}
+
+/// Says where the key is that a provider gets.
+fn key_of(provider: &ProviderInfo) -> String {
+    if let Some(problem) = &provider.problem {
+        return problem.message.clone();
+    }
+    match provider.keys.iter().find_map(|key| key.found.clone()) {
+        Some(place) => place,
+        None if provider.keys.is_empty() => "needs none".to_owned(),
+        None => "none".to_owned(),
+    }
+}
+
+/// Asks a provider for a word and for a call of a tool, and says what came and how long it took.
+pub async fn check(
+    global: Global,
+    name: Option<String>,
+    env_file: Option<std::path::PathBuf>,
+) -> Outcome {
+    let mut arguments = start::arguments(global);
+    arguments.env_file = env_file;
+    arguments.tools_only = Some(vec![TOOL.to_owned()]);
+    let runtime = start::runtime(arguments.clone()).await?;
+    let model = model_to_ask(&runtime, name.as_deref()).await;
+    runtime.close().await;
+    let (provider, model) = model.map_err(failed)?;
+    tell(&provider)?;
+    report::line(&format!("model      {model}"))?;
+    arguments.overrides.model = Some(model);
+    let runtime = start::runtime(arguments).await?;
+    let checked = talk(&runtime).await;
+    runtime.close().await;
+    checked
+}
+
+/// Says what is known before anything is sent.
+fn tell(provider: &ProviderInfo) -> Result<(), Failure> {
+    report::line(&format!("provider   {} ({})", provider.name, provider.plugin))?;
+    let server = provider.server.as_deref().unwrap_or("none: it runs on this machine");
+    report::line(&format!("server     {server}"))?;
+    for KeyInfo { looked_for, found } in &provider.keys {
+        let found = match found {
+            Some(place) => format!("found: {place}"),
+            None => format!("none; looked for {looked_for}"),
+        };
+        report::line(&format!("key        {found}"))?;
+    }
+    Ok(())
+}
+
+/// Chooses what is asked: the model that is given, else the configured one where it is of this
+/// provider, else the provider's own choice.
+async fn model_to_ask(
+    runtime: &Runtime,
+    given: Option<&str>,
+) -> Result<(ProviderInfo, ModelId), Error> {
+    let configured = runtime.setup().config.model.clone();
+    let whole = given.map(ModelId::new).filter(|model| model.split().is_some());
+    let wanted = whole.clone().unwrap_or_else(|| configured.clone());
+    let own = wanted.split().map_or("", |(provider, _)| provider);
+    let name = given.filter(|_| whole.is_none()).unwrap_or(own).to_owned();
+    let provider = runtime.provider(&name)?;
+    if let Some(problem) = provider.problem {
+        return Err(problem);
+    }
+    if own == name {
+        return Ok((provider, wanted));
+    }
+    let models = runtime.models_of_provider(&name, LIST_WAIT).await?;
+    let listed = || models.first().map(|info| info.name.clone());
+    let chosen = Some(provider.default_model.clone()).filter(|it| !it.is_empty()).or_else(listed);
+    let Some(chosen) = chosen else {
+        let text = format!("the provider `{name}` lists no model");
+        let hint = format!("name one: `jaato provider check {name}/MODEL`");
+        return Err(Error::new(ErrorKind::Configuration, text).with_hint(hint));
+    };
+    Ok((provider, ModelId::new(format!("{name}/{chosen}"))))
+}
+
+/// What is seen of a turn.
+#[derive(Default)]
+struct Seen {
+    first: Mutex<Option<Instant>>,
+    called: Mutex<Option<bool>>,
+}
+
+impl EventSink for Seen {
+    fn event(&self, envelope: Envelope) {
+        match envelope.event {
+            Event::TextDelta { .. } | Event::ThoughtDelta { .. } => {
+                self.first.lock().get_or_insert_with(Instant::now);
+            }
+            Event::ToolCallFinished { is_error, .. } => *self.called.lock() = Some(!is_error),
+            _ => {}
+        }
+    }
+}
+
+async fn talk(runtime: &Runtime) -> Outcome {
+    let cancel = Cancel::new();
+    cancel_on_signals(cancel.clone());
+    let seen = Arc::new(Seen::default());
+    let mut options = SessionOptions::unattended(Arc::clone(&seen) as _);
+    options.allow_all = true;
+    let mut session = runtime.session(options).map_err(failed)?;
+    let begun = Instant::now();
+    let hello = session.turn(HELLO, &cancel).await;
+    let whole = begun.elapsed();
+    if hello.outcome == TurnOutcome::Cancelled {
+        return Ok(Exit::Cancelled);
+    }
+    if let Some(error) = hello.error {
+        return Err(failed(error));
+    }
+    let first = seen.first.lock().map_or(whole, |first| first.duration_since(begun));
+    report::line(&format!("answer     {}", one_line(&hello.text)))?;
+    let (first, whole) = (first.as_secs_f64(), whole.as_secs_f64());
+    report::line(&format!("time       {first:.2} s to the first word, {whole:.2} s in all"))?;
+    let usage = hello.usage;
+    report::line(&format!(
+        "tokens     {} in ({} of them from a cache), {} out",
+        usage.prompt_tokens, usage.cached_tokens, usage.output_tokens
+    ))?;
+    let called = session.turn(CALL, &cancel).await;
+    if called.outcome == TurnOutcome::Cancelled {
+        return Ok(Exit::Cancelled);
+    }
+    if let Some(error) = called.error {
+        return Err(failed(error));
+    }
+    let line = match *seen.called.lock() {
+        Some(true) => format!("called `{TOOL}` and answered: {}", one_line(&called.text)),
+        Some(false) => format!("called `{TOOL}` in a way that does not work"),
+        None => format!("answered without it: {}", one_line(&called.text)),
+    };
+    report::line(&format!("tool call  {line}"))?;
+    let works = *seen.called.lock() == Some(true);
+    report::line(if works { "it works" } else { "it answers, and calls no tools" })?;
+    Ok(if works { Exit::Done } else { Exit::Failed })
+}
+
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(200).collect()
+}
+
+fn failed(error: Error) -> Failure {
+    let exit = match error.kind {
+        ErrorKind::Configuration | ErrorKind::NotFound => Exit::Configuration,
+        ErrorKind::PluginDisabled => Exit::Plugin,
+        _ => Exit::Provider,
+    };
+    Failure { exit, message: error.message, hint: error.hint }
+}
