@@ -1,5 +1,5 @@
-//! A scripted server on loopback that speaks OpenAI's chat completions or Ollama's, and is as rude
-//! as it is told to be.
+//! A server on loopback that speaks OpenAI's chat completions or Ollama's by a script, or whatever
+//! a test answers, and is as rude as it is told to be.
 //!
 //! HTTP/1.1 by hand, a thread a connection: what matters here is which bytes come when. A
 //! connection is closed after its answer, unless the answer says that it is kept. The script's
@@ -86,8 +86,13 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
+/// What a test answers by itself.
+type Answering = Box<dyn Fn(&Asked) -> Answer + Send + Sync>;
+
 struct Shared {
     script: Mutex<VecDeque<Answer>>,
+    /// Answers in place of the script.
+    answering: Option<Answering>,
     models: Mutex<Answer>,
     asked: Mutex<Vec<Asked>>,
     /// Connections that carried a request.
@@ -212,12 +217,22 @@ pub fn end() -> Vec<u8> {
 impl Server {
     /// Starts a server that gives these answers, one a completion; then it refuses.
     pub fn start(script: impl IntoIterator<Item = Answer>) -> Self {
+        Self::serving(script.into_iter().collect(), None)
+    }
+
+    /// Starts a server that answers as a test says, whatever is asked.
+    pub fn answering(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+        Self::serving(VecDeque::new(), Some(Box::new(answer)))
+    }
+
+    fn serving(script: VecDeque<Answer>, answering: Option<Answering>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let models = Answer::status(200).body(r#"{"object":"list","data":[{"id":"test"}]}"#);
         let (gone_sender, gone) = channel();
         let shared = Arc::new(Shared {
-            script: Mutex::new(script.into_iter().collect()),
+            script: Mutex::new(script),
+            answering,
             models: Mutex::new(models),
             asked: Mutex::default(),
             connections: AtomicUsize::new(0),
@@ -297,7 +312,8 @@ impl Shared {
             self.connections.fetch_add(usize::from(is_first), Ordering::SeqCst);
             is_first = false;
             let answer = self.answer(&asked);
-            let is_completion = asked.path.ends_with("/completions") || asked.path == "/api/chat";
+            let is_completion = asked.path.ends_with("/completions")
+                || ["/api/chat", "/v1/messages"].contains(&asked.path.as_str());
             let record = if is_completion { &self.asked } else { &self.looked };
             record.lock().push(asked);
             if self.write(&mut connection, &answer).is_err() {
@@ -312,6 +328,9 @@ impl Shared {
     }
 
     fn answer(&self, asked: &Asked) -> Answer {
+        if let Some(answering) = &self.answering {
+            return answering(asked);
+        }
         match (asked.method.as_str(), asked.path.as_str()) {
             ("GET", "/v1/models" | "/api/tags") => self.models.lock().clone(),
             ("POST", "/v1/chat/completions" | "/api/chat") => {

@@ -83,7 +83,7 @@ const TABLE: &[Row] = &[
     ], &[]),
     row("jaato", &[
         "jaato-install", "jaato-process", "jaato-runtime", "jaato-template", "jaato-worker",
-    ], &["jaato-types"]),
+    ], &["jaato-types", "jaato-plugin-testkit"]),
     row("xtask", &["jaato-template"], &[]),
     row("xtask-measure", &["xtask"], &[]),
 ];
