@@ -1,0 +1,24 @@
+//! The plugin's settings.
+
+use jaato_plugin_sdk::schemars::{self, JsonSchema};
+use jaato_plugin_sdk::serde::{self, Deserialize};
+
+/// `[plugins.provider-google-genai]`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(crate = "serde", default, deny_unknown_fields)]
+#[schemars(crate = "schemars")]
+pub struct Config {
+    /// Where the server is, without version and path; Google's own where it is empty.
+    /// `GOOGLE_GEMINI_BASE_URL` wins.
+    #[schemars(extend("x-jaato-workspace" = true))]
+    pub base_url: String,
+    /// The Google Cloud project for whose account models are asked for at Vertex AI.
+    #[schemars(extend("x-jaato-workspace" = true))]
+    pub project: String,
+    /// The location of Vertex AI; `global` where it is empty.
+    #[schemars(extend("x-jaato-workspace" = true))]
+    pub location: String,
+    /// Whether Vertex AI is asked and not AI Studio; where nothing is said, a project decides.
+    #[schemars(extend("x-jaato-workspace" = true))]
+    pub vertex: Option<bool>,
+}
