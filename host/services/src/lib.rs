@@ -21,6 +21,7 @@ mod objects;
 mod offered;
 mod plugin;
 mod scrub;
+mod setting_variables;
 mod settings;
 mod shared;
 

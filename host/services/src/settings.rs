@@ -8,6 +8,7 @@ use jaato_types::{Description, Error, ErrorKind, PluginName};
 use serde_json::Value;
 
 use crate::credentials::{BASE_URL, Credentials, HOST_KEYS};
+use crate::setting_variables;
 
 /// The word of a plugin's schema by which a workspace may give a setting: `"x-jaato-workspace":
 /// true` in its property. Without it the person alone does.
@@ -28,6 +29,12 @@ pub fn of_plugin(
     let settings = settings.as_ref();
     let mut values = checked(plugin, description, settings)?;
     let (specs, variables) = (&description.credentials, &setup.variables);
+    let schema = description.config_schema.as_ref().filter(|_| trust.is_trusted());
+    if let (Some(schema), Some(values)) = (schema, values.as_object_mut()) {
+        let is_workspaces = entry.candidate.place == PlaceKind::Workspace.name();
+        let may = |key: &str| is_workspaces || workspace_may(Some(schema), key);
+        setting_variables::add(schema, &setup.config, variables, may, values)?;
+    }
     let mut credentials = Credentials::read(plugin, specs, settings, &setup.config, variables)?;
     if matches!(trust, Trust::No(_) | Trust::WorkspaceNot) {
         credentials.withhold();

@@ -246,6 +246,45 @@ fn a_project_is_asked_for_with_a_token_as_a_bearer() {
 }
 
 #[test]
+fn a_project_may_stand_in_the_variables_of_a_trusted_workspace() {
+    let house = house!();
+    furnish(&house);
+    let vendor = vendor([Turn::text("hello")]);
+    let server = serve(&vendor, Form::Whole);
+    house.write("workspace/.env", "PROJECT_ID=theirs\nLOCATION=eu\n");
+    house.run(&["trust"]).code(0);
+    let command = house
+        .command(&RUN)
+        .variable("GOOGLE_GEMINI_BASE_URL", server.root_url())
+        .variable("GOOGLE_OAUTH_ACCESS_TOKEN", SECRET)
+        .variable("GOOGLE_CLOUD_LOCATION", "global")
+        .variable("GOOGLE_CLOUD_PROJECT", "of-something-else");
+    assert_eq!(command.run().code(0).stdout, "hello\n");
+    let path = server.looked().pop().unwrap().path;
+    assert!(path.starts_with("/v1beta1/projects/theirs/locations/global/"), "{path}");
+    let wrong = house.command(&RUN).variable("GOOGLE_GENAI_USE_VERTEXAI", "perhaps").run();
+    assert!(wrong.stderr.contains("`GOOGLE_GENAI_USE_VERTEXAI` wants true or false"), "{wrong}");
+}
+
+#[test]
+fn a_plugin_that_is_not_trusted_is_told_no_variables() {
+    let house = house!();
+    let built = fixtures::house().unwrap().join("plugins");
+    house.drop_in(&built.join(library_name("provider_google_genai")));
+    let server = serve(&vendor([]), Form::Whole);
+    let command = house
+        .command(&RUN)
+        .variable("GOOGLE_GEMINI_BASE_URL", server.root_url())
+        .variable("PROJECT_ID", "private");
+    let output = command.run();
+    let asked = server.looked();
+    assert!(!asked.is_empty(), "{output}");
+    for asked in asked {
+        assert!(asked.path.starts_with("/v1beta/models"), "{}", asked.path);
+    }
+}
+
+#[test]
 fn without_a_key_the_vendor_is_not_even_asked() {
     let house = house!();
     furnish(&house);

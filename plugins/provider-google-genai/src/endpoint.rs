@@ -50,12 +50,13 @@ impl Endpoint {
     /// # Errors
     /// `configuration` for what can stand in no URL.
     pub fn of(config: &Config) -> Result<Self> {
-        let (project, location) = (config.project.trim(), config.location.trim());
-        let location = if location.is_empty() { GLOBAL } else { location };
-        let backend = match (config.vertex, project) {
-            (Some(false), _) | (None, "") => Backend::Studio,
-            (Some(true), "") => Backend::Express,
-            (Some(true) | None, project) => Backend::Vertex {
+        let is_vertex = config.vertex.unwrap_or_else(|| !config.project.trim().is_empty());
+        let project = first(&config.project, &config.default_project);
+        let location = first(&config.location, GLOBAL);
+        let backend = match (is_vertex, project) {
+            (false, _) => Backend::Studio,
+            (true, "") => Backend::Express,
+            (true, project) => Backend::Vertex {
                 project: checked("project", project, ":.-_")?,
                 location: checked("location", location, "-")?,
             },
@@ -137,6 +138,11 @@ impl Backend {
     }
 }
 
+/// The first of two that says anything.
+fn first<'a>(one: &'a str, other: &'a str) -> &'a str {
+    if one.trim().is_empty() { other.trim() } else { one.trim() }
+}
+
 /// The root of a base URL as people write it.
 fn root_of(base: &str) -> String {
     let base = base.trim_end_matches('/');
@@ -147,7 +153,8 @@ fn root_of(base: &str) -> String {
 /// Checks what becomes a piece of a URL, in part of its host: else a setting could lead a
 /// conversation anywhere.
 fn checked(key: &str, text: &str, marks: &str) -> Result<String> {
-    if text.chars().all(|c| c.is_ascii_alphanumeric() || marks.contains(c)) {
+    let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if begins_well && text.chars().all(|c| c.is_ascii_alphanumeric() || marks.contains(c)) {
         return Ok(text.to_owned());
     }
     let text = format!("`{text}` is no {key} of Google Cloud");
@@ -171,7 +178,8 @@ mod tests {
 
     fn endpoint(base: &str, project: &str, location: &str, vertex: Option<bool>) -> Endpoint {
         let [base_url, project, location] = [base, project, location].map(str::to_owned);
-        Endpoint::of(&Config { base_url, project, location, vertex }).unwrap()
+        let config = Config { base_url, project, location, vertex, ..Config::default() };
+        Endpoint::of(&config).unwrap()
     }
 
     fn url(base: &str, project: &str, location: &str, vertex: Option<bool>) -> String {
@@ -200,6 +208,24 @@ mod tests {
             url("", "", "", Some(true)),
             format!("https://aiplatform.googleapis.com/v1beta1/publishers/google/{METHOD}")
         );
+    }
+
+    #[test]
+    fn a_project_by_default_counts_where_vertex_is_asked_for() {
+        let backend = |vertex, project: &str| {
+            let (project, default_project) = (project.to_owned(), "d".to_owned());
+            let config = Config { vertex, project, default_project, ..Config::default() };
+            Endpoint::of(&config).unwrap().backend
+        };
+        let vertex = |project: &str| {
+            let (project, location) = (project.to_owned(), GLOBAL.to_owned());
+            Backend::Vertex { project, location }
+        };
+        assert_eq!(
+            (backend(None, ""), backend(Some(false), "p")),
+            (Backend::Studio, Backend::Studio)
+        );
+        assert_eq!((backend(Some(true), ""), backend(None, "p")), (vertex("d"), vertex("p")));
     }
 
     #[test]
@@ -250,7 +276,9 @@ mod tests {
 
     #[test]
     fn a_setting_cannot_name_another_server() {
-        for (project, location) in [("p", "evil.example/"), ("p", "a.b"), ("a/b", ""), ("p?", "")] {
+        for (project, location) in
+            [("p", "evil.example/"), ("p", "a.b"), ("a/b", ""), ("p?", ""), ("..", ""), ("p", "-")]
+        {
             let (project, location) = (project.to_owned(), location.to_owned());
             let config = Config { project, location, ..Config::default() };
             assert_eq!(Endpoint::of(&config).unwrap_err().kind, ErrorKind::Configuration);
