@@ -23,6 +23,7 @@ mod offered;
 mod plugin;
 mod scrub;
 mod section;
+mod setting_variables;
 mod settings;
 mod shared;
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::credentials::{BASE_URL, Credentials, HOST_KEYS, OWN_KEYS};
 use crate::section::Section;
+use crate::setting_variables;
 
 /// The key of `[providers.NAME]` that names the plugin.
 pub const PLUGIN: &str = "plugin";
@@ -35,6 +36,15 @@ pub fn of_plugin(
     let settings = settings.as_ref();
     let mut values = checked(plugin, section, description, settings)?;
     let (specs, variables) = (&description.credentials, &setup.variables);
+    // A provider under a name of its own takes nothing from variables of the plugin.
+    let is_plugins = matches!(section, Section::Plugin(_));
+    let schema = description.config_schema.as_ref();
+    let schema = schema.filter(|_| trust.is_trusted() && is_plugins);
+    if let (Some(schema), Some(values)) = (schema, values.as_object_mut()) {
+        let is_workspaces = entry.candidate.place == PlaceKind::Workspace.name();
+        let may = |key: &str| is_workspaces || workspace_may(Some(schema), key);
+        setting_variables::add(schema, config, variables, may, values)?;
+    }
     let mut credentials = Credentials::read(plugin, section, specs, settings, config, variables)?;
     if matches!(trust, Trust::No(_) | Trust::WorkspaceNot) {
         credentials.withhold();

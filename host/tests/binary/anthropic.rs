@@ -4,7 +4,8 @@
 use std::fs;
 use std::sync::Arc;
 
-use jaato_plugin_testkit::vendors::anthropic::{Anthropic, Asked, Said, Turn};
+use jaato_plugin_testkit::vendors::Asked;
+use jaato_plugin_testkit::vendors::anthropic::{Anthropic, Said, Turn};
 use serde_json::{Value, json};
 
 use crate::house;

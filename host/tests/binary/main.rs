@@ -24,6 +24,7 @@ mod doctor;
 mod embedded;
 mod environments;
 mod gc;
+mod google;
 mod help;
 mod hostile;
 mod install;

@@ -32,18 +32,28 @@ const ERROR_FIELD: &[u8] = b"error:";
 /// The same error in fields that the format has.
 const ERROR_EVENT: &[u8] = b"event: error\ndata:";
 
+/// What stands before each line of JSON that came without it.
+const DATA: &[u8] = b"data:";
+
 /// Reads a stream of events. Comments, blank lines, `id` and `retry` are passed over; line ends are
-/// LF, CRLF or CR. A field `error`, which some servers send, becomes an event of that name.
+/// LF, CRLF or CR. A field `error`, which some servers send, becomes an event of that name; JSON
+/// that stands there without a field, as Google's servers report errors in mid-stream, becomes the
+/// data of an event.
 pub struct Events {
     decoder: SseDecoder,
     /// How much of [`ERROR_FIELD`] the line has begun with and is held back, or none within a line.
     held: Option<usize>,
+    /// Whether JSON without a field has begun, which goes on to a blank line.
+    is_bare: bool,
+    /// Whether the last byte was a CR, of which a LF is the second half.
+    is_after_cr: bool,
 }
 
 impl Events {
     /// Begins a stream.
     pub fn new() -> Self {
-        Self { decoder: SseDecoder::with_limit(EVENT_BYTES), held: Some(0) }
+        let decoder = SseDecoder::with_limit(EVENT_BYTES);
+        Self { decoder, held: Some(0), is_bare: false, is_after_cr: false }
     }
 
     /// Takes the next bytes and gives the events that they complete.
@@ -51,7 +61,7 @@ impl Events {
     /// # Errors
     /// `limit_reached` when an event is larger than [`EVENT_BYTES_MAX`].
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<ServerEvent>> {
-        let bytes = self.with_error_events(bytes);
+        let bytes = self.with_fields(bytes);
         self.decode(&bytes)
     }
 
@@ -64,10 +74,20 @@ impl Events {
         self.decode(&rest).ok()?.pop()
     }
 
-    /// Rewrites lines that begin with [`ERROR_FIELD`].
-    fn with_error_events(&mut self, bytes: &[u8]) -> Vec<u8> {
+    /// Rewrites lines that begin with [`ERROR_FIELD`], and those of JSON without a field.
+    fn with_fields(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut rewritten = Vec::with_capacity(bytes.len() + ERROR_FIELD.len());
         for &byte in bytes {
+            let ends_crlf = self.is_after_cr && byte == b'\n';
+            let is_line_end = matches!(byte, b'\n' | b'\r');
+            self.is_after_cr = byte == b'\r';
+            if self.held == Some(0) && !ends_crlf {
+                self.is_bare = !is_line_end && (self.is_bare || matches!(byte, b'{' | b'['));
+                if self.is_bare {
+                    rewritten.extend_from_slice(DATA);
+                    self.held = None;
+                }
+            }
             match self.held {
                 Some(held) if byte == ERROR_FIELD[held] && held + 1 == ERROR_FIELD.len() => {
                     rewritten.extend_from_slice(ERROR_EVENT);
@@ -77,7 +97,7 @@ impl Events {
                 Some(_) | None => {
                     rewritten.extend_from_slice(&ERROR_FIELD[..self.held.unwrap_or(0)]);
                     rewritten.push(byte);
-                    self.held = matches!(byte, b'\n' | b'\r').then_some(0);
+                    self.held = is_line_end.then_some(0);
                 }
             }
         }

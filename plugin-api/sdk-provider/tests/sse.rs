@@ -81,6 +81,21 @@ fn a_field_called_error_is_an_event_of_that_name() {
 }
 
 #[test]
+fn json_without_a_field_is_the_data_of_an_event() {
+    let report = "{\n  \"error\": {\n    \"code\": 503\n  }\n}";
+    for (line_end, end) in [("\n", "\n\n"), ("\r\n", "\r\n\r\n"), ("\r", "\r\r")] {
+        let stream = format!("data: a{end}{}{end}data: b{end}", report.replace('\n', line_end));
+        // One blank in front of each line is the field's.
+        let expected = report.replace("\n ", "\n");
+        check(&stream, &["message|a", &format!("message|{expected}"), "message|b"]);
+    }
+    check("[{\"a\":1}]\n\ndata: {\n\n", &["message|[{\"a\":1}]", "message|{"]);
+    let mut events = Events::new();
+    assert!(events.push(report.as_bytes()).unwrap().is_empty());
+    assert_eq!(events.finish().unwrap().data, report.replace("\n ", "\n"));
+}
+
+#[test]
 fn bytes_that_are_no_text_are_replaced() {
     assert_eq!(read([&b"data: a\xffb\n\n"[..]]), ["message|a\u{fffd}b"]);
 }

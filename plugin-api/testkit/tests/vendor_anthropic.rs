@@ -3,7 +3,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use jaato_plugin_testkit::vendors::anthropic::{Answered, Anthropic, Asked, Said, Turn};
+use jaato_plugin_testkit::vendors::anthropic::{Anthropic, Said, Turn};
+use jaato_plugin_testkit::vendors::{Answered, Asked};
 use serde_json::{Value, json};
 
 const BETAS: &str = "inline-tools-2026-09-15,thinking-binding-controls-2026-08-01";

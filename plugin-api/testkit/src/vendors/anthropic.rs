@@ -21,6 +21,7 @@ use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
+use super::{Answered, Asked};
 use crate::{FakeHttpAnswer, FakeHttpRequest};
 use cache::Cache;
 use models::Model;
@@ -38,30 +39,6 @@ const BETAS: [&str; 4] = [
     "oauth-2025-04-20",
     "thinking-binding-controls-2026-08-01",
 ];
-
-/// A request as it arrives.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// `GET` or `POST`.
-    pub method: String,
-    /// The path with its query: `/v1/messages`.
-    pub path: String,
-    /// Headers, names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// The body.
-    pub body: Vec<u8>,
-}
-
-/// What the vendor answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
-    /// The status.
-    pub status: u16,
-    /// Headers, names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// The body.
-    pub body: Vec<u8>,
-}
 
 /// A piece of what the model says.
 #[derive(Debug, Clone, PartialEq)]

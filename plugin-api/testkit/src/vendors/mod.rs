@@ -6,3 +6,7 @@
 //! by a script.
 
 pub mod anthropic;
+mod exchange;
+pub mod google;
+
+pub use exchange::{Answered, Asked};

@@ -1,0 +1,144 @@
+//! Variables that stand for settings of a plugin, as its schema names them.
+//!
+//! A variable wins over the files. One of a workspace's variables file counts where the workspace
+//! may say the setting. Only for plugins that are trusted: another could name variables that hold
+//! the keys of other programs.
+
+use jaato_config::{Config, Origin, Variables};
+use jaato_types::{Error, ErrorKind};
+use serde_json::{Map, Value};
+
+/// The word of a plugin's schema by which variables stand for a setting: a list of names in its
+/// property, of which the first that is set counts.
+const VARIABLES: &str = "x-jaato-variables";
+
+/// Adds what the variables that a schema names say.
+///
+/// # Errors
+/// `configuration` for a text that is no value of the setting.
+pub(crate) fn add(
+    schema: &Value,
+    config: &Config,
+    variables: &Variables,
+    workspace_may: impl Fn(&str) -> bool,
+    values: &mut Map<String, Value>,
+) -> Result<(), Error> {
+    for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+        let names = property[VARIABLES].as_array().into_iter().flatten();
+        let given = |name: &Value| given(name.as_str()?, config, variables);
+        let mut found = names.filter_map(given);
+        if let Some(given) = found.find(|given| given.is_own || workspace_may(key)) {
+            values.insert(key.clone(), given.read(property)?);
+        }
+    }
+    Ok(())
+}
+
+/// A variable that is set.
+struct Given {
+    name: String,
+    text: String,
+    place: String,
+    /// Whether it is the person's, and not a workspace's.
+    is_own: bool,
+}
+
+fn given(name: &str, config: &Config, variables: &Variables) -> Option<Given> {
+    let is_set = |text: &&str| !text.is_empty();
+    let of_process = variables.get(name).and_then(|value| value.to_str()).map(str::trim);
+    if let Some(text) = of_process.filter(is_set) {
+        let place = Origin::Variable { name: name.to_owned() }.to_string();
+        return Some(Given { name: name.to_owned(), text: text.to_owned(), place, is_own: true });
+    }
+    let of_file = config.env_file_variable(name)?;
+    let text = Some(of_file.value.trim()).filter(is_set)?.to_owned();
+    let (place, is_own) = (of_file.origin.to_string(), of_file.is_own);
+    Some(Given { name: name.to_owned(), text, place, is_own })
+}
+
+impl Given {
+    /// Reads the text as the first type of the setting that is more than a text, else as a text.
+    fn read(self, property: &Value) -> Result<Value, Error> {
+        let is_of = |name: &str| match &property["type"] {
+            Value::Array(names) => names.iter().any(|one| one == name),
+            only => only == name,
+        };
+        let text = self.text.to_lowercase();
+        if is_of("boolean") {
+            return match text.as_str() {
+                "true" | "1" => Ok(Value::Bool(true)),
+                "false" | "0" => Ok(Value::Bool(false)),
+                _ => Err(self.wrong("true or false")),
+            };
+        }
+        if is_of("integer") {
+            return text.parse::<i64>().map(Value::from).map_err(|_| self.wrong("a whole number"));
+        }
+        Ok(Value::String(self.text))
+    }
+
+    fn wrong(&self, wants: &str) -> Error {
+        let text = format!("`{}` wants {wants} ({})", self.name, self.place);
+        Error::new(ErrorKind::Configuration, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_config::{Folders, Overrides, Sources, load};
+    use serde_json::json;
+
+    use super::*;
+
+    /// What a person's variables and variables file make of two settings.
+    fn read(variables: &[(&str, &str)], env_file: &str) -> Result<Value, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = Folders::below(folder.path());
+        let file = folder.path().join("named.env");
+        std::fs::write(&file, env_file).unwrap();
+        let variables: Variables = variables.iter().copied().collect();
+        let config = load(Sources {
+            folders: &folders,
+            config_file: None,
+            env_file: Some(&file),
+            workspace: None,
+            variables: &variables,
+            working_directory: folder.path(),
+            overrides: Overrides::default(),
+        })
+        .unwrap();
+        let schema = json!({ "properties": {
+            "phase": { "type": "string", VARIABLES: ["MOON_PHASE", "PHASE"] },
+            "far": { "type": ["boolean", "null"], VARIABLES: ["MOON_FAR"] },
+            "days": { "type": "integer", VARIABLES: ["MOON_DAYS"] },
+            "name": { "type": "string" },
+        } });
+        let mut values = Map::from_iter([("phase".to_owned(), json!("new"))]);
+        add(&schema, &config, &variables, |_| false, &mut values)?;
+        Ok(Value::Object(values))
+    }
+
+    #[test]
+    fn the_first_variable_that_is_set_wins_over_the_files() {
+        assert_eq!(read(&[], "").unwrap(), json!({ "phase": "new" }));
+        let both = [("PHASE", "half"), ("MOON_PHASE", " full ")];
+        assert_eq!(read(&both, "MOON_PHASE=dark\n").unwrap(), json!({ "phase": "full" }));
+        let blank = [("MOON_PHASE", " "), ("PHASE", "half")];
+        assert_eq!(read(&blank, "").unwrap(), json!({ "phase": "half" }));
+        assert_eq!(read(&[], "PHASE=dark\n").unwrap(), json!({ "phase": "dark" }));
+    }
+
+    #[test]
+    fn a_value_is_of_the_settings_type_or_refused_with_its_place() {
+        let expected = json!({ "phase": "new", "far": true, "days": 28 });
+        assert_eq!(read(&[("MOON_FAR", "True"), ("MOON_DAYS", "28")], "").unwrap(), expected);
+        assert_eq!(read(&[("MOON_FAR", "0")], "").unwrap()["far"], false);
+        for (name, text, wants) in
+            [("MOON_FAR", "perhaps", "true or false"), ("MOON_DAYS", "many", "a whole number")]
+        {
+            let error = read(&[(name, text)], "").unwrap_err();
+            let expected = format!("`{name}` wants {wants} (variable {name})");
+            assert_eq!((error.kind, error.message), (ErrorKind::Configuration, expected));
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! A strict fake of Google's generateContent, as AI Studio and as Vertex AI.
+//!
+//! It knows what the vendor's pages say in November 2026: which fields and parts there are, where
+//! they may stand, what each model takes. It signs calls and last parts, looks at what comes back,
+//! and counts what a request shares with an earlier one as cached. What it does not do: count
+//! tokens (four bytes are one), server tools, files by address, cached contents, the limits of
+//! rates.
+
+mod contents;
+mod models;
+mod place;
+mod schemas;
+mod settings;
+mod signatures;
+mod tools;
+mod turn;
+mod written;
+
+use std::collections::VecDeque;
+
+use jaato_types::http::HttpRequest;
+use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+
+use super::{Answered, Asked};
+use crate::{FakeHttpAnswer, FakeHttpRequest};
+use models::Model;
+use place::Place;
+use signatures::Signatures;
+pub use turn::{Said, Turn};
+use written::Counted;
+
+/// Least tokens that a request shares with an earlier one, so that they count as cached.
+const CACHED_TOKENS_MIN: u64 = 1_024;
+
+/// Bytes of a token.
+const TOKEN_BYTES: usize = 4;
+
+/// The key that is known to be none.
+pub const BAD_KEY: &str = "bad";
+
+/// What is wrong with a request.
+#[derive(Debug)]
+struct Refused {
+    code: u16,
+    status: &'static str,
+    message: String,
+    details: Vec<Value>,
+}
+
+impl Refused {
+    fn new(code: u16, status: &'static str, message: impl Into<String>) -> Self {
+        Self { code, status, message: message.into(), details: Vec::new() }
+    }
+
+    /// Adds a reason that programs read.
+    fn because(mut self, reason: &str) -> Self {
+        let kind = "type.googleapis.com/google.rpc.ErrorInfo";
+        self.details.push(json!({ "@type": kind, "reason": reason, "domain": "googleapis.com" }));
+        self
+    }
+}
+
+/// Makes the error of a request that breaks a rule.
+fn invalid(message: impl Into<String>) -> Refused {
+    Refused::new(400, "INVALID_ARGUMENT", message)
+}
+
+type Checked<T = ()> = std::result::Result<T, Refused>;
+
+/// The vendor.
+pub struct Google {
+    script: Mutex<VecDeque<Turn>>,
+    signatures: Signatures,
+    window: Option<u64>,
+    credentials: Vec<String>,
+    knows_json_schema: bool,
+    accepted: Mutex<Vec<Vec<u8>>>,
+    calls: Mutex<usize>,
+}
+
+impl Google {
+    /// Begins with these answers, one a request that is accepted.
+    pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
+        Self {
+            script: Mutex::new(script.into_iter().collect()),
+            signatures: Signatures::default(),
+            window: None,
+            credentials: ["GOOGLE_API_KEY", "GOOGLE_OAUTH_ACCESS_TOKEN"].map(str::to_owned).into(),
+            knows_json_schema: true,
+            accepted: Mutex::default(),
+            calls: Mutex::default(),
+        }
+    }
+
+    /// Makes the window of all models smaller.
+    #[must_use]
+    pub fn with_window(self, tokens: u64) -> Self {
+        Self { window: Some(tokens), ..self }
+    }
+
+    /// Names the credentials that the person of a fake host has.
+    #[must_use]
+    pub fn with_credentials(self, variables: &[&str]) -> Self {
+        let credentials = variables.iter().map(|name| (*name).to_owned()).collect();
+        Self { credentials, ..self }
+    }
+
+    /// Knows schemas in the older form alone, as some gateways do.
+    #[must_use]
+    pub fn without_json_schema(self) -> Self {
+        Self { knows_json_schema: false, ..self }
+    }
+
+    /// Returns the bodies of the requests that were accepted, in order.
+    pub fn accepted(&self) -> Vec<Value> {
+        let bodies = self.accepted.lock();
+        bodies.iter().filter_map(|body| serde_json::from_slice(body).ok()).collect()
+    }
+
+    /// Answers a request.
+    pub fn answer(&self, asked: &Asked) -> Answered {
+        let path = asked.path.split('?').next().unwrap_or_default();
+        let answered = match (asked.method.as_str(), Place::of(path)) {
+            ("POST", Some(place)) => self.generate(asked, &place),
+            ("GET", None) if path == "/v1beta/models" => {
+                place::check_key(asked).map(|()| written::json(&models::list()))
+            }
+            ("GET", None) if path == "/v1beta1/publishers/google/models" => {
+                place::check_token(asked).map(|()| written::json(&models::publishers_list()))
+            }
+            _ => Err(Refused::new(404, "NOT_FOUND", "Requested entity was not found.")),
+        };
+        answered.unwrap_or_else(|refused| written::refusal(&refused))
+    }
+
+    /// Answers a request of a plugin on a fake host, whose part it plays: it adds the credential
+    /// that the request names, where the person has it.
+    ///
+    /// # Errors
+    /// `not_found` where the vendor's own server is asked without it.
+    pub fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
+        let HttpRequest { method, url, headers, credential, .. } = &request.head;
+        let mut headers = headers.clone();
+        let has = |name: &String| self.credentials.contains(name);
+        let name = credential.as_ref().filter(|name| has(name));
+        match name.map(String::as_str) {
+            Some("GOOGLE_OAUTH_ACCESS_TOKEN") => {
+                headers.push(("authorization".to_owned(), "Bearer token".to_owned()));
+            }
+            Some(_) => headers.push(("x-goog-api-key".to_owned(), "key".to_owned())),
+            None if url.contains(".googleapis.com/") => {
+                let text = format!("there is no key: `{credential:?}` is not set");
+                return Err(Error::new(ErrorKind::NotFound, text));
+            }
+            None => {}
+        }
+        let path = url.find("/v1beta").map_or(url.as_str(), |at| &url[at..]).to_owned();
+        let asked = Asked { method: method.clone(), path, headers, body: request.body.clone() };
+        let Answered { status, headers, body } = self.answer(&asked);
+        let answer = headers
+            .iter()
+            .fold(FakeHttpAnswer::status(status), |it, (name, value)| it.header(name, value));
+        let answer = if name.is_some() { answer.with_credential() } else { answer };
+        Ok(answer.body(body))
+    }
+
+    fn generate(&self, asked: &Asked, place: &Place<'_>) -> Checked<Answered> {
+        place.check_credential(asked)?;
+        if asked.header("content-type") != Some("application/json") {
+            return Err(invalid("Invalid content type"));
+        }
+        let model = place.model()?;
+        let body: Value = serde_json::from_slice(&asked.body)
+            .map_err(|error| invalid(format!("Invalid JSON payload received. {error}")))?;
+        let body = body.as_object().ok_or_else(|| invalid("Invalid JSON payload received."))?;
+        settings::check_body(body, place)?;
+        tools::check(body, self.knows_json_schema)?;
+        settings::check(body, model, self.knows_json_schema)?;
+        let contents = contents::check(body, model, place)?;
+        self.signatures.check(&contents, model)?;
+        let counted = self.count(&asked.body, model)?;
+        self.accepted.lock().push(asked.body.clone());
+        let Some(turn) = self.script.lock().pop_front() else {
+            return Err(invalid("the script has no more answers"));
+        };
+        let parts = self.parts(&turn, body, model, place);
+        Ok(match place.streams {
+            true => written::stream(&turn, &parts, counted, model),
+            false => written::whole(&turn, &parts, counted, model),
+        })
+    }
+
+    fn count(&self, body: &[u8], model: &Model) -> Checked<Counted> {
+        let tokens = |bytes: usize| (bytes / TOKEN_BYTES) as u64;
+        let (prompt, window) = (tokens(body.len()), self.window.unwrap_or(model.window));
+        if prompt > window {
+            return Err(invalid(format!(
+                "The input token count ({prompt}) exceeds the maximum number of tokens allowed ({window})."
+            )));
+        }
+        let shared =
+            |earlier: &Vec<u8>| earlier.iter().zip(body).take_while(|(a, b)| a == b).count();
+        let cached = self.accepted.lock().iter().map(shared).max().map_or(0, tokens);
+        let cached = if cached < CACHED_TOKENS_MIN { 0 } else { cached };
+        Ok(Counted { prompt, cached })
+    }
+
+    /// Makes the parts of an answer, and signs them.
+    fn parts(
+        &self,
+        turn: &Turn,
+        body: &Map<String, Value>,
+        model: &Model,
+        place: &Place<'_>,
+    ) -> Vec<Value> {
+        let mut parts = Vec::new();
+        for said in &turn.said {
+            parts.push(match said {
+                Said::Thought(_) if !settings::shows_thoughts(body, model) => continue,
+                Said::Thought(text) => json!({ "text": text, "thought": true }),
+                Said::Text(text) => json!({ "text": text }),
+                Said::Call(name, arguments) => {
+                    let mut call = json!({ "name": name, "args": arguments });
+                    if place.gives_ids() && model.gives_ids() {
+                        let mut calls = self.calls.lock();
+                        *calls += 1;
+                        call["id"] = json!(format!("fc-{calls:04}"));
+                    }
+                    json!({ "functionCall": call })
+                }
+                Said::Part(part) => part.clone(),
+            });
+        }
+        if model.signs(body) {
+            self.signatures.sign(&mut parts, model, place.streams);
+        }
+        parts
+    }
+}
+
+/// Refuses a field that is not known.
+fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Checked {
+    match object.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => {
+            let at = if place.is_empty() { String::new() } else { format!(" at '{place}'") };
+            let text = format!(
+                "Invalid JSON payload received. Unknown name \"{key}\"{at}: Cannot find field."
+            );
+            Err(invalid(text))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Reads an object, or refuses what is none.
+fn object<'a>(place: &str, value: &'a Value) -> Checked<&'a Map<String, Value>> {
+    value.as_object().ok_or_else(|| {
+        invalid(format!("Invalid value at '{place}' (type.googleapis.com/google.protobuf.Message)"))
+    })
+}
+
+/// Reads a list; none where there is none.
+fn list<'a>(place: &str, value: Option<&'a Value>) -> Checked<&'a [Value]> {
+    match value {
+        None => Ok(&[]),
+        Some(Value::Array(list)) => Ok(list),
+        Some(_) => Err(invalid(format!("Invalid value at '{place}': Proto field is repeating"))),
+    }
+}

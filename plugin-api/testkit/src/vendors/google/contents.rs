@@ -1,0 +1,220 @@
+//! The history: who speaks when, what parts there are, and how calls and results pair.
+
+use serde_json::{Map, Value};
+
+use super::models::Model;
+use super::place::Place;
+use super::tools::is_name;
+use super::{Checked, check_fields, invalid, list, object};
+
+/// The fields of which a part has exactly one.
+const DATA: [&str; 7] = [
+    "codeExecutionResult",
+    "executableCode",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+    "inlineData",
+    "text",
+];
+
+/// What may stand beside it.
+const MARKS: [&str; 2] = ["thought", "thoughtSignature"];
+
+/// Media types that are taken, and those that may stand in a result.
+const SHOWN: [&str; 6] =
+    ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf"];
+const SHOWN_IN_RESULTS: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "application/pdf"];
+
+/// A content that was checked.
+#[derive(Debug)]
+pub(super) struct Content<'a> {
+    pub(super) is_model: bool,
+    pub(super) parts: &'a [Value],
+}
+
+impl<'a> Content<'a> {
+    /// Lists what stands under a key.
+    pub(super) fn each(&self, key: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.parts.iter().filter_map(move |part| part.get(key))
+    }
+
+    fn has(&self, key: &'a str) -> bool {
+        self.each(key).next().is_some()
+    }
+
+    /// Tells whether a turn of the user's begins here.
+    pub(super) fn is_prompt(&self) -> bool {
+        !self.is_model && !self.has("functionResponse")
+    }
+}
+
+/// Checks the contents.
+pub(super) fn check<'a>(
+    body: &'a Map<String, Value>,
+    model: &Model,
+    place: &Place<'_>,
+) -> Checked<Vec<Content<'a>>> {
+    if body.contains_key("tools") && !model.takes_tools() {
+        return Err(invalid(format!("Function calling is not enabled for models/{}", model.name)));
+    }
+    let mut contents = Vec::new();
+    for (index, content) in list("contents", body.get("contents"))?.iter().enumerate() {
+        contents.push(read(&format!("contents[{index}]"), content, model, place)?);
+    }
+    match (contents.first(), contents.last()) {
+        (None, _) | (_, None) => return Err(invalid("contents is not specified")),
+        (Some(first), Some(last)) if first.is_model || last.is_model => {
+            let text = "Please ensure that multiturn requests begin and end with a user role.";
+            return Err(invalid(text));
+        }
+        _ => {}
+    }
+    for (index, content) in contents.iter().enumerate() {
+        let before = index.checked_sub(1).map(|before| &contents[before]);
+        check_order(content, before, contents.get(index + 1))?;
+    }
+    Ok(contents)
+}
+
+fn read<'a>(
+    place: &str,
+    content: &'a Value,
+    model: &Model,
+    server: &Place<'_>,
+) -> Checked<Content<'a>> {
+    let fields = object(place, content)?;
+    check_fields(place, fields, &["role", "parts"])?;
+    let is_model = match content["role"].as_str() {
+        Some("user") => false,
+        Some("model") => true,
+        _ => return Err(invalid("Please use a valid role: user, model.")),
+    };
+    let parts = list(place, fields.get("parts"))?;
+    if parts.is_empty() {
+        return Err(invalid(format!("GenerateContentRequest.{place}.parts: must not be empty")));
+    }
+    for (index, part) in parts.iter().enumerate() {
+        check_part(&format!("{place}.parts[{index}]"), part, is_model, model, server)?;
+    }
+    Ok(Content { is_model, parts })
+}
+
+fn check_part(
+    place: &str,
+    part: &Value,
+    is_model: bool,
+    model: &Model,
+    server: &Place<'_>,
+) -> Checked {
+    let fields = object(place, part)?;
+    check_fields(place, fields, &[&DATA[..], &MARKS].concat())?;
+    let given: Vec<&str> = DATA.into_iter().filter(|key| fields.contains_key(*key)).collect();
+    let is_signed = fields.contains_key("thoughtSignature");
+    let is_nothing = part["text"].as_str().is_some_and(str::is_empty) && !is_signed;
+    let ([key], false) = (given.as_slice(), is_nothing) else {
+        return Err(invalid(format!(
+            "GenerateContentRequest.{place}.data: required oneof field 'data' must have one initialized field"
+        )));
+    };
+    if !is_model && MARKS.iter().any(|mark| fields.contains_key(*mark)) {
+        return Err(invalid(format!("{place}: thoughts are the model's")));
+    }
+    match (*key, is_model) {
+        ("text", _) if part["text"].is_string() => Ok(()),
+        ("functionCall", true) => check_call(place, &part[key], server),
+        ("functionResponse", false) => check_response(place, &part[key], model, server),
+        ("inlineData", false) => check_inline(place, &part[key], &SHOWN),
+        ("executableCode" | "codeExecutionResult", true) => Ok(()),
+        _ => Err(invalid(format!("{place}.{key}: has no place in this role"))),
+    }
+}
+
+fn check_call(place: &str, call: &Value, server: &Place<'_>) -> Checked {
+    let place = format!("{place}.function_call");
+    check_fields(&place, object(&place, call)?, &["name", "args", "id"])?;
+    check_name_and_id(&place, call, server)?;
+    object(&format!("{place}.args"), &call["args"]).map(drop)
+}
+
+fn check_response(place: &str, response: &Value, model: &Model, server: &Place<'_>) -> Checked {
+    let place = format!("{place}.function_response");
+    let known = ["name", "response", "id", "parts"];
+    let fields = object(&place, response)?;
+    check_fields(&place, fields, &known)?;
+    check_name_and_id(&place, response, server)?;
+    object(&format!("{place}.response"), &response["response"])?;
+    let shown = list(&place, fields.get("parts"))?;
+    if !shown.is_empty() && model.generation.0 < 3 {
+        let text = "Multimodal function responses are not supported for this model.";
+        return Err(invalid(text));
+    }
+    shown.iter().try_for_each(|part| check_inline(&place, &part["inlineData"], &SHOWN_IN_RESULTS))
+}
+
+fn check_name_and_id(place: &str, value: &Value, server: &Place<'_>) -> Checked {
+    if !is_name(value["name"].as_str().unwrap_or_default()) {
+        return Err(invalid(format!("{place}.name: Name cannot be empty.")));
+    }
+    match value.get("id") {
+        None => Ok(()),
+        Some(id) if server.gives_ids() && id.as_str().is_some_and(|id| !id.is_empty()) => Ok(()),
+        Some(_) => Err(invalid(format!("{place}.id: is not supported"))),
+    }
+}
+
+fn check_inline(place: &str, inline: &Value, known: &[&str]) -> Checked {
+    check_fields(place, object(place, inline)?, &["mimeType", "data"])?;
+    let name = inline["mimeType"].as_str().unwrap_or_default();
+    if !known.contains(&name) {
+        return Err(invalid(format!("Unsupported MIME type: {name}")));
+    }
+    let is_base64 = |text: &str| {
+        let plain = text.trim_end_matches('=');
+        !plain.is_empty()
+            && text.len() % 4 == 0
+            && plain.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(&byte))
+    };
+    match inline["data"].as_str().is_some_and(is_base64) {
+        true => Ok(()),
+        false => Err(invalid(format!("Invalid value at '{place}.inline_data.data' (TYPE_BYTES)"))),
+    }
+}
+
+/// Calls are answered at once, all of them, in their order.
+fn check_order(
+    content: &Content<'_>,
+    before: Option<&Content<'_>>,
+    after: Option<&Content<'_>>,
+) -> Checked {
+    if content.has("functionCall") {
+        if before.is_none_or(|before| before.is_model) {
+            return Err(invalid(
+                "Please ensure that function call turn comes immediately after a user turn or after a function response turn.",
+            ));
+        }
+        let none: &[Value] = &[];
+        let answered = after.map_or(none, |after| after.parts);
+        let answered: Vec<&Value> =
+            answered.iter().filter_map(|part| part.get("functionResponse")).collect();
+        let calls: Vec<&Value> = content.each("functionCall").collect();
+        if calls.len() != answered.len() {
+            return Err(invalid(
+                "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",
+            ));
+        }
+        let is_pair = |(call, answer): (&&Value, &&Value)| {
+            call["name"] == answer["name"] && call.get("id") == answer.get("id")
+        };
+        if !calls.iter().zip(&answered).all(is_pair) {
+            return Err(invalid("Function responses do not match the function calls."));
+        }
+    }
+    let answers_calls = before.is_some_and(|before| before.has("functionCall"));
+    if content.has("functionResponse") && !answers_calls {
+        return Err(invalid(
+            "Please ensure that function response turn comes immediately after a function call turn.",
+        ));
+    }
+    Ok(())
+}

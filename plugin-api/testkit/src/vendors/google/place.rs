@@ -1,0 +1,117 @@
+//! Whom a URL means, and who may ask there.
+
+use super::models::{self, Model};
+use super::{Asked, BAD_KEY, Checked, Refused};
+
+/// Locations that serve models since the third generation.
+const NEW_LOCATIONS: [&str; 3] = ["global", "us", "eu"];
+
+/// Where a request is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place<'a> {
+    server: Server<'a>,
+    model: &'a str,
+    pub(super) streams: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Server<'a> {
+    Studio,
+    Vertex { location: &'a str },
+    Express,
+}
+
+impl<'a> Place<'a> {
+    /// Reads the path of a request to generate.
+    pub(super) fn of(path: &'a str) -> Option<Self> {
+        let (path, method) = path.rsplit_once(':')?;
+        let streams = match method {
+            "generateContent" => false,
+            "streamGenerateContent" => true,
+            _ => return None,
+        };
+        let (server, model) = match path.strip_prefix("/v1beta/models/") {
+            Some(model) => (Server::Studio, model),
+            None => {
+                let (before, model) = path.split_once("/publishers/google/models/")?;
+                match before.strip_prefix("/v1beta1")?.split('/').collect::<Vec<_>>().as_slice() {
+                    [""] => (Server::Express, model),
+                    ["", "projects", project, "locations", location] if !project.is_empty() => {
+                        (Server::Vertex { location }, model)
+                    }
+                    _ => return None,
+                }
+            }
+        };
+        Some(Self { server, model, streams })
+    }
+
+    pub(super) fn is_studio(&self) -> bool {
+        self.server == Server::Studio
+    }
+
+    /// Vertex AI gives none, and takes none.
+    pub(super) fn gives_ids(&self) -> bool {
+        self.is_studio()
+    }
+
+    pub(super) fn check_credential(&self, asked: &Asked) -> Checked {
+        match self.server {
+            Server::Studio | Server::Express => check_key(asked),
+            Server::Vertex { .. } => check_token(asked),
+        }
+    }
+
+    /// Finds the model, where this place has it.
+    pub(super) fn model(&self) -> Checked<&'static Model> {
+        let found = models::find(self.model);
+        match (self.server, found) {
+            (Server::Vertex { location }, Some(model))
+                if model.generation.0 >= 3 && !NEW_LOCATIONS.contains(&location) =>
+            {
+                Err(Refused::new(
+                    404,
+                    "NOT_FOUND",
+                    format!(
+                        "Publisher Model `publishers/google/models/{}` was not found or your project does not have access to it.",
+                        self.model
+                    ),
+                ))
+            }
+            (_, Some(model)) => Ok(model),
+            (_, None) => Err(Refused::new(
+                404,
+                "NOT_FOUND",
+                format!(
+                    "models/{} is not found for API version v1beta, or is not supported for generateContent. Call ListModels to see the list of available models and their supported methods.",
+                    self.model
+                ),
+            )),
+        }
+    }
+}
+
+/// Checks a key, as AI Studio does: a wrong one is an argument.
+pub(super) fn check_key(asked: &Asked) -> Checked {
+    match (asked.header("x-goog-api-key"), asked.header("authorization")) {
+        (Some(BAD_KEY | ""), None) => {
+            let text = "API key not valid. Please pass a valid API key.";
+            Err(super::invalid(text).because("API_KEY_INVALID"))
+        }
+        (Some(_), None) => Ok(()),
+        _ => {
+            let text = "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API.";
+            Err(Refused::new(403, "PERMISSION_DENIED", text))
+        }
+    }
+}
+
+/// Checks a token.
+pub(super) fn check_token(asked: &Asked) -> Checked {
+    let token = asked.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+    if token.is_some_and(|token| !token.is_empty()) && asked.header("x-goog-api-key").is_none() {
+        return Ok(());
+    }
+    let text = "Request is missing required authentication credential. Expected OAuth 2 access token, login cookie or other valid authentication credential.";
+    Err(Refused::new(401, "UNAUTHENTICATED", text).because("CREDENTIALS_MISSING"))
+}

@@ -1,0 +1,125 @@
+//! Schemas: JSON Schema as far as the vendor takes it, and its subset of OpenAPI's.
+
+use serde_json::{Map, Value};
+
+use super::{Checked, check_fields, invalid, object};
+
+/// What JSON Schema may say.
+const WORDS: [&str; 20] = [
+    "$anchor",
+    "$defs",
+    "$id",
+    "$ref",
+    "additionalProperties",
+    "anyOf",
+    "description",
+    "enum",
+    "format",
+    "items",
+    "maxItems",
+    "maximum",
+    "minItems",
+    "minimum",
+    "oneOf",
+    "prefixItems",
+    "properties",
+    "propertyOrdering",
+    "required",
+    "title",
+];
+
+/// What a schema of the older form may say.
+const OPEN_WORDS: [&str; 22] = [
+    "anyOf",
+    "default",
+    "description",
+    "enum",
+    "example",
+    "format",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "nullable",
+    "pattern",
+    "properties",
+    "propertyOrdering",
+    "required",
+    "title",
+    "type",
+];
+
+const OPEN_TYPES: [&str; 6] = ["ARRAY", "BOOLEAN", "INTEGER", "NUMBER", "OBJECT", "STRING"];
+
+/// Checks a JSON Schema.
+pub(super) fn check(place: &str, schema: &Value) -> Checked {
+    let words = object(place, schema)?;
+    check_fields(place, words, &[&WORDS[..], &["type"]].concat())?;
+    if words.contains_key("$ref") && words.keys().any(|word| !word.starts_with('$')) {
+        return Err(invalid(format!("{place}: beside $ref only words with $ are taken")));
+    }
+    let is_plain = |value: &Value| value.is_string() || value.is_number();
+    let values = words.get("enum").map(|it| it.as_array().map(Vec::as_slice).unwrap_or_default());
+    if values.is_some_and(|values| values.is_empty() || !values.iter().all(is_plain)) {
+        return Err(invalid(format!("{place}.enum: only texts and numbers are taken")));
+    }
+    for word in ["items", "additionalProperties"] {
+        if let Some(inner) = words.get(word).filter(|it| !(it.is_boolean() && word != "items")) {
+            check(&format!("{place}.{word}"), inner)?;
+        }
+    }
+    for word in ["anyOf", "oneOf", "prefixItems"] {
+        let inner = super::list(place, words.get(word))?;
+        inner.iter().try_for_each(|inner| check(&format!("{place}.{word}"), inner))?;
+    }
+    for word in ["properties", "$defs"] {
+        let inner = words.get(word).map(|inner| object(place, inner)).transpose()?;
+        for (name, inner) in inner.into_iter().flatten() {
+            check(&format!("{place}.{word}[{name}]"), inner)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks a schema of the older form.
+pub(super) fn check_open(place: &str, schema: &Value) -> Checked {
+    let words = object(place, schema)?;
+    check_fields(place, words, &OPEN_WORDS)?;
+    let name = words.get("type").and_then(Value::as_str).unwrap_or_default();
+    if !OPEN_TYPES.contains(&name) && !words.contains_key("anyOf") {
+        return Err(invalid(format!("{place}.type: must be specified")));
+    }
+    match (name, words.get("items")) {
+        ("ARRAY", None) => return Err(invalid(format!("{place}.items: missing field."))),
+        ("ARRAY", Some(inner)) => check_open(&format!("{place}.items"), inner)?,
+        (_, Some(_)) => {
+            return Err(invalid(format!("{place}.items: only allowed for ARRAY type")));
+        }
+        (_, None) => {}
+    }
+    if words.contains_key("enum") && name != "STRING" {
+        return Err(invalid(format!("{place}.enum: only allowed for STRING type")));
+    }
+    check_open_properties(place, words)?;
+    let variants = super::list(place, words.get("anyOf"))?;
+    variants.iter().try_for_each(|variant| check_open(&format!("{place}.any_of"), variant))
+}
+
+fn check_open_properties(place: &str, words: &Map<String, Value>) -> Checked {
+    let properties = words.get("properties").map(|it| object(place, it)).transpose()?;
+    let is_there = |name: &Value| {
+        name.as_str().is_some_and(|name| properties.is_some_and(|it| it.contains_key(name)))
+    };
+    if !super::list(place, words.get("required"))?.iter().all(is_there) {
+        return Err(invalid(format!("{place}.required: property is not defined")));
+    }
+    for (name, inner) in properties.into_iter().flatten() {
+        check_open(&format!("{place}.properties[{name}]"), inner)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Signatures: what was signed comes back as it was.
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::contents::Content;
+use super::models::Model;
+use super::{Checked, invalid};
+
+/// What stands for a signature that there never was.
+const SKIPS: &str = "skip_thought_signature_validator";
+
+/// What was signed.
+#[derive(Debug, Default)]
+pub(super) struct Signatures {
+    issued: Mutex<Vec<Issued>>,
+}
+
+#[derive(Debug)]
+struct Issued {
+    signature: String,
+    model: &'static str,
+    /// The part without the signature.
+    part: Value,
+}
+
+impl Signatures {
+    /// Signs an answer: its first call, else its last part, which of a stream is an empty text.
+    pub(super) fn sign(&self, parts: &mut Vec<Value>, model: &Model, streams: bool) {
+        let is_text = |part: &Value| part.get("text").is_some();
+        let first_call = parts.iter().position(|part| part.get("functionCall").is_some());
+        if first_call.is_none() && (streams || !parts.last().is_some_and(is_text)) {
+            parts.push(json!({ "text": "" }));
+        }
+        let place = first_call.unwrap_or(parts.len() - 1);
+        let mut issued = self.issued.lock();
+        // Base64, as all bytes are that stand in JSON.
+        let signature = format!("c2ln{:04}", issued.len());
+        let part = plain(&parts[place]);
+        let name = super::models::find(model.name).map_or("", |known| known.name);
+        parts[place]["thoughtSignature"] = json!(signature);
+        issued.push(Issued { signature, model: name, part });
+    }
+
+    /// Checks what came back.
+    pub(super) fn check(&self, contents: &[Content<'_>], model: &Model) -> Checked {
+        let issued = self.issued.lock();
+        for part in contents.iter().flat_map(|content| content.parts) {
+            let Some(signature) = part.get("thoughtSignature") else { continue };
+            let is_it = |known: &Issued| {
+                known.signature == *signature
+                    && known.model == model.name
+                    && known.part == plain(part)
+            };
+            if signature != SKIPS && !issued.iter().any(is_it) {
+                return Err(invalid("Corrupted thought signature."));
+            }
+        }
+        if !model.checks_signatures() {
+            return Ok(());
+        }
+        let begin = contents.iter().rposition(Content::is_prompt).unwrap_or(0);
+        for (index, content) in contents.iter().enumerate().skip(begin) {
+            let first = content.parts.iter().find(|part| part.get("functionCall").is_some());
+            if let Some(call) = first.filter(|call| call.get("thoughtSignature").is_none()) {
+                let name = &call["functionCall"]["name"];
+                return Err(invalid(format!(
+                    "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call {name}, position {index}."
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn plain(part: &Value) -> Value {
+    let mut plain = part.clone();
+    if let Some(fields) = plain.as_object_mut() {
+        fields.shift_remove("thoughtSignature");
+    }
+    plain
+}

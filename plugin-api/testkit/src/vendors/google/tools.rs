@@ -1,0 +1,83 @@
+//! The list of tools.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::{Checked, check_fields, invalid, list, object, schemas};
+
+const FIELDS: [&str; 6] =
+    ["behavior", "description", "name", "parameters", "parametersJsonSchema", "response"];
+
+/// Longest name.
+const NAME_CHARS_MAX: usize = 128;
+
+/// Checks the list.
+pub(super) fn check(body: &Map<String, Value>, knows_json_schema: bool) -> Checked {
+    let Some(tools) = body.get("tools") else { return Ok(()) };
+    let tools = list("tools", Some(tools))?;
+    let mut names = BTreeSet::new();
+    for (index, tool) in tools.iter().enumerate() {
+        let place = format!("tools[{index}]");
+        let tool = object(&place, tool)?;
+        check_fields(&place, tool, &["functionDeclarations"])?;
+        let declared = list(&place, tool.get("functionDeclarations"))?;
+        for (index, declared) in declared.iter().enumerate() {
+            let place = format!("{place}.function_declarations[{index}]");
+            check_declaration(&place, declared, knows_json_schema)?;
+            let name = declared["name"].as_str().unwrap_or_default();
+            if !names.insert(name) {
+                return Err(invalid(format!("Duplicate function declaration found: {name}")));
+            }
+        }
+    }
+    match names.is_empty() {
+        true => Err(invalid("tools: at least one tool must be declared")),
+        false => Ok(()),
+    }
+}
+
+fn check_declaration(place: &str, declared: &Value, knows_json_schema: bool) -> Checked {
+    let fields = object(place, declared)?;
+    let known: Vec<&str> = FIELDS
+        .into_iter()
+        .filter(|field| knows_json_schema || *field != "parametersJsonSchema")
+        .collect();
+    check_fields(place, fields, &known)?;
+    if !is_name(declared["name"].as_str().unwrap_or_default()) {
+        return Err(invalid(format!(
+            "GenerateContentRequest.{place}.name: Invalid function name. Must start with a letter or an underscore. Must be alphanumeric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 128."
+        )));
+    }
+    match (fields.get("parameters"), fields.get("parametersJsonSchema")) {
+        (Some(_), Some(_)) => {
+            Err(invalid(format!("{place}: parameters and parameters_json_schema are exclusive")))
+        }
+        (Some(open), None) => {
+            let place = format!("{place}.parameters");
+            if open["type"] != "OBJECT" || open["properties"].as_object().is_none_or(Map::is_empty)
+            {
+                return Err(invalid(format!(
+                    "{place}.properties: should be non-empty for OBJECT type"
+                )));
+            }
+            schemas::check_open(&place, open)
+        }
+        (None, Some(json)) => {
+            let place = format!("{place}.parameters_json_schema");
+            match json["type"] == "object" {
+                true => schemas::check(&place, json),
+                false => Err(invalid(format!("{place}: schema must be of type object"))),
+            }
+        }
+        (None, None) => Ok(()),
+    }
+}
+
+/// Tells whether a tool may be called so.
+pub(super) fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(is_plain)
+        && name.len() <= NAME_CHARS_MAX
+}

@@ -1,0 +1,268 @@
+//! The fake of Google's API refuses what the vendor refuses.
+#![cfg(feature = "vendors")]
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use jaato_plugin_testkit::vendors::google::{BAD_KEY, Google, Said, Turn};
+use jaato_plugin_testkit::vendors::{Answered, Asked};
+use serde_json::{Value, json};
+
+const STUDIO: &str = "/v1beta/models/";
+const VERTEX: &str = "/v1beta1/projects/p/locations/global/publishers/google/models/";
+
+fn asked(path: &str, credential: (&str, &str), body: &Value) -> Asked {
+    let headers = [credential, ("content-type", "application/json")];
+    Asked {
+        method: "POST".to_owned(),
+        path: path.to_owned(),
+        headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        body: body.to_string().into_bytes(),
+    }
+}
+
+fn at_studio(model: &str, body: &Value) -> Asked {
+    asked(&format!("{STUDIO}{model}:generateContent"), ("x-goog-api-key", "key"), body)
+}
+
+fn body_of(answered: &Answered) -> Value {
+    serde_json::from_slice(&answered.body).unwrap()
+}
+
+/// A request that models before the third generation take.
+fn good() -> Value {
+    json!({
+        "systemInstruction": { "parts": [{ "text": "Be brief." }] },
+        "tools": [{ "functionDeclarations": [{ "name": "look", "description": "Looks.",
+            "parametersJsonSchema": { "type": "object", "properties": { "at": { "type": "string" } } } }] }],
+        "toolConfig": { "functionCallingConfig": { "mode": "AUTO" } },
+        "generationConfig": { "temperature": 0.5, "maxOutputTokens": 16, "seed": 1,
+            "stopSequences": ["END"], "thinkingConfig": { "includeThoughts": true, "thinkingBudget": 512 } },
+        "contents": [
+            { "role": "user", "parts": [{ "text": "go" }] },
+            { "role": "model", "parts": [
+                { "text": "I look." },
+                { "functionCall": { "name": "look", "args": {} } },
+                { "functionCall": { "name": "look", "args": { "at": "b" } } },
+            ] },
+            { "role": "user", "parts": [
+                { "functionResponse": { "name": "look", "response": { "output": {} } } },
+                { "functionResponse": { "name": "look", "response": { "error": {} } } },
+                { "inlineData": { "mimeType": "image/png", "data": "AAAA" } },
+            ] },
+        ],
+    })
+}
+
+/// What is said of a body; nothing where it is taken.
+fn refusal_of(model: &str, body: &Value) -> Option<String> {
+    let answered = Google::new([Turn::text("a")]).answer(&at_studio(model, body));
+    (answered.status != 200).then(|| {
+        let body = body_of(&answered);
+        format!("{} {}", answered.status, body["error"]["message"].as_str().unwrap())
+    })
+}
+
+/// Checks that one change of a good body is refused in these words.
+#[track_caller]
+fn check(path: &str, value: Value, expected: &str) {
+    let mut body = good();
+    let (parent, key) = path.rsplit_once('/').unwrap();
+    match body.pointer_mut(parent).unwrap() {
+        Value::Array(list) if key == "-" => list.push(value),
+        Value::Array(list) => list[key.parse::<usize>().unwrap()] = value,
+        parent => parent[key] = value,
+    }
+    let said = refusal_of("gemini-2.5-flash", &body).unwrap_or_else(|| "taken".to_owned());
+    assert!(said.contains(expected), "{path}: {said}");
+}
+
+#[test]
+fn a_good_request_is_taken() {
+    assert_eq!(refusal_of("gemini-2.5-flash", &good()), None);
+    let answered = Google::new([Turn::text("hi")]).answer(&at_studio("gemini-2.5-pro", &good()));
+    let body = body_of(&answered);
+    assert_eq!(body["candidates"][0]["content"]["parts"][0]["text"], "hi");
+    assert_eq!(body["candidates"][0]["finishReason"], "STOP");
+}
+
+#[test]
+fn fields_that_are_not_known_are_refused() {
+    const UNKNOWN: &str = "Unknown name \"moon\"";
+    for path in [
+        "/moon",
+        "/systemInstruction/moon",
+        "/tools/0/moon",
+        "/tools/0/functionDeclarations/0/moon",
+        "/tools/0/functionDeclarations/0/parametersJsonSchema/moon",
+        "/tools/0/functionDeclarations/0/parametersJsonSchema/properties/at/moon",
+        "/toolConfig/moon",
+        "/generationConfig/moon",
+        "/generationConfig/thinkingConfig/moon",
+        "/contents/0/moon",
+        "/contents/0/parts/0/moon",
+        "/contents/1/parts/1/functionCall/moon",
+        "/contents/2/parts/0/functionResponse/moon",
+    ] {
+        check(path, json!(1), UNKNOWN);
+    }
+    check("/labels", json!({}), "Unknown name \"labels\"");
+}
+
+#[test]
+fn settings_that_a_model_does_not_take_are_refused() {
+    check("/generationConfig/temperature", json!(3), "temperature must be between");
+    check("/generationConfig/maxOutputTokens", json!(0), "maxOutputTokens must be between");
+    check("/generationConfig/seed", json!(1_u64 << 40), "seed must be between");
+    check("/generationConfig/stopSequences", json!(vec!["a"; 6]), "at most 5");
+    check("/generationConfig/responseMimeType", json!("application/json"), "is unsupported");
+    check("/generationConfig/responseJsonSchema", json!({}), "needs response_mime_type");
+    check("/generationConfig/thinkingConfig/thinkingLevel", json!("LOW"), "only one of thinking");
+    check("/generationConfig/thinkingConfig/thinkingBudget", json!(0), "only enabled when");
+    check("/generationConfig/thinkingConfig/thinkingBudget", json!(99_999), "not between 1 and");
+    check("/generationConfig/thinkingConfig", json!({ "thinkingLevel": "LOW" }), "not supported");
+    check("/toolConfig/functionCallingConfig/mode", json!("auto"), "Invalid value");
+    let thinking = |model: &str, config: Value| {
+        let contents = json!([{ "role": "user", "parts": [{ "text": "go" }] }]);
+        let body =
+            json!({ "contents": contents, "generationConfig": { "thinkingConfig": config } });
+        refusal_of(model, &body).unwrap_or_default()
+    };
+    assert_eq!(thinking("gemini-3.5-flash", json!({ "thinkingLevel": "MINIMAL" })), "");
+    for (model, config) in [
+        ("gemini-4-argon", json!({ "thinkingLevel": "MINIMAL" })),
+        ("gemini-4-argon", json!({ "thinkingBudget": 1_024 })),
+        ("gemini-3-pro-preview", json!({ "thinkingLevel": "MEDIUM" })),
+        ("gemini-2.5-flash-lite", json!({ "includeThoughts": true })),
+        ("gemini-2.5-pro", json!({ "thinkingBudget": 0 })),
+        ("gemini-2.0-flash", json!({ "includeThoughts": true })),
+    ] {
+        assert!(!thinking(model, config.clone()).is_empty(), "{model} {config}");
+    }
+}
+
+#[test]
+fn tools_are_named_and_described_as_the_vendor_wants() {
+    let tool = "/tools/0/functionDeclarations/0";
+    check("/tools", json!([]), "at least one tool");
+    check(&format!("{tool}/name"), json!("7up"), "Invalid function name");
+    check("/tools/0/functionDeclarations/-", json!({ "name": "look" }), "Duplicate");
+    check(&format!("{tool}/parameters"), json!({}), "exclusive");
+    let schema = format!("{tool}/parametersJsonSchema");
+    check(&schema, json!({ "type": "string" }), "must be of type object");
+    let bad = json!({ "$ref": "#/$defs/A", "description": "x" });
+    check(&format!("{schema}/properties/at"), bad, "beside $ref");
+    check(&format!("{schema}/properties/at"), json!({ "const": 1 }), "Unknown name \"const\"");
+    check(&format!("{schema}/properties/at"), json!({ "enum": [true] }), "only texts and numbers");
+    let open = |schema: Value| {
+        let mut body = good();
+        body["tools"][0]["functionDeclarations"][0] = json!({ "name": "a", "parameters": schema });
+        refusal_of("gemini-2.5-flash", &body).unwrap_or_default()
+    };
+    let of = |inner: Value| open(json!({ "type": "OBJECT", "properties": { "a": inner } }));
+    assert_eq!(of(json!({ "type": "STRING", "enum": ["a"] })), "");
+    assert!(open(json!({ "type": "OBJECT", "properties": {} })).contains("non-empty for OBJECT"));
+    for (inner, expected) in [
+        (json!({ "type": "ARRAY" }), "missing field"),
+        (json!({ "description": "a" }), "must be specified"),
+        (json!({ "type": "INTEGER", "enum": ["1"] }), "only allowed for STRING"),
+        (json!({ "type": "STRING", "items": {} }), "only allowed for ARRAY"),
+        (json!({ "type": "OBJECT", "required": ["x"] }), "not defined"),
+        (json!({ "type": "OBJECT", "additionalProperties": false }), "additionalProperties"),
+    ] {
+        let said = of(inner.clone());
+        assert!(said.contains(expected), "{inner}: {said}");
+    }
+}
+
+#[test]
+fn contents_are_in_order_and_calls_are_answered() {
+    let (model, answers) = ("/contents/1/parts", "/contents/2/parts");
+    check("/contents", json!([]), "contents is not specified");
+    check("/contents/0/role", json!("system"), "valid role");
+    check("/contents/0/role", json!("model"), "begin and end with a user");
+    check("/contents/0/parts", json!([]), "must not be empty");
+    check("/contents/0/parts/0/text", json!(""), "must have one initialized field");
+    check("/contents/0/parts/0/thought", json!(true), "thoughts are the model's");
+    check(&format!("{model}/0/functionCall"), json!({}), "must have one initialized field");
+    check(&format!("{model}/1/functionCall/args"), json!("x"), "Invalid value");
+    check(&format!("{model}/1/functionCall/name"), json!("other"), "do not match");
+    check(&format!("{model}/1/functionCall/id"), json!("a"), "do not match");
+    check(&format!("{answers}/0"), json!({ "text": "no" }), "is equal to the number");
+    check(&format!("{answers}/0/functionResponse/response"), json!([]), "Invalid value");
+    let parts = json!([{ "inlineData": { "mimeType": "image/png", "data": "AAAA" } }]);
+    check(&format!("{answers}/0/functionResponse/parts"), parts, "Multimodal function responses");
+    check(&format!("{answers}/2/inlineData/mimeType"), json!("image/gif"), "Unsupported MIME type");
+    check(&format!("{answers}/2/inlineData/data"), json!("*"), "TYPE_BYTES");
+    check(
+        "/contents/1",
+        json!({ "role": "model", "parts": [{ "text": "a" }] }),
+        "comes immediately",
+    );
+}
+
+#[test]
+fn each_place_wants_its_credential_and_its_form() {
+    let contents = json!([{ "role": "user", "parts": [{ "text": "go" }] }]);
+    let body = json!({ "contents": contents });
+    let status = |path: &str, credential: (&str, &str)| {
+        let answered = Google::new([Turn::text("a")]).answer(&asked(path, credential, &body));
+        (answered.status, body_of(&answered)["error"]["status"].as_str().unwrap_or("").to_owned())
+    };
+    let (key, token) = (("x-goog-api-key", "key"), ("authorization", "Bearer token"));
+    let at = |place: &str, model: &str| format!("{place}{model}:generateContent");
+    let taken = (200, String::new());
+    assert_eq!(status(&at(STUDIO, "gemini-4-argon"), key), taken);
+    assert_eq!(status(&at(VERTEX, "gemini-4-argon"), token), taken);
+    let express = at("/v1beta1/publishers/google/models/", "gemini-4-argon");
+    assert_eq!(status(&express, key), taken);
+    assert_eq!(status(&at(STUDIO, "gemini-4-argon"), token).0, 403);
+    assert_eq!(status(&at(STUDIO, "gemini-4-argon"), ("x-goog-api-key", BAD_KEY)).0, 400);
+    assert_eq!(status(&at(VERTEX, "gemini-4-argon"), key).0, 401);
+    let region = VERTEX.replace("global", "us-central1");
+    assert_eq!(status(&at(&region, "gemini-2.5-flash"), token), taken);
+    assert_eq!(status(&at(&region, "gemini-4-argon"), token).1, "NOT_FOUND");
+    assert_eq!(status(&at(STUDIO, "gemini-embedding-001"), key).0, 404);
+    assert_eq!(status("/v1beta/moon", key).0, 404);
+}
+
+#[test]
+fn models_of_today_want_their_signatures_back() {
+    let model = "gemini-4-argon";
+    let calls = || ["a", "b"].map(|at| Said::Call("look".to_owned(), json!({ "at": at })));
+    let vendor = Google::new([Turn::says(calls()), Turn::text("done"), Turn::text("done")]);
+    let user = json!({ "role": "user", "parts": [{ "text": "go" }] });
+    let first = vendor.answer(&at_studio(model, &json!({ "contents": [user] })));
+    let content = body_of(&first)["candidates"][0]["content"].clone();
+    assert!(content["parts"][0]["thoughtSignature"].is_string());
+    assert!(content["parts"][1].get("thoughtSignature").is_none());
+    let results: Vec<_> = content["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|part| {
+            let id = &part["functionCall"]["id"];
+            json!({ "functionResponse": { "name": "look", "id": id, "response": {} } })
+        })
+        .collect();
+    let results = json!({ "role": "user", "parts": results });
+    let send = |content: &Value, more: &[Value]| {
+        let contents = [&[user.clone(), content.clone(), results.clone()], more].concat();
+        let answered = vendor.answer(&at_studio(model, &json!({ "contents": contents })));
+        (answered.status, body_of(&answered)["error"]["message"].to_string())
+    };
+    assert_eq!(send(&content, &[]).0, 200);
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut changed = content.clone();
+        change(&mut changed["parts"][0]);
+        changed
+    };
+    let missing = changed(&|part| {
+        part.as_object_mut().unwrap().remove("thoughtSignature");
+    });
+    assert!(send(&missing, &[]).1.contains("missing a thought_signature"));
+    let edited = changed(&|part| part["functionCall"]["args"] = json!({ "at": "c" }));
+    assert!(send(&edited, &[]).1.contains("Corrupted thought signature"));
+    // Turns before the last one are not looked at.
+    let over = [json!({ "role": "model", "parts": [{ "text": "done" }] }), user.clone()];
+    assert_eq!(send(&missing, &over).0, 200);
+}

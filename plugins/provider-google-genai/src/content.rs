@@ -1,0 +1,175 @@
+//! What messages say and show, as parts: words, images, files, calls and their results. Pure.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use jaato_plugin_sdk::types::{Data, Opaque, Part, Request, ToolCall, ToolResult};
+use jaato_plugin_sdk_provider::shown::{Blobs, PDF, data_of, in_words};
+
+use crate::endpoint::Endpoint;
+use crate::facts::{Facts, Sight};
+use crate::names;
+
+/// The name before the slash in `google/MODEL`.
+pub const PROVIDER: &str = "google";
+
+/// Media types of images that Gemini models look at. GIF is none of them.
+pub const IMAGES: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
+
+/// Media types that may stand inside a tool's result.
+const IN_RESULTS: [&str; 4] = ["image/png", "image/jpeg", "image/webp", PDF];
+
+/// Largest image and file: as text it is a third longer, and all servers take requests of 20 MB.
+pub const BLOB_BYTES_MAX: usize = 14 * 1024 * 1024;
+
+/// Stands for arguments that were no JSON object, which the vendor refuses.
+const INVALID_ARGUMENTS: &str = "invalid_arguments";
+
+/// How parts are written.
+pub(crate) struct Writing<'a> {
+    pub(crate) model: &'a str,
+    pub(crate) facts: Facts,
+    pub(crate) has_ids: bool,
+    pub(crate) blobs: &'a Blobs,
+}
+
+impl<'a> Writing<'a> {
+    /// Vertex AI refuses ids of calls, and older models have none: those pair by order.
+    pub(crate) fn new(
+        request: &'a Request,
+        endpoint: &Endpoint,
+        facts: Facts,
+        blobs: &'a Blobs,
+    ) -> Self {
+        Self {
+            model: &request.model,
+            facts,
+            has_ids: facts.gives_ids && !endpoint.is_vertex(),
+            blobs,
+        }
+    }
+
+    /// Writes data as what it is where its bytes are there, else in words.
+    pub(crate) fn data(&self, data: &Data) -> Option<Value> {
+        self.shown(data).or_else(|| text(&in_words(data)))
+    }
+
+    fn shown(&self, data: &Data) -> Option<Value> {
+        let bytes = BASE64_STANDARD.encode(self.bytes(data)?);
+        Some(json!({ "inlineData": { "mimeType": data.mime_type, "data": bytes } }))
+    }
+
+    /// The bytes of data that the model looks at.
+    fn bytes(&self, data: &Data) -> Option<&[u8]> {
+        let bytes = self.blobs.get(data.blob_id()?)?;
+        self.sees(data.mime_type.as_str()).then_some(bytes)
+    }
+
+    fn sees(&self, mime_type: &str) -> bool {
+        match self.facts.sees {
+            Sight::Nothing => false,
+            Sight::Images => IMAGES.contains(&mime_type),
+            Sight::ImagesAndFiles => IMAGES.contains(&mime_type) || mime_type == PDF,
+        }
+    }
+
+    /// Writes a result, with what the tool attached inside, where the model takes it there.
+    pub(crate) fn result(&self, result: &ToolResult) -> Value {
+        // Under these two keys the vendor knows what it is; where it stands so, it stays.
+        let key = if result.is_error { "error" } else { "output" };
+        let is_so = result.content.len() == 1 && result.content.contains_key(key);
+        let content = if is_so { json!(result.content) } else { json!({ (key): result.content }) };
+        let name = names::written(result.name.as_str());
+        let mut response = json!({ "name": name, "response": content });
+        if self.has_ids {
+            response["id"] = json!(result.call_id);
+        }
+        let inside = result.attachments.iter().filter(|data| self.is_inside(data));
+        let parts: Vec<Value> = inside.filter_map(|data| self.shown(data)).collect();
+        if !parts.is_empty() {
+            response["parts"] = json!(parts);
+        }
+        json!({ "functionResponse": response })
+    }
+
+    /// Writes what a tool attached and what does not stand inside its result.
+    pub(crate) fn beside(&self, result: &ToolResult) -> Vec<Value> {
+        let outside = result.attachments.iter().filter(|data| !self.is_inside(data));
+        let mut parts: Vec<Value> = outside.filter_map(|data| self.data(data)).collect();
+        if !parts.is_empty() {
+            let whose = format!("[attached to the result of {}, {}]", result.name, result.call_id);
+            parts.insert(0, json!({ "text": whose }));
+        }
+        parts
+    }
+
+    fn is_inside(&self, data: &Data) -> bool {
+        let is_taken = IN_RESULTS.contains(&data.mime_type.as_str());
+        self.facts.sees_in_results && is_taken && self.bytes(data).is_some()
+    }
+
+    /// Writes a part of the model's own; nothing for what is not the vendor's.
+    pub(crate) fn own(&self, part: &Part) -> Option<Value> {
+        let written = match part {
+            Part::Text { text, signature, .. } if !text.is_empty() || signature.is_some() => {
+                json!({ "text": text })
+            }
+            // The vendor wants back what it signed; the rest is a summary for people.
+            Part::Thought { text, signature: Some(_), .. } => {
+                json!({ "text": text, "thought": true })
+            }
+            Part::ToolCall(call) => self.call(call),
+            Part::Opaque(opaque) => return self.own_part(opaque).cloned(),
+            Part::Data(data) => return text(&in_words(data)),
+            _ => return None,
+        };
+        Some(signed(written, part.signature()))
+    }
+
+    fn call(&self, call: &ToolCall) -> Value {
+        let mut arguments = call.arguments.clone();
+        if !arguments.is_object() {
+            arguments = Value::Object(Map::from_iter([(INVALID_ARGUMENTS.to_owned(), arguments)]));
+        }
+        let name = names::written(call.name.as_str());
+        let mut written = json!({ "name": name, "args": arguments });
+        if self.has_ids {
+            written["id"] = json!(call.id);
+        }
+        json!({ "functionCall": written })
+    }
+
+    /// The part that the vendor sent, where it is one of this model. The host gives it to no other;
+    /// a program that drives the plugin without one may.
+    fn own_part<'b>(&self, opaque: &'b Opaque) -> Option<&'b Value> {
+        let is_own = |has: &str, own: &str| has.is_empty() || has == own;
+        let is_part = opaque.item.as_object().is_some_and(|item| !item.is_empty());
+        (is_own(&opaque.provider, PROVIDER) && is_own(&opaque.model, self.model) && is_part)
+            .then_some(&opaque.item)
+    }
+}
+
+/// Names the blobs whose bytes go into a request, and the most bytes of each.
+pub fn wanted(request: &Request) -> BTreeMap<&str, usize> {
+    let is_seen = |data: &&Data| {
+        let name = data.mime_type.as_str();
+        IMAGES.contains(&name) || name == PDF
+    };
+    let shown = data_of(request).filter(is_seen);
+    shown.filter_map(|data| Some((data.blob_id()?, BLOB_BYTES_MAX))).collect()
+}
+
+/// Writes words; nothing for none, which the vendor refuses.
+pub(crate) fn text(words: &str) -> Option<Value> {
+    (!words.is_empty()).then(|| json!({ "text": words }))
+}
+
+/// Puts a signature on a part, and on no other.
+fn signed(mut part: Value, signature: Option<&str>) -> Value {
+    if let Some(signature) = signature {
+        part["thoughtSignature"] = json!(signature);
+    }
+    part
+}

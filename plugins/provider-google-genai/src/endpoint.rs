@@ -1,0 +1,287 @@
+//! Whom to ask, and under which URL. Pure.
+
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+
+use crate::config::Config;
+
+/// AI Studio's server.
+pub const STUDIO: &str = "https://generativelanguage.googleapis.com";
+
+/// Vertex AI's server of the location `global`, and of requests without a project.
+pub const VERTEX: &str = "https://aiplatform.googleapis.com";
+
+/// Where a project's models are asked for when nobody names a location. Newer ones are there alone.
+pub const GLOBAL: &str = "global";
+
+/// Locations of several regions, whose servers have names of another form.
+const MULTI_REGIONS: [&str; 2] = ["eu", "us"];
+
+/// What some people write behind the server's root.
+const ENDS: [&str; 3] = ["/v1beta1", "/v1beta", "/v1"];
+
+/// Whom to ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Backend {
+    /// AI Studio, with a key.
+    Studio,
+    /// Vertex AI, with a token, for the account of a project.
+    Vertex {
+        /// The project's id.
+        project: String,
+        /// Where its models are asked for.
+        location: String,
+    },
+    /// Vertex AI with a key, which stands for the project too.
+    Express,
+}
+
+/// A server, and how it is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Whom to ask.
+    pub backend: Backend,
+    /// The server's root.
+    root: String,
+}
+
+impl Endpoint {
+    /// Chooses by the settings: Vertex AI where a project is named, unless they say otherwise.
+    ///
+    /// # Errors
+    /// `configuration` for what can stand in no URL.
+    pub fn of(config: &Config) -> Result<Self> {
+        let is_vertex = config.vertex.unwrap_or_else(|| !config.project.trim().is_empty());
+        let project = first(&config.project, &config.default_project);
+        let location = first(&config.location, GLOBAL);
+        let backend = match (is_vertex, project) {
+            (false, _) => Backend::Studio,
+            (true, "") => Backend::Express,
+            (true, project) => Backend::Vertex {
+                project: checked("project", project, ":.-_")?,
+                location: checked("location", location, "-")?,
+            },
+        };
+        let given = config.base_url.trim();
+        let root = if given.is_empty() { backend.vendors_root() } else { root_of(given) };
+        Ok(Self { backend, root })
+    }
+
+    /// The URL by which a model generates, whole or piece by piece.
+    ///
+    /// # Errors
+    /// `configuration` for a model that can stand in no URL.
+    pub fn generate(&self, model: &str, streams: bool) -> Result<String> {
+        let path = self.model_path(model)?;
+        let method = if streams { "streamGenerateContent?alt=sse" } else { "generateContent" };
+        Ok(format!("{}/{path}:{method}", self.versioned()))
+    }
+
+    /// The URL of a page of the list of models.
+    pub fn models(&self, page: &str, page_models: usize) -> String {
+        let path = match self.backend {
+            Backend::Studio => "models",
+            Backend::Vertex { .. } | Backend::Express => "publishers/google/models",
+        };
+        let mut url = format!("{}/{path}?pageSize={page_models}", self.versioned());
+        if !page.is_empty() {
+            url.push_str(&format!("&pageToken={}", in_url(page)));
+        }
+        url
+    }
+
+    /// Tells whether it is Vertex AI, which takes no ids of calls.
+    pub fn is_vertex(&self) -> bool {
+        self.backend != Backend::Studio
+    }
+
+    fn versioned(&self) -> String {
+        let version = if self.is_vertex() { "v1beta1" } else { "v1beta" };
+        format!("{}/{version}", self.root)
+    }
+
+    /// A name without a slash is one of Google's own models; another says itself where it lies.
+    fn model_path(&self, model: &str) -> Result<String> {
+        let model = model.trim_matches('/');
+        let model = model.strip_prefix("models/").unwrap_or(model);
+        let is_own = !model.contains('/');
+        if !model.is_empty() && model.split('/').any(|name| matches!(name, "" | "." | "..")) {
+            let text = format!("the model `{model}` can stand in no url");
+            return Err(Error::new(ErrorKind::Configuration, text));
+        }
+        let name = model.split('/').map(in_url).collect::<Vec<_>>().join("/");
+        Ok(match (&self.backend, is_own) {
+            (Backend::Studio, true) => format!("models/{name}"),
+            (Backend::Express, true) => format!("publishers/google/models/{name}"),
+            (Backend::Studio | Backend::Express, false) => name,
+            (Backend::Vertex { .. }, false) if name.starts_with("projects/") => name,
+            (Backend::Vertex { project, location }, is_own) => {
+                let google = if is_own { "publishers/google/models/" } else { "" };
+                format!("projects/{project}/locations/{location}/{google}{name}")
+            }
+        })
+    }
+}
+
+impl Backend {
+    fn vendors_root(&self) -> String {
+        match self {
+            Self::Studio => STUDIO.to_owned(),
+            Self::Express => VERTEX.to_owned(),
+            Self::Vertex { location, .. } if location == GLOBAL => VERTEX.to_owned(),
+            Self::Vertex { location, .. } if MULTI_REGIONS.contains(&location.as_str()) => {
+                format!("https://aiplatform.{location}.rep.googleapis.com")
+            }
+            Self::Vertex { location, .. } => {
+                format!("https://{location}-aiplatform.googleapis.com")
+            }
+        }
+    }
+}
+
+/// The first of two that says anything.
+fn first<'a>(one: &'a str, other: &'a str) -> &'a str {
+    if one.trim().is_empty() { other.trim() } else { one.trim() }
+}
+
+/// The root of a base URL as people write it.
+fn root_of(base: &str) -> String {
+    let base = base.trim_end_matches('/');
+    let root = ENDS.iter().find_map(|end| base.strip_suffix(end)).unwrap_or(base);
+    root.trim_end_matches('/').to_owned()
+}
+
+/// Checks what becomes a piece of a URL, in part of its host: else a setting could lead a
+/// conversation anywhere.
+fn checked(key: &str, text: &str, marks: &str) -> Result<String> {
+    let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if begins_well && text.chars().all(|c| c.is_ascii_alphanumeric() || marks.contains(c)) {
+        return Ok(text.to_owned());
+    }
+    let text = format!("`{text}` is no {key} of Google Cloud");
+    Err(Error::new(ErrorKind::Configuration, text).with_hint(
+        "`gcloud projects list` shows projects; a location is one such as `us-central1`",
+    ))
+}
+
+/// Writes a text as a piece of a URL.
+fn in_url(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~@".contains(&byte);
+    let written = |byte: u8| {
+        if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(written).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(base: &str, project: &str, location: &str, vertex: Option<bool>) -> Endpoint {
+        let [base_url, project, location] = [base, project, location].map(str::to_owned);
+        let config = Config { base_url, project, location, vertex, ..Config::default() };
+        Endpoint::of(&config).unwrap()
+    }
+
+    fn url(base: &str, project: &str, location: &str, vertex: Option<bool>) -> String {
+        endpoint(base, project, location, vertex).generate("m", true).unwrap()
+    }
+
+    #[test]
+    fn a_project_leads_to_vertex_unless_the_settings_say_otherwise() {
+        const METHOD: &str = "models/m:streamGenerateContent?alt=sse";
+        let studio = format!("https://generativelanguage.googleapis.com/v1beta/{METHOD}");
+        assert_eq!(url("", "", "", None), studio);
+        assert_eq!(url("", "p", "us-central1", Some(false)), studio);
+        let vertex = |host: &str, location: &str| {
+            format!(
+                "https://{host}/v1beta1/projects/p/locations/{location}/publishers/google/{METHOD}"
+            )
+        };
+        assert_eq!(url("", "p", "", None), vertex("aiplatform.googleapis.com", "global"));
+        assert_eq!(url("", " p ", "global", None), vertex("aiplatform.googleapis.com", "global"));
+        assert_eq!(
+            url("", "p", "europe-west4", Some(true)),
+            vertex("europe-west4-aiplatform.googleapis.com", "europe-west4")
+        );
+        assert_eq!(url("", "p", "eu", None), vertex("aiplatform.eu.rep.googleapis.com", "eu"));
+        assert_eq!(
+            url("", "", "", Some(true)),
+            format!("https://aiplatform.googleapis.com/v1beta1/publishers/google/{METHOD}")
+        );
+    }
+
+    #[test]
+    fn a_project_by_default_counts_where_vertex_is_asked_for() {
+        let backend = |vertex, project: &str| {
+            let (project, default_project) = (project.to_owned(), "d".to_owned());
+            let config = Config { vertex, project, default_project, ..Config::default() };
+            Endpoint::of(&config).unwrap().backend
+        };
+        let vertex = |project: &str| {
+            let (project, location) = (project.to_owned(), GLOBAL.to_owned());
+            Backend::Vertex { project, location }
+        };
+        assert_eq!(
+            (backend(None, ""), backend(Some(false), "p")),
+            (Backend::Studio, Backend::Studio)
+        );
+        assert_eq!((backend(Some(true), ""), backend(None, "p")), (vertex("d"), vertex("p")));
+    }
+
+    #[test]
+    fn a_base_url_is_the_servers_root_however_it_is_written() {
+        for base in ["http://h:1/x", "http://h:1/x/", " http://h:1/x/v1beta/ ", "http://h:1/x/v1"] {
+            assert_eq!(
+                url(base, "", "", None),
+                "http://h:1/x/v1beta/models/m:streamGenerateContent?alt=sse"
+            );
+            assert!(url(base, "p", "l", None).starts_with("http://h:1/x/v1beta1/projects/p/"));
+        }
+    }
+
+    #[test]
+    fn a_model_may_say_where_it_lies_and_leads_nowhere_else() {
+        let (studio, vertex) =
+            (endpoint("http://h", "", "", None), endpoint("http://h", "p", "l", None));
+        let of = |endpoint: &Endpoint, model: &str| {
+            let url = endpoint.generate(model, false).unwrap();
+            url.strip_prefix("http://h/v1beta").unwrap().to_owned()
+        };
+        assert_eq!(of(&studio, "models/m"), "/models/m:generateContent");
+        assert_eq!(of(&studio, "tunedModels/m"), "/tunedModels/m:generateContent");
+        assert_eq!(of(&studio, "a:b?c#d"), "/models/a%3Ab%3Fc%23d:generateContent");
+        let place = "1/projects/p/locations/l";
+        assert_eq!(
+            of(&vertex, "gemini@001"),
+            format!("{place}/publishers/google/models/gemini@001:generateContent")
+        );
+        assert_eq!(of(&vertex, "endpoints/7"), format!("{place}/endpoints/7:generateContent"));
+        assert_eq!(
+            of(&vertex, "projects/q/locations/l/endpoints/7"),
+            "1/projects/q/locations/l/endpoints/7:generateContent"
+        );
+        for bad in ["..", "a/../b", "a//b", "."] {
+            assert_eq!(studio.generate(bad, true).unwrap_err().kind, ErrorKind::Configuration);
+        }
+    }
+
+    #[test]
+    fn a_list_is_asked_for_page_by_page() {
+        let studio = endpoint("http://h", "", "", None);
+        assert_eq!(studio.models("", 9), "http://h/v1beta/models?pageSize=9");
+        assert_eq!(studio.models("a=b", 9), "http://h/v1beta/models?pageSize=9&pageToken=a%3Db");
+        let vertex = endpoint("http://h", "p", "l", None);
+        assert_eq!(vertex.models("", 9), "http://h/v1beta1/publishers/google/models?pageSize=9");
+    }
+
+    #[test]
+    fn a_setting_cannot_name_another_server() {
+        for (project, location) in
+            [("p", "evil.example/"), ("p", "a.b"), ("a/b", ""), ("p?", ""), ("..", ""), ("p", "-")]
+        {
+            let (project, location) = (project.to_owned(), location.to_owned());
+            let config = Config { project, location, ..Config::default() };
+            assert_eq!(Endpoint::of(&config).unwrap_err().kind, ErrorKind::Configuration);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What requests to a model may say, by its name. Pure.
+//!
+//! Older families are known by name; a model that is not listed is taken for the newest, because
+//! the vendor adds models more often than it changes the rules.
+
+/// How a model is told to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thinking {
+    /// Nothing is said of it: the model does not think, or does as it likes.
+    Unsaid,
+    /// By a budget of tokens.
+    Budget {
+        /// The least that it takes.
+        min: u32,
+        /// The most.
+        max: u32,
+        /// Whether it can be told not to think.
+        can_be_off: bool,
+        /// Whether it thinks where nothing is said.
+        by_default: bool,
+    },
+    /// By a word.
+    Level {
+        /// Whether it knows `MINIMAL`.
+        has_minimal: bool,
+        /// Whether it knows `MEDIUM`.
+        has_medium: bool,
+    },
+}
+
+/// What a model looks at beside text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sight {
+    Nothing,
+    Images,
+    ImagesAndFiles,
+}
+
+/// What requests to a model may say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) thinking: Thinking,
+    /// Whether it refuses a history whose calls are not signed.
+    pub(crate) checks_signatures: bool,
+    /// Whether it gives its calls ids, and wants them back with the results.
+    pub(crate) gives_ids: bool,
+    /// Whether it takes a system text in its own place.
+    pub(crate) takes_system: bool,
+    /// Whether a tool's result may hold images.
+    pub(crate) sees_in_results: bool,
+    /// When its answer may be held to a schema.
+    pub(crate) schemas: Held,
+    pub(crate) context_limit: Option<u64>,
+    pub(crate) sees: Sight,
+}
+
+/// When an answer may be held to a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    Never,
+    /// Where the request lists no tools.
+    WithoutTools,
+    Always,
+}
+
+/// The window of all models since 1.5.
+const WINDOW: u64 = 1_048_576;
+
+const NEWEST: Facts = Facts {
+    thinking: Thinking::Level { has_minimal: false, has_medium: true },
+    checks_signatures: true,
+    gives_ids: true,
+    takes_system: true,
+    sees_in_results: true,
+    schemas: Held::Always,
+    context_limit: Some(WINDOW),
+    sees: Sight::ImagesAndFiles,
+};
+
+/// Models before the third generation.
+const OLDER: Facts = Facts {
+    thinking: Thinking::Unsaid,
+    checks_signatures: false,
+    gives_ids: false,
+    sees_in_results: false,
+    schemas: Held::WithoutTools,
+    ..NEWEST
+};
+
+/// Tells what is known of a model.
+pub(crate) fn of(model: &str) -> Facts {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    if let Some(rest) = name.strip_prefix("gemma-") {
+        return of_gemma(rest);
+    }
+    let Some(rest) = name.strip_prefix("gemini-") else { return NEWEST };
+    let is = |word: &str| rest.split('-').any(|one| one == word);
+    let version = match rest {
+        "pro" | "pro-vision" | "ultra" => Some((1, 0)),
+        rest => version(rest),
+    };
+    let is_flash = is("flash");
+    let facts = match version {
+        None => NEWEST,
+        Some((1, 0)) => Facts { context_limit: Some(32_760), sees: Sight::Images, ..OLDER },
+        Some((1, _)) if is("pro") => Facts { context_limit: Some(2 * WINDOW), ..OLDER },
+        Some((2, 5..)) => Facts { thinking: budget(is_flash, is("lite")), ..OLDER },
+        Some((..3, _)) => OLDER,
+        Some((3, minor)) => {
+            // Flash lost the one with 3.7; the first Pro did not yet have the other.
+            let (has_minimal, has_medium) = (is_flash && minor < 7, is_flash || minor > 0);
+            Facts { thinking: Thinking::Level { has_minimal, has_medium }, ..NEWEST }
+        }
+        Some(_) => NEWEST,
+    };
+    // Those that draw or speak think as they like.
+    let speaks = ["image", "tts", "live", "audio"].into_iter().any(is);
+    if speaks { Facts { thinking: Thinking::Unsaid, ..facts } } else { facts }
+}
+
+fn budget(is_flash: bool, is_lite: bool) -> Thinking {
+    match (is_flash, is_lite) {
+        (true, true) => {
+            Thinking::Budget { min: 512, max: 24_576, can_be_off: true, by_default: false }
+        }
+        (true, false) => {
+            Thinking::Budget { min: 1, max: 24_576, can_be_off: true, by_default: true }
+        }
+        (false, _) => {
+            Thinking::Budget { min: 128, max: 32_768, can_be_off: false, by_default: true }
+        }
+    }
+}
+
+/// The open models. The smallest of the third generation, and all before it, have no eyes.
+fn of_gemma(rest: &str) -> Facts {
+    let open = Facts { context_limit: None, sees: Sight::Images, ..OLDER };
+    match version(rest) {
+        Some((..3, _)) => {
+            Facts { takes_system: false, schemas: Held::Never, sees: Sight::Nothing, ..open }
+        }
+        Some((3, _)) => {
+            let sees = if rest.starts_with("3-1b") { Sight::Nothing } else { Sight::Images };
+            Facts { takes_system: false, schemas: Held::Never, sees, ..open }
+        }
+        Some(_) | None => open,
+    }
+}
+
+/// The version with which a name begins: `2.5-flash`, `3-pro`, `3n-e4b`.
+fn version(rest: &str) -> Option<(u32, u32)> {
+    let (major, rest) = number(rest)?;
+    let minor = rest.strip_prefix('.').and_then(number).map_or(0, |(minor, _)| minor);
+    Some((major, minor))
+}
+
+/// The number with which a text begins, and what stands behind it.
+fn number(text: &str) -> Option<(u32, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+/// Tells whether a listed model is one to speak with, where the list does not say.
+pub(crate) fn converses(name: &str) -> bool {
+    let is = |word: &str| name.split('-').any(|one| one == word);
+    (name.starts_with("gemini-") || name.starts_with("gemma-"))
+        && !["embedding", "live", "tts", "audio"].into_iter().any(is)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_a_model_is_told_to_think_follows_from_its_name() {
+        let level = |has_minimal, has_medium| Thinking::Level { has_minimal, has_medium };
+        for (name, expected) in [
+            ("gemini-2.5-pro", budget(false, false)),
+            ("gemini-2.5-flash", budget(true, false)),
+            ("models/gemini-2.5-flash-lite-preview-09-2025", budget(true, true)),
+            ("gemini-2.5-flash-image", Thinking::Unsaid),
+            ("gemini-2.0-flash", Thinking::Unsaid),
+            ("gemini-1.5-pro-002", Thinking::Unsaid),
+            ("gemini-pro", Thinking::Unsaid),
+            ("gemini-3-pro-preview", level(false, false)),
+            ("gemini-3.1-pro-preview", level(false, true)),
+            ("gemini-3-flash-preview", level(true, true)),
+            ("gemini-3.5-flash", level(true, true)),
+            ("gemini-3.1-flash-lite", level(true, true)),
+            ("gemini-3.7-flash", level(false, true)),
+            ("gemini-3.10-flash", level(false, true)),
+            ("gemini-4-argon", level(false, true)),
+            ("gemini-flash-latest", level(false, true)),
+            ("gemini-3-pro-image", Thinking::Unsaid),
+            ("gemma-3-27b-it", Thinking::Unsaid),
+            ("moon", level(false, true)),
+        ] {
+            assert_eq!(of(name).thinking, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_else_may_be_said_follows_from_its_name() {
+        let of = |name: &str| {
+            let facts = of(name);
+            (facts.checks_signatures, facts.takes_system, facts.schemas, facts.context_limit)
+        };
+        let million = Some(1_048_576);
+        assert_eq!(of("gemini-4-argon"), (true, true, Held::Always, million));
+        assert_eq!(of("gemini-2.5-flash"), (false, true, Held::WithoutTools, million));
+        assert_eq!(of("gemini-1.5-pro"), (false, true, Held::WithoutTools, Some(2_097_152)));
+        assert_eq!(of("gemini-1.5-flash"), (false, true, Held::WithoutTools, million));
+        assert_eq!(of("gemini-1.0-pro"), (false, true, Held::WithoutTools, Some(32_760)));
+        assert_eq!(of("gemma-3n-e4b-it"), (false, false, Held::Never, None));
+        assert_eq!(of("gemma-4-31b-it"), (false, true, Held::WithoutTools, None));
+        let sees = |name: &str| super::of(name).sees;
+        assert_eq!((sees("gemma-3-1b-it"), sees("gemma-2-9b")), (Sight::Nothing, Sight::Nothing));
+        assert_eq!(
+            (sees("gemma-3-27b-it"), sees("gemma-4-31b-it")),
+            (Sight::Images, Sight::Images)
+        );
+    }
+
+    #[test]
+    fn models_that_do_something_else_are_no_company() {
+        for name in ["gemini-3.8-flash", "gemma-3-27b-it", "gemini-3-pro-image"] {
+            assert!(converses(name), "{name}");
+        }
+        for name in ["gemini-embedding-001", "imagen-4.0", "gemini-live-2.5-flash", "veo-3"] {
+            assert!(!converses(name), "{name}");
+        }
+    }
+}

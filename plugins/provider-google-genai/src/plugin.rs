@@ -1,0 +1,106 @@
+//! The provider itself: between the host's services and the pure mapping.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk_provider::exchange::{
+    WHOLE_BYTES_MAX, Wanted, config, is_success, post, receive,
+};
+use jaato_plugin_sdk_provider::failure;
+use jaato_plugin_sdk_provider::shown::fetch_blobs;
+
+use crate::config::Config;
+use crate::endpoint::Endpoint;
+use crate::exchange::{refused, send};
+use crate::facts::Sight;
+use crate::models::{PAGE_MODELS, PAGES_MAX};
+use crate::reply::Reply;
+use crate::state::Google;
+use crate::{content, models, request, settings};
+
+/// Wait for a list of models, for which a person sits and waits.
+const LIST_WAIT: Duration = Duration::from_secs(10);
+
+/// The provider `google`.
+pub struct GoogleProvider;
+
+impl Provider for GoogleProvider {
+    type State = Google;
+
+    fn spec() -> ProviderSpec {
+        ProviderSpec {
+            name: content::PROVIDER.to_owned(),
+            title: "Gemini models of Google, at AI Studio or Vertex AI".to_owned(),
+            options: settings::NAMES.map(str::to_owned).to_vec(),
+            accepts: models::accepts(Sight::ImagesAndFiles),
+            ..ProviderSpec::default()
+        }
+    }
+
+    async fn complete(cx: &Cx<Google>, request: Request) -> Result<Completion> {
+        let endpoint = Endpoint::of(&config::<Config>(cx).await?)?;
+        let wanted = Wanted::of(&request);
+        let url = endpoint.generate(&request.model, wanted == Wanted::Stream)?;
+        let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
+        let asked = Arc::new((request, endpoint, blobs));
+        let (request, endpoint, _) = &*asked;
+        let mut habits = cx.state().habits_of(&url);
+        loop {
+            // A long history takes longer to write than the executor may be held up.
+            let written = Arc::clone(&asked);
+            let write =
+                move |_: &Reporter| request::body(&written.0, &written.1, habits, &written.2);
+            let body = cx.blocking(write).await??;
+            let make = || post(cx, &url, wanted).body(body.as_slice());
+            let sent = send(cx, &endpoint.backend, make).await;
+            let response = sent.map_err(failure::of_exchange)?;
+            if is_success(&response) {
+                return receive(cx, &url, response, Reply::new(&url, &request.tools)).await;
+            }
+            let refused = refused(cx, &endpoint.backend, &url, response).await;
+            let other = refused.wish.and_then(|wish| habits.follow(wish, request));
+            habits = other.ok_or(refused.error)?;
+            // The same words in another way: no second attempt, as nothing was attempted yet.
+            cx.state().remember(&url, habits);
+        }
+    }
+
+    async fn models(cx: &Cx<Google>) -> Result<Vec<ModelInfo>> {
+        let endpoint = Endpoint::of(&config::<Config>(cx).await?)?;
+        let mut infos: Vec<ModelInfo> = Vec::new();
+        let mut next = String::new();
+        for _ in 0..PAGES_MAX {
+            let page = page(cx, &endpoint, &next).await?;
+            let mut has_new = false;
+            for info in page.infos {
+                if infos.iter().all(|known| known.name != info.name) {
+                    infos.push(info);
+                    has_new = true;
+                }
+            }
+            // A page may hold nothing that one can speak with, and still have a next one.
+            match page.next.filter(|other| has_new || *other != next) {
+                Some(other) => next = other,
+                None => break,
+            }
+        }
+        Ok(infos)
+    }
+}
+
+/// Asks for a page of the list of models.
+async fn page(cx: &Cx<Google>, endpoint: &Endpoint, next: &str) -> Result<models::Page> {
+    let url = endpoint.models(next, PAGE_MODELS);
+    let make = || cx.http("GET", url.as_str()).timeout(LIST_WAIT);
+    let response = match send(cx, &endpoint.backend, make).await {
+        // Nobody has set it up, which the host tells only those who want to use it.
+        Err(error) if error.kind == ErrorKind::NotFound => return Err(error),
+        sent => sent.map_err(failure::of_exchange)?,
+    };
+    if !is_success(&response) {
+        return Err(refused(cx, &endpoint.backend, &url, response).await.error);
+    }
+    let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
+    models::read(&url, &body)
+}

@@ -1,0 +1,79 @@
+//! When to come again, in the details of an error. Pure.
+
+use jaato_plugin_sdk::serde_json::Value;
+
+/// Longest wait that an error can ask for; more is a mistake.
+const WAIT_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+
+/// What the ids of limits by the day hold.
+const BY_THE_DAY: &str = "PerDay";
+
+/// Reads how long to wait, which the vendor writes into the body and into no header.
+pub(crate) fn wait_ms(report: &Value) -> Option<u64> {
+    let told = details(report).find_map(|detail| detail["retryDelay"].as_str())?;
+    let seconds: f64 = told.strip_suffix('s')?.parse().ok()?;
+    // A cast of a float saturates.
+    (seconds >= 0.0).then(|| ((seconds * 1000.0).ceil() as u64).min(WAIT_MS_MAX))
+}
+
+/// Tells whether a limit was reached that does not pass soon, whatever the wait says: one by the
+/// day, or one of none at all.
+pub(crate) fn is_used_up(report: &Value) -> bool {
+    let violations = details(report).filter_map(|detail| detail["violations"].as_array()).flatten();
+    let is_lasting = |violation: &Value| {
+        let id = violation["quotaId"].as_str().unwrap_or_default();
+        id.contains(BY_THE_DAY) || violation["quotaValue"] == "0"
+    };
+    violations.into_iter().any(is_lasting)
+}
+
+/// Finds a word that says more than the status: `API_KEY_INVALID`.
+pub(crate) fn reason(report: &Value) -> Option<&str> {
+    details(report).find_map(|detail| detail["reason"].as_str())
+}
+
+/// Finds the page on which a service is switched on.
+pub(crate) fn activation_url(report: &Value) -> Option<&str> {
+    details(report).find_map(|detail| detail["metadata"]["activationUrl"].as_str())
+}
+
+fn details(report: &Value) -> impl Iterator<Item = &Value> {
+    report["error"]["details"].as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    fn report(details: Value) -> Value {
+        json!({ "error": { "code": 429, "details": details } })
+    }
+
+    #[test]
+    fn the_wait_is_read_and_bounded() {
+        let wait = |text: &str| wait_ms(&report(json!([{ "@type": "x" }, { "retryDelay": text }])));
+        assert_eq!((wait("34.4s"), wait("0s"), wait("7s")), (Some(34_400), Some(0), Some(7_000)));
+        assert_eq!(wait("99999999s"), Some(WAIT_MS_MAX));
+        for odd in ["", "s", "5", "-1s", "NaNs", "soon"] {
+            assert_eq!(wait(odd), None, "{odd}");
+        }
+        for odd in [json!(null), json!({ "error": "x" }), report(json!("x")), report(json!([1]))] {
+            assert_eq!((wait_ms(&odd), is_used_up(&odd), reason(&odd)), (None, false, None));
+        }
+    }
+
+    #[test]
+    fn a_limit_of_the_day_does_not_pass_soon() {
+        let violates = |violation: Value| {
+            is_used_up(&report(json!([{ "retryDelay": "2s" }, { "violations": [violation] }])))
+        };
+        let per_minute = "GenerateRequestsPerMinutePerProjectPerModel-FreeTier";
+        assert!(!violates(json!({ "quotaId": per_minute, "quotaValue": "10" })));
+        assert!(violates(json!({ "quotaId": per_minute, "quotaValue": "0" })));
+        assert!(violates(
+            json!({ "quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier" })
+        ));
+    }
+}

@@ -1,0 +1,229 @@
+//! What an error of the server means, and what a person can do about it. Pure.
+
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::Retry;
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_sdk_provider::failure;
+
+use crate::credentials::variables;
+use crate::endpoint::{Backend, GLOBAL};
+use crate::quota;
+
+/// What to check where something answers that is no such server.
+pub(crate) const CHECK_URL: &str = "check the base url: it is the server's root, such as `https://generativelanguage.googleapis.com`";
+
+const LIST: &str = "`jaato model list` tells which models there are";
+
+/// What the vendor says of a request that is too long, beside what all servers say.
+const TOO_LONG: [&str; 2] = ["but model only supports up to", "request payload size exceeds"];
+
+/// What a server wants differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Schemas in the older form.
+    ReducedSchemas,
+    /// Nothing said of thinking.
+    NoThoughts,
+}
+
+/// An answer that is no success, as it came.
+pub(crate) struct Answered<'a> {
+    pub(crate) status: u16,
+    pub(crate) body: &'a [u8],
+    pub(crate) had_key: bool,
+    pub(crate) backend: &'a Backend,
+}
+
+impl Answered<'_> {
+    /// Completes an error by what its body says: when to come again, and what to do.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        let report = self.report();
+        let error = completed(error, &report);
+        match self.hint(&report) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
+    }
+
+    /// Reads what the server wants differently.
+    pub(crate) fn wish(&self) -> Option<Wish> {
+        let words = self.words();
+        let has_one = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
+        if self.status != 400 {
+            return None;
+        }
+        if has_one(&["jsonschema", "json_schema"]) {
+            return Some(Wish::ReducedSchemas);
+        }
+        let is_about_thinking = has_one(&["thinking", "include_thoughts", "includethoughts"]);
+        // A budget or a level is what somebody asked for.
+        let is_refused = has_one(&["not enabled", "not supported", "only enabled", "unknown name"]);
+        (is_about_thinking && is_refused).then_some(Wish::NoThoughts)
+    }
+
+    fn report(&self) -> Value {
+        unlisted(serde_json::from_slice(self.body).unwrap_or(Value::Null))
+    }
+
+    fn words(&self) -> String {
+        String::from_utf8_lossy(self.body).to_lowercase()
+    }
+
+    fn hint(&self, report: &Value) -> Option<String> {
+        let words = self.words();
+        let says = |phrase: &str| words.contains(phrase);
+        let variable = variables(self.backend)[0];
+        let is_vertex = matches!(self.backend, Backend::Vertex { .. });
+        Some(match (self.status, quota::reason(report)) {
+            (_, Some("API_KEY_INVALID")) => format!("check the key in `{variable}`"),
+            (_, Some("SERVICE_DISABLED")) => match quota::activation_url(report) {
+                Some(url) => format!("switch the service on at {}", failure::shown_word(url)),
+                None => "switch the service on for the project".to_owned(),
+            },
+            (_, Some("CONSUMER_INVALID")) => {
+                "check `project`: it is the project's id, not its name".to_owned()
+            }
+            (_, Some("BILLING_DISABLED")) => "switch billing on for the project".to_owned(),
+            (401 | 403, _) if !self.had_key => self.wants(variable),
+            (401, _) if is_vertex => format!(
+                "the token in `{variable}` ended, or is none of Google's: \
+                 `gcloud auth print-access-token` prints one"
+            ),
+            (401, _) => format!("check the key in `{variable}`"),
+            (403, _) if says("aiplatform.endpoints.predict") => {
+                "check `project`, and that the account has the role `roles/aiplatform.user` in it"
+                    .to_owned()
+            }
+            (404, _) => self.not_found(&words),
+            (405, _) => CHECK_URL.to_owned(),
+            (400, _) if says("user location is not supported") => {
+                "AI Studio does not serve this country; Vertex AI may: set `project`".to_owned()
+            }
+            (400, _) if says("function calling is not enabled") => {
+                "choose a model that can use tools, or run without them: `--tools none`".to_owned()
+            }
+            (400, _) => format!(
+                "the model or its server does not take the option `{}`: leave it out",
+                option(&words)?
+            ),
+            (429, _) if quota::is_used_up(report) => {
+                "the quota is used up for today, or is none: see to the plan, or use another model"
+                    .to_owned()
+            }
+            _ => return None,
+        })
+    }
+
+    fn wants(&self, variable: &str) -> String {
+        match self.backend {
+            Backend::Studio | Backend::Express => {
+                format!("the server wants a key: set `{variable}`")
+            }
+            Backend::Vertex { .. } => {
+                format!("the server wants a token: set `{variable}`")
+            }
+        }
+    }
+
+    /// Vertex AI lists models in regions that do not serve them.
+    fn not_found(&self, words: &str) -> String {
+        match self.backend {
+            Backend::Vertex { location, .. } if location != GLOBAL => format!(
+                "newer models are in the location `{GLOBAL}` alone: set `location` to it, or look \
+                 whether `{location}` has this one"
+            ),
+            _ if words.contains("model") => LIST.to_owned(),
+            _ => CHECK_URL.to_owned(),
+        }
+    }
+}
+
+/// Tells whether a value reports an error.
+pub(crate) fn is_report(value: &Value) -> bool {
+    value.get("error").is_some_and(|error| !error.is_null())
+}
+
+/// Turns an error inside an answer that began well into an error. Where it names no code, its word
+/// says what its status would have been.
+pub(crate) fn of_report(url: &str, report: &Value) -> Error {
+    let mut report = report.clone();
+    let error = &report["error"];
+    let word = error["status"].as_str().unwrap_or_default();
+    if let Some(status) = status_of(word).filter(|_| error["code"].as_u64().unwrap_or(0) < 400) {
+        report["error"]["code"] = json!(status);
+    }
+    completed(failure::of_report(url, &report), &report)
+}
+
+/// Adds what the details say: a wait, a quota that does not come back soon, a request too long.
+fn completed(mut error: Error, report: &Value) -> Error {
+    let words = error.message.to_lowercase();
+    if error.kind == ErrorKind::Provider && TOO_LONG.iter().any(|phrase| words.contains(phrase)) {
+        error.kind = ErrorKind::ContextOverflow;
+        error.retry = Retry::Permanent;
+    }
+    if quota::is_used_up(report) {
+        error.retry = Retry::Permanent;
+    }
+    if error.retry == Retry::Permanent {
+        error.retry_after_ms = None;
+    } else if let Some(wait) = quota::wait_ms(report) {
+        error.retry_after_ms = Some(wait);
+    }
+    error
+}
+
+/// An error may stand in a list of one.
+pub(crate) fn unlisted(value: Value) -> Value {
+    match value {
+        Value::Array(mut list) if list.len() == 1 => list.remove(0),
+        value => value,
+    }
+}
+
+fn status_of(word: &str) -> Option<u16> {
+    Some(match word {
+        "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" => 400,
+        "UNAUTHENTICATED" => 401,
+        "PERMISSION_DENIED" => 403,
+        "NOT_FOUND" => 404,
+        "ABORTED" | "ALREADY_EXISTS" => 409,
+        "RESOURCE_EXHAUSTED" => 429,
+        "CANCELLED" | "DATA_LOSS" | "INTERNAL" | "UNKNOWN" => 500,
+        "UNAVAILABLE" => 503,
+        "DEADLINE_EXCEEDED" => 504,
+        _ => return None,
+    })
+}
+
+/// Settings by the names that the vendor calls them, and the options that they come from.
+const SETTINGS: [(&str, &str); 12] = [
+    ("temperature", "temperature"),
+    ("maxoutputtokens", "max_output_tokens"),
+    ("max_output_tokens", "max_output_tokens"),
+    ("thinking", "effort"),
+    ("response mime type", "output_schema"),
+    ("response_mime_type", "output_schema"),
+    ("json mode", "output_schema"),
+    ("response_schema", "output_schema"),
+    ("stop_sequences", "stop"),
+    ("stopsequences", "stop"),
+    ("function_calling_config", "tool_choice"),
+    ("seed", "seed"),
+];
+
+/// What the vendor says of a setting that a model does not take.
+const UNSUPPORTED: [&str; 7] = [
+    "unsupported",
+    "not supported",
+    "not enabled",
+    "unable to submit request",
+    "unknown name",
+    "must be",
+    "out of range",
+];
+
+fn option(words: &str) -> Option<&'static str> {
+    UNSUPPORTED.iter().find(|phrase| words.contains(*phrase))?;
+    SETTINGS.iter().find(|(name, _)| words.contains(name)).map(|(_, option)| *option)
+}

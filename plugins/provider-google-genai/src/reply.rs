@@ -1,0 +1,348 @@
+//! Reads what the server streams: chunks in, deltas out, in the end the completion.
+//!
+//! Pure. A signature stays on the very part that it came with, and what is signed is never joined
+//! with what is not. An answer that ends without a reason to stop was cut. A whole answer is one
+//! chunk.
+
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, ToolCall, ToolSpec};
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_provider::exchange::wrong_form;
+use jaato_plugin_sdk_provider::{
+    ARGUMENTS_BYTES_MAX, Answer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, Reader, ServerEvent, failure,
+};
+
+use crate::names;
+use crate::reason::{self, Ended};
+use crate::refusal::{self, CHECK_URL};
+use crate::usage::Counted;
+
+/// The name of events in which a server reports an error.
+const ERROR_EVENT: &str = "error";
+
+/// The data of the last event of some gateways. The vendor has none.
+const DONE: &str = "[DONE]";
+
+/// The fields of a part that holds nothing but a signature.
+const MARKS: [&str; 2] = ["thought", "thoughtSignature"];
+
+/// An answer on its way.
+#[derive(Debug)]
+pub struct Reply {
+    url: String,
+    /// Tools whose names are written differently: as written, and as they are.
+    names: Vec<(String, String)>,
+    answer: Answer,
+    /// They are given at the end: what a filter stops is not run.
+    calls: Vec<ToolCall>,
+    /// Bytes of calls and of what only the vendor understands.
+    bytes: usize,
+    counted: Counted,
+    /// The vendor's word for why the model stopped, and what it says of that.
+    finish: Option<String>,
+    explanation: Option<String>,
+    /// The vendor's word for why the prompt was not answered.
+    block: Option<String>,
+    chunks: usize,
+    is_done: bool,
+    has_begun: bool,
+}
+
+impl Reply {
+    /// Begins an answer of this URL, which errors name, to a request with these tools.
+    pub fn new(url: &str, tools: &[ToolSpec]) -> Self {
+        Self {
+            url: url.to_owned(),
+            names: names::changed(tools),
+            answer: Answer::new(),
+            calls: Vec::new(),
+            bytes: 0,
+            counted: Counted::default(),
+            finish: None,
+            explanation: None,
+            block: None,
+            chunks: 0,
+            is_done: false,
+            has_begun: false,
+        }
+    }
+
+    /// Takes one chunk.
+    ///
+    /// # Errors
+    /// What the server reports inside its answer; `limit_reached` beyond [`EVENTS_MAX`],
+    /// [`PARTS_MAX`], [`CALLS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
+    pub fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>> {
+        if refusal::is_report(chunk) {
+            return Err(refusal::of_report(&self.url, chunk));
+        }
+        self.has_begun = true;
+        self.chunks += 1;
+        if self.chunks > EVENTS_MAX {
+            return Err(failure::of_too_much(&format!("{EVENTS_MAX} pieces")));
+        }
+        self.counted.take(&chunk["usageMetadata"]);
+        let feedback = &chunk["promptFeedback"];
+        if let Some(word) = given(&feedback["blockReason"]) {
+            self.block = Some(word.to_owned());
+            self.explain(&feedback["blockReasonMessage"]);
+        }
+        let mut deltas = Vec::new();
+        if let Some(candidate) = candidate_of(chunk) {
+            let parts = candidate["content"]["parts"].as_array();
+            for part in parts.map(Vec::as_slice).unwrap_or_default() {
+                self.part(part, &mut deltas)?;
+            }
+            if let Some(word) = given(&candidate["finishReason"]) {
+                self.finish = Some(word.to_owned());
+                self.explain(&candidate["finishMessage"]);
+            }
+        }
+        Ok(deltas)
+    }
+
+    fn part(&mut self, part: &Value, deltas: &mut Vec<Delta>) -> Result<()> {
+        let Some(fields) = part.as_object().filter(|fields| !fields.is_empty()) else {
+            return Ok(());
+        };
+        let signature = part["thoughtSignature"].as_str().filter(|text| !text.is_empty());
+        if part["functionCall"].is_object() {
+            self.call(&part["functionCall"], signature, deltas)?;
+        } else if part["text"].is_string() || fields.keys().all(|key| MARKS.contains(&key.as_str()))
+        {
+            let text = part["text"].as_str().unwrap_or_default();
+            deltas.extend(self.text(text, part["thought"] == true, signature));
+        } else {
+            self.count(part.to_string().len())?;
+            self.answer.opaque(part.clone());
+            if let Some(media_type) = part["inlineData"]["mimeType"].as_str() {
+                let media_type = failure::shown_word(media_type);
+                deltas.push(Delta::notice(format!(
+                    "the model made `{media_type}`, which is kept and not shown"
+                )));
+            }
+        }
+        if self.answer.parts() > PARTS_MAX {
+            return Err(failure::of_too_much(&format!("{PARTS_MAX} parts")));
+        }
+        Ok(())
+    }
+
+    /// Takes a text or a thought. One that is signed is a part of its own, an empty one too.
+    fn text(&mut self, text: &str, is_thought: bool, signature: Option<&str>) -> Option<Delta> {
+        if signature.is_some() {
+            match is_thought {
+                true => self.answer.begin_thought(),
+                false => self.answer.begin_text(),
+            }
+        }
+        let delta = match is_thought {
+            true => self.answer.thought(text, None),
+            false => self.answer.text(text),
+        };
+        if let Some(signature) = signature {
+            self.answer.sign(signature);
+            self.answer.end_part();
+        }
+        delta
+    }
+
+    /// Takes a call, which comes whole. Until the end an empty text says that the answer goes on.
+    fn call(
+        &mut self,
+        call: &Value,
+        signature: Option<&str>,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<()> {
+        let Some(name) = call["name"].as_str().filter(|name| !name.is_empty()) else {
+            let text = format!("`{}` sent a call without a name", failure::shown_url(&self.url));
+            return Err(Error::new(ErrorKind::Provider, text).temporary());
+        };
+        if self.calls.len() == CALLS_MAX {
+            return Err(failure::of_too_much(&format!("{CALLS_MAX} tool calls")));
+        }
+        self.count(call.to_string().len())?;
+        let is_it = |(written, _): &&(String, String)| written == name;
+        let name = self.names.iter().find(is_it).map_or(name, |(_, own)| own.as_str());
+        let arguments = match &call["args"] {
+            Value::Null => json!({}),
+            given => given.clone(),
+        };
+        let id = self.id_of(call);
+        let signature = signature.map(str::to_owned);
+        self.calls.push(ToolCall { signature, ..ToolCall::new(id, name, arguments) });
+        self.answer.begin_call();
+        deltas.push(Delta::text(""));
+        Ok(())
+    }
+
+    /// The call's id, or one that is unique in this answer: older models and Vertex AI give none.
+    fn id_of(&self, call: &Value) -> String {
+        let is_taken = |id: &str| self.calls.iter().any(|call| call.id.as_str() == id);
+        let given = call["id"].as_str().unwrap_or_default();
+        if !given.is_empty() && !is_taken(given) {
+            return given.to_owned();
+        }
+        let mut made = format!("call-{}", self.calls.len());
+        while is_taken(&made) {
+            made.push('x');
+        }
+        made
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<()> {
+        self.bytes += bytes;
+        if self.bytes > ARGUMENTS_BYTES_MAX {
+            let what = format!("{ARGUMENTS_BYTES_MAX} bytes of tool calls and of what it made");
+            return Err(failure::of_too_much(&what));
+        }
+        Ok(())
+    }
+
+    fn explain(&mut self, text: &Value) {
+        if let Some(text) = text.as_str().filter(|text| !text.trim().is_empty()) {
+            self.explanation = Some(failure::shown_word(text.trim()));
+        }
+    }
+
+    /// Makes the error of an answer that the vendor itself calls none.
+    fn broken(&self, word: &str) -> Error {
+        let url = failure::shown_url(&self.url);
+        let said = self.explanation.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+        let text = format!("`{url}` ended the answer with `{}`{said}", failure::shown_word(word));
+        Error::new(ErrorKind::Provider, text)
+    }
+
+    fn completion(mut self, reason: FinishReason, word: &str) -> (Vec<Delta>, Completion) {
+        self.answer.set_usage(self.counted.usage());
+        let calls = match reason {
+            // What was stopped from outside may be half of what was meant.
+            FinishReason::Safety | FinishReason::Refused | FinishReason::Error => Vec::new(),
+            FinishReason::Stop
+            | FinishReason::MaxTokens
+            | FinishReason::ToolUse
+            | FinishReason::Cancelled
+            | FinishReason::Paused
+            | FinishReason::ContextExceeded
+            | FinishReason::Unknown => std::mem::take(&mut self.calls),
+        };
+        let mut deltas = self.answer.end_calls(calls);
+        if reason != FinishReason::Stop && reason != FinishReason::MaxTokens {
+            deltas.extend(self.notice(word));
+        }
+        let completion = match reason {
+            FinishReason::Unknown => self.answer.finish_with_word(&failure::shown_word(word)),
+            reason => self.answer.finish(reason),
+        };
+        (deltas, completion)
+    }
+
+    /// Tells the person the vendor's own word: a session has few of them.
+    fn notice(&self, word: &str) -> Option<Delta> {
+        let word = failure::shown_word(word);
+        let text = match (&self.block, &self.explanation) {
+            (Some(_), None) => format!("the server blocked the prompt: `{word}`"),
+            (Some(_), Some(said)) => format!("the server blocked the prompt: `{word}`: {said}"),
+            (None, Some(said)) => format!("the server stopped the answer: `{word}`: {said}"),
+            (None, None) => return None,
+        };
+        Some(Delta::notice(text))
+    }
+}
+
+/// The candidate that counts: there is one, as no more is asked for.
+fn candidate_of(chunk: &Value) -> Option<&Value> {
+    let candidates = chunk["candidates"].as_array()?;
+    candidates.iter().find(|candidate| candidate["index"].as_u64().unwrap_or(0) == 0)
+}
+
+fn given(word: &Value) -> Option<&str> {
+    word.as_str().map(str::trim).filter(|word| reason::is_given(word))
+}
+
+/// Tells whether a value is a piece of an answer.
+fn is_chunk(value: &Value) -> bool {
+    ["candidates", "promptFeedback", "usageMetadata"].iter().any(|key| value.get(*key).is_some())
+        || refusal::is_report(value)
+}
+
+impl Reader for Reply {
+    const CHECK_URL: &'static str = CHECK_URL;
+
+    fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+        let data = event.data.trim();
+        if data.is_empty() || self.is_done {
+            return Ok(Vec::new());
+        }
+        if data == DONE {
+            self.is_done = self.finish.is_some();
+            return Ok(Vec::new());
+        }
+        match serde_json::from_str::<Value>(data) {
+            Ok(value) if event.name == ERROR_EVENT => {
+                Err(refusal::of_report(&self.url, &refusal::unlisted(value)))
+            }
+            Ok(value) => self.chunk(&refusal::unlisted(value)),
+            Err(_) if event.name == ERROR_EVENT => Err(failure::of_event(&self.url, data)),
+            Err(error) => Err(failure::of_unreadable(&self.url, data, &error)),
+        }
+    }
+
+    fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+        let is_whole = serde_json::from_str::<Value>(event.data.trim()).is_ok();
+        if is_whole || event.name == ERROR_EVENT {
+            return self.event(event);
+        }
+        self.has_begun = true;
+        Ok(Vec::new())
+    }
+
+    fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
+        let value: Value = serde_json::from_slice(body).map_err(|error| {
+            let text = format!("the answer of `{}` is no JSON: {error}", failure::shown_url(url));
+            Error::new(ErrorKind::Provider, text).temporary()
+        })?;
+        // A stream that nobody asked to be one of events is a list of its chunks.
+        let chunks = match value {
+            Value::Array(chunks) => chunks,
+            chunk => vec![chunk],
+        };
+        if chunks.is_empty() || !chunks.iter().all(is_chunk) {
+            return Err(wrong_form::<Self>(url, Some("application/json")));
+        }
+        let mut deltas = Vec::new();
+        for chunk in &chunks {
+            deltas.extend(self.chunk(chunk)?);
+        }
+        self.is_done = !self.answer.is_empty();
+        Ok(deltas)
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_done || self.finish.is_some() || self.block.is_some()
+    }
+
+    fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    fn finish(self) -> Result<(Vec<Delta>, Completion)> {
+        if let Some(word) = self.block.clone().filter(|_| self.finish.is_none()) {
+            return Ok(self.completion(reason::of_block(&word), &word));
+        }
+        let word = match &self.finish {
+            Some(word) => word.clone(),
+            None if self.is_done => "STOP".to_owned(),
+            None => return Err(failure::of_cut(&self.url, self.has_begun)),
+        };
+        match reason::of_word(&word) {
+            Ended::For(reason) => Ok(self.completion(reason, &word)),
+            Ended::Broken => Err(self.broken(&word).temporary()),
+            Ended::Refused => Err(self.broken(&word)),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Writes a request down as the JSON of generateContent.
+//!
+//! Pure, and stable: what does not change from request to request comes first, the history last
+//! and in order, so that successive requests of a session share their beginning and the vendor's
+//! implicit cache hits.
+
+use jaato_plugin_sdk::serde::Serialize;
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::Request;
+use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_provider::shown::Blobs;
+
+use crate::content::Writing;
+use crate::endpoint::Endpoint;
+pub use crate::habits::{Habits, Schemas, Thoughts};
+pub use crate::history::UNSIGNED;
+use crate::settings::{Settings, holds_answer, tool_config};
+use crate::{facts, history, tools};
+
+/// What stands before a schema that the vendor does not hold the answer to.
+const IN_WORDS: &str =
+    "Answer with one JSON value that matches this JSON Schema, and nothing else:";
+
+/// The body; the order of the fields is what is sent.
+#[derive(Serialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", rename_all = "camelCase")]
+struct Body<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<Value>,
+    #[serde(skip_serializing_if = "Settings::is_empty")]
+    generation_config: Settings<'a>,
+    contents: Vec<Value>,
+}
+
+/// Writes the body of a request. `blobs` are the bytes of those data parts that are to be seen; the
+/// others are told of in words.
+///
+/// # Errors
+/// `configuration` for an option that the model does not take; `context_overflow` when it is larger
+/// than any body that the host sends; `unknown_operation` for a message of a role from the future.
+pub fn body(
+    request: &Request,
+    endpoint: &Endpoint,
+    habits: Habits,
+    blobs: &Blobs,
+) -> Result<Vec<u8>> {
+    let facts = facts::of(&request.model);
+    let generation_config = Settings::new(request, &facts, habits)?;
+    let said = system(request, !holds_answer(request, &facts));
+    let (system, first) =
+        if facts.takes_system { (said.as_str(), "") } else { ("", said.as_str()) };
+    let writing = Writing::new(request, endpoint, facts, blobs);
+    let body = Body {
+        system_instruction: (!system.is_empty()).then(|| json!({ "parts": [{ "text": system }] })),
+        tools: tools::list(request, habits.schemas),
+        tool_config: tool_config(request),
+        generation_config,
+        contents: history::contents(request, first, &writing)?,
+    };
+    let bytes = serde_json::to_vec(&body).map_err(|error| {
+        Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))
+    })?;
+    if bytes.len() as u64 > HTTP_BODY_BYTES_MAX {
+        let text = format!(
+            "the request has {} bytes: at most {HTTP_BODY_BYTES_MAX} can be sent",
+            bytes.len()
+        );
+        return Err(Error::new(ErrorKind::ContextOverflow, text));
+    }
+    Ok(bytes)
+}
+
+/// The system text, with the answer's schema where the vendor does not hold the answer to it.
+fn system(request: &Request, tells_schema: bool) -> String {
+    match request.options.output_schema.as_ref().filter(|_| tells_schema) {
+        None => request.system.clone(),
+        Some(schema) if request.system.is_empty() => format!("{IN_WORDS}\n{schema}"),
+        Some(schema) => format!("{}\n\n{IN_WORDS}\n{schema}", request.system),
+    }
+}

@@ -1,0 +1,310 @@
+//! Fits a JSON Schema to what the vendor takes as one. Pure.
+//!
+//! What it does not take is said in the description instead, so that the model at least reads it.
+
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+
+/// The words that the vendor takes, apart from those that hold schemas.
+const PLAIN: [&str; 14] = [
+    "$anchor",
+    "$id",
+    "$ref",
+    "description",
+    "enum",
+    "format",
+    "maxItems",
+    "maximum",
+    "minItems",
+    "minimum",
+    "propertyOrdering",
+    "required",
+    "title",
+    "type",
+];
+
+/// Words that hold a list of schemas.
+const WITH_LIST: [&str; 3] = ["anyOf", "oneOf", "prefixItems"];
+
+/// Words that hold schemas by name.
+const WITH_NAMES: [&str; 2] = ["$defs", "properties"];
+
+/// Formats that the vendor knows.
+const FORMATS: [&str; 7] = ["date", "date-time", "double", "float", "int32", "int64", "time"];
+
+/// Words that say nothing of what a value may be.
+const SILENT: [&str; 9] = [
+    "$comment",
+    "$schema",
+    "contentEncoding",
+    "contentMediaType",
+    "deprecated",
+    "example",
+    "examples",
+    "readOnly",
+    "writeOnly",
+];
+
+/// The older name of `$defs`.
+const DEFINITIONS: &str = "definitions";
+
+/// Fits a schema, and all that it holds.
+pub(crate) fn fitted(schema: &Value) -> Value {
+    let Value::Object(words) = schema else { return json!({}) };
+    let mut fitted = Fitted::default();
+    for (word, value) in words {
+        fitted.take(word, value);
+    }
+    fitted.finish()
+}
+
+/// A schema as it grows.
+#[derive(Default)]
+struct Fitted {
+    kept: Map<String, Value>,
+    /// What goes into the description.
+    said: Map<String, Value>,
+}
+
+impl Fitted {
+    fn take(&mut self, word: &str, value: &Value) {
+        let name = if word == DEFINITIONS { "$defs" } else { word };
+        match (name, value) {
+            ("items" | "additionalProperties", Value::Object(_)) => self.keep(name, fitted(value)),
+            ("additionalProperties", Value::Bool(_)) => self.keep(name, value.clone()),
+            (_, Value::Array(list)) if WITH_LIST.contains(&name) => {
+                self.keep(name, list.iter().map(fitted).collect());
+            }
+            (_, Value::Object(named)) if WITH_NAMES.contains(&name) => {
+                let named = named.iter().map(|(name, schema)| (name.clone(), fitted(schema)));
+                self.keep(name, Value::Object(named.collect()));
+            }
+            ("allOf", Value::Array(all)) => all.iter().for_each(|one| self.add(one)),
+            ("const", Value::String(_) | Value::Number(_)) => self.keep("enum", json!([value])),
+            ("enum", Value::Array(values)) => self.take_enum(values),
+            ("$ref", Value::String(target)) => {
+                let target = target.replacen("#/definitions/", "#/$defs/", 1);
+                self.keep(name, json!(target));
+            }
+            ("format", Value::String(format)) if !FORMATS.contains(&format.as_str()) => {}
+            ("exclusiveMinimum", Value::Number(_)) => self.take_bound(word, "minimum", value, 1),
+            ("exclusiveMaximum", Value::Number(_)) => self.take_bound(word, "maximum", value, -1),
+            _ if PLAIN.contains(&name) => self.keep(name, value.clone()),
+            _ if SILENT.contains(&name) || name.starts_with("x-") => {}
+            _ => {
+                self.said.insert(word.to_owned(), value.clone());
+            }
+        }
+    }
+
+    /// Keeps the texts and numbers that a value may be; the vendor takes no others.
+    fn take_enum(&mut self, values: &[Value]) {
+        let is_plain = |value: &&Value| value.is_string() || value.is_number();
+        let plain: Vec<Value> = values.iter().filter(is_plain).cloned().collect();
+        if plain.len() < values.len() {
+            self.said.insert("enum".to_owned(), json!(values));
+        }
+        // A list from which more than null was left out would say something else.
+        if plain.len() == values.iter().filter(|value| !value.is_null()).count()
+            && !plain.is_empty()
+        {
+            self.keep("enum", Value::Array(plain));
+        }
+    }
+
+    /// Writes a bound of whole numbers as one that belongs to them; any other in words.
+    fn take_bound(&mut self, word: &str, inclusive: &str, value: &Value, step: i64) {
+        match value.as_i64().and_then(|bound| bound.checked_add(step)) {
+            Some(bound) => self.keep(inclusive, json!(bound)),
+            None => {
+                self.said.insert(word.to_owned(), value.clone());
+            }
+        }
+    }
+
+    /// Adds one of several schemas that all hold: properties come together, and of what is said
+    /// twice the first counts.
+    fn add(&mut self, schema: &Value) {
+        let Value::Object(words) = fitted(schema) else { return };
+        for (word, value) in words {
+            match (self.kept.get_mut(&word), value) {
+                (Some(Value::Object(known)), Value::Object(more)) => {
+                    for (name, value) in more {
+                        known.entry(name).or_insert(value);
+                    }
+                }
+                (Some(Value::Array(known)), Value::Array(more)) if word == "required" => {
+                    known.extend(more);
+                }
+                (Some(_), value) => {
+                    self.said.entry(word).or_insert(value);
+                }
+                (None, value) => {
+                    self.kept.insert(word, value);
+                }
+            }
+        }
+    }
+
+    fn keep(&mut self, word: &str, value: Value) {
+        self.kept.insert(word.to_owned(), value);
+    }
+
+    fn finish(mut self) -> Value {
+        if !self.said.is_empty() {
+            let said = Value::Object(self.said).to_string();
+            let text = match self.kept.get("description").and_then(Value::as_str) {
+                Some(text) => format!("{text}\n{said}"),
+                None => said,
+            };
+            self.kept.insert("description".to_owned(), json!(text));
+        }
+        // Beside a reference the vendor takes nothing but words that begin with `$`.
+        let has_more = self.kept.keys().any(|word| !word.starts_with('$'));
+        if has_more && !self.kept.contains_key("anyOf") {
+            if let Some(target) = self.kept.shift_remove("$ref") {
+                self.kept.insert("anyOf".to_owned(), json!([{ "$ref": target }]));
+            }
+        } else if has_more {
+            self.kept.shift_remove("$ref");
+        }
+        Value::Object(self.kept)
+    }
+}
+
+/// Tells whether a schema is of an object that has no properties, and may have none.
+pub(crate) fn takes_nothing(schema: &Value) -> bool {
+    let is_empty = |word: &str| match &schema[word] {
+        Value::Null | Value::Bool(false) => true,
+        Value::Object(inner) => inner.is_empty(),
+        _ => false,
+    };
+    let holds_more = ["$ref", "anyOf", "oneOf"].iter().any(|word| schema.get(*word).is_some());
+    !holds_more && is_empty("properties") && is_empty("additionalProperties")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(schema: Value, expected: Value) {
+        assert_eq!(fitted(&schema), expected);
+    }
+
+    #[test]
+    fn what_is_taken_stays_and_what_is_not_is_said_in_words() {
+        check(
+            json!({
+                "$schema": "https://json-schema.org/draft/2020-12/schema",
+                "title": "Look",
+                "type": "object",
+                "properties": {
+                    "pattern": { "type": "string", "pattern": "^a", "description": "A word." },
+                    "n": { "type": ["integer", "null"], "format": "uint", "minimum": 0, "default": 3 },
+                    "at": { "type": "string", "format": "date-time", "x-mark": 1 },
+                    "list": { "type": "array", "items": { "minLength": 1 }, "uniqueItems": true },
+                    "any": true,
+                },
+                "required": ["pattern"],
+                "additionalProperties": false,
+            }),
+            json!({
+                "title": "Look",
+                "type": "object",
+                "properties": {
+                    "pattern": { "type": "string", "description": "A word.\n{\"pattern\":\"^a\"}" },
+                    "n": { "type": ["integer", "null"], "minimum": 0, "description": "{\"default\":3}" },
+                    "at": { "type": "string", "format": "date-time" },
+                    "list": {
+                        "type": "array",
+                        "items": { "description": "{\"minLength\":1}" },
+                        "description": "{\"uniqueItems\":true}",
+                    },
+                    "any": {},
+                },
+                "required": ["pattern"],
+                "additionalProperties": false,
+            }),
+        );
+    }
+
+    #[test]
+    fn values_that_may_be_are_texts_and_numbers() {
+        check(json!({ "const": "a" }), json!({ "enum": ["a"] }));
+        check(json!({ "enum": ["a", 1] }), json!({ "enum": ["a", 1] }));
+        check(
+            json!({ "enum": ["a", null] }),
+            json!({ "enum": ["a"], "description": "{\"enum\":[\"a\",null]}" }),
+        );
+        check(json!({ "enum": [true, "a"] }), json!({ "description": "{\"enum\":[true,\"a\"]}" }));
+        check(json!({ "const": true }), json!({ "description": "{\"const\":true}" }));
+    }
+
+    #[test]
+    fn references_stand_alone_and_lead_to_the_newer_place() {
+        check(
+            json!({
+                "properties": {
+                    "a": { "$ref": "#/definitions/A" },
+                    "b": { "$ref": "#/$defs/A", "description": "B." },
+                    "c": { "$ref": "#/$defs/A", "anyOf": [{ "type": "string" }] },
+                },
+                "definitions": { "A": { "type": "string", "maxLength": 3 } },
+            }),
+            json!({
+                "properties": {
+                    "a": { "$ref": "#/$defs/A" },
+                    "b": { "description": "B.", "anyOf": [{ "$ref": "#/$defs/A" }] },
+                    "c": { "anyOf": [{ "type": "string" }] },
+                },
+                "$defs": { "A": { "type": "string", "description": "{\"maxLength\":3}" } },
+            }),
+        );
+    }
+
+    #[test]
+    fn schemas_that_all_hold_become_one() {
+        check(
+            json!({
+                "type": "object",
+                "properties": { "a": { "type": "string" } },
+                "required": ["a"],
+                "allOf": [
+                    { "properties": { "b": { "type": "integer" } }, "required": ["b"] },
+                    { "type": "string", "title": "T" },
+                ],
+            }),
+            json!({
+                "type": "object",
+                "properties": { "a": { "type": "string" }, "b": { "type": "integer" } },
+                "required": ["a", "b"],
+                "title": "T",
+                "description": "{\"type\":\"string\"}",
+            }),
+        );
+    }
+
+    #[test]
+    fn bounds_of_whole_numbers_are_moved_by_one() {
+        check(
+            json!({ "exclusiveMinimum": 0, "exclusiveMaximum": 10 }),
+            json!({ "minimum": 1, "maximum": 9 }),
+        );
+        check(
+            json!({ "exclusiveMinimum": 0.5 }),
+            json!({ "description": "{\"exclusiveMinimum\":0.5}" }),
+        );
+    }
+
+    #[test]
+    fn what_is_no_schema_says_nothing() {
+        for odd in [json!(true), json!(false), json!(null), json!("x"), json!([1])] {
+            check(odd, json!({}));
+        }
+        assert!(takes_nothing(&json!({ "type": "object", "additionalProperties": false })));
+        assert!(takes_nothing(&json!({ "properties": {} })) && takes_nothing(&json!({})));
+        assert!(!takes_nothing(&json!({ "properties": { "a": {} } })));
+        assert!(!takes_nothing(&json!({ "type": "object", "additionalProperties": true })));
+        assert!(!takes_nothing(&json!({ "$ref": "#/$defs/A" })));
+    }
+}

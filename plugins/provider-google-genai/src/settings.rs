@@ -1,0 +1,129 @@
+//! The settings of a request, in the vendor's words. Pure.
+//!
+//! What a model does not take is refused here: the person asked for it, and the vendor's own words
+//! say less.
+
+use jaato_plugin_sdk::serde::Serialize;
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Effort, Request, ToolChoice};
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+
+use crate::facts::{Facts, Held, Thinking};
+use crate::habits::{Habits, Schemas};
+use crate::{reduced, schema, thinking};
+
+/// What this provider honours of a request's options, by their names there.
+pub const NAMES: [&str; 8] = [
+    "max_output_tokens",
+    "temperature",
+    "stream",
+    "effort",
+    "tool_choice",
+    "output_schema",
+    "stop",
+    "seed",
+];
+
+/// Most texts at which an answer stops.
+const STOPS_MAX: usize = 5;
+
+/// The media type of an answer that is held to a schema.
+const JSON: &str = "application/json";
+
+/// The field `generationConfig`; the order of the fields is what is sent.
+#[derive(Debug, Default, PartialEq, Serialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", rename_all = "camelCase")]
+pub(crate) struct Settings<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stop_sequences: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_mime_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_json_schema: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_schema: Option<Value>,
+}
+
+impl<'a> Settings<'a> {
+    /// Takes them from a request.
+    ///
+    /// # Errors
+    /// `configuration` for what the model does not take.
+    pub(crate) fn new(request: &'a Request, facts: &Facts, habits: Habits) -> Result<Self> {
+        let options = &request.options;
+        if facts.thinking == Thinking::Unsaid && options.effort.is_some_and(thinks) {
+            return Err(not_taken(request, "effort"));
+        }
+        let held = options.output_schema.as_ref().filter(|_| holds_answer(request, facts));
+        let held = held.map(schema::fitted);
+        let (json_schema, open_schema) = match (&held, habits.schemas) {
+            (None, _) => (None, None),
+            (Some(schema), Schemas::Json) => (Some(schema.clone()), None),
+            (Some(schema), Schemas::Reduced) => (None, Some(reduced::reduced(schema))),
+        };
+        Ok(Self {
+            temperature: options.temperature,
+            max_output_tokens: options.max_output_tokens,
+            stop_sequences: stop_sequences(request)?,
+            // The vendor keeps it as a signed number of 32 bits.
+            seed: options.seed.map(|seed| seed & u64::from(u32::MAX >> 1)),
+            thinking_config: thinking::config(facts, options.effort, habits.thoughts),
+            response_mime_type: held.is_some().then_some(JSON),
+            response_json_schema: json_schema,
+            response_schema: open_schema,
+        })
+    }
+
+    /// Tells whether nothing is set.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Tells whether the vendor holds the answer to its schema; else the model is asked to in words.
+pub(crate) fn holds_answer(request: &Request, facts: &Facts) -> bool {
+    match facts.schemas {
+        Held::Never => false,
+        Held::WithoutTools => request.tools.is_empty(),
+        Held::Always => true,
+    }
+}
+
+fn thinks(effort: Effort) -> bool {
+    !matches!(effort, Effort::None | Effort::Unknown)
+}
+
+fn stop_sequences(request: &Request) -> Result<Vec<&str>> {
+    let texts = request.options.stop.iter().map(String::as_str);
+    let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+    if texts.len() > STOPS_MAX {
+        let text = format!("an answer stops at {STOPS_MAX} texts at most, not at {}", texts.len());
+        return Err(Error::new(ErrorKind::Configuration, text));
+    }
+    Ok(texts)
+}
+
+/// Writes the field `toolConfig`. The vendor refuses a choice among no tools.
+pub(crate) fn tool_config(request: &Request) -> Option<Value> {
+    let choice = request.options.tool_choice.filter(|_| !request.tools.is_empty())?;
+    let mode = match choice {
+        ToolChoice::Auto => "AUTO",
+        ToolChoice::Required => "ANY",
+        ToolChoice::None => "NONE",
+        ToolChoice::Unknown => return None,
+    };
+    Some(json!({ "functionCallingConfig": { "mode": mode } }))
+}
+
+fn not_taken(request: &Request, option: &str) -> Error {
+    let text = format!("the model `{}` does not take the option `{option}`", request.model);
+    Error::new(ErrorKind::Configuration, text).with_hint("leave it out, or use another model")
+}

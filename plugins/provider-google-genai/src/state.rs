@@ -1,0 +1,67 @@
+//! What the plugin remembers of servers, and what it tells of itself.
+
+use std::collections::HashMap;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::{schemars, serde_json};
+use parking_lot::Mutex;
+
+use crate::config::Config;
+use crate::credentials::{self, variables};
+use crate::endpoint::Backend;
+use crate::habits::Habits;
+
+/// Most models of which it is remembered how they want to be asked. Nobody speaks with more at
+/// once.
+const REMEMBERED_MAX: usize = 64;
+
+/// The plugin's state: what servers refused once, so that they need not refuse it again. Nothing of
+/// a conversation, because providers are stateless.
+#[derive(Default)]
+pub struct Google {
+    /// By URL, where they are not as most.
+    habits: Mutex<HashMap<String, Habits>>,
+    /// Which variable had a credential, by the kind of it.
+    variables: Mutex<HashMap<&'static str, usize>>,
+}
+
+impl Google {
+    pub(crate) fn habits_of(&self, url: &str) -> Habits {
+        self.habits.lock().get(url).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn remember(&self, url: &str, habits: Habits) {
+        let mut known = self.habits.lock();
+        if known.len() < REMEMBERED_MAX || known.contains_key(url) {
+            known.insert(url.to_owned(), habits);
+        }
+    }
+
+    /// Lists the variables of credentials that a server takes, the one that was there last first.
+    pub(crate) fn variables_for(&self, backend: &Backend) -> Vec<&'static str> {
+        let mut all = variables(backend).to_vec();
+        if let Some(last) = self.variables.lock().get(all[0]) {
+            let known = all.remove(*last);
+            all.insert(0, known);
+        }
+        all
+    }
+
+    pub(crate) fn remember_variable(&self, backend: &Backend, variable: &str) {
+        let all = variables(backend);
+        if let Some(place) = all.iter().position(|name| *name == variable) {
+            self.variables.lock().insert(all[0], place);
+        }
+    }
+}
+
+impl State for Google {
+    async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
+        Ok(Self::default())
+    }
+
+    fn describe(description: &mut Description) {
+        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+        description.credentials = credentials::specs();
+    }
+}

@@ -1,0 +1,114 @@
+//! How much a model thinks, in the vendor's words. Pure.
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::Effort;
+
+use crate::facts::{Facts, Thinking};
+use crate::habits::Thoughts;
+
+/// Writes the field `thinkingConfig`: how much a model thinks, and that its thoughts are shown,
+/// without which a person sees nothing for minutes.
+pub(crate) fn config(facts: &Facts, effort: Option<Effort>, thoughts: Thoughts) -> Option<Value> {
+    let effort = effort.filter(|effort| *effort != Effort::Unknown);
+    if effort.is_none() && thoughts == Thoughts::Unsaid {
+        return None;
+    }
+    match (facts.thinking, effort) {
+        (Thinking::Unsaid, _) | (Thinking::Budget { by_default: false, .. }, None) => None,
+        (Thinking::Budget { .. } | Thinking::Level { .. }, None) => Some(shown()),
+        (Thinking::Budget { min, max, can_be_off, .. }, Some(effort)) => {
+            Some(by_budget(tokens(effort, max), min, can_be_off))
+        }
+        (Thinking::Level { has_minimal, has_medium }, Some(effort)) => {
+            let mut config = shown();
+            config["thinkingLevel"] = json!(word(effort, has_minimal, has_medium));
+            Some(config)
+        }
+    }
+}
+
+fn shown() -> Value {
+    json!({ "includeThoughts": true })
+}
+
+/// A budget of none goes alone: where a model does not think, there is nothing to show.
+fn by_budget(tokens: u32, min: u32, can_be_off: bool) -> Value {
+    if tokens == 0 && can_be_off {
+        return json!({ "thinkingBudget": 0 });
+    }
+    let mut config = shown();
+    config["thinkingBudget"] = json!(tokens.max(min));
+    config
+}
+
+/// The vendor's own numbers for these words.
+fn tokens(effort: Effort, max: u32) -> u32 {
+    match effort {
+        Effort::None => 0,
+        Effort::Minimal => 512,
+        Effort::Low => 1_024,
+        Effort::Medium | Effort::Unknown => 8_192,
+        Effort::High => 24_576.min(max),
+        Effort::Max => max,
+    }
+}
+
+/// A model that always thinks does so as little as it can; where a word is missing, the next
+/// larger one counts.
+fn word(effort: Effort, has_minimal: bool, has_medium: bool) -> &'static str {
+    match effort {
+        Effort::None | Effort::Minimal if has_minimal => "MINIMAL",
+        Effort::None | Effort::Minimal | Effort::Low => "LOW",
+        Effort::Medium if has_medium => "MEDIUM",
+        Effort::Medium | Effort::High | Effort::Max | Effort::Unknown => "HIGH",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts;
+
+    #[track_caller]
+    fn check(model: &str, effort: Option<Effort>, expected: &str) {
+        let config = config(&facts::of(model), effort, Thoughts::Shown);
+        assert_eq!(config.map_or_else(String::new, |config| config.to_string()), expected);
+    }
+
+    #[test]
+    fn the_third_generation_and_later_ones_think_by_a_word() {
+        let shown = r#"{"includeThoughts":true}"#;
+        let level = |word: &str| format!(r#"{{"includeThoughts":true,"thinkingLevel":"{word}"}}"#);
+        check("gemini-4-argon", None, shown);
+        check("gemini-4-argon", Some(Effort::Unknown), shown);
+        check("gemini-4-argon", Some(Effort::None), &level("LOW"));
+        check("gemini-3.5-flash", Some(Effort::None), &level("MINIMAL"));
+        check("gemini-3.5-flash", Some(Effort::Low), &level("LOW"));
+        check("gemini-3-pro-preview", Some(Effort::Medium), &level("HIGH"));
+        check("gemini-3.1-pro-preview", Some(Effort::Medium), &level("MEDIUM"));
+        check("gemini-3.8-flash", Some(Effort::Max), &level("HIGH"));
+    }
+
+    #[test]
+    fn older_models_think_by_a_budget_or_not_at_all() {
+        let shown = r#"{"includeThoughts":true}"#;
+        let budget =
+            |tokens: u32| format!(r#"{{"includeThoughts":true,"thinkingBudget":{tokens}}}"#);
+        check("gemini-2.5-pro", None, shown);
+        check("gemini-2.5-pro", Some(Effort::None), &budget(128));
+        check("gemini-2.5-pro", Some(Effort::Max), &budget(32_768));
+        check("gemini-2.5-flash", Some(Effort::None), r#"{"thinkingBudget":0}"#);
+        check("gemini-2.5-flash", Some(Effort::High), &budget(24_576));
+        check("gemini-2.5-flash-lite", None, "");
+        check("gemini-2.5-flash-lite", Some(Effort::Minimal), &budget(512));
+        check("gemini-2.0-flash", None, "");
+        check("gemini-2.0-flash", Some(Effort::None), "");
+    }
+
+    #[test]
+    fn nothing_is_said_by_itself_where_a_server_refused_it() {
+        let facts = facts::of("gemini-4-argon");
+        assert_eq!(config(&facts, None, Thoughts::Unsaid), None);
+        assert!(config(&facts, Some(Effort::Low), Thoughts::Unsaid).is_some());
+    }
+}

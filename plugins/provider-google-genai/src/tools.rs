@@ -1,0 +1,29 @@
+//! The tools of a request. Pure.
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Request, ToolSpec};
+
+use crate::habits::Schemas;
+use crate::{names, reduced, schema};
+
+/// Writes the list of tools; none where there are none, as the vendor refuses an empty list.
+pub(crate) fn list(request: &Request, schemas: Schemas) -> Option<Value> {
+    let declared: Vec<Value> =
+        request.tools.iter().map(|spec| declaration(spec, schemas)).collect();
+    (!declared.is_empty()).then(|| json!([{ "functionDeclarations": declared }]))
+}
+
+/// A tool without arguments has no schema: the vendor refuses an object without properties.
+fn declaration(spec: &ToolSpec, schemas: Schemas) -> Value {
+    let name = names::written(spec.name.as_str());
+    let mut declared = json!({ "name": name, "description": spec.description });
+    let fitted = schema::fitted(&spec.parameters);
+    if schema::takes_nothing(&fitted) {
+        return declared;
+    }
+    match schemas {
+        Schemas::Json => declared["parametersJsonSchema"] = fitted,
+        Schemas::Reduced => declared["parameters"] = reduced::reduced(&fitted),
+    }
+    declared
+}

@@ -1,0 +1,69 @@
+//! What an answer cost. Pure.
+
+use jaato_plugin_sdk::serde_json::Value;
+use jaato_plugin_sdk::types::Usage;
+
+/// What the server counted so far: each chunk says it anew, and early ones leave things out.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counted {
+    prompt: u64,
+    tool_use: u64,
+    cached: u64,
+    answer: u64,
+    thoughts: u64,
+}
+
+impl Counted {
+    /// Takes what a chunk tells.
+    pub(crate) fn take(&mut self, usage: &Value) {
+        let set = |place: &mut u64, key: &str| {
+            if let Some(count) = usage[key].as_u64() {
+                *place = count;
+            }
+        };
+        set(&mut self.prompt, "promptTokenCount");
+        set(&mut self.tool_use, "toolUsePromptTokenCount");
+        set(&mut self.cached, "cachedContentTokenCount");
+        set(&mut self.answer, "candidatesTokenCount");
+        set(&mut self.thoughts, "thoughtsTokenCount");
+    }
+
+    /// The vendor's prompt includes what was cached, and not what its own tools read; its answer
+    /// does not include thoughts.
+    pub(crate) fn usage(self) -> Usage {
+        Usage {
+            prompt_tokens: self.prompt.saturating_add(self.tool_use),
+            output_tokens: self.answer.saturating_add(self.thoughts),
+            cached_tokens: self.cached,
+            reasoning_tokens: self.thoughts,
+            ..Usage::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn thoughts_are_output_and_what_tools_read_is_prompt() {
+        let mut counted = Counted::default();
+        counted.take(&json!({ "promptTokenCount": 100, "totalTokenCount": 100 }));
+        counted.take(&json!({ "promptTokenCount": 100, "cachedContentTokenCount": 64,
+            "candidatesTokenCount": 5, "thoughtsTokenCount": 30, "toolUsePromptTokenCount": 7,
+            "totalTokenCount": 142, "trafficType": "ON_DEMAND" }));
+        for odd in [json!(null), json!("x"), json!({ "promptTokenCount": -1 })] {
+            counted.take(&odd);
+        }
+        let expected = Usage {
+            prompt_tokens: 107,
+            output_tokens: 35,
+            cached_tokens: 64,
+            reasoning_tokens: 30,
+            ..Usage::default()
+        };
+        assert_eq!(counted.usage(), expected);
+    }
+}

@@ -1,0 +1,243 @@
+//! What servers refuse, and what is no answer: kinds, retry classes, and what to do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Effort, Retry, ToolSpec};
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
+
+use crate::plugin::{ANSWER, host, request};
+
+/// An error as the vendor writes it.
+fn report(code: u16, status: &str, message: &str, details: Value) -> String {
+    let mut error = json!({ "code": code, "message": message, "status": status });
+    if !details.is_null() {
+        error["details"] = details;
+    }
+    format!("{:#}\n", json!({ "error": error }))
+}
+
+#[track_caller]
+fn error_at(host: &FakeHost) -> Error {
+    host.complete(&request()).result.unwrap_err()
+}
+
+#[track_caller]
+fn error_of(code: u16, status: &str, message: &str, details: Value) -> Error {
+    let body = report(code, status, message, details);
+    let answer = move || FakeHttpAnswer::status(code).with_credential().body(body.clone());
+    error_at(&host(answer))
+}
+
+#[test]
+fn errors_are_what_their_status_and_words_say() {
+    let (once, later) = (Retry::Permanent, Retry::Temporary);
+    let (provider, overflow) = (ErrorKind::Provider, ErrorKind::ContextOverflow);
+    for (code, status, message, kind, retry) in [
+        (429, "RESOURCE_EXHAUSTED", "Resource exhausted.", provider, later),
+        (500, "INTERNAL", "An internal error has occurred.", provider, later),
+        (503, "UNAVAILABLE", "The model is overloaded.", provider, later),
+        (504, "DEADLINE_EXCEEDED", "Deadline expired.", provider, later),
+        (400, "INVALID_ARGUMENT", "Request contains an invalid argument.", provider, once),
+        (403, "PERMISSION_DENIED", "No.", provider, once),
+        (413, "INVALID_ARGUMENT", "Too large.", overflow, once),
+        (
+            400,
+            "INVALID_ARGUMENT",
+            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+            overflow,
+            once,
+        ),
+        (
+            400,
+            "INVALID_ARGUMENT",
+            "Unable to submit request because the input token count is 9 but model only supports up to 8.",
+            overflow,
+            once,
+        ),
+        (
+            400,
+            "INVALID_ARGUMENT",
+            "Request payload size exceeds the limit: 20971520 bytes.",
+            overflow,
+            once,
+        ),
+    ] {
+        let error = error_of(code, status, message, Value::Null);
+        assert_eq!((error.kind, error.retry), (kind, retry), "{message}");
+        assert!(error.message.contains(message.trim_end_matches('.')), "{error}");
+    }
+}
+
+#[test]
+fn when_to_come_again_stands_in_the_body() {
+    let wait = |details: Value| {
+        let error = error_of(429, "RESOURCE_EXHAUSTED", "You exceeded your quota.", details);
+        (error.retry, error.retry_after_ms, error.hint)
+    };
+    let info =
+        json!({ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.4s" });
+    let quota = |id: &str| json!({ "violations": [{ "quotaId": id }] });
+    let minute = quota("GenerateRequestsPerMinutePerProjectPerModel-FreeTier");
+    assert_eq!(wait(json!([minute, info])), (Retry::Temporary, Some(34_400), None));
+    let day = quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier");
+    let (retry, wait, hint) = wait(json!([day, info]));
+    assert_eq!((retry, wait), (Retry::Permanent, None));
+    assert!(hint.unwrap().starts_with("the quota is used up"));
+}
+
+#[test]
+fn what_to_do_is_told() {
+    let info =
+        |reason: &str| json!([{ "reason": reason, "metadata": { "activationUrl": "https://on" } }]);
+    for (code, status, message, details, expected) in [
+        (
+            400,
+            "INVALID_ARGUMENT",
+            "API key not valid.",
+            info("API_KEY_INVALID"),
+            "check the key in `GOOGLE_API_KEY`",
+        ),
+        (403, "PERMISSION_DENIED", "Disabled.", info("SERVICE_DISABLED"), "https://on"),
+        (403, "PERMISSION_DENIED", "Project.", info("CONSUMER_INVALID"), "check `project`"),
+        (401, "UNAUTHENTICATED", "No.", Value::Null, "check the key in `GOOGLE_API_KEY`"),
+        (404, "NOT_FOUND", "models/x is not found.", Value::Null, "`jaato model list`"),
+        (404, "NOT_FOUND", "Nothing here.", Value::Null, "check the base url"),
+        (
+            400,
+            "FAILED_PRECONDITION",
+            "User location is not supported for the API use.",
+            Value::Null,
+            "Vertex AI may",
+        ),
+        (
+            400,
+            "INVALID_ARGUMENT",
+            "Function calling is not enabled for models/gemma-3-27b-it",
+            Value::Null,
+            "--tools none",
+        ),
+        (
+            400,
+            "INVALID_ARGUMENT",
+            "Unable to submit request because Thinking level is not supported",
+            Value::Null,
+            "the option `effort`",
+        ),
+        (400, "INVALID_ARGUMENT", "Bad.", Value::Null, ""),
+    ] {
+        let body = report(code, status, message, details);
+        let answer = move || FakeHttpAnswer::status(code).with_credential().body(body.clone());
+        let mut request = request();
+        request.options.effort = Some(Effort::High);
+        let error = host(answer).complete(&request).result.unwrap_err();
+        let hint = error.hint.unwrap_or_default();
+        assert!(hint.contains(expected), "{message}: {hint}");
+        assert_eq!(hint.is_empty(), expected.is_empty(), "{message}: {hint}");
+    }
+}
+
+#[test]
+fn a_server_of_older_words_is_asked_again_in_those_and_so_from_then_on() {
+    let refusal = report(
+        400,
+        "INVALID_ARGUMENT",
+        "Invalid JSON payload received. Unknown name \"parametersJsonSchema\" at 'tools[0].function_declarations[0]': Cannot find field.",
+        Value::Null,
+    );
+    let host = FakeHost::new(provider_google_genai::__jaato::MODULE).with_http(move |request| {
+        let is_new = String::from_utf8_lossy(&request.body).contains("parametersJsonSchema");
+        Ok(match is_new {
+            true => FakeHttpAnswer::status(400).with_credential().body(refusal.clone()),
+            false => FakeHttpAnswer::status(200).body(ANSWER),
+        })
+    });
+    let mut asked = request();
+    let parameters = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+    asked.tools = vec![ToolSpec { name: "look".into(), parameters, ..ToolSpec::default() }];
+    let instance = host.instance().unwrap();
+    for requests in [2, 3] {
+        assert!(instance.complete(&asked).result.is_ok());
+        assert_eq!(host.http_requests().len(), requests);
+    }
+    // Without schemas there is nothing to say otherwise.
+    let body = report(400, "INVALID_ARGUMENT", "parameters_json_schema", Value::Null);
+    let host = crate::plugin::host(move || FakeHttpAnswer::status(400).body(body.clone()));
+    assert!(host.complete(&request()).result.is_err());
+    assert_eq!(host.http_requests().len(), 1);
+}
+
+#[test]
+fn a_model_that_does_not_think_is_asked_again_without_it() {
+    let refusal =
+        report(400, "INVALID_ARGUMENT", "Thinking is not enabled for models/m", Value::Null);
+    let server = move |body: &[u8]| match String::from_utf8_lossy(body).contains("thinkingConfig") {
+        true => FakeHttpAnswer::status(400).with_credential().body(refusal.clone()),
+        false => FakeHttpAnswer::status(200).body(ANSWER),
+    };
+    let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
+        .with_http(move |request| Ok(server(&request.body)));
+    let instance = host.instance().unwrap();
+    assert!(instance.complete(&request()).result.is_ok());
+    assert_eq!(host.http_requests().len(), 2);
+    // What a person asked for is refused aloud.
+    let mut asked = request();
+    asked.options.effort = Some(Effort::High);
+    let error = instance.complete(&asked).result.unwrap_err();
+    assert!(error.hint.unwrap().contains("the option `effort`"));
+}
+
+#[test]
+fn what_is_no_answer_is_an_error_with_what_to_look_at() {
+    for body in ["<html>hello</html>", r#"{"hello":1}"#, r#"{"choices":[]}"#, "hello there\n\n"] {
+        let host = host(move || {
+            FakeHttpAnswer::status(200).header("content-type", "text/html").body(body)
+        });
+        let error = error_at(&host);
+        assert!(error.message.contains("answered with what is no completion"), "{body}: {error}");
+        assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
+        assert!(error.hint.unwrap().starts_with("check the base url"));
+    }
+    for body in ["", "{\"candidates\": [", "data: {\"candidates\": ["] {
+        let error = error_at(&host(move || FakeHttpAnswer::status(200).body(body)));
+        assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary), "{body}");
+    }
+}
+
+#[test]
+fn refusals_of_every_form_are_told_by_their_status() {
+    for body in ["", "<html>502</html>", "[1]", "null", "\u{1f}\u{8b}", r#"{"error":"busy"}"#] {
+        let error = error_at(&host(move || FakeHttpAnswer::status(502).body(body)));
+        assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary), "{body}");
+        assert!(error.message.contains("answered 502 (bad gateway)"), "{error}");
+    }
+    let list = format!(
+        "[{}]",
+        report(429, "RESOURCE_EXHAUSTED", "Slow down.", json!([{ "retryDelay": "2s" }]))
+    );
+    let error = error_at(&host(move || FakeHttpAnswer::status(429).body(list.clone())));
+    assert_eq!(error.retry_after_ms, Some(2_000));
+    assert!(error.message.ends_with("Slow down"), "{error}");
+}
+
+#[test]
+fn a_configuration_that_leads_nowhere_is_refused_before_anything_is_sent() {
+    for config in [
+        json!({ "project": "p", "location": "evil.example/" }),
+        json!({ "project": "../p" }),
+        json!({ "vertex": true, "project": "p q" }),
+    ] {
+        let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
+            .with_config(config.clone())
+            .with_http(|_| Ok(FakeHttpAnswer::status(200)));
+        assert_eq!(error_at(&host).kind, ErrorKind::Configuration, "{config}");
+        assert!(host.instance().unwrap().models().is_err());
+        assert!(host.http_requests().is_empty());
+    }
+    let mut nowhere = request();
+    nowhere.model = "../../v1/models/m".to_owned();
+    let host = host(|| FakeHttpAnswer::status(200));
+    let error = host.complete(&nowhere).result.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Configuration);
+    assert!(host.http_requests().is_empty());
+}

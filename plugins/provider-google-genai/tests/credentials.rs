@@ -1,0 +1,87 @@
+//! Which variable a credential is taken from.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
+
+use crate::plugin::{ANSWER, request};
+
+/// A host on which a person has this variable, and asks the vendor.
+fn host(config: Value, has: &'static str) -> FakeHost {
+    FakeHost::new(provider_google_genai::__jaato::MODULE).with_config(config).with_http(
+        move |request| {
+            let asked = request.head.credential.clone().unwrap_or_default();
+            if asked != has {
+                return Err(Error::new(ErrorKind::NotFound, format!("`{asked}` is not set")));
+            }
+            Ok(FakeHttpAnswer::status(200).with_credential().body(ANSWER))
+        },
+    )
+}
+
+fn asked(host: &FakeHost) -> Vec<String> {
+    host.http_requests().into_iter().filter_map(|request| request.head.credential).collect()
+}
+
+#[test]
+fn a_key_may_stand_in_three_variables_and_its_place_is_remembered() {
+    for (has, first) in [
+        ("GOOGLE_API_KEY", vec!["GOOGLE_API_KEY"]),
+        ("GEMINI_API_KEY", vec!["GOOGLE_API_KEY", "GEMINI_API_KEY"]),
+        ("GOOGLE_GENAI_API_KEY", vec!["GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENAI_API_KEY"]),
+    ] {
+        for config in [json!({}), json!({ "vertex": true })] {
+            let host = host(config, has);
+            let instance = host.instance().unwrap();
+            assert!(instance.complete(&request()).result.is_ok());
+            assert_eq!(asked(&host), first);
+            assert!(instance.complete(&request()).result.is_ok());
+            assert_eq!(asked(&host).len(), first.len() + 1);
+            assert_eq!(asked(&host).last().map(String::as_str), Some(has));
+        }
+    }
+}
+
+#[test]
+fn a_project_is_asked_for_with_a_token() {
+    let host = host(json!({ "project": "p" }), "GOOGLE_OAUTH_ACCESS_TOKEN");
+    assert!(host.complete(&request()).result.is_ok());
+    assert_eq!(asked(&host), ["GOOGLE_OAUTH_ACCESS_TOKEN"]);
+}
+
+#[test]
+fn without_any_the_first_is_told() {
+    let host = host(json!({}), "nothing");
+    let error = host.complete(&request()).result.unwrap_err();
+    let expected = (ErrorKind::Configuration, "`GOOGLE_API_KEY` is not set");
+    assert_eq!((error.kind, error.message.as_str()), expected);
+    // A list that nobody has set up is not there.
+    assert_eq!(host.instance().unwrap().models().unwrap_err().kind, ErrorKind::NotFound);
+}
+
+#[test]
+fn a_server_that_wants_a_key_says_so() {
+    for (config, status, expected) in [
+        (json!({ "base_url": "http://h" }), 403, "the server wants a key: set `GOOGLE_API_KEY`"),
+        (
+            json!({ "base_url": "http://h", "project": "p" }),
+            401,
+            "the server wants a token: set `GOOGLE_OAUTH_ACCESS_TOKEN`",
+        ),
+    ] {
+        let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
+            .with_config(config)
+            .with_http(move |_| Ok(FakeHttpAnswer::status(status).body("{}")));
+        let error = host.complete(&request()).result.unwrap_err();
+        assert_eq!(error.hint.as_deref(), Some(expected));
+    }
+}
+
+#[test]
+fn a_key_that_is_for_another_server_is_an_error_that_stands() {
+    let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
+        .with_http(|_| Err(Error::new(ErrorKind::Configuration, "is not sent to `https://x`")));
+    assert_eq!(host.complete(&request()).result.unwrap_err().kind, ErrorKind::Configuration);
+    assert_eq!(host.http_requests().len(), 1);
+}

@@ -1,0 +1,266 @@
+//! Histories as they are sent.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::{Expect, expect};
+use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
+use jaato_plugin_sdk::types::{Data, Message, Opaque, Part, Request, Role, ToolCall, ToolResult};
+use jaato_plugin_sdk_provider::shown::Blobs;
+use provider_google_genai::content::wanted;
+use provider_google_genai::endpoint::Endpoint;
+use provider_google_genai::request::{Habits, body};
+
+use crate::request::{studio, vertex};
+
+const NEW: &str = "gemini-4-argon";
+const OLD: &str = "gemini-2.5-flash";
+
+fn blobs() -> Blobs {
+    ["b-1", "b-2"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into()
+}
+
+fn user(parts: Vec<Part>) -> Message {
+    Message { role: Role::User, parts, ..Message::default() }
+}
+
+fn call(id: &str) -> Part {
+    Part::ToolCall(ToolCall::new(id, "look", json!({ "at": id })))
+}
+
+fn result(id: &str) -> ToolResult {
+    ToolResult::new(id, "look", Map::from_iter([("seen".to_owned(), json!(id))]))
+}
+
+/// Checks the contents, one a line.
+#[track_caller]
+fn check_at(endpoint: &Endpoint, model: &str, messages: Vec<Message>, expected: Expect) {
+    let body = body(&Request::new(model, messages), endpoint, Habits::default(), &blobs()).unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let lines: Vec<_> = body["contents"].as_array().unwrap().iter().map(Value::to_string).collect();
+    expected.assert_eq(&lines.join("\n"));
+}
+
+#[track_caller]
+fn check(model: &str, messages: Vec<Message>, expected: Expect) {
+    check_at(&studio(), model, messages, expected);
+}
+
+#[test]
+fn signatures_go_back_on_the_very_part_they_came_with() {
+    check(
+        NEW,
+        vec![
+            Message::user("go"),
+            Message::model(vec![
+                Part::thought("summary"),
+                Part::thought("signed").signed("s1"),
+                Part::text("a"),
+                Part::text("b").signed("s2"),
+                call("1").signed("s3"),
+                call("2"),
+                Part::text("").signed("s4"),
+                Part::text(""),
+            ]),
+            Message::tool([result("1"), result("2")]),
+        ],
+        expect![[r#"
+            {"role":"user","parts":[{"text":"go"}]}
+            {"role":"model","parts":[{"text":"signed","thought":true,"thoughtSignature":"s1"},{"text":"a"},{"text":"b","thoughtSignature":"s2"},{"functionCall":{"name":"look","args":{"at":"1"},"id":"1"},"thoughtSignature":"s3"},{"functionCall":{"name":"look","args":{"at":"2"},"id":"2"}},{"text":"","thoughtSignature":"s4"}]}
+            {"role":"user","parts":[{"functionResponse":{"name":"look","response":{"output":{"seen":"1"}},"id":"1"}},{"functionResponse":{"name":"look","response":{"output":{"seen":"2"}},"id":"2"}}]}"#]],
+    );
+}
+
+#[test]
+fn a_history_that_another_model_made_says_so_to_models_that_look() {
+    let messages = || {
+        vec![
+            Message::user("go"),
+            Message::model(vec![Part::text("a"), call("1"), call("2")]),
+            Message::tool([result("1"), result("2")]),
+            Message::model(vec![call("3")]),
+            Message::tool([result("3")]),
+        ]
+    };
+    check(
+        NEW,
+        messages(),
+        expect![[r#"
+            {"role":"user","parts":[{"text":"go"}]}
+            {"role":"model","parts":[{"text":"a"},{"functionCall":{"name":"look","args":{"at":"1"},"id":"1"},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"name":"look","args":{"at":"2"},"id":"2"}}]}
+            {"role":"user","parts":[{"functionResponse":{"name":"look","response":{"output":{"seen":"1"}},"id":"1"}},{"functionResponse":{"name":"look","response":{"output":{"seen":"2"}},"id":"2"}}]}
+            {"role":"model","parts":[{"functionCall":{"name":"look","args":{"at":"3"},"id":"3"},"thoughtSignature":"skip_thought_signature_validator"}]}
+            {"role":"user","parts":[{"functionResponse":{"name":"look","response":{"output":{"seen":"3"}},"id":"3"}}]}"#]],
+    );
+    // Models that do not look are told nothing; Vertex AI takes no ids.
+    check_at(
+        &vertex(),
+        OLD,
+        messages(),
+        expect![[r#"
+            {"role":"user","parts":[{"text":"go"}]}
+            {"role":"model","parts":[{"text":"a"},{"functionCall":{"name":"look","args":{"at":"1"}}},{"functionCall":{"name":"look","args":{"at":"2"}}}]}
+            {"role":"user","parts":[{"functionResponse":{"name":"look","response":{"output":{"seen":"1"}}}},{"functionResponse":{"name":"look","response":{"output":{"seen":"2"}}}}]}
+            {"role":"model","parts":[{"functionCall":{"name":"look","args":{"at":"3"}}}]}
+            {"role":"user","parts":[{"functionResponse":{"name":"look","response":{"output":{"seen":"3"}}}}]}"#]],
+    );
+}
+
+#[test]
+fn results_stand_in_the_order_of_the_calls_and_before_what_else_is_said() {
+    let mut failed = ToolResult { is_error: true, ..result("1") };
+    let mut tool = Message::tool([result("2"), failed.clone()]);
+    tool.parts.insert(1, Part::json(json!({ "task": "done" })));
+    check(
+        OLD,
+        vec![
+            Message::user("go"),
+            Message::model(vec![call("1"), call("2")]),
+            tool,
+            Message::user("and?"),
+            Message::model(vec![call("1")]),
+            {
+                failed.content = Map::from_iter([("error".to_owned(), json!("no"))]);
+                Message::tool([failed])
+            },
+        ],
+        expect![[r#"
+            {"role":"user","parts":[{"text":"go"}]}
+            {"role":"model","parts":[{"functionCall":{"name":"look","args":{"at":"1"}}},{"functionCall":{"name":"look","args":{"at":"2"}}}]}
+            {"role":"user","parts":[{"functionResponse":{"name":"look","response":{"error":{"seen":"1"}}}},{"functionResponse":{"name":"look","response":{"output":{"seen":"2"}}}},{"text":"{\"task\":\"done\"}"},{"text":"and?"}]}
+            {"role":"model","parts":[{"functionCall":{"name":"look","args":{"at":"1"}}}]}
+            {"role":"user","parts":[{"functionResponse":{"name":"look","response":{"error":"no"}}}]}"#]],
+    );
+}
+
+#[test]
+fn images_and_files_go_in_and_what_is_not_seen_is_told_of() {
+    check(
+        NEW,
+        vec![user(vec![
+            Part::text("look"),
+            Part::Data(Data::blob("image/png", "b-1")),
+            Part::Data(Data::blob("application/pdf", "b-2").named("plan.pdf")),
+            Part::Data(Data::blob("image/gif", "b-1")),
+            Part::Data(Data::blob("image/png", "gone")),
+        ])],
+        expect![[
+            r#"{"role":"user","parts":[{"text":"look"},{"inlineData":{"mimeType":"image/png","data":"Yi0x"}},{"inlineData":{"mimeType":"application/pdf","data":"Yi0y"}},{"text":"[image/gif: cannot be sent to this model]"},{"text":"[image/png: cannot be sent to this model]"}]}"#
+        ]],
+    );
+    check(
+        "gemma-3-27b-it",
+        vec![user(vec![Part::Data(Data::blob("application/pdf", "b-2"))])],
+        expect![[
+            r#"{"role":"user","parts":[{"text":"[application/pdf: cannot be sent to this model]"}]}"#
+        ]],
+    );
+}
+
+fn attached() -> Vec<Message> {
+    let attachments = ["image/png", "image/heic", "text/csv"].map(|name| Data::blob(name, "b-1"));
+    vec![
+        Message::user("go"),
+        Message::model(vec![call("1"), call("2")]),
+        Message::tool([
+            ToolResult { attachments: attachments.to_vec(), ..result("1") },
+            result("2"),
+        ]),
+    ]
+}
+
+#[test]
+fn what_a_tool_attached_stands_inside_its_result_where_the_model_takes_it() {
+    check(
+        NEW,
+        attached(),
+        expect![[r#"
+            {"role":"user","parts":[{"text":"go"}]}
+            {"role":"model","parts":[{"functionCall":{"name":"look","args":{"at":"1"},"id":"1"},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"name":"look","args":{"at":"2"},"id":"2"}}]}
+            {"role":"user","parts":[{"functionResponse":{"name":"look","response":{"output":{"seen":"1"}},"id":"1","parts":[{"inlineData":{"mimeType":"image/png","data":"Yi0x"}}]}},{"functionResponse":{"name":"look","response":{"output":{"seen":"2"}},"id":"2"}},{"text":"[attached to the result of look, 1]"},{"inlineData":{"mimeType":"image/heic","data":"Yi0x"}},{"text":"[text/csv: cannot be sent to this model]"}]}"#]],
+    );
+    check(
+        OLD,
+        attached(),
+        expect![[r#"
+            {"role":"user","parts":[{"text":"go"}]}
+            {"role":"model","parts":[{"functionCall":{"name":"look","args":{"at":"1"}}},{"functionCall":{"name":"look","args":{"at":"2"}}}]}
+            {"role":"user","parts":[{"functionResponse":{"name":"look","response":{"output":{"seen":"1"}}}},{"functionResponse":{"name":"look","response":{"output":{"seen":"2"}}}},{"text":"[attached to the result of look, 1]"},{"inlineData":{"mimeType":"image/png","data":"Yi0x"}},{"inlineData":{"mimeType":"image/heic","data":"Yi0x"}},{"text":"[text/csv: cannot be sent to this model]"}]}"#]],
+    );
+}
+
+#[test]
+fn opaque_parts_go_back_to_their_maker_alone() {
+    let opaque = |provider: &str, model: &str, item: Value| {
+        let (provider, model) = (provider.to_owned(), model.to_owned());
+        Part::Opaque(Opaque { provider, model, item, ..Opaque::default() })
+    };
+    let code = json!({ "executableCode": { "code": "1" }, "thoughtSignature": "s" });
+    check(
+        NEW,
+        vec![
+            Message::user("go"),
+            Message::model(vec![
+                opaque("google", NEW, code.clone()),
+                opaque("", "", code.clone()),
+                opaque("openai", NEW, json!({ "encrypted_content": "…" })),
+                opaque("google", OLD, code),
+                opaque("google", NEW, json!("odd")),
+                opaque("google", NEW, json!({})),
+            ]),
+            Message::user("so?"),
+        ],
+        expect![[r#"
+            {"role":"user","parts":[{"text":"go"}]}
+            {"role":"model","parts":[{"executableCode":{"code":"1"},"thoughtSignature":"s"},{"executableCode":{"code":"1"},"thoughtSignature":"s"}]}
+            {"role":"user","parts":[{"text":"so?"}]}"#]],
+    );
+}
+
+#[test]
+fn the_user_begins_and_no_content_is_empty() {
+    check(
+        OLD,
+        vec![
+            Message::model(vec![Part::text("hello")]),
+            user(vec![Part::text("")]),
+            Message::model(vec![Part::thought("only this")]),
+            Message::user("so"),
+            Message::model(vec![Part::text("a")]),
+            Message::model(vec![Part::text("b")]),
+            user(vec![Part::Unknown(Map::new())]),
+        ],
+        expect![[r#"
+            {"role":"user","parts":[{"text":"(nothing)"}]}
+            {"role":"model","parts":[{"text":"hello"}]}
+            {"role":"user","parts":[{"text":"so"}]}
+            {"role":"model","parts":[{"text":"a"},{"text":"b"}]}
+            {"role":"user","parts":[{"text":"(nothing)"}]}"#]],
+    );
+}
+
+#[test]
+fn arguments_that_are_no_object_and_names_that_are_none_are_written_otherwise() {
+    check(
+        OLD,
+        vec![
+            Message::user("go"),
+            Message::model(vec![Part::ToolCall(ToolCall::new(
+                "1",
+                "7up now",
+                json!("{\"x\": tru"),
+            ))]),
+            Message::tool([ToolResult::new("1", "7up now", Map::new())]),
+        ],
+        expect![[r#"
+            {"role":"user","parts":[{"text":"go"}]}
+            {"role":"model","parts":[{"functionCall":{"name":"_7up_now","args":{"invalid_arguments":"{\"x\": tru"}}}]}
+            {"role":"user","parts":[{"functionResponse":{"name":"_7up_now","response":{"output":{}}}}]}"#]],
+    );
+}
+
+#[test]
+fn only_what_is_seen_is_fetched() {
+    let request = Request::new(NEW, attached());
+    assert_eq!(wanted(&request).into_iter().collect::<Vec<_>>(), [("b-1", 14 * 1024 * 1024)]);
+    let text = Request::new(NEW, vec![user(vec![Part::Data(Data::blob("image/gif", "b-1"))])]);
+    assert!(wanted(&text).is_empty());
+}

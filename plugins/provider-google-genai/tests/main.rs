@@ -1,0 +1,16 @@
+//! The mapping as it stands, and the plugin on a fake host: against answers of a test, and against
+//! a strict fake of the vendor.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod bad;
+mod credentials;
+mod endings;
+mod history;
+mod plugin;
+mod reply;
+mod request;
+mod settings;
+mod vendor;
+mod vendor_bad;
+mod vertex;
+mod whole;

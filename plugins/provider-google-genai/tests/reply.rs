@@ -1,0 +1,271 @@
+//! Streams as the vendor sends them, and what is made of them; each is cut at every byte.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::{Expect, expect};
+use jaato_plugin_sdk::types::{Completion, Delta, Part, ToolSpec};
+use jaato_plugin_sdk_provider::{Events, Reader};
+use provider_google_genai::reply::Reply;
+
+const URL: &str = "http://h/v1beta/models/m:streamGenerateContent?alt=sse";
+
+pub fn reply() -> Reply {
+    let tool = |name: &str| ToolSpec { name: name.into(), ..ToolSpec::default() };
+    Reply::new(URL, &[tool("look"), tool("7up")])
+}
+
+/// Reads a stream; gives the deltas, then the completion or the error, a line each.
+pub fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut lines = Vec::new();
+    let result = run(pieces, &mut lines);
+    lines.push(outcome(result));
+    lines.join("\n")
+}
+
+pub fn outcome(result: jaato_plugin_sdk::Result<Completion>) -> String {
+    match result {
+        Ok(completion) => {
+            let parts: Vec<_> = completion.parts.iter().map(part).collect();
+            let usage = completion.usage;
+            format!(
+                "= {} {:?}{} {}+{} ({} cached, {} thought)",
+                parts.join(" "),
+                completion.finish_reason,
+                completion.finish_word.map(|word| format!(" ({word})")).unwrap_or_default(),
+                usage.prompt_tokens,
+                usage.output_tokens,
+                usage.cached_tokens,
+                usage.reasoning_tokens,
+            )
+        }
+        Err(error) => {
+            let wait = error.retry_after_ms.map(|wait| format!(" {wait} ms")).unwrap_or_default();
+            format!("! {:?} {:?}{wait} {}", error.kind, error.retry, error.message)
+        }
+    }
+}
+
+fn run<'a>(
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    lines: &mut Vec<String>,
+) -> jaato_plugin_sdk::Result<Completion> {
+    let (mut events, mut reply) = (Events::new(), reply());
+    for piece in pieces {
+        for event in events.push(piece)? {
+            lines.extend(reply.event(&event)?.iter().map(delta));
+        }
+    }
+    if let Some(event) = events.finish() {
+        lines.extend(reply.last_event(&event)?.iter().map(delta));
+    }
+    let (deltas, completion) = reply.finish()?;
+    lines.extend(deltas.iter().map(delta));
+    Ok(completion)
+}
+
+pub fn delta(delta: &Delta) -> String {
+    match delta {
+        Delta::Text { text, .. } => format!("text {text:?}"),
+        Delta::Thought { text, .. } => format!("thought {text:?}"),
+        Delta::ToolCall(call) => format!("call {} {} {}", call.id, call.name, call.arguments),
+        Delta::Notice { text, .. } => format!("notice {text}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn part(part: &Part) -> String {
+    let mark = part.signature().map(|signature| format!("[{signature}]")).unwrap_or_default();
+    match part {
+        Part::Text { text, .. } => format!("text{mark}:{text:?}"),
+        Part::Thought { text, .. } => format!("thought{mark}:{text:?}"),
+        Part::ToolCall(call) => format!("call{mark}:{}", call.id),
+        Part::Opaque(opaque) => format!("opaque:{}", opaque.item),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The deltas of a stream that is cut anywhere are the same: events end at blank lines.
+#[track_caller]
+pub fn check(stream: &str, expected: Expect) {
+    let bytes = stream.as_bytes();
+    let whole = read([bytes]);
+    expected.assert_eq(&whole);
+    assert_eq!(read(bytes.chunks(1)), whole, "byte by byte");
+    for cut in 0..=bytes.len() {
+        assert_eq!(read([&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
+    }
+}
+
+/// Makes a stream of these parts, a chunk each, ended for a reason.
+pub fn parts(parts: &[&str], reason: &str) -> String {
+    let chunk = |part: &&str| {
+        format!(
+            "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{part}],\"role\":\"model\"}},\"index\":0}}]}}\r\n\r\n"
+        )
+    };
+    let end = format!(
+        "data: {{\"candidates\":[{{\"content\":{{}},\"finishReason\":\"{reason}\",\"index\":0}}]}}\r\n\r\n"
+    );
+    parts.iter().map(chunk).chain([end]).collect()
+}
+
+#[test]
+fn text_comes_in_pieces_and_is_counted_last() {
+    check(
+        "data: {\"candidates\": [{\"content\": {\"parts\": [{\"text\": \"Grü\"}],\"role\": \"model\"},\"index\": 0}],\
+         \"usageMetadata\": {\"promptTokenCount\": 9,\"totalTokenCount\": 9,\"promptTokensDetails\": [{\"modality\": \"TEXT\",\"tokenCount\": 9}]},\
+         \"modelVersion\": \"gemini-3.8-flash\",\"responseId\": \"r\"}\r\n\r\n\
+         data: {\"candidates\": [{\"content\": {\"parts\": [{\"text\": \"ße\"}],\"role\": \"model\"},\"finishReason\": \"STOP\",\"index\": 0}],\
+         \"usageMetadata\": {\"promptTokenCount\": 9,\"candidatesTokenCount\": 2,\"totalTokenCount\": 41,\
+         \"cachedContentTokenCount\": 8,\"thoughtsTokenCount\": 30}}\r\n\r\n",
+        expect![[r#"
+            text "Grü"
+            text "ße"
+            = text:"Grüße" Stop 9+32 (8 cached, 30 thought)"#]],
+    );
+}
+
+#[test]
+fn thoughts_are_told_apart_and_the_signature_stays_where_it_stood() {
+    check(
+        &parts(
+            &[
+                r#"{"text":"**Looking**","thought":true}"#,
+                r#"{"text":" at it.","thought":true}"#,
+                r#"{"text":"It is "}"#,
+                r#"{"text":"blue."}"#,
+                r#"{"text":"","thoughtSignature":"c2lnMQ=="}"#,
+            ],
+            "STOP",
+        ),
+        expect![[r#"
+            thought "**Looking**"
+            thought " at it."
+            text "It is "
+            text "blue."
+            = thought:"**Looking** at it." text:"It is blue." text[c2lnMQ==]:"" Stop 0+0 (0 cached, 0 thought)"#]],
+    );
+}
+
+#[test]
+fn what_is_signed_is_not_joined_with_what_is_not() {
+    check(
+        &parts(
+            &[
+                r#"{"text":"a"}"#,
+                r#"{"text":"b","thoughtSignature":"s1"}"#,
+                r#"{"text":"c"}"#,
+                r#"{"text":"hm","thought":true,"thoughtSignature":"s2"}"#,
+                r#"{"text":"so","thought":true}"#,
+                r#"{"thoughtSignature":"s3"}"#,
+                r#"{"text":""}"#,
+                r#"{}"#,
+            ],
+            "STOP",
+        ),
+        expect![[r#"
+            text "a"
+            text "b"
+            text "c"
+            thought "hm"
+            thought "so"
+            = text:"a" text[s1]:"b" text:"c" thought[s2]:"hm" thought:"so" text[s3]:"" Stop 0+0 (0 cached, 0 thought)"#]],
+    );
+}
+
+#[test]
+fn parallel_calls_come_whole_in_one_chunk_and_the_first_is_signed() {
+    check(
+        &parts(
+            &[
+                r#"{"text":"I look."}"#,
+                r#"{"functionCall":{"name":"look","args":{"at":"é"},"id":"fc-1"},"thoughtSignature":"s"},{"functionCall":{"name":"look","args":{},"id":"fc-2"}}"#,
+            ],
+            "STOP",
+        ),
+        expect![[r#"
+            text "I look."
+            text ""
+            text ""
+            call fc-1 look {"at":"é"}
+            call fc-2 look {}
+            = text:"I look." call[s]:fc-1 call:fc-2 ToolUse 0+0 (0 cached, 0 thought)"#]],
+    );
+}
+
+#[test]
+fn calls_without_ids_and_arguments_get_some_and_names_are_found_again() {
+    check(
+        &parts(
+            &[
+                r#"{"functionCall":{"name":"look"}}"#,
+                r#"{"functionCall":{"name":"_7up","args":null,"id":"call-0"}}"#,
+                r#"{"functionCall":{"name":"look","args":"odd","id":"x"}},{"functionCall":{"name":"look","id":"x"}}"#,
+            ],
+            "STOP",
+        ),
+        expect![[r#"
+            text ""
+            text ""
+            text ""
+            text ""
+            call call-0 look {}
+            call call-1 7up {}
+            call x look "odd"
+            call call-3 look {}
+            = call:call-0 call:call-1 call:x call:call-3 ToolUse 0+0 (0 cached, 0 thought)"#]],
+    );
+}
+
+#[test]
+fn a_call_keeps_its_place_among_texts() {
+    check(
+        &parts(
+            &[
+                r#"{"text":"a"}"#,
+                r#"{"functionCall":{"name":"look","args":{}}}"#,
+                r#"{"text":"b"}"#,
+                r#"{"text":"","thoughtSignature":"s"}"#,
+            ],
+            "STOP",
+        ),
+        expect![[r#"
+            text "a"
+            text ""
+            text "b"
+            call call-0 look {}
+            = text:"a" call:call-0 text:"b" text[s]:"" ToolUse 0+0 (0 cached, 0 thought)"#]],
+    );
+}
+
+#[test]
+fn what_only_the_vendor_understands_is_kept_as_it_came() {
+    check(
+        &parts(
+            &[
+                r#"{"executableCode":{"language":"PYTHON","code":"1+1"},"thoughtSignature":"s"}"#,
+                r#"{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"2"}}"#,
+                r#"{"inlineData":{"mimeType":"image/png","data":"AAAA"}}"#,
+                r#"{"text":"2","futureField":{"a":1}}"#,
+                r#"{"futureData":{"a":1}}"#,
+            ],
+            "STOP",
+        ),
+        expect![[r#"
+            notice the model made `image/png`, which is kept and not shown
+            text "2"
+            = opaque:{"executableCode":{"language":"PYTHON","code":"1+1"},"thoughtSignature":"s"} opaque:{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"2"}} opaque:{"inlineData":{"mimeType":"image/png","data":"AAAA"}} text:"2" opaque:{"futureData":{"a":1}} Stop 0+0 (0 cached, 0 thought)"#]],
+    );
+}
+
+#[test]
+fn other_candidates_and_chunks_without_any_say_nothing() {
+    check(
+        "data: {\"usageMetadata\":{\"promptTokenCount\":1}}\n\n: ping\n\n\
+         data: {\"candidates\":[{\"index\":1,\"content\":{\"parts\":[{\"text\":\"no\"}]}},{\"content\":{\"parts\":[{\"text\":\"yes\"}]}}]}\n\n\
+         data: {\"candidates\":[{\"finishReason\":\"FINISH_REASON_UNSPECIFIED\"}]}\n\n\
+         data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\ndata: [DONE]\n\n",
+        expect![[r#"
+            text "yes"
+            = text:"yes" Stop 1+0 (0 cached, 0 thought)"#]],
+    );
+}

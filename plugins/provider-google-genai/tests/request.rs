@@ -1,0 +1,144 @@
+//! Requests as they are sent, byte by byte.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::{Expect, expect};
+use jaato_plugin_sdk::ErrorKind;
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
+use jaato_plugin_sdk::types::{Message, Request, Role, ToolSpec};
+use jaato_plugin_sdk_provider::shown::Blobs;
+use provider_google_genai::config::Config;
+use provider_google_genai::endpoint::Endpoint;
+use provider_google_genai::request::{Habits, Schemas, Thoughts, body};
+
+pub fn studio() -> Endpoint {
+    Endpoint::of(&Config::default()).unwrap()
+}
+
+pub fn vertex() -> Endpoint {
+    Endpoint::of(&Config { project: "p".to_owned(), ..Config::default() }).unwrap()
+}
+
+pub fn tool(name: &str, parameters: Value) -> ToolSpec {
+    let description = "Does it.".to_owned();
+    ToolSpec { name: name.into(), description, parameters, ..ToolSpec::default() }
+}
+
+fn request(model: &str) -> Request {
+    let mut request = Request::new(model, vec![Message::user("hi")]);
+    request.system = "Be brief.".to_owned();
+    request.tools = vec![
+        tool("now", json!({ "type": "object", "properties": {}, "additionalProperties": false })),
+        tool(
+            "look",
+            json!({ "type": "object", "properties": { "at": { "type": "string", "pattern": "^a" } },
+                "required": ["at"], "additionalProperties": false }),
+        ),
+    ];
+    request
+}
+
+#[track_caller]
+fn check(request: &Request, habits: Habits, expected: Expect) {
+    let body = body(request, &studio(), habits, &Blobs::new()).unwrap();
+    expected.assert_eq(std::str::from_utf8(&body).unwrap());
+}
+
+#[test]
+fn what_never_changes_comes_first() {
+    check(
+        &request("gemini-4-argon"),
+        Habits::default(),
+        expect![[
+            r#"{"systemInstruction":{"parts":[{"text":"Be brief."}]},"tools":[{"functionDeclarations":[{"name":"now","description":"Does it."},{"name":"look","description":"Does it.","parametersJsonSchema":{"type":"object","properties":{"at":{"type":"string","description":"{\"pattern\":\"^a\"}"}},"required":["at"],"additionalProperties":false}}]}],"generationConfig":{"thinkingConfig":{"includeThoughts":true}},"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#
+        ]],
+    );
+}
+
+#[test]
+fn a_server_of_older_words_gets_the_older_form() {
+    let habits = Habits { schemas: Schemas::Reduced, thoughts: Thoughts::Unsaid };
+    let mut request = request("gemini-4-argon");
+    request.options.output_schema =
+        Some(json!({ "type": "object", "properties": { "n": { "type": "integer" } } }));
+    check(
+        &request,
+        habits,
+        expect![[
+            r#"{"systemInstruction":{"parts":[{"text":"Be brief."}]},"tools":[{"functionDeclarations":[{"name":"now","description":"Does it."},{"name":"look","description":"Does it.","parameters":{"type":"OBJECT","properties":{"at":{"description":"{\"pattern\":\"^a\"}","type":"STRING"}},"required":["at"]}}]}],"generationConfig":{"responseMimeType":"application/json","responseSchema":{"type":"OBJECT","properties":{"n":{"type":"INTEGER"}}}},"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#
+        ]],
+    );
+}
+
+#[test]
+fn without_anything_set_nothing_is_said() {
+    let request = Request::new("gemini-2.0-flash", vec![Message::user("hi")]);
+    check(
+        &request,
+        Habits::default(),
+        expect![[r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#]],
+    );
+}
+
+#[test]
+fn a_model_without_a_place_for_the_system_text_is_told_first() {
+    let mut request = Request::new("gemma-3-27b-it", vec![Message::user("hi")]);
+    request.system = "Be brief.".to_owned();
+    check(
+        &request,
+        Habits::default(),
+        expect![[r#"{"contents":[{"role":"user","parts":[{"text":"Be brief."},{"text":"hi"}]}]}"#]],
+    );
+}
+
+#[test]
+fn a_schema_that_the_vendor_does_not_hold_to_is_told_in_words() {
+    let mut request = request("gemini-2.5-flash-lite");
+    request.tools.truncate(1);
+    request.options.output_schema = Some(json!({ "type": "array" }));
+    check(
+        &request,
+        Habits::default(),
+        expect![[
+            r#"{"systemInstruction":{"parts":[{"text":"Be brief.\n\nAnswer with one JSON value that matches this JSON Schema, and nothing else:\n{\"type\":\"array\"}"}]},"tools":[{"functionDeclarations":[{"name":"now","description":"Does it."}]}],"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#
+        ]],
+    );
+    request.tools.clear();
+    request.system.clear();
+    check(
+        &request,
+        Habits::default(),
+        expect![[
+            r#"{"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"array"}},"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#
+        ]],
+    );
+}
+
+#[test]
+fn successive_requests_share_their_beginning() {
+    let mut longer = request("gemini-4-argon");
+    let first = body(&longer, &studio(), Habits::default(), &Blobs::new()).unwrap();
+    longer.messages.push(Message::model(vec![jaato_plugin_sdk::types::Part::text("hello")]));
+    longer.messages.push(Message::user("bye"));
+    let second = body(&longer, &studio(), Habits::default(), &Blobs::new()).unwrap();
+    assert!(second.starts_with(first.strip_suffix(b"]}").unwrap()));
+}
+
+#[test]
+fn what_is_larger_than_any_body_is_too_long_a_context() {
+    let mut large =
+        Request::new("m", vec![Message::user("x".repeat(HTTP_BODY_BYTES_MAX as usize))]);
+    let error = body(&large, &studio(), Habits::default(), &Blobs::new()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::ContextOverflow);
+    large.messages = vec![Message { role: Role::Unknown, ..Message::default() }];
+    let error = body(&large, &studio(), Habits::default(), &Blobs::new()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::UnknownOperation);
+}
+
+#[test]
+fn the_same_request_is_the_same_bytes() {
+    let write = || body(&request("m"), &vertex(), Habits::default(), &Blobs::new()).unwrap();
+    let value: Value = serde_json::from_slice(&write()).unwrap();
+    assert_eq!(write(), write());
+    assert_eq!(value["contents"].as_array().unwrap().len(), 1);
+}

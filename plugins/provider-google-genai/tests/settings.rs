@@ -1,0 +1,100 @@
+//! Settings as they are sent, and those that a model does not take.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::{Expect, expect};
+use jaato_plugin_sdk::ErrorKind;
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::{Message, Request};
+use jaato_plugin_sdk_provider::shown::Blobs;
+use provider_google_genai::request::{Habits, body};
+use provider_google_genai::settings::NAMES;
+
+use crate::request::{studio, tool};
+
+fn request(model: &str, options: Value) -> Request {
+    let mut request = Request::new(model, vec![Message::user("hi")]);
+    request.tools = vec![tool("look", json!(null))];
+    request.options = serde_json::from_value(options).unwrap();
+    request
+}
+
+fn written(request: &Request) -> jaato_plugin_sdk::Result<Value> {
+    let body = body(request, &studio(), Habits::default(), &Blobs::new())?;
+    Ok(serde_json::from_slice(&body).unwrap())
+}
+
+#[track_caller]
+fn check(model: &str, options: Value, expected: Expect) {
+    let body = written(&request(model, options)).unwrap();
+    expected.assert_eq(&format!("{} {}", body["generationConfig"], body["toolConfig"]));
+}
+
+fn all() -> Value {
+    json!({
+        "max_output_tokens": 16,
+        "temperature": 0.5,
+        "stream": false,
+        "effort": "low",
+        "tool_choice": "required",
+        "output_schema": { "type": "object", "properties": {}, "additionalProperties": false },
+        "stop": ["END", "", "\n\n"],
+        "seed": 7,
+    })
+}
+
+#[test]
+fn every_setting_has_its_place() {
+    check(
+        "gemini-3.8-flash",
+        all(),
+        expect![[
+            r#"{"temperature":0.5,"maxOutputTokens":16,"stopSequences":["END","\n\n"],"seed":7,"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"LOW"},"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{},"additionalProperties":false}} {"functionCallingConfig":{"mode":"ANY"}}"#
+        ]],
+    );
+    let mut names: Vec<_> = all().as_object().unwrap().keys().cloned().collect();
+    names.sort();
+    let mut listed = NAMES.to_vec();
+    listed.sort_unstable();
+    assert_eq!(names, listed);
+}
+
+#[test]
+fn a_seed_is_a_number_of_the_vendors_size() {
+    let seed = |seed: u64| {
+        written(&request("m", json!({ "seed": seed }))).unwrap()["generationConfig"]["seed"].clone()
+    };
+    assert_eq!(seed(2_147_483_647), 2_147_483_647);
+    assert_eq!(seed(2_147_483_648), 0);
+    assert_eq!(seed(u64::MAX), 2_147_483_647);
+}
+
+#[test]
+fn a_choice_is_made_among_tools_alone() {
+    let mode = |choice: &str| {
+        let body = written(&request("m", json!({ "tool_choice": choice }))).unwrap();
+        body["toolConfig"]["functionCallingConfig"]["mode"].clone()
+    };
+    assert_eq!((mode("auto"), mode("none")), (json!("AUTO"), json!("NONE")));
+    assert_eq!(mode("whatever"), Value::Null);
+    let mut alone = request("m", json!({ "tool_choice": "required" }));
+    alone.tools.clear();
+    let body = written(&alone).unwrap();
+    assert_eq!((body.get("toolConfig"), body.get("tools")), (None, None));
+}
+
+#[test]
+fn what_a_model_does_not_take_is_refused_by_name() {
+    let refused = |model: &str, options: Value| {
+        let error = written(&request(model, options)).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Configuration);
+        error.message
+    };
+    for model in ["gemini-2.0-flash", "gemma-3-27b-it", "gemini-2.5-flash-image"] {
+        let text = format!("the model `{model}` does not take the option `effort`");
+        assert_eq!(refused(model, json!({ "effort": "high" })), text);
+        assert!(written(&request(model, json!({ "effort": "none" }))).is_ok());
+    }
+    let stops = |count: usize| json!({ "stop": vec!["x"; count] });
+    assert!(written(&request("m", stops(5))).is_ok());
+    assert_eq!(refused("m", stops(6)), "an answer stops at 5 texts at most, not at 6");
+}

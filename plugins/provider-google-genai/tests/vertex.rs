@@ -1,0 +1,67 @@
+//! Conversations with the strict fake as Vertex AI.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::ErrorKind;
+use jaato_plugin_sdk::serde_json::json;
+use jaato_plugin_sdk::types::Message;
+use jaato_plugin_testkit::vendors::google::{Google, Turn};
+
+use crate::vendor::{MODELS, Talk, turns};
+
+#[test]
+fn a_conversation_at_a_project_has_no_ids_of_calls() {
+    for model in MODELS {
+        let config = json!({ "project": "my-project" });
+        let mut talk = Talk::with(model, config, Google::new(turns()));
+        let first = talk.ask(Message::user("look"));
+        let second = talk.answer(&first);
+        talk.answer(&second);
+        let sent = talk.vendor.accepted();
+        assert!(!sent[2].to_string().contains("\"id\""), "{model}");
+        let last = talk.host.http_requests().pop().unwrap().head;
+        assert_eq!(
+            last.url,
+            format!(
+                "https://aiplatform.googleapis.com/v1beta1/projects/my-project/locations/global/\
+                 publishers/google/models/{model}:streamGenerateContent?alt=sse"
+            )
+        );
+        assert_eq!(last.credential.as_deref(), Some("GOOGLE_OAUTH_ACCESS_TOKEN"));
+    }
+}
+
+#[test]
+fn a_key_alone_stands_for_the_project_too() {
+    let vendor = Google::new(turns()).with_credentials(&["GEMINI_API_KEY"]);
+    let mut talk = Talk::with("gemini-3.8-flash", json!({ "vertex": true }), vendor);
+    let first = talk.ask(Message::user("look"));
+    talk.answer(&first);
+    let last = talk.host.http_requests().pop().unwrap().head;
+    assert!(last.url.starts_with("https://aiplatform.googleapis.com/v1beta1/publishers/google/"));
+    assert_eq!(last.credential.as_deref(), Some("GEMINI_API_KEY"));
+}
+
+#[test]
+fn a_model_that_a_region_does_not_have_may_be_in_global() {
+    let config = json!({ "project": "p", "location": "us-central1" });
+    let mut talk = Talk::with("gemini-4-argon", config.clone(), Google::new([]));
+    talk.request.messages.push(Message::user("hi"));
+    let error = talk.send().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Provider);
+    let hint = error.hint.unwrap();
+    assert!(hint.contains("set `location` to it"), "{hint}");
+    let mut older = Talk::with("gemini-2.5-flash", config, Google::new([Turn::text("a")]));
+    older.ask(Message::user("hi"));
+    let sent = older.host.http_requests().pop().unwrap().head;
+    assert!(sent.url.starts_with("https://us-central1-aiplatform.googleapis.com/"), "{}", sent.url);
+}
+
+#[test]
+fn its_list_of_models_has_names_and_windows_that_are_known() {
+    let talk = Talk::with("m", json!({ "project": "p" }), Google::new([]));
+    let models = talk.host.instance().unwrap().models().unwrap();
+    let names: Vec<_> = models.iter().map(|info| info.name.as_str()).collect();
+    assert!(names.contains(&"gemini-4-argon") && !names.contains(&"gemini-embedding-001"));
+    let limits = models.iter().filter(|info| info.name.starts_with("gemini-"));
+    assert!(limits.into_iter().all(|info| info.context_limit == Some(1_048_576)));
+}

@@ -1,0 +1,116 @@
+//! Answers that come at once: the same parts make the same history as where they are streamed.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::{Expect, expect};
+use jaato_plugin_sdk::Result;
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::Completion;
+use jaato_plugin_sdk_provider::{Events, Reader};
+
+use crate::reply::{delta, outcome, reply};
+
+const URL: &str = "http://h/v1beta/models/m:generateContent";
+
+fn read(body: &str) -> String {
+    let mut lines = Vec::new();
+    let result = run(body, &mut lines);
+    lines.push(outcome(result));
+    lines.join("\n")
+}
+
+fn run(body: &str, lines: &mut Vec<String>) -> Result<Completion> {
+    let mut reply = reply();
+    lines.extend(reply.whole(URL, body.as_bytes())?.iter().map(delta));
+    let (deltas, completion) = reply.finish()?;
+    lines.extend(deltas.iter().map(delta));
+    Ok(completion)
+}
+
+#[track_caller]
+fn check(body: Value, expected: Expect) {
+    expected.assert_eq(&read(&format!("{body:#}")));
+}
+
+fn parts() -> Vec<Value> {
+    vec![
+        json!({ "text": "hm", "thought": true }),
+        json!({ "text": "I look.", "thoughtSignature": "s1" }),
+        json!({ "executableCode": { "code": "1" } }),
+        json!({ "functionCall": { "name": "look", "args": { "a": 1 }, "id": "f" }, "thoughtSignature": "s2" }),
+        json!({ "functionCall": { "name": "look", "args": {} } }),
+        json!({ "text": "", "thoughtSignature": "s3" }),
+    ]
+}
+
+#[test]
+fn a_whole_answer_has_the_parts_of_a_streamed_one() {
+    let usage = json!({ "promptTokenCount": 3, "candidatesTokenCount": 4 });
+    let content = json!({ "role": "model", "parts": parts() });
+    let candidate = json!({ "content": content, "finishReason": "STOP" });
+    let whole = json!({ "candidates": [candidate], "usageMetadata": usage });
+    let whole = run(&whole.to_string(), &mut Vec::new()).unwrap();
+    let (mut events, mut reply) = (Events::new(), reply());
+    for part in parts() {
+        let chunk = json!({ "candidates": [{ "content": { "parts": [part] } }] });
+        for event in events.push(format!("data: {chunk}\n\n").as_bytes()).unwrap() {
+            reply.event(&event).unwrap();
+        }
+    }
+    let end = json!({ "candidates": [{ "finishReason": "STOP" }], "usageMetadata": usage });
+    reply.chunk(&end).unwrap();
+    let (_, streamed) = reply.finish().unwrap();
+    assert_eq!(whole, streamed);
+    assert_eq!(whole.parts.len(), 6);
+}
+
+#[test]
+fn the_end_of_the_json_is_the_end_of_the_answer() {
+    let text = json!({ "content": { "parts": [{ "text": "a" }] } });
+    check(
+        json!({ "candidates": [text] }),
+        expect![[r#"
+            text "a"
+            = text:"a" Stop 0+0 (0 cached, 0 thought)"#]],
+    );
+    // A stream that is no event stream is a list.
+    check(
+        json!([{ "candidates": [text] }, { "candidates": [{ "content": { "parts": [{ "text": "b" }] }, "finishReason": "MAX_TOKENS" }] }]),
+        expect![[r#"
+            text "a"
+            text "b"
+            = text:"ab" MaxTokens 0+0 (0 cached, 0 thought)"#]],
+    );
+    check(
+        json!({ "usageMetadata": { "promptTokenCount": 5 }, "modelVersion": "m" }),
+        expect![
+            "! Provider Temporary the answer of `http://h/v1beta/models/m:streamGenerateContent?…` ended in the middle"
+        ],
+    );
+}
+
+#[test]
+fn an_error_is_one_in_a_list_too() {
+    let error = json!({ "error": { "code": 500, "message": "An internal error has occurred.", "status": "INTERNAL" } });
+    for body in [error.clone(), json!([error])] {
+        check(
+            body,
+            expect![
+                "! Provider Temporary `http://h/v1beta/models/m:streamGenerateContent?…` reports an error: An internal error has occurred"
+            ],
+        );
+    }
+}
+
+#[test]
+fn what_is_no_answer_is_told_as_such() {
+    for body in [json!({}), json!([]), json!({ "hello": 1 }), json!({ "choices": [] }), json!([1])]
+    {
+        check(
+            body,
+            expect![
+                "! Provider Permanent `http://h/v1beta/models/m:generateContent` answered with what is no completion (`application/json`)"
+            ],
+        );
+    }
+    assert!(read("{\"candidates\": [").starts_with("! Provider Temporary"));
+}
