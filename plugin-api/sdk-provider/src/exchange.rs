@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde::de::DeserializeOwned;
-use jaato_plugin_sdk::{HttpRequestBuilder, HttpResponse};
+use jaato_plugin_sdk::{HttpRequestBuilder, HttpResponse, serde_json};
 
 use crate::stream::{self, Ended, unmarked, within};
 use crate::{Reader, failure};
@@ -63,6 +64,22 @@ pub fn post(host: &Reporter, url: &str, wanted: Wanted) -> HttpRequestBuilder {
     };
     let request = host.http("POST", url).timeout(WAIT);
     request.header("content-type", "application/json").header("accept", accept)
+}
+
+/// Writes the body of a request, at most so many bytes.
+///
+/// # Errors
+/// `context_overflow` when it is larger: less of the conversation is sent then.
+pub fn written(body: &impl Serialize, bytes_max: u64) -> Result<Vec<u8>> {
+    let bytes = serde_json::to_vec(body).map_err(|error| {
+        Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))
+    })?;
+    if bytes.len() as u64 > bytes_max {
+        let text =
+            format!("the request has {} bytes: at most {bytes_max} can be sent", bytes.len());
+        return Err(Error::new(ErrorKind::ContextOverflow, text));
+    }
+    Ok(bytes)
 }
 
 /// Tells whether a status is a success.

@@ -142,6 +142,12 @@ pub fn of_unreadable(url: &str, data: &str, error: &serde_json::Error) -> Error 
     Error::new(ErrorKind::Provider, text).temporary()
 }
 
+/// Makes the error of an answer that comes at once and cannot be read.
+pub fn of_no_json(url: &str, error: &serde_json::Error) -> Error {
+    let text = format!("the answer of `{}` is no JSON: {error}", shown_url(url));
+    Error::new(ErrorKind::Provider, text).temporary()
+}
+
 /// Makes the error of an answer that has more of something than any model gives.
 pub fn of_too_much(what: &str) -> Error {
     Error::new(ErrorKind::LimitReached, format!("the model's answer has more than {what}"))

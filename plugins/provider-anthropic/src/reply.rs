@@ -302,10 +302,8 @@ impl Reader for Reply {
     }
 
     fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
-        let message: Value = serde_json::from_slice(body).map_err(|error| {
-            let text = format!("the answer of `{}` is no JSON: {error}", shown(url));
-            Error::new(ErrorKind::Provider, text).temporary()
-        })?;
+        let message: Value =
+            serde_json::from_slice(body).map_err(|error| failure::of_no_json(url, &error))?;
         if message["type"] == ERROR_EVENT || !message["error"].is_null() {
             return Err(refusal::of_report(url, &message));
         }

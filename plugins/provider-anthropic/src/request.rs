@@ -4,10 +4,11 @@
 //! their beginning, so that the vendor's cache hits and its thoughts stay valid. The marks of the
 //! cache move; the vendor does not compare them.
 
+use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde::Serialize;
-use jaato_plugin_sdk::serde_json::{self, Value};
+use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::Request;
-use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_provider::exchange;
 use jaato_plugin_sdk_provider::shown::Blobs;
 
 use crate::facts::Thinking;
@@ -68,13 +69,6 @@ pub fn write(request: &Request, blobs: &Blobs) -> Result<Written> {
     }
     let stream = request.options.stream != Some(false);
     let body = Body { model: &request.model, settings: &settings, stream, tools, system, messages };
-    let body = serde_json::to_vec(&body).map_err(|error| {
-        Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))
-    })?;
-    if body.len() > BODY_BYTES_MAX {
-        let text =
-            format!("the request has {} bytes: at most {BODY_BYTES_MAX} can be sent", body.len());
-        return Err(Error::new(ErrorKind::ContextOverflow, text));
-    }
+    let body = exchange::written(&body, BODY_BYTES_MAX as u64)?;
     Ok(Written { body, betas })
 }

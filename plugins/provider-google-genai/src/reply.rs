@@ -298,10 +298,8 @@ impl Reader for Reply {
     }
 
     fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
-        let value: Value = serde_json::from_slice(body).map_err(|error| {
-            let text = format!("the answer of `{}` is no JSON: {error}", failure::shown_url(url));
-            Error::new(ErrorKind::Provider, text).temporary()
-        })?;
+        let value: Value =
+            serde_json::from_slice(body).map_err(|error| failure::of_no_json(url, &error))?;
         // A stream that nobody asked to be one of events is a list of its chunks.
         let chunks = match value {
             Value::Array(chunks) => chunks,

@@ -4,11 +4,12 @@
 //! and in order, so that successive requests of a session share their beginning and the vendor's
 //! implicit cache hits.
 
+use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde::Serialize;
-use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Request;
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
-use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_provider::exchange;
 use jaato_plugin_sdk_provider::shown::Blobs;
 
 use crate::content::Writing;
@@ -62,17 +63,7 @@ pub fn body(
         generation_config,
         contents: history::contents(request, first, &writing)?,
     };
-    let bytes = serde_json::to_vec(&body).map_err(|error| {
-        Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))
-    })?;
-    if bytes.len() as u64 > HTTP_BODY_BYTES_MAX {
-        let text = format!(
-            "the request has {} bytes: at most {HTTP_BODY_BYTES_MAX} can be sent",
-            bytes.len()
-        );
-        return Err(Error::new(ErrorKind::ContextOverflow, text));
-    }
-    Ok(bytes)
+    exchange::written(&body, HTTP_BODY_BYTES_MAX)
 }
 
 /// The system text, with the answer's schema where the vendor does not hold the answer to it.

@@ -62,7 +62,6 @@ impl Reader for Reply {
 
 /// Reads the JSON of a server that does not stream: one value, or a line for each piece.
 fn values(url: &str, body: &[u8]) -> Result<Vec<Value>> {
-    let shown = failure::shown_url(url);
     let values = serde_json::Deserializer::from_slice(body).into_iter::<Value>();
     // Google's servers report an error in a list of one.
     let unlisted = |value| match value {
@@ -70,11 +69,9 @@ fn values(url: &str, body: &[u8]) -> Result<Vec<Value>> {
         value => value,
     };
     let values = values.map(|value| value.map(unlisted)).collect::<Result<Vec<_>, _>>();
-    let values = values.map_err(|error| {
-        let text = format!("the answer of `{shown}` is no JSON: {error}");
-        Error::new(ErrorKind::Provider, text).temporary()
-    })?;
+    let values = values.map_err(|error| failure::of_no_json(url, &error))?;
     if values.iter().any(is_of_ollamas_own) {
+        let shown = failure::shown_url(url);
         let text = format!("`{shown}` answered in the form of Ollama's own api");
         return Err(Error::new(ErrorKind::Provider, text)
             .with_hint("the base url of an Ollama ends in `/v1`: `http://localhost:11434/v1`"));

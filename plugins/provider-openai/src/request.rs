@@ -4,11 +4,12 @@
 //! and in order, so that successive requests of a session share their beginning byte by byte and
 //! the caches of servers hit.
 
+use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde::Serialize;
-use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
 use jaato_plugin_sdk::types::{Request, ToolSpec};
-use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_provider::exchange;
 
 use crate::content::Blobs;
 pub use crate::dialect::Dialect;
@@ -32,17 +33,7 @@ pub fn body(request: &Request, dialect: Dialect, habits: Habits, blobs: &Blobs) 
         tools: request.tools.iter().map(tool).collect(),
         messages: messages(request, habits, blobs)?,
     };
-    let bytes = serde_json::to_vec(&body).map_err(|error| {
-        Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))
-    })?;
-    if bytes.len() as u64 > HTTP_BODY_BYTES_MAX {
-        let text = format!(
-            "the request has {} bytes: at most {HTTP_BODY_BYTES_MAX} can be sent",
-            bytes.len()
-        );
-        return Err(Error::new(ErrorKind::ContextOverflow, text));
-    }
-    Ok(bytes)
+    exchange::written(&body, HTTP_BODY_BYTES_MAX)
 }
 
 /// The body; the order of the fields is what is sent.
