@@ -4,51 +4,30 @@
 use std::fs;
 use std::sync::Arc;
 
-use jaato_plugin_testkit::vendors::Asked;
 use jaato_plugin_testkit::vendors::anthropic::{Anthropic, Said, Turn};
 use serde_json::{Value, json};
 
 use crate::house;
 use crate::openai::{SECRET, no_file_holds_the_key};
-use crate::support::server::{self, Answer, Server, Step};
-use crate::support::{Command, House, fixture, fixtures, library_name};
+use crate::support::server::Server;
+use crate::support::{Command, House, fixture};
+use crate::vendors::{self, Form, PNG};
 
 const RUN: [&str; 4] = ["run", "--model", "anthropic/claude-opus-5-5", "hello"];
 const CHAT: [&str; 3] = ["chat", "--model", "anthropic/claude-opus-5-5"];
-
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
 
 /// Where the plugin runs: inside jaato, and in a worker.
 const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"provider-anthropic\"]\n"];
 
 /// Ships the plugin, and lets nothing wait for long.
 fn furnish(house: &House) {
-    let plugins = fixtures::house().expect("the house is there").join("plugins");
-    house.ship(&plugins.join(library_name("provider_anthropic")));
-    house.configure("[session]\nretry_base_ms = 1\n");
-}
-
-/// Whether the bytes of answers come at once.
-#[derive(Clone, Copy)]
-enum Form {
-    Whole,
-    Torn,
+    vendors::furnish(house, "provider_anthropic");
 }
 
 /// A server that answers as the vendor does.
 fn serve(vendor: &Arc<Anthropic>, form: Form) -> Server {
     let vendor = Arc::clone(vendor);
-    Server::answering(move |asked| {
-        let server::Asked { method, path, headers, body } = asked.clone();
-        let answered = vendor.answer(&Asked { method, path, headers, body });
-        let empty = Answer::status(answered.status).then(Step::Bytes(answered.body));
-        let answer =
-            answered.headers.iter().fold(empty, |answer, (name, value)| answer.header(name, value));
-        match form {
-            Form::Whole => answer,
-            Form::Torn => answer.torn(),
-        }
-    })
+    vendors::serve(move |asked| vendor.answer(asked), form)
 }
 
 fn vendor(turns: impl IntoIterator<Item = Turn>) -> Arc<Anthropic> {

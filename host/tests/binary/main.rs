@@ -73,5 +73,6 @@ mod trust_workspace;
 mod unruly;
 mod unusual;
 mod unwritable;
+mod vendors;
 mod workers;
 mod workspace_bounds;

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::house;
 use crate::support::server::{Answer, Server, Step, choices, end};
-use crate::support::{Command, House, fixture, fixtures, library_name};
+use crate::support::{Command, House, fixture};
+use crate::vendors;
 
 /// A key, long enough to be one.
 pub const SECRET: &str = "sk-secret-0123456789-abcdef";
@@ -15,9 +16,7 @@ pub const RUN: [&str; 4] = ["run", "--model", "openai/test", "hello"];
 
 /// Ships the plugin, and lets nothing wait for long.
 pub fn furnish(house: &House) {
-    let plugins = fixtures::house().expect("the house is there").join("plugins");
-    house.ship(&plugins.join(library_name("provider_openai")));
-    house.configure("[session]\nretry_base_ms = 1\n");
+    vendors::furnish(house, "provider_openai");
 }
 
 /// Begins a command line that is led to a server.

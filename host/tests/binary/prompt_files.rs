@@ -8,8 +8,7 @@ use crate::house;
 use crate::openai::{at, furnish};
 use crate::support::House;
 use crate::support::server::{Answer, Server};
-
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
+use crate::vendors::PNG;
 
 /// How it stands in a request: as base64, which begins so.
 const PNG_URL: &str = "data:image/png;base64,iVBORw0KGgo";

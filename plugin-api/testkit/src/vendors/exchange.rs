@@ -1,5 +1,7 @@
 //! A request and its answer, as any server of HTTP has them.
 
+use crate::FakeHttpAnswer;
+
 /// A request as it arrives.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
@@ -22,6 +24,16 @@ pub struct Answered {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
+}
+
+impl Answered {
+    /// Makes it the answer that a plugin on a fake host gets.
+    pub(super) fn for_plugin(self, with_credential: bool) -> FakeHttpAnswer {
+        let empty = FakeHttpAnswer::status(self.status);
+        let answer = self.headers.iter().fold(empty, |it, (name, value)| it.header(name, value));
+        let answer = if with_credential { answer.with_credential() } else { answer };
+        answer.body(self.body)
+    }
 }
 
 impl Asked {

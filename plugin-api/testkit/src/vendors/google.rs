@@ -158,12 +158,7 @@ impl Google {
         }
         let path = url.find("/v1beta").map_or(url.as_str(), |at| &url[at..]).to_owned();
         let asked = Asked { method: method.clone(), path, headers, body: request.body.clone() };
-        let Answered { status, headers, body } = self.answer(&asked);
-        let answer = headers
-            .iter()
-            .fold(FakeHttpAnswer::status(status), |it, (name, value)| it.header(name, value));
-        let answer = if name.is_some() { answer.with_credential() } else { answer };
-        Ok(answer.body(body))
+        Ok(self.answer(&asked).for_plugin(name.is_some()))
     }
 
     fn generate(&self, asked: &Asked, place: &Place<'_>) -> Checked<Answered> {
