@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jaato_registry::Status;
 use jaato_services::KeyInfo;
-use jaato_types::{Error, ErrorKind, ModelId, ModelInfo, PluginName};
+use jaato_types::{Error, ErrorKind, ModelInfo, PluginName};
 
 use crate::runtime::Runtime;
 
@@ -41,8 +41,7 @@ impl Runtime {
     /// When there is none of that name.
     pub fn provider(&self, name: &str) -> Result<ProviderInfo, Error> {
         let registry = self.registry();
-        let any = ModelId::new(format!("{name}/…"));
-        let (entry, configured) = self.plugin_of(&registry, &any, name)?;
+        let (entry, configured) = self.plugin_of(&registry, name, None)?;
         let plugin = entry.candidate.manifest.name.clone();
         let spec = entry.description().and_then(|description| description.provider.as_ref());
         let mut info = ProviderInfo {
@@ -77,8 +76,7 @@ impl Runtime {
         wait: Duration,
     ) -> Result<Vec<ModelInfo>, Error> {
         let registry = self.registry();
-        let any = ModelId::new(format!("{name}/…"));
-        let (entry, configured): (_, Option<Arc<str>>) = self.plugin_of(&registry, &any, name)?;
+        let (entry, configured): (_, Option<Arc<str>>) = self.plugin_of(&registry, name, None)?;
         self.models_of(entry, configured, wait).await
     }
 }

@@ -216,8 +216,7 @@ impl Runtime {
         let (mut models, mut problems) = (Vec::new(), Vec::new());
         let registry = self.registry();
         for name in self.provider_names(&registry) {
-            let any = ModelId::from(format!("{name}/").as_str());
-            let (entry, configured) = match self.plugin_of(&registry, &any, &name) {
+            let (entry, configured) = match self.plugin_of(&registry, &name, None) {
                 Ok(found) => found,
                 Err(error) => {
                     problems.push(error.to_string());
@@ -254,7 +253,7 @@ impl Runtime {
         let id = self.setup().config.model.clone();
         let provider = self.provider_of(&id)?.name;
         let registry = self.registry();
-        let (entry, configured) = self.plugin_of(&registry, &id, &provider)?;
+        let (entry, configured) = self.plugin_of(&registry, &provider, Some(&id))?;
         let infos = self.models_of(entry, configured, wait).await?;
         let Some(info) = about_models::find(&infos, &id) else {
             return Err(about_models::not_offered(&id));
@@ -307,7 +306,7 @@ impl Runtime {
             return Err(Error::new(ErrorKind::Configuration, text));
         };
         let registry = self.registry();
-        let (entry, configured) = self.plugin_of(&registry, model, provider)?;
+        let (entry, configured) = self.plugin_of(&registry, provider, Some(model))?;
         let plugin = entry.candidate.manifest.name.clone();
         if entry.status != Status::Active {
             let text = format!(
@@ -339,13 +338,13 @@ impl Runtime {
         configured.chain(registry.providers().map(str::to_owned)).collect()
     }
 
-    /// Finds the plugin of a model's provider, and the provider's name where it is one of
-    /// `[providers]`.
+    /// Finds the plugin of a provider, and the provider's name where it is one of `[providers]`.
+    /// The error names the model for which it is looked for.
     pub(crate) fn plugin_of<'a>(
         &self,
         registry: &'a Registry,
-        model: &ModelId,
         provider: &str,
+        model: Option<&ModelId>,
     ) -> Result<(&'a PluginEntry, Option<Arc<str>>), Error> {
         let config = &self.setup().config;
         if config.provider_settings.contains_key(provider) {
@@ -354,7 +353,8 @@ impl Runtime {
         let dashed = provider.replace('_', "-");
         let found = registry.provider(provider).or_else(|| registry.provider(&dashed));
         found.map(|entry| (entry, None)).ok_or_else(|| {
-            let text = format!("no plugin offers the provider `{provider}` of the model `{model}`");
+            let of = model.map(|model| format!(" of the model `{model}`")).unwrap_or_default();
+            let text = format!("no plugin offers the provider `{provider}`{of}");
             let known: Vec<String> = self.provider_names(registry).into_iter().collect();
             let hint = if known.is_empty() {
                 "no provider plugin was found: `jaato doctor` tells where they are looked for"

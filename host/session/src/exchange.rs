@@ -67,7 +67,8 @@ pub(crate) async fn exchange(
     request: &Request,
     ports: &Ports,
     emitter: &Emitter,
-    (limits, pace): (&Limits, &Pace),
+    limits: &Limits,
+    pace: &Pace,
     cancel: &Cancel,
 ) -> Exchange {
     let mut attempts = 0;

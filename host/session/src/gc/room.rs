@@ -42,7 +42,8 @@ impl Session {
                 &request,
                 &self.shared.ports,
                 &self.shared.emitter,
-                (&self.shared.limits, &self.shared.pace),
+                &self.shared.limits,
+                &self.shared.pace,
                 cancel,
             );
             let came = beside(exchange, question).await;

@@ -14,7 +14,8 @@ use jaato_types::{ModelInfo, Role};
 use crate::clock::sleep_while_running;
 use crate::{Cancel, Session};
 
-/// Longest wait for the size of the window before something is left out on a guess.
+/// Longest wait for what the provider says of the model: before something is left out on a guess,
+/// and before the first image.
 pub const WINDOW_WAIT_MS: u64 = 2_000;
 
 /// From here on the window matters in a conversation that has begun: half of the smallest window
@@ -107,16 +108,25 @@ impl Session {
         if !self.gc.window.is_guess() || self.gc.window.waited {
             return;
         }
-        let Some(window) = self.gc.window.asked.clone() else { return };
+        if self.gc.window.asked.is_none() {
+            return;
+        }
         self.gc.window.waited = true;
+        self.wait_for_told(cancel).await;
+        self.look_at_window();
+    }
+
+    /// Waits, shortly, for what the provider says of the model; asks it where nobody has.
+    pub(crate) async fn wait_for_told(&mut self, cancel: &Cancel) {
+        let told = self.ask_about_model();
         let clock = self.shared.ports.clock.clone();
         tokio::select! {
             biased;
-            _ = window => {}
+            _ = told => {}
             () = cancel.cancelled() => {}
             () = sleep_while_running(clock, WINDOW_WAIT_MS) => {}
         }
-        self.look_at_window();
+        self.take_told();
     }
 
     /// What the provider refused is larger than its window, whatever it said before.

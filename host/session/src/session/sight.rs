@@ -6,8 +6,6 @@
 
 use jaato_types::{Message, Part};
 
-use crate::clock::sleep_while_running;
-use crate::gc::WINDOW_WAIT_MS;
 use crate::{Cancel, Session};
 
 /// What a session knows of what its model looks at.
@@ -25,15 +23,7 @@ impl Session {
         if self.sight.taken || std::mem::replace(&mut self.sight.waited, true) {
             return;
         }
-        let told = self.ask_about_model();
-        let clock = self.shared.ports.clock.clone();
-        tokio::select! {
-            biased;
-            _ = told => {}
-            () = cancel.cancelled() => {}
-            () = sleep_while_running(clock, WINDOW_WAIT_MS) => {}
-        }
-        self.take_told();
+        self.wait_for_told(cancel).await;
     }
 
     /// Goes by what the provider says, unless something was shown to the model already.
