@@ -43,6 +43,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
                     "plugin": provider.plugin,
                     "server": provider.server,
                     "default": is_default(&provider.name),
+                    "unused": provider.is_unused,
                     "keys": keys.map(|key| json!({ "looked_for": key.looked_for, "found": key.found }))
                         .collect::<Vec<_>>(),
                     "problem": provider.problem,
@@ -51,7 +52,8 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
             .collect();
         return report::json(&json!({ "providers": providers }));
     }
-    let rows: Vec<_> = providers
+    let (unused, used): (Vec<_>, Vec<_>) = providers.iter().partition(|it| it.is_unused);
+    let rows: Vec<_> = used
         .iter()
         .map(|provider| {
             let mark = if is_default(&provider.name) { "*" } else { "" };
@@ -62,6 +64,10 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
         })
         .collect();
     report::table(&["", "provider", "server", "key", "plugin"], &rows)?;
+    if !unused.is_empty() {
+        let names: Vec<_> = unused.iter().map(|provider| provider.name.as_str()).collect();
+        report::line(&format!("also known, once they have a key: {}", names.join(", ")))?;
+    }
     Ok(Exit::Done)
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jaato_types::{
-    Availability, Description, Error, Kind, Manifest, PluginName, ToolName, ToolSpec,
+    Availability, Description, Error, Kind, Manifest, PluginName, ProviderPreset, ToolName,
+    ToolSpec,
 };
 
 use crate::RESERVED_TOOLS;
@@ -235,6 +236,26 @@ impl Registry {
     /// Lists the names of the providers.
     pub fn providers(&self) -> impl Iterator<Item = &str> {
         self.offered(Kind::Provider)
+    }
+
+    /// Returns a server that a plugin knows by name, and the plugin.
+    pub fn preset(&self, name: &str) -> Option<(&PluginEntry, &ProviderPreset)> {
+        let mut found = self.all_presets().filter(|(_, preset)| preset.name == name);
+        found.next()
+    }
+
+    /// Lists the names of the servers that plugins know.
+    pub fn presets(&self) -> impl Iterator<Item = &str> {
+        self.all_presets().map(|(_, preset)| preset.name.as_str())
+    }
+
+    /// The most trusted plugin's come first.
+    fn all_presets(&self) -> impl Iterator<Item = (&PluginEntry, &ProviderPreset)> {
+        let active = self.plugins.iter().filter(|entry| entry.status == Status::Active);
+        active.flat_map(|entry| {
+            let provider = entry.description().and_then(|it| it.provider.as_ref());
+            provider.into_iter().flat_map(|it| &it.presets).map(move |preset| (entry, preset))
+        })
     }
 
     /// Returns the plugin that has an execution environment's name.

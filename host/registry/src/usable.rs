@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use jaato_types::{CommandSpec, Description, ToolName, ToolSpec};
+use jaato_types::{CommandSpec, Description, ProviderPreset, ToolName, ToolSpec};
 
 use crate::schema;
 
@@ -24,6 +24,9 @@ pub const TOOL_TEXT_BYTES_MAX: usize = 16 * 1024;
 
 /// Longest schema of a tool or a command, in bytes of JSON.
 pub const SCHEMA_BYTES_MAX: usize = 128 * 1024;
+
+/// Most servers that a provider may know by name.
+pub const PRESETS_MAX: usize = 200;
 
 /// Longest line that describes a command or a provider, in bytes.
 pub const LINE_BYTES_MAX: usize = 1024;
@@ -68,6 +71,11 @@ pub fn keep_usable(description: &mut Description) -> Vec<LeftOut> {
         drop_part(format!("provider {}", shown(&provider.name)), why);
         description.provider = None;
     }
+    if let Some(provider) = &mut description.provider {
+        let preset = |preset: &ProviderPreset| (preset.name.clone(), why_no_preset(preset));
+        retain(&mut provider.presets, "preset", PRESETS_MAX, &mut left_out, preset);
+    }
+    let mut drop_part = |what: String, why: String| left_out.push(LeftOut { what, why });
     if let Some(environment) = &description.environment
         && let Some(why) = why_no_name(&environment.name)
     {
@@ -102,6 +110,13 @@ fn retain<T>(
         left_out.extend(why.map(|why| LeftOut { what: format!("{what} {}", shown(&name)), why }));
         is_usable
     });
+}
+
+fn why_no_preset(preset: &ProviderPreset) -> Option<String> {
+    why_no_name(&preset.name).or_else(|| too_long(&preset.title, LINE_BYTES_MAX)).or_else(|| {
+        let is_http = ["https://", "http://"].iter().any(|it| preset.base_url.starts_with(it));
+        (!is_http).then(|| "its `base_url` is no url of http".to_owned())
+    })
 }
 
 fn why_no_tool(tool: &ToolSpec, names: &BTreeSet<ToolName>) -> Option<String> {

@@ -20,6 +20,8 @@ pub struct ProviderInfo {
     pub server: Option<String>,
     /// The model for a request that names none; empty where it has none.
     pub default_model: String,
+    /// Whether it is a server that the plugin knows by name, which nobody has set up or given a key.
+    pub is_unused: bool,
     /// Its keys, and where each was found. No key itself.
     pub keys: Vec<KeyInfo>,
     /// Why it cannot be used.
@@ -32,7 +34,12 @@ impl Runtime {
     pub fn providers(&self) -> Vec<ProviderInfo> {
         let registry = self.registry();
         let names = self.provider_names(&registry);
-        names.iter().filter_map(|name| self.provider(name).ok()).collect()
+        let told = names.iter().filter_map(|name| self.provider(name).ok());
+        let marked = told.map(|info| {
+            let is_unused = self.is_unused_preset(&info.name, &registry);
+            ProviderInfo { is_unused, ..info }
+        });
+        marked.collect()
     }
 
     /// Tells of one provider.
@@ -49,6 +56,7 @@ impl Runtime {
             plugin: plugin.clone(),
             server: None,
             default_model: spec.map(|spec| spec.default_model.clone()).unwrap_or_default(),
+            is_unused: false,
             keys: Vec::new(),
             problem: None,
         };

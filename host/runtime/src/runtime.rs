@@ -228,6 +228,9 @@ impl Runtime {
             }
             let is_configured =
                 self.setup().config.model.split().is_some_and(|(provider, _)| provider == name);
+            if !is_configured && self.is_unused_preset(&name, &registry) {
+                continue;
+            }
             match self.models_of(entry, configured, wait).await {
                 Ok(infos) => models.extend(infos.into_iter().map(|info| self.model(&name, info))),
                 Err(error) if error.kind == ErrorKind::NotFound && !is_configured => {}
@@ -331,11 +334,23 @@ impl Runtime {
         })
     }
 
-    /// Lists the names that may stand before the slash of a model: those of `[providers]`, and
-    /// those of plugins.
+    /// Lists the names that may stand before the slash of a model: those of `[providers]`, those of
+    /// plugins, and the servers that these know.
     pub(crate) fn provider_names(&self, registry: &Registry) -> BTreeSet<String> {
-        let configured = self.setup().config.provider_settings.keys().cloned();
-        configured.chain(registry.providers().map(str::to_owned)).collect()
+        let configured = self.setup().config.provider_settings.keys().map(String::as_str);
+        let all = configured.chain(registry.providers()).chain(registry.presets());
+        all.map(str::to_owned).collect()
+    }
+
+    /// Tells whether a provider is a server that a plugin knows, and for which nobody gave a key: it
+    /// is not asked unless a person names it.
+    pub(crate) fn is_unused_preset(&self, name: &str, registry: &Registry) -> bool {
+        let is_set_up = self.setup().config.provider_settings.contains_key(name);
+        if is_set_up || registry.provider(name).is_some() || registry.preset(name).is_none() {
+            return false;
+        }
+        let keys = self.provider(name).map(|info| info.keys).unwrap_or_default();
+        keys.iter().all(|key| key.found.is_none())
     }
 
     /// Finds the plugin of a provider, and the provider's name where it is one of `[providers]`.
@@ -352,7 +367,8 @@ impl Runtime {
         }
         let dashed = provider.replace('_', "-");
         let found = registry.provider(provider).or_else(|| registry.provider(&dashed));
-        found.map(|entry| (entry, None)).ok_or_else(|| {
+        let preset = || registry.preset(provider).map(|(entry, _)| (entry, Some(provider.into())));
+        found.map(|entry| (entry, None)).or_else(preset).ok_or_else(|| {
             let of = model.map(|model| format!(" of the model `{model}`")).unwrap_or_default();
             let text = format!("no plugin offers the provider `{provider}`{of}");
             let known: Vec<String> = self.provider_names(registry).into_iter().collect();

@@ -256,6 +256,7 @@ mod tests {
     use jaato_types::{CredentialSpec, PluginName};
 
     use super::*;
+    use crate::credentials::Found;
     use crate::section::Section;
 
     const SECRET: &str = "sk-0123456789abcdef";
@@ -271,7 +272,9 @@ mod tests {
         let variables: Variables = [("KEY", SECRET)].into_iter().collect();
         let (plugin, config) = (PluginName::from("provider-x"), Config::default());
         let section = Section::Plugin(plugin.clone());
-        let credentials = Credentials::read(&plugin, &section, &[spec], None, &config, &variables)?;
+        let (config, variables) = (&config, &variables);
+        let found = Found { section: &section, settings: None, preset: None, config, variables };
+        let credentials = Credentials::read(&plugin, &[spec], &found)?;
         prepare(&credentials, &Arc::default(), asked.clone(), b"body".to_vec())
     }
 

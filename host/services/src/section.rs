@@ -5,7 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use jaato_config::{Config, PluginSettings};
-use jaato_types::PluginName;
+use jaato_types::{Description, PluginName, ProviderPreset};
+use serde_json::Value;
+
+/// The key of `[providers.NAME]` that names the plugin.
+pub const PLUGIN: &str = "plugin";
 
 /// A section of settings.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,6 +32,20 @@ impl Section {
             Self::Plugin(name) => config.plugin_settings.get(name.as_str()),
             Self::Provider(name) => config.provider_settings.get(&**name),
         }
+    }
+
+    /// Returns the server that a plugin knows by the name which stands here, or by what `plugin`
+    /// says.
+    pub fn preset<'a>(
+        &self,
+        config: &Config,
+        description: &'a Description,
+    ) -> Option<&'a ProviderPreset> {
+        let Self::Provider(name) = self else { return None };
+        let given = self.settings(config).and_then(|settings| settings.values().get(PLUGIN));
+        let wanted = given.and_then(Value::as_str).unwrap_or(name);
+        let presets = &description.provider.as_ref()?.presets;
+        presets.iter().find(|preset| preset.name == wanted)
     }
 }
 

@@ -5,15 +5,12 @@ use jaato_catalog::Setup;
 use jaato_config::{Config, PluginSettings, Variables};
 use jaato_loader::PlaceKind;
 use jaato_registry::{Candidate, PluginEntry, Registry, Trust, nearest};
-use jaato_types::{Description, Error, ErrorKind, PluginName};
+use jaato_types::{Description, Error, ErrorKind, PluginName, ProviderPreset};
 use serde_json::Value;
 
-use crate::credentials::{BASE_URL, Credentials, HOST_KEYS, OWN_KEYS};
-use crate::section::Section;
+use crate::credentials::{BASE_URL, Credentials, Found, HOST_KEYS, OWN_KEYS};
+use crate::section::{PLUGIN, Section};
 use crate::setting_variables;
-
-/// The key of `[providers.NAME]` that names the plugin.
-pub const PLUGIN: &str = "plugin";
 
 /// The word of a plugin's schema by which a workspace may give a setting: `"x-jaato-workspace":
 /// true` in its property. Without it the person alone does.
@@ -34,7 +31,8 @@ pub fn of_plugin(
     let config = &setup.config;
     let settings = allowed(entry, section, description, config).map(|(settings, _)| settings);
     let settings = settings.as_ref();
-    let mut values = checked(plugin, section, description, settings)?;
+    let preset = section.preset(config, description);
+    let mut values = checked(plugin, section, description, settings, preset)?;
     let (specs, variables) = (&description.credentials, &setup.variables);
     // A provider under a name of its own takes nothing from variables of the plugin.
     let is_plugins = matches!(section, Section::Plugin(_));
@@ -45,7 +43,8 @@ pub fn of_plugin(
         let may = |key: &str| is_workspaces || workspace_may(Some(schema), key);
         setting_variables::add(schema, config, variables, may, values)?;
     }
-    let mut credentials = Credentials::read(plugin, section, specs, settings, config, variables)?;
+    let found = Found { section, settings, preset, config, variables };
+    let mut credentials = Credentials::read(plugin, specs, &found)?;
     if matches!(trust, Trust::No(_) | Trust::WorkspaceNot) {
         credentials.withhold();
     }
@@ -103,21 +102,28 @@ fn checked(
     section: &Section,
     description: &Description,
     settings: Option<&PluginSettings>,
+    preset: Option<&ProviderPreset>,
 ) -> Result<Value, Error> {
-    let Some(settings) = settings else { return Ok(Value::Object(serde_json::Map::new())) };
-    let mut values = settings.values().clone();
-    let given = values.len();
+    let mut values = preset.map(|preset| preset.settings.clone()).unwrap_or_default();
+    let given = settings.map(PluginSettings::values).into_iter().flatten();
+    values.extend(given.map(|(name, value)| (name.clone(), value.clone())));
+    let is_given = !values.is_empty();
     values.retain(|name, _| !is_of_host(section, description, name));
-    // Nothing is left for the plugin of what was all the host's.
-    if values.is_empty() && given > 0 {
+    // Nobody says anything, or nothing is left for the plugin of what was all the host's.
+    if values.is_empty() && (is_given || settings.is_none()) {
         return Ok(Value::Object(values));
     }
     let values = Value::Object(values);
+    let place_of = |settings: Option<&PluginSettings>| match (settings, preset) {
+        (Some(settings), _) => first_place(settings),
+        (None, Some(preset)) => format!("the preset `{}` of plugin `{plugin}`", preset.name),
+        (None, None) => "the configuration".to_owned(),
+    };
     let wrong = |place: String, text: &str| {
         Error::new(ErrorKind::Configuration, format!("`{section}` {text} ({place})"))
     };
     let Some(schema) = &description.config_schema else {
-        let place = first_place(settings);
+        let place = place_of(settings);
         return Err(wrong(place, "is set, but the plugin takes no configuration"));
     };
     let validator = jsonschema::validator_for(schema).map_err(|error| {
@@ -126,8 +132,8 @@ fn checked(
     })?;
     if let Some(error) = validator.iter_errors(&values).next() {
         let pointer = error.instance_path().to_string();
-        let place =
-            settings.origin(&pointer).map_or_else(|| first_place(settings), ToString::to_string);
+        let origin = settings.and_then(|settings| settings.origin(&pointer));
+        let place = origin.map_or_else(|| place_of(settings), ToString::to_string);
         let at = if pointer.is_empty() { String::new() } else { format!(" at `{pointer}`") };
         return Err(wrong(place, &format!("is wrong{at}: {error}")));
     }
@@ -173,16 +179,18 @@ fn of_section(
         return Vec::new();
     };
     let specs = &description.credentials;
-    let checked = checked(name, section, description, Some(&settings)).and_then(|_| {
-        Credentials::read(name, section, specs, Some(&settings), config, variables).map(drop)
-    });
+    let preset = section.preset(config, description);
+    let settings = Some(&settings);
+    let found = Found { section, settings, preset, config, variables };
+    let checked = checked(name, section, description, settings, preset)
+        .and_then(|_| Credentials::read(name, specs, &found).map(drop));
     told.extend(checked.err().map(|error| error.to_string()));
     told
 }
 
 /// Finds the plugin of a provider that is set up under a name of its own: the one that `plugin`
-/// names, by its own name or its provider's, with `_` for `-` as well; without that the one whose
-/// provider has this name.
+/// names, by its own name, its provider's or that of a server which it knows, with `_` for `-` as
+/// well; without that the one whose provider, or server, has this name.
 ///
 /// # Errors
 /// `configuration` where there is none.
@@ -199,7 +207,10 @@ pub fn named_plugin<'a>(
         Some(_) => "",
     };
     let dashed = wanted.replace('_', "-");
-    let by = |wanted: &str| registry.plugin(wanted).or_else(|| registry.provider(wanted));
+    let by = |wanted: &str| {
+        let of_preset = || registry.preset(wanted).map(|(entry, _)| entry);
+        registry.plugin(wanted).or_else(|| registry.provider(wanted)).or_else(of_preset)
+    };
     let is_provider = |entry: &&PluginEntry| {
         entry.candidate.manifest.kinds.contains(&jaato_types::Kind::Provider)
     };
@@ -209,7 +220,7 @@ pub fn named_plugin<'a>(
             None => format!("`[providers.{name}]` does not say its plugin ({place})"),
             Some(_) => format!("`[providers.{name}]` names no plugin of a provider ({place})"),
         };
-        let known: Vec<&str> = registry.providers().collect();
+        let known: Vec<&str> = registry.providers().chain(registry.presets()).collect();
         let hint = format!("`plugin` is one of: {}", known.join(", "));
         Error::new(ErrorKind::Configuration, text).with_hint(hint)
     })

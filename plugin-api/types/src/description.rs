@@ -1,7 +1,7 @@
 //! The description: what is derived from a plugin's code, asked once and cached by the host.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::execution::{EnvironmentPart, EnvironmentSpec};
 use crate::resources::ResourceSpec;
@@ -88,6 +88,30 @@ pub struct ProviderSpec {
     /// itself: `image/png`, or `image/*` for all of a kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepts: Vec<String>,
+    /// Servers that it knows by name, each of which stands before the slash of `provider/model` as
+    /// well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub presets: Vec<ProviderPreset>,
+}
+
+/// A server that a provider knows by name: a person names it, and need not set it up. What stands
+/// under `[providers.NAME]` wins over it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProviderPreset {
+    /// The name before the slash of `provider/model`: `groq`. The name of a provider wins over it.
+    pub name: String,
+    /// One line for a list.
+    #[serde(default)]
+    pub title: String,
+    /// Where the server is. Keys go to its origin.
+    pub base_url: String,
+    /// The variable that holds its key: `GROQ_API_KEY`. It stands for the one that the plugin's
+    /// first credential names; empty for a server that needs no key.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub variable: String,
+    /// Settings of the plugin for it, as they would stand under `[providers.NAME]`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub settings: Map<String, Value>,
 }
 
 /// The options that there were before a provider could list them.
@@ -104,6 +128,7 @@ impl Default for ProviderSpec {
             models: Vec::new(),
             options: first_options(),
             accepts: Vec::new(),
+            presets: Vec::new(),
         }
     }
 }

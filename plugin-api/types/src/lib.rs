@@ -46,7 +46,7 @@ pub use completion::{
 };
 pub use condition::{CONDITION, Condition, ConditionAnswer, ConditionRequest, Deciding, Offer};
 pub use data::{Data, DataContent};
-pub use description::{CommandSpec, CredentialSpec, Description, ProviderSpec};
+pub use description::{CommandSpec, CredentialSpec, Description, ProviderPreset, ProviderSpec};
 pub use error::{Error, ErrorKind, Result, Retry};
 pub use event::{Envelope, Event, Outcome, SecretOutcome};
 pub use frame::{FRAME_BYTES_MAX, Frame, FrameError};

@@ -16,15 +16,14 @@ mod tests;
 use std::fmt;
 use std::future::Future;
 
-use jaato_config::{Config, PluginSettings, Variables};
 use jaato_http::header::{HeaderName, HeaderValue};
 use jaato_http::{MaskedUrl, Url};
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
 use tokio::sync::OnceCell;
 
 use crate::scrub::Scrubber;
-use crate::section::Section;
-use read::{Found, Schemes, declared};
+pub use read::Found;
+use read::{Schemes, declared};
 
 /// Headers that belong to the connection, which is the host's.
 pub(crate) const HOST_HEADERS: [&str; 8] = [
@@ -138,6 +137,9 @@ pub struct Credentials {
 #[derive(Debug)]
 struct Credential {
     spec: CredentialSpec,
+    /// The variable that holds it, which a server of another name has its own for; empty where
+    /// none does.
+    variable: String,
     vendor: Option<Url>,
     /// In order of rank.
     keys: Vec<Key>,
@@ -180,6 +182,16 @@ impl KeySource {
     }
 }
 
+impl Credential {
+    /// What people are told of.
+    fn name(&self) -> String {
+        match self.variable.as_str() {
+            "" => "key".to_owned(),
+            variable => format!("credential `{variable}`"),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct BaseUrl {
     text: String,
@@ -200,22 +212,26 @@ impl Credentials {
     /// `configuration`, with the place of what is wrong; `plugin_misbehaved` for a bad declaration.
     pub fn read(
         plugin: &PluginName,
-        section: &Section,
         specs: &[CredentialSpec],
-        settings: Option<&PluginSettings>,
-        config: &Config,
-        variables: &Variables,
+        found: &Found<'_>,
     ) -> Result<Self, Error> {
         if specs.is_empty() {
             return Ok(Self::default());
         }
-        let found = Found { section, settings, config, variables };
         let (own_base, workspace_base) = found.base_urls(&specs[0].base_url_variable)?;
+        let preset_base = found.preset_base()?;
         let all = specs.iter().enumerate().map(|(index, spec)| {
-            let (scheme, vendor) = declared(plugin, spec)?;
+            let (scheme, mut vendor) = declared(plugin, spec)?;
+            let mut variable = spec.variable.clone();
+            if let Some(preset) = found.preset.filter(|_| index == 0) {
+                variable.clone_from(&preset.variable);
+                // Without one nobody asks for a key there.
+                vendor = preset_base.as_ref().map(|base| base.url.clone());
+                vendor = vendor.filter(|_| !variable.is_empty());
+            }
             // The configuration has one key a plugin: for the credential that is declared first.
             let schemes = if index == 0 { found.schemes(scheme)? } else { Schemes::all(scheme) };
-            let mut keys = found.keys_in_variables(&spec.variable, &schemes);
+            let mut keys = found.keys_in_variables(&variable, &schemes);
             let mut missing = None;
             if index == 0 {
                 let (named, none) = found.keys_that_are_named(&schemes)?;
@@ -223,14 +239,14 @@ impl Credentials {
                 keys.extend(named);
                 keys.extend(found.keys_in_files(&schemes)?);
             }
-            Ok(Credential { spec: spec.clone(), vendor, keys, missing })
+            Ok(Credential { spec: spec.clone(), variable, vendor, keys, missing })
         });
         Ok(Self {
             plugin: plugin.to_string(),
-            section: section.to_string(),
+            section: found.section.to_string(),
             headers: found.headers()?,
             all: all.collect::<Result<_, Error>>()?,
-            own_base,
+            own_base: own_base.or(preset_base),
             workspace_base,
             is_plain_http_allowed: found.is_plain_http_allowed()?,
             is_withheld: false,
@@ -252,9 +268,10 @@ impl Credentials {
         let vendor = self.all.first().and_then(|credential| credential.vendor.as_ref()).map(shown);
         let server = self.base_url().map(mask).or(vendor);
         let keys = self.all.iter().enumerate().map(|(at, credential)| {
-            let variable = &credential.spec.variable;
+            let variable = &credential.variable;
             let looked_for = match (at, &credential.missing) {
                 (0, Some(missing)) => format!("`{}` ({})", missing.name, missing.place),
+                (0, None) if variable.is_empty() => format!("`{API_KEY}` under `{}`", self.section),
                 (0, None) => format!("`{variable}`, and `{API_KEY}` under `{}`", self.section),
                 _ => format!("`{variable}`"),
             };
@@ -363,7 +380,8 @@ impl Credentials {
     }
 
     fn no_key(&self, credential: &Credential, url: &Url) -> Error {
-        let CredentialSpec { variable, base_url_variable, .. } = &credential.spec;
+        let Credential { spec: CredentialSpec { base_url_variable, .. }, variable, .. } =
+            credential;
         let text = format!("there is no key for `{}`: `{variable}` is not set", shown(url));
         let mut hint = format!("set `{variable}`, or `{API_KEY}` under `{}`", self.section);
         if !base_url_variable.is_empty() {
@@ -374,11 +392,9 @@ impl Credentials {
 
     fn bound_elsewhere(&self, credential: &Credential, key: &Key, url: &Url) -> Error {
         let bound = self.own_origin(credential).map_or_else(|| "no server".to_owned(), shown);
-        let (variable, other) = (&credential.spec.variable, shown(url));
-        let text = format!(
-            "the credential `{variable}` ({}) is for `{bound}` and is not sent to `{other}`",
-            key.place
-        );
+        let (name, other) = (credential.name(), shown(url));
+        let text =
+            format!("the {name} ({}) is for `{bound}` and is not sent to `{other}`", key.place);
         let error = Error::new(ErrorKind::Configuration, text);
         let Some(base) = self.workspace_base.as_ref().filter(|it| it.url.origin() == url.origin())
         else {
@@ -392,9 +408,9 @@ impl Credentials {
     }
 
     fn not_encrypted(&self, credential: &Credential, key: &Key, url: &Url) -> Error {
-        let variable = &credential.spec.variable;
+        let name = credential.name();
         let text = format!(
-            "the credential `{variable}` ({}) is not sent to `{}`, which is not encrypted",
+            "the {name} ({}) is not sent to `{}`, which is not encrypted",
             key.place,
             shown(url)
         );

@@ -3,7 +3,7 @@
 use jaato_config::{Config, Layer, Origin, PluginSettings, Variables};
 use jaato_http::header::{HeaderName, HeaderValue};
 use jaato_http::{MaskedUrl, Url};
-use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
+use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName, ProviderPreset};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -14,11 +14,18 @@ use super::{
 use crate::section::Section;
 
 /// Where the values of one plugin stand.
-pub(super) struct Found<'a> {
-    pub(super) section: &'a Section,
-    pub(super) settings: Option<&'a PluginSettings>,
-    pub(super) config: &'a Config,
-    pub(super) variables: &'a Variables,
+#[derive(Clone, Copy)]
+pub struct Found<'a> {
+    /// The section of its settings.
+    pub section: &'a Section,
+    /// What stands there.
+    pub settings: Option<&'a PluginSettings>,
+    /// The server that the plugin knows by the section's name.
+    pub preset: Option<&'a ProviderPreset>,
+    /// For variables of files.
+    pub config: &'a Config,
+    /// Those of the process.
+    pub variables: &'a Variables,
 }
 
 impl Found<'_> {
@@ -49,8 +56,19 @@ impl Found<'_> {
         Ok((own, workspaces))
     }
 
+    /// Where the server is that the plugin knows by name.
+    pub(super) fn preset_base(&self) -> Result<Option<BaseUrl>, Error> {
+        let base = |preset: &ProviderPreset| {
+            self.parsed(&preset.base_url, &format!("the preset `{}`", preset.name))
+        };
+        self.preset.map(base).transpose()
+    }
+
     /// A variable's values by rank: text, place, whose it is.
     fn variables(&self, name: &str) -> Vec<(String, String, Whose)> {
+        if name.is_empty() {
+            return Vec::new();
+        }
         let of_process = self.variables.get(name).and_then(|value| value.to_str());
         let place = Origin::Variable { name: name.to_owned() }.to_string();
         let of_process = of_process.map(|text| (text.trim().to_owned(), place, Whose::Persons));

@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use jaato_config::trust::{TrustStore, Workspace, WorkspaceState};
-use jaato_config::{Folders, Overrides, Sources, load};
+use jaato_config::{Config, Folders, Overrides, Sources, Variables, load};
+use jaato_types::ProviderPreset;
 
 use super::*;
+use crate::section::Section;
 
 const NAME: &str = "provider-openai";
 const VENDOR: &str = "https://api.openai.com";
+const GROQ: &str = "https://api.groq.com/openai/v1";
 const LOCAL: &str = "http://localhost:11434/v1";
 
 /// What a person and a workspace say.
@@ -26,6 +29,8 @@ struct Case<'a> {
     variables: &'a [(&'a str, &'a str)],
     /// Whether all of it is of `[providers.work]` instead.
     is_provider: bool,
+    /// The variable of the server that the plugin knows as `work`; empty where it needs no key.
+    preset: Option<&'a str>,
 }
 
 fn spec() -> CredentialSpec {
@@ -82,8 +87,16 @@ fn read(case: &Case<'_>) -> Result<Credentials, Error> {
     .unwrap();
     let (plugin, section) = (PluginName::from(NAME), section_of(case));
     let settings = section.settings(&config);
-    Credentials::read(&plugin, &section, &[spec()], settings, &config, &variables)
-        .map_err(|error| clean(error, root.path()))
+    let preset = ProviderPreset {
+        name: "work".to_owned(),
+        base_url: GROQ.to_owned(),
+        variable: case.preset.unwrap_or_default().to_owned(),
+        ..ProviderPreset::default()
+    };
+    let preset = case.preset.map(|_| &preset);
+    let found =
+        Found { section: &section, settings, preset, config: &config, variables: &variables };
+    Credentials::read(&plugin, &[spec()], &found).map_err(|error| clean(error, root.path()))
 }
 
 fn clean(error: Error, root: &Path) -> Error {
@@ -325,6 +338,36 @@ fn wrong_values_are_told_with_their_place() {
 }
 
 #[test]
+fn a_server_that_a_plugin_knows_gets_the_key_of_its_own_variable() {
+    let keys = [KEY, ("GROQ_API_KEY", "groq")];
+    let case = Case {
+        is_provider: true,
+        preset: Some("GROQ_API_KEY"),
+        variables: &keys,
+        ..Case::default()
+    };
+    check(&case, GROQ, "groq");
+    check(&case, VENDOR, "configuration: the credential `GROQ_API_KEY` (…");
+    assert_eq!(read(&case).unwrap().base_url(), Some(GROQ));
+    let none = Case { variables: &[KEY], ..case };
+    check(&none, GROQ, "not_found: there is no key for `https://api.groq.com`: `GROQ_API_KEY` is…");
+    // Elsewhere than at that server its variable holds nothing.
+    let elsewhere = format!("base_url = {LOCAL:?}");
+    check(&Case { own: &elsewhere, ..case }, LOCAL, "none");
+    check(&Case { own: "api_key = \"own\"", ..none }, GROQ, "own");
+    check(&Case { workspace: &elsewhere, ..case }, LOCAL, "none");
+}
+
+#[test]
+fn a_known_server_may_need_no_key_and_gets_one_all_the_same() {
+    let case = Case { is_provider: true, preset: Some(""), variables: &[KEY], ..Case::default() };
+    check(&case, GROQ, "none");
+    check(&Case { own: "api_key = \"own\"", ..case }, GROQ, "own");
+    let looked_for = &read(&case).unwrap().access().keys[0].looked_for;
+    assert_eq!(looked_for, "`api_key` under `[providers.work]`");
+}
+
+#[test]
 fn a_credential_that_is_not_declared_is_refused() {
     let credentials = read(&Case { variables: &[KEY], ..Case::default() }).unwrap();
     let url = Url::parse(VENDOR).unwrap();
@@ -337,7 +380,9 @@ fn declarations_that_cannot_be_used_are_the_plugins_fault() {
     let read = |spec: CredentialSpec| {
         let (config, variables) = (Config::default(), Variables::default());
         let (plugin, section) = (PluginName::from(NAME), Section::Plugin(NAME.into()));
-        Credentials::read(&plugin, &section, &[spec], None, &config, &variables).map(drop)
+        let (section, config, variables) = (&section, &config, &variables);
+        let found = Found { section, settings: None, preset: None, config, variables };
+        Credentials::read(&plugin, &[spec], &found).map(drop)
     };
     for scheme in ["", "basic", "header:", "query:"] {
         let error = read(CredentialSpec { scheme: scheme.to_owned(), ..spec() }).unwrap_err();
