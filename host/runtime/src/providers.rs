@@ -20,7 +20,7 @@ pub struct ProviderInfo {
     pub server: Option<String>,
     /// The model for a request that names none; empty where it has none.
     pub default_model: String,
-    /// Whether it is a server that the plugin knows by name, which nobody has set up or given a key.
+    /// Whether it is a server that the plugin knows by name, and nobody has given it a key.
     pub is_unused: bool,
     /// Its keys, and where each was found. No key itself.
     pub keys: Vec<KeyInfo>,

@@ -342,8 +342,8 @@ impl Runtime {
         all.map(str::to_owned).collect()
     }
 
-    /// Tells whether a provider is a server that a plugin knows, and for which nobody gave a key: it
-    /// is not asked unless a person names it.
+    /// Tells whether a provider is a server that a plugin knows and that nobody has given a key: it
+    /// is asked only where a person names it.
     pub(crate) fn is_unused_preset(&self, name: &str, registry: &Registry) -> bool {
         let is_set_up = self.setup().config.provider_settings.contains_key(name);
         if is_set_up || registry.provider(name).is_some() || registry.preset(name).is_none() {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 use jaato_http::header::{HeaderName, HeaderValue};
-use jaato_http::{Client, HttpError, HttpErrorKind, Limits, Method, Redirects, Request, Response};
+use jaato_http::{
+    Client, HttpError, HttpErrorKind, Limits, Method, Redirects, Request, Response, StatusCode,
+};
 use jaato_instances::Alive;
 use jaato_loader::Served;
 use jaato_types::http::HttpRequest;
@@ -17,7 +19,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::bodies::Bodies;
-use crate::credentials::{Credentials, Grant, HOST_HEADERS, Scheme};
+use crate::credentials::{Credentials, Grant, HOST_HEADERS, Scheme, Secret};
 use crate::key_commands::KeyCommands;
 use crate::scrub::Scrubber;
 
@@ -30,6 +32,9 @@ const WAIT_MAX: Duration = Duration::from_secs(60 * 60);
 /// Most bytes of one answer. A streamed answer of the longest text that a session takes is a
 /// quarter of it.
 const BODY_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// The header in which Google is told which project is billed.
+const QUOTA_PROJECT: HeaderName = HeaderName::from_static("x-goog-user-project");
 
 /// First status whose body tells of a failure, and may repeat what was wrong with the request.
 const FIRST_FAILURE: u16 = 400;
@@ -76,23 +81,27 @@ pub fn request(
     Box::pin(async move {
         let (asked, bytes) = asked?;
         let place = begun?;
-        if let Some(variable) = &asked.credential {
-            let run = |line: String, whose: String| {
-                let commands = Arc::clone(&commands);
-                async move { commands.run(&line, &whose).await }
-            };
-            credentials.fetch(variable, run).await?;
+        let variable = asked.credential.clone();
+        let run = |line: String, whose: String| {
+            let commands = Arc::clone(&commands);
+            async move { commands.run(&line, &whose).await }
+        };
+        let fetch = async |refused: Option<&Secret>| match &variable {
+            Some(variable) => credentials.fetch(variable, &client, refused, run).await,
+            None => Ok(()),
+        };
+        let mut request = prepare(&bodies, asked, bytes)?;
+        fetch(None).await?;
+        let mut grant = grant(&credentials, variable.as_deref(), &mut request)?;
+        let mut response = send(&client, request.clone(), grant.as_ref()).await?;
+        // A token that was minted may end, or be taken back, before its time.
+        let refused = grant.as_ref().filter(|_| response.status() == StatusCode::UNAUTHORIZED);
+        if let Some(refused) = refused.filter(|grant| grant.is_minted).map(|it| it.secret.clone()) {
+            fetch(Some(&refused)).await?;
+            grant = self::grant(&credentials, variable.as_deref(), &mut request)?;
+            response = send(&client, request, grant.as_ref()).await?;
         }
-        let (request, grant) = prepare(&credentials, &bodies, asked, bytes)?;
         let scrubber = grant.as_ref().and_then(|grant| Scrubber::of(grant.secret.reveal()));
-        let response = client.send(request).await.map_err(|error| {
-            let mut error = to_error(&error);
-            // A redirect names where it leads to, which is the server's to choose.
-            if let Some(scrubber) = &scrubber {
-                error.message = scrubber.clean(&error.message);
-            }
-            error
-        })?;
         if let Some(alive) = &alive {
             alive();
         }
@@ -111,12 +120,20 @@ fn read(frame: &[u8]) -> Result<(HttpRequest, Vec<u8>), Error> {
     Ok((asked, parsed.bytes.to_vec()))
 }
 
-fn prepare(
-    credentials: &Credentials,
-    bodies: &Arc<Bodies>,
-    asked: HttpRequest,
-    bytes: Vec<u8>,
-) -> Result<(Request, Option<Grant>), Error> {
+/// Sends a request that holds what is granted.
+async fn send(client: &Client, request: Request, grant: Option<&Grant>) -> Result<Response, Error> {
+    client.send(request).await.map_err(|error| {
+        let mut error = to_error(&error);
+        // A redirect names where it leads to, which is the server's to choose.
+        if let Some(scrubber) = grant.and_then(|grant| Scrubber::of(grant.secret.reveal())) {
+            error.message = scrubber.clean(&error.message);
+        }
+        error
+    })
+}
+
+/// Makes the request that is asked for, without a credential.
+fn prepare(bodies: &Arc<Bodies>, asked: HttpRequest, bytes: Vec<u8>) -> Result<Request, Error> {
     let method = Method::from_bytes(asked.method.as_bytes())
         .ok()
         .filter(|method| *method != Method::CONNECT)
@@ -135,16 +152,27 @@ fn prepare(
     }
     let wait = asked.timeout_ms.map_or(WAIT, |ms| Duration::from_millis(ms).min(WAIT_MAX));
     request.limits = Limits { answer: wait, idle: wait, body_bytes_max: BODY_BYTES_MAX };
-    let Some(variable) = asked.credential else { return Ok((request, None)) };
-    request.redirects = Redirects::Refuse;
+    if asked.credential.is_some() {
+        request.redirects = Redirects::Refuse;
+    }
+    Ok(request)
+}
+
+/// Adds the credential that a request names, and the person's headers.
+fn grant(
+    credentials: &Credentials,
+    variable: Option<&str>,
+    request: &mut Request,
+) -> Result<Option<Grant>, Error> {
+    let Some(variable) = variable else { return Ok(None) };
     for (name, value) in credentials.headers(&request.url) {
         request.headers.insert(name, value.clone());
     }
-    let grant = credentials.grant(&variable, &request.url)?;
+    let grant = credentials.grant(variable, &request.url)?;
     if let Some(grant) = &grant {
-        add(&mut request, grant, &variable)?;
+        add(request, grant, variable)?;
     }
-    Ok((request, grant))
+    Ok(grant)
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
@@ -177,6 +205,10 @@ fn add(request: &mut Request, grant: &Grant, variable: &str) -> Result<(), Error
     let mut value = HeaderValue::from_str(&value).map_err(|_| unusable())?;
     value.set_sensitive(true);
     request.headers.insert(name, value);
+    if let Some(project) = &grant.quota_project {
+        let project = HeaderValue::from_str(project).map_err(|_| unusable())?;
+        request.headers.insert(QUOTA_PROJECT, project);
+    }
     Ok(())
 }
 
@@ -267,7 +299,7 @@ mod tests {
             variable: "KEY".to_owned(),
             scheme: scheme.to_owned(),
             origin: "https://vendor.example".to_owned(),
-            base_url_variable: String::new(),
+            ..CredentialSpec::default()
         };
         let variables: Variables = [("KEY", SECRET)].into_iter().collect();
         let (plugin, config) = (PluginName::from("provider-x"), Config::default());
@@ -275,7 +307,9 @@ mod tests {
         let (config, variables) = (&config, &variables);
         let found = Found { section: &section, settings: None, preset: None, config, variables };
         let credentials = Credentials::read(&plugin, &[spec], &found)?;
-        prepare(&credentials, &Arc::default(), asked.clone(), b"body".to_vec())
+        let mut request = prepare(&Arc::default(), asked.clone(), b"body".to_vec())?;
+        let grant = grant(&credentials, asked.credential.as_deref(), &mut request)?;
+        Ok((request, grant))
     }
 
     fn asked() -> HttpRequest {

@@ -3,13 +3,14 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use jaato_plugin_testkit::vendors::google::{Google, Said, Turn};
 use serde_json::{Value, json};
 
 use crate::house;
 use crate::openai::{SECRET, no_file_holds_the_key};
-use crate::support::server::{Asked, Server};
+use crate::support::server::{Answer, Asked, Server, Step};
 use crate::support::{Command, House, fixture, fixtures, library_name};
 use crate::vendors::{self, Form, PNG};
 
@@ -243,6 +244,91 @@ fn a_project_may_stand_in_the_variables_of_a_trusted_workspace() {
     assert!(path.starts_with("/v1beta1/projects/theirs/locations/global/"), "{path}");
     let wrong = house.command(&RUN).variable("GOOGLE_GENAI_USE_VERTEXAI", "perhaps").run();
     assert!(wrong.stderr.contains("`GOOGLE_GENAI_USE_VERTEXAI` wants true or false"), "{wrong}");
+}
+
+/// What `gcloud auth application-default login` leaves, of a person whose tokens a server gives.
+fn login(tokens: &Server) -> String {
+    json!({ "type": "authorized_user", "client_id": "id", "client_secret": SECRET,
+        "refresh_token": "1//refresh", "quota_project_id": "billed",
+        "token_uri": format!("{}/token", tokens.root_url()) })
+    .to_string()
+}
+
+/// A server that gives a token of another number each time.
+fn serve_tokens() -> Server {
+    let given = AtomicU32::new(0);
+    Server::answering(move |_| {
+        let token = format!("token-{}", given.fetch_add(1, Ordering::Relaxed));
+        let body = json!({ "access_token": token, "expires_in": 3599 }).to_string();
+        Answer::status(200).then(Step::Bytes(body.into_bytes()))
+    })
+}
+
+#[test]
+fn tokens_are_minted_from_a_persons_login_and_again_when_one_is_refused() {
+    let house = house!();
+    furnish(&house);
+    let (tokens, vendor) = (serve_tokens(), vendor([Turn::text("hello"), Turn::text("again")]));
+    let answers = Arc::clone(&vendor);
+    let server = vendors::serve(
+        move |asked| {
+            if asked.header("authorization") == Some("Bearer token-0") {
+                let refused = json!({ "error": { "code": 401, "status": "UNAUTHENTICATED" } });
+                let body = refused.to_string().into_bytes();
+                return jaato_plugin_testkit::vendors::Answered {
+                    status: 401,
+                    headers: vec![],
+                    body,
+                };
+            }
+            answers.answer(asked)
+        },
+        Form::Whole,
+    );
+    house.write("home/.config/gcloud/application_default_credentials.json", &login(&tokens));
+    let command = house
+        .command(&CHAT)
+        .variable("GOOGLE_GEMINI_BASE_URL", server.root_url())
+        .variable("PROJECT_ID", "mine");
+    let output = command.input("one\ntwo\n").run().code(0);
+    assert!(output.stdout.contains("hello") && output.stdout.contains("again"), "{output}");
+    assert_eq!(tokens.looked().len(), 2, "one in place of that which was refused");
+    let last = server.looked().pop().unwrap();
+    assert_eq!(last.header("authorization"), Some("Bearer token-1"));
+    assert_eq!(last.header("x-goog-user-project"), Some("billed"));
+    assert!(!output.to_string().contains("token-"), "{output}");
+    let checked = house
+        .command(&["provider", "check", "google/gemini-4-argon"])
+        .variable("GOOGLE_GEMINI_BASE_URL", server.root_url())
+        .variable("PROJECT_ID", "mine")
+        .run();
+    assert!(checked.stdout.contains("gcloud's file"), "{checked}");
+}
+
+#[test]
+fn a_file_of_credentials_may_be_named_in_a_workspace_and_one_that_is_not_there_is_told() {
+    let house = house!();
+    furnish(&house);
+    let (tokens, vendor) = (serve_tokens(), vendor([Turn::text("hello")]));
+    let server = serve(&vendor, Form::Whole);
+    let lines =
+        "PROJECT_ID=theirs\nLOCATION=global\nGOOGLE_APPLICATION_CREDENTIALS=keys/mine.json\n";
+    house.write("workspace/.env", lines);
+    house.write("workspace/keys/mine.json", &login(&tokens));
+    house.run(&["trust"]).code(0);
+    let at =
+        |words: &[&str]| house.command(words).variable("GOOGLE_GEMINI_BASE_URL", server.root_url());
+    assert_eq!(at(&RUN).run().code(0).stdout, "hello\n");
+    assert_eq!(server.looked().pop().unwrap().header("authorization"), Some("Bearer token-0"));
+    house.write("workspace/.env", &lines.replace("mine.json", "none.json"));
+    house.run(&["trust"]).code(0);
+    let output = at(&RUN).run().code(3);
+    assert!(output.stderr.contains("none.json") && output.stderr.contains("cannot be read"));
+    // Nobody named one: the machine is not asked beyond loopback in tests.
+    house.write("workspace/.env", "PROJECT_ID=theirs\n");
+    house.run(&["trust"]).code(0);
+    let output = at(&RUN).variable("GCE_METADATA_HOST", "127.0.0.1:9").run();
+    assert!(output.stderr.contains("gcloud auth application-default login"), "{output}");
 }
 
 #[test]

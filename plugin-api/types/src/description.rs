@@ -138,11 +138,17 @@ impl Default for ProviderSpec {
 pub struct CredentialSpec {
     /// The variable that holds it: `OPENAI_API_KEY`.
     pub variable: String,
-    /// How it is added: `bearer`, `header:NAME` or `query:NAME`.
+    /// How it is added: `bearer`, `header:NAME`, `query:NAME`; or `google`: the variable names
+    /// a file of Google credentials, and the host mints a bearer token from it, from what `gcloud`
+    /// keeps, or at the machine's metadata server.
     pub scheme: String,
     /// The vendor's own origin, for which the credential must be there.
     #[serde(default)]
     pub origin: String,
+    /// The vendor's other origins. A `*` in the first label of a host stands for the rest of that
+    /// label: `https://*-aiplatform.googleapis.com`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<String>,
     /// The variable by which a person names another base URL than the vendor's: `OPENAI_BASE_URL`.
     /// It stands for the key `base_url` of `[plugins.NAME]`, which the plugin reads from its
     /// configuration.

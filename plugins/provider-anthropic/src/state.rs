@@ -91,6 +91,7 @@ impl State for Anthropic {
             scheme: scheme.to_owned(),
             origin: VENDOR.to_owned(),
             base_url_variable: BASE_URL.to_owned(),
+            ..CredentialSpec::default()
         };
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
         description.credentials =

@@ -7,6 +7,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{HttpRequestBuilder, HttpResponse};
 use jaato_plugin_sdk_provider::exchange;
 
+use crate::credentials;
 use crate::endpoint::Backend;
 use crate::refusal::{Answered, Wish};
 use crate::state::Google;
@@ -27,8 +28,9 @@ pub(crate) async fn send(
             cx.state().remember_variable(backend, variable);
             return answer;
         }
-        // The first one is that which a person is told of.
-        missing.get_or_insert(answer);
+        if variable == credentials::told(backend) {
+            missing = Some(answer);
+        }
     }
     missing.unwrap_or_else(|| Err(Error::new(ErrorKind::NotFound, "no credential is declared")))
 }

@@ -5,7 +5,7 @@ use jaato_plugin_sdk::types::Retry;
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::failure;
 
-use crate::credentials::variables;
+use crate::credentials::told;
 use crate::endpoint::{Backend, GLOBAL};
 use crate::quota;
 
@@ -72,7 +72,7 @@ impl Answered<'_> {
     fn hint(&self, report: &Value) -> Option<String> {
         let words = self.words();
         let says = |phrase: &str| words.contains(phrase);
-        let variable = variables(self.backend)[0];
+        let variable = told(self.backend);
         let is_vertex = matches!(self.backend, Backend::Vertex { .. });
         Some(match (self.status, quota::reason(report)) {
             (_, Some("API_KEY_INVALID")) => format!("check the key in `{variable}`"),
@@ -85,10 +85,10 @@ impl Answered<'_> {
             }
             (_, Some("BILLING_DISABLED")) => "switch billing on for the project".to_owned(),
             (401 | 403, _) if !self.had_key => self.wants(variable),
-            (401, _) if is_vertex => format!(
-                "the token in `{variable}` ended, or is none of Google's: \
-                 `gcloud auth print-access-token` prints one"
-            ),
+            (401, _) if is_vertex => "the token ended, or is none of Google's, or this machine's \
+                                      clock is wrong: see `GOOGLE_OAUTH_ACCESS_TOKEN`, or run \
+                                      `gcloud auth application-default login`"
+                .to_owned(),
             (401, _) => format!("check the key in `{variable}`"),
             (403, _) if says("aiplatform.endpoints.predict") => {
                 "check `project`, and that the account has the role `roles/aiplatform.user` in it"
@@ -120,7 +120,10 @@ impl Answered<'_> {
                 format!("the server wants a key: set `{variable}`")
             }
             Backend::Vertex { .. } => {
-                format!("the server wants a token: set `{variable}`")
+                format!(
+                    "the server wants a token: run `gcloud auth application-default login`, or \
+                     set `{variable}` to the key file of a service account"
+                )
             }
         }
     }

@@ -45,9 +45,14 @@ fn a_key_may_stand_in_three_variables_and_its_place_is_remembered() {
 
 #[test]
 fn a_project_is_asked_for_with_a_token() {
-    let host = host(json!({ "project": "p" }), "GOOGLE_OAUTH_ACCESS_TOKEN");
-    assert!(host.complete(&request()).result.is_ok());
-    assert_eq!(asked(&host), ["GOOGLE_OAUTH_ACCESS_TOKEN"]);
+    let (token, file) = ("GOOGLE_OAUTH_ACCESS_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS");
+    for (has, expected) in [(token, vec![token]), (file, vec![token, file])] {
+        let host = host(json!({ "project": "p" }), has);
+        assert!(host.complete(&request()).result.is_ok());
+        assert_eq!(asked(&host), expected);
+    }
+    let error = host(json!({ "project": "p" }), "nothing").complete(&request()).result.unwrap_err();
+    assert_eq!(error.message, format!("`{file}` is not set"));
 }
 
 #[test]
@@ -67,7 +72,8 @@ fn a_server_that_wants_a_key_says_so() {
         (
             json!({ "base_url": "http://h", "project": "p" }),
             401,
-            "the server wants a token: set `GOOGLE_OAUTH_ACCESS_TOKEN`",
+            "the server wants a token: run `gcloud auth application-default login`, or set \
+             `GOOGLE_APPLICATION_CREDENTIALS` to the key file of a service account",
         ),
     ] {
         let host = FakeHost::new(provider_google_genai::__jaato::MODULE)

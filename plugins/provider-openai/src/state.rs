@@ -72,6 +72,7 @@ impl State for OpenAi {
             scheme: "bearer".to_owned(),
             origin: "https://api.openai.com".to_owned(),
             base_url_variable: BASE_URL.to_owned(),
+            ..CredentialSpec::default()
         }];
     }
 }

@@ -42,6 +42,7 @@ const TABLE: &[Row] = &[
     row("jaato-places", &[], &[]),
     row("jaato-config", &["jaato-types", "jaato-places"], &[]),
     row("jaato-http", &["jaato-types"], &[]),
+    row("jaato-google-auth", &["jaato-types", "jaato-http"], &[]),
     row("jaato-assets", &["jaato-types", "jaato-http", "jaato-places"], &[]),
     row("jaato-log", &["jaato-places"], &[]),
     row("jaato-policy", &["jaato-types"], &[]),
@@ -70,8 +71,8 @@ const TABLE: &[Row] = &[
         "jaato-registry", "jaato-session", "jaato-terminals",
     ], TESTKIT),
     row("jaato-services", &[
-        "jaato-types", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments", "jaato-http",
-        "jaato-instances", "jaato-loader", "jaato-objects", "jaato-places", "jaato-process",
+        "jaato-types", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments",
+        "jaato-google-auth", "jaato-http", "jaato-instances", "jaato-loader", "jaato-objects", "jaato-places", "jaato-process",
         "jaato-registry", "jaato-session",
     ], TESTKIT),
     // What wires them together, and what people type.

@@ -46,8 +46,7 @@ mod tests {
             let credential = CredentialSpec {
                 variable: variable.to_owned(),
                 scheme: "bearer".to_owned(),
-                origin: String::new(),
-                base_url_variable: String::new(),
+                ..CredentialSpec::default()
             };
             let credentials = vec![credential];
             Candidate {

@@ -9,19 +9,22 @@
 //! Invariant: a secret leaves this module only inside a [`Grant`], and no `Debug` or error shows
 //! it.
 
+mod key;
+mod origins;
 mod read;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::future::Future;
 
 use jaato_http::header::{HeaderName, HeaderValue};
-use jaato_http::{MaskedUrl, Url};
+use jaato_http::{Client, MaskedUrl, Url};
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
-use tokio::sync::OnceCell;
 
 use crate::scrub::Scrubber;
+use key::{Key, KeySource, Whose};
+pub use key::{Scheme, Secret};
+use origins::OriginPattern;
 pub use read::Found;
 use read::{Schemes, declared};
 
@@ -36,6 +39,11 @@ pub(crate) const HOST_HEADERS: [&str; 8] = [
     "transfer-encoding",
     "upgrade",
 ];
+
+/// The scheme of what goes behind the word `Bearer`.
+const BEARER: &str = "bearer";
+/// The scheme of tokens that are minted from Google's credentials.
+const GOOGLE: &str = "google";
 
 /// Key of `[plugins.NAME]` that holds a secret.
 const API_KEY: &str = "api_key";
@@ -62,34 +70,6 @@ pub const HOST_KEYS: [&str; 6] =
 /// Those of them that a workspace never gives: they reach for what is the person's.
 pub const OWN_KEYS: [&str; 3] = [API_KEY_ENV, API_KEY_COMMAND, HEADERS];
 
-/// A text that is never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Hands out the text; only for what is sent.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("********")
-    }
-}
-
-/// How a secret is added to a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scheme {
-    /// `Authorization: Bearer SECRET`.
-    Bearer,
-    /// A header of this name.
-    Header(String),
-    /// A parameter of the query of this name.
-    Query(String),
-}
-
 /// What is added to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
@@ -97,6 +77,10 @@ pub struct Grant {
     pub scheme: Scheme,
     /// What.
     pub secret: Secret,
+    /// The project that is billed, where the credential names one.
+    pub quota_project: Option<String>,
+    /// Whether it was minted, so that another can be.
+    pub is_minted: bool,
 }
 
 /// Where a plugin's server is, and where its keys come from.
@@ -141,6 +125,8 @@ struct Credential {
     /// none does.
     variable: String,
     vendor: Option<Url>,
+    /// The vendor's other servers.
+    others: Vec<OriginPattern>,
     /// In order of rank.
     keys: Vec<Key>,
     missing: Option<Missing>,
@@ -154,35 +140,13 @@ struct Missing {
     place: String,
 }
 
-#[derive(Debug)]
-struct Key {
-    secret: KeySource,
-    scheme: Scheme,
-    place: String,
-    whose: Whose,
-}
-
-/// Where the text of a key is.
-#[derive(Debug)]
-enum KeySource {
-    Here(Secret),
-    /// What a line of the shell prints, once it was run.
-    Printed {
-        line: String,
-        secret: OnceCell<Secret>,
-    },
-}
-
-impl KeySource {
-    fn known(&self) -> Option<&Secret> {
-        match self {
-            Self::Here(secret) => Some(secret),
-            Self::Printed { secret, .. } => secret.get(),
-        }
-    }
-}
-
 impl Credential {
+    /// Tells whether a URL is of the vendor's own servers, which want a credential.
+    fn is_vendors(&self, url: &Url) -> bool {
+        self.vendor.as_ref().is_some_and(|it| it.origin() == url.origin())
+            || self.others.iter().any(|it| it.matches(url))
+    }
+
     /// What people are told of.
     fn name(&self) -> String {
         match self.variable.as_str() {
@@ -197,12 +161,6 @@ struct BaseUrl {
     text: String,
     url: Url,
     place: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
-    Persons,
-    Workspaces,
 }
 
 impl Credentials {
@@ -231,7 +189,12 @@ impl Credentials {
             }
             // The configuration has one key a plugin: for the credential that is declared first.
             let schemes = if index == 0 { found.schemes(scheme)? } else { Schemes::all(scheme) };
-            let mut keys = found.keys_in_variables(&variable, &schemes);
+            let is_minted = spec.scheme == GOOGLE;
+            let mut keys = if is_minted {
+                vec![found.minted_key(&variable)]
+            } else {
+                found.keys_in_variables(&variable, &schemes)
+            };
             let mut missing = None;
             if index == 0 {
                 let (named, none) = found.keys_that_are_named(&schemes)?;
@@ -239,7 +202,9 @@ impl Credentials {
                 keys.extend(named);
                 keys.extend(found.keys_in_files(&schemes)?);
             }
-            Ok(Credential { spec: spec.clone(), variable, vendor, keys, missing })
+            let others = spec.origins.iter().map(|text| OriginPattern::read(plugin, text));
+            let others = others.collect::<Result<_, Error>>()?;
+            Ok(Credential { spec: spec.clone(), variable, vendor, others, keys, missing })
         });
         Ok(Self {
             plugin: plugin.to_string(),
@@ -275,7 +240,16 @@ impl Credentials {
                 (0, None) => format!("`{variable}`, and `{API_KEY}` under `{}`", self.section),
                 _ => format!("`{variable}`"),
             };
-            KeyInfo { looked_for, found: credential.keys.first().map(|key| key.place.clone()) }
+            let (looked_for, found) = match credential.keys.first() {
+                Some(Key { secret: KeySource::Minted { minter, .. }, .. }) => {
+                    let looked_at = minter.looked_at();
+                    let also =
+                        if looked_at.is_empty() { looked_at } else { format!(", {looked_at}") };
+                    (format!("{looked_for}{also}"), minter.found())
+                }
+                key => (looked_for, key.map(|key| key.place.clone())),
+            };
+            KeyInfo { looked_for, found }
         });
         Access { server, keys: keys.collect() }
     }
@@ -300,14 +274,19 @@ impl Credentials {
             ));
         }
         if credential.keys.is_empty() {
-            let is_vendors =
-                credential.vendor.as_ref().is_some_and(|it| it.origin() == url.origin());
-            return if is_vendors { Err(self.no_key(credential, url)) } else { Ok(None) };
+            return if credential.is_vendors(url) {
+                Err(self.no_key(credential, url))
+            } else {
+                Ok(None)
+            };
         }
         if self.is_withheld {
             let text = format!("plugin `{}` is not trusted, so it is given no key", self.plugin);
             return Err(Error::new(ErrorKind::Configuration, text)
                 .with_hint("`jaato plugin list` prints the command that trusts it"));
+        }
+        if let Some(Err(error)) = credential.keys[0].secret.minted() {
+            return if credential.is_vendors(url) { Err(error) } else { Ok(None) };
         }
         let Some(key) = credential.keys.iter().find(|key| self.may_go(credential, key, url)) else {
             return Err(self.bound_elsewhere(credential, &credential.keys[0], url));
@@ -315,21 +294,28 @@ impl Credentials {
         if url.scheme() != "https" && !is_loopback(url) && !self.is_plain_http_allowed {
             return Err(self.not_encrypted(credential, key, url));
         }
-        let Some(secret) = key.secret.known().cloned() else {
+        let Some(secret) = key.secret.known() else {
             let text = "a key was asked for before its command was run";
             return Err(Error::new(ErrorKind::HostBug, text));
         };
-        Ok(Some(Grant { scheme: key.scheme.clone(), secret }))
+        let minted = key.secret.minted().and_then(Result::ok);
+        let is_minted = minted.is_some();
+        let quota_project = minted.and_then(|token| token.quota_project);
+        Ok(Some(Grant { scheme: key.scheme.clone(), secret, quota_project, is_minted }))
     }
 
-    /// Runs the commands that print the keys of a credential, where they were not run yet. `run`
-    /// takes the line and where it stands.
+    /// Runs the commands that print the keys of a credential where they were not run yet, and mints
+    /// tokens. `run` takes the line and where it stands; `refused` is a key that the server did not
+    /// take: a minted one is replaced then.
     ///
     /// # Errors
-    /// What keeps a command from printing a key; the next request tries again.
+    /// What keeps a command from printing a key, or a token from being minted; the next request
+    /// tries again.
     pub async fn fetch<F>(
         &self,
         variable: &str,
+        client: &Client,
+        refused: Option<&Secret>,
         run: impl Fn(String, String) -> F,
     ) -> Result<(), Error>
     where
@@ -341,10 +327,22 @@ impl Credentials {
         }
         let credential = self.all.iter().find(|one| one.spec.variable == variable);
         for key in credential.map_or(&[][..], |one| &one.keys) {
-            if let KeySource::Printed { line, secret } = &key.secret {
-                let whose = format!("`{API_KEY_COMMAND}` ({})", key.place);
-                let print = || async { run(line.clone(), whose).await.map(Secret) };
-                secret.get_or_try_init(print).await?;
+            match &key.secret {
+                KeySource::Here(_) => {}
+                KeySource::Printed { line, secret } => {
+                    let whose = format!("`{API_KEY_COMMAND}` ({})", key.place);
+                    let print = || async { run(line.clone(), whose).await.map(Secret) };
+                    secret.get_or_try_init(print).await?;
+                }
+                KeySource::Minted { minter, last } => {
+                    let minted = minter.token(client, refused.map(Secret::reveal)).await;
+                    // That there are no credentials may be as it should be, at another server.
+                    let is_none = |error: &Error| error.kind == ErrorKind::NotFound;
+                    match minted {
+                        Err(error) if !is_none(&error) => return Err(error),
+                        minted => *last.lock() = Some(minted),
+                    }
+                }
             }
         }
         Ok(())
@@ -372,7 +370,11 @@ impl Credentials {
     fn may_go(&self, credential: &Credential, key: &Key, url: &Url) -> bool {
         let is_of = |base: Option<&Url>| base.is_some_and(|base| base.origin() == url.origin());
         let workspaces = self.workspace_base.as_ref().map(|base| &base.url);
-        is_of(self.own_origin(credential)) || (key.whose == Whose::Workspaces && is_of(workspaces))
+        let is_vendors =
+            self.own_base.is_none() && credential.others.iter().any(|it| it.matches(url));
+        is_of(self.own_origin(credential))
+            || is_vendors
+            || (key.whose == Whose::Workspaces && is_of(workspaces))
     }
 
     fn own_origin<'a>(&'a self, credential: &'a Credential) -> Option<&'a Url> {

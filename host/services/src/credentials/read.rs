@@ -1,15 +1,19 @@
 //! Reads the credentials of one plugin: keys, base URLs, and whose each is.
 
+use std::path::{Path, PathBuf};
+
 use jaato_config::{Config, Layer, Origin, PluginSettings, Variables};
+use jaato_google_auth::{Minter, Named, Places};
 use jaato_http::header::{HeaderName, HeaderValue};
 use jaato_http::{MaskedUrl, Url};
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName, ProviderPreset};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::{
-    API_KEY, API_KEY_COMMAND, API_KEY_ENV, BASE_URL, BaseUrl, HEADERS, HOST_HEADERS, KEY_HEADER,
-    Key, KeySource, Missing, PLAIN_HTTP, Scheme, Secret, Whose,
+    API_KEY, API_KEY_COMMAND, API_KEY_ENV, BASE_URL, BEARER, BaseUrl, GOOGLE, HEADERS,
+    HOST_HEADERS, KEY_HEADER, Key, KeySource, Missing, PLAIN_HTTP, Scheme, Secret, Whose,
 };
 use crate::section::Section;
 
@@ -114,6 +118,35 @@ impl Found<'_> {
             whose,
         };
         self.variables(name).into_iter().map(key).collect()
+    }
+
+    /// The token that is minted from the file that a variable names, or from what else there is. It
+    /// counts as the person's, whoever names the file: it goes to no server of a workspace's.
+    pub(super) fn minted_key(&self, variable: &str) -> Key {
+        let named = self
+            .variables(variable)
+            .into_iter()
+            .next()
+            .map(|(text, place, _)| Named { path: self.path_of(variable, &text), place });
+        let of_process = |name: &str| Some(self.variables.get(name)?.to_str()?.to_owned());
+        let minter = Minter::new(Places::from_variables(named, of_process));
+        let place = minter.found().unwrap_or_else(|| "Google's credentials".to_owned());
+        let secret = KeySource::Minted { minter: Box::new(minter), last: Mutex::default() };
+        Key { secret, scheme: Scheme::Bearer, place, whose: Whose::Persons }
+    }
+
+    /// A path in a variable: one of a file begins at that file, and `~/` is the person's home.
+    fn path_of(&self, variable: &str, text: &str) -> PathBuf {
+        let home = self.variables.get("HOME").map(Path::new);
+        if let (Some(rest), Some(home)) = (text.strip_prefix("~/"), home) {
+            return home.join(rest);
+        }
+        let is_of_process = self.variables.get(variable).is_some_and(|value| !value.is_empty());
+        let file = self.config.env_file_variable(variable).filter(|_| !is_of_process);
+        match file.map(|found| found.origin) {
+            Some(Origin::EnvFile { path, .. }) => path.with_file_name(text),
+            _ => PathBuf::from(text),
+        }
     }
 
     /// The keys that the configuration says the place of: in a variable, or printed by a command.
@@ -264,7 +297,7 @@ pub(super) fn declared(
         Error::new(ErrorKind::PluginMisbehaved, text)
     };
     let scheme = match spec.scheme.split_once(':') {
-        None if spec.scheme == "bearer" => Scheme::Bearer,
+        None if [BEARER, GOOGLE].contains(&spec.scheme.as_str()) => Scheme::Bearer,
         Some(("header", name)) if !name.is_empty() => Scheme::Header(name.to_owned()),
         Some(("query", name)) if !name.is_empty() => Scheme::Query(name.to_owned()),
         None | Some(_) => return Err(wrong(&format!("unknown scheme `{}`", spec.scheme))),

@@ -39,6 +39,7 @@ fn spec() -> CredentialSpec {
         scheme: "bearer".to_owned(),
         origin: VENDOR.to_owned(),
         base_url_variable: "OPENAI_BASE_URL".to_owned(),
+        ..CredentialSpec::default()
     }
 }
 
@@ -367,6 +368,47 @@ fn a_known_server_may_need_no_key_and_gets_one_all_the_same() {
     assert_eq!(looked_for, "`api_key` under `[providers.work]`");
 }
 
+#[tokio::test]
+async fn a_minted_token_goes_to_the_vendors_servers_and_to_no_workspaces() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("none.json");
+    let spec = CredentialSpec {
+        variable: "GOOGLE_APPLICATION_CREDENTIALS".to_owned(),
+        scheme: "google".to_owned(),
+        origin: "https://aiplatform.googleapis.com".to_owned(),
+        origins: vec!["https://*-aiplatform.googleapis.com".to_owned()],
+        ..CredentialSpec::default()
+    };
+    let section = Section::Plugin(NAME.into());
+    let regional = Url::parse("https://eu-aiplatform.googleapis.com/v1").unwrap();
+    let elsewhere = Url::parse("https://eu-aiplatform.googleapis.com.example/v1").unwrap();
+    let client = Client::new(jaato_http::Settings::default());
+    let run = async |_: String, _: String| Err(Error::failed("no command is run"));
+    let check = async |variables: &[(&str, &str)], expected: [Result<bool, ErrorKind>; 3]| {
+        let (config, variables) = (Config::default(), variables.iter().copied().collect());
+        let (config, variables) = (&config, &variables);
+        let found = Found { section: &section, settings: None, preset: None, config, variables };
+        let read = Credentials::read(&NAME.into(), std::slice::from_ref(&spec), &found).unwrap();
+        let fetched = read.fetch(&spec.variable, &client, None, run).await;
+        let granted = |url: &Url| {
+            let grant = read.grant(&spec.variable, url);
+            grant.map(|grant| grant.is_some()).map_err(|error| error.kind)
+        };
+        let fetched = fetched.map(|()| true).map_err(|error| error.kind);
+        let found = if fetched.is_err() {
+            [fetched, Ok(false), Ok(false)]
+        } else {
+            [fetched, granted(&regional), granted(&elsewhere)]
+        };
+        assert_eq!(found, expected, "{variables:?}");
+    };
+    let off = ("NO_GCE_CHECK", "true");
+    check(&[off], [Ok(true), Err(ErrorKind::NotFound), Ok(false)]).await;
+    let broken = file.to_str().unwrap();
+    let named = ("GOOGLE_APPLICATION_CREDENTIALS", broken);
+    check(&[off, named], [Err(ErrorKind::Configuration), Ok(false), Ok(false)]).await;
+}
+
 #[test]
 fn a_credential_that_is_not_declared_is_refused() {
     let credentials = read(&Case { variables: &[KEY], ..Case::default() }).unwrap();
@@ -452,19 +494,20 @@ async fn a_command_is_run_once_and_before_its_key_is_needed() {
     let own = "base_url = \"https://work.example/v1\"\napi_key_command = \"pass show work\"";
     let credentials = read(&provider(own, &[])).unwrap();
     let url = Url::parse("https://work.example/v1").unwrap();
+    let client = Client::new(jaato_http::Settings::default());
     let grant = || credentials.grant("OPENAI_API_KEY", &url);
     assert_eq!(grant().unwrap_err().kind, ErrorKind::HostBug);
     let broken =
         |_: String, whose: String| async move { Err(Error::new(ErrorKind::Configuration, whose)) };
-    let error = credentials.fetch("OPENAI_API_KEY", broken).await.unwrap_err();
+    let error = credentials.fetch("OPENAI_API_KEY", &client, None, broken).await.unwrap_err();
     assert!(error.message.starts_with("`api_key_command` ("), "{error}");
     let times = std::sync::atomic::AtomicU32::new(0);
     let print = |line: String, _: String| {
         times.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         async move { Ok(format!("{line}, a key of some length")) }
     };
-    credentials.fetch("OPENAI_API_KEY", &print).await.unwrap();
-    credentials.fetch("OPENAI_API_KEY", &print).await.unwrap();
+    credentials.fetch("OPENAI_API_KEY", &client, None, &print).await.unwrap();
+    credentials.fetch("OPENAI_API_KEY", &client, None, &print).await.unwrap();
     assert_eq!(times.into_inner(), 1);
     let secret = grant().unwrap().unwrap().secret;
     assert_eq!(secret.reveal(), "pass show work, a key of some length");

@@ -1,0 +1,186 @@
+//! Asks Google's servers for a token, and reads what they answer.
+
+use std::time::Duration;
+
+use jaato_http::header::HeaderValue;
+use jaato_http::{Client, Limits, Method, Redirects, Request, Url};
+use jaato_types::{Error, ErrorKind};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::file::{AuthorizedUser, Impersonated};
+use crate::jwt::SCOPE;
+use crate::token::Minted;
+
+/// How long a server of tokens may take.
+const WAIT: Duration = Duration::from_secs(20);
+
+/// Most bytes of an answer: a token has a few thousand.
+const ANSWER_BYTES_MAX: u64 = 256 * 1024;
+
+/// How long a token is asked for, in another account's name.
+const LIFETIME: Duration = Duration::from_secs(3_600);
+
+/// Longest text of a server's that is repeated in an error, in characters.
+const TOLD_CHARS_MAX: usize = 300;
+
+/// What a server of tokens answers.
+#[derive(Deserialize)]
+pub(crate) struct Answer {
+    access_token: String,
+    #[serde(default)]
+    expires_in: u64,
+}
+
+impl Answer {
+    pub(crate) fn into_minted(self, quota_project: Option<String>) -> Minted {
+        Minted::new(self.access_token, Duration::from_secs(self.expires_in), quota_project)
+    }
+}
+
+/// What keeps a server from giving a token.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Refusal {
+    /// A word, or in newer servers an object.
+    error: Value,
+    error_description: String,
+}
+
+/// Asks for a token of a person who once logged in.
+pub(crate) async fn of_user(client: &Client, user: &AuthorizedUser) -> Result<Minted, Error> {
+    let mut form = Url::parse("https://form.invalid").map_err(|error| unusable(&error))?;
+    form.query_pairs_mut()
+        .append_pair("grant_type", "refresh_token")
+        .append_pair("client_id", &user.client_id)
+        .append_pair("client_secret", &user.client_secret)
+        .append_pair("refresh_token", &user.refresh_token);
+    let mut request = post(&user.token_uri)?;
+    let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
+    request.headers.insert("content-type", kind);
+    request.body = form.query().unwrap_or_default().to_owned().into();
+    let answer: Answer = read(&send(client, request).await?)?;
+    Ok(answer.into_minted(user.quota_project_id.clone()))
+}
+
+/// Asks for a token in another account's name, with a token of one's own.
+pub(crate) async fn in_the_name_of(
+    client: &Client,
+    account: &Impersonated,
+    own: &str,
+) -> Result<Minted, Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Answer {
+        access_token: String,
+    }
+    let mut request = post(&account.service_account_impersonation_url)?;
+    let mut bearer =
+        HeaderValue::from_str(&format!("Bearer {own}")).map_err(|error| unusable(&error))?;
+    bearer.set_sensitive(true);
+    request.headers.insert("authorization", bearer);
+    request.headers.insert("content-type", HeaderValue::from_static("application/json"));
+    let lifetime = format!("{}s", LIFETIME.as_secs());
+    let asked = json!({ "scope": [SCOPE], "lifetime": lifetime, "delegates": account.delegates });
+    request.body = asked.to_string().into();
+    let answer: Answer = read(&send(client, request).await?)?;
+    Ok(Minted::new(answer.access_token, LIFETIME, account.quota_project_id.clone()))
+}
+
+fn post(url: &str) -> Result<Request, Error> {
+    let mut request = Request::new(Method::POST, url).map_err(|error| unusable(&error))?;
+    let is_loopback = match request.url.host_str() {
+        Some("localhost" | "[::1]") => true,
+        Some(host) => host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
+        None => false,
+    };
+    if request.url.scheme() != "https" && !is_loopback {
+        return Err(unusable(&"it names a server that is reached without encryption"));
+    }
+    request.redirects = Redirects::Refuse;
+    request.limits = Limits { answer: WAIT, idle: WAIT, body_bytes_max: ANSWER_BYTES_MAX };
+    Ok(request)
+}
+
+fn unusable(what: &dyn std::fmt::Display) -> Error {
+    let text = format!("the file of Google credentials cannot be used: {what}");
+    Error::new(ErrorKind::Configuration, text)
+}
+
+/// Sends a request and returns the body of its answer, if that is a success.
+async fn send(client: &Client, request: Request) -> Result<Vec<u8>, Error> {
+    let failed = |error: jaato_http::HttpError| {
+        let text = format!("no token for Google's servers came: {error}");
+        Error::new(ErrorKind::Provider, text).temporary()
+    };
+    let server = request.url.host_str().unwrap_or_default().to_owned();
+    let answer = client.send(request).await.map_err(failed)?;
+    let status = answer.status().as_u16();
+    let body = answer.bytes().await.map_err(failed)?;
+    if (200..300).contains(&status) {
+        return Ok(body.to_vec());
+    }
+    Err(refused(&server, status, &body))
+}
+
+/// Says what a server of tokens does not like, and what to do about it.
+fn refused(server: &str, status: u16, body: &[u8]) -> Error {
+    let refusal: Refusal = serde_json::from_slice(body).unwrap_or_default();
+    let word = refusal.error.as_str().map(str::to_owned);
+    let word = word.or_else(|| refusal.error["status"].as_str().map(str::to_owned));
+    let word = word.unwrap_or_else(|| format!("HTTP {status}"));
+    let about = match refusal.error["message"].as_str() {
+        Some(message) => message.to_owned(),
+        None => refusal.error_description,
+    };
+    let about: String = about.chars().take(TOLD_CHARS_MAX).collect();
+    let about = if about.is_empty() { about } else { format!(": {about}") };
+    let text = format!("`{server}` gives no token for Google's servers ({word}){about}");
+    let error = Error::new(ErrorKind::Configuration, text);
+    match (word.as_str(), status) {
+        ("invalid_grant" | "invalid_rapt", _) => error.with_hint(
+            "the login was taken back or is too old, or this machine's clock is wrong: run `gcloud \
+             auth application-default login`",
+        ),
+        ("PERMISSION_DENIED", _) => error.with_hint(
+            "to act in another account's name takes the role `roles/iam.serviceAccountTokenCreator`",
+        ),
+        (_, 429 | 500..) => error.temporary(),
+        _ => error,
+    }
+}
+
+/// Reads an answer. What it holds is not told.
+pub(crate) fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(body).map_err(|_| {
+        Error::new(ErrorKind::Provider, "a server of tokens answered in a form that is none")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_leads_to_what_to_do() {
+        let check = |status: u16, body: &str, said: &str, hint: &str| {
+            let error = refused("h", status, body.as_bytes());
+            assert!(error.message.contains(said), "{error}");
+            assert!(error.hint.unwrap_or_default().contains(hint), "{said}");
+        };
+        let old = r#"{"error":"invalid_grant","error_description":"Token has been revoked."}"#;
+        check(400, old, "(invalid_grant): Token has been revoked.", "application-default login");
+        let denied = r#"{"error":{"code":403,"status":"PERMISSION_DENIED","message":"no"}}"#;
+        check(403, denied, "(PERMISSION_DENIED): no", "serviceAccountTokenCreator");
+        check(404, "<html>", "(HTTP 404)", "");
+        assert_eq!(refused("h", 503, b"").retry, jaato_types::Retry::Temporary);
+    }
+
+    #[test]
+    fn a_file_leads_to_encrypted_servers_alone() {
+        assert!(post("https://h.example/token").is_ok() && post("http://127.0.0.1:1/t").is_ok());
+        for url in ["http://h.example/token", "http://127.0.0.1.h.example/t", "file:///etc"] {
+            assert_eq!(post(url).unwrap_err().kind, ErrorKind::Configuration, "{url}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Mints tokens, and keeps the one that counts.
+
+use std::fmt;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use jaato_http::Client;
+use jaato_types::{Error, ErrorKind};
+use tokio::sync::Mutex;
+
+use crate::file::{Credentials, ServiceAccount};
+use crate::places::{Named, Places};
+use crate::token::{Minted, Token};
+use crate::{exchange, file, jwt, metadata};
+
+/// Most bytes of a file of credentials; real ones have 3,000.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Mints tokens from what is found at some places.
+pub struct Minter {
+    places: Places,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    minted: Option<Minted>,
+    /// Whether the machine turned out to have no server of tokens.
+    is_machine_asked: bool,
+}
+
+impl fmt::Debug for Minter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Minter").field("places", &self.places).finish_non_exhaustive()
+    }
+}
+
+impl Minter {
+    /// Makes one. Reads and asks nothing.
+    pub fn new(places: Places) -> Self {
+        Self { places, kept: Mutex::default() }
+    }
+
+    /// Tells which file counts; none where there is none, though the machine may have an account.
+    pub fn found(&self) -> Option<String> {
+        self.places.file().map(|named| named.place)
+    }
+
+    /// Tells where else than in the file that a person names one looks.
+    pub fn looked_at(&self) -> String {
+        self.places.looked_at()
+    }
+
+    /// Returns a token that counts for some minutes at least. `refused` is one that a server did
+    /// not take: another is minted then.
+    ///
+    /// # Errors
+    /// `not_found` where there is nothing to mint it from; `configuration` for what cannot be used;
+    /// `provider` where a server does not answer.
+    pub async fn token(&self, client: &Client, refused: Option<&str>) -> Result<Token, Error> {
+        let mut kept = self.kept.lock().await;
+        if let Some(minted) = &kept.minted
+            && minted.fresh_until > Instant::now()
+            && refused != Some(&minted.token.text)
+        {
+            return Ok(minted.token.clone());
+        }
+        kept.minted = None;
+        let mut minted = match self.places.file() {
+            Some(named) => of_file(&named, client).await?,
+            None => self.of_machine(&mut kept, client).await?,
+        };
+        if let Some(project) = &self.places.quota_project {
+            minted.token.quota_project = Some(project.clone());
+        }
+        let token = minted.token.clone();
+        kept.minted = Some(minted);
+        Ok(token)
+    }
+
+    async fn of_machine(&self, kept: &mut Kept, client: &Client) -> Result<Minted, Error> {
+        if let Some(host) = self.places.metadata.as_ref().filter(|_| !kept.is_machine_asked) {
+            if let Some(minted) = metadata::ask(host, client.network()).await? {
+                return Ok(minted);
+            }
+            kept.is_machine_asked = true;
+        }
+        let text = "there are no credentials for Google Cloud: \
+                    `GOOGLE_APPLICATION_CREDENTIALS` is not set";
+        let looked_at = self.looked_at();
+        let also = if looked_at.is_empty() { looked_at } else { format!(", no {looked_at}") };
+        Err(Error::new(ErrorKind::NotFound, format!("{text}{also}")).with_hint(
+            "run `gcloud auth application-default login`, or set `GOOGLE_APPLICATION_CREDENTIALS` \
+             to the key file of a service account",
+        ))
+    }
+}
+
+/// Mints a token from a file.
+async fn of_file(named: &Named, client: &Client) -> Result<Minted, Error> {
+    let wrong = |what: &dyn fmt::Display| {
+        let text = format!("`{}` ({}) {what}", named.path.display(), named.place);
+        Error::new(ErrorKind::Configuration, text)
+    };
+    let about = tokio::fs::metadata(&named.path).await;
+    let about = about.map_err(|error| wrong(&format!("cannot be read: {error}")))?;
+    if !about.is_file() || about.len() > FILE_BYTES_MAX {
+        return Err(wrong(&"is no file of credentials"));
+    }
+    let text = tokio::fs::read(&named.path).await;
+    let text = text.map_err(|error| wrong(&format!("cannot be read: {error}")))?;
+    let not_yet = || {
+        wrong(&"holds credentials of a kind that jaato cannot use yet").with_hint(
+            "it takes service accounts and what `gcloud auth application-default login` leaves",
+        )
+    };
+    match file::read(&text, named)? {
+        Credentials::ServiceAccount(account) => of_service_account(account).await,
+        Credentials::AuthorizedUser(user) => exchange::of_user(client, &user).await,
+        Credentials::ImpersonatedServiceAccount(account) => {
+            let own = match *account.source_credentials {
+                Credentials::ServiceAccount(ref own) => of_service_account(own.clone()).await?,
+                Credentials::AuthorizedUser(ref user) => exchange::of_user(client, user).await?,
+                _ => return Err(not_yet()),
+            };
+            exchange::in_the_name_of(client, &account, &own.token.text).await
+        }
+        Credentials::ExternalAccount
+        | Credentials::ExternalAccountAuthorizedUser
+        | Credentials::Other => Err(not_yet()),
+    }
+}
+
+/// Signs a token. On a thread of its own: it takes milliseconds.
+async fn of_service_account(account: ServiceAccount) -> Result<Minted, Error> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let signed = tokio::task::spawn_blocking(move || jwt::sign(&account, now.as_secs())).await;
+    let signed = signed.map_err(|_| Error::new(ErrorKind::HostBug, "no token was signed"))?;
+    Ok(Minted::new(signed?, Duration::from_secs(jwt::LIFETIME_S), None))
+}

@@ -1,0 +1,100 @@
+//! Where credentials are looked for. Pure.
+
+use std::path::{Path, PathBuf};
+
+/// What `gcloud auth application-default login` writes.
+const GCLOUD_FILE: &str = "application_default_credentials.json";
+
+/// The machine's own server of tokens, on machines of Google's.
+const METADATA_HOST: &str = "metadata.google.internal";
+
+/// A file that somebody names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// The file.
+    pub path: PathBuf,
+    /// Who names it, for people: `variable GOOGLE_APPLICATION_CREDENTIALS`.
+    pub place: String,
+}
+
+/// Where credentials are looked for, in this order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Places {
+    /// The file that a person names. With one nothing else is looked at.
+    pub named: Option<Named>,
+    /// Where `gcloud` keeps its file.
+    pub gcloud: Option<PathBuf>,
+    /// The machine's server of tokens: `HOST` or `HOST:PORT`. None where nobody is to be asked.
+    pub metadata: Option<String>,
+    /// The project that requests are billed to, before one that a file names.
+    pub quota_project: Option<String>,
+}
+
+impl Places {
+    /// Reads them from the variables of Google's own libraries: `CLOUDSDK_CONFIG`, `HOME`,
+    /// `GCE_METADATA_HOST`, `NO_GCE_CHECK`, `GOOGLE_CLOUD_QUOTA_PROJECT`.
+    pub fn from_variables(named: Option<Named>, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let given = |name: &str| variable(name).filter(|text| !text.trim().is_empty());
+        let below = |name: &str, folder: &str| {
+            given(name).map(|home| Path::new(&home).join(folder)).filter(|it| it.is_absolute())
+        };
+        let folder = below("CLOUDSDK_CONFIG", "").or_else(|| below("HOME", ".config/gcloud"));
+        let is_off = given("NO_GCE_CHECK").is_some_and(|text| text.eq_ignore_ascii_case("true"));
+        let host = given("GCE_METADATA_HOST").unwrap_or_else(|| METADATA_HOST.to_owned());
+        Self {
+            named,
+            gcloud: folder.map(|folder| folder.join(GCLOUD_FILE)),
+            metadata: Some(host).filter(|_| !is_off),
+            quota_project: given("GOOGLE_CLOUD_QUOTA_PROJECT"),
+        }
+    }
+
+    /// Returns the file that counts, and who names it.
+    pub(crate) fn file(&self) -> Option<Named> {
+        let gcloud = self.gcloud.as_ref().filter(|path| path.is_file());
+        let of_gcloud = gcloud.map(|path| Named {
+            path: path.clone(),
+            place: format!("gcloud's file {}", path.display()),
+        });
+        self.named.clone().or(of_gcloud)
+    }
+
+    /// Says where one looked, beside the file that a person names.
+    pub(crate) fn looked_at(&self) -> String {
+        let gcloud = self.gcloud.as_ref().map(|path| format!("`{}`", path.display()));
+        let metadata = self.metadata.as_ref().map(|_| "the machine's metadata server".to_owned());
+        gcloud.into_iter().chain(metadata).collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Places {
+        let found = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
+        };
+        Places::from_variables(None, found)
+    }
+
+    #[test]
+    fn the_variables_of_googles_libraries_count() {
+        let plain = read(&[("HOME", "/home/ada")]);
+        let file = "/home/ada/.config/gcloud/application_default_credentials.json";
+        assert_eq!(plain.gcloud.as_deref(), Some(Path::new(file)));
+        assert_eq!(plain.metadata.as_deref(), Some(METADATA_HOST));
+        let other = read(&[
+            ("HOME", "/home/ada"),
+            ("CLOUDSDK_CONFIG", "/etc/gcloud"),
+            ("GCE_METADATA_HOST", "127.0.0.1:1"),
+            ("GOOGLE_CLOUD_QUOTA_PROJECT", "billed"),
+        ]);
+        let file = "/etc/gcloud/application_default_credentials.json";
+        assert_eq!(other.gcloud.as_deref(), Some(Path::new(file)));
+        assert_eq!(other.metadata.as_deref(), Some("127.0.0.1:1"));
+        assert_eq!(other.quota_project.as_deref(), Some("billed"));
+        let none = read(&[("HOME", "relative"), ("NO_GCE_CHECK", "True")]);
+        assert_eq!(none, Places::default());
+    }
+}

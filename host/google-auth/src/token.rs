@@ -1,0 +1,35 @@
+//! A token, and how long it counts.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// How long before its end a token is no longer used: what is asked with it may take a while.
+const SPARE: Duration = Duration::from_secs(240);
+
+/// A token and what goes with it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token {
+    /// The token, a secret.
+    pub text: String,
+    /// The project that is billed, for the header `x-goog-user-project`.
+    pub quota_project: Option<String>,
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token").field("quota_project", &self.quota_project).finish_non_exhaustive()
+    }
+}
+
+/// A token that was just made.
+pub(crate) struct Minted {
+    pub(crate) token: Token,
+    pub(crate) fresh_until: Instant,
+}
+
+impl Minted {
+    pub(crate) fn new(text: String, lifetime: Duration, quota_project: Option<String>) -> Self {
+        let fresh_until = Instant::now() + lifetime.saturating_sub(SPARE);
+        Self { token: Token { text, quota_project }, fresh_until }
+    }
+}

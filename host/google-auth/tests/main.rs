@@ -1,0 +1,270 @@
+//! Tokens from files and from a machine's server, against servers on loopback.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jaato_google_auth::{Minter, Named, Places, Token};
+use jaato_http::{Client, Network, Proxies, Settings};
+use jaato_types::{Error, ErrorKind};
+use ring::signature::{KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RsaKeyPair, UnparsedPublicKey};
+use rustls_pki_types::PrivatePkcs8KeyDer;
+use rustls_pki_types::pem::PemObject as _;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+/// Made for these tests, and the key of nothing.
+const KEY: &str = include_str!("throwaway-key.pem");
+
+fn client() -> Client {
+    Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })
+}
+
+/// A server that answers each request as `answer` says, and keeps what it was asked.
+struct Server {
+    address: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    async fn start(answer: impl Fn(usize) -> (u16, Value) + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&asked);
+        tokio::spawn(async move {
+            for number in 0.. {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut text = String::new();
+                let wants = |text: &str| {
+                    let (head, body) = text.split_once("\r\n\r\n")?;
+                    let head = head.to_lowercase();
+                    let length = head.lines().find_map(|it| it.strip_prefix("content-length: "));
+                    let length = length.map_or(0, |length| length.parse::<usize>().unwrap());
+                    (body.len() >= length).then_some(())
+                };
+                while wants(&text).is_none() {
+                    let mut bytes = [0; 4096];
+                    let read = stream.read(&mut bytes).await.unwrap();
+                    assert!(read > 0, "a request ended early");
+                    text.push_str(std::str::from_utf8(&bytes[..read]).unwrap());
+                }
+                kept.lock().unwrap().push(text);
+                let (status, body) = answer(number);
+                let body = body.to_string();
+                let head = format!(
+                    "HTTP/1.1 {status} X\r\nMetadata-Flavor: Google\r\nConnection: close\r\n\
+                     Content-Length: {}\r\n\r\n",
+                    body.len()
+                );
+                stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+            }
+        });
+        Self { address, asked }
+    }
+
+    /// A server that gives a token of another number each time.
+    async fn of_tokens() -> Self {
+        Self::start(|number| {
+            (200, json!({ "access_token": format!("token-{number}"), "expires_in": 3599 }))
+        })
+        .await
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self, content: &Value) -> PathBuf {
+        let path = self.0.path().join("credentials.json");
+        std::fs::write(&path, content.to_string()).unwrap();
+        path
+    }
+}
+
+fn named(path: &Path) -> Places {
+    let place = "variable GOOGLE_APPLICATION_CREDENTIALS".to_owned();
+    Places { named: Some(Named { path: path.to_owned(), place }), ..Places::default() }
+}
+
+async fn mint(places: Places) -> Result<Token, Error> {
+    Minter::new(places).token(&client(), None).await
+}
+
+fn user(token_uri: &str) -> Value {
+    json!({ "type": "authorized_user", "client_id": "id", "client_secret": "a&b",
+        "refresh_token": "1//refresh", "quota_project_id": "billed", "token_uri": token_uri })
+}
+
+fn service_account() -> Value {
+    json!({ "type": "service_account", "project_id": "p", "private_key_id": "k1",
+        "private_key": KEY, "client_email": "bot@p.iam.gserviceaccount.com",
+        "token_uri": "https://oauth2.googleapis.com/token" })
+}
+
+#[tokio::test]
+async fn a_service_account_signs_its_own_token() {
+    let folder = Folder::new();
+    let token = mint(named(&folder.file(&service_account()))).await.unwrap();
+    let parts: Vec<&str> = token.text.split('.').collect();
+    let [header, claims, signature] = parts[..] else { panic!("{} parts", parts.len()) };
+    let json = |part: &str| -> Value {
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+    };
+    assert_eq!(json(header), json!({ "alg": "RS256", "typ": "JWT", "kid": "k1" }));
+    let claims_read = json(claims);
+    assert_eq!(claims_read["iss"], "bot@p.iam.gserviceaccount.com");
+    assert_eq!(claims_read["sub"], claims_read["iss"]);
+    assert_eq!(claims_read["scope"], "https://www.googleapis.com/auth/cloud-platform");
+    assert_eq!(claims_read["aud"], Value::Null);
+    let lifetime = claims_read["exp"].as_u64().unwrap() - claims_read["iat"].as_u64().unwrap();
+    assert_eq!(lifetime, 3_600);
+    let der = PrivatePkcs8KeyDer::from_pem_slice(KEY.as_bytes()).unwrap();
+    let pair = RsaKeyPair::from_pkcs8(der.secret_pkcs8_der()).unwrap();
+    let public = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, pair.public_key());
+    let signed = format!("{header}.{claims}");
+    public.verify(signed.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap()).unwrap();
+}
+
+#[tokio::test]
+async fn a_persons_login_is_exchanged_once_and_again_when_a_server_refuses_it() {
+    let (server, folder) = (Server::of_tokens().await, Folder::new());
+    let path = folder.file(&user(&format!("http://{}/token", server.address)));
+    let minter = Minter::new(named(&path));
+    let first = minter.token(&client(), None).await.unwrap();
+    assert_eq!((first.text.as_str(), first.quota_project.as_deref()), ("token-0", Some("billed")));
+    assert_eq!(minter.token(&client(), None).await.unwrap(), first);
+    let second = minter.token(&client(), Some("token-0")).await.unwrap();
+    assert_eq!(second.text, "token-1");
+    // Somebody else has already had it replaced.
+    assert_eq!(minter.token(&client(), Some("token-0")).await.unwrap(), second);
+    let asked = server.asked();
+    assert_eq!(asked.len(), 2);
+    let body = asked[0].split_once("\r\n\r\n").unwrap().1;
+    let form =
+        "grant_type=refresh_token&client_id=id&client_secret=a%26b&refresh_token=1%2F%2Frefresh";
+    assert_eq!(body, form);
+    assert!(asked[0].to_lowercase().contains("content-type: application/x-www-form-urlencoded"));
+}
+
+#[tokio::test]
+async fn a_token_that_ends_soon_is_not_used_again() {
+    let server = Server::start(|number| {
+        (200, json!({ "access_token": format!("token-{number}"), "expires_in": 200 }))
+    })
+    .await;
+    let folder = Folder::new();
+    let minter = Minter::new(named(&folder.file(&user(&format!("http://{}", server.address)))));
+    for expected in ["token-0", "token-1"] {
+        assert_eq!(minter.token(&client(), None).await.unwrap().text, expected);
+    }
+}
+
+#[tokio::test]
+async fn one_account_acts_in_the_name_of_another() {
+    let server = Server::start(|number| match number {
+        0 => (200, json!({ "access_token": "own", "expires_in": 3599 })),
+        _ => (200, json!({ "accessToken": "theirs", "expireTime": "2030-01-01T00:00:00Z" })),
+    })
+    .await;
+    let folder = Folder::new();
+    let base = format!("http://{}", server.address);
+    let path = folder.file(&json!({ "type": "impersonated_service_account",
+        "service_account_impersonation_url": format!("{base}/bot:generateAccessToken"),
+        "delegates": ["d"], "source_credentials": user(&base) }));
+    assert_eq!(mint(named(&path)).await.unwrap().text, "theirs");
+    let asked = server.asked();
+    assert!(asked[1].starts_with("POST /bot:generateAccessToken "), "{}", asked[1]);
+    assert!(asked[1].to_lowercase().contains("authorization: bearer own"));
+    let body: Value = serde_json::from_str(asked[1].split_once("\r\n\r\n").unwrap().1).unwrap();
+    let scope = "https://www.googleapis.com/auth/cloud-platform";
+    assert_eq!(body, json!({ "scope": [scope], "lifetime": "3600s", "delegates": ["d"] }));
+}
+
+#[tokio::test]
+async fn the_machines_account_is_asked_where_there_is_no_file() {
+    let server = Server::of_tokens().await;
+    let places = Places {
+        metadata: Some(server.address.clone()),
+        quota_project: Some("billed".to_owned()),
+        ..Places::default()
+    };
+    let token = mint(places).await.unwrap();
+    assert_eq!((token.text.as_str(), token.quota_project.as_deref()), ("token-0", Some("billed")));
+    let asked = &server.asked()[0];
+    let path = "GET /computeMetadata/v1/instance/service-accounts/default/token HTTP/1.1";
+    assert!(asked.starts_with(path), "{asked}");
+    assert!(asked.to_lowercase().contains("metadata-flavor: google"));
+}
+
+#[tokio::test]
+async fn where_there_is_nothing_a_person_is_told_what_to_do_and_the_machine_is_asked_once() {
+    let server = Server::start(|_| (404, json!({}))).await;
+    let metadata = Some(server.address.clone());
+    let minter = Minter::new(Places { metadata, ..Places::default() });
+    for _ in 0..2 {
+        let error = minter.token(&client(), None).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotFound);
+        assert!(error.message.contains("no the machine's metadata server"), "{error}");
+        assert!(error.hint.unwrap().contains("gcloud auth application-default login"));
+    }
+    assert_eq!(server.asked().len(), 1);
+    let offline = Client::new(Settings { network: Network::Offline, ..Settings::default() });
+    let metadata = Some("metadata.google.internal".to_owned());
+    let minter = Minter::new(Places { metadata, ..Places::default() });
+    let error = minter.token(&offline, None).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_named_file_counts_alone_and_what_is_wrong_with_it_is_told_without_what_it_holds() {
+    let (server, folder) = (Server::of_tokens().await, Folder::new());
+    let check = async |path: PathBuf, expected: &str| {
+        let metadata = Some(server.address.clone());
+        let error = mint(Places { metadata, ..named(&path) }).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Configuration);
+        assert!(error.message.contains(expected), "{error}");
+        assert!(!format!("{error:?}").contains("hidden"), "{error:?}");
+    };
+    check(folder.0.path().join("none.json"), "cannot be read").await;
+    check(folder.0.path().to_owned(), "is no file of credentials").await;
+    check(folder.file(&json!("hidden")), "lacks what").await;
+    check(
+        folder.file(&json!({ "type": "authorized_user", "client_id": 5, "x": "hidden" })),
+        "lacks",
+    )
+    .await;
+    let mut broken = service_account();
+    broken["private_key"] = json!("hidden");
+    check(folder.file(&broken), "the private key of `bot@p.iam.gserviceaccount.com`").await;
+    for kind in ["external_account", "external_account_authorized_user", "gdch_service_account"] {
+        check(folder.file(&json!({ "type": kind, "x": "hidden" })), "cannot use yet").await;
+    }
+    let far = user("http://h.example/token");
+    check(folder.file(&far), "without encryption").await;
+    std::fs::write(folder.0.path().join("credentials.json"), "{hidden").unwrap();
+    check(folder.0.path().join("credentials.json"), "is no JSON").await;
+    assert_eq!(server.asked().len(), 0);
+}
+
+#[tokio::test]
+async fn gclouds_file_counts_where_nobody_names_one() {
+    let (server, folder) = (Server::of_tokens().await, Folder::new());
+    let path = folder.file(&user(&format!("http://{}", server.address)));
+    let minter = Minter::new(Places { gcloud: Some(path.clone()), ..Places::default() });
+    assert_eq!(minter.found(), Some(format!("gcloud's file {}", path.display())));
+    assert_eq!(minter.token(&client(), None).await.unwrap().text, "token-0");
+    let none = Minter::new(Places { gcloud: Some(path.join("none")), ..Places::default() });
+    assert_eq!(none.found(), None);
+}

@@ -1,0 +1,102 @@
+//! Origins of a vendor's servers, of which there may be one in each region. Pure.
+
+use jaato_http::Url;
+use jaato_types::{Error, ErrorKind, PluginName};
+
+/// Origins as a plugin declares them: `https://*-aiplatform.googleapis.com`.
+#[derive(Debug)]
+pub(super) struct OriginPattern {
+    /// What a host begins with, before the part that may be anything.
+    begin: String,
+    /// What follows; none where the whole host is `begin`.
+    end: Option<String>,
+}
+
+impl OriginPattern {
+    /// Reads a declaration.
+    ///
+    /// # Errors
+    /// `plugin_misbehaved` for what is no origin over https, and for a `*` that could stand for
+    /// more than a part of one label.
+    pub(super) fn read(plugin: &PluginName, text: &str) -> Result<Self, Error> {
+        let wrong = || {
+            let text = format!("plugin `{plugin}` declares a credential with the origin `{text}`");
+            Error::new(ErrorKind::PluginMisbehaved, text)
+        };
+        let host = text.strip_prefix("https://").ok_or_else(wrong)?;
+        let is_sign = |sign: char| {
+            sign.is_ascii_lowercase() || sign.is_ascii_digit() || matches!(sign, '-' | '.' | '*')
+        };
+        if host.is_empty() || !host.chars().all(is_sign) {
+            return Err(wrong());
+        }
+        let Some((begin, end)) = host.split_once('*') else {
+            return Ok(Self { begin: host.to_owned(), end: None });
+        };
+        // The label of the `*` is followed by a domain, of two labels at least.
+        let is_bound = !begin.contains('.') && !end.contains('*') && end.matches('.').count() >= 2;
+        if !is_bound {
+            return Err(wrong());
+        }
+        Ok(Self { begin: begin.to_owned(), end: Some(end.to_owned()) })
+    }
+
+    /// Tells whether a URL is of one of them.
+    pub(super) fn matches(&self, url: &Url) -> bool {
+        let Some(host) = url.host_str().filter(|_| url.scheme() == "https" && url.port().is_none())
+        else {
+            return false;
+        };
+        let Some(end) = &self.end else { return host == self.begin };
+        let rest = host.strip_prefix(&self.begin).and_then(|rest| rest.strip_suffix(end.as_str()));
+        rest.is_some_and(|rest| !rest.is_empty() && !rest.contains('.'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<OriginPattern, Error> {
+        OriginPattern::read(&PluginName::from("provider-x"), text)
+    }
+
+    #[test]
+    fn a_star_stands_for_a_part_of_one_label() {
+        let pattern = read("https://*-aiplatform.googleapis.com").unwrap();
+        let matches = |url: &str| pattern.matches(&Url::parse(url).unwrap());
+        assert!(matches("https://us-central1-aiplatform.googleapis.com/v1"));
+        for url in [
+            "https://aiplatform.googleapis.com",
+            "https://-aiplatform.googleapis.com",
+            "https://evil.example.us-aiplatform.googleapis.com",
+            "https://us-aiplatform.googleapis.com.evil.example",
+            "http://us-aiplatform.googleapis.com",
+            "https://us-aiplatform.googleapis.com:8443",
+        ] {
+            assert!(!matches(url), "{url}");
+        }
+        let exact = read("https://aiplatform.eu.rep.googleapis.com").unwrap();
+        let matches = |url: &str| exact.matches(&Url::parse(url).unwrap());
+        assert!(matches("https://aiplatform.eu.rep.googleapis.com/v1"));
+        assert!(!matches("https://x.aiplatform.eu.rep.googleapis.com"));
+    }
+
+    #[test]
+    fn what_could_stand_for_anybodys_server_is_refused() {
+        for text in [
+            "",
+            "https://",
+            "https://*",
+            "https://*.com",
+            "https://a.*.example.com",
+            "https://**.example.com",
+            "http://a.example.com",
+            "https://a.example.com/x",
+            "https://a.example.com:1",
+        ] {
+            assert_eq!(read(text).unwrap_err().kind, ErrorKind::PluginMisbehaved, "{text}");
+        }
+        assert!(read("https://*.example.com").is_ok());
+    }
+}
