@@ -11,6 +11,7 @@ mod bad_plugins;
 mod batch;
 mod cache;
 mod call;
+mod caps;
 mod chat;
 mod check;
 mod children;

@@ -32,6 +32,7 @@ mod manifest;
 pub mod media_type;
 mod message;
 pub mod objects;
+mod price;
 pub mod process;
 pub mod resources;
 pub mod service;
@@ -56,5 +57,6 @@ pub use manifest::{
     API_VERSION, Isolation, Kind, MANIFEST_BYTES_MAX, Manifest, ManifestError, Scope,
 };
 pub use message::{Message, Opaque, Part, Role, ToolCall, ToolResult, ToolsChanged};
+pub use price::{Price, PriceTier};
 pub use tool::{Annotations, Availability, Example, Output, ToolSpec};
 pub use worker_variable::WorkerVariable;
