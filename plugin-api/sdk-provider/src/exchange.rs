@@ -62,6 +62,11 @@ pub fn post(host: &Reporter, url: &str, wanted: Wanted) -> HttpRequestBuilder {
         Wanted::Stream => ACCEPT_STREAM,
         Wanted::Whole => ACCEPT_WHOLE,
     };
+    post_accepting(host, url, accept)
+}
+
+/// Begins the request for a completion of a server that wants its own forms accepted.
+pub fn post_accepting(host: &Reporter, url: &str, accept: &str) -> HttpRequestBuilder {
     let request = host.http("POST", url).timeout(WAIT);
     request.header("content-type", "application/json").header("accept", accept)
 }

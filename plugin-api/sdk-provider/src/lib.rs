@@ -9,10 +9,12 @@
 //! - [`Events`]: bytes in, cut anywhere, events out;
 //! - [`failure`]: what a status, a body and an exchange that broke mean, with kind and retry class;
 //! - [`Answer`]: collects an answer's pieces, emits them as they come, and gives the completion;
+//! - [`chat`]: chat completions, which most servers speak, as a mapping;
 //! - [`Fragments`]: tool calls whose name and arguments come piece by piece.
 #![forbid(unsafe_code)]
 
 mod answer;
+pub mod chat;
 pub mod exchange;
 pub mod failure;
 mod fragments;

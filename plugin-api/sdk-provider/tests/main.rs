@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod answer;
+mod chat;
 mod failure;
 mod fragments;
 mod sse;

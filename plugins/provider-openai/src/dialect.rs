@@ -1,13 +1,189 @@
-//! Whose words a server understands.
+//! Whose words a server understands, and what that server wants differently: a table.
+
+use jaato_plugin_sdk::schemars::{self, JsonSchema};
+use jaato_plugin_sdk::serde::{self, Deserialize};
+use jaato_plugin_sdk_provider::chat::{CallIds, Habits, Quirks, ReasoningSent};
 
 /// Whose words a server understands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(crate = "serde", rename_all = "lowercase")]
+#[schemars(crate = "schemars")]
 pub enum Dialect {
-    /// OpenAI's own: `max_completion_tokens`, because its reasoning models refuse the older name;
-    /// and what nobody else knows.
-    Vendor,
-    /// OpenRouter's: everybody's words, and the vendor's for how much a model thinks.
-    Router,
-    /// Everybody else's: `max_tokens`, and nothing that a server could refuse as unknown.
+    /// Told by the host of the base URL.
+    #[default]
+    Auto,
+    /// What nearly every server takes.
     Common,
+    /// OpenAI's own.
+    OpenAi,
+    /// OpenAI's at Azure.
+    Azure,
+    /// OpenRouter's.
+    OpenRouter,
+    /// Groq's.
+    Groq,
+    /// Mistral's.
+    Mistral,
+    /// DeepSeek's.
+    DeepSeek,
+    /// xAI's.
+    Xai,
+    /// Together's.
+    Together,
+    /// Cerebras'.
+    Cerebras,
+}
+
+/// What is known of the server of a dialect.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) dialect: Dialect,
+    /// Its hosts; one that begins with a dot is the end of many.
+    pub(crate) hosts: &'static [&'static str],
+    /// What it wants differently.
+    pub(crate) quirks: Quirks,
+    /// Whether Responses gives summaries of reasoning where it is asked to.
+    pub(crate) has_summaries: bool,
+}
+
+const COMMON: Server =
+    Server { dialect: Dialect::Common, hosts: &[], quirks: Quirks::COMMON, has_summaries: false };
+
+/// OpenAI's reasoning models refuse `max_tokens`, and call the system's role `developer`. Its ids
+/// of calls have at most 40 characters.
+const VENDORS: Quirks = Quirks {
+    max_tokens_field: "max_completion_tokens",
+    session_key_field: Some("prompt_cache_key"),
+    max_effort: "xhigh",
+    developer_models: &["o1", "o3", "o4", "gpt-5", "gpt-6", "codex"],
+    call_ids: CallIds::Plain(40),
+    ..Quirks::COMMON
+};
+
+const NO_REASONING: Habits = Habits { reasoning: ReasoningSent::Nowhere, ..Habits::COMMON };
+
+/// The table. Where a row is wrong, the server's refusal says so, and `dialect = "common"` helps.
+const SERVERS: [Server; 9] = [
+    Server {
+        dialect: Dialect::OpenAi,
+        hosts: &["api.openai.com"],
+        quirks: VENDORS,
+        has_summaries: true,
+    },
+    // Deployments have names of their own, by which no model is known: the system's role is
+    // `system`, which all take.
+    Server {
+        dialect: Dialect::Azure,
+        hosts: &[".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"],
+        quirks: Quirks { developer_models: &[], ..VENDORS },
+        has_summaries: true,
+    },
+    // Without `require_parameters` tools and schemas may be dropped in silence.
+    Server {
+        dialect: Dialect::OpenRouter,
+        hosts: &["openrouter.ai"],
+        quirks: Quirks {
+            max_effort: "xhigh",
+            fields_beside_tools: &[("provider", r#"{"require_parameters":true}"#)],
+            ..Quirks::COMMON
+        },
+        ..COMMON
+    },
+    Server {
+        dialect: Dialect::Groq,
+        hosts: &["api.groq.com"],
+        quirks: Quirks { habits: NO_REASONING, ..Quirks::COMMON },
+        ..COMMON
+    },
+    // It tells what a stream cost without being asked, and refuses fields that it does not know.
+    Server {
+        dialect: Dialect::Mistral,
+        hosts: &["api.mistral.ai"],
+        quirks: Quirks {
+            any_tool: "any",
+            seed_field: Some("random_seed"),
+            call_ids: CallIds::Short(9),
+            asks_for_usage: false,
+            habits: NO_REASONING,
+            ..Quirks::COMMON
+        },
+        ..COMMON
+    },
+    Server {
+        dialect: Dialect::DeepSeek,
+        hosts: &["api.deepseek.com"],
+        quirks: Quirks {
+            seed_field: None,
+            habits: Habits { reasoning: ReasoningSent::EverywhereBesideTools, ..Habits::COMMON },
+            ..Quirks::COMMON
+        },
+        ..COMMON
+    },
+    Server {
+        dialect: Dialect::Xai,
+        hosts: &["api.x.ai"],
+        quirks: Quirks { max_tokens_field: "max_completion_tokens", ..Quirks::COMMON },
+        ..COMMON
+    },
+    Server {
+        dialect: Dialect::Together,
+        hosts: &["api.together.xyz", "api.together.ai"],
+        ..COMMON
+    },
+    Server {
+        dialect: Dialect::Cerebras,
+        hosts: &["api.cerebras.ai"],
+        quirks: Quirks { max_tokens_field: "max_completion_tokens", ..Quirks::COMMON },
+        ..COMMON
+    },
+];
+
+impl Dialect {
+    /// Finds the dialect of a host.
+    pub(crate) fn of_host(host: &str) -> Self {
+        let is_its = |known: &str| {
+            if known.starts_with('.') { host.ends_with(known) } else { host == known }
+        };
+        let server = SERVERS.iter().find(|server| server.hosts.iter().any(|known| is_its(known)));
+        server.map_or(Self::Common, |server| server.dialect)
+    }
+
+    /// Returns what is known of its server.
+    pub(crate) fn server(self) -> &'static Server {
+        SERVERS.iter().find(|server| server.dialect == self).unwrap_or(&COMMON)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::{self, Value};
+
+    use super::*;
+
+    #[test]
+    fn a_host_tells_whose_words_it_understands() {
+        for (host, expected) in [
+            ("api.openai.com", Dialect::OpenAi),
+            ("moon.openai.azure.com", Dialect::Azure),
+            ("openrouter.ai", Dialect::OpenRouter),
+            ("api.groq.com", Dialect::Groq),
+            ("api.openai.com.evil", Dialect::Common),
+            ("openai.azure.com", Dialect::Common),
+            ("evil-openrouter.ai", Dialect::Common),
+            ("localhost", Dialect::Common),
+        ] {
+            assert_eq!(Dialect::of_host(host), expected, "{host}");
+        }
+    }
+
+    #[test]
+    fn every_row_is_found_and_what_it_sends_is_json() {
+        for server in &SERVERS {
+            assert_eq!(server.dialect.server().hosts, server.hosts);
+            for (_, text) in server.quirks.fields_beside_tools {
+                assert!(serde_json::from_str::<Value>(text).is_ok());
+            }
+        }
+        assert_eq!(Dialect::Auto.server().dialect, Dialect::Common);
+    }
 }

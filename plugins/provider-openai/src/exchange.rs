@@ -1,104 +1,78 @@
-//! Sends a request, and reads what comes at once or as a refusal.
+//! Reads what comes as a refusal, and says what to do about it.
 
+use jaato_plugin_sdk::HttpResponse;
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::{HttpResponse, serde_json};
-use jaato_plugin_sdk_provider::exchange::{self, Wanted, wrong_form};
-use jaato_plugin_sdk_provider::{Reader, ServerEvent, failure};
+use jaato_plugin_sdk_provider::chat;
+use jaato_plugin_sdk_provider::exchange;
+use jaato_plugin_sdk_provider::exchange::Refusal;
 
-use crate::refusal::{self, CHECK_URL, Wish};
-use crate::reply::Reply;
 use crate::state::{KEY, OpenAi};
 
-/// Sends a body.
-pub(crate) async fn send(
-    cx: &Cx<OpenAi>,
-    url: &str,
-    wanted: Wanted,
-    body: Vec<u8>,
-) -> Result<HttpResponse> {
-    let request = exchange::post(cx, url, wanted).credential(KEY).body(body);
-    request.send().await.map_err(failure::of_exchange)
+/// Reads what a server says about an answer that is no success, and what to do about it.
+pub(crate) async fn refused(cx: &Cx<OpenAi>, url: &str, response: HttpResponse) -> Refusal {
+    let mut refusal = exchange::refusal(cx, url, response).await;
+    let (status, body) = (refusal.status, &refusal.body);
+    let hint = hint(url, status, body).or_else(|| chat::hint(status, body, refusal.had_key, KEY));
+    if let Some(hint) = hint {
+        refusal.error = refusal.error.with_hint(hint);
+    }
+    refusal
 }
 
-impl Reader for Reply {
-    const CHECK_URL: &'static str = CHECK_URL;
-
-    fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
-        Reply::event(self, event)
+/// Says what to do about what only this plugin's settings can mend.
+fn hint(url: &str, status: u16, body: &[u8]) -> Option<String> {
+    let words = String::from_utf8_lossy(body).to_lowercase();
+    let path = url.split('?').next().unwrap_or(url);
+    let set = |what: &str| format!("set `{what}` under `[plugins.provider-openai]`");
+    match status {
+        400 | 404 if words.contains("v1/responses") || words.contains("responses api") => {
+            Some(set("api = \"responses\""))
+        }
+        404 | 405 if path.ends_with("/responses") && !words.contains("model") => Some(format!(
+            "{}; or, for a server that has no Responses, {}",
+            chat::CHECK_URL,
+            set("api = \"chat\"")
+        )),
+        400 if words.contains("content_filter") || words.contains("content management policy") => {
+            Some(
+                "the server's content filter stopped the request: say it in other words".to_owned(),
+            )
+        }
+        _ => None,
     }
+}
 
-    fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
-        Reply::last_event(self, event)
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
-        let values = values(url, body)?;
-        let deltas = Reply::whole(self, &values)?;
-        let has_choice =
-            |value: &Value| value["choices"].as_array().is_some_and(|it| !it.is_empty());
-        if values.iter().any(has_choice) {
-            Ok(deltas)
-        } else {
-            Err(wrong_form::<Self>(url, Some("application/json")))
+    #[test]
+    fn what_settings_can_mend_is_told() {
+        for (url, status, body, expected) in [
+            ("http://h/v1/responses", 404, "not found", "api = \"chat\""),
+            ("http://h/v1/responses?api-version=1", 404, "", "api = \"chat\""),
+            (
+                "http://h/v1/chat/completions",
+                404,
+                "This is not a chat model: use v1/responses instead",
+                "api = \"responses\"",
+            ),
+            (
+                "http://h/v1/responses",
+                400,
+                r#"{"error":{"code":"content_filter","innererror":{}}}"#,
+                "content filter",
+            ),
+        ] {
+            let hint = hint(url, status, body.as_bytes()).unwrap();
+            assert!(hint.contains(expected), "{hint}");
+        }
+        for (url, status, body) in [
+            ("http://h/v1/responses", 404, "the model `x` does not exist"),
+            ("http://h/v1/chat/completions", 404, "404 page not found"),
+            ("http://h/v1/responses", 500, "content_filter"),
+        ] {
+            assert_eq!(hint(url, status, body.as_bytes()), None, "{body}");
         }
     }
-
-    fn is_done(&self) -> bool {
-        Reply::is_done(self)
-    }
-
-    fn is_complete(&self) -> bool {
-        Reply::is_complete(self)
-    }
-
-    fn has_begun(&self) -> bool {
-        Reply::has_begun(self)
-    }
-
-    fn finish(self) -> Result<(Vec<Delta>, Completion)> {
-        Reply::finish(self)
-    }
-}
-
-/// Reads the JSON of a server that does not stream: one value, or a line for each piece.
-fn values(url: &str, body: &[u8]) -> Result<Vec<Value>> {
-    let values = serde_json::Deserializer::from_slice(body).into_iter::<Value>();
-    // Google's servers report an error in a list of one.
-    let unlisted = |value| match value {
-        Value::Array(mut list) if list.len() == 1 => list.remove(0),
-        value => value,
-    };
-    let values = values.map(|value| value.map(unlisted)).collect::<Result<Vec<_>, _>>();
-    let values = values.map_err(|error| failure::of_no_json(url, &error))?;
-    if values.iter().any(is_of_ollamas_own) {
-        let shown = failure::shown_url(url);
-        let text = format!("`{shown}` answered in the form of Ollama's own api");
-        return Err(Error::new(ErrorKind::Provider, text)
-            .with_hint("the base url of an Ollama ends in `/v1`: `http://localhost:11434/v1`"));
-    }
-    Ok(values)
-}
-
-/// Tells whether a value is of `/api/chat` or `/api/generate`, which answer a line of JSON for each
-/// piece.
-fn is_of_ollamas_own(value: &Value) -> bool {
-    value["done"].is_boolean() && (value["message"].is_object() || value["response"].is_string())
-}
-
-/// An answer that is no success.
-pub(crate) struct Refused {
-    pub(crate) error: Error,
-    /// What the server wants differently.
-    pub(crate) wish: Option<Wish>,
-}
-
-/// Reads what a server says about an answer that is no success, and what to do about it.
-pub(crate) async fn refused(cx: &Cx<OpenAi>, url: &str, response: HttpResponse) -> Refused {
-    let refusal = exchange::refusal(cx, url, response).await;
-    let (status, body, error) = (refusal.status, &refusal.body, refusal.error);
-    let error = match refusal::hint(status, body, refusal.had_key, KEY) {
-        Some(hint) => error.with_hint(hint),
-        None => error,
-    };
-    Refused { error, wish: refusal::wish(status, body) }
 }

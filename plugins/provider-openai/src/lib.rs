@@ -1,37 +1,25 @@
-//! Plugin `provider-openai`: any server that speaks OpenAI's chat completions.
+//! Plugin `provider-openai`: any server that speaks OpenAI's protocols.
 //!
-//! Pure: `request` writes a request down (`options` its settings, `messages` its history, `content`
-//! what a message says and shows), `reply` reads what is streamed (`chunk` where servers put what
-//! they say, `details` reasoning that goes back, `usage` what it cost, `reason` why it ended,
-//! `think` reasoning in tags, `halves` torn characters), `refusal` says what to do about an error,
-//! `models` reads the list of models, `sight` what they look at, `window` what servers tell of a
-//! context window, `questions` who is asked for it, `endpoint` joins URLs, `dialect` tells whose
-//! words a server understands, `habits` what it wants differently.
-//! `plugin` stands between them and the host, which owns the connection and the key; `state` has
-//! its settings, `exchange` sends and reads what comes at once.
+//! Chat completions are `jaato-plugin-sdk-provider`'s; `responses` maps OpenAI's newer protocol.
+//! Pure too: `models` reads the list of models, `sight` what they look at, `window` what servers
+//! tell of a context window, `questions` who is asked for it, `endpoint` joins URLs and tells the
+//! protocol, `dialect` is the table of what servers want differently, `presets` that of servers
+//! that are known by a name.
+//! `plugin` stands between them and the host, which owns the connection and the key; `config` has
+//! its settings, `state` what it remembers, `exchange` sends and reads refusals.
 #![forbid(unsafe_code)]
 
-mod chunk;
-pub mod content;
-mod details;
-mod dialect;
+pub mod config;
+pub mod dialect;
 pub mod endpoint;
 mod exchange;
-mod habits;
-mod halves;
-mod messages;
 pub mod models;
-pub mod options;
 pub mod plugin;
+pub mod presets;
 mod questions;
-mod reason;
-mod refusal;
-pub mod reply;
-pub mod request;
+pub mod responses;
 mod sight;
 pub mod state;
-mod think;
-mod usage;
 pub mod window;
 
 use plugin::OpenAiProvider;

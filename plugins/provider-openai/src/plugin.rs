@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, Wanted, config, is_success, receive};
-use jaato_plugin_sdk_provider::failure;
-use jaato_plugin_sdk_provider::shown::{IMAGES, fetch_blobs};
+use jaato_plugin_sdk_provider::exchange::{
+    WHOLE_BYTES_MAX, Wanted, config, is_success, post, receive,
+};
+use jaato_plugin_sdk_provider::shown::{Blobs, IMAGES, fetch_blobs};
+use jaato_plugin_sdk_provider::{chat, failure};
 
-use crate::exchange::{refused, send};
+use crate::config::Config;
+use crate::endpoint::{self, Protocol};
+use crate::exchange::refused;
 use crate::questions::QUESTIONS;
-use crate::reply::Reply;
-use crate::request;
-use crate::state::{Config, KEY, OpenAi};
-use crate::{content, endpoint, models, options, sight, window};
+use crate::state::{KEY, OpenAi};
+use crate::{models, presets, responses, sight, window};
 
 /// Wait for a list of models, for which a person sits and waits.
 const LIST_WAIT: Duration = Duration::from_secs(10);
@@ -28,43 +30,29 @@ impl Provider for OpenAiProvider {
     fn spec() -> ProviderSpec {
         ProviderSpec {
             name: "openai".to_owned(),
-            title: "OpenAI, Ollama, llama.cpp, vLLM, LM Studio and servers that speak as they do"
+            title: "OpenAI, Azure, llama.cpp, vLLM, LM Studio and servers that speak as they do"
                 .to_owned(),
-            options: options::NAMES.map(str::to_owned).to_vec(),
+            options: chat::OPTIONS.map(str::to_owned).to_vec(),
             accepts: IMAGES.map(str::to_owned).to_vec(),
+            presets: presets::presets(),
             ..ProviderSpec::default()
         }
     }
 
     async fn complete(cx: &Cx<OpenAi>, request: Request) -> Result<Completion> {
-        let base = config::<Config>(cx).await?.base_url;
-        let url = endpoint::below(&base, "chat/completions");
-        let dialect = endpoint::dialect(&base);
-        let wanted = Wanted::of(&request);
-        let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
+        let config = config::<Config>(cx).await?;
+        let blobs = fetch_blobs(cx, chat::wanted_blobs(&request)).await?;
         let asked = Arc::new((request, blobs));
-        let request = &asked.0;
-        let mut habits = cx.state().habits_of(&url, &request.model);
-        loop {
-            // A long history takes longer to write than the executor may be held up.
-            let written = Arc::clone(&asked);
-            let write = move |_: &Reporter| request::body(&written.0, dialect, habits, &written.1);
-            let body = cx.blocking(write).await??;
-            let response = send(cx, &url, wanted, body).await?;
-            if is_success(&response) {
-                return receive(cx, &url, response, Reply::new(&url)).await;
-            }
-            let refused = refused(cx, &url, response).await;
-            let other = refused.wish.and_then(|wish| habits.follow(wish, request));
-            habits = other.ok_or(refused.error)?;
-            // The same words in another way: no second attempt, as nothing was attempted yet.
-            cx.state().remember(&url, &request.model, habits);
+        match endpoint::protocol(&config, &asked.0) {
+            Protocol::Chat => complete_chat(cx, &config, asked).await,
+            Protocol::Responses => complete_responses(cx, &config, asked).await,
         }
     }
 
     async fn models(cx: &Cx<OpenAi>) -> Result<Vec<ModelInfo>> {
-        let base = config::<Config>(cx).await?.base_url;
-        let url = endpoint::below(&base, "models");
+        let config = config::<Config>(cx).await?;
+        let base = &config.base_url;
+        let url = endpoint::below(base, "models");
         let sent = cx.http("GET", url.as_str()).credential(KEY).timeout(LIST_WAIT);
         let response = match sent.send().await {
             // Nobody has set it up, which the host tells only those who want to use it.
@@ -76,10 +64,69 @@ impl Provider for OpenAiProvider {
         }
         let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
         let mut infos = models::read(&url, &body)?;
-        window::add_known(&mut infos, endpoint::is_vendors(&base));
-        sight::add_known(&mut infos, endpoint::is_vendors(&base));
-        add_model_in_use(cx, &base, &mut infos).await;
+        window::add_known(&mut infos, endpoint::is_vendors(base));
+        sight::add_known(&mut infos, endpoint::is_vendors(base));
+        add_model_in_use(cx, base, &mut infos).await;
         Ok(infos)
+    }
+}
+
+/// A request and the bytes of what it shows.
+type Asked = Arc<(Request, Blobs)>;
+
+async fn complete_chat(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> Result<Completion> {
+    let url = endpoint::below(&config.base_url, "chat/completions");
+    let quirks = &endpoint::dialect(&config.base_url, config.dialect).server().quirks;
+    let request = &asked.0;
+    let mut habits = cx.state().chat.of(&url, &request.model).unwrap_or(quirks.habits);
+    loop {
+        // A long history takes longer to write than the executor may be held up.
+        let written = Arc::clone(&asked);
+        let write = move |_: &Reporter| chat::body(&written.0, quirks, habits, &written.1);
+        let body = cx.blocking(write).await??;
+        let sent = post(cx, &url, Wanted::of(request)).credential(KEY).body(body);
+        let response = sent.send().await.map_err(failure::of_exchange)?;
+        if is_success(&response) {
+            return receive(cx, &url, response, chat::Reply::new(&url)).await;
+        }
+        let refused = refused(cx, &url, response).await;
+        let wish = chat::wish(refused.status, &refused.body);
+        let other = wish.and_then(|wish| habits.follow(wish, request));
+        habits = other.ok_or(refused.error)?;
+        // The same words in another way: no second attempt, as nothing was attempted yet.
+        cx.state().chat.remember(&url, &request.model, habits);
+    }
+}
+
+async fn complete_responses(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> Result<Completion> {
+    let url = endpoint::below(&config.base_url, "responses");
+    let server = endpoint::dialect(&config.base_url, config.dialect).server();
+    let request = &asked.0;
+    let first = || responses::Habits::of_model(&request.model, server.has_summaries);
+    let mut habits = cx.state().responses.of(&url, &request.model).unwrap_or_else(first);
+    loop {
+        let (written, asking_habits) = (Arc::clone(&asked), habits.clone());
+        let write = move |_: &Reporter| {
+            let asking = responses::Asking {
+                system_role: server.quirks.system_role(&written.0.model),
+                max_effort: server.quirks.max_effort,
+                has_session_key: server.quirks.session_key_field.is_some(),
+                habits: &asking_habits,
+            };
+            responses::body(&written.0, &asking, &written.1)
+        };
+        let body = cx.blocking(write).await??;
+        let sent = post(cx, &url, Wanted::of(request)).credential(KEY).body(body);
+        let response = sent.send().await.map_err(failure::of_exchange)?;
+        if is_success(&response) {
+            return receive(cx, &url, response, responses::Reply::new(&url)).await;
+        }
+        let refused = refused(cx, &url, response).await;
+        let wish = responses::wish(refused.status, &refused.body);
+        let marks = || responses::reasoning_marks(request);
+        let other = wish.and_then(|wish| habits.follow(wish, marks()));
+        habits = other.ok_or(refused.error)?;
+        cx.state().responses.remember(&url, &request.model, habits.clone());
     }
 }
 

@@ -2,9 +2,8 @@
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::ModelInfo;
+use jaato_plugin_sdk_provider::chat::is_of_family;
 use jaato_plugin_sdk_provider::shown::{IMAGES, PDF};
-
-use crate::window::is_of_family;
 
 /// OpenAI's models by the beginnings of their names, and what they look at: the first that fits
 /// counts. Of others nothing is known. Where a row is wrong, an image becomes a line of words, or

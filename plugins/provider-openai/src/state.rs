@@ -1,16 +1,15 @@
-//! The plugin's settings, and what it remembers of servers.
+//! What the plugin remembers of servers, and what it tells of itself.
 
 use std::collections::HashMap;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::schemars::{self, JsonSchema};
-use jaato_plugin_sdk::serde::{self, Deserialize};
-use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::CredentialSpec;
+use jaato_plugin_sdk::{schemars, serde_json};
+use jaato_plugin_sdk_provider::chat;
 use parking_lot::Mutex;
 
-use crate::endpoint::VENDOR;
-use crate::habits::Habits;
+use crate::config::Config;
+use crate::responses;
 
 /// The variable that holds the key.
 pub(crate) const KEY: &str = "OPENAI_API_KEY";
@@ -22,19 +21,27 @@ const BASE_URL: &str = "OPENAI_BASE_URL";
 /// once.
 const REMEMBERED_MAX: usize = 64;
 
-/// `[plugins.provider-openai]`.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(crate = "serde", default, deny_unknown_fields)]
-#[schemars(crate = "schemars")]
-pub struct Config {
-    /// Where the server is, up to and with `/v1`. `OPENAI_BASE_URL` wins.
-    #[schemars(extend("x-jaato-workspace" = true))]
-    pub base_url: String,
+/// How models want to be asked, by URL and name, where they refused something.
+#[derive(Debug)]
+pub(crate) struct Known<H>(Mutex<HashMap<(String, String), H>>);
+
+impl<H> Default for Known<H> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self { base_url: VENDOR.to_owned() }
+impl<H: Clone> Known<H> {
+    pub(crate) fn of(&self, url: &str, model: &str) -> Option<H> {
+        let key = (url.to_owned(), model.to_owned());
+        self.0.lock().get(&key).cloned()
+    }
+
+    pub(crate) fn remember(&self, url: &str, model: &str, habits: H) {
+        let (mut known, key) = (self.0.lock(), (url.to_owned(), model.to_owned()));
+        if known.len() < REMEMBERED_MAX || known.contains_key(&key) {
+            known.insert(key, habits);
+        }
     }
 }
 
@@ -42,22 +49,8 @@ impl Default for Config {
 /// a conversation, because providers are stateless.
 #[derive(Default)]
 pub struct OpenAi {
-    /// By URL and model, where they are not as most.
-    habits: Mutex<HashMap<(String, String), Habits>>,
-}
-
-impl OpenAi {
-    pub(crate) fn habits_of(&self, url: &str, model: &str) -> Habits {
-        let key = (url.to_owned(), model.to_owned());
-        self.habits.lock().get(&key).copied().unwrap_or_default()
-    }
-
-    pub(crate) fn remember(&self, url: &str, model: &str, habits: Habits) {
-        let (mut known, key) = (self.habits.lock(), (url.to_owned(), model.to_owned()));
-        if known.len() < REMEMBERED_MAX || known.contains_key(&key) {
-            known.insert(key, habits);
-        }
-    }
+    pub(crate) chat: Known<chat::Habits>,
+    pub(crate) responses: Known<responses::Habits>,
 }
 
 impl State for OpenAi {

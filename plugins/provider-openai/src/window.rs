@@ -3,6 +3,7 @@
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::ModelInfo;
+use jaato_plugin_sdk_provider::chat::is_of_family;
 
 /// What OpenAI's models take in, in tokens, by the beginning of their names: the first that fits
 /// counts. Its list of models has names alone. From developers.openai.com/api/docs/models and
@@ -41,15 +42,6 @@ pub fn add_known(infos: &mut [ModelInfo], is_vendors: bool) {
 /// Tells whether a server means the same model: Ollama adds `:latest`.
 pub fn is_same_model(listed: &str, name: &str) -> bool {
     listed == name || listed.strip_suffix(":latest") == Some(name)
-}
-
-/// Tells whether the vendor's model is of a family that is told by the beginning of its name.
-pub(crate) fn is_of_family(name: &str, beginning: &str) -> bool {
-    // A model that somebody fine-tuned is `ft:BASE:…`.
-    let name = name.strip_prefix("ft:").unwrap_or(name);
-    // `gpt-4` is not the beginning of `gpt-45`, nor `o1` of `o10`.
-    let rest = name.strip_prefix(beginning);
-    rest.is_some_and(|rest| !rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 fn of_openai(name: &str) -> Option<u64> {

@@ -6,9 +6,11 @@ use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::service::{BLOB_GET, BlobGet};
 use jaato_plugin_sdk::types::{Data, Message, Part, Request, Role, ToolCall, ToolResult};
 use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_sdk_provider::chat::{
+    Habits, Outcomes, Quirks, body, tells_outcomes, wanted_blobs as wanted,
+};
+use jaato_plugin_sdk_provider::shown::Blobs;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, Reply};
-use provider_openai::content::{Blobs, wanted};
-use provider_openai::request::{Dialect, Habits, Outcomes, body, tells_outcomes};
 
 fn blobs() -> Blobs {
     ["b-1", "b-2"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into()
@@ -29,7 +31,7 @@ fn result(id: &str, attachments: Vec<Data>) -> ToolResult {
 /// Checks the messages, one a line.
 #[track_caller]
 fn check(habits: Habits, messages: Vec<Message>, expected: Expect) {
-    let body = body(&Request::new("m", messages), Dialect::Common, habits, &blobs()).unwrap();
+    let body = body(&Request::new("m", messages), &Quirks::COMMON, habits, &blobs()).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> = body["messages"].as_array().unwrap().iter().map(Value::to_string).collect();
     expected.assert_eq(&lines.join("\n"));

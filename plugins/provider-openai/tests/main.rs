@@ -1,11 +1,14 @@
-//! The plugin on a fake host, and the mapping under it.
+//! The plugin on a fake host: against answers of a test, and against a strict fake of the vendor.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod azure;
 mod content;
 mod endings;
-mod options;
 mod plugin;
-mod reply;
-mod request;
+mod responses;
+mod responses_request;
+mod responses_whole;
+mod vendor;
+mod vendor_bad;
 mod whole;
 mod window;

@@ -8,14 +8,45 @@ use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream
 
 const ANSWER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
-jaato_plugin_testkit::conformance!(provider_openai: provider; |suite| suite.with_host(|host| host.with_http(server)));
+/// The suite, on a host whose server speaks chat completions.
+mod chat {
+    jaato_plugin_testkit::conformance!(provider_openai: provider; |suite| {
+        suite.with_host(crate::plugin::with_chat)
+    });
+}
+
+/// The suite, on a host whose server speaks Responses.
+mod responses {
+    jaato_plugin_testkit::conformance!(provider_openai: provider; |suite| {
+        suite.with_host(crate::plugin::with_responses)
+    });
+}
+
+fn with_chat(host: FakeHost) -> FakeHost {
+    let config = json!({ "base_url": "http://localhost:1/v1", "api": "chat" });
+    host.with_config(config).with_http(server)
+}
+
+fn with_responses(host: FakeHost) -> FakeHost {
+    host.with_http(server)
+}
+
+const RESPONSE: &str = "event: response.output_text.delta\n\
+    data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"hello\"}\n\n\
+    event: response.completed\n\
+    data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[]}}\n\n";
 
 /// A server with one model, which says hello.
 fn server(request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
     let answer = FakeHttpAnswer::status(200);
-    Ok(match request.head.url.as_str() {
-        "https://api.openai.com/v1/models" => answer.body(r#"{"data":[{"id":"m"}]}"#),
-        _ => answer.header("content-type", "text/event-stream").body(ANSWER),
+    let url = request.head.url.as_str();
+    Ok(if url.ends_with("/v1/models") {
+        answer.body(r#"{"data":[{"id":"m"}]}"#)
+    } else if url == "https://api.openai.com/v1/responses" {
+        answer.header("content-type", "text/event-stream").body(RESPONSE)
+    } else {
+        assert!(url.ends_with("/v1/chat/completions"), "{url}");
+        answer.header("content-type", "text/event-stream").body(ANSWER)
     })
 }
 

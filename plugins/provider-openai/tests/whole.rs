@@ -4,10 +4,9 @@
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Completion, FinishReason, Message, Part, Request, Usage};
 use jaato_plugin_sdk_provider::Events;
+use jaato_plugin_sdk_provider::chat::{Habits, Quirks, Reply, body};
+use jaato_plugin_sdk_provider::shown::Blobs;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
-use provider_openai::content::Blobs;
-use provider_openai::reply::Reply;
-use provider_openai::request::{Dialect, Habits, body};
 
 fn streamed(deltas: &[Value], end: Value) -> Completion {
     let (mut events, mut reply) = (Events::new(), Reply::new("http://h"));
@@ -51,7 +50,7 @@ fn check(deltas: &[Value], message: Value, finish: &str) -> Completion {
 /// The model's message as the next request has it.
 fn sent_back(completion: Completion) -> Value {
     let request = Request::new("m", vec![Message::model(completion.parts)]);
-    let body = body(&request, Dialect::Common, Habits::default(), &Blobs::new()).unwrap();
+    let body = body(&request, &Quirks::COMMON, Habits::default(), &Blobs::new()).unwrap();
     let mut body: Value = serde_json::from_slice(&body).unwrap();
     body["messages"][0].take()
 }

@@ -7,6 +7,8 @@
 
 pub mod anthropic;
 mod exchange;
+pub mod github;
 pub mod google;
+pub mod openai;
 
 pub use exchange::{Answered, Asked};

@@ -5,7 +5,7 @@
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::Part;
 
-use crate::halves;
+use super::halves;
 
 /// The field of a model's message, both ways, and of the opaque part that keeps it.
 pub(crate) const DETAILS: &str = "reasoning_details";

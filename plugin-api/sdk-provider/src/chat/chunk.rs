@@ -1,7 +1,7 @@
 //! Where servers put what a chunk says. Pure.
 
+use crate::Fragment;
 use jaato_plugin_sdk::serde_json::Value;
-use jaato_plugin_sdk_provider::Fragment;
 
 /// Tells whether a chunk reports an error: in a field of that name, or because it says something
 /// and holds nothing of an answer.

@@ -3,17 +3,17 @@
 //! Pure. Lenient where servers differ, strict where silence would lose something: an answer that
 //! ends without a word of its end was cut.
 
+use crate::{Answer, EVENTS_MAX, Fragment, Fragments, PARTS_MAX, ServerEvent, failure};
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
-use jaato_plugin_sdk_provider::{Answer, Fragment, Fragments, ServerEvent, failure};
-pub use jaato_plugin_sdk_provider::{EVENTS_MAX as CHUNKS_MAX, PARTS_MAX};
 
-use crate::chunk::{arguments_of, choice_of, fragment, is_report, is_said};
-use crate::details::Details;
-use crate::halves::{self, Halves};
-use crate::think::{Piece, ThinkTags};
-use crate::{reason, usage};
+use super::chunk::{arguments_of, choice_of, fragment, is_report, is_said};
+use super::details::Details;
+use super::halves::{self, Halves};
+use super::think::{Piece, ThinkTags};
+use super::wrapped::unwrapped;
+use super::{reason, usage};
 
 /// The field in which some servers give reasoning, and want it back; the signature of such a
 /// thought. DeepSeek and Kimi refuse a conversation with calls from which it was left out; Groq and
@@ -88,7 +88,7 @@ impl Reply {
     ///
     /// # Errors
     /// What the server reports inside its answer; an event that cannot be read; `limit_reached`
-    /// beyond [`CHUNKS_MAX`] and [`PARTS_MAX`].
+    /// beyond [`EVENTS_MAX`] and [`PARTS_MAX`].
     pub fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();
         if data.is_empty() || self.is_done {
@@ -141,7 +141,7 @@ impl Reply {
     /// Takes one chunk.
     ///
     /// # Errors
-    /// What the server reports inside its answer; `limit_reached` beyond [`CHUNKS_MAX`] and
+    /// What the server reports inside its answer; `limit_reached` beyond [`EVENTS_MAX`] and
     /// [`PARTS_MAX`].
     pub fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>> {
         if is_report(chunk) {
@@ -149,8 +149,8 @@ impl Reply {
         }
         self.has_begun = true;
         self.chunks += 1;
-        if self.chunks > CHUNKS_MAX {
-            return Err(failure::of_too_much(&format!("{CHUNKS_MAX} pieces")));
+        if self.chunks > EVENTS_MAX {
+            return Err(failure::of_too_much(&format!("{EVENTS_MAX} pieces")));
         }
         if let Some(usage) = usage::of_chunk(chunk) {
             self.answer.set_usage(usage);
@@ -318,7 +318,7 @@ impl Reply {
             if self.has_halves {
                 call.arguments = halves::join_all(call.arguments);
             }
-            deltas.push(self.answer.call(call));
+            deltas.extend(unwrapped(call).into_iter().map(|call| self.answer.call(call)));
         }
         let completion = match (reason, self.finish) {
             (FinishReason::Unknown, Some(word)) => {

@@ -6,16 +6,16 @@
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde::Serialize;
-use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
 use jaato_plugin_sdk::types::{Request, ToolSpec};
-use jaato_plugin_sdk_provider::exchange;
 
-use crate::content::Blobs;
-pub use crate::dialect::Dialect;
-pub use crate::habits::{Habits, Outcomes, Reasoning, tells_outcomes};
-use crate::messages::messages;
-use crate::options::Settings;
+use super::habits::Habits;
+use super::messages::messages;
+use super::quirks::Quirks;
+use super::settings::settings;
+use crate::exchange;
+use crate::shown::Blobs;
 
 /// Writes the body of a request. `blobs` are the bytes of those data parts that are to be seen;
 /// the others are told of in words.
@@ -23,15 +23,16 @@ use crate::options::Settings;
 /// # Errors
 /// `context_overflow` when it is larger than any body that the host sends; `unknown_operation` for
 /// a message of a role from the future.
-pub fn body(request: &Request, dialect: Dialect, habits: Habits, blobs: &Blobs) -> Result<Vec<u8>> {
+pub fn body(request: &Request, quirks: &Quirks, habits: Habits, blobs: &Blobs) -> Result<Vec<u8>> {
     let streams = request.options.stream != Some(false);
+    let asks_for_usage = streams && quirks.asks_for_usage;
     let body = Body {
         model: &request.model,
         stream: streams,
-        stream_options: streams.then_some(StreamOptions { include_usage: true }),
-        settings: Settings::new(request, dialect),
+        stream_options: asks_for_usage.then_some(StreamOptions { include_usage: true }),
+        settings: settings(request, quirks),
         tools: request.tools.iter().map(tool).collect(),
-        messages: messages(request, habits, blobs)?,
+        messages: messages(request, quirks, habits, blobs)?,
     };
     exchange::written(&body, HTTP_BODY_BYTES_MAX)
 }
@@ -45,7 +46,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
     #[serde(flatten)]
-    settings: Settings<'a>,
+    settings: Map<String, Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Value>,
     messages: Vec<Value>,

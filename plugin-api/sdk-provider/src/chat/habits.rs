@@ -2,7 +2,7 @@
 
 use jaato_plugin_sdk::types::{Message, Part, Request, Role};
 
-use crate::refusal::Wish;
+use super::refusal::Wish;
 
 /// Where what is said behind tool results goes: outcomes of tasks, what the person says meanwhile,
 /// and what tools attached.
@@ -17,13 +17,17 @@ pub enum Outcomes {
 
 /// Which of the model's messages have the field of reasoning that goes back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Reasoning {
+pub enum ReasoningSent {
     /// Those that came with it.
     #[default]
     AsItCame,
     /// All of them, if need be an empty one, for servers that refuse a conversation from which it
     /// was left out.
     Everywhere,
+    /// All of them where there are tools; those that came with it where there are none.
+    EverywhereBesideTools,
+    /// None, for servers that refuse the field.
+    Nowhere,
 }
 
 /// How a server wants to be asked.
@@ -32,19 +36,25 @@ pub struct Habits {
     /// Where what is said behind tool results goes.
     pub outcomes: Outcomes,
     /// Which messages have reasoning.
-    pub reasoning: Reasoning,
+    pub reasoning: ReasoningSent,
 }
 
 impl Habits {
-    /// Follows a refusal; none where that would change nothing of the request.
-    pub(crate) fn follow(self, wish: Wish, request: &Request) -> Option<Self> {
+    /// Those of nearly every server.
+    pub const COMMON: Self =
+        Self { outcomes: Outcomes::AsUser, reasoning: ReasoningSent::AsItCame };
+
+    /// Follows a refusal; `None` where that would change nothing of the request.
+    pub fn follow(self, wish: Wish, request: &Request) -> Option<Self> {
         let other = match wish {
             Wish::ResultsLast => Self { outcomes: Outcomes::InLastResult, ..self },
-            Wish::Reasoning => Self { reasoning: Reasoning::Everywhere, ..self },
+            Wish::Reasoning => Self { reasoning: ReasoningSent::Everywhere, ..self },
+            Wish::NoReasoning => Self { reasoning: ReasoningSent::Nowhere, ..self },
         };
+        let has_answer = || request.messages.iter().any(|it| it.role == Role::Model);
         let may_help = match wish {
             Wish::ResultsLast => tells_outcomes(request),
-            Wish::Reasoning => request.messages.iter().any(|it| it.role == Role::Model),
+            Wish::Reasoning | Wish::NoReasoning => has_answer(),
         };
         (may_help && other != self).then_some(other)
     }
@@ -56,7 +66,7 @@ pub fn tells_outcomes(request: &Request) -> bool {
 }
 
 /// Tells whether a message of results says or shows anything beside them.
-pub(crate) fn says_behind(message: &Message) -> bool {
+pub fn says_behind(message: &Message) -> bool {
     message.parts.iter().any(|part| match part {
         Part::Text { .. } | Part::Data(_) => true,
         Part::ToolResult(result) => !result.attachments.is_empty(),

@@ -86,12 +86,12 @@ const ERROR: [&str; 13] = [
 const NO_WORDS: [&str; 3] = ["", "null", "none"];
 
 /// Tells whether a word says that the model has stopped.
-pub(crate) fn is_given(word: &str) -> bool {
+pub fn is_given(word: &str) -> bool {
     !NO_WORDS.contains(&plain(word).as_str())
 }
 
 /// Reads a server's word.
-pub(crate) fn of_word(word: &str) -> FinishReason {
+pub fn of_word(word: &str) -> FinishReason {
     let plain = plain(word);
     let is_one_of = |words: &[&str]| words.contains(&plain.as_str());
     if is_one_of(&STOP) {

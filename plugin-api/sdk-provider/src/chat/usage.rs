@@ -23,13 +23,13 @@ pub(crate) fn of_chunk(chunk: &Value) -> Option<Usage> {
             "/cache_creation_input_tokens",
         ]),
         reasoning_tokens: first(&["/completion_tokens_details/reasoning_tokens"]),
-        cost_micro_usd: usage["cost"].as_f64().and_then(micro),
+        cost_micro_usd: usage["cost"].as_f64().and_then(micro_usd),
         ..Usage::default()
     })
 }
 
-/// OpenRouter's credits are dollars.
-fn micro(dollars: f64) -> Option<u64> {
+/// Turns dollars into millionths; OpenRouter's credits are dollars.
+pub fn micro_usd(dollars: f64) -> Option<u64> {
     let micro = (dollars * 1e6).round();
     // A cast of a float saturates.
     (micro >= 0.0 && micro.is_finite()).then_some(micro as u64)

@@ -4,8 +4,8 @@
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::{Completion, Delta, Part};
-use jaato_plugin_sdk_provider::Events;
-use provider_openai::reply::{CHUNKS_MAX, PARTS_MAX, Reply};
+use jaato_plugin_sdk_provider::chat::Reply;
+use jaato_plugin_sdk_provider::{EVENTS_MAX as CHUNKS_MAX, Events, PARTS_MAX};
 
 /// Reads a stream; gives the deltas, then the completion or the error, a line each.
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {

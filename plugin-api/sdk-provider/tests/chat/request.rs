@@ -9,8 +9,12 @@ use jaato_plugin_sdk::types::{
     Annotations, Availability, Data, DataContent, Message, Part, Request, Role, ToolCall,
     ToolResult, ToolSpec,
 };
-use provider_openai::content::Blobs;
-use provider_openai::request::{Dialect, Habits, Outcomes, body, tells_outcomes};
+use jaato_plugin_sdk_provider::chat::{
+    CallIds, Habits, Outcomes, Quirks, ReasoningSent, body, tells_outcomes,
+};
+use jaato_plugin_sdk_provider::shown::Blobs;
+
+const COMMON: Quirks = Quirks::COMMON;
 
 fn request(messages: Vec<Message>) -> Request {
     let mut request = Request::new("m", messages);
@@ -46,8 +50,8 @@ fn result(id: &str, content: Value) -> ToolResult {
     ToolResult::new(id, "run", content)
 }
 
-fn written(request: &Request, dialect: Dialect) -> String {
-    String::from_utf8(body(request, dialect, Habits::default(), &Blobs::new()).unwrap()).unwrap()
+fn written(request: &Request, quirks: Quirks) -> String {
+    String::from_utf8(body(request, &quirks, Habits::default(), &Blobs::new()).unwrap()).unwrap()
 }
 
 /// Checks the messages behind the system text, one a line.
@@ -58,7 +62,7 @@ fn check(messages: Vec<Message>, expected: Expect) {
 
 #[track_caller]
 fn check_with(habits: Habits, messages: Vec<Message>, expected: Expect) {
-    let body = body(&request(messages), Dialect::Common, habits, &Blobs::new()).unwrap();
+    let body = body(&request(messages), &COMMON, habits, &Blobs::new()).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> =
         body["messages"].as_array().unwrap()[1..].iter().map(Value::to_string).collect();
@@ -68,7 +72,7 @@ fn check_with(habits: Habits, messages: Vec<Message>, expected: Expect) {
 #[test]
 fn what_never_changes_comes_first() {
     expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"get_time","description":"Does it.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}},{"type":"function","function":{"name":"run","description":"Does it.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}}],"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}]}"#]]
-    .assert_eq(&written(&request(vec![Message::user("hi")]), Dialect::Common));
+    .assert_eq(&written(&request(vec![Message::user("hi")]), COMMON));
 }
 
 #[test]
@@ -79,15 +83,15 @@ fn without_system_text_and_tools_neither_is_sent() {
     request.options.max_output_tokens = Some(16);
     request.options.temperature = Some(0.7);
     expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.7,"max_tokens":16,"messages":[{"role":"user","content":"hi"}]}"#]]
-    .assert_eq(&written(&request, Dialect::Common));
+    .assert_eq(&written(&request, COMMON));
     expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.7,"max_completion_tokens":16,"messages":[{"role":"user","content":"hi"}]}"#]]
-    .assert_eq(&written(&request, Dialect::Vendor));
+    .assert_eq(&written(&request, Quirks { max_tokens_field: "max_completion_tokens", ..COMMON }));
 }
 
 #[test]
 fn successive_requests_share_their_beginning_byte_by_byte() {
     let mut messages = vec![Message::user("hi")];
-    let mut before = written(&request(messages.clone()), Dialect::Common);
+    let mut before = written(&request(messages.clone()), COMMON);
     let steps = [
         Message::model(vec![Part::text("so"), call("1", json!({ "z": 1, "a": [0.1, 1e100] }))]),
         Message::tool([result("1", json!({ "output": "é\n" }))]),
@@ -96,7 +100,7 @@ fn successive_requests_share_their_beginning_byte_by_byte() {
     ];
     for message in steps {
         messages.push(message);
-        let next = written(&request(messages.clone()), Dialect::Common);
+        let next = written(&request(messages.clone()), COMMON);
         // All but the end of the list.
         let shared = before.strip_suffix("]}").unwrap();
         assert!(next.starts_with(shared), "{next}\ndoes not begin with\n{shared}");
@@ -214,7 +218,7 @@ fn what_follows_results_is_said_by_the_user() {
 fn a_body_that_no_host_sends_is_a_conversation_that_is_too_long() {
     let of = |bytes: usize| {
         let request = request(vec![Message::user("x".repeat(bytes))]);
-        body(&request, Dialect::Common, Habits::default(), &Blobs::new())
+        body(&request, &COMMON, Habits::default(), &Blobs::new())
     };
     let beside = of(0).unwrap().len();
     let more_than_a_frame = 9 * 1024 * 1024;
@@ -229,8 +233,8 @@ fn a_part_of_the_future_is_passed_over_and_a_role_is_refused() {
     let mut message = Message::model(vec![Part::Unknown(smell), Part::text("a")]);
     check(vec![message.clone()], expect![[r#"{"role":"assistant","content":"a"}"#]]);
     message.role = Role::Unknown;
-    let error = body(&request(vec![message]), Dialect::Common, Habits::default(), &Blobs::new())
-        .unwrap_err();
+    let error =
+        body(&request(vec![message]), &COMMON, Habits::default(), &Blobs::new()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
     assert_eq!(error.message, "a message has a role that this provider does not know");
 }
@@ -242,4 +246,59 @@ fn blobs_are_told_of() {
         vec![Message { role: Role::User, parts: vec![Part::text("look"), image] }],
         expect![[r#"{"role":"user","content":"look\n[image/png: cannot be sent to this model]"}"#]],
     );
+}
+
+/// The messages behind the system text, as a server of these quirks is sent them.
+fn messages_for(quirks: Quirks, tools: Vec<ToolSpec>, messages: Vec<Message>) -> Vec<Value> {
+    let mut request = request(messages);
+    request.tools = tools;
+    let bytes = body(&request, &quirks, quirks.habits, &Blobs::new()).unwrap();
+    let mut body: Value = serde_json::from_slice(&bytes).unwrap();
+    body["messages"].as_array_mut().unwrap().split_off(1)
+}
+
+#[test]
+fn ids_of_calls_are_such_as_the_server_takes_and_still_pairs() {
+    let quirks = Quirks { call_ids: CallIds::Short(9), ..COMMON };
+    let messages = vec![
+        Message::model(vec![call("toolu_1", json!({})), call("abcDEF123", json!({}))]),
+        Message::tool([result("toolu_1", json!({})), result("abcDEF123", json!({}))]),
+    ];
+    let sent = messages_for(quirks, Vec::new(), messages);
+    let id = |at: usize| sent[0]["tool_calls"][at]["id"].as_str().unwrap().to_owned();
+    assert_eq!((id(0).len(), id(1).as_str()), (9, "abcDEF123"));
+    assert_eq!(
+        (&sent[1]["tool_call_id"], &sent[2]["tool_call_id"]),
+        (&json!(id(0)), &json!(id(1)))
+    );
+}
+
+#[test]
+fn reasoning_goes_back_as_the_server_is_known_to_want_it() {
+    let thought = Part::thought("hm").signed("reasoning_content");
+    let messages =
+        vec![Message::model(vec![thought, Part::text("a")]), Message::model(vec![Part::text("b")])];
+    let sent = |reasoning, tools: Vec<ToolSpec>| {
+        let habits = Habits { reasoning, ..Habits::COMMON };
+        let sent = messages_for(Quirks { habits, ..COMMON }, tools, messages.clone());
+        let of = |at: usize| sent[at].get("reasoning_content").cloned();
+        [of(0), of(1)]
+    };
+    let (came, empty) = (Some(json!("hm")), Some(json!("")));
+    for tools in [vec![], vec![tool("run")]] {
+        assert_eq!(sent(ReasoningSent::AsItCame, tools.clone()), [came.clone(), None]);
+        assert_eq!(sent(ReasoningSent::Everywhere, tools.clone()), [came.clone(), empty.clone()]);
+        assert_eq!(sent(ReasoningSent::Nowhere, tools), [None, None]);
+    }
+    let beside = ReasoningSent::EverywhereBesideTools;
+    assert_eq!(sent(beside, vec![]), [came.clone(), None]);
+    assert_eq!(sent(beside, vec![tool("run")]), [came, empty]);
+}
+
+#[test]
+fn a_name_that_a_model_invented_is_one_that_servers_take_back() {
+    let call = Part::ToolCall(ToolCall::new("a", "functions.run", json!({})));
+    let sent = messages_for(COMMON, Vec::new(), vec![Message::model(vec![call])]);
+    let name = sent[0]["tool_calls"][0]["function"]["name"].as_str().unwrap();
+    assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)), "{name}");
 }

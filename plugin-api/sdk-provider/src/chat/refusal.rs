@@ -3,13 +3,14 @@
 //! Pure: reads the status and the words of the body. What is recognised was seen of Ollama,
 //! OpenRouter, Mistral, DeepSeek, Kimi, vLLM and FastAPI.
 
-use crate::reply::REASONING;
+use super::reply::REASONING;
 
 /// What to check where something answers that is no such server.
-pub(crate) const CHECK_URL: &str = "check the base url: most end in `/v1`";
+pub const CHECK_URL: &str = "check the base url: most end in `/v1`";
 
-/// What to do about an error, as far as its status and its body tell.
-pub(crate) fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option<String> {
+/// Says what to do about an error, as far as its status and its body tell. `key` is the variable of
+/// the key, and `had_key` whether it went with the request.
+pub fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option<String> {
     let words = String::from_utf8_lossy(body).to_lowercase();
     let names_model = words.contains("model");
     let option = refused_option(&words).filter(|_| matches!(status, 400 | 422));
@@ -31,16 +32,18 @@ pub(crate) fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option
 
 /// What a server wants differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub enum Wish {
     /// Nothing of the user's behind tool results, as Mistral's and the chat templates that came
     /// from there.
     ResultsLast,
     /// The field of reasoning with each of the model's messages, as DeepSeek and Kimi.
     Reasoning,
+    /// No such field, as Groq and Mistral.
+    NoReasoning,
 }
 
 /// Reads what a server wants differently out of its refusal.
-pub(crate) fn wish(status: u16, body: &[u8]) -> Option<Wish> {
+pub fn wish(status: u16, body: &[u8]) -> Option<Wish> {
     let words = String::from_utf8_lossy(body).to_lowercase();
     if !matches!(status, 400 | 422 | 500) {
         return None;
@@ -48,8 +51,11 @@ pub(crate) fn wish(status: u16, body: &[u8]) -> Option<Wish> {
     if has_one(&words, &WRONG_ORDER) {
         return Some(Wish::ResultsLast);
     }
-    let misses = words.contains(REASONING) && has_one(&words, &MISSING);
-    misses.then_some(Wish::Reasoning)
+    if !words.contains(REASONING) {
+        return None;
+    }
+    let is_refused = || has_one(&words, &UNKNOWN_FIELD).then_some(Wish::NoReasoning);
+    has_one(&words, &MISSING).then_some(Wish::Reasoning).or_else(is_refused)
 }
 
 const LIST: &str = "`jaato model list` tells which models there are";
@@ -89,7 +95,7 @@ const UNSUPPORTED: [&str; 8] = [
 ];
 
 /// Settings by the names that servers call them, and the options that they come from.
-const SETTINGS: [(&str, &str); 8] = [
+const SETTINGS: [(&str, &str); 14] = [
     ("temperature", "temperature"),
     ("reasoning_effort", "effort"),
     ("tool_choice", "tool_choice"),
@@ -98,10 +104,20 @@ const SETTINGS: [(&str, &str); 8] = [
     ("'stop'", "stop"),
     ("\"stop\"", "stop"),
     ("'seed'", "seed"),
+    ("parameter stop", "stop"),
+    ("parameter seed", "seed"),
+    ("reasoningeffort", "effort"),
+    ("reasoning.effort", "effort"),
+    ("text.format", "output_schema"),
+    ("max_output_tokens", "max_output_tokens"),
 ];
 
 /// What they say where the field of reasoning was left out.
 const MISSING: [&str; 3] = ["must be passed back", "is missing", "field required"];
+
+/// What they say of a field that they do not know.
+const UNKNOWN_FIELD: [&str; 5] =
+    ["unsupported", "not supported", "not permitted", "extra_forbidden", "unknown"];
 
 fn refused_option(words: &str) -> Option<&'static str> {
     let is_named = |(name, _): &&(&str, &str)| words.contains(name);
@@ -157,6 +173,7 @@ mod tests {
             ("Unsupported value: 'temperature' does not support 0 with this model.", "temperature"),
             (r#"{"code":"unsupported_value","param":"reasoning_effort"}"#, "effort"),
             ("Unsupported parameter: 'stop' is not supported with this model.", "stop"),
+            ("Model grok-4 does not support parameter stop.", "stop"),
             ("`response_format` of type json_schema is not supported", "output_schema"),
         ] {
             assert!(of(400, body).contains(&format!("the option `{option}`")), "{body}");
@@ -197,7 +214,14 @@ mod tests {
         ] {
             assert_eq!(wish(400, body.as_bytes()), Some(Wish::Reasoning), "{body}");
         }
-        for body in ["property 'reasoning_content' is unsupported", "the model is missing"] {
+        for body in [
+            "'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : \
+             property 'reasoning_content' is unsupported)]",
+            r#"{"loc":["body","messages",1,"reasoning_content"],"msg":"Extra inputs are not permitted"}"#,
+        ] {
+            assert_eq!(wish(400, body.as_bytes()), Some(Wish::NoReasoning), "{body}");
+        }
+        for body in ["the model is missing", "reasoning_content is long", "unknown field"] {
             assert_eq!(wish(400, body.as_bytes()), None, "{body}");
         }
     }

@@ -6,19 +6,18 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Data, Part, Request};
-pub use jaato_plugin_sdk_provider::shown::Blobs;
-pub(crate) use jaato_plugin_sdk_provider::shown::in_words;
-use jaato_plugin_sdk_provider::shown::{IMAGES, PDF, data_of};
+
+use crate::shown::{Blobs, IMAGES, PDF, data_of, in_words};
 
 /// What a file without a name is called, because it has to be called something.
-const FILE_NAME: &str = "file.pdf";
+pub const FILE_NAME: &str = "file.pdf";
 
 /// Largest image and file, 36 MiB: as text it is a third longer, and OpenAI takes requests of up to
 /// 50 MB (<https://platform.openai.com/docs/guides/images-vision>).
-pub(crate) const BLOB_BYTES_MAX: usize = 36 * 1024 * 1024;
+const BLOB_BYTES_MAX: usize = 36 * 1024 * 1024;
 
 /// Names the blobs whose bytes go into a request, and the most bytes of each.
-pub fn wanted(request: &Request) -> BTreeMap<&str, usize> {
+pub fn wanted_blobs(request: &Request) -> BTreeMap<&str, usize> {
     let shown = data_of(request).filter(|data| kind_of(data).is_some());
     shown.filter_map(|data| Some((data.blob_id()?, BLOB_BYTES_MAX))).collect()
 }
@@ -111,10 +110,17 @@ pub(crate) fn words(parts: &[Part]) -> String {
     }
 }
 
+/// Writes the URL that holds the bytes of an image or a PDF; `None` for other data, and where they
+/// are not there.
+pub fn data_url(data: &Data, blobs: &Blobs) -> Option<String> {
+    kind_of(data)?;
+    let bytes = blobs.get(data.blob_id()?)?;
+    Some(format!("data:{};base64,{}", data.mime_type, BASE64_STANDARD.encode(bytes)))
+}
+
 fn shown(data: &Data, blobs: &Blobs) -> Option<Value> {
     let kind = kind_of(data)?;
-    let bytes = blobs.get(data.blob_id()?)?;
-    let url = format!("data:{};base64,{}", data.mime_type, BASE64_STANDARD.encode(bytes));
+    let url = data_url(data, blobs)?;
     Some(match kind {
         Kind::Image => json!({ "type": "image_url", "image_url": { "url": url } }),
         Kind::Pdf => {

@@ -4,25 +4,39 @@ use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Message, Part, Request, Role, ToolCall, ToolResult};
 
-use crate::content::{Blobs, Content, in_words, words};
-use crate::details::{self, DETAILS};
-use crate::habits::{Habits, Outcomes, Reasoning, says_behind};
-use crate::reply::REASONING;
+use super::content::{Content, words};
+use super::details::{self, DETAILS};
+use super::habits::{Habits, Outcomes, ReasoningSent, says_behind};
+use super::ids::plain_name;
+use super::quirks::Quirks;
+use super::reply::REASONING;
+use crate::shown::{Blobs, in_words};
 
 /// Stands for arguments that were no JSON object. Servers read the arguments of earlier calls again
 /// and refuse the whole conversation, for ever after, if they cannot.
-const INVALID_ARGUMENTS: &str = "invalid_arguments";
+pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
-pub(crate) fn messages(request: &Request, habits: Habits, blobs: &Blobs) -> Result<Vec<Value>> {
+pub(super) fn messages(
+    request: &Request,
+    quirks: &Quirks,
+    habits: Habits,
+    blobs: &Blobs,
+) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !request.system.is_empty() {
-        written.push(json!({ "role": "system", "content": request.system }));
+        let role = quirks.system_role(&request.model);
+        written.push(json!({ "role": role, "content": request.system }));
     }
+    let reasoning = match habits.reasoning {
+        ReasoningSent::EverywhereBesideTools if request.tools.is_empty() => ReasoningSent::AsItCame,
+        ReasoningSent::EverywhereBesideTools => ReasoningSent::Everywhere,
+        said => said,
+    };
     for message in &request.messages {
         match message.role {
             Role::User => written.push(user(&message.parts, blobs)),
-            Role::Model => written.push(assistant(message, habits.reasoning)),
-            Role::Tool => results(message, habits.outcomes, blobs, &mut written),
+            Role::Model => written.push(assistant(message, quirks, reasoning)),
+            Role::Tool => results(message, quirks, habits.outcomes, blobs, &mut written),
             Role::Unknown => return Err(Role::unknown_to_provider()),
         }
     }
@@ -45,21 +59,26 @@ fn user(parts: &[Part], blobs: &Blobs) -> Value {
 }
 
 /// Says what the attachments behind it belong to: several results may have some.
-fn whose(result: &ToolResult) -> String {
+pub fn whose(result: &ToolResult) -> String {
     format!("[attached to the result of {}, {}]", result.name, result.call_id)
 }
 
 /// A model's message. The protocol cannot say in which order text and calls came, nor show what a
 /// model drew.
-fn assistant(message: &Message, habit: Reasoning) -> Value {
-    let calls: Vec<Value> = message.tool_calls().map(call).collect();
+fn assistant(message: &Message, quirks: &Quirks, sent: ReasoningSent) -> Value {
+    let calls: Vec<Value> = message.tool_calls().map(|one| call(one, quirks)).collect();
     let text = words(&message.parts);
     // Null rather than an empty text, which some servers refuse beside calls.
     let has_none = text.is_empty() && !calls.is_empty();
     let content = if has_none { Value::Null } else { Value::String(text) };
     let mut written = json!({ "role": "assistant", "content": content });
     let reasoning = reasoning(&message.parts);
-    if !reasoning.is_empty() || habit == Reasoning::Everywhere {
+    let is_sent = match sent {
+        ReasoningSent::AsItCame | ReasoningSent::EverywhereBesideTools => !reasoning.is_empty(),
+        ReasoningSent::Everywhere => true,
+        ReasoningSent::Nowhere => false,
+    };
+    if is_sent {
         written[REASONING] = reasoning.into();
     }
     let details = details::of_parts(&message.parts);
@@ -83,20 +102,26 @@ fn reasoning(parts: &[Part]) -> String {
     thoughts.collect()
 }
 
-fn call(call: &ToolCall) -> Value {
+fn call(call: &ToolCall, quirks: &Quirks) -> Value {
     let arguments = match &call.arguments {
         object @ Value::Object(_) => object.to_string(),
         other => json!({ INVALID_ARGUMENTS: other }).to_string(),
     };
     json!({
-        "id": call.id,
+        "id": quirks.call_ids.written(call.id.as_str()),
         "type": "function",
-        "function": { "name": call.name, "arguments": arguments },
+        "function": { "name": plain_name(call.name.as_str()), "arguments": arguments },
     })
 }
 
 /// A message of results: one for each, then what else it says and shows.
-fn results(message: &Message, outcomes: Outcomes, blobs: &Blobs, written: &mut Vec<Value>) {
+fn results(
+    message: &Message,
+    quirks: &Quirks,
+    outcomes: Outcomes,
+    blobs: &Blobs,
+    written: &mut Vec<Value>,
+) {
     let count = message.tool_results().count();
     for (number, ToolResult { call_id, content, .. }) in message.tool_results().enumerate() {
         let mut content = Value::Object(content.clone()).to_string();
@@ -106,7 +131,8 @@ fn results(message: &Message, outcomes: Outcomes, blobs: &Blobs, written: &mut V
                 content = format!("{content}\n\n{said}");
             }
         }
-        written.push(json!({ "role": "tool", "tool_call_id": call_id, "content": content }));
+        let id = quirks.call_ids.written(call_id.as_str());
+        written.push(json!({ "role": "tool", "tool_call_id": id, "content": content }));
     }
     if says_behind(message) && (outcomes == Outcomes::AsUser || count == 0) {
         written.push(user(&message.parts, blobs));

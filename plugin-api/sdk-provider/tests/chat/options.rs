@@ -4,11 +4,22 @@
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Effort, Message, Request, RequestOptions, ToolChoice, ToolSpec};
-use provider_openai::content::Blobs;
-use provider_openai::options::NAMES;
-use provider_openai::request::{Dialect, Habits, body};
+use jaato_plugin_sdk_provider::chat::{Habits, OPTIONS, Quirks, body};
+use jaato_plugin_sdk_provider::shown::Blobs;
 
-const DIALECTS: [Dialect; 3] = [Dialect::Vendor, Dialect::Router, Dialect::Common];
+const COMMON: Quirks = Quirks::COMMON;
+
+/// A server that wants much differently.
+const OTHER: Quirks = Quirks {
+    max_tokens_field: "max_completion_tokens",
+    seed_field: Some("random_seed"),
+    session_key_field: Some("prompt_cache_key"),
+    max_effort: "xhigh",
+    any_tool: "any",
+    asks_for_usage: false,
+    fields_beside_tools: &[("provider", r#"{"require_parameters":true}"#)],
+    ..Quirks::COMMON
+};
 
 fn request(options: Value) -> Request {
     let mut request = Request::new("m", vec![]);
@@ -16,15 +27,15 @@ fn request(options: Value) -> Request {
     request
 }
 
-fn written(request: &Request, dialect: Dialect) -> Value {
-    let bytes = body(request, dialect, Habits::default(), &Blobs::new()).unwrap();
+fn written(request: &Request, quirks: Quirks) -> Value {
+    let bytes = body(request, &quirks, Habits::default(), &Blobs::new()).unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
 
 /// Checks a whole body.
 #[track_caller]
-fn check(options: Value, dialect: Dialect, expected: Expect) {
-    expected.assert_eq(&written(&request(options), dialect).to_string());
+fn check(options: Value, quirks: Quirks, expected: Expect) {
+    expected.assert_eq(&written(&request(options), quirks).to_string());
 }
 
 fn all() -> Value {
@@ -44,30 +55,29 @@ fn all() -> Value {
 #[test]
 fn every_setting_has_its_place_before_the_messages() {
     let expected = expect![[
-        r#"{"model":"m","stream":false,"temperature":0.5,"max_completion_tokens":16,"reasoning_effort":"xhigh","response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","additionalProperties":false,"properties":{}},"strict":true}},"stop":["END","\n\n"],"seed":7,"prompt_cache_key":"s-1","messages":[]}"#
+        r#"{"model":"m","stream":false,"temperature":0.5,"max_completion_tokens":16,"reasoning_effort":"xhigh","response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","additionalProperties":false,"properties":{}},"strict":true}},"stop":["END","\n\n"],"random_seed":7,"prompt_cache_key":"s-1","provider":{"require_parameters":true},"messages":[]}"#
     ]];
-    check(all(), Dialect::Vendor, expected);
+    check(all(), OTHER, expected);
     let expected = expect![[
         r#"{"model":"m","stream":false,"temperature":0.5,"max_tokens":16,"reasoning_effort":"high","response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","additionalProperties":false,"properties":{}},"strict":true}},"stop":["END","\n\n"],"seed":7,"messages":[]}"#
     ]];
-    check(all(), Dialect::Common, expected);
-    assert_eq!(written(&request(all()), Dialect::Router)["reasoning_effort"], "xhigh");
+    check(all(), COMMON, expected);
 }
 
 #[test]
 fn what_is_listed_is_what_is_sent() {
     let mut names: Vec<_> = all().as_object().unwrap().keys().cloned().collect();
     names.sort();
-    let mut listed = NAMES.to_vec();
+    let mut listed = OPTIONS.to_vec();
     listed.sort_unstable();
     assert_eq!(names, listed);
 }
 
 #[test]
 fn an_answer_that_is_streamed_is_asked_for_in_the_same_words_as_ever() {
-    let plain = written(&request(json!({})), Dialect::Common).to_string();
+    let plain = written(&request(json!({})), COMMON).to_string();
     for options in [json!({ "stream": true }), json!({ "stop": [] }), json!({ "stop": [""] })] {
-        assert_eq!(written(&request(options), Dialect::Common).to_string(), plain);
+        assert_eq!(written(&request(options), COMMON).to_string(), plain);
     }
 }
 
@@ -81,10 +91,10 @@ fn how_much_a_model_thinks_is_said_in_words_that_the_server_knows() {
         (Effort::High, json!("high")),
         (Effort::Unknown, json!(null)),
     ] {
-        for dialect in DIALECTS {
+        for quirks in [COMMON, OTHER] {
             let mut request = request(json!({}));
             request.options.effort = Some(effort);
-            assert_eq!(written(&request, dialect)["reasoning_effort"], word, "{effort:?}");
+            assert_eq!(written(&request, quirks)["reasoning_effort"], word, "{effort:?}");
         }
     }
 }
@@ -99,16 +109,42 @@ fn a_choice_of_tools_is_sent_where_there_are_some() {
     ] {
         let mut request = request(json!({}));
         request.options.tool_choice = Some(choice);
-        assert_eq!(written(&request, Dialect::Common)["tool_choice"], json!(null), "{choice:?}");
+        assert_eq!(written(&request, COMMON)["tool_choice"], json!(null), "{choice:?}");
         request.tools = vec![ToolSpec { name: "a".into(), ..ToolSpec::default() }];
-        assert_eq!(written(&request, Dialect::Common)["tool_choice"], word, "{choice:?}");
+        assert_eq!(written(&request, COMMON)["tool_choice"], word, "{choice:?}");
+        let other = if choice == ToolChoice::Required { json!("any") } else { word };
+        assert_eq!(written(&request, OTHER)["tool_choice"], other, "{choice:?}");
     }
 }
 
 #[test]
+fn some_fields_go_with_what_must_not_be_dropped_alone() {
+    let mut request = request(json!({}));
+    assert_eq!(written(&request, OTHER).get("provider"), None);
+    request.tools = vec![ToolSpec { name: "a".into(), ..ToolSpec::default() }];
+    assert_eq!(written(&request, OTHER)["provider"], json!({ "require_parameters": true }));
+    assert_eq!(written(&request, COMMON).get("provider"), None);
+}
+
+#[test]
+fn a_seed_that_a_server_refuses_is_left_out() {
+    let without = Quirks { seed_field: None, ..COMMON };
+    assert_eq!(
+        written(&request(json!({ "seed": 7 })), without),
+        written(&request(json!({})), COMMON)
+    );
+}
+
+#[test]
+fn the_usage_is_asked_for_where_servers_tell_it_only_then() {
+    let of = |quirks| written(&request(json!({})), quirks).get("stream_options").cloned();
+    assert_eq!(of(COMMON), Some(json!({ "include_usage": true })));
+    assert_eq!(of(OTHER), None);
+}
+
+#[test]
 fn numbers_keep_within_what_servers_can_read() {
-    let seed =
-        |seed: u64| written(&request(json!({ "seed": seed })), Dialect::Common)["seed"].clone();
+    let seed = |seed: u64| written(&request(json!({ "seed": seed })), COMMON)["seed"].clone();
     assert_eq!(seed(u64::MAX), json!(i64::MAX));
     assert_eq!(seed(i64::MAX as u64), json!(i64::MAX));
     assert_eq!(seed(0), json!(0));
@@ -118,7 +154,7 @@ fn numbers_keep_within_what_servers_can_read() {
 fn settings_change_nothing_of_the_messages() {
     let mut request = request(all());
     request.messages = vec![Message::user("hi")];
-    let with = written(&request, Dialect::Vendor);
+    let with = written(&request, OTHER);
     request.options = RequestOptions::default();
-    assert_eq!(with["messages"], written(&request, Dialect::Vendor)["messages"]);
+    assert_eq!(with["messages"], written(&request, OTHER)["messages"]);
 }

@@ -1,0 +1,122 @@
+//! Ids of calls and names of tools as servers take them. Pure.
+//!
+//! The same id is always written in the same way, and two different ones differently, because the
+//! history of a session must stay byte for byte.
+
+use std::borrow::Cow;
+
+/// Longest name of a tool.
+const NAME_CHARS_MAX: usize = 64;
+
+/// What of a longer or a strange id is kept, so that people recognise it.
+const KEPT_CHARS: usize = 20;
+
+/// The letters of [`CallIds::Short`].
+const ALPHANUMERICS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// What ids of calls may look like.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CallIds {
+    /// As they came.
+    #[default]
+    AsTheyAre,
+    /// Letters, digits, `_` and `-`, at most so many.
+    Plain(usize),
+    /// Exactly so many letters and digits, at most 64.
+    Short(usize),
+}
+
+impl CallIds {
+    /// Writes an id.
+    pub fn written(self, id: &str) -> Cow<'_, str> {
+        match self {
+            Self::AsTheyAre => Cow::Borrowed(id),
+            Self::Plain(chars_max) => plain(id, chars_max),
+            Self::Short(chars) => {
+                if id.len() == chars && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+                    return Cow::Borrowed(id);
+                }
+                Cow::Owned(short(id, chars))
+            }
+        }
+    }
+}
+
+/// Writes the name of a tool: models invent some that servers do not take back.
+pub fn plain_name(name: &str) -> Cow<'_, str> {
+    plain(name, NAME_CHARS_MAX)
+}
+
+fn plain(id: &str, chars_max: usize) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !id.is_empty() && id.len() <= chars_max && id.chars().all(is_plain) {
+        return Cow::Borrowed(id);
+    }
+    let kept: String =
+        id.chars().take(KEPT_CHARS).map(|c| if is_plain(c) { c } else { '_' }).collect();
+    Cow::Owned(format!("{kept}-{:016x}", hash(id, 0)))
+}
+
+fn short(id: &str, chars: usize) -> String {
+    let mut letters = String::new();
+    let mut number = 0;
+    for place in 0..chars {
+        // One hash has ten letters to give.
+        if place % 10 == 0 {
+            number = hash(id, place as u8);
+        }
+        letters.push(char::from(ALPHANUMERICS[(number % 62) as usize]));
+        number /= 62;
+    }
+    letters
+}
+
+/// FNV-1a: the same on every machine and in every version, as std's hash need not be.
+fn hash(text: &str, salt: u8) -> u64 {
+    text.bytes().chain([salt]).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_is_taken_stays_and_any_other_becomes_one() {
+        let ids = CallIds::Plain(40);
+        for id in ["call_A09", "call-0", &"x".repeat(40)] {
+            assert_eq!(ids.written(id), id);
+        }
+        let long = "x".repeat(41);
+        for id in ["a|b", "a b", "", "é", &long] {
+            let written = ids.written(id);
+            assert!(written.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)));
+            assert!(!written.is_empty() && written.len() <= 40, "{written}");
+            assert_eq!(written, ids.written(id));
+        }
+        assert_ne!(ids.written("a|b"), ids.written("a b"));
+        assert_ne!(ids.written(&long), ids.written(&"x".repeat(42)));
+        assert_eq!(CallIds::AsTheyAre.written("a|b"), "a|b");
+    }
+
+    #[test]
+    fn a_short_id_has_its_length_and_no_other_sign() {
+        let ids = CallIds::Short(9);
+        assert_eq!(ids.written("abcDEF123"), "abcDEF123");
+        for id in ["call_1", "call_2", "toolu_01A09q90qw90lq917835lq9", "", "abcDEF12-"] {
+            let written = ids.written(id);
+            assert_eq!(written.len(), 9, "{written}");
+            assert!(written.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{written}");
+        }
+        assert_ne!(ids.written("call_1"), ids.written("call_2"));
+        assert_eq!(CallIds::Short(25).written("call_1").len(), 25);
+    }
+
+    #[test]
+    fn a_name_that_no_tool_has_is_one_that_servers_take() {
+        assert_eq!(plain_name("get_time"), "get_time");
+        assert!(plain_name("functions.get_time").starts_with("functions_get_time-"));
+        assert!(plain_name(&"x".repeat(99)).len() <= NAME_CHARS_MAX);
+    }
+}

@@ -1,0 +1,74 @@
+//! Reads an answer of chat completions whatever the form in which it comes.
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json;
+
+use super::refusal::CHECK_URL;
+use super::reply::Reply;
+use crate::exchange::wrong_form;
+use crate::{Reader, ServerEvent, failure};
+
+impl Reader for Reply {
+    const CHECK_URL: &'static str = CHECK_URL;
+
+    fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+        Reply::event(self, event)
+    }
+
+    fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+        Reply::last_event(self, event)
+    }
+
+    fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
+        let values = values(url, body)?;
+        let deltas = Reply::whole(self, &values)?;
+        let has_choice =
+            |value: &Value| value["choices"].as_array().is_some_and(|it| !it.is_empty());
+        if values.iter().any(has_choice) {
+            Ok(deltas)
+        } else {
+            Err(wrong_form::<Self>(url, Some("application/json")))
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        Reply::is_done(self)
+    }
+
+    fn is_complete(&self) -> bool {
+        Reply::is_complete(self)
+    }
+
+    fn has_begun(&self) -> bool {
+        Reply::has_begun(self)
+    }
+
+    fn finish(self) -> Result<(Vec<Delta>, Completion)> {
+        Reply::finish(self)
+    }
+}
+
+/// Reads the JSON of a server that does not stream: one value, or a line for each piece.
+fn values(url: &str, body: &[u8]) -> Result<Vec<Value>> {
+    let values = serde_json::Deserializer::from_slice(body).into_iter::<Value>();
+    // Google's servers report an error in a list of one.
+    let unlisted = |value| match value {
+        Value::Array(mut list) if list.len() == 1 => list.remove(0),
+        value => value,
+    };
+    let values = values.map(|value| value.map(unlisted)).collect::<Result<Vec<_>, _>>();
+    let values = values.map_err(|error| failure::of_no_json(url, &error))?;
+    if values.iter().any(is_of_ollamas_own) {
+        let shown = failure::shown_url(url);
+        let text = format!("`{shown}` answered in the form of Ollama's own api");
+        return Err(Error::new(ErrorKind::Provider, text)
+            .with_hint("the base url of an Ollama ends in `/v1`: `http://localhost:11434/v1`"));
+    }
+    Ok(values)
+}
+
+/// Tells whether a value is of `/api/chat` or `/api/generate`, which answer a line of JSON for each
+/// piece.
+fn is_of_ollamas_own(value: &Value) -> bool {
+    value["done"].is_boolean() && (value["message"].is_object() || value["response"].is_string())
+}

@@ -1,0 +1,129 @@
+//! Whether servers hold an answer to its schema word by word. Pure.
+
+use jaato_plugin_sdk::serde_json::Value;
+
+/// How deep a schema may be that is held to word by word.
+const STRICT_DEPTH_MAX: usize = 10;
+
+/// What such a schema may say: more is refused.
+const STRICT_WORDS: [&str; 20] = [
+    "$defs",
+    "$ref",
+    "additionalProperties",
+    "anyOf",
+    "const",
+    "definitions",
+    "description",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "items",
+    "maxItems",
+    "maximum",
+    "minItems",
+    "minimum",
+    "multipleOf",
+    "properties",
+    "required",
+    "title",
+    "type",
+];
+
+/// Tells whether the schema of an answer keeps the rules of those that are held to word by word.
+/// One that does not is sent all the same, and the model does what it can.
+pub fn is_strict(schema: &Value) -> bool {
+    schema["type"] == "object" && fits_strict(schema, STRICT_DEPTH_MAX)
+}
+
+/// Tells whether a schema keeps the rules of those that are held to word by word: each object
+/// requires all its properties and has no others, and nothing is said that servers do not hold to.
+fn fits_strict(schema: &Value, depth: usize) -> bool {
+    let (Some(words), Some(depth)) = (schema.as_object(), depth.checked_sub(1)) else {
+        return false;
+    };
+    let is_known = words.keys().all(|word| STRICT_WORDS.contains(&word.as_str()));
+    let each = |word: &str| {
+        let inner = words.get(word).and_then(Value::as_object);
+        inner.is_none_or(|inner| inner.values().all(|schema| fits_strict(schema, depth)))
+    };
+    let of_items = words.get("items").is_none_or(|items| fits_strict(items, depth));
+    let of_any = words.get("anyOf").is_none_or(|any| {
+        any.as_array().is_some_and(|any| any.iter().all(|schema| fits_strict(schema, depth)))
+    });
+    is_known
+        && is_closed(schema)
+        && of_items
+        && of_any
+        && ["properties", "$defs", "definitions"].into_iter().all(each)
+}
+
+/// Tells whether an object requires all its properties and has no others; what is no object is.
+fn is_closed(schema: &Value) -> bool {
+    let is_object = match &schema["type"] {
+        Value::String(name) => name == "object",
+        Value::Array(names) => names.iter().any(|name| name == "object"),
+        _ => schema.get("properties").is_some(),
+    };
+    let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_required = |name: &String| required.iter().any(|one| one == name);
+    let has_all = || schema["properties"].as_object().is_some_and(|it| it.keys().all(is_required));
+    !is_object || (schema["additionalProperties"] == false && has_all())
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    fn of(properties: Value, required: Value) -> Value {
+        json!({ "type": "object", "properties": properties, "required": required,
+            "additionalProperties": false })
+    }
+
+    #[test]
+    fn a_schema_is_held_to_where_it_keeps_the_rules() {
+        assert!(is_strict(&of(json!({}), json!([]))));
+        let inner = of(json!({ "b": { "type": ["string", "null"] } }), json!(["b"]));
+        let list = json!({ "type": "array", "items": { "$ref": "#/$defs/inner" } });
+        let mut whole = of(json!({ "a": list, "c": { "anyOf": [inner] } }), json!(["c", "a"]));
+        whole["$defs"] = json!({ "inner": inner });
+        assert!(is_strict(&whole));
+        // Wherever a rule is broken.
+        for path in ["/$defs/inner", "/properties/c/anyOf/0", ""] {
+            let mut open = whole.clone();
+            open.pointer_mut(path).unwrap()["additionalProperties"] = json!(true);
+            assert!(!is_strict(&open), "{path}");
+            let mut optional = whole.clone();
+            optional.pointer_mut(path).unwrap()["required"] = json!([]);
+            assert!(!is_strict(&optional), "{path}");
+            let mut other = whole.clone();
+            other.pointer_mut(path).unwrap()["patternProperties"] = json!({});
+            assert!(!is_strict(&other), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_or_no_schema_is_not_held_to() {
+        for schema in [
+            json!({ "type": "array", "items": { "type": "string" } }),
+            json!({ "type": "object" }),
+            json!({ "type": "object", "additionalProperties": false }),
+            of(json!({ "a": true }), json!(["a"])),
+            of(json!({ "a": { "type": "array", "items": false } }), json!(["a"])),
+            of(json!({ "a": { "anyOf": {} } }), json!(["a"])),
+            json!(null),
+            json!("x"),
+        ] {
+            assert!(!is_strict(&schema), "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_schema_that_is_too_deep_is_not_held_to() {
+        let nested = |depth: usize| {
+            (1..depth).fold(of(json!({}), json!([])), |it, _| of(json!({ "a": it }), json!(["a"])))
+        };
+        assert!(is_strict(&nested(STRICT_DEPTH_MAX)) && !is_strict(&nested(STRICT_DEPTH_MAX + 1)));
+    }
+}

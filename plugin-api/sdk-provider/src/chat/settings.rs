@@ -1,0 +1,113 @@
+//! The settings of a request, in the words of chat completions. Pure.
+
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use jaato_plugin_sdk::types::{Effort, Request, ToolChoice};
+
+use super::quirks::Quirks;
+use super::schema::is_strict;
+
+/// What chat completions honour of a request's options, by their names there.
+pub const OPTIONS: [&str; 9] = [
+    "max_output_tokens",
+    "temperature",
+    "stream",
+    "effort",
+    "tool_choice",
+    "output_schema",
+    "stop",
+    "seed",
+    "session_key",
+];
+
+/// What an answer's schema is called, because it has to be called something.
+pub const SCHEMA_NAME: &str = "answer";
+
+/// Longest key of a cache that OpenAI takes, in characters.
+const CACHE_KEY_CHARS_MAX: usize = 64;
+
+/// Takes the settings from a request, in the order in which they are sent.
+pub(super) fn settings(request: &Request, quirks: &Quirks) -> Map<String, Value> {
+    let options = &request.options;
+    let mut settings = Map::new();
+    let mut set = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            settings.insert(name.to_owned(), value);
+        }
+    };
+    set("temperature", options.temperature.map(decimal));
+    set(quirks.max_tokens_field, options.max_output_tokens.map(Value::from));
+    let effort = options.effort.and_then(|effort| effort_word(effort, quirks.max_effort));
+    set("reasoning_effort", effort.map(Value::from));
+    // Servers refuse a choice among no tools.
+    let choice = options.tool_choice.filter(|_| !request.tools.is_empty());
+    let choice = choice.and_then(|choice| choice_word(choice, quirks.any_tool));
+    set("tool_choice", choice.map(Value::from));
+    set("response_format", options.output_schema.as_ref().map(response_format));
+    let stop = options.stop.iter().filter(|text| !text.is_empty());
+    let stop: Vec<Value> = stop.map(|text| json!(text)).collect();
+    set("stop", (!stop.is_empty()).then(|| stop.into()));
+    if let Some(field) = quirks.seed_field {
+        // Servers keep it as a signed number.
+        set(field, options.seed.map(|seed| json!(seed & (u64::MAX >> 1))));
+    }
+    if let Some(field) = quirks.session_key_field {
+        let key = options.session_key.as_deref().filter(|key| !key.is_empty());
+        set(field, key.map(|key| json!(begin_of_key(key))));
+    }
+    if !request.tools.is_empty() || options.output_schema.is_some() {
+        for (name, text) in quirks.fields_beside_tools {
+            set(name, jaato_plugin_sdk::serde_json::from_str(text).ok());
+        }
+    }
+    settings
+}
+
+/// Writes a number with its own digits: 0.7 of 32 bits is 0.699999988 of 64.
+pub fn decimal(number: f32) -> Value {
+    number.to_string().parse::<f64>().map_or(Value::Null, Value::from)
+}
+
+/// Names an amount of thinking; `most` is the word for as much as the model can do.
+pub fn effort_word(effort: Effort, most: &'static str) -> Option<&'static str> {
+    Some(match effort {
+        Effort::None => "none",
+        Effort::Minimal => "minimal",
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+        Effort::Max => most,
+        Effort::Unknown => return None,
+    })
+}
+
+/// Names a choice of tools; `any` is the word for a call that must be made.
+pub fn choice_word(choice: ToolChoice, any: &'static str) -> Option<&'static str> {
+    match choice {
+        ToolChoice::Auto => Some("auto"),
+        ToolChoice::Required => Some(any),
+        ToolChoice::None => Some("none"),
+        ToolChoice::Unknown => None,
+    }
+}
+
+/// Cuts the key of a cache to what servers take.
+pub fn begin_of_key(key: &str) -> &str {
+    let end = key.char_indices().nth(CACHE_KEY_CHARS_MAX).map_or(key.len(), |(end, _)| end);
+    &key[..end]
+}
+
+fn response_format(schema: &Value) -> Value {
+    let format = json!({ "name": SCHEMA_NAME, "schema": schema, "strict": is_strict(schema) });
+    json!({ "type": "json_schema", "json_schema": format })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_too_long_is_cut() {
+        assert_eq!(begin_of_key("é"), "é");
+        assert_eq!(begin_of_key(&"é".repeat(65)).chars().count(), CACHE_KEY_CHARS_MAX);
+    }
+}

@@ -1,0 +1,68 @@
+//! Calls inside a call: models of OpenAI at times write their own wrapper as if it were a tool.
+//! Pure.
+
+use jaato_plugin_sdk::serde_json::{Map, Value};
+use jaato_plugin_sdk::types::ToolCall;
+
+/// The wrapper's name.
+const WRAPPER: &str = "multi_tool_use.parallel";
+
+/// What stands before a tool's name inside of it.
+const NAMESPACE: &str = "functions.";
+
+/// Gives the calls that a call stands for: those inside a wrapper, else the call itself. A wrapper
+/// that cannot be read stays one, and the model is told that there is no such tool.
+pub fn unwrapped(call: ToolCall) -> Vec<ToolCall> {
+    let inner = (call.name.as_str() == WRAPPER).then(|| inner(&call)).flatten();
+    inner.unwrap_or_else(|| vec![call])
+}
+
+fn inner(call: &ToolCall) -> Option<Vec<ToolCall>> {
+    let uses = call.arguments["tool_uses"].as_array().filter(|uses| !uses.is_empty())?;
+    let one = |(number, one): (usize, &Value)| {
+        let name = one["recipient_name"].as_str().filter(|name| !name.is_empty())?;
+        let name = name.strip_prefix(NAMESPACE).unwrap_or(name);
+        let arguments = match &one["parameters"] {
+            Value::Null => Value::Object(Map::new()),
+            given => given.clone(),
+        };
+        Some(ToolCall::new(format!("{}-{number}", call.id.as_str()), name, arguments))
+    };
+    uses.iter().enumerate().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_calls_inside_a_wrapper_are_the_calls() {
+        let uses = json!({ "tool_uses": [
+            { "recipient_name": "functions.look", "parameters": { "at": "a" } },
+            { "recipient_name": "look" },
+        ] });
+        let calls = unwrapped(ToolCall::new("c", WRAPPER, uses));
+        assert_eq!(
+            calls,
+            [
+                ToolCall::new("c-0", "look", json!({ "at": "a" })),
+                ToolCall::new("c-1", "look", json!({})),
+            ]
+        );
+    }
+
+    #[test]
+    fn any_other_call_stays_as_it_is() {
+        for (name, arguments) in [
+            ("look", json!({ "tool_uses": [{ "recipient_name": "x" }] })),
+            (WRAPPER, json!({ "tool_uses": [] })),
+            (WRAPPER, json!({ "tool_uses": [{ "parameters": {} }] })),
+            (WRAPPER, json!("{")),
+        ] {
+            let call = ToolCall::new("c", name, arguments);
+            assert_eq!(unwrapped(call.clone()), [call]);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! A fake of GitHub Models as it was documented until it was retired: its paths, headers and limits
+//! before OpenAI's chat completions.
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::openai::{OpenAi, Turn};
+use super::{Answered, Asked};
+use crate::{FakeHttpAnswer, FakeHttpRequest};
+
+/// The version of the API.
+const VERSION: &str = "2022-11-28";
+
+/// What is in the way of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// Nothing.
+    Open,
+    /// The token has no permission.
+    Forbidden,
+    /// The request has more tokens than the plan allows.
+    TooLarge,
+    /// A limit was reached: which, and seconds until there is more; told by `retry-after` or by a
+    /// header of its own.
+    Limited(&'static str, u64),
+    /// The service is no more.
+    Retired,
+}
+
+/// The vendor.
+pub struct GitHub {
+    models: OpenAi,
+    ways: Mutex<Vec<Way>>,
+    paths: Mutex<Vec<String>>,
+}
+
+impl GitHub {
+    /// Begins with these answers, one a request that is accepted.
+    pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
+        Self { models: OpenAi::new(script), ways: Mutex::default(), paths: Mutex::default() }
+    }
+
+    /// Puts something in the way of each of the next requests.
+    #[must_use]
+    pub fn behind(self, ways: impl IntoIterator<Item = Way>) -> Self {
+        let mut ways: Vec<Way> = ways.into_iter().collect();
+        ways.reverse();
+        Self { ways: Mutex::new(ways), ..self }
+    }
+
+    /// Returns the bodies of the requests that were accepted, in order.
+    pub fn accepted(&self) -> Vec<Value> {
+        self.models.accepted()
+    }
+
+    /// Returns the paths that were asked.
+    pub fn paths(&self) -> Vec<String> {
+        self.paths.lock().clone()
+    }
+
+    /// Answers a request.
+    pub fn answer(&self, asked: &Asked) -> Answered {
+        self.paths.lock().push(asked.path.clone());
+        let way = self.ways.lock().pop().unwrap_or(Way::Open);
+        if let Some(refused) = in_the_way(&way).or_else(|| wrong(asked)) {
+            return refused;
+        }
+        let mut body: Value = serde_json::from_slice(&asked.body).unwrap_or(Value::Null);
+        let name = body["model"].as_str().unwrap_or_default();
+        let Some(name) = name.strip_prefix("openai/").map(str::to_owned) else {
+            let text = format!("Unknown model: {name}");
+            return refusal(404, "unknown_model", &text, &[]);
+        };
+        body["model"] = json!(name);
+        let inner = Asked {
+            path: "/v1/chat/completions".to_owned(),
+            body: body.to_string().into_bytes(),
+            ..asked.clone()
+        };
+        self.models.answer(&inner)
+    }
+
+    /// Answers a request of a plugin on a fake host, whose part it plays: it adds the token.
+    pub fn answer_plugin(&self, request: &FakeHttpRequest) -> FakeHttpAnswer {
+        let head = &request.head;
+        let mut headers = head.headers.clone();
+        let with_credential = head.credential.as_deref() == Some("GITHUB_TOKEN");
+        if with_credential {
+            headers.push(("authorization".to_owned(), "Bearer token".to_owned()));
+        }
+        let rest = head.url.split_once("://").map_or(head.url.as_str(), |(_, rest)| rest);
+        let path = rest.find('/').map_or("/", |at| &rest[at..]).to_owned();
+        let (method, body) = (head.method.clone(), request.body.clone());
+        self.answer(&Asked { method, path, headers, body }).for_plugin(with_credential)
+    }
+}
+
+/// What the documentation wants of each request.
+fn wrong(asked: &Asked) -> Option<Answered> {
+    let path = asked.path.as_str();
+    let of_organization = path.strip_prefix("/orgs/").and_then(|rest| rest.split_once('/'));
+    let path = match of_organization {
+        Some((name, rest)) if !name.is_empty() => format!("/{rest}"),
+        _ => path.to_owned(),
+    };
+    if asked.method != "POST" || path != "/inference/chat/completions" {
+        return Some(refusal(404, "not_found", "Not Found", &[]));
+    }
+    if asked.header("authorization").is_none_or(|it| !it.starts_with("Bearer ")) {
+        return Some(refusal(401, "unauthorized", "Bad credentials", &[]));
+    }
+    let accepts = asked.header("accept").unwrap_or_default();
+    if !accepts.contains("application/vnd.github+json") {
+        return Some(refusal(406, "not_acceptable", "Must accept 'application/json'", &[]));
+    }
+    if asked.header("x-github-api-version") != Some(VERSION) {
+        return Some(refusal(400, "bad_version", "The version of the API is not known", &[]));
+    }
+    None
+}
+
+fn in_the_way(way: &Way) -> Option<Answered> {
+    Some(match way {
+        Way::Open => return None,
+        Way::Forbidden => refusal(403, "no_access", "No access to model: openai/gpt-4o", &[]),
+        Way::TooLarge => refusal(
+            413,
+            "tokens_limit_reached",
+            "Request body too large for gpt-4o model. Max size: 8000 tokens.",
+            &[],
+        ),
+        Way::Limited(kind, seconds) => {
+            let text = format!("Rate limit of 1 per day exceeded for {kind}. Please wait.");
+            let seconds = seconds.to_string();
+            let wait = if *kind == "UserByModelByDay" { "retry-after" } else { "x-other" };
+            refusal(
+                429,
+                "RateLimitReached",
+                &text,
+                &[
+                    ("x-ratelimit-type", kind),
+                    ("x-ratelimit-timeremaining", &seconds),
+                    (wait, &seconds),
+                ],
+            )
+        }
+        Way::Retired => refusal(
+            410,
+            "github_models_retirement_brownout",
+            "GitHub Models is being retired.",
+            &[],
+        ),
+    })
+}
+
+fn refusal(status: u16, code: &str, message: &str, headers: &[(&str, &str)]) -> Answered {
+    let error = json!({ "code": code, "message": message, "details": message });
+    let own = [("content-type", "application/json")];
+    let headers = own.iter().chain(headers);
+    Answered {
+        status,
+        headers: headers.map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+        body: json!({ "error": error }).to_string().into_bytes(),
+    }
+}

@@ -1,0 +1,414 @@
+//! A strict fake of OpenAI's Responses and chat completions.
+//!
+//! It knows what the vendor's pages and refusals say in November 2026: which fields, items and
+//! messages there are, how calls and results pair, what each model takes. Reasoning that it gave is
+//! encrypted for its model, and looked at when it comes back; nothing is stored, so an
+//! id of an item is not found. It counts what a cache of prompts would give. What it does not do:
+//! count tokens (four bytes are one), server tools, files by id, the limits of rates.
+
+mod chat;
+mod items;
+mod models;
+mod responses;
+mod settings;
+mod written;
+
+use std::collections::VecDeque;
+
+use jaato_types::http::HttpRequest;
+use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+
+use super::{Answered, Asked};
+use crate::{FakeHttpAnswer, FakeHttpRequest};
+use models::Model;
+
+/// Least tokens that a cache gives, and the steps in which it does.
+const CACHED_TOKENS_MIN: u64 = 1_024;
+const CACHED_TOKENS_STEP: u64 = 128;
+
+/// A piece of what the model says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    /// Reasoning, with this summary of it, where the model reasons.
+    Reasoning(String),
+    /// Text.
+    Text(String),
+    /// Text of a phase: `commentary`, `final_answer`.
+    Phase(String, String),
+    /// That it declines, in these words.
+    Refusal(String),
+    /// A call: tool and arguments, as the model writes them.
+    Call(String, String),
+    /// An item as it is; Responses alone.
+    Item(Value),
+}
+
+/// An answer of the model.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Turn {
+    said: Vec<Said>,
+    stop: Option<String>,
+    events_max: Option<usize>,
+    error: Option<(String, String, Nesting)>,
+    has_other_ids: bool,
+}
+
+/// Where an error in a stream says what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nesting {
+    /// In the event, as the vendor's types have it.
+    Flat,
+    /// In a field `error`, as it comes on the wire.
+    Nested,
+    /// In an event `response.failed`.
+    Failed,
+}
+
+impl Turn {
+    /// Says these, and stops for what follows from them.
+    pub fn says(said: impl IntoIterator<Item = Said>) -> Self {
+        Self { said: said.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Says one text.
+    pub fn text(text: &str) -> Self {
+        Self::says([Said::Text(text.to_owned())])
+    }
+
+    /// Is incomplete for this reason instead: `max_output_tokens`, `content_filter`.
+    #[must_use]
+    pub fn stopping(self, word: &str) -> Self {
+        Self { stop: Some(word.to_owned()), ..self }
+    }
+
+    /// Ends the stream behind so many events.
+    #[must_use]
+    pub fn cut_after(self, events: usize) -> Self {
+        Self { events_max: Some(events), ..self }
+    }
+
+    /// Reports an error where the stream is cut, or where it would end.
+    #[must_use]
+    pub fn failing(self, code: &str, message: &str, nesting: Nesting) -> Self {
+        Self { error: Some((code.to_owned(), message.to_owned(), nesting)), ..self }
+    }
+
+    /// Gives an item another id with each event, as some gateways do.
+    #[must_use]
+    pub fn with_other_ids(self) -> Self {
+        Self { has_other_ids: true, ..self }
+    }
+}
+
+/// What is wrong with a request.
+#[derive(Debug)]
+struct Refused {
+    status: u16,
+    code: Option<&'static str>,
+    param: Option<String>,
+    message: String,
+}
+
+type Checked<T = ()> = std::result::Result<T, Refused>;
+
+/// Makes the error of a request that breaks a rule, at this place.
+fn invalid(code: &'static str, param: &str, message: impl Into<String>) -> Refused {
+    let param = Some(param.to_owned()).filter(|param| !param.is_empty());
+    Refused { status: 400, code: Some(code), param, message: message.into() }
+}
+
+/// How a key arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KeyPlace {
+    Bearer,
+    ApiKey,
+}
+
+/// The vendor.
+pub struct OpenAi {
+    script: Mutex<VecDeque<Turn>>,
+    window: Option<u64>,
+    sealed: Mutex<items::Sealed>,
+    is_verified: bool,
+    deployment: Option<String>,
+    asked: Mutex<Vec<(String, Value)>>,
+    numbers: Mutex<usize>,
+}
+
+impl OpenAi {
+    /// Begins with these answers, one a request that is accepted.
+    pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
+        Self {
+            script: Mutex::new(script.into_iter().collect()),
+            window: None,
+            sealed: Mutex::default(),
+            is_verified: true,
+            deployment: None,
+            asked: Mutex::default(),
+            numbers: Mutex::default(),
+        }
+    }
+
+    /// Makes the window of all models smaller.
+    #[must_use]
+    pub fn with_window(self, tokens: u64) -> Self {
+        Self { window: Some(tokens), ..self }
+    }
+
+    /// Counts calls and reasoning from here, as another account's server would: nothing that the
+    /// first gave is its own.
+    #[must_use]
+    pub fn counting_from(self, number: usize) -> Self {
+        Self { numbers: Mutex::new(number), ..self }
+    }
+
+    /// Is an account that may see no summaries of reasoning.
+    #[must_use]
+    pub fn unverified(self) -> Self {
+        Self { is_verified: false, ..self }
+    }
+
+    /// Is a resource at Azure: below `/openai/v1`, with a header of its own, and one deployment of
+    /// this name, of the model `gpt-5.2`.
+    #[must_use]
+    pub fn at_azure(self, deployment: &str) -> Self {
+        Self { deployment: Some(deployment.to_owned()), ..self }
+    }
+
+    /// Returns the bodies of the requests that were accepted, in order.
+    pub fn accepted(&self) -> Vec<Value> {
+        self.asked.lock().iter().map(|(_, body)| body.clone()).collect()
+    }
+
+    /// Answers a request.
+    pub fn answer(&self, asked: &Asked) -> Answered {
+        let (path, _query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
+        let root = if self.deployment.is_some() { "/openai/v1/" } else { "/v1/" };
+        let answered = match (asked.method.as_str(), path.strip_prefix(root)) {
+            ("POST", Some("responses")) => self.responses(asked),
+            ("POST", Some("chat/completions")) => self.chat(asked),
+            ("GET", Some("models")) => {
+                self.check_headers(asked).map(|()| written::json(&models::list()))
+            }
+            _ => {
+                let message =
+                    format!("Invalid URL ({} {})", asked.method.to_uppercase(), asked.path);
+                Err(Refused { status: 404, code: None, param: None, message })
+            }
+        };
+        answered.unwrap_or_else(|refused| written::refusal(&refused))
+    }
+
+    /// Answers a request of a plugin on a fake host, whose part it plays: it adds the key
+    /// where the request names it.
+    ///
+    /// # Errors
+    /// `not_found` where the vendor's own server is asked without it.
+    pub fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
+        let HttpRequest { method, url, headers, credential, .. } = &request.head;
+        let mut headers = headers.clone();
+        let has_key = credential.as_deref() == Some("OPENAI_API_KEY");
+        match has_key {
+            true => headers.push(("authorization".to_owned(), "Bearer key".to_owned())),
+            false if url.starts_with("https://api.openai.com/") => {
+                let text = format!("there is no key: `{credential:?}` is not set");
+                return Err(Error::new(ErrorKind::NotFound, text));
+            }
+            false => {}
+        }
+        let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+        let path = rest.find('/').map_or("/", |at| &rest[at..]).to_owned();
+        let asked = Asked { method: method.clone(), path, headers, body: request.body.clone() };
+        Ok(self.answer(&asked).for_plugin(has_key))
+    }
+
+    fn responses(&self, asked: &Asked) -> Checked<Answered> {
+        let (body, model) = self.opened(asked)?;
+        responses::check(&body, model, self.is_verified)?;
+        items::check(&body, model.name, &self.sealed.lock())?;
+        let cached = self.count(&body, &["tools", "input"], model)?;
+        let turn = self.turn()?;
+        let output = self.output(&turn, model, &body);
+        let response = written::response(&turn, &body, output, cached);
+        Ok(match body.get("stream") == Some(&json!(true)) {
+            true => written::stream(&turn, &response),
+            false => written::whole(&turn, &response),
+        })
+    }
+
+    fn chat(&self, asked: &Asked) -> Checked<Answered> {
+        let (body, model) = self.opened(asked)?;
+        chat::check(&body, model)?;
+        let cached = self.count(&body, &["tools", "messages"], model)?;
+        let turn = self.turn()?;
+        Ok(chat::written(&turn, &body, cached, || self.next()))
+    }
+
+    /// Reads a request: its body, and the model that it names.
+    fn opened(&self, asked: &Asked) -> Checked<(Map<String, Value>, &'static Model)> {
+        self.check_headers(asked)?;
+        let body: Value = serde_json::from_slice(&asked.body).map_err(|error| {
+            invalid("invalid_json", "", format!("We could not parse the JSON body: {error}"))
+        })?;
+        let Value::Object(body) = body else {
+            return Err(invalid("invalid_type", "", "The body is no object"));
+        };
+        let name = body.get("model").and_then(Value::as_str);
+        let name = name.ok_or_else(|| {
+            invalid("missing_required_parameter", "model", "you must provide a model parameter")
+        })?;
+        let model = match &self.deployment {
+            Some(deployment) if deployment == name => models::find("gpt-5.2"),
+            Some(_) => None,
+            None => models::find(name),
+        };
+        let model = model.ok_or_else(|| Refused {
+            status: 404,
+            code: Some("model_not_found"),
+            param: None,
+            message: format!("The model `{name}` does not exist or you do not have access to it."),
+        })?;
+        Ok((body, model))
+    }
+
+    /// Counts the tokens of a request that a cache gives; keeps the request.
+    fn count(&self, body: &Map<String, Value>, parts: &[&str], model: &Model) -> Checked<u64> {
+        let text: String =
+            parts.iter().map(|part| body.get(*part).unwrap_or(&Value::Null).to_string()).collect();
+        let tokens = text.len() as u64 / 4;
+        let window = self.window.unwrap_or(model.window);
+        if tokens > window {
+            let message = "Your input exceeds the context window of this model. Please adjust your \
+                           input and try again.";
+            return Err(invalid("context_length_exceeded", "input", message));
+        }
+        let mut known = self.asked.lock();
+        let shared = known.iter().map(|(before, _)| {
+            before.bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count() as u64
+        });
+        let cached = shared.max().unwrap_or(0) / 4 / CACHED_TOKENS_STEP * CACHED_TOKENS_STEP;
+        known.push((text, Value::Object(body.clone())));
+        Ok(if cached < CACHED_TOKENS_MIN { 0 } else { cached })
+    }
+
+    fn turn(&self) -> Checked<Turn> {
+        let turn = self.script.lock().pop_front();
+        turn.ok_or_else(|| invalid("no_script", "", "the script has no more answers"))
+    }
+
+    fn next(&self) -> usize {
+        let mut numbers = self.numbers.lock();
+        *numbers += 1;
+        *numbers
+    }
+
+    /// Makes the items of an answer.
+    fn output(&self, turn: &Turn, model: &Model, body: &Map<String, Value>) -> Vec<Value> {
+        let has_summary = body.get("reasoning").is_some_and(|it| it["summary"].is_string());
+        let is_encrypted = body.contains_key("include");
+        let mut output = Vec::new();
+        for (number, said) in turn.said.iter().enumerate() {
+            let message = |content: Value| {
+                json!({ "type": "message", "id": format!("msg_{number}"), "status": "completed",
+                    "role": "assistant", "content": [content] })
+            };
+            let text = |text: &str| {
+                message(json!({ "type": "output_text", "text": text, "annotations": [],
+                    "logprobs": [] }))
+            };
+            output.push(match said {
+                Said::Reasoning(_) if !model.reasons => continue,
+                Said::Reasoning(summary) => {
+                    let shown = Some(summary).filter(|it| has_summary && !it.is_empty());
+                    let shown = shown.map(|text| json!({ "type": "summary_text", "text": text }));
+                    let summary_list: Vec<Value> = shown.into_iter().collect();
+                    let mut item = json!({ "type": "reasoning", "id": format!("rs_{number}"),
+                        "summary": summary_list });
+                    if is_encrypted {
+                        item["encrypted_content"] =
+                            json!(self.sealed.lock().close(model.name, self.next()));
+                    }
+                    item
+                }
+                Said::Text(said) => text(said),
+                Said::Phase(phase, said) => {
+                    let mut item = text(said);
+                    item["phase"] = json!(phase);
+                    item
+                }
+                Said::Refusal(said) => message(json!({ "type": "refusal", "refusal": said })),
+                Said::Call(name, arguments) => {
+                    let call = self.next();
+                    json!({ "type": "function_call", "id": format!("fc_{number}"),
+                        "call_id": format!("call_{call:04}"), "name": name,
+                        "arguments": arguments, "status": "completed" })
+                }
+                Said::Item(item) => item.clone(),
+            });
+        }
+        output
+    }
+
+    fn check_headers(&self, asked: &Asked) -> Checked {
+        let wanted = if self.deployment.is_some() { KeyPlace::ApiKey } else { KeyPlace::Bearer };
+        let bearer = asked.header("authorization").and_then(|it| it.strip_prefix("Bearer "));
+        let given = match wanted {
+            KeyPlace::Bearer => bearer,
+            // It takes a bearer as well.
+            KeyPlace::ApiKey => asked.header("api-key").or(bearer),
+        };
+        if given.is_none_or(str::is_empty) {
+            let message = "You didn't provide an API key.".to_owned();
+            return Err(Refused { status: 401, code: None, param: None, message });
+        }
+        if asked.method == "POST" && asked.header("content-type") != Some("application/json") {
+            let message = "Unsupported media type: it must be application/json".to_owned();
+            return Err(Refused { status: 415, code: None, param: None, message });
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a field that is not known.
+fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Checked {
+    match object.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => {
+            let dot = if place.is_empty() { "" } else { "." };
+            let param = format!("{place}{dot}{key}");
+            let message = format!("Unknown parameter: '{param}'.");
+            Err(invalid("unknown_parameter", &param, message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses what is no text, or a longer one.
+fn check_text<'a>(place: &str, value: &'a Value, chars_max: usize) -> Checked<&'a str> {
+    let text = value.as_str().ok_or_else(|| {
+        let message = format!("Invalid type for '{place}': expected a string.");
+        invalid("invalid_type", place, message)
+    })?;
+    if text.chars().count() > chars_max {
+        let message = format!(
+            "Invalid '{place}': string too long. Expected a string with maximum length {chars_max}."
+        );
+        return Err(invalid("string_above_max_length", place, message));
+    }
+    Ok(text)
+}
+
+/// Refuses a name that has other letters than the vendor takes.
+fn check_name(place: &str, value: &Value) -> Checked {
+    let name = check_text(place, value, 64)?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || !name.chars().all(is_plain) {
+        let message = format!(
+            "Invalid '{place}': string does not match pattern. Expected a string that matches the \
+             pattern '^[a-zA-Z0-9_-]+$'."
+        );
+        return Err(invalid("invalid_value", place, message));
+    }
+    Ok(())
+}

@@ -1,0 +1,314 @@
+//! Chat completions: what is taken, and how answers are written.
+
+use serde_json::{Map, Value, json};
+
+use super::models::Model;
+use super::settings::{check_effort, check_format, check_temperature, check_tool_choice};
+use super::written::{answered, halves, json as whole, tokens};
+use super::{
+    Answered, Checked, Nesting, Refused, Said, Turn, check_fields, check_name, check_text, invalid,
+};
+
+const FIELDS: [&str; 24] = [
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "messages",
+    "metadata",
+    "model",
+    "n",
+    "parallel_tool_calls",
+    "presence_penalty",
+    "prompt_cache_key",
+    "reasoning_effort",
+    "response_format",
+    "seed",
+    "service_tier",
+    "stop",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_p",
+];
+
+/// Most tools.
+const TOOLS_MAX: usize = 128;
+
+/// Longest id of a call.
+const CALL_ID_CHARS_MAX: usize = 40;
+
+/// Checks a request.
+pub(super) fn check(body: &Map<String, Value>, model: &Model) -> Checked {
+    if !model.chats {
+        let message =
+            "This model is only supported in v1/responses and not in v1/chat/completions.";
+        return Err(Refused {
+            status: 404,
+            code: None,
+            param: Some("model".to_owned()),
+            message: message.to_owned(),
+        });
+    }
+    check_fields("", body, &FIELDS)?;
+    let null = Value::Null;
+    let field = |name: &str| body.get(name).unwrap_or(&null);
+    for name in ["max_tokens", "stop"] {
+        if model.reasons && !field(name).is_null() {
+            let instead = if name == "stop" { "" } else { " Use 'max_completion_tokens' instead." };
+            let message = format!(
+                "Unsupported parameter: '{name}' is not supported with this model.{instead}"
+            );
+            return Err(invalid("unsupported_parameter", name, message));
+        }
+    }
+    check_effort("reasoning_effort", field("reasoning_effort"), model)?;
+    check_temperature(body, model, field("reasoning_effort"))?;
+    check_tool_choice(body)?;
+    if field("stream") != true && !field("stream_options").is_null() {
+        let message = "The 'stream_options' parameter is only allowed when 'stream' is enabled.";
+        return Err(invalid("invalid_value", "stream_options", message));
+    }
+    if !field("prompt_cache_key").is_null() {
+        check_text("prompt_cache_key", field("prompt_cache_key"), 64)?;
+    }
+    if field("response_format")["type"] == "json_schema" {
+        check_format("response_format.json_schema", &field("response_format")["json_schema"])?;
+    }
+    let tools = list(field("tools"));
+    if tools.len() > TOOLS_MAX {
+        let message = format!("Invalid 'tools': array too long. Expected at most {TOOLS_MAX}.");
+        return Err(invalid("array_above_max_length", "tools", message));
+    }
+    for (at, tool) in tools.iter().enumerate() {
+        check_tool(&format!("tools[{at}]"), tool)?;
+    }
+    let messages = list(field("messages"));
+    if messages.is_empty() {
+        let message = "Invalid 'messages': empty array.";
+        return Err(invalid("empty_array", "messages", message));
+    }
+    for (at, message) in messages.iter().enumerate() {
+        check_message(&format!("messages[{at}]"), message, model)?;
+    }
+    check_pairs(messages)
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn object<'a>(place: &str, value: &'a Value) -> Checked<&'a Map<String, Value>> {
+    value.as_object().ok_or_else(|| {
+        invalid("invalid_type", place, format!("Invalid type for '{place}': expected an object."))
+    })
+}
+
+fn check_tool(place: &str, tool: &Value) -> Checked {
+    check_fields(place, object(place, tool)?, &["type", "function"])?;
+    let place = format!("{place}.function");
+    let known = ["name", "description", "parameters", "strict"];
+    check_fields(&place, object(&place, &tool["function"])?, &known)?;
+    check_name(&format!("{place}.name"), &tool["function"]["name"])
+}
+
+fn check_message(place: &str, message: &Value, model: &Model) -> Checked {
+    let fields = object(place, message)?;
+    let role = message["role"].as_str().unwrap_or_default();
+    let content = &message["content"];
+    let known: &[&str] = match role {
+        "system" | "developer" | "user" => &["role", "content", "name"],
+        "tool" => &["role", "content", "tool_call_id"],
+        "assistant" => &["role", "content", "refusal", "tool_calls", "name"],
+        _ => {
+            let place = format!("{place}.role");
+            return Err(invalid("invalid_value", &place, format!("Invalid value: '{role}'.")));
+        }
+    };
+    check_fields(place, fields, known)?;
+    if role == "developer" && !model.reasons {
+        let message = "developer messages are for models that reason";
+        return Err(invalid("unsupported_value", place, message));
+    }
+    let may_be_null = role == "assistant" && !list(&message["tool_calls"]).is_empty();
+    if content.is_null() && !may_be_null {
+        let message =
+            format!("Invalid value for 'content': expected a string, got null. ({place})");
+        return Err(invalid("invalid_type", place, message));
+    }
+    for (at, piece) in list(content).iter().enumerate() {
+        check_piece(&format!("{place}.content[{at}]"), role, piece)?;
+    }
+    for (at, call) in list(&message["tool_calls"]).iter().enumerate() {
+        let place = format!("{place}.tool_calls[{at}]");
+        check_fields(&place, object(&place, call)?, &["id", "type", "function"])?;
+        check_text(&format!("{place}.id"), &call["id"], CALL_ID_CHARS_MAX)?;
+        check_name(&format!("{place}.function.name"), &call["function"]["name"])?;
+        let arguments = format!("{place}.function.arguments");
+        check_text(&arguments, &call["function"]["arguments"], usize::MAX)?;
+    }
+    Ok(())
+}
+
+fn check_piece(place: &str, role: &str, piece: &Value) -> Checked {
+    let is_url = |url: &Value, begin: &str| {
+        url.as_str().is_some_and(|url| url.starts_with(begin) && url.contains(";base64,"))
+    };
+    let is_good = match (role, piece["type"].as_str().unwrap_or_default()) {
+        (_, "text") => piece["text"].is_string(),
+        ("user", "image_url") => is_url(&piece["image_url"]["url"], "data:image/"),
+        ("user", "file") => {
+            is_url(&piece["file"]["file_data"], "data:application/pdf")
+                && piece["file"]["filename"].is_string()
+        }
+        ("assistant", "refusal") => piece["refusal"].is_string(),
+        _ => false,
+    };
+    if is_good {
+        return Ok(());
+    }
+    Err(invalid("invalid_value", place, format!("Invalid value: '{}'. ({place})", piece["type"])))
+}
+
+/// The results of an answer's calls stand right behind it.
+fn check_pairs(messages: &[Value]) -> Checked {
+    let mut open: Vec<&str> = Vec::new();
+    for message in messages {
+        if message["role"] == "tool" {
+            let id = message["tool_call_id"].as_str().unwrap_or_default();
+            let Some(at) = open.iter().position(|one| *one == id) else {
+                let message = "messages with role 'tool' must be a response to a preceding message \
+                               with 'tool_calls'.";
+                return Err(invalid("invalid_request", "messages", message));
+            };
+            open.remove(at);
+            continue;
+        }
+        if !open.is_empty() {
+            break;
+        }
+        open = list(&message["tool_calls"]).iter().filter_map(|call| call["id"].as_str()).collect();
+    }
+    if open.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to \
+         each 'tool_call_id'. The following tool_call_ids did not have response messages: {}",
+        open.join(", ")
+    );
+    Err(invalid("invalid_request", "messages", message))
+}
+
+/// Writes an answer.
+pub(super) fn written(
+    turn: &Turn,
+    body: &Map<String, Value>,
+    cached: u64,
+    next_call: impl Fn() -> usize,
+) -> Answered {
+    let mut message = json!({ "role": "assistant", "content": null, "refusal": null });
+    let mut calls = Vec::new();
+    for said in &turn.said {
+        match said {
+            Said::Text(text) | Said::Phase(_, text) => {
+                let before = message["content"].as_str().unwrap_or_default();
+                message["content"] = json!(format!("{before}{text}"));
+            }
+            Said::Refusal(text) => message["refusal"] = json!(text),
+            Said::Call(name, arguments) => calls.push(json!({
+                "id": format!("call_{:04}", next_call()),
+                "type": "function",
+                "function": { "name": name, "arguments": arguments },
+            })),
+            // What it thought is thrown away here.
+            Said::Reasoning(_) | Said::Item(_) => {}
+        }
+    }
+    let finish = match turn.stop.as_deref() {
+        Some("max_output_tokens") => "length",
+        Some(word) => word,
+        None if calls.is_empty() => "stop",
+        None => "tool_calls",
+    };
+    let input = tokens(&body["messages"]) + body.get("tools").map_or(0, tokens);
+    let output = tokens(&message) + calls.iter().map(tokens).sum::<u64>();
+    let usage = json!({ "prompt_tokens": input, "completion_tokens": output,
+        "total_tokens": input + output, "prompt_tokens_details": { "cached_tokens": cached },
+        "completion_tokens_details": { "reasoning_tokens": 0 } });
+    let facts = json!({ "id": "chatcmpl-1", "created": 1_767_225_600, "model": body["model"] });
+    if body.get("stream") != Some(&json!(true)) {
+        if !calls.is_empty() {
+            message["tool_calls"] = calls.into();
+        }
+        let mut answer = facts;
+        answer["object"] = json!("chat.completion");
+        answer["choices"] =
+            json!([{ "index": 0, "message": message, "finish_reason": finish, "logprobs": null }]);
+        answer["usage"] = usage;
+        return whole(&answer);
+    }
+    let has_usage = body.get("stream_options").is_some_and(|it| it["include_usage"] == true);
+    let usage = has_usage.then_some(usage);
+    let events = events(turn, &facts, &message, &calls, finish, usage);
+    answered("text/event-stream; charset=utf-8", events)
+}
+
+fn events(
+    turn: &Turn,
+    facts: &Value,
+    message: &Value,
+    calls: &[Value],
+    finish: &str,
+    usage: Option<Value>,
+) -> String {
+    let chunk = |choices: Value, usage: Value| {
+        let mut chunk = facts.clone();
+        chunk["object"] = json!("chat.completion.chunk");
+        chunk["choices"] = choices;
+        chunk["usage"] = usage;
+        chunk
+    };
+    let delta = |delta: Value| {
+        chunk(json!([{ "index": 0, "delta": delta, "finish_reason": null }]), Value::Null)
+    };
+    let mut chunks = vec![delta(json!({ "role": "assistant", "content": "", "refusal": null }))];
+    for key in ["content", "refusal"] {
+        chunks.extend(halves(&message[key]).into_iter().map(|half| delta(json!({ (key): half }))));
+    }
+    for (index, call) in calls.iter().enumerate() {
+        let mut begun = call.clone();
+        begun["index"] = json!(index);
+        begun["function"]["arguments"] = json!("");
+        chunks.push(delta(json!({ "tool_calls": [begun] })));
+        for half in halves(&call["function"]["arguments"]) {
+            let piece = json!({ "index": index, "function": { "arguments": half } });
+            chunks.push(delta(json!({ "tool_calls": [piece] })));
+        }
+    }
+    let end = json!([{ "index": 0, "delta": {}, "finish_reason": finish }]);
+    chunks.push(chunk(end, Value::Null));
+    chunks.extend(usage.map(|usage| chunk(json!([]), usage)));
+    let mut is_cut = false;
+    if let Some(most) = turn.events_max {
+        is_cut = most < chunks.len();
+        chunks.truncate(most);
+    }
+    if let Some((code, message, nesting)) = &turn.error {
+        is_cut = true;
+        let error = json!({ "code": code, "message": message, "param": null });
+        chunks.push(match nesting {
+            Nesting::Flat => error,
+            Nesting::Nested | Nesting::Failed => json!({ "error": error }),
+        });
+    }
+    let mut written: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    if !is_cut {
+        written.push_str("data: [DONE]\n\n");
+    }
+    written
+}

@@ -1,0 +1,240 @@
+//! The items of a request of Responses: which there are, how they pair, and whose reasoning is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::{Checked, Refused, check_fields, check_name, check_text, invalid};
+
+/// Longest id of a call.
+const CALL_ID_CHARS_MAX: usize = 64;
+
+/// What was encrypted, and for which model.
+#[derive(Debug, Default)]
+pub(super) struct Sealed {
+    given: BTreeSet<String>,
+}
+
+impl Sealed {
+    /// Encrypts what a model thought.
+    pub(super) fn close(&mut self, model: &str, number: usize) -> String {
+        let text = format!("gAAAA-{number:04}-{model}");
+        self.given.insert(text.clone());
+        text
+    }
+
+    fn holds(&self, text: &str, model: &str) -> bool {
+        self.given.contains(text) && text.ends_with(&format!("-{model}"))
+    }
+}
+
+/// Checks the items. Reasoning that was encrypted by another, or for another model, is refused.
+pub(super) fn check(body: &Map<String, Value>, model: &str, sealed: &Sealed) -> Checked {
+    let input = match body.get("input") {
+        Some(Value::String(_)) => return Ok(()),
+        Some(Value::Array(items)) => items,
+        _ => {
+            let message = "Missing required parameter: 'input'.";
+            return Err(invalid("missing_required_parameter", "input", message));
+        }
+    };
+    if input.is_empty() {
+        let message = "One of \"input\" or \"previous_response_id\" must be provided.";
+        return Err(invalid("missing_required_parameter", "input", message));
+    }
+    for (at, item) in input.iter().enumerate() {
+        check_item(&format!("input[{at}]"), item, model, sealed)?;
+    }
+    check_reasoning_pairs(input)?;
+    check_call_pairs(input)
+}
+
+fn check_item(place: &str, item: &Value, model: &str, sealed: &Sealed) -> Checked {
+    let fields = item.as_object().ok_or_else(|| {
+        invalid("invalid_type", place, format!("Invalid type for '{place}': expected an object."))
+    })?;
+    for key in ["id", "status"] {
+        if fields.get(key).is_some_and(Value::is_null) {
+            let place = format!("{place}.{key}");
+            let message = format!("Invalid type for '{place}': expected a string, but got null.");
+            return Err(invalid("invalid_type", &place, message));
+        }
+    }
+    if let Some(id) = fields.get("id") {
+        let message = format!(
+            "Item with id {id} not found. Items are not persisted when `store` is set to false. Try \
+             again with `store` set to true, or remove this item from your input."
+        );
+        return Err(Refused { status: 404, code: None, param: Some("input".to_owned()), message });
+    }
+    match item["type"].as_str().unwrap_or("message") {
+        "message" => check_message(place, item, fields),
+        "function_call" => {
+            let known = ["type", "call_id", "name", "arguments", "status", "namespace"];
+            check_fields(place, fields, &known)?;
+            check_call_id(place, item)?;
+            check_name(&format!("{place}.name"), &item["name"])?;
+            check_text(&format!("{place}.arguments"), &item["arguments"], usize::MAX).map(drop)
+        }
+        "function_call_output" => {
+            check_fields(place, fields, &["type", "call_id", "output", "status"])?;
+            check_call_id(place, item)?;
+            check_content(&format!("{place}.output"), &item["output"], &INPUT)
+        }
+        "reasoning" => {
+            check_fields(place, fields, &["type", "summary", "content", "encrypted_content"])?;
+            if !item["summary"].is_array() {
+                let place = format!("{place}.summary");
+                let message = format!("Missing required parameter: '{place}'.");
+                return Err(invalid("missing_required_parameter", &place, message));
+            }
+            check_encrypted(item, model, sealed)
+        }
+        // It goes back as it came.
+        "compaction" => Ok(()),
+        other => {
+            let place = format!("{place}.type");
+            Err(invalid("invalid_value", &place, format!("Invalid value: '{other}'.")))
+        }
+    }
+}
+
+fn check_encrypted(item: &Value, model: &str, sealed: &Sealed) -> Checked {
+    let given = item["encrypted_content"].as_str().unwrap_or_default();
+    if sealed.holds(given, model) {
+        return Ok(());
+    }
+    let shown: String = given.chars().take(8).collect();
+    let message = format!(
+        "The encrypted content {shown}... could not be verified. Reason: Encrypted content could \
+         not be decrypted or parsed."
+    );
+    Err(invalid("invalid_encrypted_content", "", message))
+}
+
+fn check_call_id(place: &str, item: &Value) -> Checked {
+    let place = format!("{place}.call_id");
+    let id = check_text(&place, &item["call_id"], CALL_ID_CHARS_MAX)?;
+    if id.is_empty() {
+        let message = format!("Invalid '{place}': empty string.");
+        return Err(invalid("empty_string", &place, message));
+    }
+    Ok(())
+}
+
+/// Pieces of what people and tools say.
+const INPUT: [&str; 3] = ["input_text", "input_image", "input_file"];
+
+/// Pieces of what models say.
+const OUTPUT: [&str; 2] = ["output_text", "refusal"];
+
+fn check_message(place: &str, item: &Value, fields: &Map<String, Value>) -> Checked {
+    check_fields(place, fields, &["type", "role", "content", "status", "phase"])?;
+    let kinds: &[&str] = match item["role"].as_str() {
+        Some("assistant") => &OUTPUT,
+        Some("user" | "system" | "developer") => &INPUT,
+        _ => {
+            let place = format!("{place}.role");
+            return Err(invalid("invalid_value", &place, format!("Invalid '{place}'.")));
+        }
+    };
+    if fields.contains_key("phase") && item["role"] != "assistant" {
+        let place = format!("{place}.phase");
+        return Err(invalid("unknown_parameter", &place, format!("Unknown parameter: '{place}'.")));
+    }
+    check_content(&format!("{place}.content"), &item["content"], kinds)
+}
+
+fn check_content(place: &str, content: &Value, kinds: &[&str]) -> Checked {
+    let pieces = match content {
+        Value::String(_) => return Ok(()),
+        Value::Array(pieces) => pieces,
+        _ => {
+            let message = format!("Invalid type for '{place}': expected a string or a list.");
+            return Err(invalid("invalid_type", place, message));
+        }
+    };
+    for (at, piece) in pieces.iter().enumerate() {
+        let place = format!("{place}[{at}]");
+        let kind = piece["type"].as_str().unwrap_or_default();
+        let fields = piece.as_object().filter(|_| kinds.contains(&kind)).ok_or_else(|| {
+            let message = format!("Invalid value: '{kind}'. Supported values are: {kinds:?}.");
+            invalid("invalid_value", &format!("{place}.type"), message)
+        })?;
+        let known: &[&str] = match kind {
+            "input_text" => &["type", "text"],
+            "output_text" => &["type", "text", "annotations", "logprobs"],
+            "refusal" => &["type", "refusal"],
+            "input_image" => &["type", "image_url", "detail"],
+            _ => &["type", "filename", "file_data"],
+        };
+        check_fields(&place, fields, known)?;
+        let is_url = |key: &str, begin: &str| {
+            piece[key]
+                .as_str()
+                .is_some_and(|url| url.starts_with(begin) && url.contains(";base64,"))
+        };
+        let is_good = match kind {
+            "input_image" => is_url("image_url", "data:image/"),
+            "input_file" => {
+                is_url("file_data", "data:application/pdf") && piece["filename"].is_string()
+            }
+            "refusal" => piece["refusal"].is_string(),
+            _ => piece["text"].is_string(),
+        };
+        if !is_good {
+            return Err(invalid("invalid_value", &place, format!("Invalid '{place}'.")));
+        }
+    }
+    Ok(())
+}
+
+/// Reasoning stands before what it led to.
+fn check_reasoning_pairs(input: &[Value]) -> Checked {
+    for (at, item) in input.iter().enumerate().filter(|(_, item)| item["type"] == "reasoning") {
+        let next = input.get(at + 1).unwrap_or(&Value::Null);
+        let is_answers = matches!(next["type"].as_str(), Some("reasoning" | "function_call"))
+            || next["role"] == "assistant";
+        if !is_answers {
+            let id = item["id"].as_str().unwrap_or("rs_unknown");
+            let message = format!(
+                "Item '{id}' of type 'reasoning' was provided without its required following item."
+            );
+            return Err(invalid("invalid_request", "input", message));
+        }
+    }
+    Ok(())
+}
+
+/// Each call has its result, and each result its call.
+fn check_call_pairs(input: &[Value]) -> Checked {
+    let mut open: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for (at, item) in input.iter().enumerate() {
+        let id = item["call_id"].as_str().unwrap_or_default();
+        match item["type"].as_str() {
+            Some("function_call") => {
+                if !seen.insert(id) {
+                    let message = format!("Duplicate item found with call_id {id}.");
+                    return Err(invalid("invalid_request", "input", message));
+                }
+                open.insert(id, at);
+            }
+            Some("function_call_output") if open.remove(id).is_none() => {
+                let message =
+                    format!("No tool call found for function call output with call_id {id}.");
+                return Err(invalid("invalid_request", "input", message));
+            }
+            // The model speaks only when all is answered.
+            _ if item["role"] == "user" && !open.is_empty() => break,
+            _ => {}
+        }
+    }
+    match open.keys().next() {
+        Some(id) => {
+            let message = format!("No tool output found for function call {id}.");
+            Err(invalid("invalid_request", "input", message))
+        }
+        None => Ok(()),
+    }
+}

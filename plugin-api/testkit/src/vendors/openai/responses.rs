@@ -1,0 +1,110 @@
+//! The fields of a request of Responses beside its items.
+
+use serde_json::{Map, Value};
+
+use super::models::Model;
+use super::settings::{
+    check_effort, check_format, check_strict, check_temperature, check_tool_choice,
+};
+use super::{Checked, check_fields, check_name, check_text, invalid};
+
+const FIELDS: [&str; 20] = [
+    "include",
+    "input",
+    "instructions",
+    "max_output_tokens",
+    "max_tool_calls",
+    "metadata",
+    "model",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "reasoning",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "text",
+    "tool_choice",
+    "tools",
+    "top_p",
+];
+
+/// Checks them.
+pub(super) fn check(body: &Map<String, Value>, model: &Model, is_verified: bool) -> Checked {
+    check_fields("", body, &FIELDS)?;
+    let null = Value::Null;
+    let field = |name: &str| body.get(name).unwrap_or(&null);
+    if field("store") != false {
+        // It is the vendor's default, and keeps what was said for a month.
+        return Err(invalid("zdr_required", "store", "This account does not allow 'store'."));
+    }
+    for value in field("include").as_array().into_iter().flatten() {
+        if value != "reasoning.encrypted_content" {
+            let message = format!("Invalid value: '{value}'.");
+            return Err(invalid("invalid_value", "include", message));
+        }
+        if !model.reasons {
+            let message = "Encrypted content is not supported with this model.";
+            return Err(invalid("invalid_value", "include", message));
+        }
+    }
+    check_reasoning(field("reasoning"), model, is_verified)?;
+    check_temperature(body, model, &field("reasoning")["effort"])?;
+    check_tool_choice(body)?;
+    if field("max_output_tokens").as_u64().is_some_and(|most| most < 16) {
+        let message = "Invalid 'max_output_tokens': integer below minimum value. Expected a value \
+                       >= 16.";
+        return Err(invalid("integer_below_min_value", "max_output_tokens", message));
+    }
+    if !field("prompt_cache_key").is_null() {
+        check_text("prompt_cache_key", field("prompt_cache_key"), 64)?;
+    }
+    let format = &field("text")["format"];
+    if format["type"] == "json_schema" {
+        check_format("text.format", format)?;
+    }
+    let tools = field("tools").as_array().map(Vec::as_slice).unwrap_or_default();
+    tools.iter().enumerate().try_for_each(|(at, tool)| check_tool(&format!("tools[{at}]"), tool))
+}
+
+fn check_reasoning(reasoning: &Value, model: &Model, is_verified: bool) -> Checked {
+    let Some(fields) = reasoning.as_object() else { return Ok(()) };
+    check_fields("reasoning", fields, &["effort", "summary"])?;
+    check_effort("reasoning.effort", &reasoning["effort"], model)?;
+    if reasoning["summary"].is_null() {
+        return Ok(());
+    }
+    if !model.reasons {
+        let message =
+            "Unsupported parameter: 'reasoning.summary' is not supported with this model.";
+        return Err(invalid("unsupported_parameter", "reasoning.summary", message));
+    }
+    if !is_verified {
+        let message = "Your organization must be verified to generate reasoning summaries.";
+        return Err(invalid("unsupported_value", "reasoning.summary", message));
+    }
+    Ok(())
+}
+
+fn check_tool(place: &str, tool: &Value) -> Checked {
+    let fields = tool.as_object().ok_or_else(|| {
+        invalid("invalid_type", place, format!("Invalid type for '{place}': expected an object."))
+    })?;
+    check_fields(place, fields, &["type", "name", "description", "parameters", "strict"])?;
+    if tool["type"] != "function" {
+        let message = format!("Invalid value for '{place}.type'.");
+        return Err(invalid("invalid_value", place, message));
+    }
+    check_name(&format!("{place}.name"), &tool["name"])?;
+    if tool["parameters"]["type"] != "object" {
+        let message = format!(
+            "Invalid schema for function {}: schema must be a JSON Schema of 'type: \"object\"'.",
+            tool["name"]
+        );
+        return Err(invalid("invalid_function_parameters", place, message));
+    }
+    // Where nothing is said it is held to.
+    if tool["strict"] == false { Ok(()) } else { check_strict(place, &tool["parameters"]) }
+}

@@ -1,0 +1,88 @@
+//! Settings that both protocols have, and schemas.
+
+use serde_json::{Map, Value};
+
+use super::models::Model;
+use super::{Checked, check_name, invalid};
+
+/// Refuses what a model that reasons does not take, and an amount of thinking that it does not
+/// have. `place` names the field.
+pub(super) fn check_effort(place: &str, effort: &Value, model: &Model) -> Checked {
+    let Some(effort) = effort.as_str() else { return Ok(()) };
+    if !model.reasons {
+        let message = format!("Unsupported parameter: '{place}' is not supported with this model.");
+        return Err(invalid("unsupported_parameter", place, message));
+    }
+    if !model.efforts.contains(&effort) {
+        let message = format!(
+            "Unsupported value: '{effort}' is not supported with the '{}' model.",
+            model.name
+        );
+        return Err(invalid("unsupported_value", place, message));
+    }
+    Ok(())
+}
+
+/// Refuses a temperature where the model reasons.
+pub(super) fn check_temperature(
+    body: &Map<String, Value>,
+    model: &Model,
+    effort: &Value,
+) -> Checked {
+    let asked = body.get("temperature").and_then(Value::as_f64);
+    let thinks = model.reasons && effort != "none";
+    if thinks && asked.is_some_and(|asked| asked != 1.0) {
+        let message = "Unsupported parameter: 'temperature' is not supported with this model.";
+        return Err(invalid("unsupported_parameter", "temperature", message));
+    }
+    Ok(())
+}
+
+/// Refuses a choice among no tools.
+pub(super) fn check_tool_choice(body: &Map<String, Value>) -> Checked {
+    let Some(choice) = body.get("tool_choice") else { return Ok(()) };
+    let has_tools = body.get("tools").and_then(Value::as_array).is_some_and(|it| !it.is_empty());
+    if !has_tools {
+        let message = "Tool choice is only allowed when 'tools' are specified.";
+        return Err(invalid("invalid_value", "tool_choice", message));
+    }
+    match choice.as_str() {
+        Some("auto" | "none" | "required") => Ok(()),
+        _ => Err(invalid("invalid_value", "tool_choice", "Invalid value for 'tool_choice'.")),
+    }
+}
+
+/// Checks the format of an answer: name, schema, whether it is held to.
+pub(super) fn check_format(place: &str, format: &Value) -> Checked {
+    check_name(&format!("{place}.name"), &format["name"])?;
+    let schema = &format["schema"];
+    if !schema.is_object() {
+        let message = format!("Missing required parameter: '{place}.schema'.");
+        return Err(invalid("missing_required_parameter", place, message));
+    }
+    if format["strict"] == true { check_strict(place, schema) } else { Ok(()) }
+}
+
+/// Refuses a schema that cannot be held to word by word.
+pub(super) fn check_strict(place: &str, schema: &Value) -> Checked {
+    let wrong = |what: &str| {
+        let message = format!("Invalid schema: In context=(), {what}");
+        Err(invalid("invalid_json_schema", place, message))
+    };
+    if let Some(properties) = schema["properties"].as_object() {
+        if schema["additionalProperties"] != false {
+            return wrong("'additionalProperties' is required to be supplied and to be false.");
+        }
+        let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if !properties.keys().all(|name| required.iter().any(|one| one == name)) {
+            return wrong("'required' is required to be supplied and to include every property.");
+        }
+        properties.values().try_for_each(|inner| check_strict(place, inner))?;
+    } else if schema["type"] == "object" {
+        return wrong("'additionalProperties' is required to be supplied and to be false.");
+    }
+    match schema.get("items") {
+        Some(items) => check_strict(place, items),
+        None => Ok(()),
+    }
+}

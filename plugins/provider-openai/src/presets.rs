@@ -1,0 +1,46 @@
+//! Servers that are known by a name: where they are, where their keys stand, and whose words they
+//! understand.
+
+use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::types::ProviderPreset;
+
+/// The table: one file, which people read too.
+const TABLE: &str = include_str!("../presets.json");
+
+/// Lists the servers that are known by a name.
+pub fn presets() -> Vec<ProviderPreset> {
+    // A test reads the file, which is a part of this library.
+    serde_json::from_str(TABLE).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use jaato_plugin_sdk::serde_json::Value;
+
+    use super::*;
+    use crate::config::{Api, Config};
+    use crate::dialect::Dialect;
+    use crate::endpoint;
+
+    #[test]
+    fn every_preset_is_a_server_that_its_settings_fit() {
+        let presets = presets();
+        assert_eq!(presets.len(), 10);
+        let names: BTreeSet<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();
+        assert_eq!(names.len(), presets.len());
+        for preset in &presets {
+            let config: Config =
+                serde_json::from_value(Value::Object(preset.settings.clone())).unwrap();
+            let is_here = preset.base_url.starts_with("http://127.0.0.1:");
+            assert_eq!(is_here, preset.variable.is_empty(), "{}", preset.name);
+            assert!(is_here || preset.base_url.starts_with("https://"), "{}", preset.name);
+            assert!(is_here || preset.variable.ends_with("_API_KEY"), "{}", preset.name);
+            // What the name says and what the host says is the same.
+            let by_host = endpoint::dialect(&preset.base_url, Dialect::Auto);
+            assert_eq!(by_host, config.dialect, "{}", preset.name);
+            assert_eq!(config.api == Api::Responses, preset.name == "xai");
+        }
+    }
+}

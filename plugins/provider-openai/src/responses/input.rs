@@ -1,0 +1,68 @@
+//! The history, as the items of a request. Pure.
+//!
+//! What is written of a message depends on nothing that comes after it, so that successive requests
+//! share their beginning.
+
+use jaato_plugin_sdk::Result;
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Message, Request, Role, ToolResult};
+use jaato_plugin_sdk_provider::shown::Blobs;
+
+use super::content::Content;
+use super::items::{self, CALL_IDS};
+use super::request::Asking;
+
+/// Writes the items.
+///
+/// # Errors
+/// `unknown_operation` for a message of a role from the future.
+pub(super) fn input(request: &Request, asking: &Asking<'_>, blobs: &Blobs) -> Result<Vec<Value>> {
+    let mut written = Vec::new();
+    if !request.system.is_empty() {
+        written.push(message(asking.system_role, json!(request.system)));
+    }
+    for one in &request.messages {
+        match one.role {
+            Role::User => written.push(user(one, blobs)),
+            Role::Model => {
+                let is_sent = |mark| !asking.habits.refused.contains(&mark);
+                written.extend(items::written(&one.parts, &request.model, is_sent));
+            }
+            Role::Tool => {
+                written.extend(one.tool_results().map(|result| output(result, blobs)));
+                let mut behind = Content::default();
+                behind.add_parts(&one.parts, blobs);
+                let behind = behind.written();
+                if behind != "" {
+                    written.push(message("user", behind));
+                }
+            }
+            Role::Unknown => return Err(Role::unknown_to_provider()),
+        }
+    }
+    Ok(written)
+}
+
+fn message(role: &str, content: Value) -> Value {
+    json!({ "type": "message", "role": role, "content": content })
+}
+
+fn user(one: &Message, blobs: &Blobs) -> Value {
+    let mut content = Content::default();
+    content.add_parts(&one.parts, blobs);
+    message("user", content.written())
+}
+
+/// A result, with what the tool attached inside.
+fn output(result: &ToolResult, blobs: &Blobs) -> Value {
+    let mut content = Content::default();
+    content.say(&Value::Object(result.content.clone()).to_string());
+    for data in &result.attachments {
+        content.add(data, blobs);
+    }
+    json!({
+        "type": "function_call_output",
+        "call_id": CALL_IDS.written(result.call_id.as_str()),
+        "output": content.written(),
+    })
+}

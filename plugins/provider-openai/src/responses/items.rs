@@ -1,0 +1,418 @@
+//! The items of an answer: as parts of the history, and back as items. Pure.
+//!
+//! A text, a thought and a call are parts that everybody understands. What else their items say
+//! (`phase`, annotations, names of the future) is kept in a part's signature, and an item that
+//! nobody else understands in an opaque part, so that the same item goes back.
+
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
+use jaato_plugin_sdk::types::{Opaque, Part, ToolCall};
+use jaato_plugin_sdk_provider::chat::{CallIds, INVALID_ARGUMENTS, plain_name, unwrapped};
+
+/// The signature of a text that is a further piece of the item before it.
+const FURTHER: &str = "+";
+
+/// What stands between summaries that are shown as one thought.
+const BETWEEN: &str = "\n\n";
+
+/// What ids of calls may look like.
+pub(super) const CALL_IDS: CallIds = CallIds::Plain(64);
+
+/// The name before the slash in `openai/MODEL`.
+const PROVIDER: &str = "openai";
+
+/// How far an item came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Came {
+    Whole,
+    /// The answer was cut inside of it.
+    InPart,
+}
+
+/// Turns an item of an answer into parts.
+pub(super) fn parts(item: &Value, came: Came) -> Vec<Part> {
+    match item["type"].as_str() {
+        Some("message") => texts(item),
+        Some("reasoning") => reasoning(item, came),
+        Some("function_call") => calls(item, came),
+        Some(_) if came == Came::Whole => vec![Part::opaque(kept(item))],
+        Some(_) | None => Vec::new(),
+    }
+}
+
+/// An item without what does not go back: its id, which is the server's and not found again, and
+/// fields that hold nothing.
+fn kept(item: &Value) -> Value {
+    let fields = item.as_object().into_iter().flatten();
+    let kept = fields.filter(|(key, value)| *key != "id" && !value.is_null());
+    Value::Object(kept.map(|(key, value)| (key.clone(), value.clone())).collect())
+}
+
+/// The key of a piece of content that holds its words.
+fn words_key(piece: &Value) -> &'static str {
+    if piece["type"] == "refusal" { "refusal" } else { "text" }
+}
+
+/// Returns the words of a message's item, piece by piece.
+fn pieces(item: &Value) -> &[Value] {
+    item["content"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns what a message's item says.
+pub(super) fn text_of(item: &Value) -> String {
+    pieces(item).iter().filter_map(|piece| piece[words_key(piece)].as_str()).collect()
+}
+
+/// Tells whether a message's item says that the model declined.
+pub(super) fn is_refusal(item: &Value) -> bool {
+    item["type"] == "message" && pieces(item).iter().any(|piece| piece["type"] == "refusal")
+}
+
+fn texts(item: &Value) -> Vec<Part> {
+    let mut skeleton = kept(item);
+    let is_plain = is_plain(&skeleton);
+    let mut texts = Vec::new();
+    for piece in skeleton["content"].as_array_mut().into_iter().flatten() {
+        let key = words_key(piece);
+        let words = piece.as_object_mut().and_then(|fields| fields.remove(key));
+        texts.push(words.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned());
+    }
+    let part = |(number, text): (usize, String)| {
+        let text = Part::text(text);
+        match number {
+            _ if is_plain => text,
+            0 => text.signed(skeleton.to_string()),
+            _ => text.signed(FURTHER),
+        }
+    };
+    texts.into_iter().enumerate().map(part).collect()
+}
+
+/// Tells whether an item says nothing beside one text.
+fn is_plain(item: &Value) -> bool {
+    let knows = |value: &Value, keys: &[&str]| {
+        let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
+        let mut fields = value.as_object().into_iter().flatten();
+        fields.all(|(key, value)| keys.contains(&key.as_str()) || is_empty(value))
+    };
+    let [piece] = pieces(item) else { return false };
+    knows(item, &["type", "role", "status", "content"])
+        && piece["type"] == "output_text"
+        && knows(piece, &["type", "text"])
+}
+
+/// Returns what a reasoning item says to people: its summaries, else the reasoning itself, where a
+/// server shows that.
+pub(super) fn thought_of(item: &Value) -> String {
+    let texts = |key: &str, between: &str| {
+        let list = item[key].as_array().map(Vec::as_slice).unwrap_or_default();
+        list.iter().filter_map(|piece| piece["text"].as_str()).collect::<Vec<_>>().join(between)
+    };
+    let summary = texts("summary", BETWEEN);
+    if summary.is_empty() { texts("content", "") } else { summary }
+}
+
+fn reasoning(item: &Value, came: Came) -> Vec<Part> {
+    let thought = thought_of(item);
+    let mut parts = Vec::new();
+    if !thought.is_empty() {
+        parts.push(Part::thought(thought));
+    }
+    let says = |key: &str| item[key].as_str().is_some_and(|text| !text.is_empty());
+    let has_content = item["content"].as_array().is_some_and(|content| !content.is_empty());
+    // Without either the server could make nothing of it.
+    if came == Came::Whole && (says("encrypted_content") || has_content) {
+        let mut kept = kept(item);
+        if let Some(fields) = kept.as_object_mut() {
+            fields.remove("status");
+        }
+        parts.push(Part::opaque(kept));
+    }
+    parts
+}
+
+/// Fields of a call that are a part's own.
+const CALL_FIELDS: [&str; 5] = ["type", "call_id", "name", "arguments", "status"];
+
+fn calls(item: &Value, came: Came) -> Vec<Part> {
+    let text = |key: &str| item[key].as_str().unwrap_or_default();
+    // Servers that know one id alone give it under either name.
+    let id = if text("call_id").is_empty() { text("id") } else { text("call_id") };
+    let written = match &item["arguments"] {
+        Value::String(text) => Cow::Borrowed(text.as_str()),
+        Value::Null => Cow::Borrowed(""),
+        whole => Cow::Owned(whole.to_string()),
+    };
+    let arguments = match serde_json::from_str(&written) {
+        Ok(Value::Null) => json!({}),
+        Ok(arguments) => arguments,
+        Err(_) if written.trim().is_empty() && came == Came::Whole => json!({}),
+        Err(_) => Value::String(written.to_string()),
+    };
+    let mut other = kept(item);
+    if let Some(fields) = other.as_object_mut() {
+        fields.retain(|key, _| !CALL_FIELDS.contains(&key.as_str()));
+        // Byte by byte as the model wrote it: so caches know it again.
+        let plain = arguments.to_string();
+        if arguments.is_object() && plain != written {
+            fields.insert("arguments".to_owned(), json!(written));
+        }
+    }
+    let call = ToolCall::new(id, text("name"), arguments);
+    let is_signed = other.as_object().is_some_and(|fields| !fields.is_empty());
+    let mut parts: Vec<Part> = unwrapped(call).into_iter().map(Part::ToolCall).collect();
+    // Calls inside a wrapper are none that the server knows.
+    if let [_] = parts[..] {
+        parts = parts
+            .into_iter()
+            .map(|part| if is_signed { part.signed(other.to_string()) } else { part })
+            .collect();
+    }
+    parts
+}
+
+/// Writes the parts of an answer as items again. `is_sent` tells of the mark of reasoning whether
+/// the server takes it back; reasoning that nothing follows is refused, and left out.
+pub(super) fn written(parts: &[Part], model: &str, is_sent: impl Fn(u64) -> bool) -> Vec<Value> {
+    let mut items = Vec::new();
+    let mut at = 0;
+    while let Some(part) = parts.get(at) {
+        at += 1;
+        match part {
+            Part::Text { text, signature, .. } => {
+                let taken = message(text, signature.as_deref(), &parts[at..], &mut items);
+                at += taken;
+            }
+            Part::ToolCall(one) => items.push(call(one)),
+            Part::Opaque(opaque) => {
+                let item = own_item(opaque, model);
+                items.extend(item.filter(|item| mark(item).is_none_or(&is_sent)).cloned());
+            }
+            Part::Data(data) => {
+                let words = jaato_plugin_sdk_provider::shown::in_words(data);
+                items.push(said(&words));
+            }
+            _ => {}
+        }
+    }
+    while items.last().is_some_and(|item| item["type"] == "reasoning") {
+        items.pop();
+    }
+    items
+}
+
+fn said(text: &str) -> Value {
+    let content = json!([{ "type": "output_text", "text": text }]);
+    json!({ "type": "message", "role": "assistant", "content": content })
+}
+
+/// Writes a text, with what else its item said; gives how many of the parts behind it belong to it.
+fn message(text: &str, signature: Option<&str>, behind: &[Part], items: &mut Vec<Value>) -> usize {
+    let skeleton = signature.and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let Some(mut item) = skeleton.filter(|item| item["type"] == "message") else {
+        if !text.is_empty() {
+            items.push(said(text));
+        }
+        return 0;
+    };
+    let further = behind.iter().map_while(|part| match part {
+        Part::Text { text, signature, .. } if signature.as_deref() == Some(FURTHER) => {
+            Some(text.as_str())
+        }
+        _ => None,
+    });
+    let texts: Vec<&str> = [text].into_iter().chain(further).collect();
+    let pieces = item["content"].as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
+    if texts.len() != pieces.len() {
+        // Something of it was dropped: the words count.
+        items.extend(texts.iter().filter(|text| !text.is_empty()).map(|text| said(text)));
+        return texts.len() - 1;
+    }
+    for (piece, text) in pieces.iter_mut().zip(&texts) {
+        let key = words_key(piece);
+        piece[key] = json!(text);
+    }
+    items.push(item);
+    texts.len() - 1
+}
+
+fn call(call: &ToolCall) -> Value {
+    let other = call.signature.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let mut other: Map<String, Value> = other.unwrap_or_default();
+    let written = match other.remove("arguments") {
+        Some(Value::String(text)) if is_same(&text, &call.arguments) => text,
+        Some(_) | None => match &call.arguments {
+            object @ Value::Object(_) => object.to_string(),
+            odd => json!({ INVALID_ARGUMENTS: odd }).to_string(),
+        },
+    };
+    let mut item = json!({
+        "type": "function_call",
+        "call_id": CALL_IDS.written(call.id.as_str()),
+        "name": plain_name(call.name.as_str()),
+        "arguments": written,
+    });
+    if let Some(fields) = item.as_object_mut() {
+        fields.extend(other);
+    }
+    item
+}
+
+fn is_same(text: &str, arguments: &Value) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|read| read == *arguments)
+}
+
+/// The item that the vendor sent, where it is one of this model. The host gives it to no other;
+/// whoever drives the plugin without one may.
+fn own_item<'a>(opaque: &'a Opaque, model: &str) -> Option<&'a Value> {
+    let is_own = |has: &str, own: &str| has.is_empty() || has == own;
+    let is_item = opaque.item["type"].is_string();
+    (is_own(&opaque.provider, PROVIDER) && is_own(&opaque.model, model) && is_item)
+        .then_some(&opaque.item)
+}
+
+/// Makes the mark of reasoning, by which it is known again when it was refused.
+fn mark(item: &Value) -> Option<u64> {
+    if item["type"] != "reasoning" {
+        return None;
+    }
+    let mut hasher = DefaultHasher::new();
+    item.to_string().hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+/// Lists the marks of the reasoning in parts.
+pub(super) fn marks(parts: &[Part]) -> impl Iterator<Item = u64> {
+    parts.iter().filter_map(|part| match part {
+        Part::Opaque(opaque) => mark(&opaque.item),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The item as it goes back.
+    #[track_caller]
+    fn back(item: &Value) -> Vec<Value> {
+        written(&parts(item, Came::Whole), "m", |_| true)
+    }
+
+    fn call_item(arguments: &str) -> Value {
+        json!({ "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look",
+            "arguments": arguments, "status": "completed" })
+    }
+
+    #[test]
+    fn a_message_goes_back_with_all_that_it_said_but_its_id() {
+        let plain = json!({ "type": "message", "id": "msg_1", "role": "assistant",
+            "status": "completed",
+            "content": [{ "type": "output_text", "text": "hi", "annotations": [], "logprobs": [] }] });
+        assert_eq!(parts(&plain, Came::Whole), [Part::text("hi")]);
+        assert_eq!(back(&plain), [said("hi")]);
+        let rich = json!({ "type": "message", "role": "assistant", "status": "completed",
+            "phase": "commentary", "of_the_future": [1],
+            "content": [
+                { "type": "output_text", "text": "a", "annotations": [{ "type": "url" }] },
+                { "type": "refusal", "refusal": "b" },
+                { "type": "output_text", "text": "" },
+            ] });
+        let mut sent = rich.clone();
+        sent["id"] = json!("msg_1");
+        let texts: Vec<String> = parts(&sent, Came::Whole)
+            .iter()
+            .map(|part| if let Part::Text { text, .. } = part { text.clone() } else { panic!() })
+            .collect();
+        assert_eq!(texts, ["a", "b", ""]);
+        assert_eq!(back(&sent), [rich]);
+        // Where a piece of it was dropped, the words count.
+        let mut fewer = parts(&sent, Came::Whole);
+        fewer.remove(1);
+        assert_eq!(written(&fewer, "m", |_| true), [said("a")]);
+    }
+
+    #[test]
+    fn a_call_goes_back_byte_by_byte() {
+        for arguments in ["{}", "{ \"x\" : 1.0 }", "{\"y\":\"é\"}"] {
+            let [item] = back(&call_item(arguments)).try_into().unwrap();
+            assert_eq!(item["arguments"], arguments);
+            assert_eq!((&item["call_id"], item.get("id")), (&json!("call_1"), None));
+        }
+        let mut named = call_item("{}");
+        named["namespace"] = json!("files");
+        assert_eq!(back(&named)[0]["namespace"], "files");
+    }
+
+    #[test]
+    fn arguments_that_somebody_changed_count_as_they_are() {
+        let [Part::ToolCall(mut call)] =
+            <[Part; 1]>::try_from(parts(&call_item("{ \"x\": 1 }"), Came::Whole)).unwrap()
+        else {
+            panic!()
+        };
+        call.arguments = json!({ "x": 2 });
+        assert_eq!(super::call(&call)["arguments"], "{\"x\":2}");
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_are_told_from_none() {
+        let of = |arguments: &str, came| match &parts(&call_item(arguments), came)[..] {
+            [Part::ToolCall(call)] => call.arguments.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(of("", Came::Whole), json!({}));
+        assert_eq!(of("null", Came::Whole), json!({}));
+        assert_eq!(of("", Came::InPart), json!(""));
+        assert_eq!(of("{\"x\":", Came::InPart), json!("{\"x\":"));
+        assert_eq!(back(&call_item("{"))[0]["arguments"], "{\"invalid_arguments\":\"{\"}");
+    }
+
+    #[test]
+    fn reasoning_goes_back_to_its_maker_where_something_follows() {
+        let item = json!({ "type": "reasoning", "id": "rs_1", "status": null, "content": null,
+            "summary": [{ "type": "summary_text", "text": "a" }, { "text": "b" }],
+            "encrypted_content": "xyz" });
+        let mut parts = parts(&item, Came::Whole);
+        let kept = json!({ "type": "reasoning",
+            "summary": [{ "type": "summary_text", "text": "a" }, { "text": "b" }],
+            "encrypted_content": "xyz" });
+        assert_eq!(parts, [Part::thought("a\n\nb"), Part::opaque(kept.clone())]);
+        assert!(written(&parts, "m", |_| true).is_empty());
+        parts.push(Part::text("so"));
+        assert_eq!(written(&parts, "m", |_| true), [kept.clone(), said("so")]);
+        assert_eq!(written(&parts, "m", |_| false), [said("so")]);
+        assert_eq!(marks(&parts).count(), 1);
+        let of = |provider: &str, model: &str| {
+            let opaque = Opaque {
+                provider: provider.to_owned(),
+                model: model.to_owned(),
+                item: kept.clone(),
+                ..Opaque::default()
+            };
+            written(&[Part::Opaque(opaque), Part::text("so")], "m", |_| true).len()
+        };
+        assert_eq!((of("openai", "m"), of("openai", "n"), of("anthropic", "m")), (2, 1, 1));
+    }
+
+    #[test]
+    fn reasoning_that_was_cut_or_holds_nothing_is_only_shown() {
+        let cut = json!({ "type": "reasoning", "summary": [{ "text": "a" }],
+            "encrypted_content": "x" });
+        assert_eq!(parts(&cut, Came::InPart), [Part::thought("a")]);
+        let bare = json!({ "type": "reasoning", "id": "rs_1", "summary": [] });
+        assert!(parts(&bare, Came::Whole).is_empty());
+        let open = json!({ "type": "reasoning", "summary": [],
+            "content": [{ "type": "reasoning_text", "text": "hm" }] });
+        assert_eq!(parts(&open, Came::Whole), [Part::thought("hm"), Part::opaque(open.clone())]);
+    }
+
+    #[test]
+    fn an_item_of_the_future_goes_back_as_it_came() {
+        let item = json!({ "type": "compaction", "encrypted_content": "x", "n": { "a": 1 } });
+        assert_eq!(back(&item), [item]);
+        assert!(parts(&json!({ "x": 1 }), Came::Whole).is_empty());
+    }
+}

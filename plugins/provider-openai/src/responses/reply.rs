@@ -1,0 +1,407 @@
+//! Reads what a server streams: events in, deltas out, in the end the completion.
+//!
+//! Pure. What comes in pieces is shown as it comes; what counts is each item as it was when it was
+//! done, so that an answer at once and one in pieces are the same history. Items are told apart by
+//! their number in the output: their ids change within one stream at some gateways.
+
+use std::collections::BTreeMap;
+
+use jaato_plugin_sdk::Result;
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, Part, Usage};
+use jaato_plugin_sdk_provider::chat::{CHECK_URL, reason_of_word};
+use jaato_plugin_sdk_provider::exchange::wrong_form;
+use jaato_plugin_sdk_provider::{
+    ARGUMENTS_BYTES_MAX, Answer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, Reader, ServerEvent, failure,
+};
+
+use super::items::{self, Came};
+use super::report::of_report;
+use super::usage;
+
+/// The name of events in which servers report an error.
+const ERROR_EVENT: &str = "error";
+
+/// The data of a last event that some gateways add.
+const DONE: &str = "[DONE]";
+
+/// What stands between summaries that are shown as one thought.
+const BETWEEN: &str = "\n\n";
+
+/// An answer on its way.
+#[derive(Debug)]
+pub struct Reply {
+    url: String,
+    items: BTreeMap<u64, Item>,
+    /// The number of the item that was spoken of last.
+    newest: u64,
+    usage: Option<Usage>,
+    /// The server's word for how it ended.
+    end: Option<String>,
+    /// Bytes of calls and of what only the vendor understands.
+    other_bytes: usize,
+    events: usize,
+    is_done: bool,
+    has_begun: bool,
+}
+
+/// An item of the output.
+#[derive(Debug, Default)]
+struct Item {
+    /// As it began.
+    begun: Value,
+    /// As it was when it was done.
+    done: Option<Value>,
+    /// The pieces of a message, by number: their type, and what they say so far.
+    said: BTreeMap<u64, (&'static str, String)>,
+    /// Pieces of reasoning: summaries, then the reasoning itself.
+    summaries: BTreeMap<u64, String>,
+    reasoning: String,
+    arguments: String,
+}
+
+impl Item {
+    /// The item as far as it came, and how far that is.
+    fn value(&self) -> (Value, Came) {
+        match &self.done {
+            Some(done) if done["status"] == "incomplete" => (done.clone(), Came::InPart),
+            Some(done) => (done.clone(), Came::Whole),
+            None => (self.so_far(), Came::InPart),
+        }
+    }
+
+    fn so_far(&self) -> Value {
+        let mut item = self.begun.clone();
+        if !item.is_object() {
+            // Some gateways leave out how an item begins.
+            let kind = if self.arguments.is_empty() && !self.said.is_empty() {
+                "message"
+            } else if self.arguments.is_empty() {
+                "reasoning"
+            } else {
+                "function_call"
+            };
+            item = json!({ "type": kind, "role": "assistant" });
+        }
+        match item["type"].as_str() {
+            Some("message") => {
+                let piece = |(kind, text): &(&str, String)| {
+                    let key = if *kind == "refusal" { "refusal" } else { "text" };
+                    json!({ "type": kind, (key): text })
+                };
+                item["content"] = self.said.values().map(piece).collect();
+            }
+            Some("reasoning") => {
+                let texts = self.summaries.values().map(|text| json!({ "text": text }));
+                item["summary"] = texts.collect();
+                item["content"] = json!([{ "type": "reasoning_text", "text": self.reasoning }]);
+            }
+            Some("function_call") if !self.arguments.is_empty() => {
+                item["arguments"] = json!(self.arguments);
+            }
+            _ => {}
+        }
+        item
+    }
+
+    fn shown_text(&self) -> String {
+        self.said.values().map(|(_, text)| text.as_str()).collect()
+    }
+
+    fn shown_thought(&self) -> String {
+        let summaries: Vec<&str> = self.summaries.values().map(String::as_str).collect();
+        let joined = summaries.join(BETWEEN);
+        if joined.is_empty() { self.reasoning.clone() } else { joined }
+    }
+}
+
+impl Reply {
+    /// Begins an answer of this URL, which errors name.
+    pub fn new(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            items: BTreeMap::new(),
+            newest: 0,
+            usage: None,
+            end: None,
+            other_bytes: 0,
+            events: 0,
+            is_done: false,
+            has_begun: false,
+        }
+    }
+
+    /// Takes one event that was read.
+    ///
+    /// # Errors
+    /// What the server reports inside its answer; `limit_reached` beyond [`EVENTS_MAX`],
+    /// [`PARTS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
+    pub fn read(&mut self, event: &Value) -> Result<Vec<Delta>> {
+        self.has_begun = true;
+        self.events += 1;
+        if self.events > EVENTS_MAX {
+            return Err(failure::of_too_much(&format!("{EVENTS_MAX} pieces")));
+        }
+        let text = |key: &str| event[key].as_str().unwrap_or_default();
+        let number = |key: &str| event[key].as_u64().unwrap_or(0);
+        match event["type"].as_str().unwrap_or_default() {
+            "response.output_item.added" => {
+                self.count(event["item"].to_string().len())?;
+                self.item(event)?.begun = event["item"].clone();
+            }
+            "response.output_item.done" => {
+                let at = self.place(event)?;
+                return self.done(at, &event["item"]);
+            }
+            "response.output_text.delta" => {
+                return self.say(event, "output_text", number("content_index"), text("delta"));
+            }
+            "response.refusal.delta" => {
+                return self.say(event, "refusal", number("content_index"), text("delta"));
+            }
+            "response.reasoning_summary_text.delta" => {
+                let (at, delta) = (number("summary_index"), text("delta"));
+                let summaries = &mut self.item(event)?.summaries;
+                let is_first = !summaries.contains_key(&at);
+                let mut shown = String::new();
+                if is_first && !summaries.is_empty() && !delta.is_empty() {
+                    shown.push_str(BETWEEN);
+                }
+                summaries.entry(at).or_default().push_str(delta);
+                shown.push_str(delta);
+                return Ok(thought(shown));
+            }
+            "response.reasoning_text.delta" => {
+                self.item(event)?.reasoning.push_str(text("delta"));
+                return Ok(thought(text("delta").to_owned()));
+            }
+            "response.function_call_arguments.delta" => {
+                self.count(text("delta").len())?;
+                self.item(event)?.arguments.push_str(text("delta"));
+                // Else the session would take long arguments for silence.
+                return Ok((!text("delta").is_empty())
+                    .then(|| Delta::text(""))
+                    .into_iter()
+                    .collect());
+            }
+            "response.function_call_arguments.done" => {
+                if let Some(whole) = event["arguments"].as_str() {
+                    self.item(event)?.arguments = whole.to_owned();
+                }
+            }
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                return self.response(&event["response"]);
+            }
+            ERROR_EVENT => return Err(of_report(&self.url, event)),
+            "" if !event["error"].is_null() => return Err(of_report(&self.url, event)),
+            // Signs of life, what repeats what came in pieces, and events from the future.
+            _ => {}
+        }
+        Ok(Vec::new())
+    }
+
+    /// Finds the number of the item of which an event speaks.
+    fn place(&mut self, event: &Value) -> Result<u64> {
+        let at = event["output_index"].as_u64().unwrap_or(self.newest);
+        self.newest = at;
+        if self.items.len() >= PARTS_MAX && !self.items.contains_key(&at) {
+            return Err(failure::of_too_much(&format!("{PARTS_MAX} items")));
+        }
+        Ok(at)
+    }
+
+    fn item(&mut self, event: &Value) -> Result<&mut Item> {
+        let at = self.place(event)?;
+        Ok(self.items.entry(at).or_default())
+    }
+
+    fn say(
+        &mut self,
+        event: &Value,
+        kind: &'static str,
+        at: u64,
+        delta: &str,
+    ) -> Result<Vec<Delta>> {
+        let item = self.item(event)?;
+        if item.said.len() >= PARTS_MAX && !item.said.contains_key(&at) {
+            return Err(failure::of_too_much(&format!("{PARTS_MAX} pieces of text")));
+        }
+        item.said.entry(at).or_insert_with(|| (kind, String::new())).1.push_str(delta);
+        Ok(said(delta.to_owned()))
+    }
+
+    /// Takes an item that is done; gives what of it was not shown yet.
+    fn done(&mut self, at: u64, value: &Value) -> Result<Vec<Delta>> {
+        let is_text = matches!(value["type"].as_str(), Some("message"));
+        if !is_text {
+            self.count(value.to_string().len())?;
+        }
+        let item = self.items.entry(at).or_default();
+        let rest = |whole: String, shown: String| {
+            whole.strip_prefix(&shown).map(str::to_owned).unwrap_or_default()
+        };
+        let deltas = match value["type"].as_str() {
+            Some("message") => said(rest(items::text_of(value), item.shown_text())),
+            Some("reasoning") => thought(rest(items::thought_of(value), item.shown_thought())),
+            Some("function_call") => vec![Delta::text("")],
+            _ => Vec::new(),
+        };
+        item.done = Some(value.clone());
+        Ok(deltas)
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<()> {
+        self.other_bytes += bytes;
+        // An item comes at its beginning, in pieces, and when it is done.
+        if self.other_bytes > 3 * ARGUMENTS_BYTES_MAX {
+            return Err(failure::of_too_much(&format!("{ARGUMENTS_BYTES_MAX} bytes of items")));
+        }
+        Ok(())
+    }
+
+    /// Takes the response as a whole: how it ended, what it cost, and the items of which nothing
+    /// else told.
+    fn response(&mut self, response: &Value) -> Result<Vec<Delta>> {
+        if !response["error"].is_null() {
+            return Err(of_report(&self.url, response));
+        }
+        self.usage = usage::of_response(response).or(self.usage);
+        let mut deltas = Vec::new();
+        let output = response["output"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if output.len() > PARTS_MAX {
+            return Err(failure::of_too_much(&format!("{PARTS_MAX} items")));
+        }
+        for (at, item) in (0..).zip(output) {
+            if self.items.get(&at).is_none_or(|known| known.done.is_none()) {
+                deltas.extend(self.done(at, item)?);
+            }
+        }
+        let reason = response["incomplete_details"]["reason"].as_str();
+        let word = reason.or(response["status"].as_str()).unwrap_or("completed");
+        self.end = Some(word.to_owned());
+        self.is_done = true;
+        Ok(deltas)
+    }
+}
+
+fn said(text: String) -> Vec<Delta> {
+    if text.is_empty() { Vec::new() } else { vec![Delta::text(text)] }
+}
+
+fn thought(text: String) -> Vec<Delta> {
+    if text.is_empty() { Vec::new() } else { vec![Delta::thought(text)] }
+}
+
+impl Reader for Reply {
+    const CHECK_URL: &'static str = CHECK_URL;
+
+    fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+        let data = event.data.trim();
+        if data.is_empty() || data == DONE || self.is_done {
+            return Ok(Vec::new());
+        }
+        match serde_json::from_str::<Value>(data) {
+            Ok(read) if event.name == ERROR_EVENT => Err(of_report(&self.url, &read)),
+            Ok(read) => self.read(&read),
+            Err(_) if event.name == ERROR_EVENT => Err(failure::of_event(&self.url, data)),
+            Err(error) => Err(failure::of_unreadable(&self.url, data, &error)),
+        }
+    }
+
+    fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+        let data = event.data.trim();
+        let is_whole = data == DONE || serde_json::from_str::<Value>(data).is_ok();
+        if is_whole || event.name == ERROR_EVENT {
+            return self.event(event);
+        }
+        self.has_begun = true;
+        Ok(Vec::new())
+    }
+
+    fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
+        let response: Value =
+            serde_json::from_slice(body).map_err(|error| failure::of_no_json(url, &error))?;
+        if !response["error"].is_null() {
+            return Err(of_report(url, &response));
+        }
+        if !response["output"].is_array() {
+            return Err(wrong_form::<Self>(url, Some("application/json")));
+        }
+        self.has_begun = true;
+        self.response(&response)
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_done
+    }
+
+    fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    fn finish(self) -> Result<(Vec<Delta>, Completion)> {
+        let word = match self.end.as_deref() {
+            Some("in_progress" | "queued") | None => {
+                return Err(failure::of_cut(&self.url, self.has_begun));
+            }
+            Some(word) => word.to_owned(),
+        };
+        let items: Vec<(Value, Came)> = self.items.values().map(Item::value).collect();
+        let is_refused = items.iter().any(|(item, _)| items::is_refusal(item));
+        let reason = match reason_of_word(&word) {
+            FinishReason::Stop if is_refused => FinishReason::Refused,
+            // It says no more than that something is missing.
+            FinishReason::Unknown if word == "incomplete" => FinishReason::MaxTokens,
+            reason => reason,
+        };
+        let has_calls = match reason {
+            // Calls of an answer that was stopped from outside may be half of what was meant.
+            FinishReason::Safety | FinishReason::Refused | FinishReason::Error => false,
+            FinishReason::Stop
+            | FinishReason::ToolUse
+            | FinishReason::MaxTokens
+            | FinishReason::ContextExceeded
+            | FinishReason::Cancelled
+            | FinishReason::Paused
+            | FinishReason::Unknown => true,
+        };
+        let mut answer = Answer::new();
+        let mut deltas = Vec::new();
+        let mut calls = 0;
+        for part in items.iter().flat_map(|(item, came)| items::parts(item, *came)) {
+            match part {
+                Part::ToolCall(_) if !has_calls => {}
+                Part::ToolCall(call) => {
+                    calls += 1;
+                    if calls > CALLS_MAX {
+                        return Err(failure::of_too_much(&format!("{CALLS_MAX} tool calls")));
+                    }
+                    deltas.push(answer.call(call));
+                }
+                Part::Text { text, signature, .. } => {
+                    answer.begin_text();
+                    answer.text(&text);
+                    if let Some(signature) = signature {
+                        answer.sign(&signature);
+                    }
+                }
+                Part::Thought { text, .. } => {
+                    answer.begin_thought();
+                    answer.thought(&text, None);
+                }
+                Part::Opaque(opaque) => answer.opaque(opaque.item),
+                _ => {}
+            }
+        }
+        answer.set_usage(self.usage.unwrap_or_default());
+        let completion = match reason {
+            FinishReason::Unknown => answer.finish_with_word(&failure::shown_word(&word)),
+            reason => answer.finish(reason),
+        };
+        Ok((deltas, completion))
+    }
+}

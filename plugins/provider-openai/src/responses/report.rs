@@ -1,0 +1,64 @@
+//! What an error inside an answer means. Pure.
+
+use jaato_plugin_sdk::Error;
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk_provider::failure;
+
+/// Turns an error inside an answer that began well into an error: its code says what its status
+/// would have been. It is flat in the vendor's types and nested on the wire.
+pub(super) fn of_report(url: &str, report: &Value) -> Error {
+    let inner = report.get("error").filter(|error| !error.is_null()).unwrap_or(report);
+    let mut inner = inner.clone();
+    let status = ["code", "type"].iter().find_map(|key| status_of(inner[*key].as_str()?));
+    if let (Some(status), Some(fields)) = (status, inner.as_object_mut()) {
+        fields.insert("status".to_owned(), json!(status));
+    }
+    failure::of_report(url, &json!({ "error": inner }))
+}
+
+fn status_of(code: &str) -> Option<u16> {
+    Some(match code {
+        "rate_limit_exceeded" | "insufficient_quota" | "billing_hard_limit_reached" => 429,
+        "server_error" | "internal_server_error" => 500,
+        "server_overloaded" | "overloaded" | "slow_down" => 503,
+        "vector_store_timeout" => 504,
+        "invalid_api_key" => 401,
+        "model_not_found" => 404,
+        "context_length_exceeded" | "content_filter" | "cyber_policy" | "policy_violation" => 400,
+        "invalid_request_error" => 400,
+        other if other.starts_with("invalid_") || other.starts_with("unsupported_") => 400,
+        other if other.contains("image") => 400,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::ErrorKind;
+    use jaato_plugin_sdk::types::Retry;
+
+    use super::*;
+
+    #[test]
+    fn an_error_in_mid_stream_counts_as_its_code() {
+        for (code, retry, kind) in [
+            ("rate_limit_exceeded", Retry::Temporary, ErrorKind::Provider),
+            ("server_error", Retry::Temporary, ErrorKind::Provider),
+            ("of_the_future", Retry::Temporary, ErrorKind::Provider),
+            ("insufficient_quota", Retry::Permanent, ErrorKind::Provider),
+            ("invalid_prompt", Retry::Permanent, ErrorKind::Provider),
+            ("image_too_large", Retry::Permanent, ErrorKind::Provider),
+            ("context_length_exceeded", Retry::Permanent, ErrorKind::ContextOverflow),
+        ] {
+            let inner = json!({ "type": "error", "code": code, "message": "No", "param": null });
+            let flat = of_report("http://h", &inner);
+            let nested = of_report("http://h", &json!({ "type": "error", "error": inner }));
+            assert_eq!(flat, nested);
+            assert_eq!((flat.retry, flat.kind), (retry, kind), "{code}");
+            assert_eq!(flat.message, "`http://h` reports an error: No");
+        }
+        for odd in [json!({ "error": "busy" }), json!({ "error": 7 }), json!({}), json!([1])] {
+            assert_eq!(of_report("http://h", &odd).retry, Retry::Temporary, "{odd}");
+        }
+    }
+}

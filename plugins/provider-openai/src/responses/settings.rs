@@ -1,0 +1,64 @@
+//! The settings of a request, in the words of Responses. Pure.
+
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use jaato_plugin_sdk::types::{Request, ToolSpec};
+use jaato_plugin_sdk_provider::chat::{
+    SCHEMA_NAME, begin_of_key, choice_word, decimal, effort_word, is_strict,
+};
+
+use super::request::Asking;
+
+/// Least tokens of an answer that the vendor lets one ask for.
+const OUTPUT_TOKENS_MIN: u32 = 16;
+
+/// Lists the options of a request that this protocol has no words for.
+pub(crate) fn not_taken(request: &Request) -> Vec<&'static str> {
+    let options = &request.options;
+    let stops = options.stop.iter().any(|text| !text.is_empty());
+    let stop = stops.then_some("stop");
+    stop.into_iter().chain(options.seed.map(|_| "seed")).collect()
+}
+
+/// Takes the settings from a request, in the order in which they are sent.
+pub(super) fn settings(request: &Request, asking: &Asking<'_>) -> Map<String, Value> {
+    let options = &request.options;
+    let mut settings = Map::new();
+    let mut set = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            settings.insert(name.to_owned(), value);
+        }
+    };
+    set("temperature", options.temperature.map(decimal));
+    let most = options.max_output_tokens.map(|most| most.max(OUTPUT_TOKENS_MIN));
+    set("max_output_tokens", most.map(Value::from));
+    let mut reasoning = Map::new();
+    let effort = options.effort.and_then(|effort| effort_word(effort, asking.max_effort));
+    if let Some(effort) = effort {
+        reasoning.insert("effort".to_owned(), json!(effort));
+    }
+    if asking.habits.has_summaries {
+        reasoning.insert("summary".to_owned(), json!("auto"));
+    }
+    set("reasoning", (!reasoning.is_empty()).then(|| Value::Object(reasoning)));
+    // Servers refuse a choice among no tools.
+    let choice = options.tool_choice.filter(|_| !request.tools.is_empty());
+    set("tool_choice", choice.and_then(|one| choice_word(one, "required")).map(Value::from));
+    set("text", options.output_schema.as_ref().map(|schema| json!({ "format": format(schema) })));
+    if asking.has_session_key {
+        let key = options.session_key.as_deref().filter(|key| !key.is_empty());
+        set("prompt_cache_key", key.map(|key| json!(begin_of_key(key))));
+    }
+    settings
+}
+
+fn format(schema: &Value) -> Value {
+    json!({ "type": "json_schema", "name": SCHEMA_NAME, "schema": schema,
+        "strict": is_strict(schema) })
+}
+
+/// Writes a tool. Its schema may be anybody's: where nothing is said the server makes a strict one
+/// of it, in which everything is required.
+pub(super) fn tool(spec: &ToolSpec) -> Value {
+    json!({ "type": "function", "name": spec.name, "description": spec.description,
+        "parameters": spec.parameters, "strict": false })
+}

@@ -1,0 +1,26 @@
+//! What an answer cost. Pure.
+
+use jaato_plugin_sdk::serde_json::Value;
+use jaato_plugin_sdk::types::Usage;
+use jaato_plugin_sdk_provider::chat::micro_usd;
+
+/// Reads what a response tells; `None` where it tells nothing. What the cache gave is a part of
+/// what went in.
+pub(super) fn of_response(response: &Value) -> Option<Usage> {
+    let usage = response.get("usage").filter(|usage| usage.is_object())?;
+    let first = |paths: &[&str]| {
+        paths.iter().find_map(|path| usage.pointer(path).and_then(Value::as_u64)).unwrap_or(0)
+    };
+    Some(Usage {
+        prompt_tokens: first(&["/input_tokens"]),
+        output_tokens: first(&["/output_tokens"]),
+        cached_tokens: first(&["/input_tokens_details/cached_tokens"]),
+        cache_write_tokens: first(&[
+            "/input_tokens_details/cache_write_tokens",
+            "/input_tokens_details/cache_creation_tokens",
+        ]),
+        reasoning_tokens: first(&["/output_tokens_details/reasoning_tokens"]),
+        // OpenRouter's.
+        cost_micro_usd: usage["cost"].as_f64().and_then(micro_usd),
+    })
+}

@@ -1,0 +1,63 @@
+//! OpenAI's models at Azure: deployments instead of models, an older form, a filter.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::json;
+use jaato_plugin_sdk::types::{FinishReason, Message, Request, Retry};
+use jaato_plugin_testkit::vendors::openai::OpenAi;
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
+
+use crate::vendor::{Talk, turns};
+
+const BASE: &str = "https://moon.openai.azure.com/openai/v1";
+
+#[test]
+fn a_conversation_goes_on_at_azure() {
+    let vendor = OpenAi::new(turns()).at_azure("mine");
+    let mut talk = Talk::with("mine", json!({ "base_url": BASE }), vendor);
+    let first = talk.ask(Message::user("look"));
+    let second = talk.answer(&first);
+    assert_eq!(talk.answer(&second).finish_reason, FinishReason::Stop);
+    assert_eq!(talk.host.http_requests()[0].head.url, format!("{BASE}/responses"));
+}
+
+#[test]
+fn the_older_form_of_a_deployment_is_asked_by_chat_completions() {
+    let base = "https://moon.openai.azure.com/openai/deployments/d?api-version=2024-10-21";
+    let filtered = "data: {\"choices\":[],\"prompt_filter_results\":[{\"prompt_index\":0}]}\n\n\
+        data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"}}]}\n\n\
+        data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"content_filter\"}]}\n\n\
+        data: [DONE]\n\n";
+    let host = FakeHost::new(provider_openai::__jaato::MODULE)
+        .with_config(json!({ "base_url": base }))
+        .with_http(move |_| Ok(FakeHttpAnswer::status(200).body(filtered)));
+    let request = Request::new("d", vec![Message::user("hi")]);
+    let completion = host.complete(&request).result.unwrap();
+    assert_eq!(completion.finish_reason, FinishReason::Safety);
+    let expected = "https://moon.openai.azure.com/openai/deployments/d/chat/completions\
+                    ?api-version=2024-10-21";
+    assert_eq!(host.http_requests()[0].head.url, expected);
+}
+
+#[test]
+fn what_the_filter_stops_is_told() {
+    let body = r#"{"error":{"message":"The response was filtered due to the prompt triggering
+        content management policy.","type":null,"param":"prompt","code":"content_filter","status":400,
+        "innererror":{"code":"ResponsibleAIPolicyViolation"}}}"#
+        .replace('\n', " ");
+    let host = FakeHost::new(provider_openai::__jaato::MODULE)
+        .with_config(json!({ "base_url": BASE }))
+        .with_http(move |_| Ok(FakeHttpAnswer::status(400).body(body.clone())));
+    let error = host.complete(&Request::new("d", vec![Message::user("hi")])).result.unwrap_err();
+    assert_eq!(error.retry, Retry::Permanent);
+    assert!(error.hint.unwrap().contains("content filter"));
+}
+
+#[test]
+fn a_server_without_capacity_may_have_it_next_time() {
+    let body = r#"{"error":{"code":"NoCapacity","message":"try later"}}"#;
+    let host = FakeHost::new(provider_openai::__jaato::MODULE)
+        .with_config(json!({ "base_url": BASE }))
+        .with_http(move |_| Ok(FakeHttpAnswer::status(429).header("retry-after", "2").body(body)));
+    let error = host.complete(&Request::new("d", vec![Message::user("hi")])).result.unwrap_err();
+    assert_eq!((error.retry, error.retry_after_ms), (Retry::Temporary, Some(2_000)));
+}

@@ -1,0 +1,362 @@
+//! Streams of Responses as servers send them, and what is made of them; each is cut at every byte.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::{Expect, expect};
+use jaato_plugin_sdk::ErrorKind;
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Completion, Delta, Part};
+use jaato_plugin_sdk_provider::{
+    ARGUMENTS_BYTES_MAX, EVENTS_MAX, Events, PARTS_MAX, Reader, ServerEvent,
+};
+use provider_openai::responses::Reply;
+
+/// Reads a stream; gives the deltas, then the completion or the error, a line each.
+fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut lines = Vec::new();
+    match run(pieces, &mut lines) {
+        Ok(completion) => {
+            let parts: Vec<_> = completion.parts.iter().map(part).collect();
+            let usage = completion.usage;
+            lines.push(format!(
+                "= {} {:?}{} {}+{} ({} cached, {} reasoning)",
+                parts.join(" "),
+                completion.finish_reason,
+                completion.finish_word.map(|word| format!(" ({word})")).unwrap_or_default(),
+                usage.prompt_tokens,
+                usage.output_tokens,
+                usage.cached_tokens,
+                usage.reasoning_tokens,
+            ));
+        }
+        Err(error) => lines.push(format!("! {:?} {:?} {}", error.kind, error.retry, error.message)),
+    }
+    lines.join("\n")
+}
+
+fn run<'a>(
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    lines: &mut Vec<String>,
+) -> jaato_plugin_sdk::Result<Completion> {
+    let (mut events, mut reply) = (Events::new(), Reply::new("http://h/v1/responses"));
+    for piece in pieces {
+        for event in events.push(piece)? {
+            lines.extend(reply.event(&event)?.iter().map(delta));
+        }
+    }
+    if let Some(event) = events.finish() {
+        lines.extend(reply.last_event(&event)?.iter().map(delta));
+    }
+    let (deltas, completion) = reply.finish()?;
+    lines.extend(deltas.iter().map(delta));
+    Ok(completion)
+}
+
+fn delta(delta: &Delta) -> String {
+    match delta {
+        Delta::Text { text, .. } => format!("text {text:?}"),
+        Delta::Thought { text, .. } => format!("thought {text:?}"),
+        Delta::ToolCall(call) => format!("call {} {} {}", call.id, call.name, call.arguments),
+        other => format!("{other:?}"),
+    }
+}
+
+fn part(part: &Part) -> String {
+    let signed = |signature: &Option<String>| {
+        signature.as_ref().map(|text| format!("~{text}")).unwrap_or_default()
+    };
+    match part {
+        Part::Text { text, signature, .. } => format!("text:{text:?}{}", signed(signature)),
+        Part::Thought { text, .. } => format!("thought:{text:?}"),
+        Part::ToolCall(call) => format!("call:{}{}", call.id, signed(&call.signature)),
+        Part::Opaque(opaque) => format!("opaque:{}", opaque.item),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Writes events as the vendor does.
+fn stream(events: &[Value]) -> String {
+    let event = |event: &Value| {
+        format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
+    };
+    events.iter().map(event).collect()
+}
+
+/// What is made of a stream that is cut anywhere is the same: events end at blank lines.
+#[track_caller]
+fn check(events: &[Value], expected: Expect) {
+    let stream = stream(events);
+    let bytes = stream.as_bytes();
+    let whole = read([bytes]);
+    expected.assert_eq(&whole);
+    assert_eq!(read(bytes.chunks(1)), whole, "byte by byte");
+    for cut in 0..=bytes.len() {
+        assert_eq!(read([&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
+    }
+}
+
+fn added(at: u64, item: Value) -> Value {
+    json!({ "type": "response.output_item.added", "output_index": at, "item": item })
+}
+
+fn done(at: u64, item: Value) -> Value {
+    json!({ "type": "response.output_item.done", "output_index": at, "item": item })
+}
+
+fn delta_of(kind: &str, at: u64, delta: &str) -> Value {
+    json!({ "type": format!("response.{kind}.delta"), "output_index": at, "delta": delta,
+        "item_id": "x", "sequence_number": 9 })
+}
+
+fn message(text: &str) -> Value {
+    json!({ "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+        "content": [{ "type": "output_text", "text": text, "annotations": [] }] })
+}
+
+fn call(arguments: &str) -> Value {
+    json!({ "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look",
+        "arguments": arguments, "status": "completed" })
+}
+
+fn completed() -> Value {
+    json!({ "type": "response.completed", "response": { "status": "completed", "error": null,
+        "usage": { "input_tokens": 9, "input_tokens_details": { "cached_tokens": 8 },
+            "output_tokens": 5, "output_tokens_details": { "reasoning_tokens": 3 } } } })
+}
+
+fn incomplete(reason: &str) -> Value {
+    json!({ "type": "response.incomplete", "response": { "status": "incomplete",
+        "incomplete_details": { "reason": reason } } })
+}
+
+/// What the vendor documents: reasoning with two summaries, a text, a call.
+fn documented() -> Vec<Value> {
+    let created = json!({ "type": "response.created", "response": { "status": "in_progress" } });
+    let summary = |index: u64, text: &str| {
+        json!({ "type": "response.reasoning_summary_text.delta", "output_index": 0,
+            "summary_index": index, "delta": text })
+    };
+    let reasoning = json!({ "type": "reasoning", "id": "rs_1", "encrypted_content": "gAA",
+        "summary": [{ "type": "summary_text", "text": "hm" }, { "type": "summary_text", "text": "so" }] });
+    let early =
+        json!({ "type": "reasoning", "id": "rs_9", "encrypted_content": "g", "summary": [] });
+    vec![
+        created,
+        added(0, early),
+        json!({ "type": "response.reasoning_summary_part.added", "output_index": 0 }),
+        summary(0, "h"),
+        summary(0, "m"),
+        summary(1, "so"),
+        done(0, reasoning),
+        added(1, message("")),
+        delta_of("output_text", 1, "Grü"),
+        delta_of("output_text", 1, "ße"),
+        json!({ "type": "response.output_text.done", "output_index": 1, "text": "Grüße" }),
+        done(1, message("Grüße")),
+        added(2, call("")),
+        delta_of("function_call_arguments", 2, "{\"x\":"),
+        delta_of("function_call_arguments", 2, " 1}"),
+        done(2, call("{\"x\": 1}")),
+        completed(),
+    ]
+}
+
+#[test]
+fn reasoning_text_and_a_call_come_in_pieces() {
+    check(
+        &documented(),
+        expect![[r#"
+        thought "h"
+        thought "m"
+        thought "\n\nso"
+        text "Grü"
+        text "ße"
+        text ""
+        text ""
+        text ""
+        call call_1 look {"x":1}
+        = thought:"hm\n\nso" opaque:{"type":"reasoning","encrypted_content":"gAA","summary":[{"type":"summary_text","text":"hm"},{"type":"summary_text","text":"so"}]} text:"Grüße" call:call_1~{"arguments":"{\"x\": 1}"} ToolUse 9+5 (8 cached, 3 reasoning)"#]],
+    );
+}
+
+#[test]
+fn a_stream_without_the_events_of_pieces_is_an_answer_too() {
+    let mut end = completed();
+    end["response"]["output"] = json!([message("hello"), call("{}")]);
+    check(
+        &[end.clone()],
+        expect![[r#"
+        text "hello"
+        text ""
+        call call_1 look {}
+        = text:"hello" call:call_1 ToolUse 9+5 (8 cached, 3 reasoning)"#]],
+    );
+    check(
+        &[done(0, message("hello")), end],
+        expect![[r#"
+        text "hello"
+        text ""
+        call call_1 look {}
+        = text:"hello" call:call_1 ToolUse 9+5 (8 cached, 3 reasoning)"#]],
+    );
+}
+
+#[test]
+fn pieces_without_the_item_that_they_make_are_an_answer_too() {
+    check(
+        &[delta_of("output_text", 0, "hel"), delta_of("output_text", 0, "lo"), completed()],
+        expect![[r#"
+            text "hel"
+            text "lo"
+            = text:"hello" Stop 9+5 (8 cached, 3 reasoning)"#]],
+    );
+}
+
+#[test]
+fn items_that_come_crosswise_stand_in_their_order() {
+    check(
+        &[
+            added(1, message("")),
+            added(0, message("")),
+            delta_of("output_text", 1, "b"),
+            delta_of("output_text", 0, "a"),
+            done(1, message("b")),
+            done(0, message("a")),
+            completed(),
+        ],
+        expect![[r#"
+            text "b"
+            text "a"
+            = text:"a" text:"b" Stop 9+5 (8 cached, 3 reasoning)"#]],
+    );
+}
+
+#[test]
+fn reasoning_that_servers_show_as_it_is() {
+    let item = json!({ "type": "reasoning", "id": "rs_1", "summary": [],
+        "content": [{ "type": "reasoning_text", "text": "hm so" }] });
+    check(
+        &[
+            delta_of("reasoning_text", 0, "hm "),
+            delta_of("reasoning_text", 0, "so"),
+            done(0, item),
+            done(1, message("a")),
+            completed(),
+        ],
+        expect![[r#"
+            thought "hm "
+            thought "so"
+            text "a"
+            = thought:"hm so" opaque:{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"hm so"}]} text:"a" Stop 9+5 (8 cached, 3 reasoning)"#]],
+    );
+}
+
+#[test]
+fn an_answer_that_reached_a_limit_tells_which_and_its_cut_call_is_no_call_with_nothing() {
+    let begun = || added(0, call(""));
+    check(
+        &[begun(), incomplete("max_output_tokens")],
+        expect![[r#"
+        call call_1 look ""
+        = call:call_1 MaxTokens 0+0 (0 cached, 0 reasoning)"#]],
+    );
+    let cut = delta_of("function_call_arguments", 0, "{\"x\":");
+    check(
+        &[begun(), cut.clone(), incomplete("max_output_tokens")],
+        expect![[r#"
+        text ""
+        call call_1 look "{\"x\":"
+        = call:call_1 MaxTokens 0+0 (0 cached, 0 reasoning)"#]],
+    );
+    check(
+        &[begun(), cut, incomplete("content_filter")],
+        expect![[r#"
+        text ""
+        =  Safety 0+0 (0 cached, 0 reasoning)"#]],
+    );
+    check(
+        &[delta_of("output_text", 0, "so"), incomplete("moon")],
+        expect![[r#"
+        text "so"
+        = text:"so" Unknown (moon) 0+0 (0 cached, 0 reasoning)"#]],
+    );
+}
+
+#[test]
+fn reasoning_that_was_cut_does_not_go_back() {
+    let early =
+        json!({ "type": "reasoning", "id": "rs_9", "encrypted_content": "g", "summary": [] });
+    let piece = json!({ "type": "response.reasoning_summary_text.delta", "output_index": 0,
+        "summary_index": 0, "delta": "hm" });
+    check(
+        &[added(0, early), piece, incomplete("max_output_tokens")],
+        expect![[r#"
+        thought "hm"
+        = thought:"hm" MaxTokens 0+0 (0 cached, 0 reasoning)"#]],
+    );
+}
+
+#[test]
+fn errors_are_told_in_every_form() {
+    let error = json!({ "code": "server_error", "message": "No" });
+    let mut flat = error.clone();
+    flat["type"] = json!("error");
+    let failed = json!({ "type": "response.failed",
+        "response": { "status": "failed", "error": error } });
+    for report in [flat, json!({ "type": "error", "error": error }), failed] {
+        check(
+            &[delta_of("output_text", 0, "so"), report],
+            expect![[r#"
+                text "so"
+                ! Provider Temporary `http://h/v1/responses` reports an error: No"#]],
+        );
+    }
+}
+
+#[test]
+fn a_stream_that_ends_before_its_end_was_cut() {
+    check(
+        &documented()[..9],
+        expect![[r#"
+        thought "h"
+        thought "m"
+        thought "\n\nso"
+        text "Grü"
+        ! Provider Temporary the answer of `http://h/v1/responses` ended in the middle"#]],
+    );
+    check(&[], expect!["! Provider Temporary `http://h/v1/responses` answered with nothing"]);
+}
+
+#[test]
+fn events_of_the_future_and_the_mark_of_an_older_end_change_nothing() {
+    let smell = json!({ "type": "response.smell.delta", "output_index": 7, "delta": "roses" });
+    let mut text = stream(&[smell, done(0, message("a")), completed()]);
+    text.push_str("data: [DONE]\n\n: ping\n\n");
+    assert_eq!(
+        read([text.as_bytes()]),
+        "text \"a\"\n= text:\"a\" Stop 9+5 (8 cached, 3 reasoning)"
+    );
+}
+
+/// Feeds events until one is refused; gives how many were taken.
+fn taken(events: impl Iterator<Item = Value>) -> (usize, ErrorKind) {
+    let mut reply = Reply::new("http://h");
+    for (count, event) in events.enumerate() {
+        let name = "message".to_owned();
+        if let Err(error) = reply.event(&ServerEvent { name, data: event.to_string() }) {
+            return (count, error.kind);
+        }
+    }
+    panic!("nothing was refused");
+}
+
+#[test]
+fn what_never_ends_has_a_limit() {
+    let nothing = std::iter::repeat(json!({ "type": "response.in_progress" }));
+    assert_eq!(taken(nothing), (EVENTS_MAX, ErrorKind::LimitReached));
+    let items = (0..).map(|at| done(at, message("a")));
+    assert_eq!(taken(items), (PARTS_MAX, ErrorKind::LimitReached));
+    let long = "x".repeat(64 * 1024);
+    let arguments = std::iter::repeat(delta_of("function_call_arguments", 0, &long));
+    let (count, kind) = taken(arguments);
+    assert_eq!((count, kind), (3 * ARGUMENTS_BYTES_MAX / long.len(), ErrorKind::LimitReached));
+}

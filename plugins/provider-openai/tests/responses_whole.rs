@@ -1,0 +1,90 @@
+//! The same answer at once and in pieces is the same history.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Completion, Delta, Message, Request, ToolSpec};
+use jaato_plugin_testkit::vendors::openai::{OpenAi, Said, Turn};
+use jaato_plugin_testkit::{FakeHost, Finished};
+
+use crate::vendor::{call, phase, text, thought};
+
+fn ask(turn: &Turn, model: &str, stream: Option<bool>, config: &Value) -> Finished<Completion> {
+    let vendor = OpenAi::new([turn.clone()]);
+    let host = FakeHost::new(provider_openai::__jaato::MODULE)
+        .with_config(config.clone())
+        .with_http(move |request| vendor.answer_plugin(request));
+    let mut request = Request::new(model, vec![Message::user("hi")]);
+    let parameters = json!({ "type": "object", "properties": {} });
+    request.tools = vec![ToolSpec { name: "look".into(), parameters, ..ToolSpec::default() }];
+    request.options.stream = stream;
+    host.complete(&request)
+}
+
+/// What deltas say, whatever their pieces.
+fn said(deltas: &[Delta]) -> (String, String, Vec<String>) {
+    let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
+    for delta in deltas {
+        match delta {
+            Delta::Text { text: piece, .. } => text.push_str(piece),
+            Delta::Thought { text: piece, .. } => thought.push_str(piece),
+            Delta::ToolCall(call) => calls.push(call.id.to_string()),
+            _ => {}
+        }
+    }
+    (text, thought, calls)
+}
+
+#[track_caller]
+fn check(turn: Turn) {
+    for (model, config) in
+        [("gpt-5.2", json!({})), ("gpt-4o", json!({})), ("gpt-5.2", json!({ "api": "chat" }))]
+    {
+        for turn in [turn.clone(), turn.clone().with_other_ids()] {
+            let pieces = ask(&turn, model, None, &config);
+            let whole = ask(&turn, model, Some(false), &config);
+            assert_eq!(said(&pieces.deltas), said(&whole.deltas), "{model} {config}");
+            let mut both = [pieces.result.unwrap(), whole.result.unwrap()];
+            // What it cost hangs on the bytes of the request, of which `stream` is some.
+            both.iter_mut().for_each(|completion| completion.usage = Default::default());
+            assert_eq!(both[0], both[1], "{model} {config}");
+        }
+    }
+}
+
+#[test]
+fn reasoning_text_and_calls_in_any_order() {
+    check(Turn::says([
+        thought("I should look."),
+        phase("commentary", "I look: Grüße, 漢字"),
+        thought(""),
+        call("{ \"x\": { \"y\": [1, \"ü\"] } }"),
+        thought("again"),
+        call(""),
+        call("{\"x\":"),
+        text("one"),
+        phase("final_answer", "two"),
+    ]));
+}
+
+#[test]
+fn items_that_only_the_vendor_understands() {
+    let message = json!({ "type": "message", "role": "assistant", "status": "completed",
+        "content": [
+            { "type": "output_text", "text": "see ", "annotations": [{ "type": "url_citation" }] },
+            { "type": "output_text", "text": "there", "annotations": [] },
+        ] });
+    let item = Said::Item;
+    check(Turn::says([
+        item(json!({ "type": "web_search_call", "id": "ws", "status": "completed" })),
+        item(message),
+        item(json!({ "type": "compaction", "encrypted_content": "x" })),
+    ]));
+}
+
+#[test]
+fn a_refusal_and_every_reason_to_stop() {
+    check(Turn::says([Said::Refusal("I cannot.".to_owned())]));
+    for word in ["max_output_tokens", "content_filter"] {
+        check(Turn::says([text("so"), call("{\"x\":1}")]).stopping(word));
+    }
+}

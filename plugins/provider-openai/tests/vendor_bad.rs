@@ -1,0 +1,229 @@
+//! What a strict fake of the vendor refuses, and answers that do not end as they should.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::ErrorKind;
+use jaato_plugin_sdk::serde_json::{self, Map, json};
+use jaato_plugin_sdk::types::{
+    Completion, FinishReason, Message, Opaque, Part, Retry, ToolCall, ToolResult,
+};
+use jaato_plugin_testkit::vendors::openai::{Nesting, OpenAi, Said, Turn};
+
+use crate::vendor::{MODELS, Talk, call, phase, text, thought, turns};
+
+#[test]
+fn reasoning_of_another_account_is_left_out_once_it_was_refused() {
+    let mut talk = Talk::new("gpt-5.2", turns());
+    let first = talk.ask(Message::user("look"));
+    // Another key: what the first account's server encrypted nobody here can read.
+    let other = Talk::with(
+        "gpt-5.2",
+        json!({}),
+        OpenAi::new(turns().into_iter().skip(1)).counting_from(100),
+    );
+    let instance = other.host.instance().unwrap();
+    let mut request = talk.request.clone();
+    let mut last = first;
+    for requests in [2, 3] {
+        request.messages.push(results(&last));
+        last = instance.complete(&request).result.unwrap();
+        request.messages.push(Message::model(last.parts.clone()));
+        // It is refused once, and then sent without.
+        assert_eq!(other.host.http_requests().len(), requests);
+    }
+    let items = other.input();
+    let reasoning = items.iter().filter(|item| item["type"] == "reasoning");
+    assert_eq!(reasoning.count(), 1, "what this account gave goes back: {items:?}");
+}
+
+/// Answers all calls of an answer with nothing.
+fn results(completion: &Completion) -> Message {
+    let calls = completion.parts.iter().filter_map(Part::as_tool_call);
+    let result = |call: &ToolCall| ToolResult::new(call.id.clone(), call.name.clone(), Map::new());
+    Message::tool(calls.map(result).collect::<Vec<_>>())
+}
+
+#[test]
+fn what_only_the_vendor_understands_goes_to_the_model_that_made_it_alone() {
+    let mut talk = Talk::new("gpt-5.2", turns());
+    let item = json!({ "type": "reasoning", "summary": [], "encrypted_content": "gAAAA-other" });
+    let opaque = Opaque {
+        provider: "openai".to_owned(),
+        model: "o4-mini".to_owned(),
+        item,
+        ..Opaque::default()
+    };
+    let answer = Message::model(vec![Part::Opaque(opaque), Part::text("so")]);
+    talk.request.messages = vec![Message::user("hi"), answer];
+    talk.ask(Message::user("go on"));
+    assert_eq!(talk.host.http_requests().len(), 1);
+}
+
+#[test]
+fn an_account_that_may_see_no_summaries_is_not_asked_for_them_again() {
+    let mut talk = Talk::with("gpt-5.2", json!({}), OpenAi::new(turns()).unverified());
+    let instance = talk.host.instance().unwrap();
+    talk.request.messages.push(Message::user("hi"));
+    for requests in [2, 3] {
+        assert!(instance.complete(&talk.request).result.is_ok());
+        assert_eq!(talk.host.http_requests().len(), requests);
+    }
+}
+
+#[test]
+fn a_model_without_reasoning_behind_an_unknown_name_is_asked_without_it() {
+    let vendor = OpenAi::new([Turn::text("a")]);
+    let talk = Talk::with("gpt-4o", json!({}), vendor);
+    let mut request = talk.request.clone();
+    request.messages.push(Message::user("hi"));
+    assert!(talk.host.complete(&request).result.is_ok());
+    let body = talk.vendor.accepted().pop().unwrap();
+    assert_eq!((body.get("include"), body.get("reasoning")), (None, None));
+}
+
+#[test]
+fn an_answer_that_is_cut_is_asked_for_again_and_then_taken_back() {
+    let [first, second, third, ..] = turns();
+    let turns = [first.clone().cut_after(9), first, second, third];
+    let mut talk = Talk::new("gpt-5.2", turns);
+    talk.request.messages.push(Message::user("look"));
+    let error = talk.send().unwrap_err();
+    assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
+    talk.request.messages.clear();
+    let first = talk.ask(Message::user("look"));
+    let second = talk.answer(&first);
+    talk.answer(&second);
+}
+
+#[test]
+fn an_error_in_mid_stream_has_its_retry_class_wherever_it_stands() {
+    for (code, retry, kind) in [
+        ("server_error", Retry::Temporary, ErrorKind::Provider),
+        ("rate_limit_exceeded", Retry::Temporary, ErrorKind::Provider),
+        ("insufficient_quota", Retry::Permanent, ErrorKind::Provider),
+        ("invalid_prompt", Retry::Permanent, ErrorKind::Provider),
+        ("context_length_exceeded", Retry::Permanent, ErrorKind::ContextOverflow),
+    ] {
+        for nesting in [Nesting::Flat, Nesting::Nested, Nesting::Failed] {
+            for stream in [None, Some(false)] {
+                let failing = Turn::text("so").failing(code, "No", nesting);
+                let mut talk = Talk::new("gpt-5.2", [failing.cut_after(2)]);
+                talk.request.options.stream = stream;
+                talk.request.messages.push(Message::user("hi"));
+                let error = talk.send().unwrap_err();
+                assert_eq!((error.retry, error.kind), (retry, kind), "{code} {nesting:?}");
+                assert!(error.message.ends_with("reports an error: No"), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_cut_by_the_limit_or_declined_is_taken_back_too() {
+    for (stop, expected) in
+        [("max_output_tokens", FinishReason::MaxTokens), ("content_filter", FinishReason::Safety)]
+    {
+        for said in [
+            vec![thought("hm")],
+            vec![thought("hm"), phase("commentary", "so ")],
+            vec![thought("hm"), call("{}")],
+            vec![],
+        ] {
+            for model in MODELS {
+                let has_call = said.iter().any(|said| matches!(said, Said::Call(..)));
+                if has_call && stop == "max_output_tokens" {
+                    continue;
+                }
+                let cut = Turn::says(said.clone()).stopping(stop);
+                let next = Turn::says([thought("hm"), text("done")]);
+                let mut talk = Talk::new(model, [cut, next, Turn::text("b")]);
+                assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected, "{model}");
+                talk.ask(Message::user("go on"));
+                talk.ask(Message::user("and on"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_refusal_is_told_as_one_and_taken_back() {
+    for config in [json!({}), json!({ "api": "chat" })] {
+        let declined = Turn::says([Said::Refusal("I cannot.".to_owned())]);
+        let vendor = OpenAi::new([declined, Turn::text("fine")]);
+        let mut talk = Talk::with("gpt-5.2", config, vendor);
+        let completion = talk.ask(Message::user("hi"));
+        assert_eq!(completion.finish_reason, FinishReason::Refused);
+        assert_eq!(Message::model(completion.parts).text(), "I cannot.");
+        talk.ask(Message::user("and now?"));
+    }
+}
+
+#[test]
+fn calls_inside_a_call_are_the_calls() {
+    for config in [json!({}), json!({ "api": "chat" })] {
+        let uses = json!({ "tool_uses": [
+            { "recipient_name": "functions.look", "parameters": { "at": "a" } },
+            { "recipient_name": "functions.look", "parameters": { "at": "b" } },
+        ] });
+        let wrapper = Said::Call("multi_tool_use.parallel".to_owned(), uses.to_string());
+        let turns = [Turn::says([thought("both"), wrapper]), Turn::text("done")];
+        let mut talk = Talk::with("gpt-5.2", config, OpenAi::new(turns));
+        let first = talk.ask(Message::user("look"));
+        let calls = first.parts.iter().filter_map(Part::as_tool_call);
+        let calls: Vec<&str> = calls.map(|call| call.name.as_str()).collect();
+        assert_eq!(calls, ["look", "look"]);
+        talk.answer(&first);
+    }
+}
+
+#[test]
+fn a_conversation_that_is_too_long_has_a_kind_of_its_own() {
+    for config in [json!({}), json!({ "api": "chat" })] {
+        let mut talk = Talk::with("gpt-5.2", config, OpenAi::new([]).with_window(10));
+        talk.request.messages.push(Message::user("hi"));
+        let error = talk.send().unwrap_err();
+        assert_eq!(error.kind, ErrorKind::ContextOverflow, "{error}");
+    }
+}
+
+#[test]
+fn what_a_model_does_not_take_is_told_by_the_name_of_the_option() {
+    for (model, options, option) in [
+        ("gpt-5.2", json!({ "temperature": 0.5 }), "temperature"),
+        ("gpt-4o", json!({ "effort": "low" }), "effort"),
+        ("o4-mini", json!({ "effort": "minimal" }), "effort"),
+        ("o4-mini", json!({ "stop": ["a"] }), "stop"),
+    ] {
+        let mut talk = Talk::new(model, []);
+        talk.request.messages.push(Message::user("hi"));
+        talk.request.options = serde_json::from_value(options).unwrap();
+        let error = talk.send().unwrap_err();
+        let hint = error.hint.clone().unwrap_or_default();
+        assert!(hint.contains(&format!("the option `{option}`")), "{model}: {error:?}");
+        assert_eq!(error.retry, Retry::Permanent);
+    }
+}
+
+#[test]
+fn an_unknown_model_and_a_model_of_the_other_protocol_are_told_with_what_helps() {
+    let mut talk = Talk::new("gpt-9", []);
+    talk.request.messages.push(Message::user("hi"));
+    let error = talk.send().unwrap_err();
+    assert_eq!(error.hint.as_deref(), Some("`jaato model list` tells which models there are"));
+    let mut talk = Talk::with("gpt-5.3-codex", json!({ "api": "chat" }), OpenAi::new([]));
+    talk.request.messages.push(Message::user("hi"));
+    let error = talk.send().unwrap_err();
+    let expected = "set `api = \"responses\"` under `[plugins.provider-openai]`";
+    assert_eq!(error.hint.as_deref(), Some(expected));
+}
+
+#[test]
+fn an_option_without_words_in_the_protocol_that_was_set_is_refused_before_it_is_sent() {
+    let config = json!({ "api": "responses" });
+    let mut talk = Talk::with("gpt-4o", config, OpenAi::new([]));
+    talk.request.messages.push(Message::user("hi"));
+    talk.request.options.seed = Some(7);
+    let error = talk.send().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Configuration);
+    assert_eq!(error.message, "Responses has no words for the option `seed`");
+    assert!(talk.host.http_requests().is_empty());
+}
