@@ -33,6 +33,7 @@ pub mod media_type;
 mod message;
 pub mod objects;
 pub mod process;
+mod pull;
 pub mod resources;
 pub mod service;
 pub mod terminal;
@@ -56,5 +57,6 @@ pub use manifest::{
     API_VERSION, Isolation, Kind, MANIFEST_BYTES_MAX, Manifest, ManifestError, Scope,
 };
 pub use message::{Message, Opaque, Part, Role, ToolCall, ToolResult, ToolsChanged};
+pub use pull::{PULL_MODEL, PullModel, Pulled};
 pub use tool::{Annotations, Availability, Example, Output, ToolSpec};
 pub use worker_variable::WorkerVariable;

@@ -8,5 +8,6 @@
 pub mod anthropic;
 mod exchange;
 pub mod google;
+pub mod ollama;
 
 pub use exchange::{Answered, Asked};
