@@ -36,6 +36,7 @@ mod names;
 mod new_plugin;
 mod objects;
 mod offline;
+mod ollama;
 mod openai;
 mod openai_bad;
 mod openai_keys;
