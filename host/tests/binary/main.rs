@@ -23,6 +23,7 @@ mod docker;
 mod doctor;
 mod embedded;
 mod environments;
+mod every_provider;
 mod gc;
 mod google;
 mod help;
