@@ -151,23 +151,31 @@ fn a_long_conversation_is_never_cut_by_the_server() {
 
 #[test]
 fn what_is_installed_is_listed_and_what_is_not_says_how_to_get_it() {
-    let house = house!();
-    furnish(&house);
+    for place in PLACES {
+        let house = house!();
+        furnish(&house);
+        house.configure_more(place);
+        list_and_pull(&house);
+        house.nothing_lives();
+    }
+}
+
+#[track_caller]
+fn list_and_pull(house: &House) {
     let ollama = ollama([Turn::text("hello")]);
     let server = serve(&ollama, Form::Whole);
-    let listed = at(&house, &server, &["model", "list"]).run().silent();
+    let listed = at(house, &server, &["model", "list"]).run().silent();
     assert!(listed.stdout.contains("ollama/qwen3:8b"), "{listed}");
     assert!(listed.stdout.contains("8.2B, Q4_K_M, 5.2 GB"), "{listed}");
     assert!(!listed.stdout.contains("nomic-embed-text"), "{listed}");
     let words = ["run", "--model", "ollama/moon:1b", "hello"];
-    let missing = at(&house, &server, &words).run();
+    let missing = at(house, &server, &words).run();
     assert!(missing.stderr.contains("model 'moon:1b' not found"), "{missing}");
     assert!(missing.stderr.contains("hint: `jaato model pull ollama/moon:1b` fetches it"));
-    let pulled = at(&house, &server, &["model", "pull", "ollama/moon:1b"]).run().code(0);
+    let pulled = at(house, &server, &["model", "pull", "ollama/moon:1b"]).run().code(0);
     assert_eq!(pulled.stdout, "ollama/moon:1b is on its server\n", "{pulled}");
     assert!(pulled.stderr.contains("writing manifest"), "{pulled}");
-    assert_eq!(at(&house, &server, &words).run().code(0).stdout, "hello\n");
-    house.nothing_lives();
+    assert_eq!(at(house, &server, &words).run().code(0).stdout, "hello\n");
 }
 
 #[test]
@@ -226,6 +234,12 @@ fn a_server_that_does_not_run_is_told_in_one_line_and_in_no_list() {
     assert_eq!(output.stderr, expected);
     let listed = house.command(&["model", "list"]).variable("OLLAMA_HOST", &host).run().code(0);
     assert!(listed.stderr.contains("provider `ollama`: cannot connect to"), "{listed}");
+    house.configure("model = \"ollama/x\"\n");
+    let doctor = house.command(&["doctor"]).variable("OLLAMA_HOST", &host).run().code(5);
+    assert!(
+        doctor.stdout.contains("\n             hint: start Ollama with `ollama serve`"),
+        "{doctor}"
+    );
 }
 
 #[test]

@@ -19,14 +19,14 @@ pub(crate) const THOUGHT_MARK: &str = "ollama";
 /// Stands for arguments that were no JSON object, which the server cannot read.
 const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
-/// Writes the messages of a request, the system text first.
+/// Writes the messages of a request behind a system text.
 ///
 /// # Errors
 /// `unknown_operation` for a message of a role from the future.
-pub(crate) fn messages(request: &Request, blobs: &Blobs) -> Result<Vec<Value>> {
+pub(crate) fn messages(request: &Request, system: &str, blobs: &Blobs) -> Result<Vec<Value>> {
     let mut written = Vec::new();
-    if !request.system.is_empty() {
-        written.push(json!({ "role": "system", "content": request.system }));
+    if !system.is_empty() {
+        written.push(json!({ "role": "system", "content": system }));
     }
     for message in &request.messages {
         match message.role {

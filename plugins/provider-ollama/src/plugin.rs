@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::types::Retry;
 use jaato_plugin_sdk_provider::exchange::{config, is_success, refusal};
 use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::fetch_blobs;
@@ -68,8 +69,11 @@ impl Provider for OllamaProvider {
         let sent = send(cx, &server, "chat", Purpose::Work, Some(body)).await;
         let response = sent.map_err(|error| not_sent(cx, &server, error))?;
         if !is_success(&response) {
-            cx.state().forget(&server, &model);
-            return Err(refused(refusal(cx, &url, response).await, &model));
+            let error = refused(refusal(cx, &url, response).await, &model);
+            if error.retry == Retry::Permanent {
+                cx.state().forget(&server, &model);
+            }
+            return Err(error);
         }
         let completion = receive(cx, response, reply).await?;
         cx.state().set_used(&server, &model);
@@ -97,14 +101,19 @@ impl Provider for OllamaProvider {
             Err(error) => return Err(not_sent(cx, &server, error)),
         };
         let loaded = loaded(cx, &server).await;
-        let mut infos = Vec::new();
-        for (at, one) in listed.iter().enumerate() {
-            let known = if at < SHOWN_MAX {
-                let shown = facts(cx, &server, &one.name).await;
-                shown.unwrap_or_else(|_| Facts::of_name(&one.name))
-            } else {
-                Facts::of_name(&one.name)
-            };
+        let (mut infos, mut shown) = (Vec::new(), 0);
+        for one in &listed {
+            let mut known = Facts::of_name(&one.name);
+            if shown < SHOWN_MAX {
+                shown += 1;
+                match facts(cx, &server, &one.name).await {
+                    Ok(facts) => known = facts,
+                    // It was removed meanwhile.
+                    Err(error) if error.retry == Retry::Permanent => {}
+                    // One that does not answer in time is not asked for each model.
+                    Err(_) => shown = SHOWN_MAX,
+                }
+            }
             let context_tokens = context_of(cx, &server, &config, &one.name, &known, &loaded);
             infos.extend(models::info(one, &known, context_tokens));
         }

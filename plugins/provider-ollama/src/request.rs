@@ -2,6 +2,7 @@
 //!
 //! Pure, and stable: requests of a session share their beginning, so that the server's cache hits.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jaato_plugin_sdk::Result;
@@ -24,6 +25,10 @@ pub const IMAGE_BYTES_MAX: usize = 10 * 1024 * 1024;
 
 /// Largest body: far more than any context has room for, but for images.
 pub const BODY_BYTES_MAX: u64 = 128 * 1024 * 1024;
+
+/// Asks for an answer of a form where the server does not hold the model to it.
+const IN_WORDS: &str =
+    "Answer with one JSON value that matches this JSON Schema, and nothing else:";
 
 /// A request as it is sent.
 #[derive(Debug)]
@@ -87,7 +92,8 @@ pub fn wanted<'a>(request: &'a Request, facts: &Facts) -> BTreeMap<&'a str, usiz
 /// too large to be sent; `unknown_operation` for a message of a role from the future.
 pub fn write(request: &Request, with: &With<'_>) -> Result<Written> {
     let asked = &request.options;
-    let messages = history::messages(request, with.blobs)?;
+    let (system, format) = form(request);
+    let messages = history::messages(request, &system, with.blobs)?;
     let images = messages.iter().filter_map(|message| message["images"].as_array()).flatten();
     let image_bytes: usize = images.filter_map(Value::as_str).map(str::len).sum();
     let body = Body {
@@ -98,13 +104,26 @@ pub fn write(request: &Request, with: &With<'_>) -> Result<Written> {
         keep_alive: keep_alive(with.keep_alive),
         options: options(request, with.context_tokens),
         think: thinking::think(request, with.facts)?,
-        format: asked.output_schema.as_ref(),
+        format,
         tools: tools::list(&request.tools),
         messages,
     };
     let body = exchange::written(&body, BODY_BYTES_MAX)?;
     let word_bytes = body.len().saturating_sub(image_bytes);
     Ok(Written { body, word_bytes })
+}
+
+/// Returns the system text, and the schema to which the server holds the answer. Beside tools the
+/// schema goes into words: a model that is held to one can call nothing.
+fn form(request: &Request) -> (Cow<'_, str>, Option<&Value>) {
+    let system = request.system.as_str();
+    match &request.options.output_schema {
+        Some(schema) if !request.tools.is_empty() => {
+            let gap = if system.is_empty() { "" } else { "\n\n" };
+            (Cow::Owned(format!("{system}{gap}{IN_WORDS}\n{schema}")), None)
+        }
+        schema => (Cow::Borrowed(system), schema.as_ref()),
+    }
 }
 
 fn options(request: &Request, context_tokens: u64) -> Value {

@@ -18,6 +18,27 @@ fn written(request: &Request) -> Value {
     serde_json::from_slice(&write(request, &with).unwrap().body).unwrap()
 }
 
+fn tool() -> ToolSpec {
+    ToolSpec { name: "look".into(), ..ToolSpec::default() }
+}
+
+#[test]
+fn an_answer_is_held_to_its_schema_where_nothing_can_be_called_and_else_asked_for_in_words() {
+    let mut request = Request::new("m", vec![Message::user("hi")]);
+    request.options.output_schema = Some(json!({ "type": "integer" }));
+    assert_eq!(written(&request)["format"], json!({ "type": "integer" }));
+    request.tools = vec![tool()];
+    let words = "Answer with one JSON value that matches this JSON Schema, and nothing else:\n\
+                 {\"type\":\"integer\"}";
+    for (system, expected) in
+        [("", words.to_owned()), ("Be brief.", format!("Be brief.\n\n{words}"))]
+    {
+        request.system = system.to_owned();
+        let body = written(&request);
+        assert_eq!((body.get("format"), &body["messages"][0]["content"]), (None, &json!(expected)));
+    }
+}
+
 #[test]
 fn the_whole_conversation_is_written_with_its_size() {
     let call = ToolCall::new("call-1", "look", json!({ "at": "it" }));
@@ -37,10 +58,10 @@ fn the_whole_conversation_is_written_with_its_size() {
         ],
     );
     request.system = "Be brief.".to_owned();
-    request.tools = vec![ToolSpec { name: "look".into(), ..ToolSpec::default() }];
+    request.tools = vec![tool()];
     request.options = serde_json::from_value(json!({
         "max_output_tokens": 7, "temperature": 0.5, "stream": false, "effort": "high",
-        "output_schema": { "type": "integer" }, "stop": ["END"], "seed": 5,
+        "stop": ["END"], "seed": 5,
     }))
     .unwrap();
     expect![[r#"
@@ -60,9 +81,6 @@ fn the_whole_conversation_is_written_with_its_size() {
             ]
           },
           "think": true,
-          "format": {
-            "type": "integer"
-          },
           "tools": [
             {
               "type": "function",
