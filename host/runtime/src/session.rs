@@ -8,8 +8,8 @@ use jaato_config::{Caps, Config};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
 use jaato_policy::{Allowed, Rules};
 use jaato_session::{
-    Answer, Asker, EventSink, Ids, Ports, Question, RandomIds, SeededRandom, Session, SessionSetup,
-    SystemClock, SystemPrompt, WindowOrigin,
+    Answer, Asker, EventSink, History, Ids, Ports, Question, RandomIds, SeededRandom, Session,
+    SessionSetup, SystemClock, SystemPrompt, WindowOrigin,
 };
 use jaato_terminals::Audience;
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
@@ -101,6 +101,18 @@ impl Runtime {
     /// When no plugin offers the model's provider, it does not honour what is asked of it, or the
     /// prompt cannot be built.
     pub fn session(&self, options: SessionOptions) -> Result<Session, Error> {
+        self.session_from(History::new(), options)
+    }
+
+    /// Starts a session that goes on with what was said before, with whatever model that was.
+    ///
+    /// # Errors
+    /// As [`Runtime::session`].
+    pub fn session_from(
+        &self,
+        history: History,
+        options: SessionOptions,
+    ) -> Result<Session, Error> {
         let model = self.setup().config.model.clone();
         let KnownProvider { name: provider, plugin, names, context_limit, price, takes } =
             self.provider_of(&model)?;
@@ -127,6 +139,7 @@ impl Runtime {
         let said_price = config.model_says().price;
         setup.is_price_configured = said_price.is_some();
         setup.price = said_price.or(price);
+        setup.history = history;
         (setup.options, setup.takes) = (request, takes);
         let id = ids.session();
         setup.id = Some(id.clone());

@@ -34,6 +34,7 @@ mod message;
 pub mod objects;
 mod price;
 pub mod process;
+mod pull;
 pub mod resources;
 pub mod service;
 pub mod terminal;
@@ -58,5 +59,6 @@ pub use manifest::{
 };
 pub use message::{Message, Opaque, Part, Role, ToolCall, ToolResult, ToolsChanged};
 pub use price::{Price, PriceTier};
+pub use pull::{PULL_MODEL, PullModel, Pulled};
 pub use tool::{Annotations, Availability, Example, Output, ToolSpec};
 pub use worker_variable::WorkerVariable;

@@ -72,6 +72,7 @@ fn what_crosses_has_the_committed_json() {
     tools(&mut shapes);
     messages(&mut shapes);
     providers(&mut shapes);
+    pulls(&mut shapes);
     gcs(&mut shapes);
     errors(&mut shapes);
     session_services(&mut shapes);
@@ -225,6 +226,13 @@ fn tools(shapes: &mut Shapes) {
         arguments: Some(json!({ "day": 1 })),
     });
     shapes.words(&[Availability::Core, Availability::Discoverable]);
+}
+
+fn pulls(shapes: &mut Shapes) {
+    shapes.section("models that a provider fetches");
+    writeln!(shapes.text, "{PULL_MODEL}").unwrap();
+    shapes.add(&PullModel::new("moon:1b"));
+    shapes.add(&Pulled::default());
 }
 
 fn call() -> ToolCall {
