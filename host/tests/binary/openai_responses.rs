@@ -206,7 +206,7 @@ fn a_server_that_is_known_by_a_name_is_asked_with_its_own_key() {
 fn a_deployment_at_azure_is_asked_with_the_key_in_the_header_that_it_wants() {
     let house = house!();
     furnish(&house);
-    let vendor = Arc::new(OpenAi::new([Turn::text("hello")]).at_azure("mine"));
+    let vendor = Arc::new(OpenAi::new([Turn::text("hello")]).at_azure("mine", "gpt-5.2"));
     let server = serve(&vendor, Form::Whole);
     let base = server.root_url();
     house.configure_more(&format!(

@@ -13,10 +13,20 @@ pub(crate) async fn refused(cx: &Cx<OpenAi>, url: &str, response: HttpResponse) 
     let mut refusal = exchange::refusal(cx, url, response).await;
     let (status, body) = (refusal.status, &refusal.body);
     let hint = hint(url, status, body).or_else(|| chat::hint(status, body, refusal.had_key, KEY));
+    let may_pass = is_broken_call(status, body);
     if let Some(hint) = hint {
         refusal.error = refusal.error.with_hint(hint);
     }
+    if may_pass {
+        refusal.error = refusal.error.temporary();
+    }
     refusal
+}
+
+/// Tells whether the model wrote a call that its server could not read, which Groq answers as if
+/// the request were wrong: the next attempt may be better.
+fn is_broken_call(status: u16, body: &[u8]) -> bool {
+    status == 400 && String::from_utf8_lossy(body).contains("tool_use_failed")
 }
 
 /// Says what to do about what only this plugin's settings can mend.
@@ -45,6 +55,13 @@ fn hint(url: &str, status: u16, body: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_that_the_model_broke_may_be_better_next_time() {
+        let body = br#"{"error":{"code":"tool_use_failed","failed_generation":"<x>"}}"#;
+        assert!(is_broken_call(400, body) && !is_broken_call(500, body));
+        assert!(!is_broken_call(400, b"bad"));
+    }
 
     #[test]
     fn what_settings_can_mend_is_told() {
