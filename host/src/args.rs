@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use jaato_runtime::config::{Temperature, parse_effort};
+use jaato_runtime::config::{Caps, Dollars, Temperature, parse_effort};
 use jaato_runtime::types::{Effort, RequestOptions};
 use serde_json::Value;
 
@@ -14,6 +14,9 @@ const GLOBAL: &str = "Global options";
 
 /// Heads what a model's provider is asked for with each request.
 const REQUEST: &str = "What the model is asked for";
+
+/// Heads what a session may use up.
+const CAPS: &str = "What the session may use up";
 
 /// What every command takes, before or after its name.
 #[derive(Debug, Args)]
@@ -63,7 +66,33 @@ pub struct SessionArgs {
     pub request: RequestArgs,
 
     #[command(flatten)]
+    pub caps: CapArgs,
+
+    #[command(flatten)]
     pub environment: EnvironmentArgs,
+}
+
+/// What a session may use up as a whole.
+#[derive(Debug, Clone, Default, Args)]
+pub struct CapArgs {
+    /// Stop once the session has cost so many US dollars; the model's price must be known
+    #[arg(long, help_heading = CAPS, value_name = "DOLLARS")]
+    pub max_cost: Option<Dollars>,
+
+    /// Stop once its requests and answers have so many tokens
+    #[arg(long, help_heading = CAPS, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_tokens: Option<u64>,
+
+    /// Stop after so many requests to the model
+    #[arg(long, help_heading = CAPS, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_steps: Option<u64>,
+}
+
+impl CapArgs {
+    /// As the session takes them.
+    pub fn caps(&self) -> Caps {
+        Caps { cost: self.max_cost, tokens: self.max_tokens, steps: self.max_steps }
+    }
 }
 
 /// What each request to the model asks for. A provider that does not take an option is not asked.

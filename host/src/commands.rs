@@ -366,9 +366,9 @@ commands! {
         json: bool,
     } |global| model::list(global, json).await;
 
-    /// Fetch the weights of a model that runs on this machine
+    /// Fetch a model's weights, or let its server fetch them
     Pull {
-        /// The model; the default one when absent
+        /// The model, such as ollama/qwen3:8b; the default one when absent
         model: Option<String>,
     } |global| model::pull(global, model).await;
 

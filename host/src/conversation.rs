@@ -74,6 +74,7 @@ pub fn start(
         environment: None,
         environment_options,
         request: args.request.options()?,
+        caps: args.caps.caps(),
     };
     runtime.session(options).map_err(failure)
 }

@@ -111,8 +111,8 @@ async fn models(runtime: &Runtime) -> Result<Result<(), Error>, Failure> {
         Ok(model) => say("model", &format!("{} (default)", model.id))?,
         Err(_) => say("model", &format!("{default} is the configured one, and it cannot be used"))?,
     }
-    for problem in &problems {
-        say("", problem)?;
+    for line in problems.iter().flat_map(|problem| problem.lines()) {
+        say("", line)?;
     }
     Ok(checked.map(|_| ()))
 }

@@ -3,6 +3,7 @@
 use std::io;
 
 use clap::Args;
+use jaato_runtime::config::Dollars;
 use jaato_runtime::ledger_path;
 use jaato_runtime::store::{Reader, Summary, Totals, TurnRow};
 use jaato_runtime::types::Outcome as TurnOutcome;
@@ -73,7 +74,7 @@ pub fn show(global: Global, args: LedgerShowArgs) -> Outcome {
     table(&summary)
 }
 
-const HEAD: [&str; 12] = [
+const HEAD: [&str; 13] = [
     "time (UTC)",
     "session",
     "turn",
@@ -82,6 +83,7 @@ const HEAD: [&str; 12] = [
     "in",
     "cached",
     "out",
+    "cost",
     "calls",
     "denied",
     "gc",
@@ -118,11 +120,22 @@ fn row(row: &TurnRow) -> Vec<String> {
         totals.prompt_tokens.to_string(),
         totals.cached_tokens.to_string(),
         totals.output_tokens.to_string(),
+        cost(totals),
         calls,
         totals.denied.to_string(),
         totals.gcs.to_string(),
         outcome(row),
     ]
+}
+
+/// What is known of a cost: `$0.012`, `-` where nothing is, with a `+` where some is not.
+fn cost(totals: &Totals) -> String {
+    let is_unknown = totals.cost_micro_usd == 0 && totals.answers_without_cost > 0;
+    if is_unknown || totals.requests == totals.failed_requests {
+        return "-".to_owned();
+    }
+    let more = if totals.answers_without_cost > 0 { "+" } else { "" };
+    format!("${}{more}", Dollars::of_micros(totals.cost_micro_usd))
 }
 
 fn with_failed(all: u64, failed: u64) -> String {
@@ -153,6 +166,8 @@ fn sums(summary: &Summary) -> String {
         prompt_tokens,
         cached_tokens,
         output_tokens,
+        cost_micro_usd,
+        answers_without_cost: _,
         tool_calls,
         failed_tool_calls,
         denied,
@@ -164,6 +179,7 @@ fn sums(summary: &Summary) -> String {
         counted("request", requests, failed_requests),
         format!("{prompt_tokens} tokens in ({cached_tokens} of them cached)"),
         format!("{output_tokens} tokens out"),
+        format!("${} where a price is known", Dollars::of_micros(cost_micro_usd)),
         counted("tool call", tool_calls, failed_tool_calls),
         format!("{denied} denied"),
     ];

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jaato_runtime::session_loop::{Cancel, EventSink};
-use jaato_runtime::types::{Asset, Delta, Envelope, Event, ModelId, SessionId};
-use jaato_runtime::{Assets, ModelState, Runtime, delta_of};
+use jaato_runtime::types::{Asset, Delta, Envelope, Error, ErrorKind, Event, ModelId, SessionId};
+use jaato_runtime::{Assets, ModelState, Runtime, Tell, WeightsSource, delta_of};
 use serde_json::json;
 
 use crate::args::{Global, OutputForm};
@@ -65,12 +65,49 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Fetches a model's weights.
+/// Fetches a model's weights, or lets its provider's server fetch them.
 pub async fn pull(global: Global, model: Option<String>) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
-    let wanted = model.unwrap_or_else(|| runtime.setup().config.model.to_string());
-    let (declared, assets) = (runtime.declared_assets(), assets(&runtime)?);
-    let asset = find(&wanted, &declared)?.clone();
+    let wanted = model.map_or_else(|| runtime.setup().config.model.clone(), ModelId::new);
+    match runtime.weights_source(&wanted) {
+        Some(WeightsSource::Asset(asset)) => fetch(runtime, asset).await,
+        Some(WeightsSource::Provider(model)) => pull_to_server(runtime, model).await,
+        None => Err(no_weights(&wanted, &runtime.declared_assets())),
+    }
+}
+
+async fn pull_to_server(runtime: Runtime, model: ModelId) -> Outcome {
+    let cancel = Cancel::new();
+    cancel_on_signals(cancel.clone());
+    let view = View::start(OutputForm::Text, cancel.clone());
+    let pulled = runtime.pull_model(&model, &teller(&view), &cancel).await;
+    let shown = view.finish(&cancel).await;
+    let declared = runtime.declared_assets();
+    runtime.close().await;
+    shown?;
+    match pulled {
+        Ok(()) => {
+            report::line(&format!("{model} is on its server"))?;
+            Ok(Exit::Done)
+        }
+        Err(error) if error.kind == ErrorKind::Cancelled => Ok(Exit::Cancelled),
+        Err(error) if error.kind == ErrorKind::UnknownOperation => {
+            Err(no_weights(&model, &declared))
+        }
+        Err(Error { kind, message, hint, .. }) => {
+            let exit = match kind {
+                ErrorKind::InvalidArguments => Exit::Usage,
+                ErrorKind::Configuration => Exit::Configuration,
+                ErrorKind::Provider => Exit::Provider,
+                _ => Exit::Failed,
+            };
+            Err(Failure { exit, message, hint })
+        }
+    }
+}
+
+async fn fetch(runtime: Runtime, asset: Asset) -> Outcome {
+    let assets = assets(&runtime)?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());
@@ -131,8 +168,7 @@ fn import_declared(
     file: &Path,
     declared: &[Asset],
     report: &jaato_runtime::AssetReport,
-) -> Result<(String, jaato_runtime::FoundAsset), jaato_runtime::types::Error> {
-    use jaato_runtime::types::{Error, ErrorKind};
+) -> Result<(String, jaato_runtime::FoundAsset), Error> {
     let bytes = std::fs::metadata(file).map(|metadata| metadata.len()).unwrap_or(0);
     let known = declared.iter().find(|asset| asset.bytes == bytes);
     if let Some(asset) = known {
@@ -160,25 +196,28 @@ fn assets(runtime: &Runtime) -> Result<&Assets, Failure> {
     })
 }
 
-fn find<'a>(wanted: &str, declared: &'a [Asset]) -> Result<&'a Asset, Failure> {
-    let name = ModelId::from(wanted).split().map_or(wanted, |(_, name)| name).to_owned();
-    declared.iter().find(|asset| asset.id == name).ok_or_else(|| {
-        let known: Vec<_> = declared.iter().map(|asset| asset.id.as_str()).collect();
-        let failure =
-            Failure::new(Exit::Usage, format!("there are no weights to fetch for `{wanted}`"));
-        match known.as_slice() {
-            [] => failure.hint("no plugin declares any; `jaato plugin list` lists the plugins"),
-            known => failure.hint(format!("there are some for {}", known.join(", "))),
-        }
-    })
+fn no_weights(wanted: &ModelId, declared: &[Asset]) -> Failure {
+    let known: Vec<_> = declared.iter().map(|asset| asset.id.as_str()).collect();
+    let failure =
+        Failure::new(Exit::Usage, format!("there are no weights to fetch for `{wanted}`"));
+    match known.as_slice() {
+        [] => failure.hint("no plugin declares any; `jaato plugin list` lists the plugins"),
+        known => failure.hint(format!("there are some for {}", known.join(", "))),
+    }
 }
 
 /// Shows what a fetch or an import tells as it would be shown within a session.
 fn reporter(view: &Arc<View>) -> jaato_runtime::AssetReport {
+    let tell = teller(view);
+    Arc::new(move |event| tell(delta_of(&event)))
+}
+
+/// Shows what comes while models are fetched.
+fn teller(view: &Arc<View>) -> Tell {
     let view = Arc::clone(view);
-    Arc::new(move |event| {
+    Arc::new(move |delta| {
         let source = "models".to_owned();
-        let event = match delta_of(&event) {
+        let event = match delta {
             Delta::Progress { label, done, total, .. } => {
                 Event::Progress { source, label, done, total }
             }

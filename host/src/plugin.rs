@@ -123,7 +123,8 @@ pub fn print(runtime: &Runtime, name: &str) -> Outcome {
         } else {
             format!(", or for the server that `{base_url_variable}` names")
         };
-        report::line(&format!("  key         {variable} for {origin}{or}"))?;
+        let server = if origin.is_empty() { "the `base_url` that you set" } else { origin };
+        report::line(&format!("  key         {variable} for {server}{or}"))?;
     }
     for asset in &description.assets {
         report::line(&format!(

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::{
-    build_plugins, check_macos, dist, freeze, measure, new_plugin, run, setup, test, tidy,
+    build_plugins, check_macos, dist, freeze, measure, models, new_plugin, run, setup, test, tidy,
 };
 
 /// One thing that can be asked for by name.
@@ -87,6 +87,13 @@ const CHORES: &[Chore] = &[
         arguments: "[NAME…] [--install] [--user USER] [--house DIR] [--list]",
         about: "play real programs through the shell tools: results that come too early or too late",
         start: measure::accuracy,
+        help: Help::Table,
+    },
+    Chore {
+        name: "models",
+        arguments: "FILE DATE",
+        about: "make the snapshot of what is known of models from models.dev's api.json, of a day",
+        start: models::start,
         help: Help::Table,
     },
     Chore {

@@ -14,6 +14,7 @@ mod dist;
 mod freeze;
 pub mod gather;
 mod measure;
+mod models;
 mod new_plugin;
 mod nightly;
 #[cfg(test)]

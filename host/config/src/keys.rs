@@ -15,6 +15,7 @@ use crate::error::{ConfigError, Warning};
 use crate::layers::Layers;
 use crate::model_id::{DEFAULT_PROVIDER, default_model};
 use crate::model_settings::ModelSettings;
+use crate::money::Dollars;
 use crate::origin::{Layer, Origin};
 use crate::plugin_settings::PluginSettings;
 use crate::setting::Setting;
@@ -428,6 +429,15 @@ keys! {
         seed: Option<u64> = None, row();
         /// Texts before which an answer stops.
         stop: Texts = Texts::default(), row();
+    }
+
+    section caps: Caps, "What a session may use up as a whole." {
+        /// Most US dollars that a session may cost; it stops before the request that follows.
+        cost: Option<Dollars> = None, row().option("--max-cost").owner(Owner::UserFirst);
+        /// Most tokens of all requests and answers of a session.
+        tokens: Option<u64> = None, row().option("--max-tokens").owner(Owner::UserFirst);
+        /// Most requests of a session to its model.
+        steps: Option<u64> = None, row().option("--max-steps").owner(Owner::UserFirst);
     }
 
     section gc: GcSettings, "When a gc runs, and what it should leave alone." {

@@ -21,6 +21,7 @@ mod mask;
 mod model_id;
 mod model_named;
 mod model_settings;
+mod money;
 mod nearest;
 mod origin;
 mod platform;
@@ -38,13 +39,14 @@ pub use env_file::EnvFileVariable;
 pub use error::{ConfigError, Warning};
 pub use folders::{Folders, NoHome};
 pub use keys::{
-    Config, DEFAULT_ENVIRONMENT, GcSettings, KEYS, KeyInfo, LedgerSettings, Limits, Merge,
+    Caps, Config, DEFAULT_ENVIRONMENT, GcSettings, KEYS, KeyInfo, LedgerSettings, Limits, Merge,
     Overrides, Owner, Precedence, PromptSettings, TerminalSettings,
 };
 pub use layers::{Sources, load};
 pub use mask::{is_secret_name, mask_credentials};
 pub use model_id::{BadModelId, DEFAULT_MODEL, DEFAULT_PROVIDER, parse_model_id, parse_model_name};
 pub use model_settings::ModelSettings;
+pub use money::Dollars;
 pub use origin::{Layer, Origin};
 pub use plugin_settings::PluginSettings;
 pub use show::Entry;

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use jaato_types::{Effort, ModelId};
+use jaato_types::{Effort, ModelId, Price};
 
 use crate::answer::{Temperature, Texts};
 use crate::error::ConfigError;
 use crate::file::ConfigFile;
 use crate::model_id::{is_alias, parse_model_id};
+use crate::money::{PRICE, price_of, show_price};
 use crate::nearest::nearest;
 use crate::origin::Origin;
 use crate::setting::{Bases, Setting};
@@ -17,7 +18,7 @@ use crate::toml_tree::{Node, Value};
 /// Section whose tables are the models.
 pub(crate) const MODELS: &str = "models";
 /// The keys of a model, in the order in which people are shown them.
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 9] = [
     "model",
     "context_limit",
     "answer_tokens_max",
@@ -26,6 +27,7 @@ const KEYS: [&str; 8] = [
     "effort",
     "seed",
     "stop",
+    "price",
 ];
 /// Least and most tokens of a context window. Below it not even the system text has room.
 const CONTEXT_LIMITS: (u64, u64) = (256, 100_000_000);
@@ -49,6 +51,8 @@ pub struct ModelSettings {
     pub seed: Option<u64>,
     /// As `session.stop`.
     pub stop: Option<Texts>,
+    /// What it costs, whatever its provider says.
+    pub price: Option<Price>,
     /// The places of what is said.
     pub(crate) origins: BTreeMap<&'static str, Origin>,
 }
@@ -67,6 +71,7 @@ impl ModelSettings {
             effort: self.effort.or(other.effort),
             seed: self.seed.or(other.seed),
             stop: self.stop.or(other.stop),
+            price: self.price.or(other.price),
             origins: self.origins,
         }
     }
@@ -82,6 +87,7 @@ impl ModelSettings {
                 "temperature" => self.temperature.map(|it| it.to_string()),
                 "effort" => self.effort.map(|_| self.effort.show()),
                 "seed" => self.seed.map(|it| it.show()),
+                "price" => self.price.as_ref().map(show_price),
                 _ => self.stop.as_ref().map(Setting::show),
             };
             Some((key, value?, self.origins.get(key)))
@@ -115,6 +121,7 @@ impl ModelSettings {
             "temperature" => self.temperature = read(value, bases)?,
             "effort" => self.effort = read(value, bases)?,
             "seed" => self.seed = Some(read(value, bases)?),
+            "price" => self.price = Some(price_of(value).ok_or(PRICE)?),
             _ => self.stop = Some(read(value, bases)?),
         }
         Ok(())

@@ -55,6 +55,9 @@ fn later_layers_win_and_each_value_tells_its_place() {
         session.steps_max = 1                         # user ROOT/user/config/config.toml:2
         session.parallel_calls_max = 4                # variables file ROOT/work/.env:2 JAATO_SESSION_PARALLEL_CALLS_MAX
         session.output_bytes_max = 3000               # workspace ROOT/work/.jaato/config.toml:2
+        caps.cost = (not set)                         # built-in
+        caps.tokens = (not set)                       # built-in
+        caps.steps = (not set)                        # built-in
         gc.plugin = "gc-truncate"                     # built-in
         gc.threshold_percent = 80                     # built-in
         gc.target_percent = 60                        # built-in

@@ -10,7 +10,7 @@ use jaato_registry::{PluginEntry, Registry};
 use jaato_session::Cancel;
 use jaato_types::large::{LARGE, LargeOf};
 use jaato_types::resources::RESOURCE;
-use jaato_types::{CONDITION, Delta, Error, ErrorKind, SessionId};
+use jaato_types::{CONDITION, Delta, Error, ErrorKind, PULL_MODEL, SessionId};
 
 use crate::instances::{CallServices, Got, Instances, Lease, Wanted, drive};
 use crate::site::{CallSite, Tell};
@@ -72,6 +72,8 @@ pub enum Facet<'a> {
     Large(LargeOf),
     /// Its models.
     Models,
+    /// To fetch a model to its server.
+    PullModel,
 }
 
 /// Whether a call may change what the instance would save.
@@ -308,7 +310,7 @@ impl Facet<'_> {
     /// Returns true if somebody follows the call, who is told what has become of its plugin.
     fn is_followed(self) -> bool {
         match self {
-            Self::Tool(..) | Self::Command | Self::Completion => true,
+            Self::Tool(..) | Self::Command | Self::Completion | Self::PullModel => true,
             Self::Large(of) => of == LargeOf::Complete,
             Self::Condition | Self::Resource(_) | Self::Plan | Self::Models => false,
         }
@@ -319,7 +321,12 @@ impl Facet<'_> {
         match self {
             Self::Tool(_, effect) | Self::Resource(effect) => effect == Effect::Changes,
             Self::Condition => false,
-            Self::Command | Self::Completion | Self::Plan | Self::Large(_) | Self::Models => true,
+            Self::Command
+            | Self::Completion
+            | Self::Plan
+            | Self::Large(_)
+            | Self::Models
+            | Self::PullModel => true,
         }
     }
 
@@ -338,6 +345,7 @@ impl Facet<'_> {
             Self::Plan => lease.plan(request, services),
             Self::Large(_) => lease.operation(LARGE, request, services),
             Self::Models => lease.models(services),
+            Self::PullModel => lease.operation(PULL_MODEL, request, services),
         }
     }
 }

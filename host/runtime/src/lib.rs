@@ -54,6 +54,7 @@ mod ledger;
 mod prompt;
 mod provider;
 mod providers;
+mod pull;
 mod runtime;
 mod session;
 mod tools;
@@ -82,7 +83,7 @@ pub use jaato_catalog::{
     sha256_of, supervisor, trust_command, trust_line,
 };
 pub use jaato_environments::{EndedProcess, EnvironmentListed, SavedResources, SharedEnvironment};
-pub use jaato_instances::log_printed;
+pub use jaato_instances::{Tell, log_printed};
 pub use jaato_log::{LOG_BYTES_MAX, Log, visible};
 pub use jaato_policy::{Allowed, PluginSource};
 pub use jaato_services::KeyInfo;
@@ -94,5 +95,6 @@ pub use jaato_terminals::{
 pub use ledger::ledger_path;
 pub use prompt::PROMPT_FILE_BYTES_MAX;
 pub use providers::ProviderInfo;
+pub use pull::WeightsSource;
 pub use runtime::{Ending, Model, ModelState, Runtime};
 pub use session::SessionOptions;

@@ -10,12 +10,13 @@ use jaato_environments::{EndedProcess, Environments, Outputs, Processes, declare
 use jaato_instances::{CallSite, Instances, PluginCaller, ServiceFactory, Workers, why_in_worker};
 use jaato_loader::{Executor, Report, Watch};
 use jaato_log::Log;
+use jaato_model_facts::ModelFacts;
 use jaato_process::{Orphan, Supervisor};
 use jaato_registry::{PluginEntry, Registry, Status};
 use jaato_services::{Assets, HostServices, Shared, named_plugin, problems_of_settings};
 use jaato_session::ModelTakes;
 use jaato_terminals::{Door, Terminals, own_temporary_folder};
-use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId};
+use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, Price, SessionId};
 
 use crate::about_models;
 use crate::gc;
@@ -81,6 +82,8 @@ pub(crate) struct KnownProvider {
     pub(crate) names: Option<Names>,
     /// The model's context window in tokens, where known.
     pub(crate) context_limit: Option<u64>,
+    /// What the model costs, where known.
+    pub(crate) price: Option<Price>,
     pub(crate) takes: ModelTakes,
 }
 
@@ -322,16 +325,35 @@ impl Runtime {
         let info = spec.and_then(|spec| spec.models.iter().find(|info| info.name == name));
         let spec_says = spec.cloned().unwrap_or_default();
         let model_accepts = info.and_then(|info| info.accepts.clone());
+        let facts = self.facts_of(provider, name, &registry);
+        let own_limit = info.and_then(|info| info.context_limit);
+        let own_price = info.and_then(|info| info.price.clone());
         Ok(KnownProvider {
             name: provider.to_owned(),
             plugin,
             names: configured.map(|given| Names { given, own: spec_says.name.clone() }),
-            context_limit: info.and_then(|info| info.context_limit),
+            context_limit: own_limit.or(facts.as_ref().and_then(|facts| facts.context_limit)),
+            price: own_price.or(facts.and_then(|facts| facts.price)),
             takes: ModelTakes {
                 options: spec_says.options,
                 media_types: model_accepts.unwrap_or(spec_says.accepts),
             },
         })
+    }
+
+    /// Tells what is known of a model without asking, where it is asked for at its vendor's own
+    /// server.
+    pub(crate) fn facts_of(
+        &self,
+        provider: &str,
+        model: &str,
+        registry: &Registry,
+    ) -> Option<ModelFacts> {
+        let (entry, configured) = self.plugin_of(registry, provider, None).ok()?;
+        let plugin = entry.candidate.manifest.name.as_str();
+        let edition = self.host().plugins.plugins.current().edition(plugin).number;
+        let vendor = self.host().services.vendor_of(entry, configured.as_ref(), edition)?;
+        jaato_model_facts::of(&vendor, model)
     }
 
     /// Lists the names that may stand before the slash of a model: those of `[providers]`, those of

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_config::Config;
+use jaato_config::{Caps, Config};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
 use jaato_policy::{Allowed, Rules};
 use jaato_session::{
-    Answer, Asker, EventSink, Ids, Ports, Question, RandomIds, SeededRandom, Session, SessionSetup,
-    SystemClock, SystemPrompt, WindowOrigin,
+    Answer, Asker, EventSink, History, Ids, Ports, Question, RandomIds, SeededRandom, Session,
+    SessionSetup, SystemClock, SystemPrompt, WindowOrigin,
 };
 use jaato_terminals::Audience;
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
@@ -47,6 +47,8 @@ pub struct SessionOptions {
     pub environment_options: Map<String, Value>,
     /// What each request to the model asks for, over the configuration.
     pub request: RequestOptions,
+    /// What the session may use up, over the configuration.
+    pub caps: Caps,
 }
 
 impl SessionOptions {
@@ -62,6 +64,7 @@ impl SessionOptions {
             environment: None,
             environment_options: Map::new(),
             request: RequestOptions::default(),
+            caps: Caps::default(),
         }
     }
 }
@@ -98,8 +101,20 @@ impl Runtime {
     /// When no plugin offers the model's provider, it does not honour what is asked of it, or the
     /// prompt cannot be built.
     pub fn session(&self, options: SessionOptions) -> Result<Session, Error> {
+        self.session_from(History::new(), options)
+    }
+
+    /// Starts a session that goes on with what was said before, with whatever model that was.
+    ///
+    /// # Errors
+    /// As [`Runtime::session`].
+    pub fn session_from(
+        &self,
+        history: History,
+        options: SessionOptions,
+    ) -> Result<Session, Error> {
         let model = self.setup().config.model.clone();
-        let KnownProvider { name: provider, plugin, names, context_limit, takes } =
+        let KnownProvider { name: provider, plugin, names, context_limit, price, takes } =
             self.provider_of(&model)?;
         let request = answers::options(&self.setup().config, &options.request, &takes, &model)?;
         let system = self.system_prompt(options.system.clone())?;
@@ -115,6 +130,16 @@ impl Runtime {
             (None, None) => WindowOrigin::Assumed,
         };
         setup.gc = config.gc.clone();
+        let Caps { cost, tokens, steps } = options.caps.clone();
+        setup.caps = Caps {
+            cost: cost.or(config.caps.cost),
+            tokens: tokens.or(config.caps.tokens),
+            steps: steps.or(config.caps.steps),
+        };
+        let said_price = config.model_says().price;
+        setup.is_price_configured = said_price.is_some();
+        setup.price = said_price.or(price);
+        setup.history = history;
         (setup.options, setup.takes) = (request, takes);
         let id = ids.session();
         setup.id = Some(id.clone());

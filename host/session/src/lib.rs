@@ -33,6 +33,7 @@ mod renewal;
 mod report;
 mod retry;
 mod session;
+mod spent;
 mod takes;
 mod tasks;
 #[cfg(feature = "testing")]
@@ -54,7 +55,7 @@ pub use history::{COLLECTED_BYTES_MAX, Entry, History, HistoryError, Mark};
 pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
 pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS};
-pub use jaato_config::{GcSettings, Limits};
+pub use jaato_config::{Caps, GcSettings, Limits};
 pub use jaato_policy::AlwaysScope;
 pub use objects::{SharedObjects, VIEW_ENVIRONMENT};
 pub use output::{OutputStore, error_content, note_bytes};
@@ -65,10 +66,11 @@ pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
 pub use session::{Session, SessionHandle, SessionSetup};
+pub use spent::{Spent, cost_micro_usd};
 pub use takes::ModelTakes;
 pub use toolbox::{Found, Toolbox};
 pub use tools::{CallScope, KnownTool, OutputSink, Renewal, ToolSet, ToolState};
 pub use turn::{
-    MARK_CANCELLED, MARK_CONTEXT_FULL, MARK_FAILED, MARK_FILTERED, MARK_LIMIT, MARK_OUTPUT_LIMIT,
-    MARK_REFUSED,
+    MARK_CANCELLED, MARK_CAP, MARK_CONTEXT_FULL, MARK_FAILED, MARK_FILTERED, MARK_LIMIT,
+    MARK_OUTPUT_LIMIT, MARK_REFUSED,
 };

@@ -14,8 +14,8 @@ use jaato_objects::ObjectEnvironment;
 use jaato_policy::Rules;
 use jaato_types::service::ContextFacts;
 use jaato_types::{
-    Event, Message, ModelId, Output, Part, Request, RequestOptions, Result, SessionId, ToolName,
-    ToolSpec,
+    Event, Message, ModelId, Output, Part, Price, Request, RequestOptions, Result, SessionId,
+    ToolName, ToolSpec,
 };
 use parking_lot::Mutex;
 
@@ -26,8 +26,8 @@ use crate::gc::{GcState, facts};
 use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
-    Cancel, GcSettings, History, HistoryError, Inbox, Limits, ModelTakes, Ports, SharedFacts,
-    SharedObjects, SystemPrompt, Toolbox, WindowOrigin,
+    Cancel, Caps, GcSettings, History, HistoryError, Inbox, Limits, ModelTakes, Ports, SharedFacts,
+    SharedObjects, Spent, SystemPrompt, Toolbox, WindowOrigin,
 };
 pub use handle::SessionHandle;
 use handle::Shared;
@@ -54,6 +54,12 @@ pub struct SessionSetup {
     pub takes: ModelTakes,
     /// The bounds.
     pub limits: Limits,
+    /// What it may use up as a whole.
+    pub caps: Caps,
+    /// What the model costs, where that is known.
+    pub price: Option<Price>,
+    /// Whether a person says so, whom no provider contradicts.
+    pub is_price_configured: bool,
     /// What the command line and the configuration allow.
     pub rules: Rules,
     /// Settings of the gc.
@@ -76,6 +82,9 @@ impl SessionSetup {
             options: RequestOptions::default(),
             takes: ModelTakes::default(),
             limits: Limits::default(),
+            caps: Caps::default(),
+            price: None,
+            is_price_configured: false,
             rules: Rules::default(),
             gc: GcSettings::default(),
             history: History::new(),
@@ -103,6 +112,11 @@ pub struct Session {
     pub(crate) sent_entries: usize,
     /// The tools that the model knows of, by the list and by parts of the history.
     pub(crate) told_tools: Vec<ToolSpec>,
+    /// What it has used up, and may.
+    pub(crate) spent: Spent,
+    pub(crate) caps: Caps,
+    pub(crate) price: Option<Price>,
+    pub(crate) is_price_configured: bool,
     /// What a server said that paused its answer: the next request ends with it.
     pub(crate) paused: Vec<Part>,
 }
@@ -159,6 +173,10 @@ impl Session {
             sight: Sight::default(),
             sent_entries: 0,
             told_tools,
+            spent: Spent::default(),
+            caps: setup.caps,
+            price: setup.price,
+            is_price_configured: setup.is_price_configured,
             paused: Vec::new(),
         };
         session.close_open_turn()?;
@@ -195,6 +213,11 @@ impl Session {
     /// Returns model and tokens as they are at this moment.
     pub fn facts(&self) -> ContextFacts {
         self.shared.facts.read()
+    }
+
+    /// Returns what it has used up.
+    pub fn spent(&self) -> Spent {
+        self.spent
     }
 
     /// Returns a handle on the session's events, for what happens between its turns too.

@@ -12,12 +12,14 @@ use jaato_types::{
 use crate::calls::{self, CallsDone, Initiative};
 use crate::exchange::Exchange;
 use crate::history::Next;
-use crate::{Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion};
+use crate::{Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion, cost_micro_usd};
 
 /// Ends an answer that was cancelled, or cut short by a failure.
 pub const MARK_CANCELLED: &str = "[Generation cancelled]";
 /// Stands for the answer of a turn that a bound ended.
 pub const MARK_LIMIT: &str = "[Stopped: the limit of steps was reached]";
+/// Stands for the answer of a turn that ended because the session may use up no more.
+pub const MARK_CAP: &str = "[Stopped: a cap of the session was reached]";
 /// Stands for the answer of a turn whose last request failed, once another prompt follows.
 pub const MARK_FAILED: &str = "[No answer: the request failed]";
 /// Ends a turn whose answer was cut off at the output limit where calls or nothing at all stood.
@@ -144,6 +146,10 @@ impl Session {
     /// One request and what follows from its answer.
     async fn step(&mut self, progress: &mut Progress, cancel: &Cancel) -> Result<Flow> {
         let step = progress.steps;
+        if let Some(end) = self.look_at_caps(cancel).await? {
+            progress.steps -= 1;
+            return Ok(Flow::Break(end));
+        }
         let nobody_asked = self.before_request(cancel).await.map_err(host_bug)?;
         progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
         self.shared.emitter.emit(Event::StepStarted { step });
@@ -167,12 +173,41 @@ impl Session {
         }
     }
 
+    /// Ends the turn where a cap is reached, or cannot be held to.
+    async fn look_at_caps(&mut self, cancel: &Cancel) -> Result<Option<End>> {
+        if let Some(error) = self.spent.reached(&self.caps) {
+            let paused = completion::without_calls(std::mem::take(&mut self.paused));
+            let text = self.append_cut_short(paused, MARK_CAP)?;
+            return Ok(Some(End { outcome: Outcome::Limit, text, error: Some(error) }));
+        }
+        if self.caps.cost.is_some() && self.price.is_none() {
+            self.wait_for_told(cancel).await;
+        }
+        if self.caps.cost.is_some() && self.price.is_none() && !cancel.is_cancelled() {
+            let model = &self.model;
+            let text = format!("nobody knows what `{model}` costs, so `--max-cost` cannot be kept");
+            let hint = format!(
+                "say it with `price = {{ input = …, output = … }}` under `[models.\"{model}\"]`, \
+                 in US dollars for a million tokens; or use `--max-tokens`"
+            );
+            let error = Error::new(ErrorKind::Configuration, text).with_hint(hint);
+            return self.end_failed(None, error).map(Some);
+        }
+        self.spent.steps += 1;
+        Ok(None)
+    }
+
     /// Keeps the tokens of the last request that told them: sums would count the prompt again and
-    /// again.
-    fn account(&mut self, usage: Usage, progress: &mut Progress) {
+    /// again. What was spent is summed up.
+    fn account(&mut self, mut usage: Usage, progress: &mut Progress) {
         if usage == Usage::default() {
+            // Nobody tells: the caps are kept by an estimate.
+            let prompt_tokens = self.tokens_in_use();
+            self.spent.add(&self.priced(Usage { prompt_tokens, ..usage }));
             return;
         }
+        usage = self.priced(usage);
+        self.spent.add(&usage);
         progress.usage = usage;
         self.counted(usage);
         self.shared.facts.update(|facts| {
@@ -180,6 +215,15 @@ impl Session {
             facts.output_tokens = usage.output_tokens;
         });
         self.shared.emitter.emit(Event::Usage { usage });
+    }
+
+    /// Works out what an answer cost, where the server does not say it.
+    fn priced(&self, usage: Usage) -> Usage {
+        let Some(price) = self.price.as_ref().filter(|_| usage.cost_micro_usd.is_none()) else {
+            return usage;
+        };
+        let cost_micro_usd = Some(cost_micro_usd(price, &usage));
+        Usage { cost_micro_usd, cost_is_estimate: true, ..usage }
     }
 
     async fn answered(
@@ -288,9 +332,10 @@ impl Session {
         progress: &mut Progress,
         cancel: &Cancel,
     ) -> Result<Flow> {
-        if progress.steps >= self.shared.limits.steps_max {
+        let cap = self.spent.reached(&self.caps);
+        if progress.steps >= self.shared.limits.steps_max || cap.is_some() {
             // No request is left that could tell the model what came of them.
-            let error = self.limit_error();
+            let error = cap.unwrap_or_else(|| self.limit_error());
             let results = calls.iter().map(|call| calls::failed(call, &error)).collect();
             self.history.append_results(results, Vec::new()).map_err(host_bug)?;
             return Ok(Flow::Continue(()));

@@ -3,6 +3,7 @@
 
 mod calls;
 mod cancel;
+mod caps;
 mod collecting;
 mod command;
 mod conditions;

@@ -60,6 +60,12 @@ pub enum Stage {
         /// Tokens of the request that a cache gave.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cached_tokens: Option<u64>,
+        /// What it cost, in millionths of a US dollar; absent where nobody knows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_micro_usd: Option<u64>,
+        /// Whether that was worked out from the model's price; the server said it otherwise.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cost_is_estimate: bool,
         /// Why the model stopped.
         finish_reason: FinishReason,
         /// How long it took with everything that was tried before, in milliseconds.

@@ -267,6 +267,8 @@ impl Recorder {
             output_tokens: usage.map(|usage| usage.output_tokens),
             total_tokens: usage.map(|usage| usage.total_tokens()),
             cached_tokens: usage.map(|usage| usage.cached_tokens),
+            cost_micro_usd: usage.and_then(|usage| usage.cost_micro_usd),
+            cost_is_estimate: usage.is_some_and(|usage| usage.cost_is_estimate),
             finish_reason,
             duration_ms: now.monotonic_ms.saturating_sub(turn.step_started_ms),
         })

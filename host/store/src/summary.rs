@@ -45,6 +45,10 @@ pub struct Totals {
     pub cached_tokens: u64,
     /// Tokens of the answers.
     pub output_tokens: u64,
+    /// What they cost, in millionths of a US dollar, where that is known.
+    pub cost_micro_usd: u64,
+    /// Answers of which nobody knows what they cost.
+    pub answers_without_cost: u64,
     /// Tool calls that have a result.
     pub tool_calls: u64,
     /// Those of them that failed, the denied ones too.
@@ -168,7 +172,11 @@ impl Summary {
 impl Totals {
     fn add(&mut self, stage: &Stage) {
         match stage {
-            Stage::Response { prompt_tokens, output_tokens, cached_tokens, .. } => {
+            Stage::Response {
+                prompt_tokens, output_tokens, cached_tokens, cost_micro_usd, ..
+            } => {
+                self.cost_micro_usd += cost_micro_usd.unwrap_or(0);
+                self.answers_without_cost += u64::from(cost_micro_usd.is_none());
                 self.requests += 1;
                 self.prompt_tokens += prompt_tokens.unwrap_or(0);
                 self.output_tokens += output_tokens.unwrap_or(0);

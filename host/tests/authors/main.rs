@@ -126,15 +126,15 @@ fn a_large_result_of_an_old_turn_is_left_out_and_the_turn_stays() {
     house.nothing_lives();
 }
 
-/// Lines of Ollama's stream.
+/// Lines of a stream.
 fn stream(lines: &[Value]) -> Answer {
     let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
     Answer::status(200).header("content-type", "application/x-ndjson").body(&body).torn()
 }
 
 #[test]
-fn a_run_is_answered_by_a_server_that_speaks_as_ollama_does() {
-    let Some(house) = installed("provider-ollama") else { return };
+fn a_run_is_answered_by_a_server_that_speaks_in_lines() {
+    let Some(house) = installed("provider-lines") else { return };
     let function = json!({ "name": "get_environment", "arguments": { "aspect": "os" } });
     let server = Server::start([
         stream(&[
@@ -149,10 +149,10 @@ fn a_run_is_answered_by_a_server_that_speaks_as_ollama_does() {
     ]);
     server.set_models(Answer::status(200).body(r#"{"models":[{"name":"small:1b"}]}"#));
     house.configure(&format!(
-        "[plugins.provider-ollama]\nbase_url = \"{}\"\ncontext_tokens = 4096\n",
+        "[plugins.provider-lines]\nbase_url = \"{}\"\ncontext_tokens = 4096\n",
         server.root_url()
     ));
-    let output = house.run(&["run", "--model", "ollama/small:1b", "what system is this?"]).code(0);
+    let output = house.run(&["run", "--model", "lines/small:1b", "what system is this?"]).code(0);
     assert_eq!(output.stdout, "It is Linux.\n", "{output}");
     let asked = server.asked();
     let chats: Vec<Value> =
@@ -166,7 +166,7 @@ fn a_run_is_answered_by_a_server_that_speaks_as_ollama_does() {
     );
     assert!(result["content"].as_str().unwrap().contains("\"type\":\"linux\""), "{result}");
     let listed = house.run(&["model", "list"]).code(0);
-    assert!(listed.stdout.contains("ollama/small:1b"), "{listed}");
+    assert!(listed.stdout.contains("lines/small:1b"), "{listed}");
     house.nothing_lives();
 }
 

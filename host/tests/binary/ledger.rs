@@ -64,10 +64,10 @@ fn a_run_writes_its_requests_calls_and_decisions_and_shows_them() {
     let time = &records[0]["ts"].as_str().unwrap()[..19].replace('T', " ");
     let shown = shown.replace(session, "SESSION").replace(time, "TIME");
     expect![[r#"
-        TIME (UTC)           SESSION                  TURN  MODEL          REQUESTS  IN  CACHED  OUT  CALLS  DENIED  GC  OUTCOME
-        TIME  SESSION  1     scripted/test  2         60  4       11   1      0       0   done
+        TIME (UTC)           SESSION                  TURN  MODEL          REQUESTS  IN  CACHED  OUT  COST  CALLS  DENIED  GC  OUTCOME
+        TIME  SESSION  1     scripted/test  2         60  4       11   -     1      0       0   done
 
-        in all: 1 turn, 2 requests, 60 tokens in (4 of them cached), 11 tokens out, 1 tool call, 0 denied, 0 gc
+        in all: 1 turn, 2 requests, 60 tokens in (4 of them cached), 11 tokens out, $0 where a price is known, 1 tool call, 0 denied, 0 gc
     "#]]
     .assert_eq(&shown);
 }
@@ -314,11 +314,11 @@ fn bad_lines_are_skipped_and_told_and_sessions_are_named_by_their_beginning() {
     expect![[r#"
         exit 0
         --- stdout
-        TIME (UTC)           SESSION  TURN  MODEL  REQUESTS  IN  CACHED  OUT  CALLS  DENIED  GC  OUTCOME
-        2026-11-21 19:40:03  ab       2     m/m    0         0   0       0    0      0       0   limit (limit_reached)
+        TIME (UTC)           SESSION  TURN  MODEL  REQUESTS  IN  CACHED  OUT  COST  CALLS  DENIED  GC  OUTCOME
+        2026-11-21 19:40:03  ab       2     m/m    0         0   0       0    -     0      0       0   limit (limit_reached)
         (and 1 turn earlier; `--last N` lists more)
 
-        in all: 2 turns, 0 requests, 0 tokens in (0 of them cached), 0 tokens out, 0 tool calls, 0 denied, 0 gc
+        in all: 2 turns, 0 requests, 0 tokens in (0 of them cached), 0 tokens out, $0 where a price is known, 0 tool calls, 0 denied, 0 gc
         --- stderr
         note: skipped what is no record in the ledger `$HOUSE/home/.local/share/jaato/ledger.jsonl`: 2 lines, the first is line 2
     "#]]

@@ -14,8 +14,8 @@ use jaato_plugin_api::abi::{
 use jaato_types::large::{LARGE, Large, LargeOf};
 use jaato_types::resources::RESOURCE;
 use jaato_types::{
-    CONDITION, ConditionRequest, Error, ErrorKind, Frame, FrameError, GcRequest, Output, Request,
-    Result, ToolName,
+    CONDITION, ConditionRequest, Error, ErrorKind, Frame, FrameError, GcRequest, Output,
+    PULL_MODEL, PullModel, Pulled, Request, Result, ToolName,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -119,6 +119,14 @@ impl<S: State> Core<S> {
         value_frame(&(gc.plan)(cx, request).await?)
     }
 
+    async fn pull_model(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
+        let provider = self.shared.definition.provider.as_ref();
+        let provider = provider.ok_or_else(|| unknown(PULL_MODEL))?;
+        let asked: PullModel = Frame::read(frame).map_err(bad_frame)?;
+        (provider.pull_model)(cx, asked.model).await?;
+        value_frame(&Pulled::default())
+    }
+
     /// Answers what did not fit into a frame.
     async fn large(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
         let asked: Large = Frame::read(frame).map_err(bad_frame)?;
@@ -183,6 +191,7 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
                 }
                 RESOURCE => resources::answer(&cx, &frame).await,
                 LARGE => core.large(&cx, &frame).await,
+                PULL_MODEL => core.pull_model(&cx, &frame).await,
                 _ => Err(unknown(&name)),
             }
         })

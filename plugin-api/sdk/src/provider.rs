@@ -3,7 +3,9 @@
 use std::future::{Future, ready};
 use std::pin::Pin;
 
-use jaato_types::{Completion, ModelInfo, ProviderSpec, Request, Result};
+use jaato_types::{
+    Completion, Error, ErrorKind, ModelInfo, PULL_MODEL, ProviderSpec, Request, Result,
+};
 
 use crate::context::Cx;
 use crate::state::State;
@@ -37,6 +39,21 @@ pub trait Provider: Send + Sync + 'static {
     fn models(_cx: &Cx<Self::State>) -> impl Future<Output = Result<Vec<ModelInfo>>> + Send {
         ready(Ok(Self::spec().models))
     }
+
+    /// Lets the server fetch a model, because a person typed `jaato model pull PROVIDER/MODEL`.
+    /// What is emitted meanwhile, [`Delta::progress`](crate::types::Delta::progress) above all, is
+    /// shown to that person. On a cancel the future is dropped.
+    ///
+    /// # Errors
+    /// What the person is told. `unknown_operation`, as without this method, where the provider
+    /// fetches no models.
+    fn pull_model(
+        _cx: &Cx<Self::State>,
+        _model: String,
+    ) -> impl Future<Output = Result<()>> + Send {
+        let text = format!("the provider does not know the operation `{PULL_MODEL}`");
+        ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
+    }
 }
 
 type Running<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
@@ -46,6 +63,7 @@ pub struct ProviderEntry<S: State> {
     pub(crate) spec: fn() -> ProviderSpec,
     pub(crate) complete: for<'a> fn(&'a Cx<S>, Request) -> Running<'a, Completion>,
     pub(crate) models: for<'a> fn(&'a Cx<S>) -> Running<'a, Vec<ModelInfo>>,
+    pub(crate) pull_model: for<'a> fn(&'a Cx<S>, String) -> Running<'a, ()>,
 }
 
 impl<S: State> ProviderEntry<S> {
@@ -55,6 +73,7 @@ impl<S: State> ProviderEntry<S> {
             spec: P::spec,
             complete: |cx, request| Box::pin(P::complete(cx, request)),
             models: |cx| Box::pin(P::models(cx)),
+            pull_model: |cx, model| Box::pin(P::pull_model(cx, model)),
         }
     }
 }

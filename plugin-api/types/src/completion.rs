@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Message, Part, ToolCall, ToolSpec};
+use crate::{Message, Part, Price, ToolCall, ToolSpec};
 
 /// One request to a model. Providers are stateless: it holds everything. The host makes it; a test
 /// begins with [`Request::new`].
@@ -248,10 +248,17 @@ pub struct Usage {
     /// What the server says that the request cost, in millionths of a US dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_micro_usd: Option<u64>,
+    /// Whether the server did not say that, and the host worked it out from the model's price.
+    #[serde(skip_serializing_if = "is_false")]
+    pub cost_is_estimate: bool,
 }
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl Usage {
@@ -280,6 +287,10 @@ pub struct ModelInfo {
     /// the provider says for all its models counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepts: Option<Vec<String>>,
+    /// What it costs, where the provider knows. A model on one's own machine costs nothing, which
+    /// is [`Price::nothing`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
 }
 
 impl ModelInfo {

@@ -32,7 +32,9 @@ mod manifest;
 pub mod media_type;
 mod message;
 pub mod objects;
+mod price;
 pub mod process;
+mod pull;
 pub mod resources;
 pub mod service;
 pub mod terminal;
@@ -56,5 +58,7 @@ pub use manifest::{
     API_VERSION, Isolation, Kind, MANIFEST_BYTES_MAX, Manifest, ManifestError, Scope,
 };
 pub use message::{Message, Opaque, Part, Role, ToolCall, ToolResult, ToolsChanged};
+pub use price::{Price, PriceTier};
+pub use pull::{PULL_MODEL, PullModel, Pulled};
 pub use tool::{Annotations, Availability, Example, Output, ToolSpec};
 pub use worker_variable::WorkerVariable;

@@ -72,6 +72,7 @@ fn what_crosses_has_the_committed_json() {
     tools(&mut shapes);
     messages(&mut shapes);
     providers(&mut shapes);
+    pulls(&mut shapes);
     gcs(&mut shapes);
     errors(&mut shapes);
     session_services(&mut shapes);
@@ -117,6 +118,13 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             models: vec![model()],
             options: vec!["temperature".to_owned()],
             accepts: vec!["image/*".to_owned()],
+            presets: vec![ProviderPreset {
+                name: "mare".to_owned(),
+                title: "Mare".to_owned(),
+                base_url: "https://mare.example/v1".to_owned(),
+                variable: "MARE_KEY".to_owned(),
+                settings: Map::from_iter([("dialect".to_owned(), json!("mare"))]),
+            }],
         }),
         environment: Some(EnvironmentSpec::default()),
         environment_lacks: vec![EnvironmentPart::Terminals],
@@ -126,6 +134,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             variable: "MOON_KEY".to_owned(),
             scheme: "bearer".to_owned(),
             origin: "https://moon.example".to_owned(),
+            origins: vec!["https://*.moon.example".to_owned()],
             base_url_variable: "MOON_URL".to_owned(),
         }],
     });
@@ -138,6 +147,19 @@ fn model() -> ModelInfo {
         context_limit: Some(8192),
         asset: Some("weights".to_owned()),
         accepts: Some(vec!["image/png".to_owned()]),
+        price: Some(Price {
+            input: 1.5,
+            output: 6.0,
+            cache_read: Some(0.25),
+            cache_write: Some(2.0),
+            tiers: vec![PriceTier {
+                above: 200_000,
+                input: 3.0,
+                output: 12.0,
+                cache_read: Some(0.5),
+                cache_write: Some(4.0),
+            }],
+        }),
     }
 }
 
@@ -204,6 +226,13 @@ fn tools(shapes: &mut Shapes) {
         arguments: Some(json!({ "day": 1 })),
     });
     shapes.words(&[Availability::Core, Availability::Discoverable]);
+}
+
+fn pulls(shapes: &mut Shapes) {
+    shapes.section("models that a provider fetches");
+    writeln!(shapes.text, "{PULL_MODEL}").unwrap();
+    shapes.add(&PullModel::new("moon:1b"));
+    shapes.add(&Pulled::default());
 }
 
 fn call() -> ToolCall {
@@ -288,6 +317,7 @@ fn providers(shapes: &mut Shapes) {
         cache_write_tokens: 4,
         reasoning_tokens: 5,
         cost_micro_usd: Some(6),
+        cost_is_estimate: true,
     };
     shapes.add(&Completion::new(Vec::new(), FinishReason::Stop, usage));
     shapes.add(&Completion {

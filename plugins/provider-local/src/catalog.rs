@@ -1,6 +1,6 @@
 //! The models that the plugin knows and where their weights can be had: data, no behaviour.
 
-use jaato_plugin_sdk::types::{Asset, AssetSource, ModelInfo, ProviderSpec};
+use jaato_plugin_sdk::types::{Asset, AssetSource, ModelInfo, Price, ProviderSpec};
 
 /// The provider's registered name: the part before the slash in `local/…`.
 pub const PROVIDER: &str = "local";
@@ -71,6 +71,7 @@ pub fn provider_spec() -> ProviderSpec {
         title: entry.title.to_owned(),
         context_limit: Some(CONTEXT_LIMIT),
         asset: Some(entry.name.to_owned()),
+        price: Some(Price::nothing()),
         ..ModelInfo::default()
     });
     ProviderSpec {

@@ -45,6 +45,7 @@ const TABLE: &[Row] = &[
     row("jaato-google-auth", &["jaato-types", "jaato-http"], &[]),
     row("jaato-assets", &["jaato-types", "jaato-http", "jaato-places"], &[]),
     row("jaato-log", &["jaato-places"], &[]),
+    row("jaato-model-facts", &["jaato-types"], &[]),
     row("jaato-policy", &["jaato-types"], &[]),
     row("jaato-process", &[], &[]),
     row("jaato-registry", &["jaato-types"], &[]),
@@ -78,8 +79,9 @@ const TABLE: &[Row] = &[
     // What wires them together, and what people type.
     row("jaato-runtime", &[
         "jaato-types", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments",
-        "jaato-instances", "jaato-loader", "jaato-log", "jaato-places", "jaato-policy", "jaato-process",
-        "jaato-registry", "jaato-services", "jaato-session", "jaato-store", "jaato-terminals",
+        "jaato-instances", "jaato-loader", "jaato-log", "jaato-model-facts", "jaato-places",
+        "jaato-policy", "jaato-process", "jaato-registry", "jaato-services", "jaato-session",
+        "jaato-store", "jaato-terminals",
         "jaato-worker",
     ], &[]),
     row("jaato", &[

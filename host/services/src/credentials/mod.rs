@@ -114,6 +114,8 @@ pub struct Credentials {
     /// The base URL that counts, where it is a workspace's.
     workspace_base: Option<BaseUrl>,
     is_plain_http_allowed: bool,
+    /// Whether somebody names another server than the vendor's.
+    is_elsewhere: bool,
     /// Whether the plugin gets no key whatever is configured.
     is_withheld: bool,
 }
@@ -178,6 +180,7 @@ impl Credentials {
         }
         let (own_base, workspace_base) = found.base_urls(&specs[0].base_url_variable)?;
         let preset_base = found.preset_base()?;
+        let is_elsewhere = own_base.is_some() || workspace_base.is_some();
         let all = specs.iter().enumerate().map(|(index, spec)| {
             let (scheme, mut vendor) = declared(plugin, spec)?;
             let mut variable = spec.variable.clone();
@@ -214,6 +217,7 @@ impl Credentials {
             own_base: own_base.or(preset_base),
             workspace_base,
             is_plain_http_allowed: found.is_plain_http_allowed()?,
+            is_elsewhere,
             is_withheld: false,
         })
     }
@@ -221,6 +225,11 @@ impl Credentials {
     /// Keeps every key back: the plugin is not trusted.
     pub fn withhold(&mut self) {
         self.is_withheld = true;
+    }
+
+    /// Tells whether the server is the vendor's own, or the one that the plugin knows by name.
+    pub fn is_at_vendor(&self) -> bool {
+        !self.is_elsewhere
     }
 
     /// Returns the base URL that counts, where one is configured.

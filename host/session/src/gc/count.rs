@@ -34,7 +34,7 @@ impl Session {
     }
 
     /// Returns the tokens in use.
-    pub(super) fn tokens_in_use(&self) -> u64 {
+    pub(crate) fn tokens_in_use(&self) -> u64 {
         let Some(counted) = self.gc.counted else {
             return tokens_of(self.bytes_in_use());
         };

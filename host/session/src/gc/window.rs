@@ -100,6 +100,9 @@ impl Session {
             self.take_window(limit);
         }
         self.take_sight(info.accepts.as_ref());
+        if let Some(price) = info.price.filter(|_| !self.is_price_configured) {
+            self.price = Some(price);
+        }
     }
 
     /// Waits for the window's size, before something is left out on a guess.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::{
-    Completion, Delta, Error, FinishReason, ModelInfo, Part, Request, Result, ToolCall, Usage,
+    Completion, Delta, Error, FinishReason, ModelInfo, Part, Price, Request, Result, ToolCall,
+    Usage,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -60,6 +61,7 @@ pub struct ScriptedProvider {
     requests: Mutex<Vec<Request>>,
     window: Mutex<Window>,
     accepts: Mutex<Option<Vec<String>>>,
+    price: Mutex<Option<Price>>,
 }
 
 /// What is told of the context window, and how often it was asked for.
@@ -88,6 +90,11 @@ impl ScriptedProvider {
     pub fn tells_sight(&self, media_types: &[&str]) {
         let told = media_types.iter().map(|it| (*it).to_owned()).collect();
         *self.accepts.lock() = Some(told);
+    }
+
+    /// Tells what the model costs, when it is asked.
+    pub fn tells_price(&self, price: Price) {
+        *self.price.lock() = Some(price);
     }
 
     /// Counts how often it was asked for its context window.
@@ -129,16 +136,16 @@ impl Provider for ScriptedProvider {
     }
 
     fn about_model(&self) -> BoxFuture<'static, Option<ModelInfo>> {
-        let (window, accepts) = {
+        let (window, accepts, price) = {
             let mut window = self.window.lock();
             window.asked += 1;
-            (*window, self.accepts.lock().clone())
+            (*window, self.accepts.lock().clone(), self.price.lock().clone())
         };
         async move {
             if window.after_ms > 0 {
                 tokio::time::sleep(Duration::from_millis(window.after_ms)).await;
             }
-            let info = ModelInfo { accepts, ..ModelInfo::new("model") };
+            let info = ModelInfo { accepts, price, ..ModelInfo::new("model") };
             Some(ModelInfo { context_limit: window.tokens, ..info })
         }
         .boxed()

@@ -24,6 +24,7 @@ pub(crate) fn of_chunk(chunk: &Value) -> Option<Usage> {
         ]),
         reasoning_tokens: first(&["/completion_tokens_details/reasoning_tokens"]),
         cost_micro_usd: usage["cost"].as_f64().and_then(micro_usd),
+        ..Usage::default()
     })
 }
 

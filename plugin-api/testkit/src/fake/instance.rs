@@ -9,7 +9,8 @@ use jaato_plugin_api::abi::{
 use jaato_types::large::{LARGE, Large, LargeOf, REQUEST_BYTES_MAX};
 use jaato_types::{
     CONDITION, Completion, ConditionAnswer, ConditionRequest, Deciding, Description, Error,
-    ErrorKind, Frame, FrameError, GcPlan, GcRequest, ModelInfo, Output, Request, Result, ToolName,
+    ErrorKind, Frame, FrameError, GcPlan, GcRequest, ModelInfo, Output, PULL_MODEL, PullModel,
+    Pulled, Request, Result, ToolName,
 };
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -161,6 +162,14 @@ impl FakeInstance {
             None => no_facet("provider"),
         });
         call.wait().result
+    }
+
+    /// Lets the provider fetch a model, and waits for it.
+    pub fn pull_model(&self, model: &str) -> Finished<Pulled> {
+        match frame(&PullModel::new(model)) {
+            Ok(frame) => self.start_operation(read_answer, PULL_MODEL, frame).wait(),
+            Err(error) => Finished { result: Err(error), deltas: Vec::new(), output: Vec::new() },
+        }
     }
 
     /// Asks the execution environment with a frame that nobody has checked; the answer is a frame.

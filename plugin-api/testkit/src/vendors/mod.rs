@@ -9,6 +9,7 @@ pub mod anthropic;
 mod exchange;
 pub mod github;
 pub mod google;
+pub mod ollama;
 pub mod openai;
 
 pub use exchange::{Answered, Asked};

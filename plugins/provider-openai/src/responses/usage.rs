@@ -22,5 +22,6 @@ pub(super) fn of_response(response: &Value) -> Option<Usage> {
         reasoning_tokens: first(&["/output_tokens_details/reasoning_tokens"]),
         // OpenRouter's.
         cost_micro_usd: usage["cost"].as_f64().and_then(micro_usd),
+        ..Usage::default()
     })
 }

@@ -15,4 +15,4 @@ fn with_server(host: FakeHost) -> FakeHost {
     })
 }
 
-jaato_plugin_testkit::conformance!(provider_ollama: provider; |suite| suite.with_host(with_server));
+jaato_plugin_testkit::conformance!(provider_lines: provider; |suite| suite.with_host(with_server));

@@ -107,9 +107,9 @@ pub fn accepts(model: &Value) -> Option<Vec<String>> {
     Some(images.map(|image| (*image).to_owned()).collect())
 }
 
-/// What answers is no Ollama.
+/// What answers is no such server.
 pub fn foreign(url: &str) -> Error {
-    let text = format!("`{}` answers as no Ollama does", failure::shown_url(url));
+    let text = format!("`{}` answers in no lines of this protocol", failure::shown_url(url));
     Error::new(ErrorKind::Provider, text)
-        .with_hint("`base_url` of `[plugins.provider-ollama]` names the server, without `/v1`")
+        .with_hint("`base_url` of `[plugins.provider-lines]` names the server, without `/v1`")
 }

@@ -5,7 +5,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::{Data, ToolResult};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, Finished};
-use provider_ollama::{Blobs, body};
+use provider_lines::{Blobs, body};
 
 fn request(messages: Vec<Message>) -> Request {
     let mut request = Request::new("qwen3:8b", messages);
@@ -16,7 +16,7 @@ fn request(messages: Vec<Message>) -> Request {
 }
 
 fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
-    FakeHost::new(provider_ollama::__jaato::MODULE)
+    FakeHost::new(provider_lines::__jaato::MODULE)
         .with_config(json!({ "base_url": "http://box:1/", "context_tokens": 4096 }))
         .with_http(move |_| Ok(answer()))
 }
@@ -188,7 +188,7 @@ fn check_fails(status: u16, body: &'static str, kind: ErrorKind, says: &str) {
 fn what_goes_wrong_is_told() {
     check_fails(404, r#"{"error":"model \"a\" not found"}"#, ErrorKind::Provider, "not found");
     check_fails(200, "{\"error\":\"out of memory\"}\n", ErrorKind::Provider, "out of memory");
-    check_fails(200, "<html>\n", ErrorKind::Provider, "answers as no Ollama does");
+    check_fails(200, "<html>\n", ErrorKind::Provider, "answers in no lines of this protocol");
     check_fails(200, "{\"message\":{\"content\":\"a\"}}\n", ErrorKind::Provider, "was cut");
 }
 

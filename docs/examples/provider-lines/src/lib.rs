@@ -1,7 +1,7 @@
-//! `provider-ollama`: models of an Ollama server, by its own protocol.
+//! `provider-lines`: models of a server that answers in lines of JSON.
 //!
-//! Its door for OpenAI's clients, which `provider-openai` knocks at, has no way to say how large
-//! the context is: long conversations are cut silently. This one says it with each request.
+//! The protocol is Ollama's, as small as it can be taught: `provider-ollama`, which comes with
+//! jaato, is the whole of it.
 #![forbid(unsafe_code)]
 
 mod lines;
@@ -34,7 +34,7 @@ const LIST_BYTES_MAX: usize = 1024 * 1024;
 /// So much of a refusal is read: what it says is one line.
 const REFUSAL_BYTES_MAX: usize = 16 * 1024;
 
-/// `[plugins.provider-ollama]` of the person's configuration.
+/// `[plugins.provider-lines]` of the person's configuration.
 #[tool_type]
 #[serde(default)]
 struct Config {
@@ -68,15 +68,15 @@ impl State for Server {
     }
 }
 
-struct Ollama;
+struct LinesProvider;
 
-impl Provider for Ollama {
+impl Provider for LinesProvider {
     type State = Server;
 
     fn spec() -> ProviderSpec {
         ProviderSpec {
-            name: "ollama".to_owned(),
-            title: "Models of an Ollama server".to_owned(),
+            name: "lines".to_owned(),
+            title: "Models of a server that answers in lines of JSON".to_owned(),
             options: request::OPTIONS.map(str::to_owned).to_vec(),
             accepts: request::IMAGES.map(str::to_owned).to_vec(),
             ..ProviderSpec::default()
@@ -143,7 +143,7 @@ fn show(cx: &Cx<Server>, deltas: &[Delta]) -> Result<()> {
     if is_heard { Ok(()) } else { Err(Error::cancelled()) }
 }
 
-export_plugin! { state: Server, provider: Ollama }
+export_plugin! { state: Server, provider: LinesProvider }
 
 /// Turns an answer that is no success into an error.
 async fn succeeded(url: &str, mut response: HttpResponse) -> Result<HttpResponse> {

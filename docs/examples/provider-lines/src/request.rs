@@ -1,4 +1,4 @@
-//! Writes a request down as Ollama's `/api/chat` wants it. Pure.
+//! Writes a request down as the server's `/api/chat` wants it. Pure.
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,124 @@
+//! What is known of vendors' models without asking anybody: context windows, limits of answers,
+//! prices, abilities.
+//!
+//! A snapshot, made by `cargo xtask models` from [models.dev](https://models.dev) (MIT licence),
+//! and as old as it says. What a provider tells counts before it, and what a person configures
+//! before both. What is not in it is not known.
+//!
+//! A line of JSON for each model, sorted, so that a new snapshot is read as a diff; a look-up reads
+//! one line, so that a start pays for no other.
+//!
+//! ```
+//! let facts = jaato_model_facts::of("anthropic", "claude-opus-4-7").unwrap();
+//! assert!(facts.context_limit.unwrap() >= 200_000 && facts.price.is_some());
+//! assert_eq!(jaato_model_facts::of("anthropic", "claude-nobody-made"), None);
+//! ```
+
+use jaato_types::Price;
+use serde::Deserialize;
+
+/// The snapshot. Its first line says what it is.
+const SNAPSHOT: &str = include_str!("../snapshot.jsonl");
+
+/// What is known of a model.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct ModelFacts {
+    /// The vendor's name, a slash, and the model.
+    pub id: String,
+    /// Its context window in tokens.
+    #[serde(rename = "context")]
+    pub context_limit: Option<u64>,
+    /// Most tokens of an answer.
+    #[serde(rename = "output")]
+    pub output_limit: Option<u64>,
+    /// What it takes beside text: `image`, `pdf`, `audio`, `video`.
+    pub input: Vec<String>,
+    /// Whether it calls tools.
+    pub tools: bool,
+    /// Whether it reasons before it answers.
+    pub reasoning: bool,
+    /// What it costs.
+    pub price: Option<Price>,
+}
+
+/// Where the snapshot is from.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Source {
+    /// Whose data it is.
+    pub source: String,
+    /// The licence of the data.
+    pub licence: String,
+    /// The day that it was taken: `2026-07-02`.
+    pub date: String,
+}
+
+/// Tells what is known of a vendor's model.
+pub fn of(vendor: &str, model: &str) -> Option<ModelFacts> {
+    let id = serde_json::to_string(&format!("{vendor}/{model}")).ok()?;
+    let begin = format!("\n{{\"id\":{id},");
+    let at = SNAPSHOT.find(&begin)?;
+    read(SNAPSHOT[at + 1..].lines().next()?)
+}
+
+/// Lists the vendors that have a model of this name, sorted.
+pub fn vendors_of(model: &str) -> Vec<String> {
+    let is_it = |facts: &ModelFacts| facts.id.split_once('/').is_some_and(|it| it.1 == model);
+    let vendor = |facts: ModelFacts| facts.id.split_once('/').map(|it| it.0.to_owned());
+    all().filter(is_it).filter_map(vendor).collect()
+}
+
+/// Lists what is known, sorted by vendor and model.
+pub fn all() -> impl Iterator<Item = ModelFacts> {
+    SNAPSHOT.lines().skip(1).filter_map(read)
+}
+
+/// Tells where the snapshot is from.
+pub fn source() -> Source {
+    let first = SNAPSHOT.lines().next().and_then(|line| serde_json::from_str(line).ok());
+    let Some(source) = first else { unreachable!("a test reads the first line") };
+    source
+}
+
+fn read(line: &str) -> Option<ModelFacts> {
+    serde_json::from_str(line).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_is_read_and_found_again() {
+        let lines = SNAPSHOT.lines().count() - 1;
+        let all: Vec<_> = all().collect();
+        assert_eq!(all.len(), lines);
+        for facts in &all {
+            let (vendor, model) = facts.id.split_once('/').unwrap();
+            assert_eq!(of(vendor, model).as_ref(), Some(facts));
+            assert!(facts.context_limit.is_none_or(|tokens| tokens > 0), "{}", facts.id);
+        }
+        assert!(all.is_sorted_by(|one, next| one.id < next.id));
+        assert!(all.iter().filter(|facts| facts.price.is_some()).count() > lines / 2);
+    }
+
+    #[test]
+    fn the_snapshot_says_where_it_is_from() {
+        let source = source();
+        assert_eq!((source.source.as_str(), source.licence.as_str()), ("models.dev", "MIT"));
+        assert_eq!(source.date.len(), "2026-07-02".len());
+    }
+
+    #[test]
+    fn a_name_leads_to_those_who_have_it() {
+        assert_eq!(vendors_of("gemini-2.5-flash"), ["google"]);
+        assert_eq!(vendors_of("nobody"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_part_of_a_name_is_no_name() {
+        assert_eq!(of("anthropic", "claude"), None);
+        assert_eq!(of("anthropic", "claude-opus-4-7\",\"x"), None);
+        assert_eq!(of("nobody", "claude-opus-4-7"), None);
+    }
+}

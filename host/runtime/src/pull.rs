@@ -1,0 +1,64 @@
+//! Where the weights of a model come from: a file that a plugin declares and the host fetches, or
+//! the server of a provider, which fetches by itself.
+
+use jaato_instances::{CallSite, Facet, Tell, misbehaved};
+use jaato_registry::Status;
+use jaato_session::Cancel;
+use jaato_types::{Asset, Error, ErrorKind, Frame, ModelId, PullModel, Pulled};
+
+use crate::runtime::Runtime;
+
+/// Where the weights of a model come from.
+#[derive(Debug, Clone)]
+pub enum WeightsSource {
+    /// A file that the host fetches.
+    Asset(Asset),
+    /// The model's provider, which may fetch models, or not.
+    Provider(ModelId),
+}
+
+impl Runtime {
+    /// Finds where the weights of a model come from; `None` where nobody has any. A model that
+    /// names a provider is of that one alone: two may have models of one name.
+    pub fn weights_source(&self, wanted: &ModelId) -> Option<WeightsSource> {
+        let Some((provider, name)) = wanted.split() else {
+            return declared(self.declared_assets(), wanted.as_str());
+        };
+        let registry = self.registry();
+        let entry = match self.plugin_of(&registry, provider, None) {
+            Ok((entry, _)) if entry.status == Status::Active => entry,
+            _ => return declared(self.declared_assets(), name),
+        };
+        let own = entry.description().map(|it| it.assets.clone()).unwrap_or_default();
+        declared(own, name).or_else(|| Some(WeightsSource::Provider(wanted.clone())))
+    }
+
+    /// Lets the provider of a model fetch it, and waits for the end.
+    ///
+    /// # Errors
+    /// `unknown_operation` where the provider fetches nothing; what it answers; `cancelled`.
+    pub async fn pull_model(
+        &self,
+        model: &ModelId,
+        tell: &Tell,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
+        let Some((provider, name)) = model.split() else {
+            let text = format!("`{model}` names no provider");
+            return Err(Error::new(ErrorKind::UnknownOperation, text));
+        };
+        let registry = self.registry();
+        let (entry, configured) = self.plugin_of(&registry, provider, Some(model))?;
+        let plugin = entry.candidate.manifest.name.as_str();
+        let site = CallSite { provider: configured, ..CallSite::of_nobody() };
+        let request = Frame::write(&PullModel::new(name))
+            .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
+        let plugins = &self.host().plugins;
+        let asked = plugins.ask(plugin, Facet::PullModel, site, request, tell, cancel);
+        Frame::read::<Pulled>(&asked.await?).map_err(misbehaved).map(drop)
+    }
+}
+
+fn declared(assets: Vec<Asset>, name: &str) -> Option<WeightsSource> {
+    assets.into_iter().find(|asset| asset.id == name).map(WeightsSource::Asset)
+}

@@ -1,0 +1,113 @@
+//! Caps on what a session uses up, and what its answers cost.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_config::Dollars;
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{Cancel, Caps, MARK_CAP, SessionSetup, Spent};
+use jaato_types::{ErrorKind, Event, Outcome, Price, Usage};
+use serde_json::json;
+
+fn used(prompt_tokens: u64, output_tokens: u64) -> Beat {
+    Beat::Usage(Usage { prompt_tokens, output_tokens, ..Usage::default() })
+}
+
+fn setup(caps: Caps) -> SessionSetup {
+    // A dollar a token, so that sums are seen.
+    let price = Some(Price { input: 1e6, output: 1e6, ..Price::default() });
+    SessionSetup { caps, price, ..Stage::setup() }
+}
+
+fn usages(stage: &Stage) -> Vec<Usage> {
+    let usage = |event| match event {
+        Event::Usage { usage } => Some(usage),
+        _ => None,
+    };
+    stage.events.envelopes().into_iter().filter_map(|envelope| usage(envelope.event)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cost_is_worked_out_where_the_server_does_not_say_it() {
+    let stage = Stage::new([Tool::echo("look")]);
+    stage.provider.then([Beat::call("1", "look", json!({})), used(2, 1)]);
+    let said = Usage { prompt_tokens: 5, cost_micro_usd: Some(7), ..Usage::default() };
+    stage.provider.then([Beat::text("done"), Beat::Usage(said)]);
+    let mut session = stage.start(setup(Caps::default())).unwrap();
+    let report = session.turn("go", &Cancel::new()).await;
+    assert_eq!(report.outcome, Outcome::Done);
+    let told: Vec<_> =
+        usages(&stage).iter().map(|it| (it.cost_micro_usd, it.cost_is_estimate)).collect();
+    assert_eq!(told, [(Some(3_000_000), true), (Some(7), false)]);
+    let expected =
+        Spent { steps: 2, tokens: 8, cost_micro_usd: 3_000_007, has_unknown_cost: false };
+    assert_eq!(session.spent(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cap_ends_the_turn_before_the_next_request_and_every_later_one() {
+    for (caps, name) in [
+        (Caps { cost: Dollars::new(3.0), ..Caps::default() }, "`--max-cost`"),
+        (Caps { tokens: Some(3), ..Caps::default() }, "`--max-tokens`"),
+        (Caps { steps: Some(1), ..Caps::default() }, "`--max-steps`"),
+    ] {
+        let stage = Stage::new([Tool::echo("look")]);
+        stage.provider.then([Beat::call("1", "look", json!({})), used(2, 1)]);
+        let mut session = stage.start(setup(caps)).unwrap();
+        let report = session.turn("go", &Cancel::new()).await;
+        let error = report.error.unwrap();
+        assert_eq!((report.outcome, error.kind), (Outcome::Limit, ErrorKind::LimitReached));
+        assert!(error.message.contains(name), "{error}");
+        assert_eq!(report.text, MARK_CAP);
+        assert_eq!(stage.tools.seats().len(), 0, "what no request could tell of is not run");
+        let again = session.turn("more", &Cancel::new()).await;
+        assert_eq!((again.outcome, again.steps), (Outcome::Limit, 0));
+        assert_eq!(stage.provider.requests().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cap_above_what_is_used_changes_nothing() {
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::text("done"), used(2, 1)]);
+    let caps = Caps { cost: Dollars::new(3.1), tokens: Some(4), steps: Some(2) };
+    let mut session = stage.start(setup(caps)).unwrap();
+    assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cost_that_nobody_knows_cannot_be_capped() {
+    let stage = Stage::new([]);
+    let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
+    let mut session = stage.start(SessionSetup { price: None, ..setup(caps) }).unwrap();
+    let report = session.turn("go", &Cancel::new()).await;
+    let error = report.error.unwrap();
+    assert_eq!((report.outcome, error.kind), (Outcome::Failed, ErrorKind::Configuration));
+    assert!(error.message.contains("nobody knows what `test/model` costs"), "{error}");
+    assert_eq!(stage.provider.requests().len(), 0);
+    assert_eq!(session.spent(), Spent::default());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_provider_is_asked_for_a_price_where_nobody_else_knows_it() {
+    for (configured, expected) in [(None, 2), (Some(Price::nothing()), 0)] {
+        let stage = Stage::new([]);
+        stage.provider.tells_price(Price { input: 1.0, output: 0.0, ..Price::default() });
+        stage.provider.then([Beat::text("done"), used(2, 1)]);
+        let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
+        let is_price_configured = configured.is_some();
+        let setup = SessionSetup { price: configured, is_price_configured, ..setup(caps) };
+        let mut session = stage.start(setup).unwrap();
+        assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Done);
+        assert_eq!(session.spent().cost_micro_usd, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_tells_no_tokens_is_capped_by_an_estimate() {
+    let stage = Stage::new([Tool::echo("look")]);
+    stage.provider.then([Beat::call("1", "look", json!({}))]);
+    let caps = Caps { tokens: Some(1), ..Caps::default() };
+    let mut session = stage.start(setup(caps)).unwrap();
+    let report = session.turn("go on and on and on", &Cancel::new()).await;
+    assert_eq!(report.outcome, Outcome::Limit);
+    assert_eq!(usages(&stage), [], "a guess is not told as the provider's word");
+}

@@ -1,0 +1,72 @@
+//! Caps on what a session uses up, and what the ledger says of its cost.
+
+use serde_json::json;
+
+use crate::house;
+use crate::support::House;
+
+/// A call, then the answer; each request has 20 tokens, each answer 5.
+fn script(house: &House) {
+    let usage = json!({ "prompt_tokens": 20, "output_tokens": 5 });
+    let call = json!({ "id": "c1", "name": "get_environment", "arguments": { "aspect": "os" } });
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": call }], "usage": usage },
+        { "steps": [{ "text": "It is Linux." }], "usage": usage },
+    ] }));
+}
+
+/// Says what the scripted model costs: 0.0001 dollars a token.
+fn price(house: &House) {
+    let line = "price = { input = 100, output = 100 }";
+    house.configure_more(&format!("[models.\"scripted/test\"]\n{line}\n"));
+}
+
+#[test]
+fn a_cap_ends_a_run_with_exit_6_and_its_name() {
+    for (option, value, said) in [
+        ("--max-steps", "1", "it has made 1 of 1 requests"),
+        ("--max-tokens", "25", "it has used 25 of 25 tokens"),
+        ("--max-cost", "0.0025", "it has cost 0.0025 of 0.0025 US dollars"),
+    ] {
+        let house = house!();
+        script(&house);
+        price(&house);
+        let output = house.run(&["run", option, value, "hello"]).code(6);
+        assert!(output.stderr.contains(option) && output.stderr.contains(said), "{output}");
+    }
+}
+
+#[test]
+fn a_cap_may_stand_in_the_configuration_and_the_command_line_wins() {
+    let house = house!();
+    script(&house);
+    house.configure_more("[caps]\nsteps = 1\n");
+    house.run(&["run", "hello"]).code(6);
+    script(&house);
+    house.run(&["run", "--max-steps", "2", "hello"]).code(0);
+    let refused = house.run(&["run", "--max-cost", "much", "hello"]).code(2);
+    assert!(refused.stderr.contains("a number of US dollars"), "{refused}");
+}
+
+#[test]
+fn a_price_that_nobody_knows_cannot_be_capped_and_is_said() {
+    let house = house!();
+    script(&house);
+    let output = house.run(&["run", "--max-cost", "1", "hello"]).code(3);
+    assert!(output.stderr.contains("nobody knows what `scripted/test` costs"), "{output}");
+    let ledger = house.run(&["ledger", "show"]).code(0);
+    assert!(ledger.stdout.contains("$0 where a price is known"), "{ledger}");
+}
+
+#[test]
+fn the_ledger_adds_up_what_was_paid() {
+    let house = house!();
+    script(&house);
+    price(&house);
+    let output = house.run(&["run", "--output", "json", "hello"]).code(0);
+    let estimate = r#""cost_micro_usd":2500,"cost_is_estimate":true"#;
+    assert_eq!(output.stdout.matches(estimate).count(), 2, "{output}");
+    let ledger = house.run(&["ledger", "show"]).code(0);
+    assert!(ledger.stdout.contains("$0.005 "), "{ledger}");
+    assert!(ledger.stdout.contains("$0.005 where a price is known"), "{ledger}");
+}

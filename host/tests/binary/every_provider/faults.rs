@@ -1,0 +1,258 @@
+//! What goes wrong on the way, against every provider: what passes is tried again, what does not is
+//! told, nothing is waited for without end, and no key goes astray.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use jaato_plugin_testkit::vendors::Answered;
+
+use super::{PROVIDERS, Provider, Turn, as_it_is, text, with_head};
+use crate::openai::{SECRET, no_file_holds_the_key};
+use crate::support::server::{Answer, Server, Step};
+
+/// Stands for an answer that has no head.
+const NO_HEAD: u16 = 0;
+
+/// Makes another answer of a vendor's.
+type Fault = fn(Answered) -> Answer;
+
+/// What the first piece of an answer to [`text`] leaves behind: up to the end of the event or line
+/// that has the word.
+fn up_to(body: &[u8], word: &str) -> Vec<u8> {
+    let at = body.windows(word.len()).position(|window| window == word.as_bytes()).unwrap();
+    let line_end = at + body[at..].iter().position(|byte| *byte == b'\n').unwrap();
+    let blanks = body[line_end..].iter().take_while(|byte| b"\r\n".contains(byte)).count();
+    body[..line_end + blanks].to_vec()
+}
+
+/// Runs with a fault in the first answers of a vendor that answers hello each time.
+#[track_caller]
+fn run_with(
+    provider: &Provider,
+    faults: &'static [Fault],
+    more: &str,
+) -> Option<(crate::support::Output, Server)> {
+    let house = provider.house()?;
+    house.configure_more(more);
+    let vendor = provider.vendor(std::iter::repeat_n(text("hello there"), 20));
+    let count = AtomicUsize::new(0);
+    let server = provider.serve(&vendor, move |answered| {
+        let fault = faults.get(count.fetch_add(1, Ordering::SeqCst));
+        fault.map_or_else(|| as_it_is(answered.clone()), |fault| fault(answered.clone()))
+    });
+    provider.lead(&house, &server);
+    let output = provider.hello(&house).run();
+    assert!(!output.to_string().contains(SECRET), "{}: {output}", provider.name);
+    no_file_holds_the_key(&house);
+    house.nothing_lives();
+    Some((output, server))
+}
+
+#[test]
+fn what_passes_is_tried_again_until_it_works() {
+    const FAULTS: [(&str, Fault); 9] = [
+        ("closed before the head", |_| Answer::status(NO_HEAD).then(Step::Cut)),
+        ("closed behind the head", |answered| with_head(&answered).then(Step::Cut)),
+        ("half a frame", |answered| {
+            let half = answered.body[..12].to_vec();
+            with_head(&answered).then(Step::Bytes(half)).then(Step::Cut)
+        }),
+        ("an end in half a frame", |answered| {
+            let half = answered.body[..12].to_vec();
+            with_head(&answered).then(Step::Bytes(half))
+        }),
+        ("an empty answer", |answered| with_head(&answered)),
+        ("429", |_| Answer::error(429, "slow down").header("retry-after", "0")),
+        ("500", |_| Answer::error(500, "oops")),
+        ("503", |_| Answer::status(503).body("<html>busy</html>")),
+        ("529", |_| Answer::error(529, "overloaded")),
+    ];
+    static ALL: [Fault; 9] = [
+        FAULTS[0].1,
+        FAULTS[1].1,
+        FAULTS[2].1,
+        FAULTS[3].1,
+        FAULTS[4].1,
+        FAULTS[5].1,
+        FAULTS[6].1,
+        FAULTS[7].1,
+        FAULTS[8].1,
+    ];
+    for provider in &PROVIDERS {
+        let patient = "attempts_max = 10\n";
+        let Some((output, _)) = run_with(provider, &ALL, patient) else { return };
+        assert_eq!(output.code, 0, "{}: {output}", provider.name);
+        assert_eq!(output.stdout, "hello there\n", "{}", provider.name);
+        let again = output.stderr.matches("trying again").count();
+        assert_eq!(again, FAULTS.len(), "{}: {output}", provider.name);
+    }
+}
+
+#[test]
+fn a_server_that_says_nothing_more_is_given_up_and_asked_again() {
+    static FAULTS: [Fault; 2] = [
+        |_| Answer::silence(),
+        |answered| {
+            let half = answered.body[..12].to_vec();
+            with_head(&answered).then(Step::Bytes(half)).then(Step::Hang)
+        },
+    ];
+    for provider in &PROVIDERS {
+        let impatient = "provider_idle_ms = 500\n";
+        let Some((output, server)) = run_with(provider, &FAULTS, impatient) else { return };
+        assert_eq!(output.code, 0, "{}: {output}", provider.name);
+        assert_eq!(output.stdout, "hello there\n", "{}", provider.name);
+        server.wait_until_gone();
+    }
+}
+
+#[test]
+fn an_error_inside_the_answer_is_tried_again_before_the_first_word_and_told_behind_it() {
+    for provider in &PROVIDERS {
+        let Some(house) = provider.house() else { return };
+        let turns = [Turn::FailsAtOnce, text("hello"), Turn::FailsBehind("half of it")];
+        let vendor = provider.vendor(turns);
+        let server = provider.serve(&vendor, as_it_is);
+        provider.lead(&house, &server);
+        let first = provider.hello(&house).run().code(0);
+        assert_eq!(first.stdout, "hello\n", "{}: {first}", provider.name);
+        assert_eq!(first.stderr.matches("trying again").count(), 1, "{}: {first}", provider.name);
+        let second = provider.hello(&house).run().code(5);
+        assert!(second.stdout.starts_with("half"), "{}: {second}", provider.name);
+        assert!(!second.stderr.contains("trying again"), "{}: {second}", provider.name);
+        assert!(second.stderr.contains("error: "), "{}: {second}", provider.name);
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_behind_its_first_word_is_told() {
+    static FAULTS: [Fault; 1] = [|answered| {
+        let begin = up_to(&answered.body, "hello");
+        with_head(&answered).then(Step::Bytes(begin)).then(Step::Cut)
+    }];
+    for provider in &PROVIDERS {
+        let Some((output, _)) = run_with(provider, &FAULTS, "") else { return };
+        assert_eq!(output.code, 5, "{}: {output}", provider.name);
+        assert!(output.stdout.starts_with("hello"), "{}: {output}", provider.name);
+        assert!(!output.stderr.contains("trying again"), "{}: {output}", provider.name);
+    }
+}
+
+#[test]
+fn a_slow_drip_and_a_wrong_content_type_are_read_all_the_same() {
+    static DRIP: [Fault; 1] = [|answered| as_it_is(answered).torn()];
+    static WRONG: [Fault; 1] = [|answered| {
+        let body = answered.body.clone();
+        Answer::status(200).header("content-type", "text/plain").then(Step::Bytes(body))
+    }];
+    for provider in &PROVIDERS {
+        for faults in [&DRIP, &WRONG] {
+            let Some((output, _)) = run_with(provider, faults, "") else { return };
+            assert_eq!(output.code, 0, "{}: {output}", provider.name);
+            assert_eq!(output.stdout, "hello there\n", "{}", provider.name);
+            assert!(!output.stderr.contains("trying again"), "{}: {output}", provider.name);
+        }
+    }
+}
+
+#[test]
+fn a_page_is_told_as_what_it_is_and_not_asked_for_again() {
+    static PAGE: [Fault; 1] = [|_| {
+        let page = Answer::status(200).header("content-type", "text/html");
+        page.body("<html>Please sign in</html>")
+    }];
+    for provider in &PROVIDERS {
+        let Some((output, _)) = run_with(provider, &PAGE, "") else { return };
+        assert_eq!(output.code, 5, "{}: {output}", provider.name);
+        assert!(output.stderr.contains("\nhint: "), "{}: {output}", provider.name);
+        assert!(!output.stderr.contains("trying again"), "{}: {output}", provider.name);
+    }
+}
+
+#[test]
+fn an_answer_without_an_end_is_given_up_at_a_bound() {
+    static ENDLESS: [(&str, [Fault; 1]); 4] = [
+        (
+            "one text",
+            [|answered| {
+                let body = vec![b'x'; 64 * 1024];
+                with_head(&answered).then(Step::Endless(body))
+            }],
+        ),
+        (
+            "a line that goes on",
+            [|answered| {
+                let begin = answered.body[..12].to_vec();
+                let more = Step::Endless(vec![b'x'; 64 * 1024]);
+                with_head(&answered).then(Step::Bytes(begin)).then(more)
+            }],
+        ),
+        (
+            "words that go on",
+            [|answered| {
+                let begin = up_to(&answered.body, "hello");
+                let once = begin.repeat(64);
+                with_head(&answered).then(Step::Endless(once))
+            }],
+        ),
+        (
+            "a refusal that goes on",
+            [|_| Answer::status(400).then(Step::Endless(vec![b'x'; 64 * 1024]))],
+        ),
+    ];
+    for provider in &PROVIDERS {
+        for (name, faults) in &ENDLESS {
+            // What may pass is told at once.
+            let once = "attempts_max = 1\n";
+            let Some((output, server)) = run_with(provider, faults, once) else { return };
+            assert_ne!(output.code, 0, "{} {name}: {output}", provider.name);
+            assert!(output.stderr.contains("error: "), "{} {name}: {output}", provider.name);
+            server.wait_until_gone();
+        }
+    }
+}
+
+#[test]
+fn a_redirect_to_another_server_takes_no_key_along() {
+    for provider in &PROVIDERS {
+        for status in [301, 302, 307, 308] {
+            let Some(house) = provider.house() else { return };
+            let other = Server::answering(|_| Answer::status(200).body("{}"));
+            let place = format!("{}{}", other.root_url(), provider.path);
+            let vendor = provider.vendor([text("never")]);
+            let server =
+                provider.serve(&vendor, move |_| Answer::status(status).header("location", &place));
+            provider.lead(&house, &server);
+            let output = provider.hello(&house).run().code(5);
+            assert!(output.stderr.contains("error: "), "{}: {output}", provider.name);
+            let astray = other.asked().into_iter().chain(other.looked());
+            for asked in astray {
+                let is_key = |(_, value): &(String, String)| value.contains(SECRET);
+                assert!(!asked.headers.iter().any(is_key), "{}: {asked:?}", provider.name);
+                assert!(!asked.path.contains(SECRET), "{}: {asked:?}", provider.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_in_mid_stream_ends_the_exchange() {
+    for provider in &PROVIDERS {
+        let Some(house) = provider.house() else { return };
+        let vendor = provider.vendor([text("hello there")]);
+        let server = provider.serve(&vendor, |answered| {
+            let begin = up_to(&answered.body, "hello");
+            with_head(&answered).then(Step::Bytes(begin)).then(Step::Hang)
+        });
+        provider.lead(&house, &server);
+        let running = provider.hello(&house).no_input().start();
+        running.wait_for_text("hello");
+        let signalled = Instant::now();
+        running.signal("INT");
+        server.wait_until_gone();
+        // The promise is 100 ms; whether it is kept is for a measurement to say.
+        println!("{}: the server saw the end after {:?}", provider.name, signalled.elapsed());
+        running.finish().code(130);
+        house.nothing_lives();
+    }
+}

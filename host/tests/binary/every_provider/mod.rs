@@ -1,0 +1,250 @@
+//! One suite over every provider that comes with jaato, each against the strict fake of its vendor:
+//! what holds for one holds for all. A new provider is a row of [`PROVIDERS`].
+
+mod faults;
+mod overflow;
+mod switched;
+
+use std::sync::Arc;
+
+use jaato_plugin_testkit::vendors::{Answered, Asked, anthropic, google, ollama};
+use serde_json::{Value, json};
+
+use crate::openai::SECRET;
+use crate::support::server::{self, Answer, Server, Step};
+use crate::support::{Command, House};
+use crate::vendors;
+
+/// A provider, and how its vendor is faked.
+pub struct Provider {
+    /// The name before the slash.
+    name: &'static str,
+    library: &'static str,
+    plugin: &'static str,
+    /// A model that thinks, calls tools and sees images.
+    model: &'static str,
+    /// The variable that leads to another server.
+    base_url: &'static str,
+    key: &'static str,
+    /// The end of the path by which a completion is asked for, without its query.
+    path: &'static str,
+    vendor: fn(Script) -> Arc<dyn Vendor>,
+}
+
+/// Every provider. That of OpenAI joins once it has a strict fake.
+const PROVIDERS: [Provider; 3] = [
+    Provider {
+        name: "anthropic",
+        library: "provider_anthropic",
+        plugin: "provider-anthropic",
+        model: "anthropic/claude-opus-5-5",
+        base_url: "ANTHROPIC_BASE_URL",
+        key: "ANTHROPIC_API_KEY",
+        path: "/v1/messages",
+        vendor: |script| Arc::new(of_anthropic(script)),
+    },
+    Provider {
+        name: "google",
+        library: "provider_google_genai",
+        plugin: "provider-google-genai",
+        model: "google/gemini-4-argon",
+        base_url: "GOOGLE_GEMINI_BASE_URL",
+        key: "GOOGLE_API_KEY",
+        path: ":streamGenerateContent",
+        vendor: |script| Arc::new(of_google(script)),
+    },
+    Provider {
+        name: "ollama",
+        library: "provider_ollama",
+        plugin: "provider-ollama",
+        model: "ollama/qwen3-vl:8b",
+        base_url: "OLLAMA_HOST",
+        key: "OLLAMA_API_KEY",
+        path: "/api/chat",
+        vendor: |script| Arc::new(of_ollama(script)),
+    },
+];
+
+/// What a vendor is to do.
+#[derive(Default)]
+pub struct Script {
+    turns: Vec<Turn>,
+    /// Tokens of every model's window, where it is not its own.
+    window: Option<u64>,
+}
+
+/// An answer of a model.
+#[derive(Clone)]
+pub enum Turn {
+    Says(Vec<Said>),
+    /// The vendor reports an error inside the answer, before its first word.
+    FailsAtOnce,
+    /// It does so behind this text.
+    FailsBehind(&'static str),
+}
+
+/// A piece of what a model says.
+#[derive(Clone)]
+pub enum Said {
+    Thought(&'static str),
+    Text(&'static str),
+    Call(Value),
+}
+
+/// A strict fake of any vendor.
+pub trait Vendor: Send + Sync {
+    fn answer(&self, asked: &Asked) -> Answered;
+    /// The bodies of the requests that it accepted.
+    fn accepted(&self) -> Vec<Value>;
+}
+
+/// The tool that every script calls.
+const TOOL: &str = "get_environment";
+
+fn of_anthropic(script: Script) -> anthropic::Anthropic {
+    use anthropic::{Said as Its, Turn as ItsTurn};
+    let said = |said: Said| match said {
+        Said::Thought(text) => Its::Thought(text.to_owned()),
+        Said::Text(text) => Its::Text(text.to_owned()),
+        Said::Call(arguments) => Its::Call(TOOL.to_owned(), arguments),
+    };
+    let busy = |turn: ItsTurn| turn.failing("overloaded_error", "Overloaded");
+    let turns = script.turns.into_iter().map(|turn| match turn {
+        Turn::Says(all) => ItsTurn::says(all.into_iter().map(said)),
+        Turn::FailsAtOnce => busy(ItsTurn::text("never").cut_after(1)),
+        Turn::FailsBehind(text) => busy(ItsTurn::text(text)),
+    });
+    let vendor = anthropic::Anthropic::new(turns);
+    script.window.into_iter().fold(vendor, anthropic::Anthropic::with_window)
+}
+
+fn of_google(script: Script) -> google::Google {
+    use google::{Said as Its, Turn as ItsTurn};
+    let said = |said: Said| match said {
+        Said::Thought(text) => Its::Thought(text.to_owned()),
+        Said::Text(text) => Its::Text(text.to_owned()),
+        Said::Call(arguments) => Its::Call(TOOL.to_owned(), arguments),
+    };
+    let report = json!({ "error": { "code": 503, "status": "UNAVAILABLE", "message": "busy" } });
+    let turns = script.turns.into_iter().map(|turn| match turn {
+        Turn::Says(all) => ItsTurn::says(all.into_iter().map(said)),
+        Turn::FailsAtOnce => ItsTurn::text("never").cut_after(0).failing(report.clone()),
+        Turn::FailsBehind(text) => ItsTurn::text(text).cut_after(1).failing(report.clone()),
+    });
+    let vendor = google::Google::new(turns);
+    script.window.into_iter().fold(vendor, google::Google::with_window)
+}
+
+fn of_ollama(script: Script) -> ollama::Ollama {
+    use ollama::{Said as Its, Turn as ItsTurn};
+    let said = |said: Said| match said {
+        Said::Thought(text) => Its::Thought(text.to_owned()),
+        Said::Text(text) => Its::Text(text.to_owned()),
+        Said::Call(arguments) => Its::Call(TOOL.to_owned(), arguments),
+    };
+    let turns = script.turns.into_iter().map(|turn| match turn {
+        Turn::Says(all) => ItsTurn::says(all.into_iter().map(said)),
+        Turn::FailsAtOnce => ItsTurn::text("never").cut_after(0).failing("the runner has ended"),
+        Turn::FailsBehind(text) => ItsTurn::text(text).failing("the runner has ended"),
+    });
+    let vendor = ollama::Ollama::new(turns);
+    script.window.into_iter().fold(vendor, ollama::Ollama::with_context_max)
+}
+
+impl Vendor for anthropic::Anthropic {
+    fn answer(&self, asked: &Asked) -> Answered {
+        self.answer(asked)
+    }
+
+    fn accepted(&self) -> Vec<Value> {
+        self.accepted()
+    }
+}
+
+impl Vendor for google::Google {
+    fn answer(&self, asked: &Asked) -> Answered {
+        self.answer(asked)
+    }
+
+    fn accepted(&self) -> Vec<Value> {
+        self.accepted()
+    }
+}
+
+impl Vendor for ollama::Ollama {
+    fn answer(&self, asked: &Asked) -> Answered {
+        self.answer(asked)
+    }
+
+    fn accepted(&self) -> Vec<Value> {
+        self.accepted()
+    }
+}
+
+impl Provider {
+    /// Makes the vendor for these answers.
+    fn vendor(&self, turns: impl IntoIterator<Item = Turn>) -> Arc<dyn Vendor> {
+        (self.vendor)(Script { turns: turns.into_iter().collect(), ..Script::default() })
+    }
+
+    /// Makes a house with the provider in it.
+    fn house(&self) -> Option<House> {
+        let house = House::new()?;
+        vendors::furnish(&house, self.library);
+        Some(house)
+    }
+
+    /// Makes the server of a vendor. `alter` may make another answer of each that a completion
+    /// gets.
+    fn serve(
+        &self,
+        vendor: &Arc<dyn Vendor>,
+        alter: impl Fn(Answered) -> Answer + Send + Sync + 'static,
+    ) -> Server {
+        let (vendor, path) = (Arc::clone(vendor), self.path);
+        Server::answering(move |asked| {
+            let answered = answered(&*vendor, asked);
+            let is_completion = asked.path.split('?').next().unwrap_or_default().ends_with(path);
+            if is_completion { alter(answered) } else { as_it_is(answered) }
+        })
+    }
+
+    /// Leads the provider to a server by the person's own configuration, which a key follows.
+    fn lead(&self, house: &House, server: &Server) {
+        let (plugin, root) = (self.plugin, server.root_url());
+        house.configure_more(&format!("[plugins.{plugin}]\nbase_url = \"{root}\"\n"));
+    }
+
+    /// Begins a command line with a key.
+    fn command(&self, house: &House, words: &[&str]) -> Command {
+        house.command(words).variable(self.key, SECRET)
+    }
+
+    /// Begins a run that says hello.
+    fn hello(&self, house: &House) -> Command {
+        self.command(house, &["run", "--model", self.model, "--tools", "none", "hello"])
+    }
+}
+
+fn answered(vendor: &dyn Vendor, asked: &server::Asked) -> Answered {
+    let server::Asked { method, path, headers, body } = asked.clone();
+    vendor.answer(&Asked { method, path, headers, body })
+}
+
+/// Makes the answer of what a vendor answers.
+fn as_it_is(answered: Answered) -> Answer {
+    let body = answered.body.clone();
+    with_head(&answered).then(Step::Bytes(body))
+}
+
+/// Makes an answer with the vendor's status and headers, and no body yet.
+fn with_head(answered: &Answered) -> Answer {
+    let headers = answered.headers.iter();
+    headers
+        .fold(Answer::status(answered.status), |answer, (name, value)| answer.header(name, value))
+}
+
+/// An answer of one text.
+fn text(text: &'static str) -> Turn {
+    Turn::Says(vec![Said::Text(text)])
+}

@@ -1,0 +1,44 @@
+//! A conversation that is longer than the window, in the words of every vendor: room is made, and
+//! the conversation goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{PROVIDERS, Script, as_it_is, text};
+use crate::support::{fixtures, library_name};
+
+/// Tokens of the window; four bytes are one.
+const WINDOW: u64 = 2_500;
+
+/// Prompts of the conversation. Two fit into the window, and three do not.
+const PROMPTS: usize = 5;
+
+#[test]
+fn room_is_made_when_a_vendor_says_that_the_conversation_is_too_long() {
+    for provider in &PROVIDERS {
+        let Some(house) = provider.house() else { return };
+        let plugins = fixtures::house().unwrap().join("plugins");
+        house.ship(&plugins.join(library_name("gc_truncate")));
+        // The person is wrong about the window, so that the vendor has to say it.
+        house.configure_more(&format!("[models.\"{}\"]\ncontext_limit = 100000\n", provider.model));
+        let turns = std::iter::repeat_n(text("so be it"), PROMPTS).collect();
+        let vendor = (provider.vendor)(Script { turns, window: Some(WINDOW) });
+        let refused = Arc::new(AtomicUsize::new(0));
+        let counting = Arc::clone(&refused);
+        let server = provider.serve(&vendor, move |answered| {
+            counting.fetch_add(usize::from(answered.status == 400), Ordering::SeqCst);
+            as_it_is(answered)
+        });
+        provider.lead(&house, &server);
+        let words = ["chat", "--model", provider.model, "--tools", "none", "--system", "Be brief."];
+        let line = |number: usize| format!("{number}: {}\n", "word ".repeat(600));
+        let input: String = (0..PROMPTS).map(line).collect();
+        let output = provider.command(&house, &words).input(&*input).run();
+        assert_eq!(output.code, 0, "{}: {output}", provider.name);
+        assert_eq!(output.stdout, "so be it\n".repeat(PROMPTS), "{}: {output}", provider.name);
+        assert_eq!(vendor.accepted().len(), PROMPTS, "{}: {output}", provider.name);
+        assert!(refused.load(Ordering::SeqCst) > 0, "{}: {output}", provider.name);
+        let last = vendor.accepted().pop().unwrap().to_string();
+        assert!(last.contains("4: word") && !last.contains("0: word"), "{}", provider.name);
+    }
+}

@@ -1,0 +1,155 @@
+//! A conversation that one provider began goes on with every other one, and comes back: each
+//! strict fake takes what the others made.
+//!
+//! In this process, over the runtime that the binary stands on, since a session names its model
+//! when it begins. The plugins are the real ones.
+
+use std::fs;
+use std::sync::Arc;
+
+use jaato_runtime::config::{Folders, Overrides, Variables};
+use jaato_runtime::session_loop::{Cancel, EventSink, History, Prompt};
+use jaato_runtime::types::{Envelope, ModelId, Outcome};
+use jaato_runtime::{Arguments, Runtime, SessionOptions, Setup};
+use serde_json::{Value, json};
+
+use super::{PROVIDERS, Provider, Said, Turn, Vendor, as_it_is};
+use crate::openai::SECRET;
+use crate::support::House;
+use crate::support::server::Server;
+use crate::vendors::PNG;
+
+/// Sees what happens, and keeps none of it.
+struct Unseen;
+
+impl EventSink for Unseen {
+    fn event(&self, _envelope: Envelope) {}
+}
+
+/// A provider with its vendor on loopback.
+struct Party {
+    provider: &'static Provider,
+    vendor: Arc<dyn Vendor>,
+    server: Server,
+}
+
+impl Party {
+    fn new(provider: &'static Provider, turns: Vec<Turn>) -> Self {
+        let vendor = provider.vendor(turns);
+        let server = provider.serve(&vendor, as_it_is);
+        Self { provider, vendor, server }
+    }
+
+    /// Says something in a conversation that goes on with this provider, and gives it back.
+    async fn go_on(&self, house: &House, history: History, prompt: &str) -> History {
+        let variables = [
+            ("HOME", house.home().display().to_string()),
+            ("PATH", "/usr/bin:/bin".to_owned()),
+            (self.provider.base_url, self.server.root_url()),
+            (self.provider.key, SECRET.to_owned()),
+        ];
+        let variables: Variables =
+            variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let model = Some(ModelId::new(self.provider.model));
+        let overrides = Overrides { model, ..Overrides::default() };
+        let arguments = Arguments { overrides, ..Arguments::default() };
+        let folders = Folders::below(&house.home());
+        let workspace = house.workspace();
+        let setup = Setup::read(arguments, house.binary(), folders, variables, &workspace).unwrap();
+        let runtime = Runtime::start(setup).await;
+        let mut options = SessionOptions::unattended(Arc::new(Unseen));
+        options.allow_all = true;
+        let mut session = runtime.session_from(history, options).unwrap();
+        // The image is in the session's store by what its bytes are, whoever put it there.
+        let files = [house.workspace().join("moon.png")];
+        let prompt = Prompt::from(prompt.to_owned());
+        let prompt = runtime.attach(session.id(), prompt, &files).await.unwrap();
+        let report = session.turn(prompt, &Cancel::new()).await;
+        let name = self.provider.name;
+        assert_eq!(report.outcome, Outcome::Done, "{name}: {:?}", report.error);
+        let history = session.history().clone();
+        runtime.close_session(session.id()).await;
+        runtime.close().await;
+        history
+    }
+}
+
+/// Thoughts, a text, calls side by side, one of which fails, and an answer behind them.
+fn begins() -> Vec<Turn> {
+    let look = |aspect: &str| Said::Call(json!({ "aspect": aspect }));
+    vec![
+        Turn::Says(vec![
+            Said::Thought("I should look."),
+            Said::Text("I look."),
+            look("os"),
+            look("moon"),
+        ]),
+        Turn::Says(vec![Said::Thought("again"), look("cwd")]),
+        Turn::Says(vec![Said::Thought("so"), Said::Text("It is Linux.")]),
+        Turn::Says(vec![Said::Thought("and back"), Said::Text("We met before.")]),
+    ]
+}
+
+fn goes_on() -> Vec<Turn> {
+    let look = Said::Call(json!({ "aspect": "shell" }));
+    vec![
+        Turn::Says(vec![Said::Thought("what was that?"), look]),
+        Turn::Says(vec![Said::Text("I go on.")]),
+    ]
+}
+
+/// Lists what a request gives back to the model that made it: thoughts, and signatures of vendors.
+fn signed(request: &Value) -> Vec<String> {
+    match request {
+        Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(key, value)| match (key.as_str(), value) {
+                ("signature" | "thoughtSignature" | "thinking", Value::String(text)) => {
+                    vec![text.clone()]
+                }
+                _ => signed(value),
+            })
+            .collect(),
+        Value::Array(all) => all.iter().flat_map(signed).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn what_one_provider_began_every_other_goes_on_with_and_gives_back() {
+    let house = crate::house!();
+    for provider in &PROVIDERS {
+        crate::vendors::furnish(&house, provider.library);
+    }
+    fs::write(house.workspace().join("moon.png"), PNG).unwrap();
+    let executor = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for maker in &PROVIDERS {
+        for other in PROVIDERS.iter().filter(|other| other.name != maker.name) {
+            let (maker, other) = (Party::new(maker, begins()), Party::new(other, goes_on()));
+            executor.block_on(async {
+                let history = maker.go_on(&house, History::new(), "what is this?").await;
+                let history = other.go_on(&house, history, "and you?").await;
+                maker.go_on(&house, history, "and you again?").await;
+            });
+            let pair = format!("{} and {}", maker.provider.name, other.provider.name);
+            let (began, went_on) = (maker.vendor.accepted(), other.vendor.accepted());
+            assert_eq!((began.len(), went_on.len()), (4, 2), "{pair}");
+            // The other sees what was said and shown, and nothing that the maker alone understands.
+            let own = signed(&began[2]);
+            assert!(own.len() >= 2, "{pair}: {own:?}");
+            let seen = went_on[0].to_string();
+            for said in ["I look.", "It is Linux.", "iVBORw0KGgo"] {
+                assert!(seen.contains(said), "{pair}: {said}: {seen}");
+            }
+            for text in own.iter().map(String::as_str).chain(["I should look."]) {
+                assert!(!seen.contains(text), "{pair}: {text}: {seen}");
+            }
+            // Back again, the maker has all that it had, and none of the other's thoughts.
+            let seen = began[3].to_string();
+            for text in own.iter().map(String::as_str).chain(["I go on."]) {
+                assert!(seen.contains(text), "{pair}: {text}: {seen}");
+            }
+            assert!(!seen.contains("what was that?"), "{pair}: {seen}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! A strict fake of an Ollama server.
+//!
+//! It knows the native protocol as Ollama 0.33 speaks it: which fields there are, what each model
+//! takes, how the context is allocated and what happens when it is full. It is stricter than the
+//! server in one way: the server ignores fields that it does not know, and lets tool results stand
+//! anywhere. What it does not do: count tokens (four bytes are one), evict models, embed.
+
+mod chat;
+mod models;
+mod turn;
+mod written;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use jaato_types::http::HttpRequest;
+use jaato_types::{Error, Result};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+
+use super::{Answered, Asked};
+use crate::{FakeHttpAnswer, FakeHttpRequest};
+use models::Model;
+pub use turn::{Said, Turn};
+
+/// The model that can be pulled.
+pub const IN_LIBRARY: &str = "moon:1b";
+
+/// The context of a request that names no size, as on most machines.
+const CONTEXT_BY_DEFAULT: u64 = 4_096;
+
+/// What is wrong with a request.
+#[derive(Debug)]
+struct Refused {
+    status: u16,
+    message: String,
+}
+
+/// Makes the error of a request that breaks a rule.
+fn invalid(message: impl Into<String>) -> Refused {
+    Refused { status: 400, message: message.into() }
+}
+
+type Checked<T = ()> = std::result::Result<T, Refused>;
+
+/// The server.
+#[derive(Default)]
+pub struct Ollama {
+    script: Mutex<VecDeque<Turn>>,
+    accepted: Mutex<Vec<Value>>,
+    /// The size of each loaded model's context.
+    loaded: Mutex<BTreeMap<String, u64>>,
+    reloads: Mutex<usize>,
+    pulled: Mutex<Vec<String>>,
+    context_max: Option<u64>,
+    cuts_silently: bool,
+    key: Option<String>,
+}
+
+impl Ollama {
+    /// Begins with these answers, one a chat that is accepted.
+    pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
+        Self { script: Mutex::new(script.into_iter().collect()), ..Self::default() }
+    }
+
+    /// Gives no model more context than this, whatever is asked for.
+    #[must_use]
+    pub fn with_context_max(self, tokens: u64) -> Self {
+        Self { context_max: Some(tokens), ..self }
+    }
+
+    /// Does not know `truncate`, as older servers do not: long conversations lose their beginning.
+    #[must_use]
+    pub fn cutting_silently(self) -> Self {
+        Self { cuts_silently: true, ..self }
+    }
+
+    /// Has a model in memory from the beginning.
+    #[must_use]
+    pub fn with_loaded(self, model: &str, context_tokens: u64) -> Self {
+        self.loaded.lock().insert(model.to_owned(), context_tokens);
+        self
+    }
+
+    /// Wants this key as a bearer.
+    #[must_use]
+    pub fn with_key(self, key: &str) -> Self {
+        Self { key: Some(key.to_owned()), ..self }
+    }
+
+    /// Returns the bodies of the chats that were accepted, in order.
+    pub fn accepted(&self) -> Vec<Value> {
+        self.accepted.lock().clone()
+    }
+
+    /// Counts how often a model had to be loaded again because the size of its context changed.
+    pub fn reloads(&self) -> usize {
+        *self.reloads.lock()
+    }
+
+    /// Answers a request.
+    pub fn answer(&self, asked: &Asked) -> Answered {
+        let path = asked.path.split('?').next().unwrap_or_default();
+        let answered = self.check_key(asked).and_then(|()| match (asked.method.as_str(), path) {
+            ("POST", "/api/chat") => self.chat(asked),
+            ("POST", "/api/show") => self.show(asked),
+            ("POST", "/api/pull") => self.pull(asked),
+            ("GET", "/api/tags") => Ok(written::json(&models::tags(&self.pulled.lock()))),
+            ("GET", "/api/ps") => Ok(written::json(&models::ps(&self.loaded.lock()))),
+            ("GET", "/api/version") => Ok(written::json(&json!({ "version": "0.33.0" }))),
+            _ => Ok(written::page_not_found()),
+        });
+        answered.unwrap_or_else(|refused| written::refusal(&refused))
+    }
+
+    /// Answers a request of a plugin on a fake host, whose part it plays: it adds the credential
+    /// that the request names, where the person has it.
+    ///
+    /// # Errors
+    /// None: the host keeps no such request back.
+    pub fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
+        let HttpRequest { method, url, headers, credential, .. } = &request.head;
+        let mut headers = headers.clone();
+        let key = credential.as_ref().and(self.key.as_ref());
+        if let Some(key) = key {
+            headers.push(("authorization".to_owned(), format!("Bearer {key}")));
+        }
+        let path = url.find("/api/").map_or(url.as_str(), |at| &url[at..]).to_owned();
+        let asked = Asked { method: method.clone(), path, headers, body: request.body.clone() };
+        Ok(self.answer(&asked).for_plugin(key.is_some()))
+    }
+
+    fn check_key(&self, asked: &Asked) -> Checked {
+        let given = asked.header("authorization").and_then(|it| it.strip_prefix("Bearer "));
+        match &self.key {
+            Some(key) if given != Some(key) => {
+                Err(Refused { status: 401, message: "unauthorized".to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn chat(&self, asked: &Asked) -> Checked<Answered> {
+        let body = read_body(asked)?;
+        let model = self.model(&body)?;
+        chat::check(&body, &model)?;
+        let read = self.load(&body, &model)?;
+        self.accepted.lock().push(Value::Object(body.clone()));
+        let Some(turn) = self.script.lock().pop_front() else {
+            return Err(invalid("the script has no more answers"));
+        };
+        let thinks = chat::thinks(&body, &model);
+        let said = turn.said.iter().filter(|said| thinks || !matches!(said, Said::Thought(_)));
+        let message = written::Message { model: &model, said: said.collect(), prompt: read };
+        Ok(match body.get("stream") == Some(&json!(false)) {
+            true => written::whole(&turn, &message),
+            false => written::stream(&turn, &message),
+        })
+    }
+
+    /// Loads the model with the context that is asked for; returns how many tokens it reads.
+    fn load(&self, body: &Map<String, Value>, model: &Model) -> Checked<u64> {
+        let asked = body.get("options").and_then(|options| options["num_ctx"].as_u64());
+        let size = asked.unwrap_or(CONTEXT_BY_DEFAULT).min(model.window);
+        let size = self.context_max.map_or(size, |most| size.min(most));
+        let before = self.loaded.lock().insert(model.name.clone(), size);
+        *self.reloads.lock() += usize::from(before.is_some_and(|before| before != size));
+        let tokens = chat::tokens(body);
+        if tokens <= size {
+            return Ok(tokens);
+        }
+        if body.get("truncate") == Some(&json!(false)) && !self.cuts_silently {
+            return Err(invalid("the input length exceeds the context length"));
+        }
+        Ok(size)
+    }
+
+    fn show(&self, asked: &Asked) -> Checked<Answered> {
+        let body = read_body(asked)?;
+        check_fields("show", &body, &["model", "verbose"])?;
+        Ok(written::json(&models::show(&self.model(&body)?)))
+    }
+
+    fn pull(&self, asked: &Asked) -> Checked<Answered> {
+        let body = read_body(asked)?;
+        check_fields("pull", &body, &["insecure", "model", "stream"])?;
+        let name = models::with_tag(body["model"].as_str().unwrap_or_default());
+        if name.contains([' ', '\\']) || name.starts_with(':') {
+            return Err(invalid("invalid model name"));
+        }
+        let is_there = name == IN_LIBRARY || models::find(&name).is_some();
+        if is_there {
+            self.pulled.lock().push(name);
+        }
+        Ok(written::pull(is_there))
+    }
+
+    fn model(&self, body: &Map<String, Value>) -> Checked<Model> {
+        let asked = body.get("model").and_then(Value::as_str).unwrap_or_default();
+        if asked.is_empty() {
+            return Err(invalid("model is required"));
+        }
+        let name = models::with_tag(asked);
+        let pulled = || self.pulled.lock().contains(&name).then(|| models::pulled(&name));
+        models::find(&name)
+            .or_else(pulled)
+            .ok_or_else(|| Refused { status: 404, message: format!("model '{asked}' not found") })
+    }
+}
+
+fn read_body(asked: &Asked) -> Checked<Map<String, Value>> {
+    if asked.header("content-type") != Some("application/json") {
+        return Err(invalid("unsupported content type"));
+    }
+    let body: Value = serde_json::from_slice(&asked.body)
+        .map_err(|error| invalid(format!("invalid JSON: {error}")))?;
+    match body {
+        Value::Object(body) => Ok(body),
+        _ => Err(invalid("json: cannot unmarshal into Go value of type api.ChatRequest")),
+    }
+}
+
+/// Refuses a field that is not known.
+fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Checked {
+    match object.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => Err(invalid(format!("{place}: unknown field \"{key}\""))),
+        None => Ok(()),
+    }
+}

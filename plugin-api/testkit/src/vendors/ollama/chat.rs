@@ -1,0 +1,245 @@
+//! The rules of a chat.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::models::Model;
+use super::{Checked, check_fields, invalid};
+
+const FIELDS: [&str; 10] = [
+    "format",
+    "keep_alive",
+    "messages",
+    "model",
+    "options",
+    "shift",
+    "stream",
+    "think",
+    "tools",
+    "truncate",
+];
+
+const LEVELS: [&str; 3] = ["low", "medium", "high"];
+
+/// Bytes of a token.
+const TOKEN_BYTES: usize = 4;
+
+/// Checks a chat.
+pub(super) fn check(body: &Map<String, Value>, model: &Model) -> Checked {
+    check_fields("chat", body, &FIELDS)?;
+    if !model.can("completion") {
+        return Err(invalid(format!("\"{}\" does not support chat", model.name)));
+    }
+    for flag in ["stream", "truncate", "shift"] {
+        if body.get(flag).is_some_and(|flag| !flag.is_boolean()) {
+            return Err(unread(flag, "bool"));
+        }
+    }
+    check_think(body, model)?;
+    check_options(body)?;
+    check_tools(body, model)?;
+    check_rest(body)?;
+    check_messages(body, model)
+}
+
+/// Tells whether the model thinks about this.
+pub(super) fn thinks(body: &Map<String, Value>, model: &Model) -> bool {
+    model.can("thinking") && body.get("think") != Some(&Value::Bool(false))
+}
+
+/// Counts what is to be read; an image counts as nothing.
+pub(super) fn tokens(body: &Map<String, Value>) -> u64 {
+    let messages = body.get("messages").and_then(Value::as_array).into_iter().flatten();
+    let words = messages.map(|message| {
+        let text = |key: &str| message[key].as_str().map_or(0, str::len);
+        text("content") + text("thinking") + message["tool_calls"].to_string().len()
+    });
+    let tools = body.get("tools").map_or(0, |tools| tools.to_string().len());
+    ((words.sum::<usize>() + tools) / TOKEN_BYTES) as u64
+}
+
+fn unread(what: &str, wanted: &str) -> super::Refused {
+    invalid(format!(
+        "json: cannot unmarshal into Go struct field ChatRequest.{what} of type {wanted}"
+    ))
+}
+
+fn check_think(body: &Map<String, Value>, model: &Model) -> Checked {
+    let Some(think) = body.get("think") else { return Ok(()) };
+    let refused = || {
+        let text = format!("think value {think} is not supported for this model");
+        Err(invalid(text))
+    };
+    match think {
+        Value::Bool(false) if !model.can("thinking") => Ok(()),
+        Value::Bool(_) | Value::String(_) if !model.can("thinking") => {
+            Err(invalid(format!("\"{}\" does not support thinking", model.name)))
+        }
+        Value::Bool(_) if model.thinks_by_levels() => refused(),
+        Value::Bool(_) => Ok(()),
+        Value::String(level) if !LEVELS.contains(&level.as_str()) => {
+            Err(invalid(format!("invalid think value: {think}")))
+        }
+        Value::String(_) if !model.thinks_by_levels() => refused(),
+        Value::String(_) => Ok(()),
+        _ => Err(invalid("think must be a boolean or string (\"high\", \"medium\", \"low\")")),
+    }
+}
+
+fn check_options(body: &Map<String, Value>) -> Checked {
+    let Some(options) = body.get("options") else { return Ok(()) };
+    let options = options.as_object().ok_or_else(|| unread("options", "map"))?;
+    let known = ["num_ctx", "num_predict", "seed", "stop", "temperature"];
+    check_fields("options", options, &known)?;
+    let whole = |key: &str, least: i64| {
+        options.get(key).is_none_or(|value| value.as_i64().is_some_and(|it| it >= least))
+    };
+    for (key, least) in [("num_ctx", 1), ("num_predict", -2), ("seed", i64::from(i32::MIN))] {
+        if !whole(key, least) {
+            return Err(invalid(format!("option \"{key}\" must be of type integer")));
+        }
+    }
+    if options.get("seed").and_then(Value::as_i64).is_some_and(|seed| seed > i64::from(i32::MAX)) {
+        return Err(invalid("option \"seed\" must be of type integer"));
+    }
+    let is_warm = |it: &Value| it.as_f64().is_some_and(|it| (0.0..=2.0).contains(&it));
+    if options.get("temperature").is_some_and(|it| !is_warm(it)) {
+        return Err(invalid("option \"temperature\" must be of type float32"));
+    }
+    let is_text = |it: &Value| it.as_str().is_some_and(|text| !text.is_empty());
+    let is_list = |it: &Value| it.as_array().is_some_and(|list| list.iter().all(is_text));
+    if options.get("stop").is_some_and(|it| !is_list(it)) {
+        return Err(invalid("option \"stop\" must be of an array of strings"));
+    }
+    Ok(())
+}
+
+fn check_tools(body: &Map<String, Value>, model: &Model) -> Checked {
+    let Some(tools) = body.get("tools") else { return Ok(()) };
+    let tools = tools.as_array().ok_or_else(|| unread("tools", "api.Tools"))?;
+    if !tools.is_empty() && !model.can("tools") {
+        let name = &model.name;
+        return Err(invalid(format!("registry.ollama.ai/library/{name} does not support tools")));
+    }
+    for tool in tools {
+        let function = &tool["function"];
+        let has_name = function["name"].as_str().is_some_and(|name| !name.is_empty());
+        if tool["type"] != "function" || !has_name || !function["description"].is_string() {
+            return Err(unread("tools.function", "api.ToolFunction"));
+        }
+        let parameters = &function["parameters"];
+        let required = parameters.get("required").is_none_or(is_texts);
+        if parameters["type"] != "object" || !parameters["properties"].is_object() || !required {
+            return Err(unread("tools.function.parameters", "api.ToolFunctionParameters"));
+        }
+        check_properties(parameters)?;
+    }
+    Ok(())
+}
+
+/// Every property is an object, with a type that is a text or several.
+fn check_properties(schema: &Value) -> Checked {
+    let wrong = || unread("tools.function.parameters.properties", "api.ToolProperty");
+    for property in schema["properties"].as_object().into_iter().flat_map(|all| all.values()) {
+        let kind = property.get("type");
+        let is_kind = kind.is_none_or(|kind| kind.is_string() || is_texts(kind));
+        let is_listed = property.get("enum").is_none_or(Value::is_array);
+        if !property.is_object() || !is_kind || !is_listed {
+            return Err(wrong());
+        }
+        let any = property.get("anyOf").and_then(Value::as_array).into_iter().flatten();
+        if any.clone().any(|one| !one.is_object()) {
+            return Err(wrong());
+        }
+        check_properties(property)?;
+    }
+    Ok(())
+}
+
+fn is_texts(list: &Value) -> bool {
+    list.as_array().is_some_and(|list| list.iter().all(Value::is_string))
+}
+
+fn check_rest(body: &Map<String, Value>) -> Checked {
+    if let Some(format) = body.get("format")
+        && !(format.is_object() || format == "json")
+    {
+        return Err(invalid("invalid format: expected \"json\" or a JSON schema"));
+    }
+    let is_duration = |text: &str| {
+        let is_part = |c: char| c.is_ascii_digit() || ".hmsu".contains(c);
+        text.ends_with(['h', 'm', 's']) && text.trim_start_matches('-').chars().all(is_part)
+    };
+    match body.get("keep_alive") {
+        None | Some(Value::Number(_)) => Ok(()),
+        Some(Value::String(text)) if is_duration(text) => Ok(()),
+        Some(other) => Err(invalid(format!("time: invalid duration {other}"))),
+    }
+}
+
+fn check_messages(body: &Map<String, Value>, model: &Model) -> Checked {
+    let messages = body.get("messages").and_then(Value::as_array);
+    let messages = messages.ok_or_else(|| unread("messages", "[]api.Message"))?;
+    // Calls that have no result yet.
+    let mut open: BTreeSet<(String, String)> = BTreeSet::new();
+    for message in messages {
+        let fields = message.as_object().ok_or_else(|| unread("messages", "api.Message"))?;
+        let role = message["role"].as_str().unwrap_or_default();
+        let known: &[&str] = match role {
+            "system" => &[],
+            "user" => &["images"],
+            "assistant" => &["thinking", "tool_calls"],
+            "tool" => &["tool_call_id", "tool_name"],
+            _ => return Err(invalid(format!("invalid role: {role}"))),
+        };
+        check_fields("message", fields, &[&["role", "content"], known].concat())?;
+        if !message["content"].is_string() {
+            return Err(unread("messages.content", "string"));
+        }
+        if role != "tool" && !open.is_empty() {
+            return Err(invalid(format!("calls without results: {open:?}")));
+        }
+        check_images(message, model)?;
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            let function = &call["function"];
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            let (Some(id), Some(name)) = (text(&call["id"]), text(&function["name"])) else {
+                return Err(unread("messages.tool_calls", "api.ToolCall"));
+            };
+            if !function["arguments"].is_object() {
+                return Err(unread("messages.tool_calls.function.arguments", "map"));
+            }
+            if !open.insert((id, name)) {
+                return Err(invalid("two calls have one id"));
+            }
+        }
+        if role == "tool" {
+            let text = |key: &str| message[key].as_str().unwrap_or_default().to_owned();
+            if !open.remove(&(text("tool_call_id"), text("tool_name"))) {
+                return Err(invalid("a tool's result answers no call"));
+            }
+        }
+    }
+    let last = messages.last().map(|message| &message["role"]);
+    if !last.is_some_and(|role| role == "user" || role == "tool") || !open.is_empty() {
+        return Err(invalid("the last message asks for nothing"));
+    }
+    Ok(())
+}
+
+fn check_images(message: &Value, model: &Model) -> Checked {
+    let Some(images) = message.get("images") else { return Ok(()) };
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
+    let is_image = |image: &Value| {
+        let text = image.as_str().unwrap_or_default();
+        !text.is_empty() && text.len() % 4 == 0 && text.chars().all(is_letter)
+    };
+    if !images.as_array().is_some_and(|images| images.iter().all(is_image)) {
+        return Err(unread("messages.images", "[]api.ImageData"));
+    }
+    if !model.can("vision") {
+        return Err(invalid("this model is missing data required for image input"));
+    }
+    Ok(())
+}

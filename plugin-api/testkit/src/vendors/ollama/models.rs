@@ -1,0 +1,114 @@
+//! The models that are installed, and what each takes.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// A model.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Model {
+    pub(super) name: String,
+    pub(super) capabilities: &'static [&'static str],
+    pub(super) window: u64,
+    family: &'static str,
+    parameters: &'static str,
+    is_remote: bool,
+}
+
+impl Model {
+    pub(super) fn can(&self, capability: &str) -> bool {
+        self.capabilities.contains(&capability)
+    }
+
+    /// Whether it is told by levels alone how much to think.
+    pub(super) fn thinks_by_levels(&self) -> bool {
+        self.family == "gptoss"
+    }
+}
+
+type Row = (&'static str, &'static str, u64, &'static [&'static str], &'static str);
+
+const INSTALLED: [Row; 8] = [
+    ("qwen3:8b", "qwen3", 40_960, &["completion", "tools", "thinking"], ""),
+    ("qwen3-vl:8b", "qwen3vl", 262_144, &["completion", "vision", "tools", "thinking"], ""),
+    ("gemma3:4b", "gemma3", 131_072, &["completion", "vision"], "stop    \"<end_of_turn>\""),
+    ("gpt-oss:20b", "gptoss", 131_072, &["completion", "tools", "thinking"], "temperature 1"),
+    ("tiny:latest", "llama", 2_048, &["completion", "tools"], ""),
+    ("tuned:1b", "llama", 32_768, &["completion", "tools"], "num_ctx    8192\nnum_predict    64"),
+    ("nomic-embed-text:latest", "nomic-bert", 2_048, &["embedding"], ""),
+    (CLOUD, "glm4", 202_752, &["completion", "tools", "thinking"], ""),
+];
+
+/// The one that runs on the vendor's machines.
+const CLOUD: &str = "big:cloud";
+
+fn model((name, family, window, capabilities, parameters): Row) -> Model {
+    let is_remote = name == CLOUD;
+    Model { name: name.to_owned(), capabilities, window, family, parameters, is_remote }
+}
+
+/// Finds an installed model by its name, tag and all.
+pub(super) fn find(name: &str) -> Option<Model> {
+    INSTALLED.into_iter().find(|row| row.0 == name).map(model)
+}
+
+/// Makes a model that was pulled.
+pub(super) fn pulled(name: &str) -> Model {
+    let row = model(("", "llama", 32_768, &["completion", "tools"], ""));
+    Model { name: name.to_owned(), ..row }
+}
+
+/// Writes a name with its tag.
+pub(super) fn with_tag(name: &str) -> String {
+    let last = name.rsplit('/').next().unwrap_or_default();
+    if last.contains(':') { name.to_owned() } else { format!("{name}:latest") }
+}
+
+/// Writes the list of what is installed.
+pub(super) fn tags(more: &[String]) -> Value {
+    let more = more.iter().filter(|name| find(name).is_none()).map(|name| pulled(name));
+    let all = INSTALLED.into_iter().map(model).chain(more);
+    let listed = all.map(|model| {
+        let mut listed = json!({
+            "name": model.name, "model": model.name, "modified_at": "2026-11-01T00:00:00Z",
+            "size": 5_225_388_164_u64, "digest": "500a1f067a9f", "details": details(&model),
+        });
+        if model.is_remote {
+            listed["remote_host"] = json!("https://ollama.com:443");
+        }
+        listed
+    });
+    json!({ "models": listed.collect::<Vec<_>>() })
+}
+
+/// Writes the list of what is loaded.
+pub(super) fn ps(loaded: &BTreeMap<String, u64>) -> Value {
+    let listed = loaded.iter().map(|(name, tokens)| {
+        json!({ "name": name, "model": name, "size": 6_000_000_000_u64, "size_vram": 6_000_000_000_u64,
+            "expires_at": "2026-11-23T14:00:00Z", "context_length": tokens })
+    });
+    json!({ "models": listed.collect::<Vec<_>>() })
+}
+
+/// Writes what is known of a model.
+pub(super) fn show(model: &Model) -> Value {
+    let architecture = model.family;
+    let mut shown = json!({
+        "modelfile": "FROM …", "parameters": model.parameters, "template": "{{ .Prompt }}",
+        "details": details(model), "capabilities": model.capabilities,
+        "model_info": {
+            "general.architecture": architecture,
+            format!("{architecture}.context_length"): model.window,
+        },
+    });
+    if model.is_remote {
+        shown["remote_host"] = json!("https://ollama.com:443");
+        shown["remote_model"] = json!("big");
+    }
+    shown
+}
+
+fn details(model: &Model) -> Value {
+    json!({ "format": "gguf", "family": model.family, "families": [model.family],
+        "parameter_size": "8.2B", "quantization_level": "Q4_K_M" })
+}

@@ -1,0 +1,157 @@
+//! Answers as the server writes them.
+
+use serde_json::{Value, json};
+
+use super::models::Model;
+use super::{Answered, Refused, Said, Turn};
+
+/// What an answer is made of.
+pub(super) struct Message<'a> {
+    pub(super) model: &'a Model,
+    pub(super) said: Vec<&'a Said>,
+    /// Tokens of the request that were read.
+    pub(super) prompt: u64,
+}
+
+/// Writes a refusal.
+pub(super) fn refusal(Refused { status, message }: &Refused) -> Answered {
+    Answered { status: *status, ..json(&json!({ "error": message })) }
+}
+
+/// Writes JSON that comes at once.
+pub(super) fn json(body: &Value) -> Answered {
+    answered("application/json; charset=utf-8", body.to_string())
+}
+
+/// Answers a path that there is not.
+pub(super) fn page_not_found() -> Answered {
+    Answered { status: 404, ..answered("text/plain", "404 page not found".to_owned()) }
+}
+
+/// Writes the lines of a fetch.
+pub(super) fn pull(is_there: bool) -> Answered {
+    let mut lines = vec![json!({ "status": "pulling manifest" })];
+    if is_there {
+        for (digest, total) in [("sha256:a3de86cd1c13", 4_000_u64), ("sha256:eb4402837c78", 1_000)]
+        {
+            let status = format!("pulling {}", &digest[7..]);
+            lines.push(json!({ "status": status, "digest": digest, "total": total }));
+            for completed in [total / 2, total] {
+                let line = json!({ "status": status, "digest": digest, "total": total,
+                    "completed": completed });
+                lines.push(line);
+            }
+        }
+        for status in ["verifying sha256 digest", "writing manifest", "success"] {
+            lines.push(json!({ "status": status }));
+        }
+    } else {
+        lines.push(json!({ "error": "pull model manifest: file does not exist" }));
+    }
+    answered("application/x-ndjson", in_lines(&lines))
+}
+
+/// Writes an answer that comes at once.
+pub(super) fn whole(turn: &Turn, message: &Message<'_>) -> Answered {
+    if let Some(error) = &turn.error {
+        return refusal(&Refused { status: 500, message: error.clone() });
+    }
+    let (mut thinking, mut content, mut calls) = (String::new(), String::new(), Vec::new());
+    for said in &message.said {
+        match said {
+            Said::Thought(text) => thinking.push_str(text),
+            Said::Text(text) => content.push_str(text),
+            Said::Call(name, arguments) => calls.push(call(calls.len(), name, arguments)),
+        }
+    }
+    let mut written = json!({ "role": "assistant", "content": content });
+    if !thinking.is_empty() {
+        written["thinking"] = json!(thinking);
+    }
+    if !calls.is_empty() {
+        written["tool_calls"] = calls.into();
+    }
+    json(&last(turn, message, written))
+}
+
+/// Writes an answer as the lines of a stream.
+pub(super) fn stream(turn: &Turn, message: &Message<'_>) -> Answered {
+    let mut lines = Vec::new();
+    let mut calls = 0;
+    for said in &message.said {
+        match said {
+            Said::Thought(text) => {
+                let piece = |text| json!({ "role": "assistant", "content": "", "thinking": text });
+                lines.extend(halves(text).map(piece));
+            }
+            Said::Text(text) => {
+                let piece = |text| json!({ "role": "assistant", "content": text });
+                lines.extend(halves(text).map(piece));
+            }
+            Said::Call(name, arguments) => {
+                let call = call(calls, name, arguments);
+                calls += 1;
+                lines.push(json!({ "role": "assistant", "content": "", "tool_calls": [call] }));
+            }
+        }
+    }
+    let mut lines: Vec<Value> = lines.into_iter().map(|said| line(message.model, said)).collect();
+    lines.push(last(turn, message, json!({ "role": "assistant", "content": "" })));
+    if let Some(most) = turn.lines_max {
+        lines.truncate(most);
+    } else if turn.error.is_some() {
+        lines.pop();
+    }
+    if let Some(error) = &turn.error {
+        if lines.is_empty() {
+            return refusal(&Refused { status: 500, message: error.clone() });
+        }
+        lines.push(json!({ "error": error }));
+    }
+    answered("application/x-ndjson", in_lines(&lines))
+}
+
+fn line(model: &Model, message: Value) -> Value {
+    json!({ "model": model.name, "created_at": "2026-11-23T13:00:00.0Z", "message": message,
+        "done": false })
+}
+
+/// The last line: why it ended, and what it took.
+fn last(turn: &Turn, message: &Message<'_>, said: Value) -> Value {
+    let mut last = line(message.model, said);
+    let said = message.said.iter().map(|said| match said {
+        Said::Thought(text) | Said::Text(text) => text.len(),
+        Said::Call(name, arguments) => name.len() + arguments.to_string().len(),
+    });
+    last["done"] = json!(true);
+    last["done_reason"] = json!(turn.reason);
+    last["total_duration"] = json!(4_883_583_458_u64);
+    last["load_duration"] = json!(1_334_875);
+    last["prompt_eval_count"] = json!(message.prompt);
+    last["prompt_eval_duration"] = json!(342_546_000);
+    last["eval_count"] = json!(said.sum::<usize>().div_ceil(4));
+    last["eval_duration"] = json!(4_535_599_000_u64);
+    last
+}
+
+fn call(index: usize, name: &str, arguments: &Value) -> Value {
+    // The same id in each answer: servers promise nothing more.
+    json!({ "id": format!("call_{index}"),
+        "function": { "index": index, "name": name, "arguments": arguments } })
+}
+
+/// A text in two pieces, as it would come.
+fn halves(text: &str) -> impl Iterator<Item = &str> {
+    let half = (1..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at));
+    let (first, rest) = text.split_at(half.unwrap_or_default());
+    [first, rest].into_iter().filter(|piece| !piece.is_empty())
+}
+
+fn in_lines(lines: &[Value]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn answered(content_type: &str, body: String) -> Answered {
+    let headers = vec![("content-type".to_owned(), content_type.to_owned())];
+    Answered { status: 200, headers, body: body.into_bytes() }
+}

@@ -1,0 +1,170 @@
+//! Finds the server by what the person set: a URL, or an address in Ollama's own form. Pure.
+
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+
+use crate::config::Config;
+
+/// The server of a person who names none.
+pub const LOCAL: &str = "http://127.0.0.1:11434";
+
+/// Port of a server that is named without one.
+const PORT: &str = "11434";
+
+/// The vendor's own server.
+const CLOUD: &str = "ollama.com";
+
+/// What some people write behind the server's root.
+const ENDS: [&str; 4] = ["/api/chat", "/api", "/v1/chat/completions", "/v1"];
+
+/// A server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Its URL, without a path of the API and without a slash at the end.
+    pub root: String,
+    /// How the person named it.
+    pub named_by: NamedBy,
+}
+
+/// How a person named a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedBy {
+    /// By `base_url`, to which the host binds the person's key.
+    BaseUrl,
+    /// By `host`, or `OLLAMA_HOST`.
+    Host,
+    /// Not at all.
+    Nothing,
+}
+
+impl Server {
+    /// Finds it.
+    ///
+    /// # Errors
+    /// `configuration` for a host that is no address.
+    pub fn of(config: &Config) -> Result<Self> {
+        let (base_url, host) = (config.base_url.trim(), config.host.trim());
+        if !base_url.is_empty() {
+            let root = base_url.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+            let root = ENDS.iter().find_map(|end| root.strip_suffix(end)).unwrap_or(root);
+            let root = root.trim_end_matches('/').to_owned();
+            return Ok(Self { root, named_by: NamedBy::BaseUrl });
+        }
+        let host = host.trim_matches(['"', '\'']).trim();
+        if host.is_empty() {
+            return Ok(Self { root: LOCAL.to_owned(), named_by: NamedBy::Nothing });
+        }
+        let root = root_of_host(host).ok_or_else(|| {
+            let text = "`OLLAMA_HOST`, or `host` of `[plugins.provider-ollama]`, is no address";
+            Error::new(ErrorKind::Configuration, text)
+                .with_hint("an address looks like `gpu-box`, `gpu-box:11434` or `https://gpu-box`")
+        })?;
+        Ok(Self { root, named_by: NamedBy::Host })
+    }
+
+    /// Returns the URL of a path of the API.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}/api/{path}", self.root)
+    }
+
+    /// Tells whether it is on this machine.
+    pub fn is_here(&self) -> bool {
+        let host = self.root.split_once("://").map_or("", |(_, rest)| rest);
+        ["127.0.0.1", "[::1]", "localhost"].iter().any(|here| {
+            let rest = host.strip_prefix(here);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/']))
+        })
+    }
+}
+
+/// Reads an address as Ollama's own client does.
+fn root_of_host(text: &str) -> Option<String> {
+    let (scheme, rest, port) = match text.split_once("://") {
+        None if text == CLOUD => ("https", CLOUD, ""),
+        None => ("http", text, PORT),
+        Some((scheme @ ("http" | "https"), rest)) => (scheme, rest, ""),
+        Some(_) => return None,
+    };
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (host, given_port) = host_and_port(authority);
+    let is_port = |text: &str| text.parse::<u16>().is_ok();
+    let port = given_port.filter(|given| is_port(given)).unwrap_or(port);
+    // A server that listens on every address is asked on this machine.
+    let host = match host.trim_matches(['[', ']']) {
+        "" | "0.0.0.0" => "127.0.0.1".to_owned(),
+        "::" => "[::1]".to_owned(),
+        address if address.contains(':') => format!("[{address}]"),
+        name => name.to_owned(),
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]%".contains(c);
+    if !host.chars().all(is_plain) || path.contains(['?', '#', ' ']) {
+        return None;
+    }
+    let port = if port.is_empty() { String::new() } else { format!(":{port}") };
+    let path = path.trim_end_matches('/');
+    let path = if path.is_empty() { String::new() } else { format!("/{path}") };
+    Some(format!("{scheme}://{host}{port}{path}"))
+}
+
+/// Splits `host:port`; an address of IPv6 without brackets has no port.
+fn host_and_port(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, Some(port)),
+        Some(_) | None => (text, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(base_url: &str, host: &str) -> Result<Server> {
+        let (base_url, host) = (base_url.to_owned(), host.to_owned());
+        Server::of(&Config { base_url, host, ..Config::default() })
+    }
+
+    #[test]
+    fn an_address_may_lack_scheme_and_port_and_be_every_address() {
+        for (host, expected) in [
+            ("", LOCAL),
+            ("  ", LOCAL),
+            ("0.0.0.0", LOCAL),
+            ("\"0.0.0.0:8080\"", "http://127.0.0.1:8080"),
+            (":8080", "http://127.0.0.1:8080"),
+            ("gpu-box", "http://gpu-box:11434"),
+            ("gpu-box:80/", "http://gpu-box:80"),
+            ("gpu-box:moon", "http://gpu-box:11434"),
+            ("gpu-box:99999", "http://gpu-box:11434"),
+            ("http://gpu-box", "http://gpu-box"),
+            ("https://gpu-box/ollama/", "https://gpu-box/ollama"),
+            ("https://gpu-box:8443", "https://gpu-box:8443"),
+            ("[::1]:1", "http://[::1]:1"),
+            ("::", "http://[::1]:11434"),
+            ("fe80::1", "http://[fe80::1]:11434"),
+            ("ollama.com", "https://ollama.com"),
+        ] {
+            assert_eq!(of("", host).unwrap().root, expected, "{host}");
+        }
+        for host in ["ftp://h", "a b", "h/p?q=1"] {
+            assert_eq!(of("", host).unwrap_err().kind, ErrorKind::Configuration, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_base_url_counts_first_and_forgives_what_people_write_behind_it() {
+        for end in ["", "/", "/v1", "/v1/", "/api", "/api/chat", "/v1/chat/completions"] {
+            let server = of(&format!(" http://h:1/x{end} "), "other").unwrap();
+            assert_eq!((server.root.as_str(), server.named_by), ("http://h:1/x", NamedBy::BaseUrl));
+            assert_eq!(server.url("chat"), "http://h:1/x/api/chat");
+        }
+    }
+
+    #[test]
+    fn a_server_on_this_machine_is_known() {
+        for host in ["", "localhost", "localhost:80/x", "[::1]"] {
+            assert!(of("", host).unwrap().is_here(), "{host}");
+        }
+        for host in ["gpu-box", "localhost.evil", "127.0.0.12"] {
+            assert!(!of("", host).unwrap().is_here(), "{host}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What a server says of a model. Pure.
+
+use jaato_plugin_sdk::serde_json::Value;
+
+/// Media types of the images that every model with eyes reads.
+pub const IMAGES: [&str; 2] = ["image/png", "image/jpeg"];
+
+/// The family of models that think by levels alone, and always.
+const LEVELS_FAMILY: &str = "gptoss";
+
+/// What is known of a model. Everything may be unknown: older servers say less.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// What it can do: `completion`, `tools`, `vision`, `thinking`, `embedding`.
+    pub capabilities: Option<Vec<String>>,
+    /// Most tokens that its context can have.
+    pub window: Option<u64>,
+    /// Size of the context that its Modelfile sets.
+    pub own_context: Option<u64>,
+    /// Most tokens of an answer that its Modelfile sets.
+    pub own_output: Option<u64>,
+    /// Whether it runs on the vendor's machines.
+    pub is_remote: bool,
+    /// Whether it is told by levels how much to think, and cannot leave it.
+    pub thinks_by_levels: bool,
+}
+
+impl Facts {
+    /// Knows what the model's name says.
+    pub fn of_name(model: &str) -> Self {
+        Self { thinks_by_levels: model.contains("gpt-oss"), ..Self::default() }
+    }
+
+    /// Reads the answer of `POST /api/show`.
+    pub fn read(model: &str, shown: &Value) -> Self {
+        let details = &shown["details"];
+        let families = details["families"].as_array().into_iter().flatten();
+        let is_of_levels =
+            families.chain([&details["family"]]).any(|family| family == LEVELS_FAMILY);
+        Self {
+            capabilities: capabilities(shown),
+            window: window(&shown["model_info"]),
+            own_context: parameter(shown, "num_ctx"),
+            own_output: parameter(shown, "num_predict"),
+            is_remote: shown["remote_host"].as_str().is_some_and(|host| !host.is_empty()),
+            thinks_by_levels: is_of_levels || Self::of_name(model).thinks_by_levels,
+        }
+    }
+
+    /// Tells whether it can do something; `None` where nobody knows.
+    pub fn can(&self, capability: &str) -> Option<bool> {
+        Some(self.capabilities.as_ref()?.iter().any(|one| one == capability))
+    }
+
+    /// Lists the media types that it looks at; `None` where nobody knows.
+    pub fn accepts(&self) -> Option<Vec<String>> {
+        let images = if self.can("vision")? { &IMAGES[..] } else { &[] };
+        Some(images.iter().map(|image| (*image).to_owned()).collect())
+    }
+}
+
+/// Reads what a model can do out of a list or of `/api/show`.
+pub fn capabilities(model: &Value) -> Option<Vec<String>> {
+    let listed = model["capabilities"].as_array()?.iter();
+    Some(listed.filter_map(Value::as_str).map(str::to_owned).collect())
+}
+
+fn window(info: &Value) -> Option<u64> {
+    let architecture = info["general.architecture"].as_str().unwrap_or_default();
+    let named = info[format!("{architecture}.context_length")].as_u64();
+    let any = || {
+        let mut known = info.as_object()?.iter();
+        known.find(|(key, _)| key.ends_with(".context_length"))?.1.as_u64()
+    };
+    named.or_else(any).filter(|tokens| *tokens > 0)
+}
+
+/// Finds a number in the lines of a Modelfile's parameters: `num_ctx    8192`.
+fn parameter(shown: &Value, name: &str) -> Option<u64> {
+    let lines = shown["parameters"].as_str()?.lines();
+    let mut words = lines.map(|line| line.split_whitespace());
+    let value =
+        words.find_map(|mut words| (words.next() == Some(name)).then(|| words.next()))??;
+    value.parse().ok().filter(|number| *number > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_is_read() {
+        let shown = json!({
+            "capabilities": ["completion", "tools", "thinking"],
+            "details": { "family": "qwen3", "families": ["qwen3"] },
+            "model_info": { "general.architecture": "qwen3", "qwen3.context_length": 40_960 },
+            "parameters": "stop                           \"<|im_end|>\"\nnum_ctx   8192\nnum_predict -1",
+        });
+        let facts = Facts::read("qwen3:8b", &shown);
+        assert_eq!(
+            (facts.window, facts.own_context, facts.own_output),
+            (Some(40_960), Some(8_192), None)
+        );
+        assert_eq!((facts.can("tools"), facts.can("vision")), (Some(true), Some(false)));
+        assert_eq!((facts.accepts(), facts.thinks_by_levels), (Some(Vec::new()), false));
+    }
+
+    #[test]
+    fn an_older_server_says_less_and_that_is_no_error() {
+        for shown in [json!({}), json!(null), json!({ "model_info": [], "parameters": 7 })] {
+            assert_eq!(Facts::read("m", &shown), Facts::default());
+        }
+        let shown = json!({ "model_info": { "x.context_length": 7 } });
+        assert_eq!(Facts::read("m", &shown).window, Some(7));
+    }
+
+    #[test]
+    fn models_that_think_by_levels_are_known_by_name_and_family() {
+        let family = json!({ "details": { "family": "gptoss" } });
+        assert!(Facts::read("mine", &family).thinks_by_levels);
+        assert!(Facts::of_name("gpt-oss:20b").thinks_by_levels);
+    }
+}

@@ -1,0 +1,121 @@
+//! The history, as the server takes it. Pure.
+//!
+//! What is written of a message depends on nothing that comes after it, so that the server need
+//! not read the same beginning again.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use jaato_plugin_sdk::Result;
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Data, Message, Part, Request, Role, ToolCall, ToolResult};
+use jaato_plugin_sdk_provider::shown::{Blobs, in_words};
+
+use crate::facts::IMAGES;
+
+/// Signs thoughts. The server signs nothing; the host gives a signed thought back to the model
+/// that made it and to no other, and that is whom this server wants it from.
+pub(crate) const THOUGHT_MARK: &str = "ollama";
+
+/// Stands for arguments that were no JSON object, which the server cannot read.
+const INVALID_ARGUMENTS: &str = "invalid_arguments";
+
+/// Writes the messages of a request behind a system text.
+///
+/// # Errors
+/// `unknown_operation` for a message of a role from the future.
+pub(crate) fn messages(request: &Request, system: &str, blobs: &Blobs) -> Result<Vec<Value>> {
+    let mut written = Vec::new();
+    if !system.is_empty() {
+        written.push(json!({ "role": "system", "content": system }));
+    }
+    for message in &request.messages {
+        match message.role {
+            Role::User => written.extend(said(message, blobs)),
+            Role::Model => written.extend(answer(message)),
+            Role::Tool => {
+                written.extend(message.tool_results().map(result));
+                // What tools attached, and what is said behind their results.
+                written.extend(said(message, blobs));
+            }
+            Role::Unknown => return Err(Role::unknown_to_provider()),
+        }
+    }
+    Ok(written)
+}
+
+/// Writes a user's message: its words, and the images whose bytes are there. `None` if it says
+/// nothing.
+fn said(message: &Message, blobs: &Blobs) -> Option<Value> {
+    let (mut words, mut images) = (Vec::new(), Vec::new());
+    let mut show = |data: &Data| match image(data, blobs) {
+        Some(image) => images.push(image),
+        None => words.push(in_words(data)),
+    };
+    let mut texts = Vec::new();
+    for part in &message.parts {
+        match part {
+            Part::Text { text, .. } => texts.push(text.clone()),
+            Part::Data(data) => show(data),
+            Part::ToolResult(result) => result.attachments.iter().for_each(&mut show),
+            _ => {}
+        }
+    }
+    let words: Vec<String> = words.into_iter().chain(texts).filter(|it| !it.is_empty()).collect();
+    if words.is_empty() && images.is_empty() {
+        return None;
+    }
+    let mut said = json!({ "role": "user", "content": words.join("\n") });
+    if !images.is_empty() {
+        said["images"] = images.into();
+    }
+    Some(said)
+}
+
+fn image(data: &Data, blobs: &Blobs) -> Option<String> {
+    let is_image = IMAGES.contains(&data.mime_type.as_str());
+    let bytes = blobs.get(data.blob_id().filter(|_| is_image)?)?;
+    Some(BASE64_STANDARD.encode(bytes))
+}
+
+/// Writes a message of the model's own. `None` if nothing of it can be sent.
+fn answer(message: &Message) -> Option<Value> {
+    let (mut content, mut thinking, mut calls) = (String::new(), String::new(), Vec::new());
+    for part in &message.parts {
+        match part {
+            Part::Text { text, .. } => content.push_str(text),
+            Part::Thought { text, signature: Some(_), .. } => thinking.push_str(text),
+            Part::ToolCall(one) => calls.push(call(one)),
+            Part::Data(data) => content.push_str(&in_words(data)),
+            _ => {}
+        }
+    }
+    if content.is_empty() && thinking.is_empty() && calls.is_empty() {
+        return None;
+    }
+    let mut answer = json!({ "role": "assistant", "content": content });
+    if !thinking.is_empty() {
+        answer["thinking"] = thinking.into();
+    }
+    if !calls.is_empty() {
+        answer["tool_calls"] = calls.into();
+    }
+    Some(answer)
+}
+
+fn call(call: &ToolCall) -> Value {
+    let arguments = match &call.arguments {
+        object @ Value::Object(_) => object.clone(),
+        other => json!({ INVALID_ARGUMENTS: other }),
+    };
+    json!({ "id": call.id, "function": { "name": call.name, "arguments": arguments } })
+}
+
+/// Writes a result. The server has no mark of failure: what the tool says has to do.
+fn result(result: &ToolResult) -> Value {
+    let mut content = Value::Object(result.content.clone()).to_string();
+    if result.is_error {
+        content.insert_str(0, "error: ");
+    }
+    let (id, name) = (&result.call_id, &result.name);
+    json!({ "role": "tool", "content": content, "tool_name": name, "tool_call_id": id })
+}

@@ -1,0 +1,152 @@
+//! Reads the lists of a server: what is installed, and what is loaded. Pure.
+
+use jaato_plugin_sdk::serde_json::{self, Value};
+use jaato_plugin_sdk::types::ModelInfo;
+use jaato_plugin_sdk::{Error, Result};
+
+use crate::facts::{Facts, capabilities};
+use crate::refusal;
+
+/// A model that is installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// Its name, tag and all.
+    pub name: String,
+    title: String,
+    capabilities: Option<Vec<String>>,
+}
+
+/// Reads the answer of `GET /api/tags`.
+///
+/// # Errors
+/// `provider` when it is no such list.
+pub fn installed(url: &str, body: &[u8]) -> Result<Vec<Installed>> {
+    let models = list(url, body)?;
+    let read = |model: &Value| {
+        let name = name_of(model)?.to_owned();
+        Some(Installed { name, title: title(model), capabilities: capabilities(model) })
+    };
+    Ok(models.iter().filter_map(read).collect())
+}
+
+/// Reads the answer of `GET /api/ps`: the size of each loaded model's context, by its name.
+///
+/// # Errors
+/// As [`installed`].
+pub fn loaded(url: &str, body: &[u8]) -> Result<Vec<(String, u64)>> {
+    let models = list(url, body)?;
+    let read = |model: &Value| {
+        let tokens = model["context_length"].as_u64().filter(|tokens| *tokens > 0)?;
+        Some((name_of(model)?.to_owned(), tokens))
+    };
+    Ok(models.iter().filter_map(read).collect())
+}
+
+/// Tells of a model; `None` for one that answers nothing, such as one for embeddings.
+pub fn info(installed: &Installed, facts: &Facts, context_tokens: u64) -> Option<ModelInfo> {
+    let facts = match (&facts.capabilities, &installed.capabilities) {
+        (None, Some(listed)) => &Facts { capabilities: Some(listed.clone()), ..facts.clone() },
+        _ => facts,
+    };
+    if facts.can("completion") == Some(false) {
+        return None;
+    }
+    Some(ModelInfo {
+        title: installed.title.clone(),
+        context_limit: Some(context_tokens),
+        accepts: facts.accepts(),
+        ..ModelInfo::new(&installed.name)
+    })
+}
+
+/// Writes a name as the server does: with a tag.
+pub fn with_tag(name: &str) -> String {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    if last.contains(':') { name.to_owned() } else { format!("{name}:latest") }
+}
+
+fn list(url: &str, body: &[u8]) -> Result<Vec<Value>> {
+    let foreign = || -> Error { refusal::foreign(url) };
+    let mut list: Value = serde_json::from_slice(body).map_err(|_| foreign())?;
+    match list.get_mut("models").map(Value::take) {
+        Some(Value::Array(models)) => Ok(models),
+        // A server without models writes it so.
+        Some(Value::Null) => Ok(Vec::new()),
+        _ => Err(foreign()),
+    }
+}
+
+fn name_of(model: &Value) -> Option<&str> {
+    let names = [&model["name"], &model["model"]];
+    names.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty())
+}
+
+/// Says in a line how large it is: `8.2B, Q4_K_M, 5.2 GB`.
+fn title(model: &Value) -> String {
+    let detail = |key: &str| {
+        let text = model["details"][key].as_str().unwrap_or_default();
+        (!text.is_empty() && text != "unknown").then(|| text.to_owned())
+    };
+    let is_remote = model["remote_host"].as_str().is_some_and(|host| !host.is_empty());
+    let place = if is_remote {
+        Some("in the cloud".to_owned())
+    } else {
+        let bytes = model["size"].as_u64().filter(|bytes| *bytes > 0);
+        bytes.map(|bytes| format!("{:.1} GB", bytes as f64 / 1e9))
+    };
+    let words = [detail("parameter_size"), detail("quantization_level"), place];
+    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::ErrorKind;
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn installed_models_are_told_with_their_sizes() {
+        let body = json!({ "models": [
+            { "name": "qwen3:8b", "size": 5_225_388_164_u64,
+              "details": { "parameter_size": "8.2B", "quantization_level": "Q4_K_M" } },
+            { "model": "big:cloud", "remote_host": "https://ollama.com", "size": 300 },
+            { "name": "embed", "capabilities": ["embedding"] },
+            { "name": "" },
+        ] });
+        let listed = installed("http://h/api/tags", body.to_string().as_bytes()).unwrap();
+        let infos: Vec<_> = listed
+            .iter()
+            .map(|it| info(it, &Facts::default(), 7).map(|it| (it.name, it.title)))
+            .collect();
+        let told = |name: &str, title: &str| Some((name.to_owned(), title.to_owned()));
+        let expected =
+            [told("qwen3:8b", "8.2B, Q4_K_M, 5.2 GB"), told("big:cloud", "in the cloud"), None];
+        assert_eq!(infos, expected);
+    }
+
+    #[test]
+    fn what_is_loaded_says_its_size_where_the_server_is_new_enough() {
+        let body = r#"{"models":[{"name":"a:latest","context_length":4096},{"name":"b:1"}]}"#;
+        assert_eq!(loaded("u", body.as_bytes()).unwrap(), [("a:latest".to_owned(), 4096)]);
+        assert_eq!(loaded("u", br#"{"models":null}"#).unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_no_list_is_no_ollama() {
+        for body in ["", "<html>", "[]", "{}", r#"{"models":1}"#, r#"{"data":[]}"#] {
+            let error = installed("http://u:p@h/api/tags", body.as_bytes()).unwrap_err();
+            let text = "`http://…@h/api/tags` answers as no Ollama does";
+            assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_name_without_a_tag_has_the_latest() {
+        for (name, expected) in
+            [("a", "a:latest"), ("a:1", "a:1"), ("h:5000/n/a", "h:5000/n/a:latest")]
+        {
+            assert_eq!(with_tag(name), expected);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The provider itself: between the host's services and the pure mapping.
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::types::Retry;
+use jaato_plugin_sdk_provider::exchange::{config, is_success, refusal};
+use jaato_plugin_sdk_provider::failure;
+use jaato_plugin_sdk_provider::shown::fetch_blobs;
+
+use crate::config::Config;
+use crate::endpoint::{NamedBy, Server};
+use crate::exchange::{Looked, Purpose, look, not_sent, pull, receive, send};
+use crate::facts::{Facts, IMAGES};
+use crate::refusal::{is_foreign, refused};
+use crate::reply::Reply;
+use crate::request::With;
+use crate::state::{Known, Ollama};
+use crate::{models, request, window};
+
+/// The name before the slash in `ollama/MODEL`.
+pub const PROVIDER: &str = "ollama";
+
+/// Most models that are asked about one by one; the others of a longer list are told by what the
+/// list says.
+const SHOWN_MAX: usize = 200;
+
+/// Least bytes of a request about which the server's count is looked at.
+const CHECKED_BYTES_MIN: usize = 16 * 1024;
+
+/// Most bytes of text a token: above it the server has not read all. English has four, source code
+/// three.
+const TOKEN_BYTES_MAX: usize = 8;
+
+/// The provider `ollama`.
+pub struct OllamaProvider;
+
+impl Provider for OllamaProvider {
+    type State = Ollama;
+
+    fn spec() -> ProviderSpec {
+        ProviderSpec {
+            name: PROVIDER.to_owned(),
+            title: "Models of an Ollama server".to_owned(),
+            options: request::NAMES.map(str::to_owned).to_vec(),
+            accepts: IMAGES.map(str::to_owned).to_vec(),
+            ..ProviderSpec::default()
+        }
+    }
+
+    async fn complete(cx: &Cx<Ollama>, request: Request) -> Result<Completion> {
+        let config = config::<Config>(cx).await?;
+        let server = Server::of(&config)?;
+        let known = known(cx, &server, &config, &request.model).await?;
+        let size = window::size(config.context_tokens, &known.facts, known.loaded);
+        let (url, model) = (server.url("chat"), request.model.clone());
+        let Facts { own_output, is_remote, .. } = known.facts;
+        let reply = Reply::new(&url, &request, own_output, is_remote);
+        let blobs = fetch_blobs(cx, request::wanted(&request, &known.facts)).await?;
+        let facts = Arc::new(known.facts);
+        let write = move |_: &Reporter| {
+            let (facts, keep_alive) = (&*facts, config.keep_alive.as_str());
+            let with = With { facts, context_tokens: size, keep_alive, blobs: &blobs };
+            request::write(&request, &with)
+        };
+        // A long history takes longer to write than the executor may be held up.
+        let request::Written { body, word_bytes } = cx.blocking(write).await??;
+        let sent = send(cx, &server, "chat", Purpose::Work, Some(body)).await;
+        let response = sent.map_err(|error| not_sent(cx, &server, error))?;
+        if !is_success(&response) {
+            let error = refused(refusal(cx, &url, response).await, &model);
+            if error.retry == Retry::Permanent {
+                cx.state().forget(&server, &model);
+            }
+            return Err(error);
+        }
+        let completion = receive(cx, response, reply).await?;
+        cx.state().set_used(&server, &model);
+        let read = completion.usage.prompt_tokens;
+        if is_too_little(read, word_bytes) && !is_remote {
+            tell_of_cut(cx, &server, &model, size, read).await;
+        }
+        Ok(completion)
+    }
+
+    async fn models(cx: &Cx<Ollama>) -> Result<Vec<ModelInfo>> {
+        let config = config::<Config>(cx).await?;
+        let server = Server::of(&config)?;
+        let url = server.url("tags");
+        let listed = match look(cx, &server, "tags", None).await {
+            Ok(Looked::Body(body)) => models::installed(&url, &body)?,
+            Ok(Looked::Refused(refusal)) => return Err(refused(refusal, "")),
+            // Most people have no Ollama, and want to hear of it only where they use it.
+            Err(error) if server.named_by == NamedBy::Nothing => {
+                let error = not_sent(cx, &server, error);
+                let is_away = error.kind == ErrorKind::Provider;
+                let kind = if is_away { ErrorKind::NotFound } else { error.kind };
+                return Err(Error { kind, ..error });
+            }
+            Err(error) => return Err(not_sent(cx, &server, error)),
+        };
+        let loaded = loaded(cx, &server).await;
+        let (mut infos, mut shown) = (Vec::new(), 0);
+        for one in &listed {
+            let mut known = Facts::of_name(&one.name);
+            if shown < SHOWN_MAX {
+                shown += 1;
+                match facts(cx, &server, &one.name).await {
+                    Ok(facts) => known = facts,
+                    // It was removed meanwhile.
+                    Err(error) if error.retry == Retry::Permanent => {}
+                    // One that does not answer in time is not asked for each model.
+                    Err(_) => shown = SHOWN_MAX,
+                }
+            }
+            let context_tokens = context_of(cx, &server, &config, &one.name, &known, &loaded);
+            infos.extend(models::info(one, &known, context_tokens));
+        }
+        Ok(infos)
+    }
+
+    async fn pull_model(cx: &Cx<Ollama>, model: String) -> Result<()> {
+        crate::pull::check_name(&model)?;
+        let server = Server::of(&config::<Config>(cx).await?)?;
+        let body = json!({ "model": model, "stream": true }).to_string().into_bytes();
+        cx.state().forget(&server, &model);
+        pull(cx, &server, &model, body).await
+    }
+}
+
+/// Returns what is known of a model; asks the server the first time.
+async fn known(cx: &Cx<Ollama>, server: &Server, config: &Config, model: &str) -> Result<Known> {
+    if let Some(known) = cx.state().known(server, model) {
+        return Ok(known);
+    }
+    let facts = facts(cx, server, model).await?;
+    let is_chosen = config.context_tokens.is_some() || facts.is_remote;
+    let loaded = if is_chosen { Vec::new() } else { loaded(cx, server).await };
+    let known = Known { loaded: size_of(&loaded, model), facts };
+    cx.state().remember(server, model, known.clone());
+    Ok(known)
+}
+
+/// Asks the server what a model is.
+///
+/// # Errors
+/// What keeps an answer from coming; a model that is not there. What else the server says instead
+/// is no error: the request itself will tell.
+async fn facts(cx: &Cx<Ollama>, server: &Server, model: &str) -> Result<Facts> {
+    if let Some(known) = cx.state().known(server, model) {
+        return Ok(known.facts);
+    }
+    let body = json!({ "model": model }).to_string().into_bytes();
+    let looked = look(cx, server, "show", Some(body)).await;
+    match looked.map_err(|error| not_sent(cx, server, error))? {
+        Looked::Body(body) => {
+            let shown: Value = serde_json::from_slice(&body).unwrap_or_default();
+            Ok(Facts::read(model, &shown))
+        }
+        Looked::Refused(it) if it.status == 404 && !is_foreign(it.status, &it.body) => {
+            Err(refused(it, model))
+        }
+        Looked::Refused(_) => Ok(Facts::of_name(model)),
+    }
+}
+
+/// Asks the server which models are loaded; nothing where it does not say.
+async fn loaded(cx: &Cx<Ollama>, server: &Server) -> Vec<(String, u64)> {
+    match look(cx, server, "ps", None).await {
+        Ok(Looked::Body(body)) => models::loaded(&server.url("ps"), &body).unwrap_or_default(),
+        Ok(Looked::Refused(_)) | Err(_) => Vec::new(),
+    }
+}
+
+fn size_of(loaded: &[(String, u64)], model: &str) -> Option<u64> {
+    let name = models::with_tag(model);
+    loaded.iter().find(|(known, _)| models::with_tag(known) == name).map(|(_, size)| *size)
+}
+
+/// Returns the size of a model's context: what the server gave, where the model was loaded for a
+/// request of ours, else what a request will ask for.
+fn context_of(
+    cx: &Cx<Ollama>,
+    server: &Server,
+    config: &Config,
+    model: &str,
+    facts: &Facts,
+    loaded: &[(String, u64)],
+) -> u64 {
+    let now = size_of(loaded, model);
+    let before = match cx.state().known(server, model) {
+        Some(known) => known.loaded,
+        None => now,
+    };
+    let asked = window::size(config.context_tokens, facts, before);
+    now.filter(|_| cx.state().is_used(server, model)).map_or(asked, |given| given.min(asked))
+}
+
+/// Tells whether a server counts so few tokens that it cannot have read all.
+fn is_too_little(tokens: u64, bytes: usize) -> bool {
+    let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
+    tokens > 0 && bytes >= CHECKED_BYTES_MIN && tokens.saturating_mul(TOKEN_BYTES_MAX) < bytes
+}
+
+/// Tells a person, once for each model, that the server may not have read the whole conversation.
+/// Some servers count only what they had not read before; the size of the context that they gave
+/// tells the difference.
+async fn tell_of_cut(cx: &Cx<Ollama>, server: &Server, model: &str, asked: u64, read: u64) {
+    let given = size_of(&loaded(cx, server).await, model);
+    if given.is_some_and(|given| given >= asked) || !cx.state().is_first_notice(server, model) {
+        return;
+    }
+    let given = given.map_or_else(String::new, |given| {
+        format!(": it gave the model {given} tokens of context, not {asked}")
+    });
+    let shown = failure::shown_url(&server.root);
+    cx.emit(&Delta::notice(format!(
+        "`{shown}` read {read} tokens, far fewer than were sent, and may have left out the oldest \
+         messages{given}; a newer Ollama says so instead"
+    )));
+}

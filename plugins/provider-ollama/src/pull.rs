@@ -1,0 +1,123 @@
+//! Reads how far the server has come with the fetch of a model: one JSON object a line. Pure.
+
+use std::collections::BTreeMap;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk_provider::failure;
+
+use crate::refusal;
+
+/// Longest name of a model: four parts of the server's own limits.
+const NAME_BYTES_MAX: usize = 350 + 3 * 80;
+
+/// Most files of a model. Models have a dozen; more is a server that does not stop.
+const FILES_MAX: usize = 4096;
+
+/// The server's word for the end.
+const SUCCESS: &str = "success";
+
+/// A fetch that goes on.
+#[derive(Debug)]
+pub struct Pull {
+    url: String,
+    model: String,
+    /// What has come and what there is, by the digest of each file.
+    files: BTreeMap<String, (u64, u64)>,
+    status: String,
+    is_done: bool,
+}
+
+/// Checks that a name can be one of the server's: `qwen3:8b`, `hf.co/owner/model:Q4_K_M`.
+///
+/// # Errors
+/// `invalid_arguments` where it cannot.
+pub fn check_name(model: &str) -> Result<()> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-:".contains(c);
+    let is_part = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            && part.chars().all(is_plain)
+    };
+    let is_one = model.len() <= NAME_BYTES_MAX
+        && !model.ends_with([':', '/'])
+        && model.split('/').count() <= 4
+        && model.split('/').all(is_part);
+    if is_one {
+        return Ok(());
+    }
+    let shown: String = model.chars().filter(|c| !c.is_control()).take(100).collect();
+    Err(Error::new(ErrorKind::InvalidArguments, format!("`{shown}` is no name of a model"))
+        .with_hint("a name looks like `qwen3:8b` or `hf.co/owner/model:Q4_K_M`"))
+}
+
+impl Pull {
+    /// Begins with a model of a legal name.
+    pub fn new(url: &str, model: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            model: model.to_owned(),
+            files: BTreeMap::new(),
+            status: String::new(),
+            is_done: false,
+        }
+    }
+
+    /// Takes a line and gives what is to be shown of it.
+    ///
+    /// # Errors
+    /// When the server reports one, or the line is none of its own.
+    pub fn line(&mut self, line: &[u8]) -> Result<Option<Delta>> {
+        let line: Value = serde_json::from_slice(line).map_err(|_| refusal::foreign(&self.url))?;
+        if !line["error"].is_null() {
+            return Err(not_pulled(failure::of_report(&self.url, &line)));
+        }
+        let status = line["status"].as_str().ok_or_else(|| refusal::foreign(&self.url))?;
+        if status == SUCCESS {
+            self.is_done = true;
+            return Ok(None);
+        }
+        if let (Some(digest), Some(total)) = (line["digest"].as_str(), line["total"].as_u64()) {
+            let completed = line["completed"].as_u64().unwrap_or_default().min(total);
+            let is_known = self.files.contains_key(digest);
+            if is_known || self.files.len() < FILES_MAX {
+                self.files.insert(digest.to_owned(), (completed, total));
+            }
+            let sum = |of: fn(&(u64, u64)) -> u64| {
+                self.files.values().map(of).fold(0, u64::saturating_add)
+            };
+            let label = format!("fetching {}", self.model);
+            return Ok(Some(Delta::progress(label, sum(|file| file.0), sum(|file| file.1))));
+        }
+        let is_new = status != self.status;
+        status.clone_into(&mut self.status);
+        Ok(is_new.then(|| Delta::notice(failure::shown_word(status))))
+    }
+
+    /// Tells whether the server has the model.
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// When the server did not say that it has the model.
+    pub fn finish(self) -> Result<()> {
+        if self.is_done {
+            return Ok(());
+        }
+        let text = format!("`{}` stopped before it had the model", failure::shown_url(&self.url));
+        Err(Error::new(ErrorKind::Provider, text)
+            .temporary()
+            .with_hint("pull it again: the server goes on where it was"))
+    }
+}
+
+/// Adds what to do where there is no such model.
+pub(crate) fn not_pulled(error: Error) -> Error {
+    let said = error.message.to_lowercase();
+    if said.contains("does not exist") || said.contains("not found") {
+        return error.with_hint("https://ollama.com/search lists the models that there are");
+    }
+    error
+}

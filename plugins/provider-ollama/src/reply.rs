@@ -1,0 +1,171 @@
+//! Reads what the server answers: one JSON object a line, the last with the sums. An answer that
+//! comes at once is one such line. Pure.
+
+use std::collections::BTreeSet;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk_provider::failure::{self, of_too_much};
+use jaato_plugin_sdk_provider::{Answer, CALLS_MAX, EVENTS_MAX, PARTS_MAX};
+
+use crate::history::THOUGHT_MARK;
+use crate::refusal;
+
+/// An answer that is being received.
+#[derive(Debug)]
+pub struct Reply {
+    url: String,
+    answer: Answer,
+    /// The calls of the conversation: a new one gets an id of its own, as older servers give none
+    /// and newer ones give ids that may come again.
+    ids: BTreeSet<String>,
+    calls: usize,
+    lines: usize,
+    /// Most tokens of the answer, where somebody says so.
+    output_tokens_max: Option<u64>,
+    /// Whether an answer ends at its limit for want of context alone.
+    is_bound_by_context: bool,
+    end: Option<End>,
+}
+
+/// Why an answer ended.
+#[derive(Debug)]
+enum End {
+    For(FinishReason),
+    InAWord(String),
+}
+
+impl Reply {
+    /// Begins the answer to a request. `own_output` is the limit that the model itself has;
+    /// `is_remote` tells whether the vendor's machines may have another one.
+    pub fn new(url: &str, request: &Request, own_output: Option<u64>, is_remote: bool) -> Self {
+        let calls = request.messages.iter().flat_map(Message::tool_calls);
+        Self {
+            url: url.to_owned(),
+            answer: Answer::new(),
+            ids: calls.map(|call| call.id.to_string()).collect(),
+            calls: 0,
+            lines: 0,
+            output_tokens_max: request.options.max_output_tokens.map(u64::from).or(own_output),
+            is_bound_by_context: !is_remote,
+            end: None,
+        }
+    }
+
+    /// Takes a line and gives what is to be shown of it.
+    ///
+    /// # Errors
+    /// When the server reports one, the line is none of its own, or there is too much.
+    pub fn line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
+        if self.end.is_some() {
+            return Ok(Vec::new());
+        }
+        let line: Value = match serde_json::from_slice(line) {
+            Ok(line) => line,
+            Err(_) if self.lines == 0 => return Err(refusal::foreign(&self.url)),
+            Err(error) => {
+                let shown = String::from_utf8_lossy(line);
+                return Err(failure::of_unreadable(&self.url, &shown, &error));
+            }
+        };
+        if !line["error"].is_null() {
+            return Err(refusal::reported(&self.url, &line));
+        }
+        if self.lines == 0 && !line["message"].is_object() && !line["done"].is_boolean() {
+            return Err(refusal::foreign(&self.url));
+        }
+        self.lines += 1;
+        if self.lines > EVENTS_MAX {
+            return Err(of_too_much(&format!("{EVENTS_MAX} lines")));
+        }
+        let deltas = self.message(&line["message"])?;
+        if self.answer.parts() > PARTS_MAX {
+            return Err(of_too_much(&format!("{PARTS_MAX} parts")));
+        }
+        if line["done"] == true {
+            self.end(&line);
+        }
+        Ok(deltas)
+    }
+
+    /// Takes what the end of the body left: a line of which the server sent all, or a piece of one,
+    /// which is then no part of the answer.
+    ///
+    /// # Errors
+    /// As [`Reply::line`].
+    pub fn last_line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
+        let is_whole = serde_json::from_slice::<Value>(line).is_ok();
+        let is_cut = line.trim_ascii_start().starts_with(b"{");
+        if !is_whole && (self.lines > 0 || is_cut) {
+            return Ok(Vec::new());
+        }
+        self.line(line)
+    }
+
+    /// Tells whether the server said that nothing more comes.
+    pub fn is_done(&self) -> bool {
+        self.end.is_some()
+    }
+
+    fn message(&mut self, message: &Value) -> Result<Vec<Delta>> {
+        let piece = |key: &str| message[key].as_str().unwrap_or_default();
+        let mut deltas = Vec::new();
+        let thought = piece("thinking");
+        if !thought.is_empty() {
+            deltas.extend(self.answer.thought(thought, Some(THOUGHT_MARK)));
+        }
+        deltas.extend(self.answer.text(piece("content")));
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            self.calls += 1;
+            if self.calls > CALLS_MAX {
+                return Err(of_too_much(&format!("{CALLS_MAX} calls")));
+            }
+            let call = self.call(&call["function"])?;
+            deltas.push(self.answer.call(call));
+        }
+        Ok(deltas)
+    }
+
+    fn call(&mut self, function: &Value) -> Result<ToolCall> {
+        let name = function["name"].as_str().ok_or_else(|| refusal::foreign(&self.url))?;
+        let mut number = self.ids.len() + 1;
+        while self.ids.contains(&format!("call-{number}")) {
+            number += 1;
+        }
+        let id = format!("call-{number}");
+        self.ids.insert(id.clone());
+        let arguments = match &function["arguments"] {
+            Value::Null => json!({}),
+            arguments => arguments.clone(),
+        };
+        Ok(ToolCall::new(id.as_str(), name, arguments))
+    }
+
+    fn end(&mut self, line: &Value) {
+        let count = |key: &str| line[key].as_u64().unwrap_or_default();
+        let (prompt_tokens, output_tokens) = (count("prompt_eval_count"), count("eval_count"));
+        self.answer.set_usage(Usage { prompt_tokens, output_tokens, ..Usage::default() });
+        let has_reached_limit = self.output_tokens_max.is_some_and(|most| output_tokens >= most);
+        self.end = Some(match line["done_reason"].as_str() {
+            // Also where the model was only loaded.
+            None | Some("" | "stop" | "load") => End::For(FinishReason::Stop),
+            Some("length") if self.is_bound_by_context && !has_reached_limit => {
+                End::For(FinishReason::ContextExceeded)
+            }
+            Some("length") => End::For(FinishReason::MaxTokens),
+            Some(word) => End::InAWord(failure::shown_word(word)),
+        });
+    }
+
+    /// Ends the answer.
+    ///
+    /// # Errors
+    /// When it was cut short; temporary, because the next attempt may get it whole.
+    pub fn finish(self) -> Result<Completion> {
+        match self.end {
+            Some(End::For(reason)) => Ok(self.answer.finish(reason)),
+            Some(End::InAWord(word)) => Ok(self.answer.finish_with_word(&word)),
+            None => Err(failure::of_cut(&self.url, self.lines > 0)),
+        }
+    }
+}

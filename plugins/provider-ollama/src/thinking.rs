@@ -1,0 +1,78 @@
+//! How much a model thinks, in the server's words. Pure.
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Effort, Request};
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+
+use crate::facts::Facts;
+
+/// Writes the field `think`; `None` leaves it to the server, where a model that can think does.
+///
+/// Levels are for those models alone that take nothing else: for any other the server knows on and
+/// off, and older servers refuse the rest.
+///
+/// # Errors
+/// `configuration` where thinking is asked of a model that cannot.
+pub(crate) fn think(request: &Request, facts: &Facts) -> Result<Option<Value>> {
+    let Some(effort) = request.options.effort.filter(|effort| *effort != Effort::Unknown) else {
+        return Ok(None);
+    };
+    if facts.can("thinking") == Some(false) {
+        if effort == Effort::None {
+            return Ok(None);
+        }
+        let text = format!("the model `{}` does not take the option `effort`", request.model);
+        return Err(Error::new(ErrorKind::Configuration, text)
+            .with_hint("leave it out, or use a model that can think"));
+    }
+    Ok(match (facts.thinks_by_levels, effort) {
+        (true, Effort::None | Effort::Minimal | Effort::Low) => Some(json!("low")),
+        (true, Effort::Medium) => Some(json!("medium")),
+        (true, Effort::High | Effort::Max) => Some(json!("high")),
+        (false, Effort::None) => Some(json!(false)),
+        (false, _) => Some(json!(true)),
+        (true, Effort::Unknown) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(effort: &str, facts: &Facts) -> Result<Option<Value>> {
+        let mut request = Request::new("m", Vec::new());
+        request.options.effort = jaato_plugin_sdk::serde_json::from_value(json!(effort)).ok();
+        think(&request, facts)
+    }
+
+    fn facts(capabilities: &[&str], thinks_by_levels: bool) -> Facts {
+        let capabilities = capabilities.iter().map(|name| (*name).to_owned()).collect();
+        Facts { capabilities: Some(capabilities), thinks_by_levels, ..Facts::default() }
+    }
+
+    #[test]
+    fn most_models_know_on_and_off_and_some_levels_alone() {
+        let (thinks, levels) = (facts(&["thinking"], false), facts(&["thinking"], true));
+        for (effort, on, level) in [
+            ("none", json!(false), json!("low")),
+            ("minimal", json!(true), json!("low")),
+            ("low", json!(true), json!("low")),
+            ("medium", json!(true), json!("medium")),
+            ("high", json!(true), json!("high")),
+            ("max", json!(true), json!("high")),
+        ] {
+            assert_eq!(of(effort, &thinks), Ok(Some(on.clone())), "{effort}");
+            assert_eq!(of(effort, &Facts::default()), Ok(Some(on)), "{effort}");
+            assert_eq!(of(effort, &levels), Ok(Some(level)), "{effort}");
+        }
+        assert_eq!(of("telepathy", &thinks), Ok(None));
+    }
+
+    #[test]
+    fn a_model_that_cannot_think_is_not_asked_to() {
+        let facts = facts(&["completion"], false);
+        assert_eq!(of("none", &facts), Ok(None));
+        let error = of("low", &facts).unwrap_err();
+        assert_eq!(error.message, "the model `m` does not take the option `effort`");
+    }
+}

@@ -1,0 +1,58 @@
+//! Chooses the size of a model's context. Pure.
+
+use crate::facts::Facts;
+
+/// Largest context that is chosen without being asked for: enough for an agent with tools and
+/// files, and some 4 GiB beside a model of eight billion parameters. The server's own choice is
+/// 4,096 on most machines, which the tools alone may fill.
+pub const TOKENS_BY_DEFAULT: u64 = 32_768;
+
+/// Chooses the size. `asked` is the person's setting; `loaded` is the size with which the server
+/// already has the model in memory.
+///
+/// A larger context that is loaded is taken: another size makes the server load the model again. A
+/// size above the model's window the server would cut without a word, so it is cut here.
+pub fn size(asked: Option<u32>, facts: &Facts, loaded: Option<u64>) -> u64 {
+    let within = |tokens: u64| facts.window.map_or(tokens, |window| tokens.min(window));
+    match asked.map(u64::from).or(facts.own_context) {
+        Some(tokens) => within(tokens),
+        // It takes no memory of the person's.
+        None if facts.is_remote => facts.window.unwrap_or(TOKENS_BY_DEFAULT),
+        None => within(TOKENS_BY_DEFAULT).max(loaded.unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(window: Option<u64>, own_context: Option<u64>) -> Facts {
+        Facts { window, own_context, ..Facts::default() }
+    }
+
+    #[test]
+    fn the_person_decides_then_the_modelfile_then_the_window_within_reason() {
+        let large = facts(Some(262_144), None);
+        assert_eq!(size(Some(65_536), &large, None), 65_536);
+        assert_eq!(size(Some(4_096), &facts(Some(262_144), Some(8_192)), Some(9_999)), 4_096);
+        assert_eq!(size(None, &facts(Some(262_144), Some(8_192)), Some(9_999)), 8_192);
+        assert_eq!(size(None, &large, None), TOKENS_BY_DEFAULT);
+        assert_eq!(size(None, &facts(Some(2_048), None), None), 2_048);
+        assert_eq!(size(None, &Facts::default(), None), TOKENS_BY_DEFAULT);
+    }
+
+    #[test]
+    fn nothing_exceeds_the_window_and_what_is_loaded_larger_stays_loaded() {
+        assert_eq!(size(Some(65_536), &facts(Some(2_048), None), None), 2_048);
+        assert_eq!(size(None, &facts(Some(2_048), Some(4_096)), None), 2_048);
+        assert_eq!(size(None, &facts(Some(131_072), None), Some(65_536)), 65_536);
+        assert_eq!(size(None, &facts(Some(131_072), None), Some(4_096)), TOKENS_BY_DEFAULT);
+    }
+
+    #[test]
+    fn a_model_on_the_vendors_machines_has_all_of_its_window() {
+        let facts = Facts { is_remote: true, ..facts(Some(262_144), None) };
+        assert_eq!(size(None, &facts, None), 262_144);
+        assert_eq!(size(Some(4_096), &facts, None), 4_096);
+    }
+}

@@ -1,0 +1,113 @@
+//! Servers that do not do as they should, on a fake host whose time is counted.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::time::Duration;
+
+use jaato_plugin_sdk::types::{Completion, Message, Part, Request, Retry};
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::vendors::ollama::{Ollama, Turn};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream};
+
+use crate::vendor::Talk;
+
+const HELLO: &str = "{\"message\":{\"content\":\"hello\"},\"done\":false}\n";
+const END: &str = "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\"}\n";
+
+fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
+    let server = Ollama::new([]);
+    FakeHost::new(provider_ollama::__jaato::MODULE).with_http(move |request| {
+        match request.head.url.ends_with("/api/chat") {
+            true => Ok(answer()),
+            false => server.answer_plugin(request),
+        }
+    })
+}
+
+fn request() -> Request {
+    Request::new("qwen3:8b", vec![Message::user("hi")])
+}
+
+/// Streams these pieces; leaves the connection open or ends it.
+#[track_caller]
+fn streams(pieces: &[&'static str], ends: bool) -> (Result<Completion, Error>, Duration) {
+    let pieces = pieces.to_vec();
+    let host = host(move || {
+        let stream = FakeStream::open();
+        pieces.iter().for_each(|piece| stream.push(*piece));
+        if ends {
+            stream.finish();
+        }
+        FakeHttpAnswer::status(200).stream(stream)
+    });
+    (host.complete(&request()).result, host.elapsed())
+}
+
+#[test]
+fn a_whole_answer_is_done_soon_though_the_server_leaves_the_connection_open() {
+    let (result, took) = streams(&[HELLO, END], false);
+    let hello = vec![Part::text("hello")];
+    assert_eq!((result.unwrap().parts, took), (hello, Duration::from_millis(100)));
+}
+
+#[test]
+fn half_a_stream_may_be_better_next_time() {
+    for pieces in [&["{\"mess"][..], &[HELLO], &[HELLO, &END[..30]], &[]] {
+        let error = streams(pieces, true).0.unwrap_err();
+        assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary), "{error}");
+    }
+    // The last line counts without its end.
+    assert!(streams(&[HELLO, END.trim_end()], true).0.is_ok());
+}
+
+#[test]
+fn a_line_without_an_end_has_a_limit() {
+    let host = host(|| {
+        let stream = FakeStream::open();
+        stream.push("{\"message\":{\"content\":\"");
+        (0..12).for_each(|_| stream.push(vec![b'x'; 1 << 20]));
+        stream.finish();
+        FakeHttpAnswer::status(200).stream(stream)
+    });
+    let error = host.complete(&request()).result.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Provider, "{error}");
+    assert_eq!(host.live().streams, 0);
+}
+
+#[test]
+fn an_error_in_mid_stream_has_its_kind_and_its_retry_class() {
+    let failing = |lines: usize, text: &str| {
+        let turn = Turn::text("half of it").cut_after(lines).failing(text);
+        let mut talk = Talk::new("qwen3:8b", [turn]);
+        talk.request.messages = vec![Message::user("hi")];
+        let error = talk.refused();
+        (error.kind, error.retry, error.message)
+    };
+    for lines in [0, 1, 2] {
+        let (kind, retry, text) =
+            failing(lines, "an error was encountered while running the model");
+        assert_eq!((kind, retry), (ErrorKind::Provider, Retry::Temporary));
+        assert!(text.ends_with(": an error was encountered while running the model"), "{text}");
+        let (kind, retry, _) = failing(lines, "CUDA error: out of memory");
+        assert_eq!((kind, retry), (ErrorKind::Provider, Retry::Permanent));
+    }
+    let (kind, _, _) = failing(1, "prompt too long; exceeded max context length by 3 tokens");
+    assert_eq!(kind, ErrorKind::ContextOverflow);
+}
+
+#[test]
+fn nonsense_in_mid_stream_may_be_better_next_time() {
+    let (result, _) = streams(&[HELLO, "nonsense\n", END], true);
+    let error = result.unwrap_err();
+    assert_eq!(error.retry, Retry::Temporary);
+    assert!(error.message.contains("no JSON"), "{error}");
+}
+
+#[test]
+fn a_refusal_is_told_whatever_its_body_is() {
+    for body in [&b""[..], b"<html>", b"\x1f\x8b\x08", b"{", b"null", b"{\"error\":7}", b"\xff"] {
+        let host = host(move || FakeHttpAnswer::status(503).body(body));
+        let error = host.complete(&request()).result.unwrap_err();
+        assert!(error.message.contains("answered 503 (service unavailable)"), "{error}");
+        assert_eq!(error.retry, Retry::Temporary);
+    }
+}

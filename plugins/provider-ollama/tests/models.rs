@@ -1,0 +1,54 @@
+//! The list of models on a fake host.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::Message;
+use jaato_plugin_testkit::vendors::ollama::{Ollama, Turn};
+
+use crate::vendor::Talk;
+
+/// Names, windows and how many kinds of images each sees.
+fn listed(talk: &Talk) -> Vec<(String, u64, usize)> {
+    let models = talk.host.instance().unwrap().models().unwrap();
+    let seen = |it: &Option<Vec<String>>| it.as_ref().unwrap().len();
+    models
+        .iter()
+        .map(|it| (it.name.clone(), it.context_limit.unwrap(), seen(&it.accepts)))
+        .collect()
+}
+
+fn talk(server: Ollama, config: Value) -> Talk {
+    Talk::with("qwen3:8b", server, config)
+}
+
+#[test]
+fn what_is_installed_and_answers_is_listed_with_the_size_that_is_asked_for() {
+    let all = |sizes: [u64; 7]| {
+        let names = [
+            "qwen3:8b",
+            "qwen3-vl:8b",
+            "gemma3:4b",
+            "gpt-oss:20b",
+            "tiny:latest",
+            "tuned:1b",
+            "big:cloud",
+        ];
+        let sees = [0, 2, 2, 0, 0, 0, 0];
+        let rows = names.into_iter().zip(sizes).zip(sees);
+        rows.map(|((name, size), sees)| (name.to_owned(), size, sees)).collect::<Vec<_>>()
+    };
+    let expected = all([32_768, 32_768, 32_768, 32_768, 2_048, 8_192, 202_752]);
+    assert_eq!(listed(&talk(Ollama::new([]), json!({}))), expected);
+    let expected = all([4_096, 4_096, 4_096, 4_096, 2_048, 4_096, 4_096]);
+    assert_eq!(listed(&talk(Ollama::new([]), json!({ "context_tokens": 4_096 }))), expected);
+}
+
+#[test]
+fn the_size_that_the_server_really_gave_counts_once_the_model_was_used() {
+    let server = Ollama::new([Turn::text("a")]).with_context_max(3_000);
+    let mut talk = talk(server, json!({}));
+    assert_eq!(listed(&talk)[0].1, 32_768);
+    talk.ask(Message::user("hi"));
+    assert_eq!(listed(&talk)[0].1, 3_000);
+    assert_eq!(listed(&talk)[1].1, 32_768);
+}

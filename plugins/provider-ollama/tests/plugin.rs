@@ -1,0 +1,245 @@
+//! The plugin on a fake host: what it asks for, and what it says of what goes wrong.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Delta, Message, Part, Request, Retry};
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::vendors::ollama::{Ollama, Turn};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream};
+
+use crate::vendor::Talk;
+
+jaato_plugin_testkit::conformance!(provider_ollama: provider; |suite| suite.with_host(with_server));
+
+/// Lends a server that answers as often as it is asked.
+fn with_server(host: FakeHost) -> FakeHost {
+    let hello = "{\"message\":{\"content\":\"hello\"},\"done\":false}\n{\"done\":true,\"done_reason\":\"stop\"}\n";
+    let server = Ollama::new([]);
+    host.with_http(move |request| match request.head.url.ends_with("/api/chat") {
+        true => Ok(FakeHttpAnswer::status(200).body(hello)),
+        false => server.answer_plugin(request),
+    })
+}
+
+fn request() -> Request {
+    Request::new("qwen3:8b", vec![Message::user("hi")])
+}
+
+/// A host whose server answers chats so, and everything else as a server does.
+fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
+    let server = Ollama::new([]);
+    FakeHost::new(provider_ollama::__jaato::MODULE).with_http(move |request| {
+        match request.head.url.ends_with("/api/chat") {
+            true => Ok(answer()),
+            false => server.answer_plugin(request),
+        }
+    })
+}
+
+#[track_caller]
+fn error_of(status: u16, body: &'static str) -> Error {
+    let host = host(move || FakeHttpAnswer::status(status).header("retry-after", "3").body(body));
+    host.complete(&request()).result.unwrap_err()
+}
+
+#[test]
+fn a_model_is_looked_at_once_and_then_asked() {
+    let mut talk = Talk::new("qwen3:8b", ["a", "b"].map(Turn::text));
+    talk.ask(Message::user("hi"));
+    talk.ask(Message::user("ho"));
+    let sent = talk.host.http_requests();
+    let urls: Vec<_> =
+        sent.iter().map(|it| (it.head.method.as_str(), it.head.url.as_str())).collect();
+    assert_eq!(
+        urls,
+        [
+            ("POST", "http://127.0.0.1:11434/api/show"),
+            ("GET", "http://127.0.0.1:11434/api/ps"),
+            ("POST", "http://127.0.0.1:11434/api/chat"),
+            ("POST", "http://127.0.0.1:11434/api/chat"),
+        ]
+    );
+    assert!(sent.iter().all(|sent| sent.head.credential.is_none()));
+}
+
+#[test]
+fn a_key_is_named_for_a_base_url_alone() {
+    let with = |config: Value| {
+        let server = Ollama::new([Turn::text("hello")]).with_key("secret");
+        Talk::with("qwen3:8b", server, config)
+    };
+    let mut talk = with(json!({ "base_url": "https://ollama.com" }));
+    talk.ask(Message::user("hi"));
+    let sent = talk.host.http_requests();
+    assert!(sent.iter().all(|it| it.head.credential.as_deref() == Some("OLLAMA_API_KEY")));
+    assert_eq!(sent.last().unwrap().head.url, "https://ollama.com/api/chat");
+    let talk = with(json!({ "host": "ollama.com" }));
+    let error = talk.refused();
+    assert!(error.message.contains("answered 401 (unauthorized)"), "{error}");
+    assert!(error.hint.unwrap().contains("`base_url = \"https://ollama.com\"`"));
+    assert!(talk.host.http_requests().iter().all(|sent| sent.head.credential.is_none()));
+}
+
+#[test]
+fn a_server_that_does_not_run_is_told_with_what_starts_it() {
+    let refusing = |config: Value| {
+        FakeHost::new(provider_ollama::__jaato::MODULE).with_config(config).with_http(|request| {
+            let url = &request.head.url;
+            let text = format!("cannot connect to `{url}`: connection refused");
+            let error = Error::new(ErrorKind::Unavailable, text).temporary();
+            Err(error.with_hint("check that the server runs"))
+        })
+    };
+    let told = |config: Value| refusing(config).complete(&request()).result.unwrap_err();
+    let error = told(json!({}));
+    assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
+    let hint = "start Ollama with `ollama serve`; if it runs elsewhere, set `OLLAMA_HOST`";
+    assert_eq!(error.hint.as_deref(), Some(hint));
+    let error = told(json!({ "host": "gpu-box" }));
+    assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
+    assert!(error.hint.unwrap().contains("listens for others"));
+    // Lists leave out what nobody uses.
+    let list = |config: Value| refusing(config).instance().unwrap().models().unwrap_err().kind;
+    assert_eq!(list(json!({})), ErrorKind::NotFound);
+    assert_eq!(list(json!({ "host": "localhost" })), ErrorKind::Provider);
+    let error = told(json!({ "host": "a b" }));
+    assert_eq!(error.kind, ErrorKind::Configuration);
+}
+
+#[test]
+fn a_model_that_is_not_there_is_told_with_what_fetches_it() {
+    let mut talk = Talk::new("moon:1b", [Turn::text("hello")]);
+    talk.request.messages = vec![Message::user("hi")];
+    let error = talk.refused();
+    assert!(error.message.ends_with("(not found): model 'moon:1b' not found"), "{error}");
+    assert_eq!(error.hint.as_deref(), Some("`jaato model pull ollama/moon:1b` fetches it"));
+    // As it says.
+    talk.host.instance().unwrap().pull_model("moon:1b").result.unwrap();
+    assert_eq!(talk.send().result.unwrap().parts, [Part::text("hello")]);
+}
+
+#[test]
+fn what_a_server_refuses_has_its_kind_and_a_hint() {
+    use ErrorKind::{ContextOverflow, Provider};
+    for (status, body, kind, retry, hint) in [
+        (
+            503,
+            r#"{"error":"server busy, please try again.  maximum pending requests exceeded"}"#,
+            Provider,
+            Retry::Temporary,
+            None,
+        ),
+        (
+            500,
+            r#"{"error":"llama runner process has terminated"}"#,
+            Provider,
+            Retry::Temporary,
+            None,
+        ),
+        (
+            500,
+            r#"{"error":"model requires more system memory (44.0 GiB) than is available (7.6 GiB)"}"#,
+            Provider,
+            Retry::Permanent,
+            Some("use a smaller model"),
+        ),
+        (
+            400,
+            r#"{"error":"the input length exceeds the context length"}"#,
+            ContextOverflow,
+            Retry::Permanent,
+            None,
+        ),
+        (
+            400,
+            r#"{"error":"prompt too long; exceeded max context length by 17 tokens"}"#,
+            ContextOverflow,
+            Retry::Permanent,
+            None,
+        ),
+        (
+            400,
+            r#"{"error":"registry.ollama.ai/library/x does not support tools"}"#,
+            Provider,
+            Retry::Permanent,
+            Some("`--tools none`"),
+        ),
+        (
+            400,
+            r#"{"error":"\"x\" does not support thinking"}"#,
+            Provider,
+            Retry::Permanent,
+            Some("`effort`"),
+        ),
+        (
+            400,
+            r#"{"error":"\"x\" does not support chat"}"#,
+            Provider,
+            Retry::Permanent,
+            Some("use a model that answers"),
+        ),
+        (
+            401,
+            r#"{"error":"unauthorized","signin_url":"https://ollama.com/connect"}"#,
+            Provider,
+            Retry::Permanent,
+            Some("`ollama signin`"),
+        ),
+        (404, "404 page not found", Provider, Retry::Permanent, Some("names an Ollama server")),
+        (404, "<html>", Provider, Retry::Permanent, Some("names an Ollama server")),
+        (404, "", Provider, Retry::Permanent, Some("names an Ollama server")),
+        (429, "", Provider, Retry::Temporary, None),
+        (529, "busy", Provider, Retry::Temporary, None),
+    ] {
+        let error = error_of(status, body);
+        assert_eq!((error.kind, error.retry), (kind, retry), "{body}: {error}");
+        let says = error.hint.as_deref().unwrap_or_default();
+        assert!(says.contains(hint.unwrap_or_default()), "{body}: {says}");
+        assert_eq!(error.hint.is_some(), hint.is_some(), "{body}: {error}");
+    }
+    assert_eq!(error_of(503, "").retry_after_ms, Some(3_000));
+}
+
+#[test]
+fn pieces_go_out_as_they_come_and_bytes_show_that_the_server_lives() {
+    let stream = FakeStream::open();
+    let feed = stream.clone();
+    let host = host(move || FakeHttpAnswer::status(200).stream(stream.clone()));
+    let mut call = host.instance().unwrap().start_complete(&request()).unwrap();
+    feed.push("{\"message\":{\"content\":");
+    assert!(matches!(call.next_delta(), Ok(Some(Delta::Alive))));
+    feed.push("\"hel\"},\"done\":false}\n");
+    assert!(matches!(call.next_delta(), Ok(Some(delta)) if delta == Delta::text("hel")));
+    // The connection stays open: the last line is enough.
+    feed.push("{\"message\":{\"content\":\"lo\"},\"done\":false}\n{\"done\":true}\n");
+    assert_eq!(call.wait().result.unwrap().parts, [Part::text("hello")]);
+}
+
+#[test]
+fn what_the_stream_broke_with_is_told_unless_the_model_had_said_all() {
+    let broken = |text: &'static str| {
+        host(move || {
+            let stream = FakeStream::open();
+            stream.push(text);
+            stream.fail(Error::new(ErrorKind::Unavailable, "the exchange failed").temporary());
+            FakeHttpAnswer::status(200).stream(stream)
+        })
+    };
+    let error =
+        broken("{\"message\":{\"content\":\"a\"}}\n").complete(&request()).result.unwrap_err();
+    assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
+    let all = "{\"message\":{\"content\":\"a\"}}\n{\"done\":true}\n";
+    assert!(broken(all).complete(&request()).result.is_ok());
+}
+
+#[test]
+fn an_older_server_without_show_and_ps_is_asked_all_the_same() {
+    let host = FakeHost::new(provider_ollama::__jaato::MODULE).with_http(|request| {
+        Ok(match request.head.url.ends_with("/api/chat") {
+            true => FakeHttpAnswer::status(200)
+                .body("{\"message\":{\"content\":\"a\"},\"done\":true}\n"),
+            false => FakeHttpAnswer::status(404).body("404 page not found"),
+        })
+    });
+    assert_eq!(host.complete(&request()).result.unwrap().parts, [Part::text("a")]);
+}

@@ -1,0 +1,105 @@
+//! A model is fetched: what is asked, what is shown, what is said of what goes wrong.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::{Delta, Pulled, Retry};
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::vendors::ollama::{IN_LIBRARY, Ollama};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, Finished};
+use provider_ollama::pull::{Pull, check_name};
+
+use crate::vendor::Talk;
+
+fn pulled(model: &str) -> Finished<Pulled> {
+    Talk::new("m", []).host.instance().unwrap().pull_model(model)
+}
+
+#[test]
+fn progress_is_the_sum_of_all_files_and_what_else_happens_is_told_once() {
+    let finished = pulled(IN_LIBRARY);
+    assert_eq!(finished.result, Ok(Pulled::default()));
+    let progress = |done, total| Delta::progress("fetching moon:1b", done, total);
+    assert_eq!(
+        finished.deltas,
+        [
+            Delta::notice("pulling manifest"),
+            progress(0, 4_000),
+            progress(2_000, 4_000),
+            progress(4_000, 4_000),
+            progress(4_000, 5_000),
+            progress(4_500, 5_000),
+            progress(5_000, 5_000),
+            Delta::notice("verifying sha256 digest"),
+            Delta::notice("writing manifest"),
+        ]
+    );
+}
+
+#[test]
+fn the_server_is_asked_by_the_name_and_has_the_model_then() {
+    let talk = Talk::with("m", Ollama::new([]), json!({ "host": "gpu-box" }));
+    talk.host.instance().unwrap().pull_model(IN_LIBRARY).result.unwrap();
+    let sent = talk.host.http_requests().pop().unwrap();
+    assert_eq!(sent.head.url, "http://gpu-box:11434/api/pull");
+    let body: Value = serde_json::from_slice(&sent.body).unwrap();
+    assert_eq!(body, json!({ "model": IN_LIBRARY, "stream": true }));
+    let models = talk.host.instance().unwrap().models().unwrap();
+    assert!(models.iter().any(|model| model.name == IN_LIBRARY));
+}
+
+#[test]
+fn what_there_is_not_is_told_with_where_to_look() {
+    let error = pulled("nothing").result.unwrap_err();
+    assert!(error.message.ends_with("pull model manifest: file does not exist"), "{error}");
+    assert!(error.hint.unwrap().starts_with("https://ollama.com/search"));
+}
+
+#[test]
+fn a_name_that_can_be_none_is_not_asked_for() {
+    for name in
+        ["", " ", "a b", "../a", "a//b", "a/", "a:", "-a", "a/b/c/d/e", "a\nb", &"x".repeat(700)]
+    {
+        let talk = Talk::new("m", []);
+        let error = talk.host.instance().unwrap().pull_model(name).result.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::InvalidArguments, "{name}");
+        assert!(talk.host.http_requests().is_empty());
+    }
+    for name in ["a", "qwen3:8b", "hf.co/owner/model-GGUF:Q4_K_M", "host:5000/n/m:t"] {
+        assert_eq!(check_name(name), Ok(()), "{name}");
+    }
+}
+
+#[test]
+fn half_a_fetch_is_none_and_may_go_on_later() {
+    let body = "{\"status\":\"pulling manifest\"}\n{\"status\":\"pulling a\",\"digest\":\"a\",\"total\":9}\n";
+    let host = FakeHost::new(provider_ollama::__jaato::MODULE)
+        .with_http(move |_| Ok(FakeHttpAnswer::status(200).body(body)));
+    let error = host.instance().unwrap().pull_model("a").result.unwrap_err();
+    assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
+    assert!(error.hint.unwrap().contains("goes on where it was"));
+}
+
+#[test]
+fn a_cancel_ends_the_exchange() {
+    let stream = FakeStream::open();
+    let feed = stream.clone();
+    let host = FakeHost::new(provider_ollama::__jaato::MODULE)
+        .with_http(move |_| Ok(FakeHttpAnswer::status(200).stream(stream.clone())));
+    let frame = jaato_plugin_sdk::types::Frame::write(&json!({ "model": "a" })).unwrap();
+    let mut call = host.instance().unwrap().operation("pull_model", frame);
+    feed.push("{\"status\":\"pulling manifest\"}\n");
+    assert!(matches!(call.next_delta(), Ok(Some(Delta::Notice { .. }))));
+    assert_eq!(call.cancel().result.unwrap_err().kind, ErrorKind::Cancelled);
+    assert_eq!(host.live().streams, 0);
+}
+
+#[test]
+fn a_server_that_says_nonsense_is_told_of() {
+    let line = |line: &str| Pull::new("http://h/api/pull", "a").line(line.as_bytes());
+    for nonsense in ["<html>", "[]", "{}", "{\"status\":7}"] {
+        assert_eq!(line(nonsense).unwrap_err().kind, ErrorKind::Provider, "{nonsense}");
+    }
+    // Numbers that cannot be are shown as far as they can.
+    let odd = "{\"status\":\"a\",\"digest\":\"a\",\"total\":1,\"completed\":18446744073709551615}";
+    assert_eq!(line(odd), Ok::<_, Error>(Some(Delta::progress("fetching a", 1, 1))));
+}

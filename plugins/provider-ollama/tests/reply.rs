@@ -1,0 +1,123 @@
+//! The answer's bytes, wherever they are cut.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::json;
+use jaato_plugin_sdk::types::{Completion, Delta, Message, Request};
+use jaato_plugin_sdk::{ErrorKind, Result};
+use jaato_plugin_sdk_provider::{CALLS_MAX, EVENTS_MAX};
+use jaato_plugin_testkit::vendors::Asked;
+use jaato_plugin_testkit::vendors::ollama::{Ollama, Said, Turn};
+use provider_ollama::lines::Lines;
+use provider_ollama::reply::Reply;
+
+const URL: &str = "http://h:1/api/chat";
+
+fn request() -> Request {
+    Request::new("qwen3:8b", vec![Message::user("hi")])
+}
+
+fn reply() -> Reply {
+    Reply::new(URL, &request(), None, false)
+}
+
+/// The bytes of an answer with everything in it.
+fn body() -> Vec<u8> {
+    let said = [
+        Said::Thought("I should — look".to_owned()),
+        Said::Text("I look: Grüße, 漢字\n".to_owned()),
+        Said::Call("look".to_owned(), json!({ "x": { "y": [1, "ü"] } })),
+        Said::Call("look".to_owned(), json!({})),
+    ];
+    let server = Ollama::new([Turn::says(said)]);
+    let tool = json!({ "type": "function", "function": { "name": "look", "description": "",
+        "parameters": { "type": "object", "properties": {} } } });
+    let body = json!({ "model": "qwen3:8b", "messages": [{ "role": "user", "content": "hi" }],
+        "tools": [tool] });
+    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    let (method, path) = ("POST".to_owned(), "/api/chat".to_owned());
+    server.answer(&Asked { method, path, headers, body: body.to_string().into_bytes() }).body
+}
+
+/// Reads pieces as the plugin does.
+fn read(pieces: &[&[u8]]) -> Result<(Vec<Delta>, Completion)> {
+    let (mut lines, mut reply, mut deltas) = (Lines::default(), reply(), Vec::new());
+    for piece in pieces {
+        for line in lines.push(piece)? {
+            deltas.extend(reply.line(&line)?);
+        }
+    }
+    if let Some(line) = lines.finish() {
+        deltas.extend(reply.last_line(&line)?);
+    }
+    Ok((deltas, reply.finish()?))
+}
+
+#[test]
+fn an_answer_is_the_same_wherever_it_is_cut() {
+    let body = body();
+    let whole = read(&[&body]).unwrap();
+    assert_eq!(whole.1.parts.len(), 4);
+    for at in 0..=body.len() {
+        assert_eq!(read(&[&body[..at], &body[at..]]).unwrap(), whole, "{at}");
+    }
+    let bytes: Vec<&[u8]> = body.chunks(1).collect();
+    assert_eq!(read(&bytes).unwrap(), whole);
+}
+
+#[test]
+fn an_answer_that_ends_anywhere_before_its_last_line_was_cut() {
+    let body = body();
+    let last = body[..body.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
+    for at in 0..body.len() - 1 {
+        let error = read(&[&body[..at]]).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Provider, "{at}");
+        let text = if at > last { "ended in the middle" } else { "e" };
+        assert!(error.message.contains(text), "{at}: {error}");
+        assert_eq!(error.retry, jaato_plugin_sdk::types::Retry::Temporary, "{at}: {error}");
+    }
+    // The last line counts without its end.
+    assert!(read(&[&body[..body.len() - 1]]).is_ok());
+}
+
+#[test]
+fn lines_of_every_end_and_blanks_between_them_are_the_same() {
+    let body = String::from_utf8(body()).unwrap();
+    let whole = read(&[body.as_bytes()]).unwrap();
+    for other in [body.replace('\n', "\r\n"), body.replace('\n', "\n\n"), format!("\n \n{body}\n")]
+    {
+        assert_eq!(read(&[other.as_bytes()]).unwrap(), whole);
+    }
+}
+
+#[test]
+fn an_answer_has_limits() {
+    let mut reply = reply();
+    let nothing = br#"{"message":{"content":""}}"#;
+    for _ in 0..EVENTS_MAX {
+        reply.line(nothing).unwrap();
+    }
+    assert_eq!(reply.line(nothing).unwrap_err().kind, ErrorKind::LimitReached);
+    let call = |count: usize| {
+        let calls = vec![json!({ "function": { "name": "a", "arguments": {} } }); count];
+        let line = json!({ "message": { "tool_calls": calls } }).to_string();
+        self::reply().line(line.as_bytes()).map(|deltas| deltas.len())
+    };
+    assert_eq!(call(CALLS_MAX), Ok(CALLS_MAX));
+    assert_eq!(call(CALLS_MAX + 1).unwrap_err().kind, ErrorKind::LimitReached);
+}
+
+#[test]
+fn what_is_none_of_an_ollamas_is_told_with_what_to_check() {
+    for body in [
+        "<html>hello</html>",
+        "hello",
+        "data: {\"choices\":[]}\n\n",
+        "{\"choices\":[]}",
+        "[]",
+        "\u{1f}\u{8b}\u{8}",
+    ] {
+        let error = read(&[body.as_bytes()]).unwrap_err();
+        assert_eq!(error.message, "`http://h:1/api/chat` answers as no Ollama does", "{body}");
+        assert!(error.hint.unwrap().contains("without `/v1`"));
+    }
+}

@@ -1,0 +1,157 @@
+//! A request as it is written.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::expect;
+use jaato_plugin_sdk::ErrorKind;
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::{Message, Part, Request, Role, ToolCall, ToolResult, ToolSpec};
+use provider_ollama::facts::Facts;
+use provider_ollama::request::{With, write};
+
+fn written(request: &Request) -> Value {
+    let with = With {
+        facts: &Facts::default(),
+        context_tokens: 4_096,
+        keep_alive: "5m",
+        blobs: &Default::default(),
+    };
+    serde_json::from_slice(&write(request, &with).unwrap().body).unwrap()
+}
+
+fn tool() -> ToolSpec {
+    ToolSpec { name: "look".into(), ..ToolSpec::default() }
+}
+
+#[test]
+fn an_answer_is_held_to_its_schema_where_nothing_can_be_called_and_else_asked_for_in_words() {
+    let mut request = Request::new("m", vec![Message::user("hi")]);
+    request.options.output_schema = Some(json!({ "type": "integer" }));
+    assert_eq!(written(&request)["format"], json!({ "type": "integer" }));
+    request.tools = vec![tool()];
+    let words = "Answer with one JSON value that matches this JSON Schema, and nothing else:\n\
+                 {\"type\":\"integer\"}";
+    for (system, expected) in
+        [("", words.to_owned()), ("Be brief.", format!("Be brief.\n\n{words}"))]
+    {
+        request.system = system.to_owned();
+        let body = written(&request);
+        assert_eq!((body.get("format"), &body["messages"][0]["content"]), (None, &json!(expected)));
+    }
+}
+
+#[test]
+fn the_whole_conversation_is_written_with_its_size() {
+    let call = ToolCall::new("call-1", "look", json!({ "at": "it" }));
+    let content = serde_json::Map::from_iter([("seen".to_owned(), json!(true))]);
+    let mut results = Message::tool([ToolResult::new("call-1", "look", content)]);
+    results.parts.push(Part::text("And?"));
+    let mut request = Request::new(
+        "m",
+        vec![
+            Message::user("look"),
+            Message::model(vec![
+                Part::thought("hm").signed("ollama"),
+                Part::text("I look."),
+                Part::ToolCall(call),
+            ]),
+            results,
+        ],
+    );
+    request.system = "Be brief.".to_owned();
+    request.tools = vec![tool()];
+    request.options = serde_json::from_value(json!({
+        "max_output_tokens": 7, "temperature": 0.5, "stream": false, "effort": "high",
+        "stop": ["END"], "seed": 5,
+    }))
+    .unwrap();
+    expect![[r#"
+        {
+          "model": "m",
+          "stream": false,
+          "truncate": false,
+          "shift": false,
+          "keep_alive": "5m",
+          "options": {
+            "num_ctx": 4096,
+            "num_predict": 7,
+            "temperature": 0.5,
+            "seed": 5,
+            "stop": [
+              "END"
+            ]
+          },
+          "think": true,
+          "tools": [
+            {
+              "type": "function",
+              "function": {
+                "name": "look",
+                "description": "",
+                "parameters": {
+                  "type": "object",
+                  "properties": {}
+                }
+              }
+            }
+          ],
+          "messages": [
+            {
+              "role": "system",
+              "content": "Be brief."
+            },
+            {
+              "role": "user",
+              "content": "look"
+            },
+            {
+              "role": "assistant",
+              "content": "I look.",
+              "thinking": "hm",
+              "tool_calls": [
+                {
+                  "id": "call-1",
+                  "function": {
+                    "name": "look",
+                    "arguments": {
+                      "at": "it"
+                    }
+                  }
+                }
+              ]
+            },
+            {
+              "role": "tool",
+              "content": "{\"seen\":true}",
+              "tool_name": "look",
+              "tool_call_id": "call-1"
+            },
+            {
+              "role": "user",
+              "content": "And?"
+            }
+          ]
+        }"#]]
+    .assert_eq(&format!("{:#}", written(&request)));
+}
+
+#[test]
+fn what_nobody_sets_is_not_sent() {
+    let body = written(&Request::new("m", vec![Message::user("hi")]));
+    for key in ["think", "format", "tools"] {
+        assert_eq!(body.get(key), None, "{key}");
+    }
+    assert_eq!((&body["options"], &body["stream"]), (&json!({ "num_ctx": 4096 }), &json!(true)));
+}
+
+#[test]
+fn a_role_of_the_future_is_refused() {
+    let message = Message { role: Role::Unknown, ..Message::user("hi") };
+    let request = Request::new("m", vec![message]);
+    let with = With {
+        facts: &Facts::default(),
+        context_tokens: 1,
+        keep_alive: "",
+        blobs: &Default::default(),
+    };
+    assert_eq!(write(&request, &with).unwrap_err().kind, ErrorKind::UnknownOperation);
+}

@@ -1,0 +1,362 @@
+//! Conversations with a strict fake of the server, which refuses what the server refuses.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::service::BLOB_GET;
+use jaato_plugin_sdk::types::{
+    Completion, Data, Delta, Effort, FinishReason, Message, Opaque, Part, Request, Role, ToolCall,
+    ToolResult, ToolSpec,
+};
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::vendors::ollama::{Ollama, Said, Turn};
+use jaato_plugin_testkit::{FakeHost, FakeStream, Finished, Reply};
+
+const MODELS: [&str; 3] = ["qwen3:8b", "gpt-oss:20b", "big:cloud"];
+
+/// A conversation with a model.
+pub struct Talk {
+    pub request: Request,
+    pub server: Arc<Ollama>,
+    pub host: FakeHost,
+}
+
+impl Talk {
+    pub fn new(model: &str, turns: impl IntoIterator<Item = Turn>) -> Self {
+        Self::with(model, Ollama::new(turns), json!({}))
+    }
+
+    pub fn with(model: &str, server: Ollama, config: Value) -> Self {
+        let server = Arc::new(server);
+        let answering = Arc::clone(&server);
+        let host = FakeHost::new(provider_ollama::__jaato::MODULE)
+            .with_config(config)
+            .with_http(move |request| answering.answer_plugin(request))
+            .with_service(BLOB_GET, |_| {
+                let head = json!({ "mime_type": "image/png", "bytes": 3 });
+                Ok(Reply::StreamWith(head, FakeStream::of([vec![1, 2, 3]])))
+            });
+        let mut request = Request::new(model, Vec::new());
+        request.system = "Be brief.".to_owned();
+        Self { request, server, host }
+    }
+
+    pub fn with_tool(mut self) -> Self {
+        self.request.tools = vec![tool("look")];
+        self
+    }
+
+    /// Says something, and keeps what the model answers.
+    #[track_caller]
+    pub fn ask(&mut self, message: Message) -> Completion {
+        self.request.messages.push(message);
+        let completion = self.send().result.unwrap_or_else(|error| panic!("{error}"));
+        self.request.messages.push(Message::model(completion.parts.clone()));
+        completion
+    }
+
+    pub fn send(&self) -> Finished<Completion> {
+        self.host.complete(&self.request)
+    }
+
+    #[track_caller]
+    pub fn refused(&self) -> Error {
+        self.send().result.unwrap_err()
+    }
+
+    /// Answers all calls of an answer.
+    #[track_caller]
+    pub fn answer(&mut self, completion: &Completion) -> Completion {
+        let calls = completion.parts.iter().filter_map(Part::as_tool_call);
+        let results = calls.map(|call| {
+            let content = json!({ "seen": true }).as_object().unwrap().clone();
+            ToolResult::new(call.id.clone(), call.name.clone(), content)
+        });
+        self.ask(Message::tool(results.collect::<Vec<_>>()))
+    }
+}
+
+fn tool(name: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        description: "Looks.".to_owned(),
+        parameters: json!({ "type": "object", "properties": { "at": true } }),
+        ..ToolSpec::default()
+    }
+}
+
+fn thought(text: &str) -> Said {
+    Said::Thought(text.to_owned())
+}
+
+fn text(text: &str) -> Said {
+    Said::Text(text.to_owned())
+}
+
+fn call(arguments: Value) -> Said {
+    Said::Call("look".to_owned(), arguments)
+}
+
+fn turns() -> [Turn; 4] {
+    [
+        Turn::says([
+            thought("I should look."),
+            text("I look."),
+            call(json!({ "at": "a" })),
+            call(json!({})),
+        ]),
+        Turn::says([thought("again"), call(json!({ "at": "é" }))]),
+        Turn::says([thought("so"), text("one, 漢字")]),
+        Turn::text("Bye."),
+    ]
+}
+
+#[test]
+fn thoughts_and_calls_of_several_turns_are_taken_back() {
+    for model in MODELS {
+        for effort in [None, Some(Effort::None), Some(Effort::Low), Some(Effort::Max)] {
+            let mut talk = Talk::new(model, turns()).with_tool();
+            talk.request.options.effort = effort;
+            let first = talk.ask(Message::user("look"));
+            assert_eq!(first.finish_reason, FinishReason::ToolUse, "{model} {effort:?}");
+            let second = talk.answer(&first);
+            let third = talk.answer(&second);
+            assert_eq!(third.finish_reason, FinishReason::Stop);
+            talk.ask(Message::user("thanks"));
+            let accepted = talk.server.accepted();
+            assert_eq!(accepted.len(), 4, "{model} {effort:?}");
+            assert_eq!(talk.server.reloads(), 0);
+            let thinks = effort != Some(Effort::None) || model == "gpt-oss:20b";
+            let thoughts = accepted[3].to_string().matches("\"thinking\"").count();
+            assert_eq!(thoughts, if thinks { 3 } else { 0 }, "{model} {effort:?}");
+        }
+    }
+}
+
+#[test]
+fn each_request_begins_as_the_one_before() {
+    let mut talk = Talk::new("qwen3:8b", turns()).with_tool();
+    let first = talk.ask(Message::user("look"));
+    let second = talk.answer(&first);
+    talk.answer(&second);
+    let accepted = talk.server.accepted();
+    for pair in accepted.windows(2) {
+        let (before, after) = (pair[0].to_string(), pair[1].to_string());
+        let shared = before.trim_end_matches("]}");
+        assert!(after.starts_with(shared), "{after}\ndoes not begin with\n{shared}");
+    }
+}
+
+#[test]
+fn the_size_of_the_context_is_always_set_and_stays() {
+    let sizes = |talk: &Talk| -> Vec<u64> {
+        let all = talk.server.accepted();
+        all.iter().map(|body| body["options"]["num_ctx"].as_u64().unwrap()).collect()
+    };
+    for (model, config, expected) in [
+        ("qwen3:8b", json!({}), 32_768),
+        ("tiny", json!({}), 2_048),
+        ("tuned:1b", json!({}), 8_192),
+        ("big:cloud", json!({}), 202_752),
+        ("qwen3:8b", json!({ "context_tokens": 4_096 }), 4_096),
+        ("tiny", json!({ "context_tokens": 65_536 }), 2_048),
+    ] {
+        let server = Ollama::new([Turn::text("a"), Turn::text("b")]);
+        let mut talk = Talk::with(model, server, config);
+        talk.ask(Message::user("hi"));
+        // Another client loads the model in its own way meanwhile.
+        talk.ask(Message::user("ho"));
+        assert_eq!(sizes(&talk), [expected, expected], "{model}");
+        assert_eq!(talk.server.reloads(), 0);
+    }
+    let server = Ollama::new([Turn::text("a")]).with_loaded("qwen3:8b", 40_960);
+    let mut talk = Talk::with("qwen3:8b", server, json!({}));
+    talk.ask(Message::user("hi"));
+    assert_eq!((sizes(&talk), talk.server.reloads()), (vec![40_960], 0));
+}
+
+#[test]
+fn a_conversation_that_is_too_long_is_never_cut_and_has_a_kind_of_its_own() {
+    let mut talk = Talk::new("tiny", [Turn::text("a")]);
+    talk.request.messages = vec![Message::user("word ".repeat(10_000))];
+    assert_eq!(talk.refused().kind, ErrorKind::ContextOverflow);
+    let body: Value =
+        serde_json::from_slice(&talk.host.http_requests().pop().unwrap().body).unwrap();
+    assert_eq!((&body["truncate"], &body["shift"]), (&json!(false), &json!(false)));
+}
+
+fn notices(finished: &Finished<Completion>) -> Vec<String> {
+    let text = |delta: &Delta| match delta {
+        Delta::Notice { text, .. } => Some(text.clone()),
+        _ => None,
+    };
+    finished.deltas.iter().filter_map(text).collect()
+}
+
+#[test]
+fn a_server_that_cuts_all_the_same_is_told_of_once() {
+    let server = Ollama::new(["a", "b"].map(Turn::text)).cutting_silently().with_context_max(4_096);
+    let mut talk = Talk::with("qwen3:8b", server, json!({}));
+    talk.request.messages = vec![Message::user("word ".repeat(20_000))];
+    let finished = talk.send();
+    assert_eq!(finished.result.as_ref().unwrap().usage.prompt_tokens, 4_096);
+    let notices_told = notices(&finished);
+    let [notice] = &notices_told[..] else { panic!("{:?}", finished.deltas) };
+    assert_eq!(
+        notice,
+        "`http://127.0.0.1:11434` read 4096 tokens, far fewer than were sent, and may have left out \
+         the oldest messages: it gave the model 4096 tokens of context, not 32768; a newer Ollama \
+         says so instead"
+    );
+    assert!(notices(&talk.send()).is_empty());
+}
+
+#[test]
+fn a_server_that_read_all_is_not_suspected() {
+    let mut talk = Talk::new("qwen3:8b", [Turn::text("a")]);
+    talk.request.messages = vec![Message::user("word ".repeat(20_000))];
+    let finished = talk.send();
+    assert!(finished.result.is_ok() && notices(&finished).is_empty(), "{:?}", finished.deltas);
+}
+
+#[test]
+fn an_image_is_seen_where_the_model_sees_and_told_in_words_where_not() {
+    let image = || Data::blob("image/png", "b-1");
+    for (model, sees) in [("qwen3-vl:8b", true), ("qwen3:8b", false)] {
+        let turns = [Turn::says([call(json!({}))]), Turn::text("A cat.")];
+        let mut talk = Talk::new(model, turns).with_tool();
+        let parts = vec![
+            Part::text("What is it?"),
+            Part::Data(image()),
+            Part::Data(Data::blob("application/pdf", "b-2")),
+        ];
+        let first = talk.ask(Message { role: Role::User, parts, ..Message::default() });
+        let id = first.parts[0].as_tool_call().unwrap().id.clone();
+        let attachments = vec![image()];
+        let result = ToolResult {
+            attachments,
+            is_error: true,
+            ..ToolResult::new(id, "look", Default::default())
+        };
+        talk.ask(Message::tool([result]));
+        let messages = talk.server.accepted()[1]["messages"].clone();
+        let seen = if sees { json!(["AQID"]) } else { json!(null) };
+        assert_eq!((&messages[1]["images"], &messages[4]["images"]), (&seen, &seen), "{model}");
+        let words = messages[1]["content"].as_str().unwrap();
+        assert!(words.contains("[application/pdf: cannot be sent to this model]"), "{words}");
+        assert_eq!(words.contains("[image/png: "), !sees, "{words}");
+        assert_eq!(messages[3]["content"], "error: {}");
+    }
+}
+
+#[test]
+fn a_history_that_another_provider_made_is_taken() {
+    let call = |id: &str, arguments: Value| Part::ToolCall(ToolCall::new(id, "run.it", arguments));
+    let opaque = Opaque { provider: "openai".to_owned(), ..Opaque::default() };
+    for model in MODELS {
+        let mut talk = Talk::new(model, [Turn::text("a"), Turn::text("b")]);
+        let long = "fc_".repeat(150);
+        talk.request.messages = vec![
+            Message::user("go"),
+            Message::model(vec![
+                Part::thought("of another"),
+                Part::Opaque(opaque.clone()),
+                Part::text(""),
+                call("call_1|fc_1", json!("{\"x\": tru")),
+                call("call_1|fc_2", json!(null)),
+                call(&long, json!({})),
+            ]),
+            Message::tool(
+                ["call_1|fc_2", "call_1|fc_1", &long]
+                    .map(|id| ToolResult::new(id, "run.it", Default::default())),
+            ),
+            Message::model(vec![Part::thought("only this")]),
+            Message::user(" \n"),
+            Message::model(vec![Part::text("done ")]),
+        ];
+        talk.ask(Message::user("and you?"));
+        talk.ask(Message::user("sure?"));
+        let sent = talk.server.accepted()[1].to_string();
+        assert!(!sent.contains("of another") && !sent.contains("only this"), "{sent}");
+    }
+}
+
+#[test]
+fn calls_get_ids_that_no_earlier_call_has() {
+    let turns = [Turn::says([call(json!({})), call(json!({}))]), Turn::says([call(json!({}))])];
+    let mut talk = Talk::new("qwen3:8b", turns).with_tool();
+    let first = talk.ask(Message::user("look"));
+    let second = talk.answer(&first);
+    let ids: Vec<_> = [first, second]
+        .iter()
+        .flat_map(|it| it.parts.iter().filter_map(Part::as_tool_call).map(|it| it.id.to_string()))
+        .collect::<Vec<_>>();
+    assert_eq!(ids, ["call-1", "call-2", "call-3"]);
+}
+
+#[test]
+fn an_answer_says_why_it_ended() {
+    let ended = |model: &str, turn: Turn, most: Option<u32>| {
+        let mut talk = Talk::new(model, [turn]);
+        talk.request.options.max_output_tokens = most;
+        let completion = talk.ask(Message::user("hi"));
+        (completion.finish_reason, completion.finish_word)
+    };
+    let long = || Turn::text("many words, many words").stopping("length");
+    assert_eq!(ended("qwen3:8b", long(), Some(3)), (FinishReason::MaxTokens, None));
+    assert_eq!(ended("qwen3:8b", long(), Some(999)), (FinishReason::ContextExceeded, None));
+    assert_eq!(ended("qwen3:8b", long(), None), (FinishReason::ContextExceeded, None));
+    assert_eq!(ended("big:cloud", long(), None), (FinishReason::MaxTokens, None));
+    let limit_of_model = Turn::text(&"word ".repeat(100)).stopping("length");
+    assert_eq!(ended("tuned:1b", limit_of_model, None), (FinishReason::MaxTokens, None));
+    let unloaded = ended("qwen3:8b", Turn::text("a").stopping("unload"), None);
+    assert_eq!(unloaded, (FinishReason::Unknown, Some("unload".to_owned())));
+}
+
+#[test]
+fn every_listed_option_is_taken_or_refused_by_name() {
+    for model in MODELS {
+        for options in [
+            json!({ "max_output_tokens": 16, "temperature": 0.5, "seed": u64::MAX }),
+            json!({ "effort": "medium", "stop": ["END", ""] }),
+            json!({ "effort": "none", "stream": false }),
+            json!({ "output_schema": { "type": "object" } }),
+        ] {
+            let mut talk = Talk::new(model, [Turn::text("a")]).with_tool();
+            talk.request.options = serde_json::from_value(options.clone()).unwrap();
+            talk.request.messages = vec![Message::user("hi")];
+            let result = talk.send().result;
+            assert!(result.is_ok(), "{model} {options}: {result:?}");
+        }
+    }
+    let mut talk = Talk::new("gemma3:4b", []);
+    talk.request.options.effort = Some(Effort::High);
+    talk.request.messages = vec![Message::user("hi")];
+    let error = talk.refused();
+    assert_eq!(error.message, "the model `gemma3:4b` does not take the option `effort`");
+    assert!(talk.server.accepted().is_empty());
+}
+
+#[test]
+fn an_answer_at_once_and_in_pieces_is_the_same() {
+    for turn in turns() {
+        let mut ends = Vec::new();
+        for stream in [None, Some(false)] {
+            let mut talk = Talk::new("qwen3:8b", [turn.clone()]).with_tool();
+            talk.request.options.stream = stream;
+            ends.push(talk.ask(Message::user("hi")));
+        }
+        assert_eq!(ends[0], ends[1]);
+    }
+}
+
+#[test]
+fn a_model_stays_loaded_as_long_as_the_person_says() {
+    for (setting, expected) in [("", json!(null)), ("10m", json!("10m")), ("-1", json!(-1))] {
+        let server = Ollama::new([Turn::text("a")]);
+        let mut talk = Talk::with("qwen3:8b", server, json!({ "keep_alive": setting }));
+        talk.ask(Message::user("hi"));
+        assert_eq!(talk.server.accepted()[0]["keep_alive"], expected);
+    }
+}
