@@ -87,6 +87,7 @@ fn a_conversation_with_reasoning_and_tools_is_taken_request_by_request() {
         assert_eq!(phases, ["commentary", "final_answer"]);
         let call = items.iter().find(|item| item["type"] == "function_call").unwrap();
         assert_eq!(call["arguments"], "{ \"aspect\": \"os\" }");
+        assert_eq!(server.looked().iter().filter(|it| it.method == "POST").count(), 5);
         for asked in server.looked() {
             assert_eq!(asked.header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
         }
@@ -185,17 +186,17 @@ fn a_server_that_is_known_by_a_name_is_asked_with_its_own_key() {
     furnish(&house);
     let vendor = vendor([Turn::text("hello")]);
     let server = serve(&vendor, Form::Whole);
-    // What stands under its name wins over where the plugin knows it to be.
+    // What stands under its name is laid over what the plugin knows of it.
     let base = server.base_url();
     house.configure_more(&format!(
-        "[providers.xai]\nplugin = \"openai\"\nbase_url = \"{base}\"\ndialect = \"xai\"\n\
-         api = \"responses\"\napi_key_env = \"XAI_API_KEY\"\n"
+        "[providers.xai]\nbase_url = \"{base}\"\napi_key_env = \"XAI_API_KEY\"\n"
     ));
     let words = ["run", "--model", "xai/gpt-5.2", "hello"];
     let output = house.command(&words).variable("XAI_API_KEY", SECRET).run().code(0);
     assert_eq!(output.stdout, "hello\n");
     let body = vendor.accepted().pop().unwrap();
-    assert_eq!((body.get("reasoning"), body.get("prompt_cache_key")), (None, None), "{body}");
+    // It is asked by Responses, and for no summaries, which it gives by itself.
+    assert_eq!((body.get("reasoning"), body["prompt_cache_key"].is_string()), (None, true));
     let listed = house.run(&["provider", "list"]).code(0);
     for name in ["groq", "mistral", "openrouter", "deepseek"] {
         assert!(listed.to_string().contains(name), "{listed}");
@@ -206,7 +207,7 @@ fn a_server_that_is_known_by_a_name_is_asked_with_its_own_key() {
 fn a_deployment_at_azure_is_asked_with_the_key_in_the_header_that_it_wants() {
     let house = house!();
     furnish(&house);
-    let vendor = Arc::new(OpenAi::new([Turn::text("hello")]).at_azure("mine"));
+    let vendor = Arc::new(OpenAi::new([Turn::text("hello")]).at_azure("mine", "gpt-5.2"));
     let server = serve(&vendor, Form::Whole);
     let base = server.root_url();
     house.configure_more(&format!(
@@ -216,10 +217,21 @@ fn a_deployment_at_azure_is_asked_with_the_key_in_the_header_that_it_wants() {
     let words = ["run", "--model", "azure/mine", "hello"];
     let output = house.command(&words).variable("AZURE_OPENAI_API_KEY", SECRET).run().code(0);
     assert_eq!(output.stdout, "hello\n");
-    let asked = server.asked().pop().unwrap();
+    let asked = server.looked().pop().unwrap();
     assert_eq!(
         (asked.path.as_str(), asked.header("api-key")),
         ("/openai/v1/responses", Some(SECRET))
     );
     assert_eq!(asked.header("authorization"), None);
+}
+
+#[test]
+fn a_server_that_is_known_by_a_name_wants_its_own_key_and_no_other() {
+    let house = house!();
+    furnish(&house);
+    let words = ["run", "--model", "groq/some/model", "hello"];
+    let command = house.command(&words).variable("OPENAI_API_KEY", SECRET);
+    let output = command.variable("HTTPS_PROXY", "http://127.0.0.1:1").run().code(3);
+    let expected = "there is no key for `https://api.groq.com`: `GROQ_API_KEY` is not set";
+    assert!(output.stderr.contains(expected), "{output}");
 }

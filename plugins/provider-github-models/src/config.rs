@@ -6,7 +6,11 @@ use jaato_plugin_sdk::serde::{self, Deserialize};
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::CredentialSpec;
 
-use crate::endpoint::{ORIGIN, VENDOR};
+/// GitHub's own origin.
+const ORIGIN: &str = "https://models.github.ai";
+
+/// The endpoint where nobody names another.
+pub(crate) const VENDOR: &str = "https://models.github.ai/inference";
 
 /// The variable that holds the token.
 pub(crate) const TOKEN: &str = "GITHUB_TOKEN";

@@ -5,12 +5,6 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
 use crate::config::Config;
 
-/// GitHub's own origin.
-pub(crate) const ORIGIN: &str = "https://models.github.ai";
-
-/// The endpoint where nobody names another.
-pub(crate) const VENDOR: &str = "https://models.github.ai/inference";
-
 /// The hosts that GitHub had. The second is not found any more.
 const RETIRED: [&str; 2] = ["https://models.github.ai", "https://models.inference.ai.azure.com"];
 
@@ -76,6 +70,7 @@ fn has_path(base: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::VENDOR;
 
     fn of(base: &str, organization: &str) -> Result<Endpoint> {
         let (base_url, organization) = (base.to_owned(), organization.to_owned());

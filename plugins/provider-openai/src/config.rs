@@ -4,7 +4,9 @@ use jaato_plugin_sdk::schemars::{self, JsonSchema};
 use jaato_plugin_sdk::serde::{self, Deserialize};
 
 use crate::dialect::Dialect;
-use crate::endpoint::VENDOR;
+
+/// The base URL where nobody names another.
+pub const VENDOR: &str = "https://api.openai.com/v1";
 
 /// `[plugins.provider-openai]`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

@@ -122,7 +122,11 @@ const SERVERS: [Server; 9] = [
     Server {
         dialect: Dialect::Xai,
         hosts: &["api.x.ai"],
-        quirks: Quirks { max_tokens_field: "max_completion_tokens", ..Quirks::COMMON },
+        quirks: Quirks {
+            max_tokens_field: "max_completion_tokens",
+            session_key_field: Some("prompt_cache_key"),
+            ..Quirks::COMMON
+        },
         ..COMMON
     },
     Server {

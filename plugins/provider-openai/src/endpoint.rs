@@ -6,9 +6,6 @@ use crate::config::{Api, Config};
 use crate::dialect::Dialect;
 use crate::responses;
 
-/// The base URL where nobody names another.
-pub const VENDOR: &str = "https://api.openai.com/v1";
-
 /// Paths that some people paste with the base URL.
 const PASTED: [&str; 2] = ["/chat/completions", "/responses"];
 
@@ -86,6 +83,7 @@ mod tests {
     use jaato_plugin_sdk::serde_json::{self, Value, json};
 
     use super::*;
+    use crate::config::VENDOR;
 
     #[test]
     fn what_people_write_leads_to_the_same_place() {

@@ -6,17 +6,47 @@ use jaato_plugin_sdk_provider::chat;
 use jaato_plugin_sdk_provider::exchange;
 use jaato_plugin_sdk_provider::exchange::Refusal;
 
+use crate::config::Config;
+use crate::dialect::Dialect;
 use crate::state::{KEY, OpenAi};
+use crate::{endpoint, presets};
 
 /// Reads what a server says about an answer that is no success, and what to do about it.
-pub(crate) async fn refused(cx: &Cx<OpenAi>, url: &str, response: HttpResponse) -> Refusal {
+pub(crate) async fn refused(
+    cx: &Cx<OpenAi>,
+    config: &Config,
+    url: &str,
+    response: HttpResponse,
+) -> Refusal {
     let mut refusal = exchange::refusal(cx, url, response).await;
     let (status, body) = (refusal.status, &refusal.body);
-    let hint = hint(url, status, body).or_else(|| chat::hint(status, body, refusal.had_key, KEY));
+    let key = presets::variable_of(config.base_url.trim(), KEY);
+    let hint = hint(url, status, body).or_else(|| chat::hint(status, body, refusal.had_key, &key));
+    let may_pass = is_broken_call(status, body);
+    let is_too_long = is_silent_overflow(config, status, body);
     if let Some(hint) = hint {
         refusal.error = refusal.error.with_hint(hint);
     }
+    if may_pass {
+        refusal.error = refusal.error.temporary();
+    }
+    if is_too_long {
+        refusal.error.kind = ErrorKind::ContextOverflow;
+    }
     refusal
+}
+
+/// Tells whether a server refuses a conversation as too long in its own way: Cerebras says nothing
+/// at all.
+fn is_silent_overflow(config: &Config, status: u16, body: &[u8]) -> bool {
+    let dialect = endpoint::dialect(&config.base_url, config.dialect);
+    dialect == Dialect::Cerebras && status == 400 && body.trim_ascii().is_empty()
+}
+
+/// Tells whether the model wrote a call that its server could not read, which Groq answers as if
+/// the request were wrong: the next attempt may be better.
+fn is_broken_call(status: u16, body: &[u8]) -> bool {
+    status == 400 && String::from_utf8_lossy(body).contains("tool_use_failed")
 }
 
 /// Says what to do about what only this plugin's settings can mend.
@@ -45,6 +75,24 @@ fn hint(url: &str, status: u16, body: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_that_the_model_broke_may_be_better_next_time() {
+        let body = br#"{"error":{"code":"tool_use_failed","failed_generation":"<x>"}}"#;
+        assert!(is_broken_call(400, body) && !is_broken_call(500, body));
+        assert!(!is_broken_call(400, b"bad"));
+    }
+
+    #[test]
+    fn a_refusal_without_a_word_is_a_conversation_that_is_too_long_at_cerebras_alone() {
+        let of = |base: &str| Config { base_url: base.to_owned(), ..Config::default() };
+        let cerebras = of("https://api.cerebras.ai/v1");
+        assert!(is_silent_overflow(&cerebras, 400, b" \n"));
+        assert!(
+            !is_silent_overflow(&cerebras, 400, b"no") && !is_silent_overflow(&cerebras, 500, b"")
+        );
+        assert!(!is_silent_overflow(&of("http://h/v1"), 400, b""));
+    }
 
     #[test]
     fn what_settings_can_mend_is_told() {

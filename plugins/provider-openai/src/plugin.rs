@@ -60,7 +60,7 @@ impl Provider for OpenAiProvider {
             sent => sent.map_err(failure::of_exchange)?,
         };
         if !is_success(&response) {
-            return Err(refused(cx, &url, response).await.error);
+            return Err(refused(cx, &config, &url, response).await.error);
         }
         let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
         let mut infos = models::read(&url, &body)?;
@@ -89,7 +89,7 @@ async fn complete_chat(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> Result
         if is_success(&response) {
             return receive(cx, &url, response, chat::Reply::new(&url)).await;
         }
-        let refused = refused(cx, &url, response).await;
+        let refused = refused(cx, config, &url, response).await;
         let wish = chat::wish(refused.status, &refused.body);
         let other = wish.and_then(|wish| habits.follow(wish, request));
         habits = other.ok_or(refused.error)?;
@@ -121,7 +121,7 @@ async fn complete_responses(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> R
         if is_success(&response) {
             return receive(cx, &url, response, responses::Reply::new(&url)).await;
         }
-        let refused = refused(cx, &url, response).await;
+        let refused = refused(cx, config, &url, response).await;
         let wish = responses::wish(refused.status, &refused.body);
         let marks = || responses::reasoning_marks(request);
         let other = wish.and_then(|wish| habits.follow(wish, marks()));

@@ -13,6 +13,13 @@ pub fn presets() -> Vec<ProviderPreset> {
     serde_json::from_str(TABLE).unwrap_or_default()
 }
 
+/// Names the variable of the key for a server: that of the preset which is there, else `by_default`.
+pub(crate) fn variable_of(base: &str, by_default: &str) -> String {
+    let is_its = |preset: &ProviderPreset| preset.base_url == base && !preset.variable.is_empty();
+    let preset = presets().into_iter().find(is_its);
+    preset.map_or_else(|| by_default.to_owned(), |preset| preset.variable)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -23,6 +30,14 @@ mod tests {
     use crate::config::{Api, Config};
     use crate::dialect::Dialect;
     use crate::endpoint;
+
+    #[test]
+    fn a_server_that_is_known_by_a_name_has_a_key_of_its_own() {
+        assert_eq!(variable_of("https://api.groq.com/openai/v1", "KEY"), "GROQ_API_KEY");
+        for other in ["http://127.0.0.1:8080/v1", "https://api.openai.com/v1", "x"] {
+            assert_eq!(variable_of(other, "KEY"), "KEY");
+        }
+    }
 
     #[test]
     fn every_preset_is_a_server_that_its_settings_fit() {

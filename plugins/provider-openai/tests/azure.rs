@@ -12,12 +12,25 @@ const BASE: &str = "https://moon.openai.azure.com/openai/v1";
 
 #[test]
 fn a_conversation_goes_on_at_azure() {
-    let vendor = OpenAi::new(turns()).at_azure("mine");
+    let vendor = OpenAi::new(turns()).at_azure("mine", "gpt-5.2");
     let mut talk = Talk::with("mine", json!({ "base_url": BASE }), vendor);
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);
     assert_eq!(talk.answer(&second).finish_reason, FinishReason::Stop);
     assert_eq!(talk.host.http_requests()[0].head.url, format!("{BASE}/responses"));
+}
+
+#[test]
+fn a_deployment_of_a_model_that_does_not_reason_is_asked_without_reasoning_from_then_on() {
+    let vendor = OpenAi::new(turns()).at_azure("mine", "gpt-4o");
+    let mut talk = Talk::with("mine", json!({ "base_url": BASE }), vendor);
+    let instance = talk.host.instance().unwrap();
+    talk.request.messages.push(Message::user("hi"));
+    for requests in [3, 4] {
+        // Its name tells nothing: reasoning is asked for, then summaries, and then neither.
+        assert!(instance.complete(&talk.request).result.is_ok());
+        assert_eq!(talk.host.http_requests().len(), requests);
+    }
 }
 
 #[test]

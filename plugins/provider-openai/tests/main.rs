@@ -3,6 +3,7 @@
 
 mod azure;
 mod content;
+mod dialects;
 mod endings;
 mod plugin;
 mod responses;

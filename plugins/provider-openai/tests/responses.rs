@@ -231,6 +231,43 @@ fn items_that_come_crosswise_stand_in_their_order() {
 }
 
 #[test]
+fn items_without_numbers_are_told_apart_by_their_ids_or_by_what_is_open() {
+    let unnumbered = |with_ids: bool| -> Vec<Value> {
+        let mut second = call("{}");
+        second["call_id"] = json!("call_2");
+        second["id"] = json!("fc_2");
+        let mut events = vec![
+            added(0, message("")),
+            delta_of("output_text", 0, "hi"),
+            done(0, message("hi")),
+            added(1, call("")),
+            delta_of("function_call_arguments", 1, "{}"),
+            done(1, call("{}")),
+            added(2, second.clone()),
+            done(2, second),
+            completed(),
+        ];
+        for event in &mut events {
+            let fields = event.as_object_mut().unwrap();
+            fields.remove("output_index");
+            if !with_ids {
+                fields.remove("item_id");
+                if let Some(item) = fields.get_mut("item").and_then(Value::as_object_mut) {
+                    item.remove("id");
+                }
+            }
+        }
+        events
+    };
+    for with_ids in [true, false] {
+        let text = stream(&unnumbered(with_ids));
+        let read = read([text.as_bytes()]);
+        let expected = "= text:\"hi\" call:call_1 call:call_2 ToolUse";
+        assert!(read.lines().last().unwrap().starts_with(expected), "{with_ids}: {read}");
+    }
+}
+
+#[test]
 fn reasoning_that_servers_show_as_it_is() {
     let item = json!({ "type": "reasoning", "id": "rs_1", "summary": [],
         "content": [{ "type": "reasoning_text", "text": "hm so" }] });

@@ -7,7 +7,7 @@ mod switched;
 
 use std::sync::Arc;
 
-use jaato_plugin_testkit::vendors::{Answered, Asked, anthropic, google, ollama};
+use jaato_plugin_testkit::vendors::{Answered, Asked, anthropic, github, google, ollama, openai};
 use serde_json::{Value, json};
 
 use crate::openai::SECRET;
@@ -26,13 +26,19 @@ pub struct Provider {
     /// The variable that leads to another server.
     base_url: &'static str,
     key: &'static str,
+    /// The path of a base URL.
+    root: &'static str,
     /// The end of the path by which a completion is asked for, without its query.
     path: &'static str,
+    /// More of the plugin's settings, for a server that is not the vendor's own.
+    settings: &'static str,
+    /// Whether the vendor gives something that goes back to it alone.
+    gives_signed: bool,
     vendor: fn(Script) -> Arc<dyn Vendor>,
 }
 
-/// Every provider. That of OpenAI joins once it has a strict fake.
-const PROVIDERS: [Provider; 3] = [
+/// Every provider: OpenAI by Responses, and chat completions by GitHub Models.
+const PROVIDERS: [Provider; 5] = [
     Provider {
         name: "anthropic",
         library: "provider_anthropic",
@@ -40,7 +46,10 @@ const PROVIDERS: [Provider; 3] = [
         model: "anthropic/claude-opus-5-5",
         base_url: "ANTHROPIC_BASE_URL",
         key: "ANTHROPIC_API_KEY",
+        root: "",
         path: "/v1/messages",
+        settings: "",
+        gives_signed: true,
         vendor: |script| Arc::new(of_anthropic(script)),
     },
     Provider {
@@ -50,7 +59,10 @@ const PROVIDERS: [Provider; 3] = [
         model: "google/gemini-4-argon",
         base_url: "GOOGLE_GEMINI_BASE_URL",
         key: "GOOGLE_API_KEY",
+        root: "",
         path: ":streamGenerateContent",
+        settings: "",
+        gives_signed: true,
         vendor: |script| Arc::new(of_google(script)),
     },
     Provider {
@@ -60,8 +72,37 @@ const PROVIDERS: [Provider; 3] = [
         model: "ollama/qwen3-vl:8b",
         base_url: "OLLAMA_HOST",
         key: "OLLAMA_API_KEY",
+        root: "",
         path: "/api/chat",
+        settings: "",
+        gives_signed: true,
         vendor: |script| Arc::new(of_ollama(script)),
+    },
+    Provider {
+        name: "openai",
+        library: "provider_openai",
+        plugin: "provider-openai",
+        model: "openai/gpt-5.2",
+        base_url: "OPENAI_BASE_URL",
+        key: "OPENAI_API_KEY",
+        root: "/v1",
+        path: "/v1/responses",
+        settings: "api = \"responses\"\ndialect = \"openai\"\n",
+        gives_signed: true,
+        vendor: |script| Arc::new(of_openai(script)),
+    },
+    Provider {
+        name: "github-models",
+        library: "provider_github_models",
+        plugin: "provider-github-models",
+        model: "github-models/openai/gpt-5.2",
+        base_url: "JAATO_GITHUB_ENDPOINT",
+        key: "GITHUB_TOKEN",
+        root: "/inference",
+        path: "/inference/chat/completions",
+        settings: "",
+        gives_signed: false,
+        vendor: |script| Arc::new(of_github(script)),
     },
 ];
 
@@ -151,6 +192,31 @@ fn of_ollama(script: Script) -> ollama::Ollama {
     script.window.into_iter().fold(vendor, ollama::Ollama::with_context_max)
 }
 
+fn turns_of_openai(script: Vec<Turn>) -> impl Iterator<Item = openai::Turn> {
+    use openai::{Nesting, Said as Its, Turn as ItsTurn};
+    let said = |said: Said| match said {
+        Said::Thought(text) => Its::Reasoning(text.to_owned()),
+        Said::Text(text) => Its::Text(text.to_owned()),
+        Said::Call(arguments) => Its::Call(TOOL.to_owned(), arguments.to_string()),
+    };
+    let busy = |turn: ItsTurn| turn.failing("server_error", "The server is busy", Nesting::Nested);
+    script.into_iter().map(move |turn| match turn {
+        Turn::Says(all) => ItsTurn::says(all.into_iter().map(said)),
+        Turn::FailsAtOnce => busy(ItsTurn::text("never").cut_after(1)),
+        Turn::FailsBehind(text) => busy(ItsTurn::text(text)),
+    })
+}
+
+fn of_openai(script: Script) -> openai::OpenAi {
+    let vendor = openai::OpenAi::new(turns_of_openai(script.turns));
+    script.window.into_iter().fold(vendor, openai::OpenAi::with_window)
+}
+
+fn of_github(script: Script) -> github::GitHub {
+    let vendor = github::GitHub::new(turns_of_openai(script.turns));
+    script.window.into_iter().fold(vendor, github::GitHub::with_window)
+}
+
 impl Vendor for anthropic::Anthropic {
     fn answer(&self, asked: &Asked) -> Answered {
         self.answer(asked)
@@ -172,6 +238,26 @@ impl Vendor for google::Google {
 }
 
 impl Vendor for ollama::Ollama {
+    fn answer(&self, asked: &Asked) -> Answered {
+        self.answer(asked)
+    }
+
+    fn accepted(&self) -> Vec<Value> {
+        self.accepted()
+    }
+}
+
+impl Vendor for openai::OpenAi {
+    fn answer(&self, asked: &Asked) -> Answered {
+        self.answer(asked)
+    }
+
+    fn accepted(&self) -> Vec<Value> {
+        self.accepted()
+    }
+}
+
+impl Vendor for github::GitHub {
     fn answer(&self, asked: &Asked) -> Answered {
         self.answer(asked)
     }
@@ -211,8 +297,14 @@ impl Provider {
 
     /// Leads the provider to a server by the person's own configuration, which a key follows.
     fn lead(&self, house: &House, server: &Server) {
-        let (plugin, root) = (self.plugin, server.root_url());
-        house.configure_more(&format!("[plugins.{plugin}]\nbase_url = \"{root}\"\n"));
+        let (plugin, base, settings) = (self.plugin, self.base_url_of(server), self.settings);
+        let lines = format!("[plugins.{plugin}]\nbase_url = \"{base}\"\n{settings}");
+        house.configure_more(&lines);
+    }
+
+    /// The base URL of a server.
+    fn base_url_of(&self, server: &Server) -> String {
+        format!("{}{}", server.root_url(), self.root)
     }
 
     /// Begins a command line with a key.

@@ -45,7 +45,7 @@ impl Party {
         let variables = [
             ("HOME", house.home().display().to_string()),
             ("PATH", "/usr/bin:/bin".to_owned()),
-            (self.provider.base_url, self.server.root_url()),
+            (self.provider.base_url, self.provider.base_url_of(&self.server)),
             (self.provider.key, SECRET.to_owned()),
         ];
         let variables: Variables =
@@ -104,7 +104,10 @@ fn signed(request: &Value) -> Vec<String> {
         Value::Object(fields) => fields
             .iter()
             .flat_map(|(key, value)| match (key.as_str(), value) {
-                ("signature" | "thoughtSignature" | "thinking", Value::String(text)) => {
+                (
+                    "signature" | "thoughtSignature" | "thinking" | "encrypted_content",
+                    Value::String(text),
+                ) => {
                     vec![text.clone()]
                 }
                 _ => signed(value),
@@ -121,6 +124,11 @@ fn what_one_provider_began_every_other_goes_on_with_and_gives_back() {
     for provider in &PROVIDERS {
         crate::vendors::furnish(&house, provider.library);
     }
+    let settings = PROVIDERS.iter().map(|it| format!("[plugins.{}]\n{}", it.plugin, it.settings));
+    let config = Folders::below(&house.home());
+    let config = config.config().unwrap();
+    fs::create_dir_all(config).unwrap();
+    fs::write(config.join("config.toml"), settings.collect::<String>()).unwrap();
     fs::write(house.workspace().join("moon.png"), PNG).unwrap();
     let executor = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for maker in &PROVIDERS {
@@ -136,7 +144,7 @@ fn what_one_provider_began_every_other_goes_on_with_and_gives_back() {
             assert_eq!((began.len(), went_on.len()), (4, 2), "{pair}");
             // The other sees what was said and shown, and nothing that the maker alone understands.
             let own = signed(&began[2]);
-            assert!(own.len() >= 2, "{pair}: {own:?}");
+            assert_eq!(own.len() >= 2, maker.provider.gives_signed, "{pair}: {own:?}");
             let seen = went_on[0].to_string();
             for said in ["I look.", "It is Linux.", "iVBORw0KGgo"] {
                 assert!(seen.contains(said), "{pair}: {said}: {seen}");

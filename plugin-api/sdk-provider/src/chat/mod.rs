@@ -1,10 +1,10 @@
 //! Chat completions: the protocol of OpenAI that most servers speak, as a mapping that provider
 //! plugins share.
 //!
-//! Pure. [`body`] writes a request down, [`Reply`] reads what is streamed or comes at once, [`wish`]
-//! and [`hint`] read refusals. What a server wants differently from most is data: [`Quirks`], known
-//! before the first request, and [`Habits`], which a refusal teaches. Whose server it is and how it
-//! is reached is the plugin's.
+//! Pure. [`body`] writes a request down, [`Reply`] reads what is streamed or comes at once,
+//! [`wish`] and [`hint`] read refusals. What a server wants differently from most is data:
+//! [`Quirks`], known before the first request, and [`Habits`], which a refusal teaches. Whose
+//! server it is and how it is reached is the plugin's.
 //!
 //! `request` puts a body together (`settings` its options, `messages` its history, `content` what a
 //! message says and shows, `ids` ids and names as servers take them). `reply` collects an answer

@@ -40,6 +40,12 @@ impl GitHub {
         Self { models: OpenAi::new(script), ways: Mutex::default(), paths: Mutex::default() }
     }
 
+    /// Makes the window of all models smaller.
+    #[must_use]
+    pub fn with_window(self, tokens: u64) -> Self {
+        Self { models: self.models.with_window(tokens), ..self }
+    }
+
     /// Puts something in the way of each of the next requests.
     #[must_use]
     pub fn behind(self, ways: impl IntoIterator<Item = Way>) -> Self {

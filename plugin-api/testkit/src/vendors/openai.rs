@@ -132,7 +132,7 @@ pub struct OpenAi {
     window: Option<u64>,
     sealed: Mutex<items::Sealed>,
     is_verified: bool,
-    deployment: Option<String>,
+    deployment: Option<(String, &'static str)>,
     asked: Mutex<Vec<(String, Value)>>,
     numbers: Mutex<usize>,
 }
@@ -171,10 +171,10 @@ impl OpenAi {
     }
 
     /// Is a resource at Azure: below `/openai/v1`, with a header of its own, and one deployment of
-    /// this name, of the model `gpt-5.2`.
+    /// this name, of this model.
     #[must_use]
-    pub fn at_azure(self, deployment: &str) -> Self {
-        Self { deployment: Some(deployment.to_owned()), ..self }
+    pub fn at_azure(self, deployment: &str, model: &'static str) -> Self {
+        Self { deployment: Some((deployment.to_owned(), model)), ..self }
     }
 
     /// Returns the bodies of the requests that were accepted, in order.
@@ -260,7 +260,7 @@ impl OpenAi {
             invalid("missing_required_parameter", "model", "you must provide a model parameter")
         })?;
         let model = match &self.deployment {
-            Some(deployment) if deployment == name => models::find("gpt-5.2"),
+            Some((deployment, model)) if deployment == name => models::find(model),
             Some(_) => None,
             None => models::find(name),
         };

@@ -202,12 +202,28 @@ impl Reply {
 
     /// Finds the number of the item of which an event speaks.
     fn place(&mut self, event: &Value) -> Result<u64> {
-        let at = event["output_index"].as_u64().unwrap_or(self.newest);
+        let at = event["output_index"].as_u64().unwrap_or_else(|| self.place_by_id(event));
         self.newest = at;
         if self.items.len() >= PARTS_MAX && !self.items.contains_key(&at) {
             return Err(failure::of_too_much(&format!("{PARTS_MAX} items")));
         }
         Ok(at)
+    }
+
+    /// Finds it where the server numbers nothing: by the item's id, else the item that is open.
+    fn place_by_id(&self, event: &Value) -> u64 {
+        let id = event["item_id"].as_str().or(event["item"]["id"].as_str());
+        let mut known = self.items.iter().rev();
+        let same = known.find(|(_, item)| id.is_some() && item.begun["id"].as_str() == id);
+        if let Some((at, _)) = same {
+            return *at;
+        }
+        let next = self.items.last_key_value().map_or(0, |(at, _)| at + 1);
+        let is_begin = event["type"] == "response.output_item.added";
+        match self.items.get(&self.newest) {
+            Some(open) if open.done.is_none() && !is_begin => self.newest,
+            Some(_) | None => next,
+        }
     }
 
     fn item(&mut self, event: &Value) -> Result<&mut Item> {

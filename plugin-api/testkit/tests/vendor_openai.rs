@@ -1,0 +1,244 @@
+//! The fakes of OpenAI's protocols, and of GitHub Models, refuse what the vendors refuse.
+#![cfg(feature = "vendors")]
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use jaato_plugin_testkit::vendors::github::{GitHub, Way};
+use jaato_plugin_testkit::vendors::openai::{Nesting, OpenAi, Said, Turn};
+use jaato_plugin_testkit::vendors::{Answered, Asked};
+use serde_json::{Value, json};
+
+fn asked(path: &str, body: &Value) -> Asked {
+    let headers = [("authorization", "Bearer key"), ("content-type", "application/json")];
+    Asked {
+        method: "POST".to_owned(),
+        path: path.to_owned(),
+        headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        body: body.to_string().into_bytes(),
+    }
+}
+
+fn body_of(answered: &Answered) -> Value {
+    serde_json::from_slice(&answered.body).unwrap()
+}
+
+/// A request of Responses that is taken.
+fn responses() -> Value {
+    json!({
+        "model": "gpt-5.2", "stream": false, "store": false,
+        "include": ["reasoning.encrypted_content"],
+        "reasoning": { "effort": "low", "summary": "auto" },
+        "max_output_tokens": 16, "tool_choice": "auto", "prompt_cache_key": "s",
+        "text": { "format": { "type": "json_schema", "name": "answer", "strict": false,
+            "schema": { "type": "object" } } },
+        "tools": [{ "type": "function", "name": "look", "description": "Looks.", "strict": false,
+            "parameters": { "type": "object", "properties": { "at": {} } } }],
+        "input": [
+            { "type": "message", "role": "developer", "content": "Be brief." },
+            { "role": "user", "content": [{ "type": "input_text", "text": "go" },
+                { "type": "input_image", "image_url": "data:image/png;base64,AA==" },
+                { "type": "input_file", "filename": "a.pdf",
+                    "file_data": "data:application/pdf;base64,AA==" }] },
+            { "type": "message", "role": "assistant", "phase": "commentary",
+                "content": [{ "type": "output_text", "text": "I look." }] },
+            { "type": "function_call", "call_id": "a", "name": "look", "arguments": "{}" },
+            { "type": "function_call_output", "call_id": "a", "output": "{}" },
+        ],
+    })
+}
+
+/// A request of chat completions that is taken.
+fn chat() -> Value {
+    json!({
+        "model": "o4-mini", "max_completion_tokens": 16, "reasoning_effort": "low",
+        "tools": [{ "type": "function", "function": { "name": "look", "description": "Looks.",
+            "parameters": { "type": "object" } } }],
+        "messages": [
+            { "role": "developer", "content": "Be brief." },
+            { "role": "user", "content": [{ "type": "text", "text": "go" }] },
+            { "role": "assistant", "content": null, "tool_calls": [
+                { "id": "a", "type": "function",
+                    "function": { "name": "look", "arguments": "{}" } } ] },
+            { "role": "tool", "tool_call_id": "a", "content": "{}" },
+        ],
+    })
+}
+
+/// Checks that a body with this at that place is refused in these words; the body itself is taken.
+#[track_caller]
+fn check(path: &str, good: &Value, changes: &[(&str, Value, &str)]) {
+    let answer = |body: &Value| OpenAi::new([Turn::text("a")]).answer(&asked(path, body));
+    assert_eq!(answer(good).status, 200, "{}", body_of(&answer(good)));
+    for (place, value, words) in changes {
+        let mut body = good.clone();
+        let (object, key) = place.rsplit_once('/').unwrap();
+        let object = body.pointer_mut(object).unwrap_or_else(|| panic!("{place}"));
+        match (object, key.parse::<usize>()) {
+            (Value::Array(list), Ok(at)) => list[at] = value.clone(),
+            (object, _) => object[key] = value.clone(),
+        }
+        let answered = answer(&body);
+        let said = body_of(&answered)["error"]["message"].to_string();
+        assert!(answered.status >= 400 && said.contains(words), "{place}: {said}");
+    }
+}
+
+#[test]
+fn responses_that_break_a_rule_are_refused() {
+    let not_found = "not found. Items are not persisted";
+    check(
+        "/v1/responses",
+        &responses(),
+        &[
+            ("/stop", json!(["a"]), "Unknown parameter: 'stop'"),
+            ("/seed", json!(7), "Unknown parameter: 'seed'"),
+            ("/store", json!(true), "store"),
+            ("/model", json!("gpt-9"), "does not exist"),
+            ("/model", json!("gpt-4o"), "Encrypted content is not supported"),
+            ("/temperature", json!(0.5), "'temperature' is not supported"),
+            ("/reasoning/effort", json!("minimal"), "'minimal' is not supported"),
+            ("/max_output_tokens", json!(15), ">= 16"),
+            ("/prompt_cache_key", json!("x".repeat(65)), "string too long"),
+            ("/tools/0/strict", json!(null), "additionalProperties"),
+            ("/tools/0/function", json!({}), "Unknown parameter: 'tools[0].function'"),
+            ("/tools/0/name", json!("a.b"), "does not match pattern"),
+            ("/text/format/strict", json!(true), "additionalProperties"),
+            ("/input", json!([]), "must be provided"),
+            ("/input/2/id", json!("msg_1"), not_found),
+            ("/input/2/status", json!(null), "got null"),
+            ("/input/1/phase", json!("commentary"), "Unknown parameter: 'input[1].phase'"),
+            ("/input/2/content/0/type", json!("input_text"), "Invalid value: 'input_text'"),
+            ("/input/1/content/0/type", json!("text"), "Invalid value: 'text'"),
+            ("/input/3/call_id", json!("x".repeat(65)), "string too long"),
+            ("/input/3/call_id", json!("b"), "No tool call found"),
+            ("/input/4", json!({ "role": "user", "content": "x" }), "No tool output found"),
+            (
+                "/input/2",
+                json!({ "type": "reasoning", "summary": [], "encrypted_content": "x" }),
+                "could not be verified",
+            ),
+            (
+                "/input/2",
+                json!({ "type": "reasoning", "summary": [], "status": "completed" }),
+                "Unknown parameter: 'input[2].status'",
+            ),
+            ("/input/2", json!({ "type": "smell" }), "Invalid value: 'smell'"),
+        ],
+    );
+}
+
+#[test]
+fn chat_completions_that_break_a_rule_are_refused() {
+    let user = json!({ "role": "user", "content": "x" });
+    check(
+        "/v1/chat/completions",
+        &chat(),
+        &[
+            ("/max_tokens", json!(16), "'max_tokens' is not supported"),
+            ("/stop", json!(["a"]), "'stop' is not supported"),
+            ("/input", json!([]), "Unknown parameter: 'input'"),
+            ("/model", json!("gpt-5.3-codex"), "only supported in v1/responses"),
+            ("/model", json!("gpt-4o"), "'reasoning_effort' is not supported"),
+            ("/stream_options", json!({ "include_usage": true }), "only allowed when"),
+            ("/tools/0/name", json!("a"), "Unknown parameter: 'tools[0].name'"),
+            ("/messages/2/reasoning_content", json!("hm"), "Unknown parameter"),
+            ("/messages/1/content", json!(null), "got null"),
+            ("/messages/1/content/0/type", json!("input_text"), "Invalid value"),
+            ("/messages/2/tool_calls/0/id", json!("x".repeat(41)), "string too long"),
+            ("/messages/2/tool_calls/0/function/name", json!("a b"), "does not match pattern"),
+            ("/messages/3", user.clone(), "must be followed by tool messages"),
+            ("/messages/2", user, "must be a response to a preceding message"),
+        ],
+    );
+}
+
+#[test]
+fn reasoning_goes_back_to_the_model_that_gave_it_and_only_before_what_it_led_to() {
+    let said = [Said::Reasoning("hm".to_owned()), Said::Text("so".to_owned())];
+    let turn = || Turn::says(said.clone());
+    let vendor = OpenAi::new([turn(), turn(), turn()]);
+    let first = body_of(&vendor.answer(&asked("/v1/responses", &responses())));
+    let mut reasoning = first["output"][0].clone();
+    reasoning.as_object_mut().unwrap().remove("id");
+    let with = |model: &str, items: &[Value]| {
+        let mut body = responses();
+        body["model"] = json!(model);
+        body["input"].as_array_mut().unwrap().extend(items.iter().cloned());
+        vendor.answer(&asked("/v1/responses", &body)).status
+    };
+    let answer = json!({ "role": "assistant", "content": "so" });
+    let user = json!({ "role": "user", "content": "x" });
+    assert_eq!(with("gpt-5.2", &[reasoning.clone(), answer.clone(), user.clone()]), 200);
+    assert_eq!(with("gpt-5.2", &[reasoning.clone(), user]), 400);
+    assert_eq!(with("o4-mini", &[reasoning, answer]), 400);
+}
+
+#[test]
+fn a_stream_has_the_events_of_its_items_in_order() {
+    let mut body = responses();
+    body["stream"] = json!(true);
+    let text = |turn: Turn| {
+        let answered = OpenAi::new([turn]).answer(&asked("/v1/responses", &body));
+        String::from_utf8(answered.body).unwrap()
+    };
+    let kinds = |text: &str| {
+        let names = text.lines().filter_map(|line| line.strip_prefix("event: "));
+        names.map(|name| name.trim_start_matches("response.").to_owned()).collect::<Vec<_>>()
+    };
+    let stream = text(Turn::text("hello"));
+    assert_eq!(
+        kinds(&stream),
+        [
+            "created",
+            "in_progress",
+            "output_item.added",
+            "content_part.added",
+            "output_text.delta",
+            "output_text.delta",
+            "output_text.done",
+            "content_part.done",
+            "output_item.done",
+            "completed"
+        ]
+    );
+    let failing = Turn::text("hello").cut_after(2).failing("server_error", "No", Nesting::Flat);
+    assert_eq!(kinds(&text(failing)), ["created", "in_progress", "error"]);
+}
+
+#[test]
+fn nobody_is_answered_without_a_key() {
+    let mut without = asked("/v1/responses", &responses());
+    without.headers.remove(0);
+    assert_eq!(OpenAi::new([]).answer(&without).status, 401);
+    let azure = OpenAi::new([Turn::text("a")]).at_azure("gpt-5.2", "gpt-5.2");
+    let mut asked = asked("/openai/v1/responses?api-version=v1", &responses());
+    asked.headers[0].0 = "api-key".to_owned();
+    assert_eq!(azure.answer(&asked).status, 200);
+}
+
+#[test]
+fn github_wants_its_headers_and_its_paths() {
+    let mut body = chat();
+    body["model"] = json!("openai/o4-mini");
+    let mut good = asked("/orgs/moon/inference/chat/completions", &body);
+    let own = [("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
+    good.headers.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let status =
+        |asked: &Asked, way: Way| GitHub::new([Turn::text("a")]).behind([way]).answer(asked).status;
+    assert_eq!(status(&good, Way::Open), 200);
+    for (way, expected) in [
+        (Way::Forbidden, 403),
+        (Way::TooLarge, 413),
+        (Way::Limited("UserByMinute", 7), 429),
+        (Way::Retired, 410),
+    ] {
+        assert_eq!(status(&good, way), expected);
+    }
+    let elsewhere = Asked { path: "/v1/chat/completions".to_owned(), ..good.clone() };
+    assert_eq!(status(&elsewhere, Way::Open), 404);
+    for (at, expected) in [(0, 401), (2, 406), (3, 400)] {
+        let mut without = good.clone();
+        without.headers.remove(at);
+        assert_eq!(status(&without, Way::Open), expected);
+    }
+}
