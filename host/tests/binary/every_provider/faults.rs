@@ -98,7 +98,7 @@ fn a_server_that_says_nothing_more_is_given_up_and_asked_again() {
         },
     ];
     for provider in &PROVIDERS {
-        let impatient = "provider_idle_ms = 500\n";
+        let impatient = "provider_idle_ms = 500\nattempts_max = 12\n";
         let Some((output, server)) = run_with(provider, &FAULTS, impatient) else { return };
         assert_eq!(output.code, 0, "{}: {output}", provider.name);
         assert_eq!(output.stdout, "hello there\n", "{}", provider.name);
