@@ -22,8 +22,8 @@ impl Config {
         self
     }
 
-    /// Returns the model that a name stands for: a person's own for one, one with its provider, or one
-    /// that the key `provider` completes.
+    /// Returns the model that a name stands for: a person's own for one, one with its provider, or
+    /// one that the key `provider` completes.
     pub fn model_by_name(&self, name: &str) -> NamedModel {
         let is_whole = ModelId::new(name).split().is_some();
         let settings = self.model_settings.get(name).filter(|_| !is_whole);

@@ -28,8 +28,8 @@ impl Runtime {
         self.with_provider(named).map_or_else(|_| configured.clone(), |named| named.model)
     }
 
-    /// Finds the model that a name stands for: a person's own for one, `provider/model`, or a model's
-    /// alone.
+    /// Finds the model that a name stands for: a person's own for one, `provider/model`, or a
+    /// model's alone.
     ///
     /// # Errors
     /// `configuration` for a model that no provider, or more than one, may have.
@@ -112,8 +112,8 @@ impl Runtime {
         Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
     }
 
-    /// Lists the providers that may have a model of this name, by what is known without asking: those
-    /// that list it, else those that have models of its family; of several those with a key. Where
+    /// Lists the providers that may have a model of this name, by what is known without asking:
+    /// those that list it, else those that have models of its family; of several those with a key. Where
     /// nobody knows the name it may be anybody's who has a key.
     fn providers_that_may_have(&self, model: &str) -> Vec<String> {
         let registry = self.registry();

@@ -63,8 +63,8 @@ impl ModelSetup {
 }
 
 impl Session {
-    /// Lets another model answer from here on. It is sent the conversation so far, but for what only
-    /// its maker understands; what that is, an event says.
+    /// Lets another model answer from here on. It is sent the conversation so far, but for what
+    /// only its maker understands; what that is, an event says.
     pub fn change_model(&mut self, setup: ModelSetup, provider: Arc<dyn Provider>) {
         let ModelSetup { id, context_limit, origin, options, takes, price, is_price_configured } =
             setup;
@@ -92,8 +92,8 @@ impl Session {
         self.shared.emitter.emit(Event::ModelChanged { model, left_out });
     }
 
-    /// Goes over to the next model where this one failed for good before a person saw anything of an
-    /// answer, and says so; false where there is none, or the failure is not the model's.
+    /// Goes over to the next model where this one failed for good before a person saw anything of
+    /// an answer, and says so; false where there is none, or the failure is not the model's.
     pub(crate) fn fall_back(&mut self, came: &Exchange) -> bool {
         let Exchange::Failed { partial: None, error } = came else { return false };
         let is_the_models = match error.kind {
