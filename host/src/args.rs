@@ -125,7 +125,22 @@ pub struct RequestArgs {
     /// Ask for whole answers, for servers that stream badly
     #[arg(long, help_heading = REQUEST)]
     pub no_streaming: bool,
+
+    /// How soon and how dear answers come, in the provider's words: flex, priority
+    #[arg(long, help_heading = REQUEST, value_name = "NAME")]
+    pub service_tier: Option<String>,
+
+    /// Lay this JSON object over the body of each request; `null` takes a key out
+    #[arg(long, help_heading = REQUEST, value_name = "JSON", value_parser = json_object)]
+    pub extra_body: Option<JsonObject>,
+
+    /// Send this header with each request; may be given again
+    #[arg(long, help_heading = REQUEST, value_name = "NAME=VALUE", value_parser = key_and_value)]
+    pub extra_header: Vec<(String, String)>,
 }
+
+/// A JSON object, which stands in one argument.
+type JsonObject = serde_json::Map<String, Value>;
 
 impl RequestArgs {
     /// Makes the options of a request.
@@ -141,8 +156,15 @@ impl RequestArgs {
         options.seed = self.seed;
         options.stream = self.no_streaming.then_some(false);
         options.output_schema = self.output_schema.as_deref().map(schema).transpose()?;
+        options.service_tier.clone_from(&self.service_tier);
+        options.extra_body = self.extra_body.clone().unwrap_or_default();
+        options.extra_headers = self.extra_header.iter().cloned().collect();
         Ok(options)
     }
+}
+
+fn json_object(text: &str) -> Result<JsonObject, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is no JSON object: {error}"))
 }
 
 fn effort(word: &str) -> Result<Effort, String> {

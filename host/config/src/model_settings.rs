@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use jaato_types::{Effort, ModelId, Price};
+use serde_json::{Map, Number, Value as Json};
 
 use crate::answer::{Temperature, Texts};
 use crate::error::ConfigError;
@@ -18,7 +19,7 @@ use crate::toml_tree::{Node, Value};
 /// Section whose tables are the models.
 pub(crate) const MODELS: &str = "models";
 /// The keys of a model, in the order in which people are shown them.
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 12] = [
     "model",
     "context_limit",
     "answer_tokens_max",
@@ -28,6 +29,9 @@ const KEYS: [&str; 9] = [
     "seed",
     "stop",
     "price",
+    "service_tier",
+    "extra_body",
+    "extra_headers",
 ];
 /// Least and most tokens of a context window. Below it not even the system text has room.
 const CONTEXT_LIMITS: (u64, u64) = (256, 100_000_000);
@@ -53,6 +57,12 @@ pub struct ModelSettings {
     pub stop: Option<Texts>,
     /// What it costs, whatever its provider says.
     pub price: Option<Price>,
+    /// The vendor's word for how soon and how dear an answer comes.
+    pub service_tier: Option<String>,
+    /// What is laid over the body of each request.
+    pub extra_body: Option<Map<String, Json>>,
+    /// Headers of each request.
+    pub extra_headers: Option<BTreeMap<String, String>>,
     /// The places of what is said.
     pub(crate) origins: BTreeMap<&'static str, Origin>,
 }
@@ -72,6 +82,9 @@ impl ModelSettings {
             seed: self.seed.or(other.seed),
             stop: self.stop.or(other.stop),
             price: self.price.or(other.price),
+            service_tier: self.service_tier.or(other.service_tier),
+            extra_body: self.extra_body.or(other.extra_body),
+            extra_headers: self.extra_headers.or(other.extra_headers),
             origins: self.origins,
         }
     }
@@ -88,6 +101,10 @@ impl ModelSettings {
                 "effort" => self.effort.map(|_| self.effort.show()),
                 "seed" => self.seed.map(|it| it.show()),
                 "price" => self.price.as_ref().map(show_price),
+                "service_tier" => self.service_tier.as_ref().map(|word| format!("{word:?}")),
+                // Either may hold what nobody else is to see.
+                "extra_body" => self.extra_body.as_ref().map(|it| names_of(it.keys())),
+                "extra_headers" => self.extra_headers.as_ref().map(|it| names_of(it.keys())),
                 _ => self.stop.as_ref().map(Setting::show),
             };
             Some((key, value?, self.origins.get(key)))
@@ -121,11 +138,51 @@ impl ModelSettings {
             "temperature" => self.temperature = read(value, bases)?,
             "effort" => self.effort = read(value, bases)?,
             "seed" => self.seed = Some(read(value, bases)?),
+            "service_tier" => self.service_tier = Some(read(value, bases)?),
+            "extra_body" => {
+                let Some(Json::Object(body)) = json_of(value) else {
+                    return Err("a section of what is laid over the body of requests".to_owned());
+                };
+                self.extra_body = Some(body);
+            }
+            "extra_headers" => {
+                let texts = || "a section of headers with their texts".to_owned();
+                let Value::Table(entries) = value else { return Err(texts()) };
+                let entries = entries.iter().map(|(name, node)| match &node.value {
+                    Value::Text(text) => Ok((name.clone(), text.clone())),
+                    _ => Err(texts()),
+                });
+                self.extra_headers = Some(entries.collect::<Result<_, _>>()?);
+            }
             "price" => self.price = Some(price_of(value).ok_or(PRICE)?),
             _ => self.stop = Some(read(value, bases)?),
         }
         Ok(())
     }
+}
+
+/// Shows which keys there are: `{ beta, user = … }` without their values.
+fn names_of<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let names: Vec<String> = names.map(|name| format!("{name} = …")).collect();
+    format!("{{ {} }}", names.join(", "))
+}
+
+/// A value as JSON; none where JSON has no words for it.
+fn json_of(value: &Value) -> Option<Json> {
+    Some(match value {
+        Value::Text(text) | Value::Datetime(text) => Json::String(text.clone()),
+        Value::Integer(number) => Json::from(*number.as_ref().ok()?),
+        Value::Float(number) => Json::Number(Number::from_f64(*number)?),
+        Value::Boolean(flag) => Json::Bool(*flag),
+        Value::Array(items) => {
+            Json::Array(items.iter().map(|item| json_of(&item.value)).collect::<Option<_>>()?)
+        }
+        Value::Table(entries) => {
+            let entries =
+                entries.iter().map(|(name, node)| Some((name.clone(), json_of(&node.value)?)));
+            Json::Object(entries.collect::<Option<_>>()?)
+        }
+    })
 }
 
 /// Lays what a later file says over what others said.

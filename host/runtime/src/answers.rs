@@ -27,6 +27,13 @@ pub(crate) fn options(
     options.effort = options.effort.or(says.effort).or(session.effort);
     options.seed = options.seed.or(says.seed).or(session.seed);
     options.stream = options.stream.or(is_whole.then_some(false));
+    options.service_tier = options.service_tier.take().or(says.service_tier);
+    // Key by key: the command line's over the configuration's.
+    let mut body = says.extra_body.unwrap_or_default();
+    body.append(&mut options.extra_body);
+    let mut headers = says.extra_headers.unwrap_or_default();
+    headers.append(&mut options.extra_headers);
+    (options.extra_body, options.extra_headers) = (body, headers);
     if options.stop.is_empty() {
         options.stop = says.stop.unwrap_or_else(|| session.stop.clone()).0;
     }
@@ -64,6 +71,9 @@ fn names(option: &str) -> (&str, &str) {
         "effort" => ("--effort", "session.effort"),
         "stop" => ("--stop", "session.stop"),
         "seed" => ("--seed", "session.seed"),
+        "service_tier" => ("--service-tier", "service_tier"),
+        "extra_body" => ("--extra-body", "extra_body"),
+        "extra_headers" => ("--extra-header", "extra_headers"),
         "output_schema" => ("--output-schema", "output_schema"),
         other => (other, other),
     }

@@ -113,8 +113,8 @@ impl Runtime {
     }
 
     /// Lists the providers that may have a model of this name, by what is known without asking:
-    /// those that list it, else those that have models of its family; of several those with a key. Where
-    /// nobody knows the name it may be anybody's who has a key.
+    /// those that list it, else those that have models of its family; of several those with a key.
+    /// Where nobody knows the name it may be anybody's who has a key.
     fn providers_that_may_have(&self, model: &str) -> Vec<String> {
         let registry = self.registry();
         let names = self.provider_names(&registry);

@@ -110,3 +110,34 @@ fn a_model_that_fails_for_good_is_replaced_by_the_next() {
     let ledger = house.run(&["ledger", "show"]).code(0);
     assert!(ledger.stdout.contains("openai/next"), "{ledger}");
 }
+
+#[test]
+fn what_no_option_says_goes_in_the_vendors_words() {
+    let house = house!();
+    furnish(&house);
+    house.configure_more(
+        "[models.\"openai/m\"]\nservice_tier = \"flex\"\nextra_body = { verbosity = \"low\", user = \"a\" }\n\
+         extra_headers = { x-team = \"moon\" }\n",
+    );
+    let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
+    let words = ["run", "--model", "openai/m", "hello"];
+    at(&house, &server, &words).run().code(0);
+    let more =
+        [&words[..], &["--service-tier", "priority", "--extra-header", "x-team=sun"]].concat();
+    let more = [&more[..], &["--extra-body", r#"{"user":"b","stream_options":null}"#]].concat();
+    at(&house, &server, &more).run().code(0);
+    let asked = server.asked();
+    let keys = |at: usize| {
+        let body = asked[at].json();
+        ["service_tier", "verbosity", "user"].map(|key| body[key].as_str().unwrap().to_owned())
+    };
+    assert_eq!(keys(0), ["flex", "low", "a"]);
+    assert_eq!(keys(1), ["priority", "low", "b"]);
+    assert_eq!(asked[1].json()["stream_options"], Value::Null);
+    let headers: Vec<_> = asked.iter().map(|asked| asked.header("x-team")).collect();
+    assert_eq!(headers, [Some("moon"), Some("sun")]);
+    let wrong = at(&house, &server, &[&words[..], &["--extra-body", "[1]"]].concat()).run().code(2);
+    assert!(wrong.stderr.contains("it is no JSON object"), "{wrong}");
+    let host = at(&house, &server, &[&words[..], &["--extra-header", "host=x"]].concat()).run();
+    assert!(host.stderr.contains("the header `host` is set by the host alone"), "{host}");
+}

@@ -3,11 +3,14 @@
 //! No vendor's protocol: what an event says is the [`Reader`]'s, and what to do about a refusal the
 //! provider's.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde::de::DeserializeOwned;
+use jaato_plugin_sdk::serde_json::Map;
+use jaato_plugin_sdk::types::RequestOptions;
 use jaato_plugin_sdk::{HttpRequestBuilder, HttpResponse, serde_json};
 
 use crate::stream::{self, Ended, unmarked, within};
@@ -29,19 +32,32 @@ const ACCEPT_WHOLE: &str = "application/json, text/event-stream";
 /// Largest list of models and largest answer that does not come as a stream.
 pub const WHOLE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// The names of the options that are honoured here alone: a provider that writes its requests with
+/// [`written`] and sends them with [`post`] lists them.
+pub const EXTRA_OPTIONS: [&str; 2] = ["extra_body", "extra_headers"];
+
 /// How an answer is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
-    /// Piece by piece.
-    Stream,
-    /// At once.
-    Whole,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    streams: bool,
+    headers: BTreeMap<String, String>,
 }
 
 impl Wanted {
     /// Tells it by a request's options.
     pub fn of(request: &Request) -> Self {
-        if request.options.stream == Some(false) { Self::Whole } else { Self::Stream }
+        let RequestOptions { stream, extra_headers, .. } = &request.options;
+        Self { streams: *stream != Some(false), headers: extra_headers.clone() }
+    }
+
+    /// Tells whether it is to come piece by piece.
+    pub fn streams(&self) -> bool {
+        self.streams
+    }
+
+    /// Adds the headers that a person wants.
+    pub fn add_headers(&self, request: HttpRequestBuilder) -> HttpRequestBuilder {
+        self.headers.iter().fold(request, |request, (name, value)| request.header(name, value))
     }
 }
 
@@ -57,26 +73,36 @@ pub async fn config<C: DeserializeOwned + Default>(host: &Reporter) -> Result<C>
 }
 
 /// Begins the request for a completion.
-pub fn post(host: &Reporter, url: &str, wanted: Wanted) -> HttpRequestBuilder {
-    let accept = match wanted {
-        Wanted::Stream => ACCEPT_STREAM,
-        Wanted::Whole => ACCEPT_WHOLE,
-    };
-    post_accepting(host, url, accept)
+pub fn post(host: &Reporter, url: &str, wanted: &Wanted) -> HttpRequestBuilder {
+    let accept = if wanted.streams { ACCEPT_STREAM } else { ACCEPT_WHOLE };
+    post_accepting(host, url, wanted, accept)
 }
 
 /// Begins the request for a completion of a server that wants its own forms accepted.
-pub fn post_accepting(host: &Reporter, url: &str, accept: &str) -> HttpRequestBuilder {
+pub fn post_accepting(
+    host: &Reporter,
+    url: &str,
+    wanted: &Wanted,
+    accept: &str,
+) -> HttpRequestBuilder {
     let request = host.http("POST", url).timeout(WAIT);
-    request.header("content-type", "application/json").header("accept", accept)
+    wanted.add_headers(request.header("content-type", "application/json").header("accept", accept))
 }
 
-/// Writes the body of a request, at most so many bytes.
+/// Writes the body of a request, at most so many bytes, with what the options lay over it.
 ///
 /// # Errors
 /// `context_overflow` when it is larger: less of the conversation is sent then.
-pub fn written(body: &impl Serialize, bytes_max: u64) -> Result<Vec<u8>> {
-    let bytes = serde_json::to_vec(body).map_err(|error| {
+pub fn written(body: &impl Serialize, options: &RequestOptions, bytes_max: u64) -> Result<Vec<u8>> {
+    let bytes = if options.extra_body.is_empty() {
+        serde_json::to_vec(body)
+    } else {
+        serde_json::to_value(body).and_then(|mut body| {
+            lay_over(&mut body, &options.extra_body);
+            serde_json::to_vec(&body)
+        })
+    };
+    let bytes = bytes.map_err(|error| {
         Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))
     })?;
     if bytes.len() as u64 > bytes_max {
@@ -85,6 +111,22 @@ pub fn written(body: &impl Serialize, bytes_max: u64) -> Result<Vec<u8>> {
         return Err(Error::new(ErrorKind::ContextOverflow, text));
     }
     Ok(bytes)
+}
+
+/// Lays values over those of an object, within inner objects too; `null` takes one out.
+fn lay_over(body: &mut Value, extra: &Map<String, Value>) {
+    let Some(body) = body.as_object_mut() else { return };
+    for (key, value) in extra {
+        match (value, body.get_mut(key)) {
+            (Value::Null, _) => {
+                body.remove(key);
+            }
+            (Value::Object(inner), Some(known)) if known.is_object() => lay_over(known, inner),
+            (value, _) => {
+                body.insert(key.clone(), value.clone());
+            }
+        }
+    }
 }
 
 /// Tells whether a status is a success.
@@ -217,4 +259,25 @@ pub async fn refusal(host: &Reporter, url: &str, mut response: HttpResponse) -> 
     let status = response.status();
     let error = failure::of_answer(url, status, |name| response.header(name), &body);
     Refusal { status, body, had_key: response.with_credential(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_person_says_in_the_vendors_words_is_laid_over_the_body() {
+        let body = json!({ "model": "m", "a": { "b": 1, "c": 2 }, "stop": ["x"] });
+        let mut options = RequestOptions::default();
+        assert_eq!(written(&body, &options, 100).unwrap(), body.to_string().into_bytes());
+        let extra =
+            json!({ "a": { "b": 3, "d": {} }, "stop": null, "model": { "n": 1 }, "new": [1] });
+        let Value::Object(extra) = extra else { unreachable!("it is an object") };
+        options.extra_body = extra;
+        let expected = r#"{"model":{"n":1},"a":{"b":3,"c":2,"d":{}},"new":[1]}"#;
+        let found = String::from_utf8(written(&body, &options, 100).unwrap()).unwrap();
+        assert_eq!(found, expected);
+        let error = written(&body, &options, 10).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::ContextOverflow);
+    }
 }

@@ -1,7 +1,9 @@
 //! What a provider is asked and what it answers.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{Message, Part, Price, ToolCall, ToolSpec};
 
@@ -79,6 +81,16 @@ pub struct RequestOptions {
     /// The same for all requests of a session: a server that caches prompts finds its cache by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_key: Option<String>,
+    /// The vendor's word for how soon and how dear a request is answered: `flex`, `priority`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_tier: Option<String>,
+    /// What is laid over the body of the request, key by key, in the vendor's own words: for what
+    /// no other option says.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub extra_body: Map<String, Value>,
+    /// Headers that the request has besides the plugin's.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra_headers: BTreeMap<String, String>,
 }
 
 /// The name, in [`ProviderSpec::options`](crate::ProviderSpec::options), by which a provider says

@@ -288,6 +288,9 @@ fn providers(shapes: &mut Shapes) {
     request.options.stop = vec!["\n".to_owned()];
     request.options.seed = Some(7);
     request.options.session_key = Some("s-1".to_owned());
+    request.options.service_tier = Some("flex".to_owned());
+    request.options.extra_body = Map::from_iter([("user".to_owned(), json!("ada"))]);
+    request.options.extra_headers.insert("x-team".to_owned(), "moon".to_owned());
     shapes.add(&request);
     writeln!(shapes.text, "{TOOLS_CHANGED}").unwrap();
     shapes.words(&[

@@ -41,7 +41,7 @@ impl Provider for AnthropicProvider {
         let wanted = Wanted::of(&request);
         // A long history takes longer to write than the executor may be held up.
         let written = cx.blocking(move |_| request::write(&request, &blobs)).await??;
-        let make = || post(cx, &url, wanted).body(written.body.as_slice());
+        let make = || post(cx, &url, &wanted).body(written.body.as_slice());
         let sent = send(cx, &base, &written.betas, make).await;
         let response = sent.map_err(failure::of_exchange)?;
         if !is_success(&response) {

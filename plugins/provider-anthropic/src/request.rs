@@ -69,6 +69,6 @@ pub fn write(request: &Request, blobs: &Blobs) -> Result<Written> {
     }
     let stream = request.options.stream != Some(false);
     let body = Body { model: &request.model, settings: &settings, stream, tools, system, messages };
-    let body = exchange::written(&body, BODY_BYTES_MAX as u64)?;
+    let body = exchange::written(&body, &request.options, BODY_BYTES_MAX as u64)?;
     Ok(Written { body, betas })
 }

@@ -12,7 +12,7 @@ use crate::facts::{Facts, Thinking};
 use crate::{schema, thinking};
 
 /// What this provider honours of a request's options, by their names there.
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 11] = [
     "max_output_tokens",
     "temperature",
     "stream",
@@ -20,6 +20,9 @@ pub const NAMES: [&str; 8] = [
     "tool_choice",
     "output_schema",
     "stop",
+    "service_tier",
+    "extra_body",
+    "extra_headers",
     TOOLS_CHANGED,
 ];
 
@@ -49,6 +52,8 @@ pub(crate) struct Settings<'a> {
     output_config: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'a str>,
     /// Headers that they need.
     #[serde(skip)]
     pub(crate) betas: Vec<&'static str>,
@@ -83,6 +88,7 @@ impl<'a> Settings<'a> {
             tool_choice: tool_choice(request, facts, spoken.is_on)?,
             thinking: spoken.thinking,
             output_config: has_config.then_some(output_config),
+            service_tier: options.service_tier.as_deref(),
             betas: spoken.betas,
         })
     }

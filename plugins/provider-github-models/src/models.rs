@@ -3,7 +3,7 @@
 use jaato_plugin_sdk_provider::chat::{CallIds, Habits, Quirks, ReasoningSent, is_of_family};
 
 /// What this provider honours of a request's options, by their names there.
-pub(crate) const OPTIONS: [&str; 8] = [
+pub(crate) const OPTIONS: [&str; 10] = [
     "max_output_tokens",
     "temperature",
     "stream",
@@ -12,6 +12,8 @@ pub(crate) const OPTIONS: [&str; 8] = [
     "output_schema",
     "stop",
     "seed",
+    "extra_body",
+    "extra_headers",
 ];
 
 /// OpenAI's models that reason refuse `max_tokens`.

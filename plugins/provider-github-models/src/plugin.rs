@@ -52,7 +52,7 @@ impl Provider for GitHubModelsProvider {
             let written = Arc::clone(&asked);
             let write = move |_: &Reporter| chat::body(&written.0, quirks, habits, &written.1);
             let body = cx.blocking(write).await??;
-            let sent = exchange::post_accepting(cx, &url, ACCEPT)
+            let sent = exchange::post_accepting(cx, &url, &exchange::Wanted::of(&asked.0), ACCEPT)
                 .header("x-github-api-version", VERSION)
                 .credential(TOKEN)
                 .body(body);

@@ -41,7 +41,7 @@ impl Provider for GoogleProvider {
     async fn complete(cx: &Cx<Google>, request: Request) -> Result<Completion> {
         let endpoint = Endpoint::of(&config::<Config>(cx).await?)?;
         let wanted = Wanted::of(&request);
-        let url = endpoint.generate(&request.model, wanted == Wanted::Stream)?;
+        let url = endpoint.generate(&request.model, wanted.streams())?;
         let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
         let asked = Arc::new((request, endpoint, blobs));
         let (request, endpoint, _) = &*asked;
@@ -52,7 +52,7 @@ impl Provider for GoogleProvider {
             let write =
                 move |_: &Reporter| request::body(&written.0, &written.1, habits, &written.2);
             let body = cx.blocking(write).await??;
-            let make = || post(cx, &url, wanted).body(body.as_slice());
+            let make = || post(cx, &url, &wanted).body(body.as_slice());
             let sent = send(cx, &endpoint.backend, make).await;
             let response = sent.map_err(failure::of_exchange)?;
             if is_success(&response) {

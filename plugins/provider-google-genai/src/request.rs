@@ -63,7 +63,7 @@ pub fn body(
         generation_config,
         contents: history::contents(request, first, &writing)?,
     };
-    exchange::written(&body, HTTP_BODY_BYTES_MAX)
+    exchange::written(&body, &request.options, HTTP_BODY_BYTES_MAX)
 }
 
 /// The system text, with the answer's schema where the vendor does not hold the answer to it.

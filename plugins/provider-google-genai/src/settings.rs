@@ -13,7 +13,7 @@ use crate::habits::{Habits, Schemas};
 use crate::{reduced, schema, thinking};
 
 /// What this provider honours of a request's options, by their names there.
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 10] = [
     "max_output_tokens",
     "temperature",
     "stream",
@@ -22,6 +22,8 @@ pub const NAMES: [&str; 8] = [
     "output_schema",
     "stop",
     "seed",
+    "extra_body",
+    "extra_headers",
 ];
 
 /// Most texts at which an answer stops.

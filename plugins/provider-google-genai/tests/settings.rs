@@ -39,6 +39,8 @@ fn all() -> Value {
         "output_schema": { "type": "object", "properties": {}, "additionalProperties": false },
         "stop": ["END", "", "\n\n"],
         "seed": 7,
+        "extra_body": { "labels": { "team": "moon" } },
+        "extra_headers": { "x-team": "moon" },
     })
 }
 

@@ -17,8 +17,16 @@ use crate::{history, thinking, tools};
 
 /// What this provider honours of a request's options, by their names there. The server has no word
 /// for a choice of tools.
-pub const NAMES: [&str; 7] =
-    ["max_output_tokens", "temperature", "stream", "effort", "output_schema", "stop", "seed"];
+pub const NAMES: [&str; 8] = [
+    "max_output_tokens",
+    "temperature",
+    "stream",
+    "effort",
+    "output_schema",
+    "stop",
+    "seed",
+    "extra_body",
+];
 
 /// Largest image: larger than a photo of a phone, and a model sees a smaller copy anyway.
 pub const IMAGE_BYTES_MAX: usize = 10 * 1024 * 1024;
@@ -108,7 +116,7 @@ pub fn write(request: &Request, with: &With<'_>) -> Result<Written> {
         tools: tools::list(&request.tools),
         messages,
     };
-    let body = exchange::written(&body, BODY_BYTES_MAX)?;
+    let body = exchange::written(&body, asked, BODY_BYTES_MAX)?;
     let word_bytes = body.len().saturating_sub(image_bytes);
     Ok(Written { body, word_bytes })
 }

@@ -84,7 +84,7 @@ async fn complete_chat(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> Result
         let written = Arc::clone(&asked);
         let write = move |_: &Reporter| chat::body(&written.0, quirks, habits, &written.1);
         let body = cx.blocking(write).await??;
-        let sent = post(cx, &url, Wanted::of(request)).credential(KEY).body(body);
+        let sent = post(cx, &url, &Wanted::of(request)).credential(KEY).body(body);
         let response = sent.send().await.map_err(failure::of_exchange)?;
         if is_success(&response) {
             return receive(cx, &url, response, chat::Reply::new(&url)).await;
@@ -116,7 +116,7 @@ async fn complete_responses(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> R
             responses::body(&written.0, &asking, &written.1)
         };
         let body = cx.blocking(write).await??;
-        let sent = post(cx, &url, Wanted::of(request)).credential(KEY).body(body);
+        let sent = post(cx, &url, &Wanted::of(request)).credential(KEY).body(body);
         let response = sent.send().await.map_err(failure::of_exchange)?;
         if is_success(&response) {
             return receive(cx, &url, response, responses::Reply::new(&url)).await;

@@ -34,7 +34,7 @@ pub fn body(request: &Request, quirks: &Quirks, habits: Habits, blobs: &Blobs) -
         tools: request.tools.iter().map(tool).collect(),
         messages: messages(request, quirks, habits, blobs)?,
     };
-    exchange::written(&body, HTTP_BODY_BYTES_MAX)
+    exchange::written(&body, &request.options, HTTP_BODY_BYTES_MAX)
 }
 
 /// The body; the order of the fields is what is sent.

@@ -7,7 +7,7 @@ use super::quirks::Quirks;
 use super::schema::is_strict;
 
 /// What chat completions honour of a request's options, by their names there.
-pub const OPTIONS: [&str; 9] = [
+pub const OPTIONS: [&str; 12] = [
     "max_output_tokens",
     "temperature",
     "stream",
@@ -17,6 +17,9 @@ pub const OPTIONS: [&str; 9] = [
     "stop",
     "seed",
     "session_key",
+    "service_tier",
+    "extra_body",
+    "extra_headers",
 ];
 
 /// What an answer's schema is called, because it has to be called something.
@@ -54,6 +57,7 @@ pub(super) fn settings(request: &Request, quirks: &Quirks) -> Map<String, Value>
         let key = options.session_key.as_deref().filter(|key| !key.is_empty());
         set(field, key.map(|key| json!(begin_of_key(key))));
     }
+    set("service_tier", options.service_tier.as_deref().map(Value::from));
     if !request.tools.is_empty() || options.output_schema.is_some() {
         for (name, text) in quirks.fields_beside_tools {
             set(name, jaato_plugin_sdk::serde_json::from_str(text).ok());

@@ -57,7 +57,7 @@ pub fn body(request: &Request, asking: &Asking<'_>, blobs: &Blobs) -> Result<Vec
         tools: request.tools.iter().map(tool).collect(),
         input: input(request, asking, blobs)?,
     };
-    exchange::written(&body, HTTP_BODY_BYTES_MAX)
+    exchange::written(&body, &request.options, HTTP_BODY_BYTES_MAX)
 }
 
 /// Lists the marks of the reasoning that a request holds.

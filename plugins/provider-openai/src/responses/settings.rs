@@ -48,6 +48,7 @@ pub(super) fn settings(request: &Request, asking: &Asking<'_>) -> Map<String, Va
         let key = options.session_key.as_deref().filter(|key| !key.is_empty());
         set("prompt_cache_key", key.map(|key| json!(begin_of_key(key))));
     }
+    set("service_tier", options.service_tier.as_deref().map(Value::from));
     settings
 }
 

@@ -119,6 +119,12 @@ fn with_option(spec: &ProviderSpec, name: &str) -> Option<Request> {
         "stop" => options.stop = vec!["END".to_owned()],
         "seed" => options.seed = Some(7),
         "session_key" => options.session_key = Some("conformance".to_owned()),
+        "service_tier" => options.service_tier = Some("auto".to_owned()),
+        // What a server makes of words of its own is its own.
+        "extra_body" => options.extra_body = Map::new(),
+        "extra_headers" => {
+            options.extra_headers.insert("x-conformance".to_owned(), "1".to_owned());
+        }
         TOOLS_CHANGED => {
             let (added, removed) = (vec![tool()], vec![ToolName::from("listen")]);
             let changed = ToolsChanged { added, removed, ..ToolsChanged::default() };
