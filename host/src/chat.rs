@@ -24,6 +24,7 @@ const HELP: &str = "\
 /again   send the last request again, after it failed
 /attach  FILE…: show the model an image, a PDF or text with your next message (as `@FILE` in it does)
 /help    this list
+/model   NAME: another model answers from here on; alone: which one does
 /quit    end the conversation (so does Ctrl-D)
 /plugin list|show NAME|reload [NAME]    the plugins; a replaced file is taken by itself
 A line that begins with // is sent to the model, with one / less.
@@ -51,6 +52,8 @@ enum Wish<'a> {
     Quit,
     /// What stands behind `/plugin`.
     Plugin(&'a str),
+    /// Another model, by name.
+    Model(&'a str),
     /// A command by name, and what stands behind it.
     Command(&'a str, &'a str),
 }
@@ -69,7 +72,7 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     let stage = Arc::<Stage>::default();
     stage.keep_lines();
     let mut session = conversation::start(&runtime, &args.session, Arc::clone(&view), &stage)?;
-    greet(&runtime, &session);
+    greet(&session);
     let mut lines = Lines::new();
     let mut first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
     let mut outcome = Ok(());
@@ -140,6 +143,10 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
                     failure.exit
                 }));
                 turn.end();
+            }
+            Wish::Model(name) => {
+                exits.command(change_model(&runtime, &mut session, &args.session, name));
+                view.settle().await;
             }
             Wish::Command(name, rest) => {
                 let cancel = turn.begin(&over);
@@ -217,10 +224,25 @@ fn wish(line: &str) -> Wish<'_> {
         "quit" | "exit" => Wish::Quit,
         other => match other.split_once(char::is_whitespace).unwrap_or((other, "")) {
             ("plugin", rest) => Wish::Plugin(rest.trim()),
+            ("model", rest) => Wish::Model(rest.trim()),
             ("attach", rest) => Wish::Attach(rest.trim()),
             (name, rest) => Wish::Command(name, rest.trim()),
         },
     }
+}
+
+/// Lets another model answer from here on, or says which one does.
+fn change_model(runtime: &Runtime, session: &mut Session, args: &SessionArgs, name: &str) -> Exit {
+    if name.is_empty() {
+        let model = session.facts().model;
+        report::remark(&format!("{}; `/model NAME` changes it", visible::name(&model)));
+        return Exit::Done;
+    }
+    let changed = args
+        .request
+        .options()
+        .and_then(|request| runtime.change_model(session, name, &request).map_err(Failure::from));
+    changed.map_or_else(|failure| told(&failure), |()| Exit::Done)
 }
 
 /// Tells why something was not done, and with which exit code.
@@ -282,13 +304,13 @@ fn help(runtime: &Runtime) {
 }
 
 /// Says who talks, where a person reads it.
-fn greet(runtime: &Runtime, session: &Session) {
+fn greet(session: &Session) {
     if !terminal::input_is_terminal() {
         return;
     }
     let tools = session.toolbox().active().count();
     let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
-    let model = runtime.setup().config.model.to_string();
+    let model = session.facts().model;
     report::remark(&format!("{}, {tools}; /help lists what else there is", visible::name(&model)));
 }
 

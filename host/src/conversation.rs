@@ -75,6 +75,7 @@ pub fn start(
         environment_options,
         request: args.request.options()?,
         caps: args.caps.caps(),
+        model: None,
     };
     runtime.session(options).map_err(failure)
 }

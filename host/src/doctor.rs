@@ -92,7 +92,7 @@ fn plugins(runtime: &Runtime) -> Result<(), Failure> {
 
 /// Lists the models, and tells whether the configured one can be used.
 async fn models(runtime: &Runtime) -> Result<Result<(), Error>, Failure> {
-    let default = &runtime.setup().config.model;
+    let default = &runtime.model();
     let (checked, (models, problems)) =
         tokio::join!(runtime.check_model(SERVER_WAIT), runtime.models_within(SERVER_WAIT));
     for model in &models {

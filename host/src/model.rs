@@ -21,7 +21,7 @@ const IMPORTED_ARCHITECTURE: &str = "qwen2";
 pub async fn list(global: Global, as_json: bool) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let (models, problems) = runtime.models().await;
-    let default = runtime.setup().config.model.clone();
+    let default = runtime.model();
     if as_json {
         let models: Vec<_> = models
             .iter()
@@ -68,7 +68,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
 /// Fetches a model's weights, or lets its provider's server fetch them.
 pub async fn pull(global: Global, model: Option<String>) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
-    let wanted = model.map_or_else(|| runtime.setup().config.model.clone(), ModelId::new);
+    let wanted = model.map_or_else(|| runtime.model(), ModelId::new);
     match runtime.weights_source(&wanted) {
         Some(WeightsSource::Asset(asset)) => fetch(runtime, asset).await,
         Some(WeightsSource::Provider(model)) => pull_to_server(runtime, model).await,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jaato_runtime::config::Dollars;
 use jaato_runtime::session_loop::{Cancel, EventSink};
 use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, ModelId, Outcome as TurnOutcome};
 use jaato_runtime::{KeyInfo, ProviderInfo, Runtime, SessionOptions};
@@ -29,7 +30,7 @@ const LIST_WAIT: Duration = Duration::from_secs(15);
 pub async fn list(global: Global, as_json: bool) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let providers = runtime.providers();
-    let default = runtime.setup().config.model.clone();
+    let default = runtime.model();
     let is_default = |name: &str| default.split().is_some_and(|(provider, _)| provider == name);
     report::problems(&start::problems(&runtime));
     runtime.close().await;
@@ -92,17 +93,19 @@ pub async fn check(
     let mut arguments = start::arguments(global);
     arguments.env_file = env_file;
     arguments.tools_only = Some(vec![TOOL.to_owned()]);
-    let runtime = start::runtime(arguments.clone()).await?;
-    let model = model_to_ask(&runtime, name.as_deref()).await;
-    runtime.close().await;
-    let (provider, model) = model.map_err(failed)?;
-    tell(&provider)?;
-    report::line(&format!("model      {model}"))?;
-    arguments.overrides.model = Some(model);
     let runtime = start::runtime(arguments).await?;
-    let checked = talk(&runtime).await;
+    let checked = match model_to_ask(&runtime, name.as_deref()).await {
+        Ok((provider, model)) => ask(&runtime, &provider, &model).await,
+        Err(error) => Err(failed(error)),
+    };
     runtime.close().await;
     checked
+}
+
+async fn ask(runtime: &Runtime, provider: &ProviderInfo, model: &ModelId) -> Outcome {
+    tell(provider)?;
+    report::line(&format!("model      {model}"))?;
+    talk(runtime, model).await
 }
 
 /// Says what is known before anything is sent.
@@ -126,7 +129,7 @@ async fn model_to_ask(
     runtime: &Runtime,
     given: Option<&str>,
 ) -> Result<(ProviderInfo, ModelId), Error> {
-    let configured = runtime.setup().config.model.clone();
+    let configured = runtime.model();
     let whole = given.map(ModelId::new).filter(|model| model.split().is_some());
     let wanted = whole.clone().unwrap_or_else(|| configured.clone());
     let own = wanted.split().map_or("", |(provider, _)| provider);
@@ -168,12 +171,13 @@ impl EventSink for Seen {
     }
 }
 
-async fn talk(runtime: &Runtime) -> Outcome {
+async fn talk(runtime: &Runtime, model: &ModelId) -> Outcome {
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let seen = Arc::new(Seen::default());
     let mut options = SessionOptions::unattended(Arc::clone(&seen) as _);
     options.allow_all = true;
+    options.model = Some(model.to_string());
     let mut session = runtime.session(options).map_err(failed)?;
     let begun = Instant::now();
     let hello = session.turn(HELLO, &cancel).await;
@@ -193,6 +197,10 @@ async fn talk(runtime: &Runtime) -> Outcome {
         "tokens     {} in ({} of them from a cache), {} out",
         usage.prompt_tokens, usage.cached_tokens, usage.output_tokens
     ))?;
+    if let Some(cost) = usage.cost_micro_usd {
+        let source = if usage.cost_is_estimate { " by the price that is known" } else { "" };
+        report::line(&format!("cost       ${}{source}", Dollars::of_micros(cost)))?;
+    }
     let called = session.turn(CALL, &cancel).await;
     if called.outcome == TurnOutcome::Cancelled {
         return Ok(Exit::Cancelled);

@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::mask::shorten;
-use crate::model_id::default_model;
 use crate::origin::Origin;
 use crate::trust::TrustError;
 
@@ -55,16 +54,6 @@ pub enum ConfigError {
         /// What is there.
         has: String,
     },
-    /// A model that is given by no name of one.
-    #[error("`{has}` is no model: wants `provider/model`, as `{}`{or}{}", default_model(), at(.origin))]
-    NoModel {
-        /// What is there.
-        has: String,
-        /// The names that a person has for models.
-        or: String,
-        /// The place of it.
-        origin: Option<Box<Origin>>,
-    },
     /// `version` is no version.
     #[error("`version` takes a whole number from 1, but is {has} ({origin})")]
     Version {
@@ -104,20 +93,12 @@ impl ConfigError {
             Self::WrongValue { key, .. } => {
                 Some(format!("docs/configuration.md tells what `{key}` takes"))
             }
-            Self::NoModel { .. } => {
-                Some("`jaato model list` tells which models there are".to_owned())
-            }
             Self::Version { .. } => {
                 Some(format!("write `version = {}`, or leave it out", crate::CONFIG_VERSION))
             }
             Self::Workspace(error) => error.hint(),
         }
     }
-}
-
-/// The place of a value, where it has one.
-fn at(origin: &Option<Box<Origin>>) -> String {
-    origin.as_ref().map(|origin| format!(" ({origin})")).unwrap_or_default()
 }
 
 impl From<TrustError> for ConfigError {

@@ -13,7 +13,7 @@ use crate::answer::{Temperature, Texts};
 use crate::env_file::{EnvFile, EnvFileVariable};
 use crate::error::{ConfigError, Warning};
 use crate::layers::Layers;
-use crate::model_id::{DEFAULT_PROVIDER, default_model};
+use crate::model_id::default_model;
 use crate::model_settings::ModelSettings;
 use crate::money::Dollars;
 use crate::origin::{Layer, Origin};
@@ -324,9 +324,13 @@ keys! {
     /// Model that answers.
     model: ModelId = default_model(),
         key("model").variables(&["MODEL_NAME", "JAATO_MODEL"]).option("--model").files_win();
-    /// Provider of a model that `MODEL_NAME` gives without one.
-    provider: String = DEFAULT_PROVIDER.to_owned(),
+    /// Provider of a model that is given without one; not set, it is the one whose models or keys
+    /// match.
+    provider: String = String::new(),
         key("provider").variables(&["JAATO_PROVIDER"]);
+    /// Models that answer, in this order, where the model fails for good.
+    fallback: Texts = Texts::default(),
+        key("fallback").variables(&["JAATO_FALLBACK"]).owner(Owner::UserFirst);
     /// Use no network at all.
     offline: bool = false,
         key("offline").variables(&["JAATO_OFFLINE"]).option("--offline").owner(Owner::Only("true"));

@@ -10,7 +10,6 @@ use crate::error::{ConfigError, Warning};
 use crate::file::{ConfigFile, PLUGINS, PROVIDERS, read_text, text_of};
 use crate::folders::Folders;
 use crate::keys::{Config, KEYS, KeyInfo, Merge, Overrides, Owner, Precedence};
-use crate::model_id::DEFAULT_PROVIDER;
 use crate::model_settings::{self, ModelSettings};
 use crate::origin::{Layer, Origin};
 use crate::plugin_settings::PluginSettings;
@@ -18,9 +17,6 @@ use crate::setting::{Bases, Setting};
 use crate::toml_tree::{Node, Value};
 use crate::trust::{CONFIG_FILE, ENV_FILE, TrustedWorkspace};
 use crate::variables::Variables;
-
-/// Variable of the seeds: a model, usually without its provider.
-const MODEL_NAME: &str = "MODEL_NAME";
 
 /// Most letters by which a variable's name may differ from a known one to be taken for a typo.
 const TYPO_LETTERS_MAX: usize = 2;
@@ -47,9 +43,8 @@ pub struct Sources<'a> {
 
 /// Reads and merges all layers. The first thing that is wrong is the error.
 pub fn load(sources: Sources<'_>) -> Result<Config, ConfigError> {
-    let mut layers = Layers::read(&sources)?;
-    layers.complete_model_name()?;
-    Config::resolve(&layers, sources.overrides)?.with_model_named()
+    let layers = Layers::read(&sources)?;
+    Ok(Config::resolve(&layers, sources.overrides)?.with_model_named())
 }
 
 /// The layers between the built-in values and the command line, each in order of rank.
@@ -225,24 +220,6 @@ impl<'a> Layers<'a> {
                 format!("variable `{name}` ({place}) means nothing; did you mean `{known}`?");
             self.warnings.push(Warning { text });
         }
-    }
-
-    /// `MODEL_NAME` is a bare name in the seeds; the key `provider` completes it.
-    fn complete_model_name(&mut self) -> Result<(), ConfigError> {
-        let Some(key) = KEYS.iter().find(|key| key.path == "provider") else { return Ok(()) };
-        let default = DEFAULT_PROVIDER.to_owned();
-        let provider: String = self.resolve(key, default, None, &mut BTreeMap::new())?;
-        let aliases = self.model_settings()?;
-        for layer in &mut self.variables {
-            if let Some((value, _)) = layer.values.get_mut(MODEL_NAME)
-                && let Some(name) = value.to_str()
-                && !name.contains('/')
-                && !aliases.contains_key(name.trim())
-            {
-                *value = format!("{provider}/{}", name.trim()).into();
-            }
-        }
-        Ok(())
     }
 
     /// The value of a key, and in `origins` where it came from if not built in.

@@ -45,6 +45,7 @@ pub use keys::{
 pub use layers::{Sources, load};
 pub use mask::{is_secret_name, mask_credentials};
 pub use model_id::{BadModelId, DEFAULT_MODEL, DEFAULT_PROVIDER, parse_model_id, parse_model_name};
+pub use model_named::NamedModel;
 pub use model_settings::ModelSettings;
 pub use money::Dollars;
 pub use origin::{Layer, Origin};

@@ -41,7 +41,8 @@ fn later_layers_win_and_each_value_tells_its_place() {
         .collect();
     expect![[r#"
         model = "local/qwen2.5-coder-1.5b"            # built-in
-        provider = "local"                            # built-in
+        provider = ""                                 # built-in
+        fallback = []                                 # built-in
         offline = true                                # variable JAATO_OFFLINE
         environment = "local"                         # built-in
         plugin_dirs = []                              # built-in
@@ -85,7 +86,7 @@ fn the_model_comes_from_files_before_variables_and_from_the_command_line_before_
     };
     check(&bench, "local/qwen2.5-coder-1.5b from built-in");
     bench.variable("MODEL_NAME", "gemini-2.5-flash");
-    check(&bench, "local/gemini-2.5-flash from variable MODEL_NAME");
+    check(&bench, "gemini-2.5-flash from variable MODEL_NAME");
     bench.variable("JAATO_PROVIDER", "google");
     check(&bench, "google/gemini-2.5-flash from variable MODEL_NAME");
     bench.variable("JAATO_MODEL", "a/b");
@@ -105,12 +106,12 @@ fn a_model_name_with_its_provider_is_taken_whole() {
 }
 
 #[test]
-fn only_model_name_may_leave_the_provider_out() {
+fn any_layer_may_leave_the_provider_out() {
     let mut bench = Bench::new();
     bench.variable("JAATO_MODEL", "gemini");
-    bench.refused(expect![[r#"
-        `gemini` is no model: wants `provider/model`, as `local/qwen2.5-coder-1.5b` (variable JAATO_MODEL)
-        hint: `jaato model list` tells which models there are"#]]);
+    assert_eq!(bench.load().unwrap().model.as_str(), "gemini");
+    bench.user("provider = 'google'\n");
+    assert_eq!(bench.load().unwrap().model.as_str(), "google/gemini");
 }
 
 #[test]

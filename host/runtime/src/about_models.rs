@@ -41,9 +41,10 @@ struct Entry {
 pub fn ask(
     host: Arc<Host>,
     plugin: PluginName,
+    model: &ModelId,
     site: CallSite,
 ) -> BoxFuture<'static, Option<ModelInfo>> {
-    let model = host.setup.config.model.clone();
+    let model = model.clone();
     let cache = host.setup.folders.cache().ok().map(|folder| folder.join("models.json"));
     let key = settings_of(&host, &plugin, site.provider.as_ref())
         .map(|settings| key(&plugin, &model, &settings));

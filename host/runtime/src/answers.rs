@@ -1,7 +1,7 @@
 //! What a session asks of its model with each request, and whether the provider honours it: told
 //! before the first request, not by what a server makes of an option that it does not know.
 
-use jaato_config::Config;
+use jaato_config::{Config, NamedModel};
 use jaato_session::ModelTakes;
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions};
 use serde_json::Value;
@@ -15,9 +15,9 @@ pub(crate) fn options(
     config: &Config,
     given: &RequestOptions,
     takes: &ModelTakes,
-    model: &ModelId,
+    model: &NamedModel,
 ) -> Result<RequestOptions, Error> {
-    let (session, says) = (&config.session, config.model_says());
+    let (session, says) = (&config.session, config.says_of(model));
     let mut options = given.clone();
     let tokens = says.answer_tokens_max.unwrap_or(session.answer_tokens_max);
     let temperature = says.temperature.or(session.temperature);
@@ -31,7 +31,7 @@ pub(crate) fn options(
         options.stop = says.stop.unwrap_or_else(|| session.stop.clone()).0;
     }
     match asked_in_vain(&options, takes) {
-        Some(name) => Err(not_honoured(&name, takes, model)),
+        Some(name) => Err(not_honoured(&name, takes, &model.model)),
         None => Ok(options),
     }
 }
@@ -75,10 +75,14 @@ mod tests {
 
     use super::*;
 
+    fn named(alias: Option<&str>) -> NamedModel {
+        NamedModel { model: ModelId::from("a/m"), alias: alias.map(str::to_owned) }
+    }
+
     fn merged(config: &Config, given: &RequestOptions, options: &[&str]) -> Result<Value, Error> {
         let options = options.iter().map(|name| (*name).to_owned()).collect();
         let takes = ModelTakes { options, ..ModelTakes::default() };
-        let merged = super::options(config, given, &takes, &ModelId::from("a/m"))?;
+        let merged = super::options(config, given, &takes, &named(config.model_alias.as_deref()))?;
         Ok(serde_json::to_value(merged).unwrap())
     }
 
@@ -115,7 +119,6 @@ mod tests {
         let mut config = Config::default();
         config.session.temperature = Temperature::new(0.5);
         config.session.answer_tokens_max = 9;
-        config.model = ModelId::from("a/m");
         let mut says = ModelSettings::default();
         says.temperature = Temperature::new(1.0);
         config.model_settings.insert("a/m".to_owned(), says);

@@ -51,6 +51,7 @@ mod environments;
 mod gc;
 mod host;
 mod ledger;
+mod named_model;
 mod prompt;
 mod provider;
 mod providers;

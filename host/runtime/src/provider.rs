@@ -8,7 +8,7 @@ use jaato_instances::{CallSite, Tell, misbehaved};
 use jaato_session::{Cancel, DeltaSink, Provider, SharedFacts};
 use jaato_types::large::LargeOf;
 use jaato_types::{
-    Completion, Error, ErrorKind, Frame, ModelInfo, Part, PluginName, Request, SessionId,
+    Completion, Error, ErrorKind, Frame, ModelId, ModelInfo, Part, PluginName, Request, SessionId,
 };
 
 use crate::about_models;
@@ -21,6 +21,7 @@ pub struct PluginProvider {
     plugin: PluginName,
     /// The name under `[providers]` by which it is asked, and the one that it has itself.
     names: Option<Names>,
+    model: ModelId,
     session: SessionId,
     facts: std::sync::OnceLock<SharedFacts>,
 }
@@ -34,14 +35,15 @@ pub struct Names {
 }
 
 impl PluginProvider {
-    /// Makes it for a session.
+    /// Makes it for a model of a session.
     pub fn new(
         host: Arc<Host>,
         plugin: PluginName,
         names: Option<Names>,
+        model: ModelId,
         session: SessionId,
     ) -> Self {
-        Self { host, plugin, names, session, facts: std::sync::OnceLock::new() }
+        Self { host, plugin, names, model, session, facts: std::sync::OnceLock::new() }
     }
 
     /// Gives it the session's facts, which exist only once the session does.
@@ -116,7 +118,7 @@ impl Provider for PluginProvider {
     fn about_model(&self) -> BoxFuture<'static, Option<ModelInfo>> {
         let facts = self.facts.get().cloned();
         let site = CallSite { facts, provider: self.given(), ..CallSite::of(self.session.clone()) };
-        about_models::ask(Arc::clone(&self.host), self.plugin.clone(), site)
+        about_models::ask(Arc::clone(&self.host), self.plugin.clone(), &self.model, site)
     }
 }
 

@@ -217,7 +217,7 @@ impl Runtime {
     /// As [`Runtime::models`].
     pub async fn models_within(&self, wait: Duration) -> (Vec<Model>, Vec<String>) {
         let (mut models, mut problems) = (Vec::new(), Vec::new());
-        let registry = self.registry();
+        let (registry, configured_model) = (self.registry(), self.model());
         for name in self.provider_names(&registry) {
             let (entry, configured) = match self.plugin_of(&registry, &name, None) {
                 Ok(found) => found,
@@ -230,12 +230,14 @@ impl Runtime {
                 continue;
             }
             let is_configured =
-                self.setup().config.model.split().is_some_and(|(provider, _)| provider == name);
+                configured_model.split().is_some_and(|(provider, _)| provider == name);
             if !is_configured && self.is_unused_preset(&name, &registry) {
                 continue;
             }
             match self.models_of(entry, configured, wait).await {
-                Ok(infos) => models.extend(infos.into_iter().map(|info| self.model(&name, info))),
+                Ok(infos) => {
+                    models.extend(infos.into_iter().map(|info| self.listed_model(&name, info)))
+                }
                 Err(error) if error.kind == ErrorKind::NotFound && !is_configured => {}
                 Err(error) => problems.push(format!("provider `{name}`: {error}")),
             }
@@ -256,7 +258,7 @@ impl Runtime {
     /// When no plugin offers the provider, it does not answer in time or at all, it does not offer
     /// the model, or the model's weights are neither here nor may be fetched.
     pub async fn check_model(&self, wait: Duration) -> Result<Model, Error> {
-        let id = self.setup().config.model.clone();
+        let id = self.model_by_name(self.setup().config.model.as_str())?.model;
         let provider = self.provider_of(&id)?.name;
         let registry = self.registry();
         let (entry, configured) = self.plugin_of(&registry, &provider, Some(&id))?;
@@ -264,7 +266,7 @@ impl Runtime {
         let Some(info) = about_models::find(&infos, &id) else {
             return Err(about_models::not_offered(&id));
         };
-        let model = Model { id, ..self.model(&provider, info.clone()) };
+        let model = Model { id, ..self.listed_model(&provider, info.clone()) };
         let may_fetch = self.setup().config.local_download && !self.setup().config.offline;
         if matches!(model.state, ModelState::Missing { .. }) && !may_fetch {
             let text =
@@ -349,11 +351,16 @@ impl Runtime {
         model: &str,
         registry: &Registry,
     ) -> Option<ModelFacts> {
+        let (vendor, is_asked) = self.vendor_of(provider, registry)?;
+        jaato_model_facts::of(&vendor, model).filter(|_| is_asked)
+    }
+
+    /// Returns the vendor whose models a provider has, and whether its own server is asked.
+    pub(crate) fn vendor_of(&self, provider: &str, registry: &Registry) -> Option<(String, bool)> {
         let (entry, configured) = self.plugin_of(registry, provider, None).ok()?;
         let plugin = entry.candidate.manifest.name.as_str();
         let edition = self.host().plugins.plugins.current().edition(plugin).number;
-        let vendor = self.host().services.vendor_of(entry, configured.as_ref(), edition)?;
-        jaato_model_facts::of(&vendor, model)
+        self.host().services.vendor_of(entry, configured.as_ref(), edition)
     }
 
     /// Lists the names that may stand before the slash of a model: those of `[providers]`, those of
@@ -420,7 +427,7 @@ impl Runtime {
         })
     }
 
-    fn model(&self, provider: &str, info: ModelInfo) -> Model {
+    fn listed_model(&self, provider: &str, info: ModelInfo) -> Model {
         let declared = self.declared_assets();
         let asset =
             info.asset.as_ref().and_then(|id| declared.iter().find(|asset| asset.id == *id));

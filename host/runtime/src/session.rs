@@ -4,28 +4,24 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_config::{Caps, Config};
+use jaato_config::{Caps, Config, NamedModel};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
 use jaato_policy::{Allowed, Rules};
 use jaato_session::{
-    Answer, Asker, EventSink, History, Ids, Ports, Question, RandomIds, SeededRandom, Session,
-    SessionSetup, SystemClock, SystemPrompt, WindowOrigin,
+    Answer, Asker, EventSink, Fallback, History, Ids, Ports, Question, RandomIds, SeededRandom,
+    Session, SessionSetup, SystemClock, SystemPrompt,
 };
 use jaato_terminals::Audience;
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
 use serde_json::{Map, Value};
 
-use crate::answers;
 use crate::gc::PluginGc;
 use crate::host::Host;
 use crate::ledger::Recorded;
 use crate::prompt;
-use crate::provider::{NoProvider, PluginProvider};
-use crate::runtime::{KnownProvider, Runtime};
+use crate::provider::NoProvider;
+use crate::runtime::Runtime;
 use crate::tools::PluginTools;
-
-/// The context window that is assumed where nobody knows it.
-const CONTEXT_LIMIT_ASSUMED: u64 = 32_768;
 
 /// What a session is started with.
 pub struct SessionOptions {
@@ -49,6 +45,8 @@ pub struct SessionOptions {
     pub request: RequestOptions,
     /// What the session may use up, over the configuration.
     pub caps: Caps,
+    /// The model, by any name that [`Runtime::model_by_name`] takes; with none the configured one.
+    pub model: Option<String>,
 }
 
 impl SessionOptions {
@@ -65,6 +63,7 @@ impl SessionOptions {
             environment_options: Map::new(),
             request: RequestOptions::default(),
             caps: Caps::default(),
+            model: None,
         }
     }
 }
@@ -113,22 +112,27 @@ impl Runtime {
         history: History,
         options: SessionOptions,
     ) -> Result<Session, Error> {
-        let model = self.setup().config.model.clone();
-        let KnownProvider { name: provider, plugin, names, context_limit, price, takes } =
-            self.provider_of(&model)?;
-        let request = answers::options(&self.setup().config, &options.request, &takes, &model)?;
-        let system = self.system_prompt(options.system.clone())?;
-        let ids = ids();
         let config = &self.setup().config;
-        let said = config.model_says().context_limit;
-        let known_limit = said.or(context_limit);
-        let mut setup =
-            SessionSetup::new(model, known_limit.unwrap_or(CONTEXT_LIMIT_ASSUMED), system);
-        setup.context_limit_origin = match (said, context_limit) {
-            (Some(_), _) => WindowOrigin::Configured,
-            (None, Some(_)) => WindowOrigin::Described,
-            (None, None) => WindowOrigin::Assumed,
+        let named = match &options.model {
+            Some(name) => self.model_by_name(name)?,
+            None => {
+                let configured = self.model_by_name(config.model.as_str())?;
+                NamedModel { alias: config.model_alias.clone(), ..configured }
+            }
         };
+        let ids = ids();
+        let id = ids.session();
+        let ready = self.ready_model(&named, &options.request, &id)?;
+        let system = self.system_prompt(options.system.clone())?;
+        let mut setup = SessionSetup::new(named.model.clone(), 0, system);
+        setup.model = ready.setup;
+        let mut providers = vec![Arc::clone(&ready.provider)];
+        for name in config.fallback.0.iter().filter(|_| options.model.is_none()) {
+            // A name that means nothing, or an option that it does not take, is told at the start.
+            let next = self.ready_model(&self.model_by_name(name)?, &options.request, &id)?;
+            providers.push(Arc::clone(&next.provider));
+            setup.fallbacks.push(Fallback { model: next.setup, provider: next.provider });
+        }
         setup.gc = config.gc.clone();
         let Caps { cost, tokens, steps } = options.caps.clone();
         setup.caps = Caps {
@@ -136,20 +140,14 @@ impl Runtime {
             tokens: tokens.or(config.caps.tokens),
             steps: steps.or(config.caps.steps),
         };
-        let said_price = config.model_says().price;
-        setup.is_price_configured = said_price.is_some();
-        setup.price = said_price.or(price);
         setup.history = history;
-        (setup.options, setup.takes) = (request, takes);
-        let id = ids.session();
         setup.id = Some(id.clone());
         setup.limits = self.setup().config.session.clone();
         setup.rules = rules(&self.setup().config, &options);
         self.join_environment(&id, &options)?;
         let asker = Arc::clone(&options.asker);
         let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self.host()), id.clone()));
-        let provider_plugin =
-            Arc::new(PluginProvider::new(Arc::clone(self.host()), plugin, names, id.clone()));
+        let provider_plugin = ready.provider;
         let tools = PluginTools::new(Arc::clone(self.host()), id.clone(), true);
         let model = Arc::clone(&provider_plugin) as _;
         let mut ports = ports(self.host(), model, tools, id, ids, options);
@@ -157,11 +155,11 @@ impl Runtime {
         let session = Session::start(setup, ports).map_err(|error| {
             Error::new(
                 ErrorKind::HostBug,
-                format!("cannot start a session with `{provider}`: {error}"),
+                format!("cannot start a session with `{}`: {error}", named.model),
             )
         })?;
         self.host().terminals.enter(session.id(), audience(&session, asker));
-        provider_plugin.set_facts(session.shared_facts());
+        providers.iter().for_each(|provider| provider.set_facts(session.shared_facts()));
         gc_plugin.set_facts(session.shared_facts());
         Ok(session)
     }

@@ -71,21 +71,22 @@ impl HostServices {
         Ok(self.prepared(entry, provider, edition)?.credentials.access())
     }
 
-    /// Returns the vendor whose server a provider asks: the plugin's own, or one that it knows by
-    /// name. None where a person names a server: nobody knows what it is.
+    /// Returns the vendor whose models a provider has, the plugin's own, or one that it knows by
+    /// name; and whether that one's own server is asked: of one that a person names nobody knows
+    /// what it is.
     pub fn vendor_of(
         &self,
         entry: &PluginEntry,
         provider: Option<&Arc<str>>,
         edition: u64,
-    ) -> Option<String> {
+    ) -> Option<(String, bool)> {
         let prepared = self.prepared(entry, provider, edition).ok()?;
         let description = entry.description()?;
         let section = Section::of(&entry.candidate.manifest.name, provider);
         let preset = section.preset(&self.setup.config, description);
         let own = || Some(description.provider.as_ref()?.name.clone());
-        let vendor = preset.map(|preset| preset.name.clone()).or_else(own);
-        vendor.filter(|_| prepared.credentials.is_at_vendor())
+        let vendor = preset.map(|preset| preset.name.clone()).or_else(own)?;
+        Some((vendor, prepared.credentials.is_at_vendor()))
     }
 
     /// Checks the person's settings and reads credentials, once for each edition.

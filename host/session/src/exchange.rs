@@ -5,7 +5,7 @@ use jaato_types::{Completion, Error, ErrorKind, Event, FinishReason, Part, Reque
 use crate::events::Emitter;
 use crate::pace::Pace;
 use crate::provider::{Patience, Seen, Silence};
-use crate::{Cancel, DeltaSink, Limits, Ports, completion, retry};
+use crate::{Cancel, DeltaSink, Limits, Ports, Provider, completion, retry};
 
 /// Longest word of a server for its end that a person is shown, in characters.
 const FINISH_WORD_CHARS_MAX: usize = 60;
@@ -23,6 +23,9 @@ const NO_TOOLS_PHRASES: [&str; 9] = [
     "tool calling is not supported",
     "function calling is not enabled",
 ];
+
+/// The model's provider, and what else a request needs.
+pub(crate) type Asked<'a> = (&'a dyn Provider, &'a Ports);
 
 /// What came of a request.
 #[derive(Debug)]
@@ -65,7 +68,7 @@ enum Attempt {
 /// An attempt of which a person saw something is never repeated.
 pub(crate) async fn exchange(
     request: &Request,
-    ports: &Ports,
+    (provider, ports): Asked<'_>,
     emitter: &Emitter,
     limits: &Limits,
     pace: &Pace,
@@ -77,7 +80,7 @@ pub(crate) async fn exchange(
         if !pace.wait(limits.request_interval_ms, &*ports.clock, cancel).await {
             return Exchange::Cancelled { partial: Vec::new() };
         }
-        let (result, seen) = attempt(request, ports, emitter, limits, cancel).await;
+        let (result, seen) = attempt(request, (provider, ports), emitter, limits, cancel).await;
         let error = match result {
             Attempt::Complete(completion) => return complete(completion, &seen, emitter, cancel),
             Attempt::Cancelled => return Exchange::Cancelled { partial: seen.parts },
@@ -103,7 +106,7 @@ pub(crate) async fn exchange(
 
 async fn attempt(
     request: &Request,
-    ports: &Ports,
+    (provider, ports): Asked<'_>,
     emitter: &Emitter,
     limits: &Limits,
     cancel: &Cancel,
@@ -111,7 +114,6 @@ async fn attempt(
     if cancel.is_cancelled() {
         return (Attempt::Cancelled, Seen::default());
     }
-    let provider = &ports.provider;
     let clock = ports.clock.clone();
     let sink = DeltaSink::new(emitter.clone(), clock, provider.source(), limits.answer_bytes_max);
     let stop = cancel.child();

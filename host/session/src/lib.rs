@@ -65,7 +65,7 @@ pub use prompt_parts::Prompt;
 pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
-pub use session::{Session, SessionHandle, SessionSetup};
+pub use session::{Fallback, ModelSetup, Session, SessionHandle, SessionSetup};
 pub use spent::{Spent, cost_micro_usd};
 pub use takes::ModelTakes;
 pub use toolbox::{Found, Toolbox};

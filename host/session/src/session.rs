@@ -6,16 +6,17 @@
 
 mod handle;
 mod listed;
+mod model;
 mod sight;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use jaato_objects::ObjectEnvironment;
 use jaato_policy::Rules;
 use jaato_types::service::ContextFacts;
 use jaato_types::{
-    Event, Message, ModelId, Output, Part, Price, Request, RequestOptions, Result, SessionId,
-    ToolName, ToolSpec,
+    Event, Message, ModelId, Output, Part, Price, Request, Result, SessionId, ToolName, ToolSpec,
 };
 use parking_lot::Mutex;
 
@@ -26,11 +27,12 @@ use crate::gc::{GcState, facts};
 use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
-    Cancel, Caps, GcSettings, History, HistoryError, Inbox, Limits, ModelTakes, Ports, SharedFacts,
-    SharedObjects, Spent, SystemPrompt, Toolbox, WindowOrigin,
+    Cancel, Caps, GcSettings, History, HistoryError, Inbox, Limits, ModelTakes, Ports, Provider,
+    SharedFacts, SharedObjects, Spent, SystemPrompt, Toolbox,
 };
 pub use handle::SessionHandle;
 use handle::Shared;
+pub use model::{Fallback, ModelSetup};
 use sight::Sight;
 
 /// What a session is set up with.
@@ -38,28 +40,16 @@ use sight::Sight;
 pub struct SessionSetup {
     /// The session's id where it goes on; a fresh one otherwise.
     pub id: Option<SessionId>,
-    /// The model, `provider/model`.
-    pub model: ModelId,
-    /// The model's context window in tokens.
-    pub context_limit: u64,
-    /// Who says so. The provider is asked where it is not the configuration; where nobody knows,
-    /// the person is told when it matters.
-    pub context_limit_origin: WindowOrigin,
+    /// The model.
+    pub model: ModelSetup,
+    /// Models that answer where this one fails for good, in order.
+    pub fallbacks: Vec<Fallback>,
     /// The system text.
     pub system: SystemPrompt,
-    /// Settings of every request, as they are sent. Whoever wires the session has seen to it that
-    /// the provider honours them.
-    pub options: RequestOptions,
-    /// What the model's provider takes beside text.
-    pub takes: ModelTakes,
     /// The bounds.
     pub limits: Limits,
     /// What it may use up as a whole.
     pub caps: Caps,
-    /// What the model costs, where that is known.
-    pub price: Option<Price>,
-    /// Whether a person says so, whom no provider contradicts.
-    pub is_price_configured: bool,
     /// What the command line and the configuration allow.
     pub rules: Rules,
     /// Settings of the gc.
@@ -75,16 +65,11 @@ impl SessionSetup {
     pub fn new(model: ModelId, context_limit: u64, system: SystemPrompt) -> Self {
         Self {
             id: None,
-            model,
-            context_limit,
-            context_limit_origin: WindowOrigin::Configured,
+            model: ModelSetup::new(model, context_limit),
+            fallbacks: Vec::new(),
             system,
-            options: RequestOptions::default(),
-            takes: ModelTakes::default(),
             limits: Limits::default(),
             caps: Caps::default(),
-            price: None,
-            is_price_configured: false,
             rules: Rules::default(),
             gc: GcSettings::default(),
             history: History::new(),
@@ -106,6 +91,8 @@ pub struct Session {
     /// What every request begins with; its messages are empty.
     pub(crate) prefix: Request,
     pub(crate) model: ModelId,
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) fallbacks: VecDeque<Fallback>,
     pub(crate) takes: ModelTakes,
     pub(crate) sight: Sight,
     /// Entries of the record that went out since the last cut: they stay as they are.
@@ -125,8 +112,9 @@ impl Session {
     /// Starts a session. A history that was left with open calls or without an answer is closed
     /// first, with results and a mark that say so.
     pub fn start(setup: SessionSetup, ports: Ports) -> Result<Self, HistoryError> {
-        let SessionSetup { id, model, system, options, takes, limits, rules, history, .. } = setup;
-        let (context_limit, gc) = (setup.context_limit, setup.gc);
+        let SessionSetup { id, model: setup_of_model, system, limits, rules, history, gc, .. } =
+            setup;
+        let ModelSetup { id: model, context_limit, origin, options, takes, .. } = setup_of_model;
         let id = id.unwrap_or_else(|| ports.ids.session());
         let toolbox = Toolbox::new(ports.tools.tools());
         let name = model.split().map_or(model.as_str(), |(_, name)| name);
@@ -146,6 +134,7 @@ impl Session {
             ..ContextFacts::default()
         });
         let emitter = Emitter::new(id.clone(), ports.events.clone());
+        let provider = Arc::clone(&ports.provider);
         let objects = SharedObjects::new(setup.objects, emitter.clone());
         let shared = Arc::new(Shared {
             id,
@@ -166,17 +155,19 @@ impl Session {
             conditions: Conditions::default(),
             inbox,
             answers: Mutex::default(),
-            gc: GcState::new(gc, context_limit, setup.context_limit_origin),
+            gc: GcState::new(gc, context_limit, origin),
             prefix,
             model: model.clone(),
+            provider,
+            fallbacks: setup.fallbacks.into(),
             takes,
             sight: Sight::default(),
             sent_entries: 0,
             told_tools,
             spent: Spent::default(),
             caps: setup.caps,
-            price: setup.price,
-            is_price_configured: setup.is_price_configured,
+            price: setup_of_model.price,
+            is_price_configured: setup_of_model.is_price_configured,
             paused: Vec::new(),
         };
         session.close_open_turn()?;

@@ -154,6 +154,9 @@ impl Session {
         progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
         self.shared.emitter.emit(Event::StepStarted { step });
         let mut came = self.exchange_with_room(step, cancel).await;
+        while self.fall_back(&came) {
+            came = self.exchange_with_room(step, cancel).await;
+        }
         self.name_the_maker_of(came.parts_mut());
         let finish_reason = match &came {
             Exchange::Complete(completion) => {

@@ -13,8 +13,14 @@ fn used(prompt_tokens: u64, output_tokens: u64) -> Beat {
 
 fn setup(caps: Caps) -> SessionSetup {
     // A dollar a token, so that sums are seen.
-    let price = Some(Price { input: 1e6, output: 1e6, ..Price::default() });
-    SessionSetup { caps, price, ..Stage::setup() }
+    let price = Price { input: 1e6, output: 1e6, ..Price::default() };
+    priced(caps, Some(price), false)
+}
+
+fn priced(caps: Caps, price: Option<Price>, is_price_configured: bool) -> SessionSetup {
+    let mut setup = SessionSetup { caps, ..Stage::setup() };
+    (setup.model.price, setup.model.is_price_configured) = (price, is_price_configured);
+    setup
 }
 
 fn usages(stage: &Stage) -> Vec<Usage> {
@@ -77,7 +83,7 @@ async fn a_cap_above_what_is_used_changes_nothing() {
 async fn a_cost_that_nobody_knows_cannot_be_capped() {
     let stage = Stage::new([]);
     let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
-    let mut session = stage.start(SessionSetup { price: None, ..setup(caps) }).unwrap();
+    let mut session = stage.start(priced(caps, None, false)).unwrap();
     let report = session.turn("go", &Cancel::new()).await;
     let error = report.error.unwrap();
     assert_eq!((report.outcome, error.kind), (Outcome::Failed, ErrorKind::Configuration));
@@ -93,9 +99,8 @@ async fn the_provider_is_asked_for_a_price_where_nobody_else_knows_it() {
         stage.provider.tells_price(Price { input: 1.0, output: 0.0, ..Price::default() });
         stage.provider.then([Beat::text("done"), used(2, 1)]);
         let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
-        let is_price_configured = configured.is_some();
-        let setup = SessionSetup { price: configured, is_price_configured, ..setup(caps) };
-        let mut session = stage.start(setup).unwrap();
+        let is_configured = configured.is_some();
+        let mut session = stage.start(priced(caps, configured, is_configured)).unwrap();
         assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Done);
         assert_eq!(session.spent().cost_micro_usd, expected);
     }

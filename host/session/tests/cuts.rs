@@ -45,7 +45,7 @@ async fn what_a_model_signed_goes_back_to_it_with_its_name_on_it() {
 
     // Another model goes on with it: it gets the words alone.
     let mut setup = Stage::setup();
-    setup.model = ModelId::from("other/model");
+    setup.model.id = ModelId::from("other/model");
     setup.history = session.history().clone();
     let other = Stage::new([]);
     let mut session = other.start(setup).unwrap();
@@ -76,7 +76,7 @@ async fn a_tool_that_is_new_is_a_cut_where_the_provider_has_no_better_way() {
     let play = |takes: ModelTakes| async move {
         let stage = Stage::new([Tool::echo("look"), hidden()]);
         let mut setup = Stage::setup();
-        setup.takes = takes;
+        setup.model.takes = takes;
         let mut session = stage.start(setup).unwrap();
         stage.provider.then(signed());
         stage.provider.then(dig());

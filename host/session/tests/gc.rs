@@ -3,9 +3,7 @@
 
 use crate::collecting::*;
 use jaato_session::testing::{Beat, GcBeat, Stage};
-use jaato_session::{
-    Cancel, GcReport, GcSettings, Mark, OVERFLOWS_MAX, SessionSetup, WindowOrigin,
-};
+use jaato_session::{Cancel, GcReport, GcSettings, Mark, OVERFLOWS_MAX, WindowOrigin};
 use jaato_types::{ErrorKind, Event, GcPlan, GcReason, Outcome};
 
 #[tokio::test(start_paused = true)]
@@ -215,7 +213,8 @@ async fn tools_may_know_the_settings() {
 async fn a_window_that_nobody_knows_is_told_once_when_it_matters() {
     let stage = Stage::new([]);
     stage.gc.does([GcBeat::keeping(1)]);
-    let setup = SessionSetup { context_limit_origin: WindowOrigin::Assumed, ..Stage::setup() };
+    let mut setup = Stage::setup();
+    setup.model.origin = WindowOrigin::Assumed;
     let mut session = after_turns(&stage, setup, 2).await;
     assert_eq!(stage.events.notices(), "");
     for _ in 0..3 {
@@ -233,7 +232,8 @@ async fn a_window_that_nobody_knows_is_told_once_when_it_matters() {
 async fn a_guessed_window_shrinks_to_what_was_refused() {
     let stage = Stage::new([]);
     stage.gc.does([GcBeat::keeping(1)]);
-    let setup = SessionSetup { context_limit_origin: WindowOrigin::Assumed, ..Stage::setup() };
+    let mut setup = Stage::setup();
+    setup.model.origin = WindowOrigin::Assumed;
     let mut session = after_turns(&stage, setup, 2).await;
     stage.provider.then([Beat::text("so"), used(4_990)]);
     turn(&mut session, "x").await;

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::collecting::*;
-use jaato_session::SessionSetup;
 use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
 use jaato_types::{Outcome, Output, Part, Request, Role};
 use serde_json::json;
@@ -10,7 +9,7 @@ use serde_json::json;
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_is_too_large_is_sent_as_head_and_tail_for_ever_the_same() {
     let stage = Stage::new([]);
-    let setup = SessionSetup { context_limit: 8_192, ..Stage::setup() };
+    let setup = Stage::setup_of(8_192);
     let mut session = after_turns(&stage, setup, 2).await;
     let prompt = format!("the beginning {} the end", "0123456789".repeat(105_000));
     stage.provider.then([Beat::text("I see"), used(3_400)]).then([Beat::text("yes")]);
@@ -174,7 +173,7 @@ async fn a_turn_of_many_small_results_goes_on_in_a_small_window_without_its_olde
         stage.provider.then([Beat::call(&format!("c{number}"), "small", json!({}))]);
     }
     stage.provider.then([Beat::text("done")]);
-    let mut setup = SessionSetup { context_limit: 4_096, ..Stage::setup() };
+    let mut setup = Stage::setup_of(4_096);
     setup.limits.steps_max = 300;
     let mut session = stage.start(setup).unwrap();
     let report = turn(&mut session, "go on").await;

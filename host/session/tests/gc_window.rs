@@ -8,8 +8,9 @@ use jaato_types::{Error, ErrorKind, GcReason, Outcome, Output};
 use serde_json::json;
 
 fn unknown(context_limit: u64) -> SessionSetup {
-    let context_limit_origin = WindowOrigin::Assumed;
-    SessionSetup { context_limit, context_limit_origin, ..Stage::setup() }
+    let mut setup = Stage::setup_of(context_limit);
+    setup.model.origin = WindowOrigin::Assumed;
+    setup
 }
 
 /// A conversation of two turns, of which the second asks for the window beside its request.
@@ -28,7 +29,8 @@ async fn what_the_provider_says_of_the_window_counts_from_the_next_request_on() 
         let stage = Stage::new([]);
         stage.gc.does([GcBeat::keeping(1)]);
         stage.provider.tells_window(2_048, 300);
-        let setup = SessionSetup { context_limit_origin: origin, ..unknown(32_768) };
+        let mut setup = unknown(32_768);
+        setup.model.origin = origin;
         let mut session = after_asking(&stage, setup).await;
         assert_eq!((session.facts().context_limit, stage.provider.window_asked()), (2_048, 1));
         stage.provider.then([Beat::text("so"), used(1_700)]).then([Beat::text("so"), used(300)]);

@@ -16,6 +16,7 @@ mod gc_window;
 mod handle;
 mod history;
 mod introspection;
+mod model_change;
 mod objects;
 mod random;
 mod random_turns;

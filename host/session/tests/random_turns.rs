@@ -78,18 +78,18 @@ async fn play(seed: u64) -> Played {
     let mut setup = SessionSetup { limits, ..Stage::setup() };
     setup.rules.allow_all = random.below(3) == 0;
     if random.below(2) == 0 {
-        setup.takes.options.push(TOOLS_CHANGED.to_owned());
+        setup.model.takes.options.push(TOOLS_CHANGED.to_owned());
     }
     if random.below(2) == 0 {
         stage.gc.does(random::gc_beats(seed));
-        setup.context_limit = 1_000 + random.below(9_000);
+        setup.model.context_limit = 1_000 + random.below(9_000);
         setup.gc = random::gc_settings(&random);
         if random.below(3) == 0 {
-            setup.context_limit_origin = WindowOrigin::Assumed;
+            setup.model.origin = WindowOrigin::Assumed;
             stage.provider.tells_window(1_000 + random.below(9_000), random.below(3_000));
         }
     }
-    let takes_changes = setup.takes.honours(TOOLS_CHANGED);
+    let takes_changes = setup.model.takes.honours(TOOLS_CHANGED);
     let events_before = Arc::new(Mutex::new(Vec::new()));
     let noting = Noting {
         provider: stage.provider.clone(),

@@ -8,7 +8,9 @@ use jaato_types::{Data, Outcome, Part, Request};
 /// A provider of which its description says that its models look at images.
 fn setup() -> SessionSetup {
     let media_types = vec!["image/*".to_owned()];
-    SessionSetup { takes: ModelTakes { media_types, ..ModelTakes::default() }, ..Stage::setup() }
+    let mut setup = Stage::setup();
+    setup.model.takes = ModelTakes { media_types, ..ModelTakes::default() };
+    setup
 }
 
 async fn show(stage: &Stage, session: &mut Session, prompt: &str) -> Request {

@@ -197,6 +197,13 @@ impl super::Writer for People {
                     "{message}; trying again in {seconds:.1} s (attempt {attempt})"
                 ))
             }
+            Event::ModelChanged { model, left_out } => {
+                let not_sent = match left_out.as_slice() {
+                    [] => String::new(),
+                    left_out => format!("; not sent on: {}", left_out.join(", ")),
+                };
+                self.dim_line(&format!("{} answers from here on{not_sent}", named(model)))
+            }
             Event::TurnFinished { outcome, error, .. } => self.finished(*outcome, error.as_ref()),
             Event::TaskStarted { name, source, .. } => {
                 let (source, name) = (named(source), named(name.as_str()));

@@ -79,7 +79,9 @@ impl Recorder {
 
     fn stages(&mut self, event: &Event, now: Now) -> Vec<Stage> {
         match event {
-            Event::SessionStarted { model, .. } => self.model.clone_from(model),
+            Event::SessionStarted { model, .. } | Event::ModelChanged { model, .. } => {
+                self.model.clone_from(model);
+            }
             Event::TurnStarted { .. } => self.begin_turn(now),
             Event::StepStarted { step } => self.begin_step(*step, now),
             Event::Usage { usage } => {
@@ -204,6 +206,7 @@ impl Recorder {
             | Event::Unknown => return None,
             // Taken by `stages`.
             Event::SessionStarted { .. }
+            | Event::ModelChanged { .. }
             | Event::TurnStarted { .. }
             | Event::StepStarted { .. }
             | Event::PermissionDecided { .. }

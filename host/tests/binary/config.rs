@@ -35,7 +35,7 @@ fn an_unknown_key_is_told_with_the_nearest() {
         "[zzz]\nx = 3\n",
         expect![[r#"
             error: unknown key `zzz` (user $HOUSE/home/.config/jaato/config.toml:1)
-            hint: known here: `model`, `provider`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
+            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
         "#]],
     );
 }
@@ -100,7 +100,7 @@ fn a_newer_version_makes_unknown_keys_a_warning() {
         "version = 1\nmoon = true\n",
         expect![[r#"
             error: unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2)
-            hint: known here: `model`, `provider`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
+            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
         "#]],
     );
 }
@@ -141,6 +141,7 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
     expect![[r#"
         model = "local/qwen2.5-coder-1.5b"            # built-in
         provider = "moon"                             # user $HOUSE/home/.config/jaato/config.toml:1
+        fallback = []                                 # built-in
         offline = true                                # command line --offline
         environment = "local"                         # built-in
         plugin_dirs = []                              # built-in

@@ -35,6 +35,7 @@ mod introspection;
 mod large_histories;
 mod ledger;
 mod lists;
+mod models;
 mod names;
 mod new_plugin;
 mod objects;

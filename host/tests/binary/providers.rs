@@ -87,7 +87,10 @@ fn a_name_for_a_model_brings_its_options() {
     assert_eq!((&asked[0]["model"], &asked[0]["temperature"]), (&"mini".into(), &0.5.into()));
     assert_eq!(asked[1]["temperature"], 1.0);
     let slow = house.command(&["run", "--model", "slow", "hello"]).run();
-    assert!(slow.stderr.contains("`slow` is no model: wants `provider/model`"), "{slow}");
+    assert!(
+        slow.stderr.contains("nobody knows whose model `slow` is: wants `provider/model`"),
+        "{slow}"
+    );
     assert!(slow.stderr.contains("or one of your names: `fast`"), "{slow}");
 }
 

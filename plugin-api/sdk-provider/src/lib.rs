@@ -10,7 +10,8 @@
 //! - [`failure`]: what a status, a body and an exchange that broke mean, with kind and retry class;
 //! - [`Answer`]: collects an answer's pieces, emits them as they come, and gives the completion;
 //! - [`chat`]: chat completions, which most servers speak, as a mapping;
-//! - [`Fragments`]: tool calls whose name and arguments come piece by piece.
+//! - [`Fragments`]: tool calls whose name and arguments come piece by piece;
+//! - [`yield_now`]: lets others run while an answer comes faster than it is read.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -22,8 +23,10 @@ mod reader;
 pub mod shown;
 mod sse;
 mod stream;
+mod yielding;
 
 pub use answer::{Answer, EVENTS_MAX, PARTS_MAX};
 pub use fragments::{ARGUMENTS_BYTES_MAX, CALLS_MAX, Fragment, Fragments};
 pub use reader::Reader;
 pub use sse::{EVENT_BYTES_MAX, Events, ServerEvent};
+pub use yielding::yield_now;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{HttpResponse, Result};
 
-use crate::{Events, Reader, failure};
+use crate::{EVENT_BYTES_MAX, Events, Reader, failure, yield_now};
 
 /// Wait for the usage and the mark of the end behind the last word. Some servers send neither and
 /// leave the connection open; what comes later than this only tells what it cost.
@@ -41,11 +41,17 @@ pub(crate) async fn follow<R: Reader>(
     let has_fields = begins_with_field(&first);
     let mut piece = first;
     let mut grace = None;
+    let mut bytes_seen = 0;
     let broken = loop {
-        let has_said = take(host, &mut events, reader, &piece)?;
+        bytes_seen += piece.len();
+        let has_said = take(host, &mut events, reader, &piece).await?;
         if reader.is_done() {
             drain(host, &mut response).await;
             break None;
+        }
+        // What is no event after so many bytes never becomes one.
+        if !has_fields && !reader.has_begun() && bytes_seen > EVENT_BYTES_MAX {
+            return Ok(Ended::AsSomethingElse);
         }
         if has_said || !reader.is_complete() {
             grace = None;
@@ -72,7 +78,7 @@ pub(crate) async fn follow<R: Reader>(
 
 /// Takes the next bytes; tells whether they said anything. Bytes that do not show that the server
 /// lives.
-fn take<R: Reader>(
+async fn take<R: Reader>(
     host: &Reporter,
     events: &mut Events,
     reader: &mut R,
@@ -87,6 +93,7 @@ fn take<R: Reader>(
     if !has_said {
         host.emit(&Delta::Alive);
     }
+    yield_now().await;
     Ok(has_said)
 }
 

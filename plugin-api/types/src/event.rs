@@ -40,6 +40,13 @@ pub enum Event {
         /// The tools in the request, by name.
         tools: Vec<ToolName>,
     },
+    /// Another model answers from here on.
+    ModelChanged {
+        /// `provider/model`.
+        model: String,
+        /// What of the conversation it is not sent, a line each.
+        left_out: Vec<String>,
+    },
     /// A person's prompt was taken.
     TurnStarted {
         /// The prompt.

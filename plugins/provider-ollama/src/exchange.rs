@@ -8,7 +8,7 @@ use std::time::Duration;
 use jaato_plugin_sdk::HttpResponse;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, is_success, refusal};
-use jaato_plugin_sdk_provider::failure;
+use jaato_plugin_sdk_provider::{failure, yield_now};
 
 use crate::endpoint::{NamedBy, Server};
 use crate::lines::Lines;
@@ -121,6 +121,7 @@ pub(crate) async fn receive(
         if !has_said {
             cx.emit(&Delta::Alive);
         }
+        yield_now().await;
     }
     if let Some(line) = lines.finish() {
         for delta in reply.last_line(&line)? {
@@ -157,6 +158,7 @@ pub(crate) async fn pull(
         if pull.is_done() {
             return pull.finish();
         }
+        yield_now().await;
     }
     if let Some(line) = lines.finish() {
         pull.line(&line)?;

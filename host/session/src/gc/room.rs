@@ -40,7 +40,7 @@ impl Session {
             self.note_sent();
             let exchange = exchange(
                 &request,
-                &self.shared.ports,
+                (&*self.provider, &self.shared.ports),
                 &self.shared.emitter,
                 &self.shared.limits,
                 &self.shared.pace,

@@ -85,7 +85,7 @@ impl Session {
 
     /// Asks the provider what it knows of the model, once.
     pub(crate) fn ask_about_model(&mut self) -> Told {
-        let provider = &self.shared.ports.provider;
+        let provider = &self.provider;
         let asked = &mut self.gc.window.asked;
         asked.get_or_insert_with(|| provider.about_model().shared()).clone()
     }

@@ -61,8 +61,13 @@ impl Stage {
 
     /// Returns the setup of a session with the model `test/model` and a window of 10,000 tokens.
     pub fn setup() -> SessionSetup {
+        Self::setup_of(10_000)
+    }
+
+    /// The same with a window of so many tokens.
+    pub fn setup_of(context_limit: u64) -> SessionSetup {
         let system = SystemPrompt::build(PromptParts::default());
-        SessionSetup::new(ModelId::from("test/model"), 10_000, system)
+        SessionSetup::new(ModelId::from("test/model"), context_limit, system)
     }
 
     /// Starts a session as the setup says.

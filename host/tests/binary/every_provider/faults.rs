@@ -98,7 +98,7 @@ fn a_server_that_says_nothing_more_is_given_up_and_asked_again() {
         },
     ];
     for provider in &PROVIDERS {
-        let impatient = "provider_idle_ms = 500\n";
+        let impatient = "provider_idle_ms = 500\nattempts_max = 12\n";
         let Some((output, server)) = run_with(provider, &FAULTS, impatient) else { return };
         assert_eq!(output.code, 0, "{}: {output}", provider.name);
         assert_eq!(output.stdout, "hello there\n", "{}", provider.name);
@@ -202,11 +202,13 @@ fn an_answer_without_an_end_is_given_up_at_a_bound() {
     ];
     for provider in &PROVIDERS {
         for (name, faults) in &ENDLESS {
-            // What may pass is told at once.
-            let once = "attempts_max = 1\n";
-            let Some((output, server)) = run_with(provider, faults, once) else { return };
+            // What may pass is told at once, and a bound of text is reached soon.
+            let bounds = "attempts_max = 1\nanswer_bytes_max = 65536\n";
+            let Some((output, server)) = run_with(provider, faults, bounds) else { return };
             assert_ne!(output.code, 0, "{} {name}: {output}", provider.name);
             assert!(output.stderr.contains("error: "), "{} {name}: {output}", provider.name);
+            // It did its part: it is told of the server, not disabled for having been kept busy.
+            assert!(!output.stderr.contains("is disabled"), "{} {name}: {output}", provider.name);
             server.wait_until_gone();
         }
     }

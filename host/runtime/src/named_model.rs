@@ -1,0 +1,173 @@
+//! Which provider a model is of that is named without one, and what a session needs of a model.
+
+use std::sync::Arc;
+
+use jaato_config::NamedModel;
+use jaato_session::{ModelSetup, Session, WindowOrigin};
+use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId};
+
+use crate::answers;
+use crate::provider::PluginProvider;
+use crate::runtime::{KnownProvider, Runtime};
+
+/// The context window that is assumed where nobody knows it.
+const CONTEXT_LIMIT_ASSUMED: u64 = 32_768;
+
+/// A model that a session can use.
+pub(crate) struct ReadyModel {
+    pub(crate) setup: ModelSetup,
+    pub(crate) provider: Arc<PluginProvider>,
+}
+
+impl Runtime {
+    /// Returns the configured model; one that is named without its provider with the one that it is
+    /// of, where that is clear.
+    pub fn model(&self) -> ModelId {
+        let configured = &self.setup().config.model;
+        let named = NamedModel { model: configured.clone(), alias: None };
+        self.with_provider(named).map_or_else(|_| configured.clone(), |named| named.model)
+    }
+
+    /// Finds the model that a name stands for: a person's own for one, `provider/model`, or a
+    /// model's alone.
+    ///
+    /// # Errors
+    /// `configuration` for a model that no provider, or more than one, may have.
+    pub fn model_by_name(&self, name: &str) -> Result<NamedModel, Error> {
+        self.with_provider(self.setup().config.model_by_name(name.trim()))
+    }
+
+    /// Lets another model answer in a conversation from here on: the options are those that the
+    /// session was started with. An event tells what of the conversation it is not sent.
+    ///
+    /// # Errors
+    /// As [`Runtime::session`]; the conversation then stays with the model that it has.
+    pub fn change_model(
+        &self,
+        session: &mut Session,
+        name: &str,
+        request: &RequestOptions,
+    ) -> Result<(), Error> {
+        let ready = self.ready_model(&self.model_by_name(name)?, request, session.id())?;
+        ready.provider.set_facts(session.shared_facts());
+        session.change_model(ready.setup, ready.provider);
+        Ok(())
+    }
+
+    /// Makes a model ready for a session.
+    pub(crate) fn ready_model(
+        &self,
+        named: &NamedModel,
+        request: &RequestOptions,
+        session: &SessionId,
+    ) -> Result<ReadyModel, Error> {
+        let config = &self.setup().config;
+        let model = &named.model;
+        let KnownProvider { plugin, names, context_limit, price, takes, .. } =
+            self.provider_of(model)?;
+        let says = config.says_of(named);
+        let known = says.context_limit.or(context_limit);
+        let mut setup = ModelSetup::new(model.clone(), known.unwrap_or(CONTEXT_LIMIT_ASSUMED));
+        setup.origin = match (says.context_limit, context_limit) {
+            (Some(_), _) => WindowOrigin::Configured,
+            (None, Some(_)) => WindowOrigin::Described,
+            (None, None) => WindowOrigin::Assumed,
+        };
+        setup.options = answers::options(config, request, &takes, named)?;
+        setup.takes = takes;
+        setup.is_price_configured = says.price.is_some();
+        setup.price = says.price.or(price);
+        let host = Arc::clone(self.host());
+        let provider = PluginProvider::new(host, plugin, names, model.clone(), session.clone());
+        Ok(ReadyModel { setup, provider: Arc::new(provider) })
+    }
+
+    fn with_provider(&self, named: NamedModel) -> Result<NamedModel, Error> {
+        if named.model.split().is_some() {
+            return Ok(named);
+        }
+        let name = named.model.as_str();
+        let candidates = self.providers_that_may_have(name);
+        if let [provider] = candidates.as_slice() {
+            let model = ModelId::new(format!("{provider}/{name}"));
+            return Ok(NamedModel { model, ..named });
+        }
+        let aliases = &self.setup().config.model_settings;
+        let aliases = aliases.iter().filter(|(_, says)| says.model.is_some()).map(|(name, _)| name);
+        let aliases: Vec<String> = aliases.map(|name| format!("`{name}`")).collect();
+        let or = match aliases.as_slice() {
+            [] => String::new(),
+            aliases => format!(", or one of your names: {}", aliases.join(", ")),
+        };
+        let (text, hint) = match candidates.as_slice() {
+            [] => (
+                format!("nobody knows whose model `{name}` is: wants `provider/model`{or}"),
+                "`jaato model list` tells which models there are".to_owned(),
+            ),
+            [first, ..] => (
+                format!("`{name}` may be a model of {}: say which", candidates.join(", ")),
+                format!("`--model {first}/{name}`, or the key `provider`"),
+            ),
+        };
+        Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
+    }
+
+    /// Lists the providers that may have a model of this name, by what is known without asking:
+    /// those that list it, else those that have models of its family; of several those with a key. Where
+    /// nobody knows the name it may be anybody's who has a key.
+    fn providers_that_may_have(&self, model: &str) -> Vec<String> {
+        let registry = self.registry();
+        let names = self.provider_names(&registry);
+        let has_key = |name: &String| {
+            let keys = self.provider(name).map(|info| info.keys).unwrap_or_default();
+            keys.iter().any(|key| key.found.is_some())
+        };
+        let vendor = |name: &str| self.vendor_of(name, &registry).map(|(vendor, _)| vendor);
+        let lists = |name: &&String| {
+            let Ok((entry, _)) = self.plugin_of(&registry, name, None) else { return false };
+            let spec = entry.description().and_then(|it| it.provider.as_ref());
+            spec.is_some_and(|spec| spec.models.iter().any(|info| info.name == model))
+                || vendor(name).is_some_and(|it| jaato_model_facts::of(&it, model).is_some())
+        };
+        let family = family(model);
+        let is_of_family = |name: &&String| {
+            let vendor = vendor(name);
+            let mut all = jaato_model_facts::all();
+            vendor.is_some_and(|vendor| {
+                all.any(|facts| {
+                    let (of, name) = facts.id.split_once('/').unwrap_or_default();
+                    of == vendor && self::family(name) == family
+                })
+            })
+        };
+        let mut found: Vec<String> = names.iter().filter(lists).cloned().collect();
+        if found.is_empty() {
+            found = names.iter().filter(is_of_family).cloned().collect();
+        }
+        if found.is_empty() {
+            return names.into_iter().filter(has_key).collect();
+        }
+        if found.len() > 1 && found.iter().any(has_key) {
+            found.retain(has_key);
+        }
+        found
+    }
+}
+
+/// The first word of a model's name: `gemini` of `gemini-2.5-flash`.
+fn family(model: &str) -> &str {
+    let end = model.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(model.len());
+    &model[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_the_first_word() {
+        for (model, expected) in [("gemini-2.5-flash", "gemini"), ("o3", "o"), ("gpt4", "gpt")] {
+            assert_eq!(family(model), expected);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The model of a session, and another one for a conversation that goes on.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jaato_types::{ErrorKind, Event, ModelId, Part, Price, RequestOptions};
+
+use super::Session;
+use crate::exchange::Exchange;
+use crate::gc::GcState;
+use crate::session::sight::Sight;
+use crate::{ModelTakes, Provider, WindowOrigin};
+
+/// A model, and what is known of it.
+#[derive(Debug, Clone)]
+pub struct ModelSetup {
+    /// The model, `provider/model`.
+    pub id: ModelId,
+    /// Its context window in tokens.
+    pub context_limit: u64,
+    /// Who says so. The provider is asked where it is not the configuration; where nobody knows,
+    /// the person is told when it matters.
+    pub origin: WindowOrigin,
+    /// Settings of every request, as they are sent. Whoever wires the session has seen to it that
+    /// the provider honours them.
+    pub options: RequestOptions,
+    /// What its provider takes beside text.
+    pub takes: ModelTakes,
+    /// What it costs, where that is known.
+    pub price: Option<Price>,
+    /// Whether a person says so, whom no provider contradicts.
+    pub is_price_configured: bool,
+}
+
+/// A model that answers where another one fails for good.
+#[derive(Clone)]
+pub struct Fallback {
+    /// The model.
+    pub model: ModelSetup,
+    /// Its provider.
+    pub provider: Arc<dyn Provider>,
+}
+
+impl fmt::Debug for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fallback").field("model", &self.model).finish_non_exhaustive()
+    }
+}
+
+impl ModelSetup {
+    /// Makes the setup of a model of which a person says the window, and nobody anything else.
+    pub fn new(id: ModelId, context_limit: u64) -> Self {
+        Self {
+            id,
+            context_limit,
+            origin: WindowOrigin::Configured,
+            options: RequestOptions::default(),
+            takes: ModelTakes::default(),
+            price: None,
+            is_price_configured: false,
+        }
+    }
+}
+
+impl Session {
+    /// Lets another model answer from here on. It is sent the conversation so far, but for what
+    /// only its maker understands; what that is, an event says.
+    pub fn change_model(&mut self, setup: ModelSetup, provider: Arc<dyn Provider>) {
+        let ModelSetup { id, context_limit, origin, options, takes, price, is_price_configured } =
+            setup;
+        if !self.paused.is_empty() {
+            // Half an answer of another model is no beginning of this one's.
+            self.paused.clear();
+        }
+        let name = id.split().map_or(id.as_str(), |(_, name)| name);
+        name.clone_into(&mut self.prefix.model);
+        self.prefix.options = options;
+        if takes.honours("session_key") {
+            self.prefix.options.session_key = Some(self.shared.id.as_str().to_owned());
+        }
+        (self.model, self.provider, self.takes) = (id.clone(), provider, takes);
+        (self.price, self.is_price_configured) = (price, is_price_configured);
+        self.sight = Sight::default();
+        self.gc = GcState::new(self.gc.settings.clone(), context_limit, origin);
+        let left_out = self.left_out();
+        self.cut();
+        self.shared.facts.update(|facts| {
+            id.as_str().clone_into(&mut facts.model);
+            facts.context_limit = context_limit;
+        });
+        let model = id.as_str().to_owned();
+        self.shared.emitter.emit(Event::ModelChanged { model, left_out });
+    }
+
+    /// Goes over to the next model where this one failed for good before a person saw anything of
+    /// an answer, and says so; false where there is none, or the failure is not the model's.
+    pub(crate) fn fall_back(&mut self, came: &Exchange) -> bool {
+        let Exchange::Failed { partial: None, error } = came else { return false };
+        let is_the_models = match error.kind {
+            ErrorKind::ContextOverflow
+            | ErrorKind::LimitReached
+            | ErrorKind::InvalidArguments
+            | ErrorKind::Cancelled
+            | ErrorKind::HostBug => false,
+            _ => self.paused.is_empty(),
+        };
+        let Some(next) = self.fallbacks.front().filter(|_| is_the_models).cloned() else {
+            return false;
+        };
+        self.fallbacks.pop_front();
+        let (failed, next_id) = (self.model.clone(), &next.model.id);
+        let text =
+            format!("`{failed}` fails: {}; `{next_id}` is tried in its place", error.message);
+        self.shared.emitter.notice(text);
+        self.change_model(next.model, next.provider);
+        true
+    }
+
+    /// Says what of the conversation the model is not sent, or is told in words alone.
+    fn left_out(&self) -> Vec<String> {
+        let (mut thoughts, mut opaque, mut unseen) = (0, 0, 0);
+        for part in self.history.messages().flat_map(|message| &message.parts) {
+            match part {
+                Part::Thought { .. } => thoughts += 1,
+                Part::Opaque(_) => opaque += 1,
+                Part::Data(data) if data.blob_id().is_some() => {
+                    unseen += u64::from(!self.takes.accepts(&data.mime_type));
+                }
+                Part::ToolResult(result) => {
+                    let unseen_ones = result.attachments.iter();
+                    let unseen_ones = unseen_ones.filter(|it| !self.takes.accepts(&it.mime_type));
+                    unseen += unseen_ones.count() as u64;
+                }
+                _ => {}
+            }
+        }
+        let counted = |count: u64, one: &str, many: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            _ => Some(format!("{count} {many}")),
+        };
+        let told = [
+            counted(thoughts, "thought of another model", "thoughts of other models"),
+            counted(
+                opaque,
+                "part that only its maker understands",
+                "parts that only their makers understand",
+            ),
+            counted(
+                unseen,
+                "file that it cannot look at: it is told of it in words",
+                "files that it cannot look at: it is told of them in words",
+            ),
+        ];
+        told.into_iter().flatten().collect()
+    }
+}

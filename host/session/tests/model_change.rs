@@ -1,0 +1,117 @@
+//! Another model in a conversation that goes on: because a person wants it, or because the first
+//! fails for good.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+
+use jaato_session::testing::{Beat, ScriptedProvider, Stage, Tool};
+use jaato_session::{Cancel, Fallback, ModelSetup, ModelTakes, SessionSetup};
+use jaato_types::{Data, Error, ErrorKind, Event, ModelId, Outcome, Part, Usage};
+use serde_json::json;
+
+fn other() -> ModelSetup {
+    ModelSetup::new(ModelId::from("other/big"), 20_000)
+}
+
+fn changes(stage: &Stage) -> Vec<(String, Vec<String>)> {
+    let change = |event| match event {
+        Event::ModelChanged { model, left_out } => Some((model, left_out)),
+        _ => None,
+    };
+    stage.events.envelopes().into_iter().filter_map(|it| change(it.event)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_conversation_goes_on_without_what_only_its_maker_understands() {
+    let stage = Stage::new([Tool::echo("look")]);
+    stage.provider.then([Beat::Thought("hm".to_owned()), Beat::call("1", "look", json!({}))]);
+    stage.provider.then([Beat::text("blue")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    session.turn("what colour?", &Cancel::new()).await;
+    let next = Arc::new(ScriptedProvider::default());
+    next.then([Beat::text("still blue")]);
+    session.change_model(other(), next.clone());
+    let report = session.turn("and now?", &Cancel::new()).await;
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "still blue"));
+    let request = &next.requests()[0];
+    assert_eq!((request.model.as_str(), request.messages.len()), ("big", 5));
+    let parts = || request.messages.iter().flat_map(|message| &message.parts);
+    assert!(parts().all(|part| !matches!(part, Part::Thought { .. })));
+    assert_eq!(parts().filter(|part| matches!(part, Part::ToolCall(_))).count(), 1);
+    assert_eq!(stage.provider.requests().len(), 2, "the first is asked no more");
+    let told = vec!["1 thought of another model".to_owned()];
+    assert_eq!(changes(&stage), [("other/big".to_owned(), told)]);
+    let facts = session.facts();
+    assert_eq!((facts.model.as_str(), facts.context_limit), ("other/big", 20_000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_the_next_model_cannot_look_at_is_said() {
+    let stage = Stage::new([]);
+    let mut setup = Stage::setup();
+    setup.model.takes =
+        ModelTakes { media_types: vec!["image/*".to_owned()], ..ModelTakes::default() };
+    stage.provider.then([Beat::text("a cat")]);
+    let mut session = stage.start(setup).unwrap();
+    let mut prompt = jaato_session::Prompt::from("what is it?");
+    prompt.files.push(Part::Data(Data::blob("image/png", "0".repeat(64))));
+    session.turn(prompt, &Cancel::new()).await;
+    session.change_model(other(), Arc::<ScriptedProvider>::default());
+    let told = &changes(&stage)[0].1;
+    assert_eq!(*told, ["1 file that it cannot look at: it is told of it in words"]);
+}
+
+fn with_fallback(next: &Arc<ScriptedProvider>) -> SessionSetup {
+    let provider = Arc::clone(next) as _;
+    SessionSetup { fallbacks: vec![Fallback { model: other(), provider }], ..Stage::setup() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_fails_for_good_is_replaced_and_it_is_said() {
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::Fail(Error::new(ErrorKind::Provider, "no such model"))]);
+    let next = Arc::new(ScriptedProvider::default());
+    next.then([Beat::text("here"), Beat::Usage(Usage { prompt_tokens: 3, ..Usage::default() })]);
+    next.then([Beat::text("again")]);
+    let mut session = stage.start(with_fallback(&next)).unwrap();
+    let report = session.turn("go", &Cancel::new()).await;
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "here"));
+    assert_eq!(changes(&stage).len(), 1);
+    let is_notice = |event: &Event| {
+        matches!(event, Event::Notice { text, .. }
+            if text == "`test/model` fails: no such model; `other/big` is tried in its place")
+    };
+    assert!(stage.events.envelopes().iter().any(|envelope| is_notice(&envelope.event)));
+    assert_eq!(session.turn("more", &Cancel::new()).await.text, "again");
+    assert_eq!(stage.provider.requests().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_saw_or_another_model_could_not_help_is_no_reason() {
+    let gone = || Error::new(ErrorKind::Provider, "gone");
+    for beats in [
+        vec![Beat::text("It is"), Beat::Fail(gone())],
+        vec![Beat::Fail(Error::new(ErrorKind::LimitReached, "too long"))],
+    ] {
+        let stage = Stage::new([]);
+        stage.provider.then(beats);
+        let next = Arc::<ScriptedProvider>::default();
+        let mut session = stage.start(with_fallback(&next)).unwrap();
+        assert_eq!(session.turn("go", &Cancel::new()).await.error.is_some(), true);
+        assert_eq!((next.requests().len(), changes(&stage).len()), (0, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_failure_stands_where_no_model_is_left() {
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::Fail(Error::new(ErrorKind::Provider, "first"))]);
+    let next = Arc::new(ScriptedProvider::default());
+    next.then([Beat::Fail(Error::new(ErrorKind::Provider, "second"))]);
+    let mut session = stage.start(with_fallback(&next)).unwrap();
+    let report = session.turn("go", &Cancel::new()).await;
+    assert_eq!(
+        (report.outcome, report.error.unwrap().message.as_str()),
+        (Outcome::Failed, "second")
+    );
+}

@@ -1,0 +1,112 @@
+//! Which model answers: named without its provider, changed in mid-conversation, replaced where it
+//! fails for good.
+
+use jaato_plugin_testkit::vendors::google::{Google, Turn};
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::openai::{SECRET, at};
+use crate::support::House;
+use crate::support::server::{Answer, Server};
+use crate::vendors::{self, Form};
+
+/// What the first seed says of Vertex AI, as people have it in a workspace.
+const SEEDS_ENV: &str = "PROJECT_ID=my-project\nLOCATION=us-central1\nMODEL_NAME=gemini-2.5-flash\n\
+                         GOOGLE_APPLICATION_CREDENTIALS=key.json\nAI_USE_CHAT_FUNCTIONS=1\n";
+
+/// A login, whose tokens a server gives.
+fn login(tokens: &Server) -> String {
+    json!({ "type": "authorized_user", "client_id": "id", "client_secret": "s",
+        "refresh_token": "r", "token_uri": format!("{}/token", tokens.root_url()) })
+    .to_string()
+}
+
+fn serve_tokens() -> Server {
+    let body = json!({ "access_token": "minted", "expires_in": 3599 }).to_string();
+    Server::answering(move |_| Answer::status(200).body(&body))
+}
+
+fn furnish(house: &House) {
+    for library in ["provider_google_genai", "provider_anthropic", "provider_openai"] {
+        vendors::furnish(house, library);
+    }
+}
+
+#[test]
+fn the_seeds_variables_reach_vertex_ai_as_they_stand() {
+    let house = house!();
+    furnish(&house);
+    let (vendor, tokens) = (Google::new([Turn::text("hello")]), serve_tokens());
+    let server = vendors::serve(move |asked| vendor.answer(asked), Form::Whole);
+    house.write("workspace/.env", SEEDS_ENV);
+    house.write("workspace/key.json", &login(&tokens));
+    house.run(&["trust"]).code(0);
+    let command = house
+        .command(&["run", "hello"])
+        .variable("GOOGLE_GEMINI_BASE_URL", server.root_url())
+        .variable("ANTHROPIC_API_KEY", SECRET);
+    assert_eq!(command.run().code(0).stdout, "hello\n");
+    let asked = server.looked().pop().unwrap();
+    assert_eq!(asked.header("authorization"), Some("Bearer minted"));
+    let expected = "/v1beta1/projects/my-project/locations/us-central1/publishers/google/models/\
+                    gemini-2.5-flash:streamGenerateContent?alt=sse";
+    assert_eq!(asked.path, expected);
+}
+
+#[test]
+fn a_name_alone_goes_to_whom_it_is_of_or_whose_key_is_there() {
+    let house = house!();
+    furnish(&house);
+    // By its family, whoever has a key.
+    let output = house.command(&["run", "--model", "claude-next", "x"]).run();
+    assert!(output.stderr.contains("`ANTHROPIC_API_KEY` is not set"), "{output}");
+    // Nobody knows it, and one provider has a key.
+    let server = Server::start([Answer::text(&["mine"])]);
+    let output = at(&house, &server, &["run", "--model", "my-tuned-one", "x"]).run().code(0);
+    assert_eq!(output.stdout, "mine\n");
+    assert_eq!(server.asked()[0].json()["model"], "my-tuned-one");
+    let both = at(&house, &server, &["run", "--model", "my-tuned-one", "x"])
+        .variable("ANTHROPIC_API_KEY", SECRET)
+        .run()
+        .code(3);
+    let said = "`my-tuned-one` may be a model of anthropic, openai: say which";
+    assert!(both.stderr.contains(said), "{both}");
+    let nobody = house.run(&["run", "--model", "my-tuned-one", "x"]).code(3);
+    assert!(nobody.stderr.contains("nobody knows whose model `my-tuned-one` is"), "{nobody}");
+}
+
+#[test]
+fn another_model_goes_on_with_the_conversation() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
+    let words = ["chat", "--model", "openai/first"];
+    let input = "hello\n/model\n/model openai/second\n/model nobody/x\nagain\n";
+    let output = at(&house, &server, &words).input(input).run();
+    assert!(output.stderr.contains("openai/second answers from here on"), "{output}");
+    assert!(output.stderr.contains("no plugin offers the provider `nobody`"), "{output}");
+    let asked: Vec<Value> = server.asked().iter().map(|asked| asked.json()).collect();
+    assert_eq!((&asked[0]["model"], &asked[1]["model"]), (&json!("first"), &json!("second")));
+    let messages = asked[1]["messages"].as_array().unwrap();
+    assert_eq!(messages[messages.len() - 2]["content"], "one", "{asked:?}");
+}
+
+#[test]
+fn a_model_that_fails_for_good_is_replaced_by_the_next() {
+    let house = house!();
+    furnish(&house);
+    let gone = json!({ "error": { "message": "The model `gone` does not exist",
+        "code": "model_not_found" } });
+    let server = Server::start([
+        Answer::status(404).body(&gone.to_string()),
+        Answer::text(&["I am the next one"]),
+    ]);
+    let words = ["run", "--model", "openai/gone", "hello"];
+    let command = at(&house, &server, &words).variable("JAATO_FALLBACK", "openai/next");
+    let output = command.run().code(0);
+    assert_eq!(output.stdout, "I am the next one\n");
+    let said = "`openai/next` is tried in its place";
+    assert!(output.stderr.contains(said), "{output}");
+    let ledger = house.run(&["ledger", "show"]).code(0);
+    assert!(ledger.stdout.contains("openai/next"), "{ledger}");
+}

@@ -1,0 +1,207 @@
+//! The fake of Ollama refuses what the server refuses.
+#![cfg(feature = "vendors")]
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use jaato_plugin_testkit::vendors::ollama::{IN_LIBRARY, Ollama, Said, Turn};
+use jaato_plugin_testkit::vendors::{Answered, Asked};
+use serde_json::{Value, json};
+
+fn asked(method: &str, path: &str, body: &Value) -> Asked {
+    Asked {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+        body: body.to_string().into_bytes(),
+    }
+}
+
+fn chat(server: &Ollama, body: &Value) -> Answered {
+    server.answer(&asked("POST", "/api/chat", body))
+}
+
+fn lines(answered: &Answered) -> Vec<Value> {
+    let text = std::str::from_utf8(&answered.body).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A request that a model takes which sees, thinks and calls tools.
+fn good() -> Value {
+    json!({
+        "model": "qwen3-vl:8b", "stream": true, "truncate": false, "shift": false,
+        "think": true, "keep_alive": "5m", "format": { "type": "object" },
+        "options": { "num_ctx": 4096, "num_predict": 16, "temperature": 0.5, "seed": 1,
+            "stop": ["END"] },
+        "tools": [{ "type": "function", "function": { "name": "look", "description": "Looks.",
+            "parameters": { "type": "object", "properties": { "at": { "type": "string" } } } } }],
+        "messages": [
+            { "role": "system", "content": "Be brief." },
+            { "role": "user", "content": "go", "images": ["AAAA"] },
+            { "role": "assistant", "content": "", "thinking": "hm", "tool_calls": [
+                { "id": "1", "function": { "name": "look", "arguments": {} } },
+                { "id": "2", "function": { "name": "look", "arguments": { "at": "b" } } },
+            ] },
+            { "role": "tool", "content": "{}", "tool_name": "look", "tool_call_id": "2" },
+            { "role": "tool", "content": "{}", "tool_name": "look", "tool_call_id": "1" },
+        ],
+    })
+}
+
+/// What is said of a body; nothing where it is taken.
+fn refusal_of(body: &Value) -> Option<String> {
+    let answered = chat(&Ollama::new([Turn::text("a")]), body);
+    let said = || lines(&answered)[0]["error"].as_str().unwrap().to_owned();
+    (answered.status != 200).then(|| format!("{} {}", answered.status, said()))
+}
+
+/// Checks that one change of a good body is refused in these words.
+#[track_caller]
+fn check(path: &str, value: Value, expected: &str) {
+    let mut body = good();
+    let (parent, key) = path.rsplit_once('/').unwrap();
+    match body.pointer_mut(parent).unwrap() {
+        Value::Array(list) if key == "-" => list.push(value),
+        Value::Array(list) => list[key.parse::<usize>().unwrap()] = value,
+        parent => parent[key] = value,
+    }
+    let said = refusal_of(&body).unwrap_or_else(|| "taken".to_owned());
+    assert!(said.contains(expected), "{path}: {said}");
+}
+
+#[test]
+fn a_good_request_is_taken() {
+    assert_eq!(refusal_of(&good()), None);
+    for (model, key) in [("gemma3:4b", "tools"), ("qwen3:8b", "images")] {
+        let mut body = good();
+        body["model"] = json!(model);
+        assert!(refusal_of(&body).is_some(), "{model} takes no {key}");
+    }
+}
+
+#[test]
+fn fields_that_are_not_known_are_refused() {
+    const UNKNOWN: &str = "unknown field \"moon\"";
+    for path in ["/moon", "/options/moon", "/messages/1/moon"] {
+        check(path, json!(1), UNKNOWN);
+    }
+    check("/messages/1/tool_name", json!("look"), "unknown field \"tool_name\"");
+    check("/messages/2/images", json!(["AAAA"]), "unknown field \"images\"");
+}
+
+#[test]
+fn values_of_another_type_are_refused() {
+    check("/stream", json!("yes"), "of type bool");
+    check("/options/num_ctx", json!("4096"), "must be of type integer");
+    check("/options/num_ctx", json!(0), "must be of type integer");
+    check("/options/seed", json!(u32::MAX), "must be of type integer");
+    check("/options/temperature", json!(3), "must be of type float32");
+    check("/options/stop", json!([""]), "an array of strings");
+    check("/keep_alive", json!("-1"), "invalid duration");
+    check("/format", json!("yaml"), "invalid format");
+    check("/messages/1/content", json!(["go"]), "of type string");
+    check("/messages/1/images", json!(["?"]), "[]api.ImageData");
+    check("/messages/2/tool_calls/0/function/arguments", json!("{}"), "of type map");
+    check("/tools/0/function/parameters", json!({ "type": "object" }), "ToolFunctionParameters");
+    check("/tools/0/function/parameters/properties/at", json!(true), "api.ToolProperty");
+}
+
+#[test]
+fn calls_and_results_go_together() {
+    check("/messages/3/tool_call_id", json!("3"), "answers no call");
+    check("/messages/4", json!({ "role": "user", "content": "so?" }), "calls without results");
+    check("/messages/-", json!({ "role": "assistant", "content": "so" }), "asks for nothing");
+    check("/messages/2/tool_calls/1/id", json!("1"), "two calls have one id");
+    check("/messages/0/role", json!("developer"), "invalid role");
+}
+
+#[test]
+fn each_model_is_told_to_think_in_its_own_way() {
+    let think = |model: &str, think: Value| {
+        refusal_of(&json!({ "model": model, "think": think,
+            "messages": [{ "role": "user", "content": "hi" }] }))
+    };
+    for (model, value) in [
+        ("qwen3:8b", json!(true)),
+        ("qwen3:8b", json!(false)),
+        ("gpt-oss:20b", json!("low")),
+        ("gemma3:4b", json!(false)),
+    ] {
+        assert_eq!(think(model, value), None, "{model}");
+    }
+    let refused = |model: &str, value: Value| think(model, value).unwrap();
+    assert!(refused("gemma3:4b", json!(true)).contains("does not support thinking"));
+    assert!(refused("qwen3:8b", json!("low")).contains("is not supported for this model"));
+    assert!(refused("gpt-oss:20b", json!(false)).contains("is not supported for this model"));
+    assert!(refused("gpt-oss:20b", json!("huge")).contains("invalid think value"));
+    assert!(refused("nomic-embed-text", json!(false)).contains("does not support chat"));
+    assert_eq!(refused("moon", json!(false)), "404 model 'moon' not found");
+}
+
+#[test]
+fn a_context_that_is_full_is_refused_or_cut() {
+    let long = |truncate: bool| {
+        json!({ "model": "tiny", "truncate": truncate, "options": { "num_ctx": 9_999 },
+            "messages": [{ "role": "user", "content": "word ".repeat(9_000) }] })
+    };
+    let refused = refusal_of(&long(false)).unwrap();
+    assert_eq!(refused, "400 the input length exceeds the context length");
+    let server = Ollama::new([Turn::text("a"), Turn::text("b")]);
+    let last = lines(&chat(&server, &long(true))).pop().unwrap();
+    assert_eq!(last["prompt_eval_count"], 2_048);
+    let ps: Value =
+        serde_json::from_slice(&server.answer(&asked("GET", "/api/ps", &json!({}))).body).unwrap();
+    assert_eq!(ps["models"][0]["context_length"], 2_048);
+    assert_eq!(server.reloads(), 0);
+    let other = json!({ "model": "tiny", "options": { "num_ctx": 1_024 },
+        "messages": [{ "role": "user", "content": "hi" }] });
+    chat(&server, &other);
+    assert_eq!(server.reloads(), 1);
+}
+
+#[test]
+fn an_answer_comes_in_lines_or_at_once() {
+    let said = || {
+        let call = Said::Call("look".to_owned(), json!({ "at": 1 }));
+        Turn::says([Said::Thought("hm".to_owned()), Said::Text("So.".to_owned()), call])
+    };
+    let server = Ollama::new([said(), said()]);
+    let streamed = lines(&chat(&server, &good()));
+    assert_eq!(streamed.len(), 6, "{streamed:#?}");
+    assert!(streamed[..5].iter().all(|line| line["done"] == false));
+    assert_eq!((&streamed[5]["done"], &streamed[5]["done_reason"]), (&json!(true), &json!("stop")));
+    let mut body = good();
+    body["stream"] = json!(false);
+    let whole = &lines(&chat(&server, &body))[0];
+    assert_eq!(
+        (&whole["message"]["thinking"], &whole["message"]["content"]),
+        (&json!("hm"), &json!("So."))
+    );
+    assert_eq!(whole["message"]["tool_calls"][0]["function"]["arguments"], json!({ "at": 1 }));
+}
+
+#[test]
+fn a_key_is_wanted_where_there_is_one_and_other_paths_are_not_there() {
+    let server = Ollama::new([]).with_key("secret");
+    let mut tags = asked("GET", "/api/tags", &json!({}));
+    assert_eq!(server.answer(&tags).status, 401);
+    tags.headers.push(("authorization".to_owned(), "Bearer secret".to_owned()));
+    assert_eq!(server.answer(&tags).status, 200);
+    assert_eq!(Ollama::new([]).answer(&asked("GET", "/v1/models", &json!({}))).status, 404);
+}
+
+#[test]
+fn what_is_pulled_is_installed() {
+    let server = Ollama::new([]);
+    let pull = |name: &str| {
+        let answered = server.answer(&asked("POST", "/api/pull", &json!({ "model": name })));
+        lines(&answered).pop().unwrap()
+    };
+    let has = || {
+        let tags = server.answer(&asked("GET", "/api/tags", &json!({})));
+        String::from_utf8(tags.body).unwrap().contains(IN_LIBRARY)
+    };
+    assert_eq!(pull("sun")["error"], "pull model manifest: file does not exist");
+    assert!(!has());
+    assert_eq!(pull(IN_LIBRARY)["status"], "success");
+    assert!(has());
+}
