@@ -13,7 +13,8 @@ pub fn presets() -> Vec<ProviderPreset> {
     serde_json::from_str(TABLE).unwrap_or_default()
 }
 
-/// Names the variable of the key for a server: that of the preset which is there, or another.
+/// Names the variable of the key for a server: that of the preset which is there, else
+/// `by_default`.
 pub(crate) fn variable_of(base: &str, by_default: &str) -> String {
     let is_its = |preset: &ProviderPreset| preset.base_url == base && !preset.variable.is_empty();
     let preset = presets().into_iter().find(is_its);

@@ -163,7 +163,7 @@ fn items_go_back_in_order_and_as_they_came_without_their_ids() {
     let items: Vec<Value> = talk.input().iter().map(bare).collect();
     let message = |phase: &str, text: &str| {
         json!({ "type": "message", "role": "assistant", "phase": phase,
-            "content": [{ "type": "output_text", "annotations": [], "logprobs": [], "text": text }] })
+            "content": [{ "type": "output_text", "annotations": [], "text": text }] })
     };
     let called = |id: &str, arguments: &str| json!({ "type": "function_call", "call_id": id, "name": "look", "arguments": arguments });
     let answered = |id: &str| json!({ "type": "function_call_output", "call_id": id, "output": "{\"seen\":true}" });

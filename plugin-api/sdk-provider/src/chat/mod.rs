@@ -42,5 +42,5 @@ pub use reply::{REASONING, Reply};
 pub use request::body;
 pub use schema::is_strict;
 pub use settings::{OPTIONS, SCHEMA_NAME, begin_of_key, choice_word, decimal, effort_word};
-pub use usage::micro_usd;
+pub use usage::{micro_usd, output_tokens};
 pub use wrapped::unwrapped;

@@ -11,9 +11,12 @@ pub(crate) fn of_chunk(chunk: &Value) -> Option<Usage> {
     let first = |paths: &[&str]| {
         paths.iter().find_map(|path| usage.pointer(path).and_then(Value::as_u64)).unwrap_or(0)
     };
+    let prompt_tokens = first(&["/prompt_tokens"]);
+    let output = first(&["/completion_tokens"]);
+    let reasoning_tokens = first(&["/completion_tokens_details/reasoning_tokens"]);
     Some(Usage {
-        prompt_tokens: first(&["/prompt_tokens"]),
-        output_tokens: first(&["/completion_tokens"]),
+        prompt_tokens,
+        output_tokens: output_tokens(prompt_tokens, output, reasoning_tokens, usage),
         // The last is DeepSeek's.
         cached_tokens: first(&["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens"]),
         cache_write_tokens: first(&[
@@ -22,10 +25,19 @@ pub(crate) fn of_chunk(chunk: &Value) -> Option<Usage> {
             "/prompt_tokens_details/cache_creation_tokens",
             "/cache_creation_input_tokens",
         ]),
-        reasoning_tokens: first(&["/completion_tokens_details/reasoning_tokens"]),
+        reasoning_tokens,
         cost_micro_usd: usage["cost"].as_f64().and_then(micro_usd),
         ..Usage::default()
     })
+}
+
+/// Counts the tokens of an answer, its reasoning included, which xAI tells beside them: the total
+/// says so.
+pub fn output_tokens(prompt: u64, output: u64, reasoning: u64, usage: &Value) -> u64 {
+    let with_reasoning = output.saturating_add(reasoning);
+    let total = usage["total_tokens"].as_u64();
+    let is_beside = reasoning > 0 && total == Some(prompt.saturating_add(with_reasoning));
+    if is_beside { with_reasoning } else { output }
 }
 
 /// Turns dollars into millionths; OpenRouter's credits are dollars.
@@ -57,6 +69,20 @@ mod tests {
                 output_tokens: 5,
                 cached_tokens: 8,
                 reasoning_tokens: 3,
+                ..Usage::default()
+            },
+        );
+    }
+
+    #[test]
+    fn reasoning_that_is_told_beside_the_answer_is_a_part_of_it() {
+        check(
+            json!({ "prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 354,
+                "completion_tokens_details": { "reasoning_tokens": 340 } }),
+            Usage {
+                prompt_tokens: 12,
+                output_tokens: 342,
+                reasoning_tokens: 340,
                 ..Usage::default()
             },
         );

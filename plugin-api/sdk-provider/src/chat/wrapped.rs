@@ -4,8 +4,8 @@
 use jaato_plugin_sdk::serde_json::{Map, Value};
 use jaato_plugin_sdk::types::ToolCall;
 
-/// The wrapper's name.
-const WRAPPER: &str = "multi_tool_use.parallel";
+/// The wrapper's name, as it is and as models shorten it.
+const WRAPPERS: [&str; 3] = ["multi_tool_use.parallel", "multi_tool_use_parallel", "parallel"];
 
 /// What stands before a tool's name inside of it.
 const NAMESPACE: &str = "functions.";
@@ -13,15 +13,15 @@ const NAMESPACE: &str = "functions.";
 /// Gives the calls that a call stands for: those inside a wrapper, else the call itself. A wrapper
 /// that cannot be read stays one, and the model is told that there is no such tool.
 pub fn unwrapped(call: ToolCall) -> Vec<ToolCall> {
-    let inner = (call.name.as_str() == WRAPPER).then(|| inner(&call)).flatten();
+    let inner = WRAPPERS.contains(&call.name.as_str()).then(|| inner(&call)).flatten();
     inner.unwrap_or_else(|| vec![call])
 }
 
 fn inner(call: &ToolCall) -> Option<Vec<ToolCall>> {
     let uses = call.arguments["tool_uses"].as_array().filter(|uses| !uses.is_empty())?;
     let one = |(number, one): (usize, &Value)| {
-        let name = one["recipient_name"].as_str().filter(|name| !name.is_empty())?;
-        let name = name.strip_prefix(NAMESPACE).unwrap_or(name);
+        // A tool may have such a name: then it is called with something else.
+        let name = one["recipient_name"].as_str()?.strip_prefix(NAMESPACE)?;
         let arguments = match &one["parameters"] {
             Value::Null => Value::Object(Map::new()),
             given => given.clone(),
@@ -41,25 +41,26 @@ mod tests {
     fn the_calls_inside_a_wrapper_are_the_calls() {
         let uses = json!({ "tool_uses": [
             { "recipient_name": "functions.look", "parameters": { "at": "a" } },
-            { "recipient_name": "look" },
+            { "recipient_name": "functions.look" },
         ] });
-        let calls = unwrapped(ToolCall::new("c", WRAPPER, uses));
-        assert_eq!(
-            calls,
-            [
+        for name in WRAPPERS {
+            let calls = unwrapped(ToolCall::new("c", name, uses.clone()));
+            let expected = [
                 ToolCall::new("c-0", "look", json!({ "at": "a" })),
                 ToolCall::new("c-1", "look", json!({})),
-            ]
-        );
+            ];
+            assert_eq!(calls, expected, "{name}");
+        }
     }
 
     #[test]
     fn any_other_call_stays_as_it_is() {
         for (name, arguments) in [
-            ("look", json!({ "tool_uses": [{ "recipient_name": "x" }] })),
-            (WRAPPER, json!({ "tool_uses": [] })),
-            (WRAPPER, json!({ "tool_uses": [{ "parameters": {} }] })),
-            (WRAPPER, json!("{")),
+            ("look", json!({ "tool_uses": [{ "recipient_name": "functions.x" }] })),
+            ("parallel", json!({ "tool_uses": [] })),
+            ("parallel", json!({ "tool_uses": [{ "parameters": {} }] })),
+            ("parallel", json!({ "tool_uses": [{ "recipient_name": "look" }] })),
+            ("parallel", json!("{")),
         ] {
             let call = ToolCall::new("c", name, arguments);
             assert_eq!(unwrapped(call.clone()), [call]);

@@ -72,13 +72,16 @@ pub(super) fn is_refusal(item: &Value) -> bool {
 
 fn texts(item: &Value) -> Vec<Part> {
     let mut skeleton = kept(item);
-    let is_plain = is_plain(&skeleton);
     let mut texts = Vec::new();
     for piece in skeleton["content"].as_array_mut().into_iter().flatten() {
         let key = words_key(piece);
-        let words = piece.as_object_mut().and_then(|fields| fields.remove(key));
+        let Some(fields) = piece.as_object_mut() else { continue };
+        // How sure the model was of each word is told, and of no use to it.
+        fields.remove("logprobs");
+        let words = fields.remove(key);
         texts.push(words.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned());
     }
+    let is_plain = is_plain(&skeleton);
     let part = |(number, text): (usize, String)| {
         let text = Part::text(text);
         match number {

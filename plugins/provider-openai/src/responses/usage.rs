@@ -2,7 +2,7 @@
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::Usage;
-use jaato_plugin_sdk_provider::chat::micro_usd;
+use jaato_plugin_sdk_provider::chat::{micro_usd, output_tokens};
 
 /// Reads what a response tells; `None` where it tells nothing. What the cache gave is a part of
 /// what went in.
@@ -11,15 +11,17 @@ pub(super) fn of_response(response: &Value) -> Option<Usage> {
     let first = |paths: &[&str]| {
         paths.iter().find_map(|path| usage.pointer(path).and_then(Value::as_u64)).unwrap_or(0)
     };
+    let (prompt_tokens, output) = (first(&["/input_tokens"]), first(&["/output_tokens"]));
+    let reasoning_tokens = first(&["/output_tokens_details/reasoning_tokens"]);
     Some(Usage {
-        prompt_tokens: first(&["/input_tokens"]),
-        output_tokens: first(&["/output_tokens"]),
+        prompt_tokens,
+        output_tokens: output_tokens(prompt_tokens, output, reasoning_tokens, usage),
         cached_tokens: first(&["/input_tokens_details/cached_tokens"]),
         cache_write_tokens: first(&[
             "/input_tokens_details/cache_write_tokens",
             "/input_tokens_details/cache_creation_tokens",
         ]),
-        reasoning_tokens: first(&["/output_tokens_details/reasoning_tokens"]),
+        reasoning_tokens,
         // OpenRouter's.
         cost_micro_usd: usage["cost"].as_f64().and_then(micro_usd),
         ..Usage::default()
