@@ -7,6 +7,9 @@ use crate::pace::Pace;
 use crate::provider::{Patience, Seen, Silence};
 use crate::{Cancel, DeltaSink, Limits, Ports, Provider, completion, retry};
 
+/// A wait for room at the provider that a person is told of.
+const ROOM_TOLD_MS: u64 = 2_000;
+
 /// Longest word of a server for its end that a person is shown, in characters.
 const FINISH_WORD_CHARS_MAX: usize = 60;
 
@@ -77,12 +80,25 @@ pub(crate) async fn exchange(
     let mut attempts = 0;
     loop {
         attempts += 1;
+        let no_room_ms = pace.no_room_for(&*ports.clock);
+        if no_room_ms >= ROOM_TOLD_MS {
+            let seconds = no_room_ms.div_ceil(1_000);
+            let text = format!("the provider has room for the next request in {seconds} s");
+            emitter.notice(text);
+        }
         if !pace.wait(limits.request_interval_ms, &*ports.clock, cancel).await {
             return Exchange::Cancelled { partial: Vec::new() };
         }
         let (result, seen) = attempt(request, (provider, ports), emitter, limits, cancel).await;
         let error = match result {
-            Attempt::Complete(completion) => return complete(completion, &seen, emitter, cancel),
+            Attempt::Complete(completion) => {
+                // A longer wait is the server's to enforce: it may have room sooner.
+                let wait = completion.next_after_ms.unwrap_or(0);
+                if wait > 0 && wait <= limits.retry_after_ms_max {
+                    pace.room_after(wait, &*ports.clock);
+                }
+                return complete(completion, &seen, emitter, cancel);
+            }
             Attempt::Cancelled => return Exchange::Cancelled { partial: seen.parts },
             Attempt::Failed(error) => error,
         };

@@ -574,3 +574,21 @@ async fn requests_begin_at_a_pace_and_a_cancel_ends_the_wait() {
     assert_eq!((report.outcome, start.elapsed().as_secs()), (Outcome::Cancelled, 70));
     assert_eq!(stage.provider.requests().len(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_has_no_room_is_waited_for_and_it_is_said() {
+    let stage = Stage::new([Tool::echo("look")]);
+    stage.provider.then([Beat::call("1", "look", json!({})), Beat::RoomAfter(30_000)]);
+    stage.provider.then([Beat::text("done"), Beat::RoomAfter(130_000)]).then([Beat::text("more")]);
+    let start = tokio::time::Instant::now();
+    let (mut session, report) = play(&stage, Stage::setup(), "x").await;
+    assert_eq!((report.outcome, start.elapsed().as_secs()), (Outcome::Done, 30));
+    let is_told = |event: &Event| {
+        matches!(event, Event::Notice { text, .. }
+            if text == "the provider has room for the next request in 30 s")
+    };
+    assert!(stage.events.envelopes().iter().any(|envelope| is_told(&envelope.event)));
+    // What is longer than a person waits for is the server's to refuse.
+    session.turn("again", &Cancel::new()).await;
+    assert_eq!(start.elapsed().as_secs(), 30);
+}

@@ -141,3 +141,15 @@ fn what_no_option_says_goes_in_the_vendors_words() {
     let host = at(&house, &server, &[&words[..], &["--extra-header", "host=x"]].concat()).run();
     assert!(host.stderr.contains("the header `host` is set by the host alone"), "{host}");
 }
+
+#[test]
+fn what_a_server_says_of_its_limits_is_waited_for_before_it_refuses() {
+    let house = house!();
+    furnish(&house);
+    let used_up = Answer::calls(&[("get_environment", json!({ "aspect": "os" }))])
+        .header("x-ratelimit-remaining-requests", "0")
+        .header("x-ratelimit-reset-requests", "2500ms");
+    let server = Server::start([used_up, Answer::text(&["done"])]);
+    let output = at(&house, &server, &["run", "--model", "openai/m", "hello"]).run().code(0);
+    assert!(output.stderr.contains("has room for the next request in 3 s"), "{output}");
+}

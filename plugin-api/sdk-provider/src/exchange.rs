@@ -14,7 +14,7 @@ use jaato_plugin_sdk::types::RequestOptions;
 use jaato_plugin_sdk::{HttpRequestBuilder, HttpResponse, serde_json};
 
 use crate::stream::{self, Ended, unmarked, within};
-use crate::{Reader, failure};
+use crate::{Reader, failure, limits};
 
 /// Wait for an answer to begin or go on: more than a session's own patience, which is what decides.
 const WAIT: Duration = Duration::from_secs(60 * 60);
@@ -145,6 +145,7 @@ pub async fn receive<R: Reader>(
     mut response: HttpResponse,
     mut reader: R,
 ) -> Result<Completion> {
+    let head = Head::of(&response);
     let mut first = Vec::new();
     let form = loop {
         if let Some(form) = Form::of(&first) {
@@ -161,13 +162,13 @@ pub async fn receive<R: Reader>(
                     host.emit(&Delta::Alive);
                 }
             }
-            None => return end(host, reader),
+            None => return end(host, reader, &head),
         }
     };
-    let content_type = response.header("content-type").map(str::to_owned);
+    let content_type = head.get("content-type").map(str::to_owned);
     match form {
         Form::Stream => match stream::follow(host, first, response, &mut reader).await? {
-            Ended::AsStream => end(host, reader),
+            Ended::AsStream => end(host, reader, &head),
             Ended::AsSomethingElse => Err(wrong_form::<R>(url, content_type.as_deref())),
         },
         Form::Json => {
@@ -176,7 +177,7 @@ pub async fn receive<R: Reader>(
             for delta in reader.whole(url, unmarked(&body))? {
                 host.emit(&delta);
             }
-            end(host, reader)
+            end(host, reader, &head)
         }
         Form::Compressed => Err(compressed(url)),
         Form::Page => Err(wrong_form::<R>(url, content_type.as_deref())),
@@ -208,11 +209,26 @@ impl Form {
     }
 }
 
-fn end<R: Reader>(host: &Reporter, reader: R) -> Result<Completion> {
-    let (deltas, completion) = reader.finish()?;
+/// The headers of an answer.
+struct Head(Vec<(String, String)>);
+
+impl Head {
+    fn of(response: &HttpResponse) -> Self {
+        Self(response.headers().to_vec())
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+fn end<R: Reader>(host: &Reporter, reader: R, head: &Head) -> Result<Completion> {
+    let (deltas, mut completion) = reader.finish()?;
     for delta in deltas {
         host.emit(&delta);
     }
+    let usage = &completion.usage;
+    completion.next_after_ms = limits::next_after_ms(|name| head.get(name), usage);
     Ok(completion)
 }
 

@@ -10,6 +10,7 @@
 //! - [`failure`]: what a status, a body and an exchange that broke mean, with kind and retry class;
 //! - [`Answer`]: collects an answer's pieces, emits them as they come, and gives the completion;
 //! - [`chat`]: chat completions, which most servers speak, as a mapping;
+//! - [`limits`]: what a server says of its limits beside an answer;
 //! - [`Fragments`]: tool calls whose name and arguments come piece by piece;
 //! - [`yield_now`]: lets others run while an answer comes faster than it is read.
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ pub mod chat;
 pub mod exchange;
 pub mod failure;
 mod fragments;
+pub mod limits;
 mod reader;
 pub mod shown;
 mod sse;

@@ -200,6 +200,10 @@ pub struct Completion {
     /// What it cost.
     #[serde(default)]
     pub usage: Usage,
+    /// How long the next request should wait, in milliseconds, because the server says that it has
+    /// no room for it before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_after_ms: Option<u64>,
 }
 
 impl Completion {

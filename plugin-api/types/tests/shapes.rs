@@ -325,6 +325,7 @@ fn providers(shapes: &mut Shapes) {
     shapes.add(&Completion::new(Vec::new(), FinishReason::Stop, usage));
     shapes.add(&Completion {
         finish_word: Some("w".to_owned()),
+        next_after_ms: Some(7),
         ..Completion::new(Vec::new(), FinishReason::Unknown, usage)
     });
     shapes.words(&[

@@ -40,6 +40,8 @@ pub enum Beat {
     FinishWord(String),
     /// The completion has this usage.
     Usage(Usage),
+    /// The completion says that the server has room again after so many milliseconds.
+    RoomAfter(u64),
 }
 
 impl Beat {
@@ -155,6 +157,7 @@ impl Provider for ScriptedProvider {
 async fn play(beats: Vec<Beat>, sink: &DeltaSink) -> Result<Completion> {
     let mut parts: Vec<Part> = Vec::new();
     let (mut finish_reason, mut finish_word, mut usage) = (None, None, Usage::default());
+    let mut next_after_ms = None;
     for beat in beats {
         match beat {
             Beat::Text(text) => {
@@ -183,10 +186,11 @@ async fn play(beats: Vec<Beat>, sink: &DeltaSink) -> Result<Completion> {
             Beat::Finish(reason) => finish_reason = Some(reason),
             Beat::FinishWord(word) => finish_word = Some(word),
             Beat::Usage(tokens) => usage = tokens,
+            Beat::RoomAfter(ms) => next_after_ms = Some(ms),
         }
     }
     let called = parts.iter().any(|part| part.as_tool_call().is_some());
     let natural = if called { FinishReason::ToolUse } else { FinishReason::Stop };
     let finish_reason = finish_reason.unwrap_or(natural);
-    Ok(Completion { finish_word, ..Completion::new(parts, finish_reason, usage) })
+    Ok(Completion { finish_word, next_after_ms, ..Completion::new(parts, finish_reason, usage) })
 }

@@ -57,9 +57,13 @@ fn all() -> Value {
 
 #[test]
 fn every_setting_has_its_place_before_the_messages() {
-    let expected = expect![[r#"{"model":"m","stream":false,"temperature":0.5,"max_completion_tokens":16,"reasoning_effort":"xhigh","response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","additionalProperties":false,"properties":{}},"strict":true}},"stop":["END","\n\n"],"random_seed":7,"prompt_cache_key":"s-1","service_tier":"flex","provider":{"require_parameters":true},"messages":[],"user":"ada"}"#]];
+    let expected = expect![[
+        r#"{"model":"m","stream":false,"temperature":0.5,"max_completion_tokens":16,"reasoning_effort":"xhigh","response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","additionalProperties":false,"properties":{}},"strict":true}},"stop":["END","\n\n"],"random_seed":7,"prompt_cache_key":"s-1","service_tier":"flex","provider":{"require_parameters":true},"messages":[],"user":"ada"}"#
+    ]];
     check(all(), OTHER, expected);
-    let expected = expect![[r#"{"model":"m","stream":false,"temperature":0.5,"max_tokens":16,"reasoning_effort":"high","response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","additionalProperties":false,"properties":{}},"strict":true}},"stop":["END","\n\n"],"seed":7,"service_tier":"flex","messages":[],"user":"ada"}"#]];
+    let expected = expect![[
+        r#"{"model":"m","stream":false,"temperature":0.5,"max_tokens":16,"reasoning_effort":"high","response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","additionalProperties":false,"properties":{}},"strict":true}},"stop":["END","\n\n"],"seed":7,"service_tier":"flex","messages":[],"user":"ada"}"#
+    ]];
     check(all(), COMMON, expected);
 }
 
