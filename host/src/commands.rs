@@ -12,8 +12,8 @@ use jaato_runtime::config::Listing;
 use crate::args::{EnvironmentArgs, Global};
 use crate::exit::Outcome;
 use crate::{
-    call, chat, check, command, config, doctor, environment, install, ledger, model, new_plugin,
-    plugin, provider, reload, run, shell, switch, tool, trust,
+    call, chat, check, command, config, doctor, environment, install, ledger, login, model,
+    new_plugin, plugin, provider, reload, run, shell, switch, tool, trust,
 };
 
 /// An agentic tool orchestrator: you give a task, a model calls tools out of plugins under your
@@ -183,6 +183,28 @@ commands! {
         #[arg(long, value_name = "FILE")]
         env_file: Option<PathBuf>,
     } |global| provider::check(global, name, env_file).await;
+
+    /// List the models of a provider, and what is known of each
+    Models {
+        /// The provider; the configured model's without it
+        name: Option<String>,
+
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    } |global| provider::models(global, name, json).await;
+
+    /// Keep a key for a provider, typed unseen or from a pipe
+    Login {
+        /// The provider
+        name: String,
+    } |global| login::login(global, name).await;
+
+    /// Forget the key that `login` kept
+    Logout {
+        /// The provider
+        name: String,
+    } |global| login::logout(global, name).await;
 }
 
 commands! {

@@ -17,6 +17,7 @@ mod hidden;
 mod install;
 mod ledger;
 mod lines;
+mod login;
 mod model;
 mod new_plugin;
 mod platform;

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use jaato_runtime::config::Dollars;
 use jaato_runtime::session_loop::{Cancel, EventSink};
 use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, ModelId, Outcome as TurnOutcome};
-use jaato_runtime::{KeyInfo, ProviderInfo, Runtime, SessionOptions};
+use jaato_runtime::{
+    KeyInfo, ModelFacts, ProviderInfo, Runtime, SessionOptions, model_facts_source,
+};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -69,6 +71,53 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
         let names: Vec<_> = unused.iter().map(|provider| provider.name.as_str()).collect();
         report::line(&format!("also known, once they have a key: {}", names.join(", ")))?;
     }
+    Ok(Exit::Done)
+}
+
+/// Lists the models of a provider.
+pub async fn models(global: Global, name: Option<String>, as_json: bool) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let configured = runtime.model().split().map(|(provider, _)| provider.to_owned());
+    let name = name.or(configured).unwrap_or_default();
+    let listed = runtime.models_of_provider(&name, LIST_WAIT).await;
+    let facts = listed.map(|infos| {
+        let about = |info| runtime.facts_about(&name, info);
+        infos.iter().map(about).collect::<Vec<ModelFacts>>()
+    });
+    runtime.close().await;
+    let facts = facts.map_err(failed)?;
+    if as_json {
+        let models: Vec<_> = facts
+            .iter()
+            .map(|facts| {
+                json!({
+                    "model": facts.id,
+                    "context_limit": facts.context_limit,
+                    "output_limit": facts.output_limit,
+                    "price": facts.price,
+                })
+            })
+            .collect();
+        return report::json(&json!({ "models": models, "snapshot": model_facts_source().date }));
+    }
+    if facts.is_empty() {
+        report::line(&format!("the provider `{name}` lists no model"))?;
+        return Ok(Exit::Done);
+    }
+    let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |it| it.to_string());
+    let rows: Vec<_> = facts
+        .iter()
+        .map(|facts| {
+            let price = match &facts.price {
+                None => "unknown".to_owned(),
+                Some(price) => format!("{} / {}", price.input, price.output),
+            };
+            vec![facts.id.clone(), number(facts.context_limit), number(facts.output_limit), price]
+        })
+        .collect();
+    report::table(&["model", "window", "answer", "$ per million, in / out"], &rows)?;
+    let date = model_facts_source().date;
+    report::remark(&format!("what the provider does not tell is of models.dev, {date}"));
     Ok(Exit::Done)
 }
 

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jaato_config::NamedModel;
+use jaato_model_facts::ModelFacts;
 use jaato_registry::Status;
 use jaato_services::KeyInfo;
-use jaato_types::{Error, ErrorKind, ModelInfo, PluginName};
+use jaato_types::{Error, ErrorKind, ModelId, ModelInfo, PluginName};
 
 use crate::runtime::Runtime;
 
@@ -72,6 +74,21 @@ impl Runtime {
             Err(error) => info.problem = Some(error),
         }
         Ok(info)
+    }
+
+    /// Tells what is known of a provider's model: what a person says of it, what the provider said,
+    /// and what is known of its vendor's models without asking.
+    pub fn facts_about(&self, provider: &str, info: &ModelInfo) -> ModelFacts {
+        let known = self.facts_of(provider, &info.name, &self.registry()).unwrap_or_default();
+        let id = format!("{provider}/{}", info.name);
+        let named = NamedModel { model: ModelId::new(&id), alias: None };
+        let says = self.setup().config.says_of(&named);
+        ModelFacts {
+            context_limit: says.context_limit.or(info.context_limit).or(known.context_limit),
+            price: says.price.or_else(|| info.price.clone()).or(known.price),
+            id,
+            ..known
+        }
     }
 
     /// Asks a provider for its models.

@@ -305,7 +305,14 @@ mod tests {
         let (plugin, config) = (PluginName::from("provider-x"), Config::default());
         let section = Section::Plugin(plugin.clone());
         let (config, variables) = (&config, &variables);
-        let found = Found { section: &section, settings: None, preset: None, config, variables };
+        let found = Found {
+            section: &section,
+            settings: None,
+            preset: None,
+            config,
+            variables,
+            stored: None,
+        };
         let credentials = Credentials::read(&plugin, &[spec], &found)?;
         let mut request = prepare(&Arc::default(), asked.clone(), b"body".to_vec())?;
         let grant = grant(&credentials, asked.credential.as_deref(), &mut request)?;

@@ -26,6 +26,7 @@ mod section;
 mod setting_variables;
 mod settings;
 mod shared;
+mod stored_keys;
 
 pub use assets::{Assets, delta_of};
 pub use blobs::{Blobs, Kept, SessionBlobs};
@@ -33,3 +34,4 @@ pub use credentials::{Access, KeyInfo};
 pub use factory::HostServices;
 pub use settings::{named_plugin, problems as problems_of_settings};
 pub use shared::Shared;
+pub use stored_keys::{StoredIn, StoredKeys};

@@ -34,6 +34,14 @@ impl Section {
         }
     }
 
+    /// Returns the provider's name here; none of a plugin that is no provider.
+    pub fn provider<'a>(&'a self, description: &'a Description) -> Option<&'a str> {
+        match self {
+            Self::Plugin(_) => description.provider.as_ref().map(|spec| spec.name.as_str()),
+            Self::Provider(name) => Some(name),
+        }
+    }
+
     /// Returns the server that a plugin knows by the name which stands here, or by what `plugin`
     /// says.
     pub fn preset<'a>(

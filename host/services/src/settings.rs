@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::credentials::{BASE_URL, Credentials, Found, HOST_KEYS, OWN_KEYS};
 use crate::section::{PLUGIN, Section};
 use crate::setting_variables;
+use crate::stored_keys::StoredKeys;
 
 /// The word of a plugin's schema by which a workspace may give a setting: `"x-jaato-workspace":
 /// true` in its property. Without it the person alone does.
@@ -43,7 +44,10 @@ pub fn of_plugin(
         let may = |key: &str| is_workspaces || workspace_may(Some(schema), key);
         setting_variables::add(schema, config, variables, may, values)?;
     }
-    let found = Found { section, settings, preset, config, variables };
+    let stored_keys = StoredKeys::new(&setup.folders);
+    let provider = section.provider(description);
+    let stored = provider.map(|provider| (&stored_keys, provider));
+    let found = Found { section, settings, preset, config, variables, stored };
     let mut credentials = Credentials::read(plugin, specs, &found)?;
     if matches!(trust, Trust::No(_) | Trust::WorkspaceNot) {
         credentials.withhold();
@@ -181,7 +185,7 @@ fn of_section(
     let specs = &description.credentials;
     let preset = section.preset(config, description);
     let settings = Some(&settings);
-    let found = Found { section, settings, preset, config, variables };
+    let found = Found { section, settings, preset, config, variables, stored: None };
     let checked = checked(name, section, description, settings, preset)
         .and_then(|_| Credentials::read(name, specs, &found).map(drop));
     told.extend(checked.err().map(|error| error.to_string()));

@@ -25,7 +25,7 @@ fn without_a_key_the_vendor_is_not_even_asked() {
         exit 3
         --- stderr
         error: there is no key for `https://api.openai.com`: `OPENAI_API_KEY` is not set
-        hint: set `OPENAI_API_KEY`, or `api_key` under `[plugins.provider-openai]`; for another server set `OPENAI_BASE_URL`
+        hint: set `OPENAI_API_KEY`, or `api_key` under `[plugins.provider-openai]`, or run `jaato provider login openai`; for another server set `OPENAI_BASE_URL`
     "#]]
     .assert_eq(&command.run().to_string());
     // A list of models has nothing to say of a provider that nobody has set up, until somebody

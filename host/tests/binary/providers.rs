@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::house;
-use crate::openai::{RUN, at, furnish, no_file_holds_the_key};
+use crate::openai::{RUN, SECRET, at, furnish, no_file_holds_the_key};
 use crate::support::House;
 use crate::support::server::{Answer, Server};
 
@@ -195,4 +195,51 @@ fn what_keeps_a_provider_from_answering_is_told_with_what_to_do() {
     assert_eq!(of("work")["server"], server.base_url());
     assert_eq!(of("openai")["server"], "https://api.openai.com");
     assert!(of("broken")["problem"].is_object());
+}
+
+#[test]
+fn a_key_is_kept_by_login_used_and_forgotten_by_logout() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([Answer::text(&["hello"])]);
+    let line = format!("base_url = {:?}\n", server.base_url());
+    house.configure_more(&format!("[providers.work]\nplugin = \"openai\"\n{line}"));
+    let login = house.command(&["provider", "login", "work"]).input(format!("{SECRET}\n")).run();
+    login.code(0);
+    let file = house.home().join(".local/share/jaato/keys/work.key");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
+    assert_eq!((mode & 0o777, fs::read_to_string(&file).unwrap().as_str()), (0o600, SECRET));
+    let listed = house.run(&["provider", "list"]).code(0);
+    assert!(listed.stdout.contains("`jaato provider login work`"), "{listed}");
+    house.run(&["run", "--model", "work/m", "hello"]).code(0);
+    let key = server.asked()[0].header("authorization").map(str::to_owned);
+    assert_eq!(key, Some(format!("Bearer {SECRET}")));
+    house.run(&["provider", "logout", "work"]).code(0);
+    assert!(!file.exists());
+    let again = house.run(&["provider", "logout", "work"]).code(2);
+    assert!(again.stderr.contains("no key of `work` is kept"), "{again}");
+    house.run(&["provider", "logout", "../../work"]).code(2);
+    let nobody = house.command(&["provider", "login", "nobody"]).input("k\n").run();
+    assert!(nobody.stderr.contains("no plugin offers the provider `nobody`"), "{nobody}");
+    for bad in ["", "two words\n"] {
+        let output = house.command(&["provider", "login", "work"]).input(bad).run().code(2);
+        assert!(output.stderr.contains("nothing was kept"), "{output}");
+    }
+}
+
+#[test]
+fn the_models_of_a_provider_are_listed_with_what_is_known_of_them() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([]);
+    let models = r#"{"data":[{"id":"gpt-4o"},{"id":"mine"}]}"#;
+    server.set_models(Answer::status(200).body(models));
+    // Behind a server of one's own nobody knows what a name means.
+    let own = at(&house, &server, &["provider", "models", "openai"]).run().code(0);
+    assert!(own.stdout.contains("openai/mine") && !own.stdout.contains("2.5 / 10"), "{own}");
+    assert!(own.stdout.contains("unknown") && own.stderr.contains("models.dev"), "{own}");
+    house.configure_more("[models.\"openai/mine\"]\nprice = { input = 1, output = 2 }\n");
+    let json = at(&house, &server, &["provider", "models", "openai", "--json"]).run().code(0);
+    let listed: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(listed["models"][1]["price"]["output"], 2.0, "{json}");
 }

@@ -105,6 +105,8 @@ pub struct KeyInfo {
 #[derive(Debug, Default)]
 pub struct Credentials {
     plugin: String,
+    /// The provider's name, where one may log in.
+    provider: Option<String>,
     /// Where they are configured, for errors.
     section: String,
     all: Vec<Credential>,
@@ -204,6 +206,7 @@ impl Credentials {
                 missing = none;
                 keys.extend(named);
                 keys.extend(found.keys_in_files(&schemes)?);
+                keys.extend(found.stored_key(&schemes)?);
             }
             let others = spec.origins.iter().map(|text| OriginPattern::read(plugin, text));
             let others = others.collect::<Result<_, Error>>()?;
@@ -211,6 +214,7 @@ impl Credentials {
         });
         Ok(Self {
             plugin: plugin.to_string(),
+            provider: found.stored.map(|(_, provider)| provider.to_owned()),
             section: found.section.to_string(),
             headers: found.headers()?,
             all: all.collect::<Result<_, Error>>()?,
@@ -395,6 +399,9 @@ impl Credentials {
             credential;
         let text = format!("there is no key for `{}`: `{variable}` is not set", shown(url));
         let mut hint = format!("set `{variable}`, or `{API_KEY}` under `{}`", self.section);
+        if let Some(provider) = &self.provider {
+            hint.push_str(&format!(", or run `jaato provider login {provider}`"));
+        }
         if !base_url_variable.is_empty() {
             hint.push_str(&format!("; for another server set `{base_url_variable}`"));
         }

@@ -16,6 +16,7 @@ use super::{
     HOST_HEADERS, KEY_HEADER, Key, KeySource, Missing, PLAIN_HTTP, Scheme, Secret, Whose,
 };
 use crate::section::Section;
+use crate::stored_keys::{StoredKey, StoredKeys};
 
 /// Where the values of one plugin stand.
 #[derive(Clone, Copy)]
@@ -30,6 +31,8 @@ pub struct Found<'a> {
     pub config: &'a Config,
     /// Those of the process.
     pub variables: &'a Variables,
+    /// The keys that a person gave to `login`, and the provider's name there.
+    pub stored: Option<(&'a StoredKeys, &'a str)>,
 }
 
 impl Found<'_> {
@@ -220,6 +223,19 @@ impl Found<'_> {
             }
         }
         Ok(keys)
+    }
+
+    /// The key that the person gave to `login`.
+    pub(super) fn stored_key(&self, schemes: &Schemes) -> Result<Option<Key>, Error> {
+        let Some((keys, provider)) = self.stored else { return Ok(None) };
+        let place = format!("`jaato provider login {provider}`");
+        let secret = match keys.find(provider)? {
+            None => return Ok(None),
+            Some(StoredKey::Here(text)) => KeySource::Here(Secret(text)),
+            Some(StoredKey::Printed(line)) => KeySource::Printed { line, secret: OnceCell::new() },
+        };
+        let (scheme, whose) = (schemes.of(Whose::Persons), Whose::Persons);
+        Ok(Some(Key { secret, scheme, place, whose }))
     }
 
     pub(super) fn is_plain_http_allowed(&self) -> Result<bool, Error> {

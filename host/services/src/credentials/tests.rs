@@ -95,8 +95,14 @@ fn read(case: &Case<'_>) -> Result<Credentials, Error> {
         ..ProviderPreset::default()
     };
     let preset = case.preset.map(|_| &preset);
-    let found =
-        Found { section: &section, settings, preset, config: &config, variables: &variables };
+    let found = Found {
+        section: &section,
+        settings,
+        preset,
+        config: &config,
+        variables: &variables,
+        stored: None,
+    };
     Credentials::read(&plugin, &[spec()], &found).map_err(|error| clean(error, root.path()))
 }
 
@@ -387,7 +393,14 @@ async fn a_minted_token_goes_to_the_vendors_servers_and_to_no_workspaces() {
     let check = async |variables: &[(&str, &str)], expected: [Result<bool, ErrorKind>; 3]| {
         let (config, variables) = (Config::default(), variables.iter().copied().collect());
         let (config, variables) = (&config, &variables);
-        let found = Found { section: &section, settings: None, preset: None, config, variables };
+        let found = Found {
+            section: &section,
+            settings: None,
+            preset: None,
+            config,
+            variables,
+            stored: None,
+        };
         let read = Credentials::read(&NAME.into(), std::slice::from_ref(&spec), &found).unwrap();
         let fetched = read.fetch(&spec.variable, &client, None, run).await;
         let granted = |url: &Url| {
@@ -423,7 +436,8 @@ fn declarations_that_cannot_be_used_are_the_plugins_fault() {
         let (config, variables) = (Config::default(), Variables::default());
         let (plugin, section) = (PluginName::from(NAME), Section::Plugin(NAME.into()));
         let (section, config, variables) = (&section, &config, &variables);
-        let found = Found { section, settings: None, preset: None, config, variables };
+        let found =
+            Found { section, settings: None, preset: None, config, variables, stored: None };
         Credentials::read(&plugin, &[spec], &found).map(drop)
     };
     for scheme in ["", "basic", "header:", "query:"] {

@@ -1,0 +1,73 @@
+//! `jaato provider login` and `logout`: a key that a person gives once, kept where only they read
+//! it.
+
+use std::io::{self, Read as _};
+
+use jaato_runtime::{StoredIn, StoredKeys};
+
+use crate::args::Global;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{report, start, terminal};
+
+/// Most bytes of a key that is piped in.
+const KEY_BYTES_MAX: u64 = 64 * 1024;
+
+/// Takes a key for a provider: typed without being shown, or from a pipe.
+pub async fn login(global: Global, name: String) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let found = runtime.provider(&name);
+    let stored = StoredKeys::new(&runtime.setup().folders);
+    runtime.close().await;
+    let provider = found.map_err(Failure::from)?;
+    if provider.keys.is_empty() {
+        let text = format!("the provider `{name}` needs no key");
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    let key = key(&name)?;
+    if key.is_empty() || key.contains(char::is_whitespace) {
+        let text = "a key is one word: nothing was kept";
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    let (kept_name, kept) = (name.clone(), move |name: &str| stored.store(name, &key));
+    let form = tokio::task::spawn_blocking(move || kept(&kept_name)).await;
+    let form = form.map_err(|error| Failure::new(Exit::Failed, error))?.map_err(Failure::from)?;
+    let place = match form {
+        StoredIn::Tool => "the system's secret tool",
+        StoredIn::File => "a file that only you can read",
+    };
+    report::line(&format!(
+        "the key of `{name}` is in {place}; `jaato provider check {name}` tries it"
+    ))?;
+    let before: Vec<_> = provider.keys.iter().filter_map(|key| key.found.clone()).collect();
+    if let Some(place) = before.first().filter(|place| !place.starts_with("`jaato provider login"))
+    {
+        report::remark(&format!("{place} counts before it"));
+    }
+    Ok(Exit::Done)
+}
+
+/// Forgets a key.
+pub async fn logout(global: Global, name: String) -> Outcome {
+    let setup = start::setup(start::arguments(global))?;
+    let stored = StoredKeys::new(&setup.folders);
+    let is_name = name.chars().all(|sign| sign.is_ascii_alphanumeric() || "-_".contains(sign));
+    let removed = if is_name { stored.remove(&name).map_err(Failure::from)? } else { false };
+    if !removed {
+        let text = format!("no key of `{name}` is kept");
+        return Err(Failure::new(Exit::Usage, text)
+            .hint("one in a variable or in config.toml is yours to take out"));
+    }
+    report::line(&format!("the key of `{name}` is forgotten"))?;
+    Ok(Exit::Done)
+}
+
+fn key(name: &str) -> Result<String, Failure> {
+    let failed = |error: io::Error| Failure::new(Exit::Failed, format!("no key came: {error}"));
+    if terminal::input_is_terminal() {
+        let typed = rpassword::prompt_password(format!("Key for {name} (it is not shown): "));
+        return typed.map(|key| key.trim().to_owned()).map_err(failed);
+    }
+    let mut text = String::new();
+    io::stdin().take(KEY_BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
+    Ok(text.trim().to_owned())
+}
