@@ -90,7 +90,7 @@ impl Minter {
         let also = if looked_at.is_empty() { looked_at } else { format!(", no {looked_at}") };
         Err(Error::new(ErrorKind::NotFound, format!("{text}{also}")).with_hint(
             "run `gcloud auth application-default login`, or set `GOOGLE_APPLICATION_CREDENTIALS` \
-             to the key file of a service account",
+             to the key file of a service account: docs/gcp-setup.md",
         ))
     }
 }

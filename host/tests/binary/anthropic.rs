@@ -200,8 +200,8 @@ fn without_a_key_the_vendor_is_not_even_asked() {
     assert_eq!(
         output.stderr,
         "error: there is no key for `https://api.anthropic.com`: `ANTHROPIC_API_KEY` is not set\n\
-         hint: set `ANTHROPIC_API_KEY`, or `api_key` under `[plugins.provider-anthropic]`, or run `jaato provider login anthropic`; for \
-         another server set `ANTHROPIC_BASE_URL`\n"
+         hint: set `ANTHROPIC_API_KEY`, or `api_key` under `[plugins.provider-anthropic]`, or run \
+         `jaato provider login anthropic`; for another server set `ANTHROPIC_BASE_URL`\n"
     );
     assert_eq!(house.run(&["model", "list"]).silent().stdout, "no models\n");
 }

@@ -358,7 +358,7 @@ fn without_a_key_the_vendor_is_not_even_asked() {
         output.stderr,
         "error: there is no key for `https://generativelanguage.googleapis.com`: `GOOGLE_API_KEY` \
          is not set\nhint: set `GOOGLE_API_KEY`, or `api_key` under \
-         `[plugins.provider-google-genai]`; for another server set `GOOGLE_GEMINI_BASE_URL`\n"
+         `[plugins.provider-google-genai]`, or run `jaato provider login google`; for another server set `GOOGLE_GEMINI_BASE_URL`\n"
     );
     assert_eq!(house.run(&["model", "list"]).silent().stdout, "no models\n");
 }

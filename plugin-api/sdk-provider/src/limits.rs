@@ -1,5 +1,5 @@
-//! What a server says of its limits beside an answer: how long the next request should wait, so that
-//! it is not refused. Pure.
+//! What a server says of its limits beside an answer: how long the next request should wait, so
+//! that it is not refused. Pure.
 //!
 //! Two families of headers: `x-ratelimit-remaining-requests` with spans such as `6m0s` (OpenAI,
 //! Groq, xAI, Cerebras, Azure and most who speak as they do), and

@@ -91,7 +91,8 @@ impl Answered<'_> {
                 .to_owned(),
             (401, _) => format!("check the key in `{variable}`"),
             (403, _) if says("aiplatform.endpoints.predict") => {
-                "check `project`, and that the account has the role `roles/aiplatform.user` in it"
+                "check `project`, and that the account has the role `roles/aiplatform.user` in it: \
+                 docs/gcp-setup.md"
                     .to_owned()
             }
             (404, _) => self.not_found(&words),
