@@ -69,7 +69,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
     report::table(&["", "provider", "server", "key", "plugin"], &rows)?;
     if !unused.is_empty() {
         let names: Vec<_> = unused.iter().map(|provider| provider.name.as_str()).collect();
-        report::line(&format!("also known, once they have a key: {}", names.join(", ")))?;
+        report::line(&format!("also known by name: {}", names.join(", ")))?;
     }
     Ok(Exit::Done)
 }
@@ -143,18 +143,29 @@ pub async fn check(
     arguments.env_file = env_file;
     arguments.tools_only = Some(vec![TOOL.to_owned()]);
     let runtime = start::runtime(arguments).await?;
-    let checked = match model_to_ask(&runtime, name.as_deref()).await {
-        Ok((provider, model)) => ask(&runtime, &provider, &model).await,
-        Err(error) => Err(failed(error)),
-    };
+    let checked = ask(&runtime, name.as_deref()).await;
     runtime.close().await;
     checked
 }
 
-async fn ask(runtime: &Runtime, provider: &ProviderInfo, model: &ModelId) -> Outcome {
-    tell(provider)?;
+async fn ask(runtime: &Runtime, name: Option<&str>) -> Outcome {
+    let configured = runtime.setup().config.model.as_str();
+    let whole = name.map(ModelId::new).filter(|model| model.split().is_some());
+    let wanted = match (name, &whole) {
+        (_, Some(model)) => model.clone(),
+        (None, None) => runtime.model_by_name(configured).map_err(failed)?.model,
+        (Some(_), None) => runtime.model(),
+    };
+    let own = wanted.split().map_or("", |(provider, _)| provider);
+    let provider = runtime.provider(name.filter(|_| whole.is_none()).unwrap_or(own));
+    let provider = provider.map_err(failed)?;
+    // What was found, and where one looked, is told whatever comes of it.
+    tell(&provider)?;
+    let model =
+        if own == provider.name { Ok(wanted.clone()) } else { of(runtime, &provider).await };
+    let model = model.map_err(failed)?;
     report::line(&format!("model      {model}"))?;
-    talk(runtime, model).await
+    talk(runtime, &model).await
 }
 
 /// Says what is known before anything is sent.
@@ -172,33 +183,23 @@ fn tell(provider: &ProviderInfo) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Chooses what is asked: the model that is given, else the configured one where it is of this
-/// provider, else the provider's own choice.
-async fn model_to_ask(
-    runtime: &Runtime,
-    given: Option<&str>,
-) -> Result<(ProviderInfo, ModelId), Error> {
-    let configured = runtime.model();
-    let whole = given.map(ModelId::new).filter(|model| model.split().is_some());
-    let wanted = whole.clone().unwrap_or_else(|| configured.clone());
-    let own = wanted.split().map_or("", |(provider, _)| provider);
-    let name = given.filter(|_| whole.is_none()).unwrap_or(own).to_owned();
-    let provider = runtime.provider(&name)?;
-    if let Some(problem) = provider.problem {
-        return Err(problem);
+/// Chooses a model of a provider: its own choice, else the first that it lists.
+async fn of(runtime: &Runtime, provider: &ProviderInfo) -> Result<ModelId, Error> {
+    if let Some(problem) = &provider.problem {
+        return Err(problem.clone());
     }
-    if own == name {
-        return Ok((provider, wanted));
+    let name = &provider.name;
+    let mut chosen = provider.default_model.clone();
+    if chosen.is_empty() {
+        let models = runtime.models_of_provider(name, LIST_WAIT).await?;
+        chosen = models.first().map(|info| info.name.clone()).unwrap_or_default();
     }
-    let models = runtime.models_of_provider(&name, LIST_WAIT).await?;
-    let listed = || models.first().map(|info| info.name.clone());
-    let chosen = Some(provider.default_model.clone()).filter(|it| !it.is_empty()).or_else(listed);
-    let Some(chosen) = chosen else {
+    if chosen.is_empty() {
         let text = format!("the provider `{name}` lists no model");
         let hint = format!("name one: `jaato provider check {name}/MODEL`");
         return Err(Error::new(ErrorKind::Configuration, text).with_hint(hint));
-    };
-    Ok((provider, ModelId::new(format!("{name}/{chosen}"))))
+    }
+    Ok(ModelId::new(format!("{name}/{chosen}")))
 }
 
 /// What is seen of a turn.

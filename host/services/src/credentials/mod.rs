@@ -22,6 +22,7 @@ use jaato_http::{Client, MaskedUrl, Url};
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
 
 use crate::scrub::Scrubber;
+use crate::section::Section;
 use key::{Key, KeySource, Whose};
 pub use key::{Scheme, Secret};
 use origins::OriginPattern;
@@ -109,6 +110,8 @@ pub struct Credentials {
     provider: Option<String>,
     /// Where they are configured, for errors.
     section: String,
+    /// Whether that is a name under `[providers]`, for which variables of the plugin do not count.
+    is_named: bool,
     all: Vec<Credential>,
     /// What goes with them, to the person's own origin alone.
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -216,6 +219,7 @@ impl Credentials {
             plugin: plugin.to_string(),
             provider: found.stored.map(|(_, provider)| provider.to_owned()),
             section: found.section.to_string(),
+            is_named: matches!(found.section, Section::Provider(_)),
             headers: found.headers()?,
             all: all.collect::<Result<_, Error>>()?,
             own_base: own_base.or(preset_base),
@@ -243,7 +247,13 @@ impl Credentials {
 
     /// Tells where the server is, and where keys come from.
     pub fn access(&self) -> Access {
-        let vendor = self.all.first().and_then(|credential| credential.vendor.as_ref()).map(shown);
+        // The vendor of that credential which is there: one may be for each of its services.
+        let has_key = |credential: &&Credential| match credential.keys.first() {
+            Some(Key { secret: KeySource::Minted { minter, .. }, .. }) => minter.found().is_some(),
+            key => key.is_some(),
+        };
+        let first = self.all.iter().find(has_key).or(self.all.first());
+        let vendor = first.and_then(|credential| credential.vendor.as_ref()).map(shown);
         let server = self.base_url().map(mask).or(vendor);
         let keys = self.all.iter().enumerate().map(|(at, credential)| {
             let variable = &credential.variable;
@@ -402,7 +412,7 @@ impl Credentials {
         if let Some(provider) = &self.provider {
             hint.push_str(&format!(", or run `jaato provider login {provider}`"));
         }
-        if !base_url_variable.is_empty() {
+        if !base_url_variable.is_empty() && !self.is_named {
             hint.push_str(&format!("; for another server set `{base_url_variable}`"));
         }
         Error::new(ErrorKind::NotFound, text).with_hint(hint)
