@@ -1,7 +1,9 @@
 //! One suite over every provider that comes with jaato, each against the strict fake of its vendor:
 //! what holds for one holds for all. A new provider is a row of [`PROVIDERS`].
 
+mod clients;
 mod faults;
+mod outside_server;
 mod overflow;
 mod switched;
 
@@ -310,8 +312,13 @@ impl Provider {
 
     /// The lines of a configuration that lead the provider to a server.
     fn leading_to(&self, server: &Server) -> String {
-        let (section, base, settings) = (self.section, server.root_url(), self.settings);
-        format!("[{section}]\nbase_url = \"{base}{}\"\n{settings}", self.root)
+        self.leading_to_url(&server.root_url())
+    }
+
+    /// The same for one at any URL.
+    fn leading_to_url(&self, base: &str) -> String {
+        let (section, root, settings) = (self.section, self.root, self.settings);
+        format!("[{section}]\nbase_url = \"{base}{root}\"\n{settings}")
     }
 
     /// Begins a command line with a key.

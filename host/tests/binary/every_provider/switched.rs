@@ -82,7 +82,7 @@ impl Party {
 }
 
 /// Thoughts, a text, calls side by side, one of which fails, and an answer behind them.
-fn begins() -> Vec<Turn> {
+pub fn begins() -> Vec<Turn> {
     let look = |aspect: &str| Said::Call(json!({ "aspect": aspect }));
     vec![
         Turn::Says(vec![
