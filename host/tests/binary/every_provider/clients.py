@@ -1,8 +1,10 @@
-"""Holds one conversation through a vendor's own client library: `clients.py WHICH BASE_URL`.
+"""Does one thing through a vendor's own client library: `clients.py WHAT WHICH BASE_URL`.
 
-The conversation: an image and a question, a tool that is called until the model says something, and
-a word of thanks. History is kept as the library's documentation says. Prints what the model said,
-one line an answer.
+- `converse`: an image and a question, a tool that is called until the model says something, and a
+  word of thanks, all streamed. History is kept as the library's documentation says. Prints what the
+  model said, one line an answer.
+- `ask`: one question whose answer comes at once; prints it.
+- `list`: prints the names of the models, one a line.
 """
 
 import base64
@@ -274,6 +276,59 @@ def ollama(base):
     yield answer()
 
 
+def ask(which, base):
+    if which == "anthropic":
+        from anthropic import Anthropic
+
+        said = Anthropic(base_url=base, api_key="key").messages.create(
+            model="claude-opus-5-5",
+            max_tokens=4096,
+            messages=[{"role": "user", "content": QUESTION}],
+        )
+        yield said.content[0].text
+    elif which == "openai":
+        from openai import OpenAI
+
+        client = OpenAI(base_url=base + "/v1", api_key="key")
+        yield client.responses.create(model="gpt-5.2", input=QUESTION, store=False).output_text
+    elif which == "openai-chat":
+        from openai import OpenAI
+
+        said = OpenAI(base_url=base + "/v1", api_key="key").chat.completions.create(
+            model="gpt-5.2", messages=[{"role": "user", "content": QUESTION}]
+        )
+        yield said.choices[0].message.content
+    elif which == "google":
+        from google import genai
+
+        client = genai.Client(api_key="key", http_options={"base_url": base})
+        yield client.models.generate_content(model="gemini-4-argon", contents=QUESTION).text
+    else:
+        from ollama import Client
+
+        messages = [{"role": "user", "content": QUESTION}]
+        yield Client(host=base).chat(model="qwen3-vl:8b", messages=messages).message.content
+
+
+def models(which, base):
+    if which == "anthropic":
+        from anthropic import Anthropic
+
+        return [model.id for model in Anthropic(base_url=base, api_key="key").models.list()]
+    if which in ("openai", "openai-chat"):
+        from openai import OpenAI
+
+        return [model.id for model in OpenAI(base_url=base + "/v1", api_key="key").models.list()]
+    if which == "google":
+        from google import genai
+
+        client = genai.Client(api_key="key", http_options={"base_url": base})
+        return [model.name.removeprefix("models/") for model in client.models.list()]
+    from ollama import Client
+
+    return [model.model for model in Client(host=base).list().models]
+
+
 CLIENTS = {
     "anthropic": anthropic,
     "openai": responses,
@@ -283,6 +338,10 @@ CLIENTS = {
 }
 
 if __name__ == "__main__":
-    _, which, base_url = sys.argv
-    for line in CLIENTS[which](base_url):
+    _, what, which, base_url = sys.argv
+    if what == "converse":
+        lines = CLIENTS[which](base_url)
+    else:
+        lines = {"ask": ask, "list": models}[what](which, base_url)
+    for line in lines:
         print(line, flush=True)

@@ -12,7 +12,8 @@ use expect_test::{Expect, expect};
 use serde_json::Value;
 
 use super::switched::begins;
-use super::{PROVIDERS, Provider, as_it_is};
+use super::{PROVIDERS, Provider, as_it_is, text};
+use crate::support::server::Server;
 use crate::support::{fixtures, skip};
 use crate::vendors::PNG;
 
@@ -26,20 +27,27 @@ fn libraries() -> Option<PathBuf> {
     Some(folder)
 }
 
+/// What a client library prints that does this.
+#[track_caller]
+fn print(provider: &Provider, libraries: &Path, what: &str, server: &Server) -> String {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/binary/every_provider/clients.py");
+    let mut python = Command::new("python3");
+    python.args(["-B", script, what, provider.name, &server.root_url()]).env_clear();
+    python.envs(std::env::var_os("PATH").map(|path| ("PATH", path))).env("NO_PROXY", "*");
+    let output = python.env("PYTHONPATH", libraries).output().unwrap();
+    let [said, complained] =
+        [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+    assert!(output.status.success(), "{}: {complained}", provider.name);
+    said
+}
+
 /// What a client library sent in the conversation.
 #[track_caller]
 fn of_the_library(provider: &Provider, libraries: &Path) -> Vec<Value> {
     let vendor = provider.vendor(begins());
     let server = provider.serve(&vendor, as_it_is);
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/binary/every_provider/clients.py");
-    let mut python = Command::new("python3");
-    python.args(["-B", script, provider.name, &server.root_url()]).env_clear();
-    python.envs(std::env::var_os("PATH").map(|path| ("PATH", path))).env("NO_PROXY", "*");
-    let output = python.env("PYTHONPATH", libraries).output().unwrap();
-    let [said, complained] =
-        [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
-    let name = provider.name;
-    assert_eq!(said, "It is Linux.\nWe met before.\n", "{name}: {complained}");
+    let said = print(provider, libraries, "converse", &server);
+    assert_eq!(said, "It is Linux.\nWe met before.\n", "{}", provider.name);
     vendor.accepted()
 }
 
@@ -193,4 +201,44 @@ fn openais_library_and_the_plugin_send_the_same_form_by_chat_completions() {
         plugin alone: .prompt_cache_key
     "#]],
     );
+}
+
+/// The providers whose vendors have a library.
+fn with_a_library() -> impl Iterator<Item = &'static Provider> {
+    PROVIDERS.iter().filter(|provider| provider.name != "github-models")
+}
+
+#[test]
+fn every_library_reads_an_answer_that_comes_at_once() {
+    let Some(libraries) = libraries() else { return };
+    for provider in with_a_library() {
+        let vendor = provider.vendor([text("all at once")]);
+        let server = provider.serve(&vendor, as_it_is);
+        let said = print(provider, &libraries, "ask", &server);
+        assert_eq!(said, "all at once\n", "{}", provider.name);
+    }
+}
+
+#[test]
+fn every_library_lists_the_models_that_jaato_lists() {
+    let Some(libraries) = libraries() else { return };
+    for provider in with_a_library() {
+        let Some(house) = provider.house() else { return };
+        let vendor = provider.vendor([]);
+        let server = provider.serve(&vendor, as_it_is);
+        provider.lead(&house, &server);
+        let listed = provider.command(&house, &["model", "list", "--json"]).run().json();
+        let listed = listed["models"].as_array().unwrap();
+        let ids = listed.iter().filter_map(|model| model["model"].as_str());
+        let begin = format!("{}/", provider.name);
+        let ours: BTreeSet<String> =
+            ids.filter_map(|id| Some(id.strip_prefix(&begin)?.to_owned())).collect();
+        let theirs = print(provider, &libraries, "list", &server);
+        let theirs: BTreeSet<String> = theirs.lines().map(str::to_owned).collect();
+        let name = provider.name;
+        assert!(!ours.is_empty() && ours.is_subset(&theirs), "{name}: {ours:?} {theirs:?}");
+        // What cannot hold a conversation is in no list of ours.
+        let rest: Vec<&String> = theirs.difference(&ours).collect();
+        assert!(rest.iter().all(|name| name.contains("embed")), "{name}: {rest:?}");
+    }
 }

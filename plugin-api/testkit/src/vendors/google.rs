@@ -126,7 +126,7 @@ impl Google {
         let path = asked.path.split('?').next().unwrap_or_default();
         let answered = match (asked.method.as_str(), Place::of(path)) {
             ("POST", Some(place)) => self.generate(asked, &place),
-            ("GET", None) if path == "/v1beta/models" => {
+            ("GET", None) if ["/v1beta/models", "/v1/models"].contains(&path) => {
                 place::check_key(asked).map(|()| written::json(&models::list()))
             }
             ("GET", None) if path == "/v1beta1/publishers/google/models" => {
