@@ -49,7 +49,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "setup",
-        arguments: "[--model]",
+        arguments: "[--model] [--outside]",
         about: "make ready what the tests need; says what is missing and how to get it",
         start: setup::start,
         help: Help::Table,

@@ -6,6 +6,7 @@
 
 mod compilers;
 mod engine;
+pub mod outside;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -138,10 +139,13 @@ const RENAMED: &[(&str, &str, &str)] = &[
 
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
-    let wants_model = parse(words)?;
+    let asked = parse(words)?;
     let workspace = Workspace::load()?;
     let mut skipped = prepare(&workspace)?;
-    if wants_model {
+    if asked.outside {
+        skipped.extend(outside::fetch(&workspace.target));
+    }
+    if asked.model {
         let jaato = run::build_release(&workspace)?;
         skipped.extend(pull_model(&jaato));
     }
@@ -152,18 +156,28 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn parse(words: Vec<OsString>) -> Result<bool, lexopt::Error> {
+/// What the words of the command line ask for beside programs and crates.
+#[derive(Debug, Default)]
+struct Asked {
+    /// The weights of the embedded default.
+    model: bool,
+    /// Programs of others against which providers are tested.
+    outside: bool,
+}
+
+fn parse(words: Vec<OsString>) -> Result<Asked, lexopt::Error> {
     use lexopt::prelude::*;
 
-    let mut wants_model = false;
+    let mut asked = Asked::default();
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(argument) = parser.next()? {
         match argument {
-            Long("model") => wants_model = true,
+            Long("model") => asked.model = true,
+            Long("outside") => asked.outside = true,
             _ => return Err(argument.unexpected()),
         }
     }
-    Ok(wants_model)
+    Ok(asked)
 }
 
 /// Fetches crates, looks for programs, installs what may be installed. Gives a line for each thing

@@ -83,6 +83,19 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
             Ok(())
         });
     }
+    if tier.runs("outside") {
+        phases.run("outside", || {
+            let lines = match child::is_ci() {
+                true => setup::outside::fetch(&workspace.target),
+                false => setup::outside::missing(&workspace.target),
+            };
+            if !lines.is_empty() {
+                unable.push("outside");
+            }
+            missing.extend(lines);
+            Ok(())
+        });
+    }
     let mut tally = Tally::default();
     if let Some(jaato) = jaato {
         if child::is_ci() {

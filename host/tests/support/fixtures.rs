@@ -65,6 +65,7 @@ pub fn library_name(library: &str) -> String {
     format!("{}{library}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
-fn target() -> PathBuf {
+/// Returns the folder where cargo puts what it builds.
+pub fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned()
 }

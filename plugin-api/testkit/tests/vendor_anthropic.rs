@@ -200,6 +200,22 @@ fn headers_say_who_asks_and_in_which_version() {
     assert_eq!(answer(3, "anthropic-beta", "moon-2026-01-01"), 400);
 }
 
+#[test]
+fn the_newer_version_of_the_api_knows_no_sampling() {
+    let answer = |name: &str| {
+        let mut body = good();
+        body[name] = json!(1);
+        let mut asked = asked(&body);
+        asked.headers[1].1 = "2026-10-21".to_owned();
+        body_of(&Anthropic::new([Turn::text("a")]).answer(&asked)).to_string()
+    };
+    for name in ["temperature", "top_p", "top_k"] {
+        let said = answer(name);
+        assert!(said.contains(&format!("{name}: Extra inputs are not permitted")), "{said}");
+    }
+    assert!(answer("max_tokens").contains("end_turn"));
+}
+
 /// A thought, and what comes of it behind another beginning.
 #[test]
 fn a_thought_is_bound_to_what_stood_before_it() {

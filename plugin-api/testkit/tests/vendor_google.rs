@@ -212,6 +212,8 @@ fn each_place_wants_its_credential_and_its_form() {
     let at = |place: &str, model: &str| format!("{place}{model}:generateContent");
     let taken = (200, String::new());
     assert_eq!(status(&at(STUDIO, "gemini-4-argon"), key), taken);
+    // The vendor's own library asks the version that is no beta.
+    assert_eq!(status(&at("/v1/models/", "gemini-4-argon"), key), taken);
     assert_eq!(status(&at(VERTEX, "gemini-4-argon"), token), taken);
     let express = at("/v1beta1/publishers/google/models/", "gemini-4-argon");
     assert_eq!(status(&express, key), taken);
@@ -223,6 +225,35 @@ fn each_place_wants_its_credential_and_its_form() {
     assert_eq!(status(&at(&region, "gemini-4-argon"), token).1, "NOT_FOUND");
     assert_eq!(status(&at(STUDIO, "gemini-embedding-001"), key).0, 404);
     assert_eq!(status("/v1beta/moon", key).0, 404);
+}
+
+#[test]
+fn pieces_of_an_answer_may_be_contents_of_their_own() {
+    let mut body = good();
+    let parts = body["contents"][1]["parts"].as_array().unwrap().clone();
+    let pieces = parts.iter().map(|part| json!({ "role": "model", "parts": [part] }));
+    let contents = body["contents"].as_array_mut().unwrap();
+    contents.splice(1..2, pieces);
+    assert_eq!(refusal_of("gemini-2.5-flash", &body), None);
+}
+
+#[test]
+fn fields_have_two_names_and_what_is_free_has_its_own() {
+    let schema = json!({ "type": "object", "properties": { "a_b": { "type": "string" } } });
+    let body = json!({
+        "contents": [{ "role": "user", "parts": [{ "inline_data":
+            { "mime_type": "image/png", "data": "AAAA" } }] }],
+        "generation_config": { "thinking_config": { "include_thoughts": true } },
+        "tools": [{ "function_declarations":
+            [{ "name": "look", "parameters_json_schema": schema }] }],
+    });
+    let vendor = Google::new([Turn::text("a")]);
+    let path = format!("{STUDIO}gemini-4-argon:generateContent");
+    assert_eq!(vendor.answer(&asked(&path, ("x-goog-api-key", "key"), &body)).status, 200);
+    let taken = &vendor.accepted()[0];
+    assert_eq!(taken["contents"][0]["parts"][0]["inlineData"]["mimeType"], "image/png");
+    let declared = &taken["tools"][0]["functionDeclarations"][0];
+    assert_eq!(declared["parametersJsonSchema"], schema);
 }
 
 #[test]

@@ -112,6 +112,21 @@ fn calls_and_results_go_together() {
     check("/messages/-", json!({ "role": "assistant", "content": "so" }), "asks for nothing");
     check("/messages/2/tool_calls/1/id", json!("1"), "two calls have one id");
     check("/messages/0/role", json!("developer"), "invalid role");
+    check("/messages/4/content", Value::Null, "of type string");
+}
+
+#[test]
+fn calls_without_ids_are_answered_by_name_as_the_vendors_library_does() {
+    let mut body = good();
+    for (at, key) in [(2, "content"), (3, "tool_call_id"), (4, "tool_call_id")] {
+        body["messages"][at].as_object_mut().unwrap().remove(key);
+    }
+    for call in body["messages"][2]["tool_calls"].as_array_mut().unwrap() {
+        call.as_object_mut().unwrap().remove("id");
+    }
+    assert_eq!(refusal_of(&body), None);
+    body["messages"][4]["tool_name"] = json!("other");
+    assert!(refusal_of(&body).unwrap().contains("answers no call"));
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod model;
 mod objects;
 mod patch;
 mod processes;
+mod providers;
 mod stolen;
 mod table;
 mod terminals;
@@ -174,6 +175,13 @@ const BENCHES: &[Bench] = &[
         measure: |workspace| on_linux(agent::interrupt, workspace),
     },
     Bench {
+        name: "providers",
+        about: "each provider: an answer of 10,000 pieces, a request of 1 MB, Ctrl-C in mid-stream",
+        when: When::Always,
+        says: Says::Decides,
+        measure: |workspace| on_linux(providers::providers, workspace),
+    },
+    Bench {
         name: "model",
         about: "right answers of the embedded model, its misses printed (minutes)",
         when: When::All,
@@ -327,6 +335,7 @@ mod tests {
             "shell-calls",
             "flood",
             "interrupt",
+            "providers",
         ];
         assert_eq!(names(""), short);
         assert_eq!(names("--all"), [&short[..], &["model"]].concat());

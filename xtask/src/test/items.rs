@@ -91,6 +91,21 @@ pub const ITEMS: &[Item] = &[
         tests: &[],
     },
     Item {
+        name: "outside",
+        about: "vendors' client libraries against our fakes, an outside mock server before every provider",
+        files: &[
+            "plugins/provider-anthropic/",
+            "plugins/provider-google-genai/",
+            "plugins/provider-ollama/",
+            "plugins/provider-openai/",
+            "plugin-api/sdk-provider/",
+            "plugin-api/testkit/src/vendors/",
+            "host/tests/binary/every_provider/",
+            "xtask/src/setup/outside.rs",
+        ],
+        tests: &["every_provider::clients::", "every_provider::outside_server::"],
+    },
+    Item {
         name: "templates",
         about: "new plugins of each kind build and pass their tests",
         files: &[

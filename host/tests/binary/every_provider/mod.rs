@@ -1,7 +1,9 @@
 //! One suite over every provider that comes with jaato, each against the strict fake of its vendor:
 //! what holds for one holds for all. A new provider is a row of [`PROVIDERS`].
 
+mod clients;
 mod faults;
+mod outside_server;
 mod overflow;
 mod switched;
 
@@ -20,31 +22,30 @@ pub struct Provider {
     /// The name before the slash.
     name: &'static str,
     library: &'static str,
-    plugin: &'static str,
+    /// Where its settings stand in a configuration.
+    section: &'static str,
     /// A model that thinks, calls tools and sees images.
     model: &'static str,
-    /// The variable that leads to another server.
-    base_url: &'static str,
+    /// The variable of the key.
     key: &'static str,
     /// The path of a base URL.
     root: &'static str,
     /// The end of the path by which a completion is asked for, without its query.
     path: &'static str,
-    /// More of the plugin's settings, for a server that is not the vendor's own.
+    /// More settings, for a server that is not the vendor's own.
     settings: &'static str,
     /// Whether the vendor gives something that goes back to it alone.
     gives_signed: bool,
     vendor: fn(Script) -> Arc<dyn Vendor>,
 }
 
-/// Every provider: OpenAI by Responses, and chat completions by GitHub Models.
-const PROVIDERS: [Provider; 5] = [
+/// Every provider; OpenAI by Responses, and by chat completions under a name of its own.
+const PROVIDERS: [Provider; 6] = [
     Provider {
         name: "anthropic",
         library: "provider_anthropic",
-        plugin: "provider-anthropic",
+        section: "plugins.provider-anthropic",
         model: "anthropic/claude-opus-5-5",
-        base_url: "ANTHROPIC_BASE_URL",
         key: "ANTHROPIC_API_KEY",
         root: "",
         path: "/v1/messages",
@@ -55,9 +56,8 @@ const PROVIDERS: [Provider; 5] = [
     Provider {
         name: "google",
         library: "provider_google_genai",
-        plugin: "provider-google-genai",
+        section: "plugins.provider-google-genai",
         model: "google/gemini-4-argon",
-        base_url: "GOOGLE_GEMINI_BASE_URL",
         key: "GOOGLE_API_KEY",
         root: "",
         path: ":streamGenerateContent",
@@ -68,9 +68,8 @@ const PROVIDERS: [Provider; 5] = [
     Provider {
         name: "ollama",
         library: "provider_ollama",
-        plugin: "provider-ollama",
+        section: "plugins.provider-ollama",
         model: "ollama/qwen3-vl:8b",
-        base_url: "OLLAMA_HOST",
         key: "OLLAMA_API_KEY",
         root: "",
         path: "/api/chat",
@@ -81,9 +80,8 @@ const PROVIDERS: [Provider; 5] = [
     Provider {
         name: "openai",
         library: "provider_openai",
-        plugin: "provider-openai",
+        section: "plugins.provider-openai",
         model: "openai/gpt-5.2",
-        base_url: "OPENAI_BASE_URL",
         key: "OPENAI_API_KEY",
         root: "/v1",
         path: "/v1/responses",
@@ -92,11 +90,23 @@ const PROVIDERS: [Provider; 5] = [
         vendor: |script| Arc::new(of_openai(script)),
     },
     Provider {
+        name: "openai-chat",
+        library: "provider_openai",
+        section: "providers.openai-chat",
+        model: "openai-chat/gpt-5.2",
+        key: "CHAT_API_KEY",
+        root: "/v1",
+        path: "/v1/chat/completions",
+        settings: "plugin = \"openai\"\napi_key_env = \"CHAT_API_KEY\"\napi = \"chat\"\n\
+                   dialect = \"openai\"\n",
+        gives_signed: false,
+        vendor: |script| Arc::new(of_openai(script)),
+    },
+    Provider {
         name: "github-models",
         library: "provider_github_models",
-        plugin: "provider-github-models",
+        section: "plugins.provider-github-models",
         model: "github-models/openai/gpt-5.2",
-        base_url: "JAATO_GITHUB_ENDPOINT",
         key: "GITHUB_TOKEN",
         root: "/inference",
         path: "/inference/chat/completions",
@@ -297,14 +307,18 @@ impl Provider {
 
     /// Leads the provider to a server by the person's own configuration, which a key follows.
     fn lead(&self, house: &House, server: &Server) {
-        let (plugin, base, settings) = (self.plugin, self.base_url_of(server), self.settings);
-        let lines = format!("[plugins.{plugin}]\nbase_url = \"{base}\"\n{settings}");
-        house.configure_more(&lines);
+        house.configure_more(&self.leading_to(server));
     }
 
-    /// The base URL of a server.
-    fn base_url_of(&self, server: &Server) -> String {
-        format!("{}{}", server.root_url(), self.root)
+    /// The lines of a configuration that lead the provider to a server.
+    fn leading_to(&self, server: &Server) -> String {
+        self.leading_to_url(&server.root_url())
+    }
+
+    /// The same for one at any URL.
+    fn leading_to_url(&self, base: &str) -> String {
+        let (section, root, settings) = (self.section, self.root, self.settings);
+        format!("[{section}]\nbase_url = \"{base}{root}\"\n{settings}")
     }
 
     /// Begins a command line with a key.

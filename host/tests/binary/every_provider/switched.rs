@@ -1,8 +1,8 @@
 //! A conversation that one provider began goes on with every other one, and comes back: each
 //! strict fake takes what the others made.
 //!
-//! In this process, over the runtime that the binary stands on, since a session names its model
-//! when it begins. The plugins are the real ones.
+//! Each with each in this process, over the runtime that the binary stands on; a ring of them by
+//! hand, in a chat of the binary. The plugins are the real ones.
 
 use std::fs;
 use std::sync::Arc;
@@ -17,7 +17,10 @@ use super::{PROVIDERS, Provider, Said, Turn, Vendor, as_it_is};
 use crate::openai::SECRET;
 use crate::support::House;
 use crate::support::server::Server;
-use crate::vendors::PNG;
+use crate::vendors::{self, PNG};
+
+/// What Google takes in the place of a signature, for calls that another model made.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Sees what happens, and keeps none of it.
 struct Unseen;
@@ -40,12 +43,16 @@ impl Party {
         Self { provider, vendor, server }
     }
 
+    /// The lines of a configuration that lead to the vendor.
+    fn leads(&self) -> String {
+        self.provider.leading_to(&self.server)
+    }
+
     /// Says something in a conversation that goes on with this provider, and gives it back.
     async fn go_on(&self, house: &House, history: History, prompt: &str) -> History {
         let variables = [
             ("HOME", house.home().display().to_string()),
             ("PATH", "/usr/bin:/bin".to_owned()),
-            (self.provider.base_url, self.provider.base_url_of(&self.server)),
             (self.provider.key, SECRET.to_owned()),
         ];
         let variables: Variables =
@@ -75,7 +82,7 @@ impl Party {
 }
 
 /// Thoughts, a text, calls side by side, one of which fails, and an answer behind them.
-fn begins() -> Vec<Turn> {
+pub fn begins() -> Vec<Turn> {
     let look = |aspect: &str| Said::Call(json!({ "aspect": aspect }));
     vec![
         Turn::Says(vec![
@@ -122,18 +129,17 @@ fn signed(request: &Value) -> Vec<String> {
 fn what_one_provider_began_every_other_goes_on_with_and_gives_back() {
     let house = crate::house!();
     for provider in &PROVIDERS {
-        crate::vendors::furnish(&house, provider.library);
+        vendors::furnish(&house, provider.library);
     }
-    let settings = PROVIDERS.iter().map(|it| format!("[plugins.{}]\n{}", it.plugin, it.settings));
-    let config = Folders::below(&house.home());
-    let config = config.config().unwrap();
+    let folders = Folders::below(&house.home());
+    let config = folders.config().unwrap();
     fs::create_dir_all(config).unwrap();
-    fs::write(config.join("config.toml"), settings.collect::<String>()).unwrap();
     fs::write(house.workspace().join("moon.png"), PNG).unwrap();
     let executor = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for maker in &PROVIDERS {
         for other in PROVIDERS.iter().filter(|other| other.name != maker.name) {
             let (maker, other) = (Party::new(maker, begins()), Party::new(other, goes_on()));
+            fs::write(config.join("config.toml"), maker.leads() + &other.leads()).unwrap();
             executor.block_on(async {
                 let history = maker.go_on(&house, History::new(), "what is this?").await;
                 let history = other.go_on(&house, history, "and you?").await;
@@ -158,6 +164,45 @@ fn what_one_provider_began_every_other_goes_on_with_and_gives_back() {
                 assert!(seen.contains(text), "{pair}: {text}: {seen}");
             }
             assert!(!seen.contains("what was that?"), "{pair}: {seen}");
+        }
+    }
+}
+
+#[test]
+fn a_person_hands_a_conversation_on_from_one_provider_to_the_next_and_back() {
+    let next = PROVIDERS.iter().cycle().skip(1);
+    for (maker, other) in PROVIDERS.iter().zip(next) {
+        let Some(house) = maker.house() else { return };
+        if other.library != maker.library {
+            vendors::furnish(&house, other.library);
+        }
+        let pair = format!("{} and {}", maker.name, other.name);
+        let (maker, other) = (Party::new(maker, begins()), Party::new(other, goes_on()));
+        house.configure_more(&(maker.leads() + &other.leads()));
+        let (first, second) = (maker.provider, other.provider);
+        let input = format!(
+            "what is this?\n/model {}\nand you?\n/model {}\nand you again?\n",
+            second.model, first.model
+        );
+        let command = first.command(&house, &["chat", "--yes", "--model", first.model]);
+        let output = command.variable(second.key, SECRET).input(&*input).run().code(0);
+        for said in ["It is Linux.", "I go on.", "We met before."] {
+            assert!(output.stdout.contains(said), "{pair}: {output}");
+        }
+        for party in [&maker, &other] {
+            let notice = format!("{} answers from here on", party.provider.model);
+            assert!(output.stderr.contains(&notice), "{pair}: {output}");
+        }
+        let (began, went_on) = (maker.vendor.accepted(), other.vendor.accepted());
+        assert_eq!((began.len(), went_on.len()), (4, 2), "{pair}: {output}");
+        let seen = [&went_on[0], &began[3]].map(Value::to_string);
+        for (seen, said) in seen.iter().zip(["It is Linux.", "I go on."]) {
+            assert!(seen.contains(said), "{pair}: {said}: {seen}");
+            // Both ways are cuts: what a model signed holds over a beginning that is other now.
+            let all = [signed(&began[2]), signed(&went_on[1])].concat();
+            for text in all.iter().filter(|text| *text != NO_SIGNATURE) {
+                assert!(!seen.contains(&json!(text).to_string()), "{pair}: {text}: {seen}");
+            }
         }
     }
 }

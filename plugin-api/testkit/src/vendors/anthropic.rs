@@ -29,8 +29,11 @@ use models::Model;
 /// Largest body.
 const BODY_BYTES_MAX: usize = 32 * 1000 * 1000;
 
-/// The only version of the API.
-const VERSION: &str = "2023-06-01";
+/// The versions of the API.
+const VERSIONS: [&str; 2] = ["2023-06-01", NEW_VERSION];
+
+/// The newer of them, which knows no sampling any more. The vendor's libraries ask for it.
+const NEW_VERSION: &str = "2026-10-21";
 
 /// Headers of features that are known.
 const BETAS: [&str; 4] = [
@@ -200,6 +203,9 @@ impl Anthropic {
         let body = read_body(asked)?;
         let body = body.as_object().ok_or_else(|| invalid("Input should be an object"))?;
         let model = settings::model(body)?;
+        if asked.header("anthropic-version") == Some(NEW_VERSION) {
+            settings::check_nothing_samples(body)?;
+        }
         settings::check(body, model)?;
         let tools = tools::check(body)?;
         let messages = messages::check(body, model, &betas, &tools)?;
@@ -287,7 +293,7 @@ fn check_headers(asked: &Asked) -> Checked<Vec<String>> {
         _ => return Err(unauthorized("invalid credentials")),
     }
     match header("anthropic-version") {
-        Some(VERSION) => {}
+        Some(version) if VERSIONS.contains(&version) => {}
         Some(other) => return Err(invalid(format!("anthropic-version: `{other}` is not valid"))),
         None => return Err(invalid("anthropic-version: header is required")),
     }

@@ -8,6 +8,7 @@
 
 mod contents;
 mod models;
+mod names;
 mod place;
 mod schemas;
 mod settings;
@@ -116,7 +117,8 @@ impl Google {
     /// Returns the bodies of the requests that were accepted, in order.
     pub fn accepted(&self) -> Vec<Value> {
         let bodies = self.accepted.lock();
-        bodies.iter().filter_map(|body| serde_json::from_slice(body).ok()).collect()
+        let read = |body: &Vec<u8>| serde_json::from_slice(body).ok().map(names::named);
+        bodies.iter().filter_map(read).collect()
     }
 
     /// Answers a request.
@@ -124,7 +126,7 @@ impl Google {
         let path = asked.path.split('?').next().unwrap_or_default();
         let answered = match (asked.method.as_str(), Place::of(path)) {
             ("POST", Some(place)) => self.generate(asked, &place),
-            ("GET", None) if path == "/v1beta/models" => {
+            ("GET", None) if ["/v1beta/models", "/v1/models"].contains(&path) => {
                 place::check_key(asked).map(|()| written::json(&models::list()))
             }
             ("GET", None) if path == "/v1beta1/publishers/google/models" => {
@@ -169,6 +171,7 @@ impl Google {
         let model = place.model()?;
         let body: Value = serde_json::from_slice(&asked.body)
             .map_err(|error| invalid(format!("Invalid JSON payload received. {error}")))?;
+        let body = names::named(body);
         let body = body.as_object().ok_or_else(|| invalid("Invalid JSON payload received."))?;
         settings::check_body(body, place)?;
         tools::check(body, self.knows_json_schema)?;

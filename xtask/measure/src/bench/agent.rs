@@ -8,9 +8,9 @@ mod flood;
 mod interrupt;
 mod memory;
 mod script;
-mod server;
+pub mod server;
 mod shell_calls;
-mod tree;
+pub mod tree;
 
 pub use cost::cost;
 pub use flood::flood;

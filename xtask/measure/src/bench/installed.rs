@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -51,9 +52,14 @@ impl Installed {
         Ok(Self { home, jaato })
     }
 
+    /// Begins a command line.
+    pub fn command(&self) -> Command {
+        self.home.command(&self.jaato)
+    }
+
     /// Starts a session.
     pub fn start(&self, variables: &[(&str, OsString)], words: &[&str]) -> Result<Batch> {
-        let mut command = self.home.command(&self.jaato);
+        let mut command = self.command();
         command.args(["call", "--batch"]).args(words);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         Batch::start(&mut command)

@@ -181,6 +181,14 @@ fn check_schema(schema: &Value) -> Checked {
     named.chain(words.get("items")).try_for_each(check_schema)
 }
 
+/// Refuses what the newer version of the API took out, whatever its value.
+pub(super) fn check_nothing_samples(body: &Map<String, Value>) -> Checked {
+    match ["temperature", "top_p", "top_k"].iter().find(|name| body.contains_key(**name)) {
+        Some(name) => Err(invalid(format!("{name}: Extra inputs are not permitted"))),
+        None => Ok(()),
+    }
+}
+
 fn check_temperature(body: &Map<String, Value>, model: &Model) -> Checked {
     let Some(temperature) = body.get("temperature") else { return Ok(()) };
     let Some(temperature) = temperature.as_f64().filter(|it| (0.0..=1.0).contains(it)) else {

@@ -26,11 +26,12 @@ const SHOWN: [&str; 6] =
     ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf"];
 const SHOWN_IN_RESULTS: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "application/pdf"];
 
-/// A content that was checked.
+/// A content that was checked; neighbours of the model's are one, as the vendor's own library
+/// sends each piece of a streamed answer by itself.
 #[derive(Debug)]
 pub(super) struct Content<'a> {
     pub(super) is_model: bool,
-    pub(super) parts: &'a [Value],
+    pub(super) parts: Vec<&'a Value>,
 }
 
 impl<'a> Content<'a> {
@@ -58,9 +59,13 @@ pub(super) fn check<'a>(
     if body.contains_key("tools") && !model.takes_tools() {
         return Err(invalid(format!("Function calling is not enabled for models/{}", model.name)));
     }
-    let mut contents = Vec::new();
+    let mut contents: Vec<Content<'_>> = Vec::new();
     for (index, content) in list("contents", body.get("contents"))?.iter().enumerate() {
-        contents.push(read(&format!("contents[{index}]"), content, model, place)?);
+        let content = read(&format!("contents[{index}]"), content, model, place)?;
+        match contents.last_mut().filter(|last| last.is_model && content.is_model) {
+            Some(last) => last.parts.extend(content.parts),
+            None => contents.push(content),
+        }
     }
     match (contents.first(), contents.last()) {
         (None, _) | (_, None) => return Err(invalid("contents is not specified")),
@@ -97,7 +102,7 @@ fn read<'a>(
     for (index, part) in parts.iter().enumerate() {
         check_part(&format!("{place}.parts[{index}]"), part, is_model, model, server)?;
     }
-    Ok(Content { is_model, parts })
+    Ok(Content { is_model, parts: parts.iter().collect() })
 }
 
 fn check_part(
@@ -188,15 +193,8 @@ fn check_order(
     after: Option<&Content<'_>>,
 ) -> Checked {
     if content.has("functionCall") {
-        if before.is_none_or(|before| before.is_model) {
-            return Err(invalid(
-                "Please ensure that function call turn comes immediately after a user turn or after a function response turn.",
-            ));
-        }
-        let none: &[Value] = &[];
-        let answered = after.map_or(none, |after| after.parts);
-        let answered: Vec<&Value> =
-            answered.iter().filter_map(|part| part.get("functionResponse")).collect();
+        let answered = after.into_iter().flat_map(|after| after.each("functionResponse"));
+        let answered: Vec<&Value> = answered.collect();
         let calls: Vec<&Value> = content.each("functionCall").collect();
         if calls.len() != answered.len() {
             return Err(invalid(

@@ -30,7 +30,8 @@ impl<'a> Place<'a> {
             "streamGenerateContent" => true,
             _ => return None,
         };
-        let (server, model) = match path.strip_prefix("/v1beta/models/") {
+        let studio = ["/v1beta/models/", "/v1/models/"];
+        let (server, model) = match studio.iter().find_map(|begin| path.strip_prefix(begin)) {
             Some(model) => (Server::Studio, model),
             None => {
                 let (before, model) = path.split_once("/publishers/google/models/")?;

@@ -45,7 +45,7 @@ impl Signatures {
     /// Checks what came back.
     pub(super) fn check(&self, contents: &[Content<'_>], model: &Model) -> Checked {
         let issued = self.issued.lock();
-        for part in contents.iter().flat_map(|content| content.parts) {
+        for part in contents.iter().flat_map(|content| &content.parts) {
             let Some(signature) = part.get("thoughtSignature") else { continue };
             let is_it = |known: &Issued| {
                 known.signature == *signature

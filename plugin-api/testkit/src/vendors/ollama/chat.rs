@@ -1,7 +1,5 @@
 //! The rules of a chat.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value};
 
 use super::models::Model;
@@ -182,7 +180,7 @@ fn check_messages(body: &Map<String, Value>, model: &Model) -> Checked {
     let messages = body.get("messages").and_then(Value::as_array);
     let messages = messages.ok_or_else(|| unread("messages", "[]api.Message"))?;
     // Calls that have no result yet.
-    let mut open: BTreeSet<(String, String)> = BTreeSet::new();
+    let mut open: Vec<(String, String)> = Vec::new();
     for message in messages {
         let fields = message.as_object().ok_or_else(|| unread("messages", "api.Message"))?;
         let role = message["role"].as_str().unwrap_or_default();
@@ -194,7 +192,10 @@ fn check_messages(body: &Map<String, Value>, model: &Model) -> Checked {
             _ => return Err(invalid(format!("invalid role: {role}"))),
         };
         check_fields("message", fields, &[&["role", "content"], known].concat())?;
-        if !message["content"].is_string() {
+        let content = &message["content"];
+        // Where there is nothing to say, the vendor's own library leaves it out.
+        let is_left_out = content.is_null() && message["tool_calls"].is_array();
+        if !content.is_string() && !is_left_out {
             return Err(unread("messages.content", "string"));
         }
         if role != "tool" && !open.is_empty() {
@@ -203,22 +204,24 @@ fn check_messages(body: &Map<String, Value>, model: &Model) -> Checked {
         check_images(message, model)?;
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             let function = &call["function"];
-            let text = |value: &Value| value.as_str().map(str::to_owned);
-            let (Some(id), Some(name)) = (text(&call["id"]), text(&function["name"])) else {
+            let Some(name) = function["name"].as_str().map(str::to_owned) else {
                 return Err(unread("messages.tool_calls", "api.ToolCall"));
             };
+            // The vendor's own library drops ids.
+            let id = call["id"].as_str().unwrap_or_default().to_owned();
             if !function["arguments"].is_object() {
                 return Err(unread("messages.tool_calls.function.arguments", "map"));
             }
-            if !open.insert((id, name)) {
+            if !id.is_empty() && open.iter().any(|(other, _)| *other == id) {
                 return Err(invalid("two calls have one id"));
             }
+            open.push((id, name));
         }
         if role == "tool" {
             let text = |key: &str| message[key].as_str().unwrap_or_default().to_owned();
-            if !open.remove(&(text("tool_call_id"), text("tool_name"))) {
-                return Err(invalid("a tool's result answers no call"));
-            }
+            let answered = (text("tool_call_id"), text("tool_name"));
+            let at = open.iter().position(|call| *call == answered);
+            open.remove(at.ok_or_else(|| invalid("a tool's result answers no call"))?);
         }
     }
     let last = messages.last().map(|message| &message["role"]);

@@ -147,13 +147,14 @@ fn serve(stream: &TcpStream, shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-struct Request {
-    target: String,
-    body: Vec<u8>,
+/// A request as it came.
+pub struct Request {
+    pub target: String,
+    pub body: Vec<u8>,
 }
 
-/// None when the client has closed.
-fn read_request(reader: &mut impl BufRead) -> Result<Option<Request>> {
+/// Reads a request; none when the client has closed.
+pub fn read_request(reader: &mut impl BufRead) -> Result<Option<Request>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
         return Ok(None);

@@ -1,0 +1,244 @@
+//! The vendors' own client libraries before the same strict fakes: what they send is taken, and
+//! what a plugin sends in the same conversation has the same form.
+//!
+//! A part of the full tier. `cargo xtask setup --outside` fetches the libraries.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use expect_test::{Expect, expect};
+use serde_json::Value;
+
+use super::switched::begins;
+use super::{PROVIDERS, Provider, as_it_is, text};
+use crate::support::server::Server;
+use crate::support::{fixtures, skip};
+use crate::vendors::PNG;
+
+/// The folder of the libraries, or `None` where they are not there.
+fn libraries() -> Option<PathBuf> {
+    let folder = fixtures::target().join("outside/python");
+    if !folder.is_dir() {
+        skip("no client libraries of vendors: `cargo xtask setup --outside` fetches them");
+        return None;
+    }
+    Some(folder)
+}
+
+/// What a client library prints that does this.
+#[track_caller]
+fn print(provider: &Provider, libraries: &Path, what: &str, server: &Server) -> String {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/binary/every_provider/clients.py");
+    let mut python = Command::new("python3");
+    python.args(["-B", script, what, provider.name, &server.root_url()]).env_clear();
+    python.envs(std::env::var_os("PATH").map(|path| ("PATH", path))).env("NO_PROXY", "*");
+    let output = python.env("PYTHONPATH", libraries).output().unwrap();
+    let [said, complained] =
+        [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+    assert!(output.status.success(), "{}: {complained}", provider.name);
+    said
+}
+
+/// What a client library sent in the conversation.
+#[track_caller]
+fn of_the_library(provider: &Provider, libraries: &Path) -> Vec<Value> {
+    let vendor = provider.vendor(begins());
+    let server = provider.serve(&vendor, as_it_is);
+    let said = print(provider, libraries, "converse", &server);
+    assert_eq!(said, "It is Linux.\nWe met before.\n", "{}", provider.name);
+    vendor.accepted()
+}
+
+/// What the plugin sent in the same conversation.
+#[track_caller]
+fn of_the_plugin(provider: &Provider) -> Option<Vec<Value>> {
+    let house = provider.house()?;
+    let vendor = provider.vendor(begins());
+    let server = provider.serve(&vendor, as_it_is);
+    provider.lead(&house, &server);
+    fs::write(house.workspace().join("moon.png"), PNG).unwrap();
+    let words = ["chat", "--yes", "--model", provider.model, "--tools", "get_environment"];
+    let input = "/attach moon.png\nwhich system is this?\nthanks\n";
+    let output = provider.command(&house, &words).input(input).run().code(0);
+    assert!(output.stdout.contains("We met before."), "{}: {output}", provider.name);
+    Some(vendor.accepted())
+}
+
+/// What is free in its form, whoever writes it: schemas, arguments, what tools say.
+const FREE: [&str; 7] = [
+    "args",
+    "arguments",
+    "input_schema",
+    "parameters",
+    "parametersJsonSchema",
+    "response",
+    "input",
+];
+
+/// Lists the places of a request that hold something, with what kind of thing each belongs to.
+fn places(value: &Value, place: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            let kinds = ["role", "type"].iter().filter_map(|key| fields.get(*key)?.as_str());
+            let kinds = kinds.collect::<Vec<_>>().join(" ");
+            let place =
+                if kinds.is_empty() { place.to_owned() } else { format!("{place}({kinds})") };
+            let is_kind = |key: &str| ["role", "type"].contains(&key);
+            for (key, value) in fields.iter().filter(|(key, _)| !is_kind(key)) {
+                let place = format!("{place}.{key}");
+                // Responses calls the whole conversation so.
+                let is_free = FREE.contains(&key.as_str()) && place != ".input";
+                if is_free {
+                    found.insert(place);
+                } else {
+                    places(value, &place, found);
+                }
+            }
+        }
+        Value::Array(all) => all.iter().for_each(|one| places(one, &format!("{place}[]"), found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            found.insert(place.to_owned());
+        }
+    }
+}
+
+/// Compares the last requests of a conversation that both held. What one of them alone has is
+/// written down: a choice of the plugin's (marks of a cache, ids that the library drops), or
+/// another form of the same that the vendor takes (a text in place of a list).
+#[track_caller]
+fn check(name: &str, expected: &Expect) {
+    let Some(libraries) = libraries() else { return };
+    let provider = PROVIDERS.iter().find(|provider| provider.name == name).unwrap();
+    let theirs = of_the_library(provider, &libraries);
+    let Some(ours) = of_the_plugin(provider) else { return };
+    assert_eq!((theirs.len(), ours.len()), (4, 4), "{name}");
+    let [theirs, ours] = [theirs, ours].map(|mut requests| {
+        let mut found = BTreeSet::new();
+        places(&requests.pop().unwrap(), "", &mut found);
+        found
+    });
+    let mut text = String::new();
+    for (who, one, other) in [("plugin", &ours, &theirs), ("library", &theirs, &ours)] {
+        text.extend(one.difference(other).map(|place| format!("{who} alone: {place}\n")));
+    }
+    let shared = ours.intersection(&theirs).count();
+    expected.assert_eq(&format!("{shared} places are the same\n{text}"));
+}
+
+#[test]
+fn anthropics_library_and_the_plugin_send_the_same_form() {
+    check(
+        "anthropic",
+        &expect![[r#"
+        19 places are the same
+        plugin alone: .system[](text).text
+        plugin alone: .thinking(adaptive).block_binding.prefix_mismatch_behavior
+        library alone: .messages[](user).content
+        library alone: .system
+    "#]],
+    );
+}
+
+#[test]
+fn googles_library_and_the_plugin_send_the_same_form() {
+    check(
+        "google",
+        &expect![[r#"
+        15 places are the same
+        plugin alone: .systemInstruction.parts[].text
+        library alone: .contents[](model).parts[].thought
+        library alone: .systemInstruction(user).parts[].text
+    "#]],
+    );
+}
+
+#[test]
+fn ollamas_library_and_the_plugin_send_the_same_form() {
+    check(
+        "ollama",
+        &expect![[r#"
+        14 places are the same
+        plugin alone: .messages[](assistant).tool_calls[].id
+        plugin alone: .messages[](tool).tool_call_id
+        plugin alone: .options.num_ctx
+        plugin alone: .shift
+        plugin alone: .truncate
+        library alone: .think
+    "#]],
+    );
+}
+
+#[test]
+fn openais_library_and_the_plugin_send_the_same_form_by_responses() {
+    check(
+        "openai",
+        &expect![[r#"
+        17 places are the same
+        plugin alone: .input[](developer message).content
+        plugin alone: .input[](user message).content
+        plugin alone: .input[](user message).content[](input_image).image_url
+        plugin alone: .input[](user message).content[](input_text).text
+        plugin alone: .prompt_cache_key
+        library alone: .input[](assistant message).status
+        library alone: .input[](function_call).status
+        library alone: .input[](user).content
+        library alone: .input[](user).content[](input_image).detail
+        library alone: .input[](user).content[](input_image).image_url
+        library alone: .input[](user).content[](input_text).text
+        library alone: .instructions
+    "#]],
+    );
+}
+
+#[test]
+fn openais_library_and_the_plugin_send_the_same_form_by_chat_completions() {
+    check(
+        "openai-chat",
+        &expect![[r#"
+        16 places are the same
+        plugin alone: .prompt_cache_key
+    "#]],
+    );
+}
+
+/// The providers whose vendors have a library.
+fn with_a_library() -> impl Iterator<Item = &'static Provider> {
+    PROVIDERS.iter().filter(|provider| provider.name != "github-models")
+}
+
+#[test]
+fn every_library_reads_an_answer_that_comes_at_once() {
+    let Some(libraries) = libraries() else { return };
+    for provider in with_a_library() {
+        let vendor = provider.vendor([text("all at once")]);
+        let server = provider.serve(&vendor, as_it_is);
+        let said = print(provider, &libraries, "ask", &server);
+        assert_eq!(said, "all at once\n", "{}", provider.name);
+    }
+}
+
+#[test]
+fn every_library_lists_the_models_that_jaato_lists() {
+    let Some(libraries) = libraries() else { return };
+    for provider in with_a_library() {
+        let Some(house) = provider.house() else { return };
+        let vendor = provider.vendor([]);
+        let server = provider.serve(&vendor, as_it_is);
+        provider.lead(&house, &server);
+        let listed = provider.command(&house, &["model", "list", "--json"]).run().json();
+        let listed = listed["models"].as_array().unwrap();
+        let ids = listed.iter().filter_map(|model| model["model"].as_str());
+        let begin = format!("{}/", provider.name);
+        let ours: BTreeSet<String> =
+            ids.filter_map(|id| Some(id.strip_prefix(&begin)?.to_owned())).collect();
+        let theirs = print(provider, &libraries, "list", &server);
+        let theirs: BTreeSet<String> = theirs.lines().map(str::to_owned).collect();
+        let name = provider.name;
+        assert!(!ours.is_empty() && ours.is_subset(&theirs), "{name}: {ours:?} {theirs:?}");
+        // What cannot hold a conversation is in no list of ours.
+        let rest: Vec<&String> = theirs.difference(&ours).collect();
+        assert!(rest.iter().all(|name| name.contains("embed")), "{name}: {rest:?}");
+    }
+}

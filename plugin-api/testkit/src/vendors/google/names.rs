@@ -1,0 +1,34 @@
+//! The two names of a field: the vendor's JSON takes `mimeType` and, as its own libraries write,
+//! `mime_type`.
+
+use serde_json::Value;
+
+/// Values that are anybody's: their keys are no names of fields.
+const FREE: [&str; 6] =
+    ["args", "labels", "parametersJsonSchema", "properties", "response", "responseJsonSchema"];
+
+/// Gives every field its first name.
+pub(super) fn named(body: Value) -> Value {
+    match body {
+        Value::Object(fields) => Value::Object(fields.into_iter().map(named_field).collect()),
+        Value::Array(all) => all.into_iter().map(named).collect(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other,
+    }
+}
+
+fn named_field((key, value): (String, Value)) -> (String, Value) {
+    let name = camel(&key);
+    let value = if FREE.contains(&name.as_str()) { value } else { named(value) };
+    (name, value)
+}
+
+fn camel(name: &str) -> String {
+    let mut words = name.split('_');
+    let mut camel = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut letters = word.chars();
+        camel.extend(letters.next().into_iter().flat_map(char::to_uppercase));
+        camel.push_str(letters.as_str());
+    }
+    camel
+}

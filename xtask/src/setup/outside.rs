@@ -1,0 +1,153 @@
+//! Programs of others against which providers are tested: the vendors' own client libraries, and a
+//! mock server of all their protocols.
+//!
+//! They come from PyPI and npm, in versions that are written here, and stay below the target
+//! folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::child::{self, Ended};
+
+/// Below the target folder.
+const FOLDER: &str = "outside";
+
+/// What lies in a folder of packages and says which they are.
+const LIST: &str = "packages.txt";
+
+/// A hundred megabytes together; a line that is slower than this has something else to do.
+const DEADLINE: Duration = Duration::from_secs(5 * 60);
+
+/// Packages of one manager.
+struct Packages {
+    /// Their folder.
+    name: &'static str,
+    what: &'static str,
+    names: &'static [&'static str],
+    /// The command that fetches into a folder, without the names.
+    fetch: fn(&Path) -> Command,
+}
+
+const ALL: &[Packages] = &[
+    Packages {
+        name: "python",
+        what: "vendors' client libraries",
+        names: &["anthropic==2.12.0", "google-genai==3.4.0", "ollama==0.6.3", "openai==3.54.0"],
+        fetch: |folder| {
+            let mut pip = Command::new("python3");
+            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+            pip.args(["--no-input", "--only-binary", ":all:", "--timeout", "20", "--retries", "1"]);
+            // Nothing of the machine's is touched, so nothing is to be told of it.
+            pip.args(["--no-warn-conflicts", "--root-user-action", "ignore"]);
+            pip.arg("--target").arg(folder);
+            pip
+        },
+    },
+    Packages {
+        name: "node",
+        what: "a mock server of vendors' protocols",
+        names: &["@copilotkit/aimock@1.43.0"],
+        fetch: |folder| {
+            let mut npm = Command::new("npm");
+            npm.args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]);
+            npm.args(["--fetch-timeout", "20000", "--fetch-retries", "1"]);
+            npm.arg("--prefix").arg(folder);
+            npm
+        },
+    },
+];
+
+impl Packages {
+    fn folder(&self, target: &Path) -> PathBuf {
+        target.join(FOLDER).join(self.name)
+    }
+
+    fn list(&self) -> String {
+        self.names.join("\n") + "\n"
+    }
+
+    /// Returns true if just these are there.
+    fn are_there(&self, target: &Path) -> bool {
+        let list = fs::read_to_string(self.folder(target).join(LIST));
+        list.is_ok_and(|list| list == self.list())
+    }
+
+    /// Works beside the folder and renames at the end: a folder that is there is whole.
+    fn fetch_into(&self, target: &Path) -> Result<()> {
+        let folder = self.folder(target);
+        let beside = folder.with_extension("unfinished");
+        for old in [&folder, &beside].into_iter().filter(|old| old.exists()) {
+            fs::remove_dir_all(old).with_context(|| format!("removing `{}`", old.display()))?;
+        }
+        fs::create_dir_all(&beside).with_context(|| format!("making `{}`", beside.display()))?;
+        let mut command = (self.fetch)(&beside);
+        match child::within(command.args(self.names), DEADLINE) {
+            Ended::Well => {}
+            Ended::Badly => bail!("{} failed", child::shown(&command)),
+            Ended::Late => bail!("not there after {} minutes", DEADLINE.as_secs() / 60),
+            Ended::NotStarted => bail!("{} does not start", child::shown(&command)),
+        }
+        let list = beside.join(LIST);
+        fs::write(&list, self.list()).with_context(|| format!("writing `{}`", list.display()))?;
+        fs::rename(&beside, &folder).with_context(|| format!("making `{}`", folder.display()))
+    }
+}
+
+/// Fetches what is not there. Gives a line for each that cannot be had.
+pub fn fetch(target: &Path) -> Vec<String> {
+    let missing = ALL.iter().filter(|packages| !packages.are_there(target));
+    let failed = missing.filter_map(|it| Some((it, it.fetch_into(target).err()?)));
+    failed.map(|(packages, error)| format!("{}: {error:#}", packages.what)).collect()
+}
+
+/// Gives a line for each that is not there.
+pub fn missing(target: &Path) -> Vec<String> {
+    let missing = ALL.iter().filter(|packages| !packages.are_there(target));
+    let line = |packages: &Packages| {
+        format!("{}: `cargo xtask setup --outside` fetches them", packages.what)
+    };
+    missing.map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: Packages = Packages {
+        name: "none",
+        what: "nothing",
+        names: &["a==1"],
+        fetch: |_| Command::new("true"),
+    };
+
+    #[test]
+    fn packages_are_there_until_others_are_wanted() {
+        let target = tempfile::tempdir().unwrap();
+        let target = target.path();
+        assert!(!NONE.are_there(target));
+        NONE.fetch_into(target).unwrap();
+        assert!(NONE.are_there(target));
+        let other = Packages { names: &["a==2"], ..NONE };
+        assert!(!other.are_there(target));
+        other.fetch_into(target).unwrap();
+        assert!(other.are_there(target) && !NONE.are_there(target));
+        assert_eq!(fs::read_dir(target.join(FOLDER)).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_fetched_is_not_there_and_is_told() {
+        let target = tempfile::tempdir().unwrap();
+        let target = target.path();
+        let failing = Packages { fetch: |_| Command::new("false"), ..NONE };
+        let error = failing.fetch_into(target).unwrap_err().to_string();
+        assert_eq!(error, "`false a==1` failed");
+        assert!(!failing.are_there(target));
+        let lines = missing(target);
+        assert_eq!(lines.len(), ALL.len());
+        assert!(lines[0].contains("cargo xtask setup --outside"), "{lines:?}");
+    }
+}
