@@ -97,7 +97,7 @@ async fn what_a_person_saw_or_another_model_could_not_help_is_no_reason() {
         stage.provider.then(beats);
         let next = Arc::<ScriptedProvider>::default();
         let mut session = stage.start(with_fallback(&next)).unwrap();
-        assert_eq!(session.turn("go", &Cancel::new()).await.error.is_some(), true);
+        assert!(session.turn("go", &Cancel::new()).await.error.is_some());
         assert_eq!((next.requests().len(), changes(&stage).len()), (0, 0));
     }
 }
