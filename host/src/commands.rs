@@ -172,7 +172,11 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-    } |global| provider::list(global, json).await;
+
+        /// Variables file, instead of the workspace's .env
+        #[arg(long, value_name = "FILE")]
+        env_file: Option<PathBuf>,
+    } |global| provider::list(global, env_file, json).await;
 
     /// Ask a provider for a word and for a call of a tool; says what was found and what came
     Check {
@@ -192,7 +196,11 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-    } |global| provider::models(global, name, json).await;
+
+        /// Variables file, instead of the workspace's .env
+        #[arg(long, value_name = "FILE")]
+        env_file: Option<PathBuf>,
+    } |global| provider::models(global, env_file, name, json).await;
 
     /// Keep a key for a provider, typed unseen or from a pipe
     Login {

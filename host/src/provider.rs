@@ -1,5 +1,6 @@
 //! `jaato provider`: which providers there are, with which key, and whether one answers.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,9 +29,16 @@ const CALL: &str = "Call the tool `get_environment` with the aspect `os`, then n
 /// How long a provider may take to list its models.
 const LIST_WAIT: Duration = Duration::from_secs(15);
 
+/// Finds the plugins, with the variables of a file that a person names.
+async fn runtime(global: Global, env_file: Option<PathBuf>) -> Result<Runtime, Failure> {
+    let mut arguments = start::arguments(global);
+    arguments.env_file = env_file;
+    start::runtime(arguments).await
+}
+
 /// Lists the providers.
-pub async fn list(global: Global, as_json: bool) -> Outcome {
-    let runtime = start::runtime(start::arguments(global)).await?;
+pub async fn list(global: Global, env_file: Option<PathBuf>, as_json: bool) -> Outcome {
+    let runtime = runtime(global, env_file).await?;
     let providers = runtime.providers();
     let default = runtime.model();
     let is_default = |name: &str| default.split().is_some_and(|(provider, _)| provider == name);
@@ -75,8 +83,13 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
 }
 
 /// Lists the models of a provider.
-pub async fn models(global: Global, name: Option<String>, as_json: bool) -> Outcome {
-    let runtime = start::runtime(start::arguments(global)).await?;
+pub async fn models(
+    global: Global,
+    env_file: Option<PathBuf>,
+    name: Option<String>,
+    as_json: bool,
+) -> Outcome {
+    let runtime = runtime(global, env_file).await?;
     let configured = runtime.model().split().map(|(provider, _)| provider.to_owned());
     let name = name.or(configured).unwrap_or_default();
     let listed = runtime.models_of_provider(&name, LIST_WAIT).await;
@@ -94,6 +107,9 @@ pub async fn models(global: Global, name: Option<String>, as_json: bool) -> Outc
                     "model": facts.id,
                     "context_limit": facts.context_limit,
                     "output_limit": facts.output_limit,
+                    "input": facts.input,
+                    "tools": facts.tools,
+                    "reasoning": facts.reasoning,
                     "price": facts.price,
                 })
             })
@@ -112,13 +128,22 @@ pub async fn models(global: Global, name: Option<String>, as_json: bool) -> Outc
                 None => "unknown".to_owned(),
                 Some(price) => format!("{} / {}", price.input, price.output),
             };
-            vec![facts.id.clone(), number(facts.context_limit), number(facts.output_limit), price]
+            let (window, answer) = (number(facts.context_limit), number(facts.output_limit));
+            vec![facts.id.clone(), window, answer, price, abilities(facts)]
         })
         .collect();
-    report::table(&["model", "window", "answer", "$ per million, in / out"], &rows)?;
+    report::table(&["model", "window", "answer", "$ per million, in / out", "can"], &rows)?;
     let date = model_facts_source().date;
     report::remark(&format!("what the provider does not tell is of models.dev, {date}"));
     Ok(Exit::Done)
+}
+
+/// What is known that a model can do: `tools, reasoning, image`.
+fn abilities(facts: &ModelFacts) -> String {
+    let own = [(facts.tools, "tools"), (facts.reasoning, "reasoning")];
+    let own = own.into_iter().filter(|(can, _)| *can).map(|(_, word)| word);
+    let all: Vec<&str> = own.chain(facts.input.iter().map(String::as_str)).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
 /// Says where the key is that a provider gets.
@@ -134,11 +159,7 @@ fn key_of(provider: &ProviderInfo) -> String {
 }
 
 /// Asks a provider for a word and for a call of a tool, and says what came and how long it took.
-pub async fn check(
-    global: Global,
-    name: Option<String>,
-    env_file: Option<std::path::PathBuf>,
-) -> Outcome {
+pub async fn check(global: Global, name: Option<String>, env_file: Option<PathBuf>) -> Outcome {
     let mut arguments = start::arguments(global);
     arguments.env_file = env_file;
     arguments.tools_only = Some(vec![TOOL.to_owned()]);

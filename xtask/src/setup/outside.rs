@@ -1,5 +1,5 @@
-//! Programs of others against which providers are tested: the vendors' own client libraries, and a
-//! mock server of all their protocols.
+//! Programs of others against which providers are tested: the vendors' own client libraries, a mock
+//! server of all their protocols, and a server of inference.
 //!
 //! They come from PyPI and npm, in versions that are written here, and stay below the target
 //! folder.
@@ -35,8 +35,14 @@ struct Packages {
 const ALL: &[Packages] = &[
     Packages {
         name: "python",
-        what: "vendors' client libraries",
-        names: &["anthropic==2.12.0", "google-genai==3.4.0", "ollama==0.6.3", "openai==3.54.0"],
+        what: "vendors' client libraries, and llama.cpp's server",
+        names: &[
+            "anthropic==2.12.0",
+            "google-genai==3.4.0",
+            "ollama==0.6.3",
+            "openai==3.54.0",
+            "xllamacpp==2026.10.11549",
+        ],
         fetch: |folder| {
             let mut pip = Command::new("python3");
             pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);

@@ -92,7 +92,7 @@ pub const ITEMS: &[Item] = &[
     },
     Item {
         name: "outside",
-        about: "vendors' client libraries against our fakes, an outside mock server before every provider",
+        about: "vendors' client libraries against our fakes; a mock server and llama.cpp's before every provider",
         files: &[
             "plugins/provider-anthropic/",
             "plugins/provider-google-genai/",
@@ -103,7 +103,11 @@ pub const ITEMS: &[Item] = &[
             "host/tests/binary/every_provider/",
             "xtask/src/setup/outside.rs",
         ],
-        tests: &["every_provider::clients::", "every_provider::outside_server::"],
+        tests: &[
+            "every_provider::clients::",
+            "every_provider::inference_server::",
+            "every_provider::outside_server::",
+        ],
     },
     Item {
         name: "templates",

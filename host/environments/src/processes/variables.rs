@@ -10,8 +10,12 @@ use jaato_registry::{PluginEntry, Registry, Status};
 /// Lists the variables that plugins in use declare as secrets.
 pub fn declared_secrets(registry: &Registry) -> BTreeSet<String> {
     let active = registry.plugins().iter().filter(|entry| entry.status == Status::Active);
-    let credentials = active.filter_map(PluginEntry::description).flat_map(|it| &it.credentials);
-    credentials.map(|credential| credential.variable.clone()).collect()
+    let variables = active.filter_map(PluginEntry::description).flat_map(|description| {
+        let own = description.credentials.iter().map(|credential| &credential.variable);
+        let presets = description.provider.iter().flat_map(|provider| &provider.presets);
+        own.chain(presets.map(|preset| &preset.variable))
+    });
+    variables.filter(|name| !name.is_empty()).cloned().collect()
 }
 
 /// Returns the variables that programs get.
@@ -33,7 +37,7 @@ pub fn cleaned(
 #[cfg(test)]
 mod tests {
     use jaato_registry::{Candidate, Rules, Trust};
-    use jaato_types::{CredentialSpec, Description, Manifest};
+    use jaato_types::{CredentialSpec, Description, Manifest, ProviderPreset, ProviderSpec};
 
     use super::*;
 
@@ -48,20 +52,36 @@ mod tests {
                 scheme: "bearer".to_owned(),
                 ..CredentialSpec::default()
             };
-            let credentials = vec![credential];
+            let preset = ProviderPreset {
+                name: format!("{name}-preset"),
+                base_url: "https://mare.example".to_owned(),
+                variable: variable.replace("ACCESS", "PRESET"),
+                ..ProviderPreset::default()
+            };
+            let provider = ProviderSpec {
+                name: name.to_owned(),
+                presets: vec![preset],
+                ..ProviderSpec::default()
+            };
+            let (credentials, provider) = (vec![credential], Some(provider));
             Candidate {
                 path: format!("/{name}.so").into(),
                 place: "user",
                 trust: Trust::Shipped,
                 manifest: Manifest::parse(manifest.as_bytes()).unwrap(),
-                description: Some(Ok(Description { credentials, ..Description::default() })),
+                description: Some(Ok(Description {
+                    credentials,
+                    provider,
+                    ..Description::default()
+                })),
             }
         };
         let candidates =
             [candidate("provider-moon", "MOON_ACCESS"), candidate("provider-sun", "SUN_ACCESS")];
         let plugins_disabled = vec!["provider-sun".to_owned()];
         let registry = Registry::build(candidates, &Rules { plugins_disabled, ..Rules::default() });
-        assert_eq!(declared_secrets(&registry), BTreeSet::from(["MOON_ACCESS".to_owned()]));
+        let expected = ["MOON_ACCESS", "MOON_PRESET"].map(str::to_owned);
+        assert_eq!(declared_secrets(&registry), BTreeSet::from(expected));
     }
 
     #[track_caller]

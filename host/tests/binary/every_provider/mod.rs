@@ -3,6 +3,7 @@
 
 mod clients;
 mod faults;
+mod inference_server;
 mod outside_server;
 mod overflow;
 mod switched;
