@@ -1,8 +1,8 @@
 //! The providers whose protocols llama.cpp's server speaks, before that server with a real model:
 //! nothing of the answers is ours.
 //!
-//! A part of the full tier. `cargo xtask setup --outside` fetches the server, `jaato model pull` the
-//! weights.
+//! A part of the full tier. `cargo xtask setup --outside` fetches the server, `jaato model pull`
+//! the weights.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
