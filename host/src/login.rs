@@ -28,6 +28,8 @@ pub async fn login(global: Global, name: String) -> Outcome {
         let text = "a key is one word: nothing was kept";
         return Err(Failure::new(Exit::Usage, text));
     }
+    // As it is called where it is looked for, whatever way it was written.
+    let name = provider.name.clone();
     let (kept_name, kept) = (name.clone(), move |name: &str| stored.store(name, &key));
     let form = tokio::task::spawn_blocking(move || kept(&kept_name)).await;
     let form = form.map_err(|error| Failure::new(Exit::Failed, error))?.map_err(Failure::from)?;
@@ -38,9 +40,8 @@ pub async fn login(global: Global, name: String) -> Outcome {
     report::line(&format!(
         "the key of `{name}` is in {place}; `jaato provider check {name}` tries it"
     ))?;
-    let before: Vec<_> = provider.keys.iter().filter_map(|key| key.found.clone()).collect();
-    if let Some(place) = before.first().filter(|place| !place.starts_with("`jaato provider login"))
-    {
+    let before = provider.keys.first().and_then(|key| key.found.clone());
+    if let Some(place) = before.filter(|place| !place.starts_with("`jaato provider login")) {
         report::remark(&format!("{place} counts before it"));
     }
     Ok(Exit::Done)
@@ -51,7 +52,9 @@ pub async fn logout(global: Global, name: String) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
     let stored = StoredKeys::new(&setup.folders);
     let is_name = name.chars().all(|sign| sign.is_ascii_alphanumeric() || "-_".contains(sign));
-    let removed = if is_name { stored.remove(&name).map_err(Failure::from)? } else { false };
+    let dashed = name.replace('_', "-");
+    let remove = |name: &str| stored.remove(name).map_err(Failure::from);
+    let removed = is_name && (remove(&name)? || remove(&dashed)?);
     if !removed {
         let text = format!("no key of `{name}` is kept");
         return Err(Failure::new(Exit::Usage, text)

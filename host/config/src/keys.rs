@@ -281,6 +281,7 @@ macro_rules! keys {
                 overrides: Overrides,
             ) -> Result<Self, ConfigError> {
                 let mut origins = BTreeMap::new();
+                let (model_settings, refused) = layers.model_settings()?;
                 Ok(Self {
                     $( $field: {
                         const INFO: KeyInfo =
@@ -298,9 +299,9 @@ macro_rules! keys {
                     }, )+ }, )+
                     plugin_settings: layers.plugin_settings()?,
                     provider_settings: layers.provider_settings()?,
-                    model_settings: layers.model_settings()?,
+                    model_settings,
                     model_alias: None,
-                    warnings: layers.warnings(),
+                    warnings: [layers.warnings(), refused].concat(),
                     origins,
                     env_file: layers.env_file(),
                 })

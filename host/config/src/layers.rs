@@ -289,12 +289,15 @@ impl<'a> Layers<'a> {
         self.env_file.clone()
     }
 
-    pub(crate) fn model_settings(&self) -> Result<BTreeMap<String, ModelSettings>, ConfigError> {
-        let mut models = BTreeMap::new();
+    /// What is said of models, and what of it a workspace may not say.
+    pub(crate) fn model_settings(
+        &self,
+    ) -> Result<(BTreeMap<String, ModelSettings>, Vec<Warning>), ConfigError> {
+        let (mut models, mut warnings) = (BTreeMap::new(), Vec::new());
         for file in &self.files {
-            model_settings::lay(&mut models, file)?;
+            model_settings::lay(&mut models, file, &mut warnings)?;
         }
-        Ok(models)
+        Ok((models, warnings))
     }
 
     pub(crate) fn warnings(&self) -> Vec<Warning> {

@@ -7,12 +7,12 @@ use jaato_types::{Effort, ModelId, Price};
 use serde_json::{Map, Number, Value as Json};
 
 use crate::answer::{Temperature, Texts};
-use crate::error::ConfigError;
+use crate::error::{ConfigError, Warning};
 use crate::file::ConfigFile;
 use crate::model_id::{is_alias, parse_model_id};
 use crate::money::{PRICE, price_of, show_price};
 use crate::nearest::nearest;
-use crate::origin::Origin;
+use crate::origin::{Layer, Origin};
 use crate::setting::{Bases, Setting};
 use crate::toml_tree::{Node, Value};
 
@@ -33,6 +33,9 @@ const KEYS: [&str; 12] = [
     "extra_body",
     "extra_headers",
 ];
+/// Those of them that no workspace says: what a model costs is what a person's cap goes by, and in
+/// the vendor's own words a request may ask for what jaato would have asked a person about.
+const PERSONS: [&str; 3] = ["price", "extra_body", "extra_headers"];
 /// Least and most tokens of a context window. Below it not even the system text has room.
 const CONTEXT_LIMITS: (u64, u64) = (256, 100_000_000);
 
@@ -189,6 +192,7 @@ fn json_of(value: &Value) -> Option<Json> {
 pub(crate) fn lay(
     models: &mut BTreeMap<String, ModelSettings>,
     file: &ConfigFile,
+    warnings: &mut Vec<Warning>,
 ) -> Result<(), ConfigError> {
     let bases = Bases { folder: &file.base, home: None };
     for (model, node) in &file.models {
@@ -205,6 +209,14 @@ pub(crate) fn lay(
         let settings = models.entry(model.clone()).or_default();
         for (name, node) in entries {
             let Some(key) = KEYS.into_iter().find(|key| key == name) else { continue };
+            if file.layer == Layer::Workspace && PERSONS.contains(&key) {
+                let place = file.origin(node.line);
+                let text = format!(
+                    "`{key}` of `{model}` is not used ({place}): only you say it, in your own config.toml"
+                );
+                warnings.push(Warning { text });
+                continue;
+            }
             settings
                 .set(key, &node.value, bases)
                 .map_err(|wants| wrong(file, node, model, Some(name), &wants))?;

@@ -318,6 +318,25 @@ fn what_is_said_of_a_model_is_known_with_its_place() {
 }
 
 #[test]
+fn a_workspace_says_no_price_and_nothing_in_the_vendors_words() {
+    let mut bench = Bench::new();
+    bench.user("[models.'a/b']\nprice = { input = 3, output = 15 }\n");
+    bench.workspace_file(
+        ".jaato/config.toml",
+        "[models.'a/b']\nprice = { input = 0, output = 0 }\nextra_body = { tools = [] }\n\
+         extra_headers = { x = 'y' }\ntemperature = 0.5\n",
+    );
+    bench.trust();
+    let config = bench.load().unwrap();
+    let says = config.says_of(&config.model_by_name("a/b"));
+    assert_eq!(says.price.map(|price| price.input), Some(3.0));
+    assert_eq!((says.extra_body, says.extra_headers), (None, None));
+    assert!(says.temperature.is_some());
+    let told: Vec<_> = config.warnings.iter().map(|warning| warning.text.clone()).collect();
+    assert_eq!(told.iter().filter(|text| text.contains("only you say it")).count(), 3, "{told:?}");
+}
+
+#[test]
 fn a_model_has_settings_of_its_own_and_a_name_of_the_persons() {
     let mut bench = Bench::new();
     bench.user(

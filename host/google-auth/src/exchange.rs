@@ -59,7 +59,8 @@ pub(crate) async fn of_user(client: &Client, user: &AuthorizedUser) -> Result<Mi
     let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
     request.headers.insert("content-type", kind);
     request.body = form.query().unwrap_or_default().to_owned().into();
-    let answer: Answer = read(&send(client, request).await?)?;
+    let secrets = [user.refresh_token.as_str(), user.client_secret.as_str()];
+    let answer: Answer = read(&send(client, request, &secrets).await?)?;
     Ok(answer.into_minted(user.quota_project_id.clone()))
 }
 
@@ -83,7 +84,7 @@ pub(crate) async fn in_the_name_of(
     let lifetime = format!("{}s", LIFETIME.as_secs());
     let asked = json!({ "scope": [SCOPE], "lifetime": lifetime, "delegates": account.delegates });
     request.body = asked.to_string().into();
-    let answer: Answer = read(&send(client, request).await?)?;
+    let answer: Answer = read(&send(client, request, &[own]).await?)?;
     Ok(Minted::new(answer.access_token, LIFETIME, account.quota_project_id.clone()))
 }
 
@@ -107,8 +108,9 @@ fn unusable(what: &dyn std::fmt::Display) -> Error {
     Error::new(ErrorKind::Configuration, text)
 }
 
-/// Sends a request and returns the body of its answer, if that is a success.
-async fn send(client: &Client, request: Request) -> Result<Vec<u8>, Error> {
+/// Sends a request and returns the body of its answer, if that is a success. What a server repeats
+/// of these secrets is taken out of an error.
+async fn send(client: &Client, request: Request, secrets: &[&str]) -> Result<Vec<u8>, Error> {
     let failed = |error: jaato_http::HttpError| {
         let text = format!("no token for Google's servers came: {error}");
         Error::new(ErrorKind::Provider, text).temporary()
@@ -120,7 +122,11 @@ async fn send(client: &Client, request: Request) -> Result<Vec<u8>, Error> {
     if (200..300).contains(&status) {
         return Ok(body.to_vec());
     }
-    Err(refused(&server, status, &body))
+    let mut error = refused(&server, status, &body);
+    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+        error.message = error.message.replace(secret, "********");
+    }
+    Err(error)
 }
 
 /// Says what a server of tokens does not like, and what to do about it.

@@ -26,6 +26,8 @@ struct Kept {
     minted: Option<Minted>,
     /// Whether the machine turned out to have no server of tokens.
     is_machine_asked: bool,
+    /// Whether it gave a token once.
+    has_machine: bool,
 }
 
 impl fmt::Debug for Minter {
@@ -80,7 +82,12 @@ impl Minter {
     async fn of_machine(&self, kept: &mut Kept, client: &Client) -> Result<Minted, Error> {
         if let Some(host) = self.places.metadata.as_ref().filter(|_| !kept.is_machine_asked) {
             if let Some(minted) = metadata::ask(host, client.network()).await? {
+                kept.has_machine = true;
                 return Ok(minted);
+            }
+            if kept.has_machine {
+                let text = "the machine's metadata server gave no token in time";
+                return Err(Error::new(ErrorKind::Provider, text).temporary());
             }
             kept.is_machine_asked = true;
         }

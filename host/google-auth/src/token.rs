@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 /// How long before its end a token is no longer used: what is asked with it may take a while.
 const SPARE: Duration = Duration::from_secs(240);
 
+/// Longest time for which a token is believed to count, whatever a server says.
+const LIFETIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// A token and what goes with it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
@@ -29,6 +32,7 @@ pub(crate) struct Minted {
 
 impl Minted {
     pub(crate) fn new(text: String, lifetime: Duration, quota_project: Option<String>) -> Self {
+        let lifetime = lifetime.min(LIFETIME_MAX);
         let fresh_until = Instant::now() + lifetime.saturating_sub(SPARE);
         Self { token: Token { text, quota_project }, fresh_until }
     }

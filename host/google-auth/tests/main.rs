@@ -268,3 +268,33 @@ async fn gclouds_file_counts_where_nobody_names_one() {
     let none = Minter::new(Places { gcloud: Some(path.join("none")), ..Places::default() });
     assert_eq!(none.found(), None);
 }
+
+#[tokio::test]
+async fn what_a_server_repeats_of_a_secret_is_not_told_and_what_it_promises_is_bounded() {
+    let server = Server::start(|number| match number {
+        0 => (400, json!({ "error": "invalid_grant", "error_description": "bad 1//refresh" })),
+        _ => (200, json!({ "access_token": "t", "expires_in": u64::MAX })),
+    })
+    .await;
+    let folder = Folder::new();
+    let minter = Minter::new(named(&folder.file(&user(&format!("http://{}", server.address)))));
+    let error = minter.token(&client(), None).await.unwrap_err();
+    assert!(error.message.contains("bad ********"), "{error}");
+    assert_eq!(minter.token(&client(), None).await.unwrap().text, "t");
+}
+
+#[tokio::test]
+async fn a_machine_that_gave_a_token_once_is_asked_again_after_a_failure() {
+    let server = Server::start(|number| match number {
+        1 => (503, json!({})),
+        _ => (200, json!({ "access_token": format!("token-{number}"), "expires_in": 1 })),
+    })
+    .await;
+    let metadata = Some(server.address.clone());
+    let minter = Minter::new(Places { metadata, ..Places::default() });
+    assert_eq!(minter.token(&client(), None).await.unwrap().text, "token-0");
+    let error = minter.token(&client(), None).await.unwrap_err();
+    let is_temporary = error.retry == jaato_types::Retry::Temporary;
+    assert!(error.kind == ErrorKind::Provider && is_temporary, "{error}");
+    assert_eq!(minter.token(&client(), None).await.unwrap().text, "token-2");
+}

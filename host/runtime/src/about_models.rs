@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_util::future::BoxFuture;
 use jaato_instances::{CallSite, Facet, Tell, misbehaved};
 use jaato_session::Cancel;
-use jaato_types::{Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName};
+use jaato_types::{Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName, Price};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -30,10 +30,12 @@ const ENTRIES_MAX: usize = 200;
 const CACHE_BYTES_MAX: u64 = 256 * 1024;
 
 /// What was told of a model, and when.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Entry {
     context_limit: Option<u64>,
     accepts: Option<Vec<String>>,
+    #[serde(default)]
+    price: Option<Price>,
     told_at_s: u64,
 }
 
@@ -64,8 +66,8 @@ pub fn ask(
             }
         };
         let info = find(&infos, &model)?.clone();
-        let (context_limit, accepts) = (info.context_limit, info.accepts.clone());
-        let entry = Entry { context_limit, accepts, told_at_s: now_s() };
+        let ModelInfo { context_limit, accepts, price, .. } = info.clone();
+        let entry = Entry { context_limit, accepts, price, told_at_s: now_s() };
         if let (Some(cache), Some(key)) = (&cache, key)
             && let Err(error) = keep(cache, key, entry)
         {
@@ -78,8 +80,8 @@ pub fn ask(
 impl Entry {
     fn info(&self, model: &ModelId) -> ModelInfo {
         let name = model.split().map_or(model.as_str(), |(_, name)| name);
-        let accepts = self.accepts.clone();
-        ModelInfo { context_limit: self.context_limit, accepts, ..ModelInfo::new(name) }
+        let (accepts, price) = (self.accepts.clone(), self.price.clone());
+        ModelInfo { context_limit: self.context_limit, accepts, price, ..ModelInfo::new(name) }
     }
 }
 
@@ -196,7 +198,8 @@ mod tests {
         let (plugin, model) = (PluginName::from("provider-x"), ModelId::from("x/y"));
         let key_at = |url: &str| key(&plugin, &model, &json!({ "base_url": url, "k": "secret" }));
         let accepts = Some(vec!["image/png".to_owned()]);
-        let told = Entry { context_limit: Some(4_096), accepts, told_at_s: now_s() };
+        let price = Some(Price { input: 1.0, output: 2.5, ..Price::default() });
+        let told = Entry { context_limit: Some(4_096), accepts, price, told_at_s: now_s() };
         keep(&cache, key_at("http://one"), told.clone()).unwrap();
         let entries = read(&cache);
         let entry = entries[&key_at("http://one")].clone();

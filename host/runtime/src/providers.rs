@@ -14,7 +14,7 @@ use crate::runtime::Runtime;
 /// A provider, as a person has set it up.
 #[derive(Debug, Clone)]
 pub struct ProviderInfo {
-    /// The name before the slash of its models.
+    /// The name before the slash of its models, as it is written in lists.
     pub name: String,
     /// The plugin that it is of.
     pub plugin: PluginName,
@@ -53,8 +53,9 @@ impl Runtime {
         let (entry, configured) = self.plugin_of(&registry, name, None)?;
         let plugin = entry.candidate.manifest.name.clone();
         let spec = entry.description().and_then(|description| description.provider.as_ref());
+        let own = spec.map(|spec| spec.name.clone()).filter(|_| configured.is_none());
         let mut info = ProviderInfo {
-            name: name.to_owned(),
+            name: own.unwrap_or_else(|| name.to_owned()),
             plugin: plugin.clone(),
             server: None,
             default_model: spec.map(|spec| spec.default_model.clone()).unwrap_or_default(),

@@ -86,11 +86,12 @@ pub fn request(
             let commands = Arc::clone(&commands);
             async move { commands.run(&line, &whose).await }
         };
+        let mut request = prepare(&bodies, asked, bytes)?;
+        let url = request.url.clone();
         let fetch = async |refused: Option<&Secret>| match &variable {
-            Some(variable) => credentials.fetch(variable, &client, refused, run).await,
+            Some(variable) => credentials.fetch(variable, &url, &client, refused, run).await,
             None => Ok(()),
         };
-        let mut request = prepare(&bodies, asked, bytes)?;
         fetch(None).await?;
         let mut grant = grant(&credentials, variable.as_deref(), &mut request)?;
         let mut response = send(&client, request.clone(), grant.as_ref()).await?;

@@ -11,6 +11,7 @@ use jaato_types::{
 
 use crate::calls::{self, CallsDone, Initiative};
 use crate::exchange::Exchange;
+use crate::gc::{json_bytes, tokens_of};
 use crate::history::Next;
 use crate::{Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion, cost_micro_usd};
 
@@ -155,16 +156,29 @@ impl Session {
         self.shared.emitter.emit(Event::StepStarted { step });
         let mut came = self.exchange_with_room(step, cancel).await;
         while self.fall_back(&came) {
+            // Nobody may know what the next one costs.
+            if let Some(end) = self.look_at_caps(cancel).await? {
+                let finish_reason = FinishReason::Error;
+                self.shared.emitter.emit(Event::StepFinished { step, finish_reason });
+                return Ok(Flow::Break(end));
+            }
             came = self.exchange_with_room(step, cancel).await;
         }
         self.name_the_maker_of(came.parts_mut());
         let finish_reason = match &came {
             Exchange::Complete(completion) => {
-                self.account(completion.usage, progress);
+                self.account(completion.usage, &completion.parts, progress);
                 completion.finish_reason
             }
-            Exchange::Failed { .. } => FinishReason::Error,
-            Exchange::Cancelled { .. } => FinishReason::Cancelled,
+            // The server counts what it has said so far; it does not tell how much that is.
+            Exchange::Failed { partial, .. } => {
+                self.account_guess(partial.as_deref().unwrap_or_default());
+                FinishReason::Error
+            }
+            Exchange::Cancelled { partial } => {
+                self.account_guess(partial);
+                FinishReason::Cancelled
+            }
         };
         self.shared.emitter.emit(Event::StepFinished { step, finish_reason });
         match came {
@@ -202,12 +216,9 @@ impl Session {
 
     /// Keeps the tokens of the last request that told them: sums would count the prompt again and
     /// again. What was spent is summed up.
-    fn account(&mut self, mut usage: Usage, progress: &mut Progress) {
+    fn account(&mut self, mut usage: Usage, parts: &[Part], progress: &mut Progress) {
         if usage == Usage::default() {
-            // Nobody tells: the caps are kept by an estimate.
-            let prompt_tokens = self.tokens_in_use();
-            self.spent.add(&self.priced(Usage { prompt_tokens, ..usage }));
-            return;
+            return self.account_guess(parts);
         }
         usage = self.priced(usage);
         self.spent.add(&usage);
@@ -218,6 +229,17 @@ impl Session {
             facts.output_tokens = usage.output_tokens;
         });
         self.shared.emitter.emit(Event::Usage { usage });
+    }
+
+    /// Counts an answer of which nobody tells the tokens, so that caps are kept by an estimate; one
+    /// of which nothing came is not counted.
+    fn account_guess(&mut self, parts: &[Part]) {
+        if parts.is_empty() {
+            return;
+        }
+        let (prompt_tokens, output_tokens) = (self.tokens_in_use(), tokens_of(json_bytes(&parts)));
+        let guess = Usage { prompt_tokens, output_tokens, ..Usage::default() };
+        self.spent.add(&self.priced(guess));
     }
 
     /// Works out what an answer cost, where the server does not say it.

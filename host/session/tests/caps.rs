@@ -1,10 +1,12 @@
 //! Caps on what a session uses up, and what its answers cost.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::sync::Arc;
+
 use jaato_config::Dollars;
-use jaato_session::testing::{Beat, Stage, Tool};
-use jaato_session::{Cancel, Caps, MARK_CAP, SessionSetup, Spent};
-use jaato_types::{ErrorKind, Event, Outcome, Price, Usage};
+use jaato_session::testing::{Beat, ScriptedProvider, Stage, Tool};
+use jaato_session::{Cancel, Caps, Fallback, MARK_CAP, ModelSetup, SessionSetup, Spent};
+use jaato_types::{Error, ErrorKind, Event, ModelId, Outcome, Price, Usage};
 use serde_json::json;
 
 fn used(prompt_tokens: u64, output_tokens: u64) -> Beat {
@@ -103,6 +105,36 @@ async fn the_provider_is_asked_for_a_price_where_nobody_else_knows_it() {
         let mut session = stage.start(priced(caps, configured, is_configured)).unwrap();
         assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Done);
         assert_eq!(session.spent().cost_micro_usd, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_takes_over_has_to_have_a_price_too() {
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::Fail(Error::new(ErrorKind::Provider, "gone"))]);
+    let next = Arc::<ScriptedProvider>::default();
+    let model = ModelSetup::new(ModelId::from("other/big"), 20_000);
+    let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
+    let mut setup = setup(caps);
+    setup.fallbacks = vec![Fallback { model, provider: Arc::clone(&next) as _ }];
+    let mut session = stage.start(setup).unwrap();
+    let report = session.turn("go", &Cancel::new()).await;
+    let error = report.error.unwrap();
+    assert!(error.message.contains("nobody knows what `other/big` costs"), "{error}");
+    assert_eq!(next.requests().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_tokens_and_one_that_is_cut_short_are_counted_by_their_length() {
+    let long = "word ".repeat(400);
+    let gone = || Error::new(ErrorKind::Provider, "gone");
+    for beats in [vec![Beat::text(&long)], vec![Beat::text(&long), Beat::Fail(gone())]] {
+        let stage = Stage::new([]);
+        stage.provider.then(beats);
+        let mut session = stage.start(setup(Caps::default())).unwrap();
+        session.turn("go", &Cancel::new()).await;
+        let spent = session.spent();
+        assert!(spent.tokens > 500 && spent.cost_micro_usd > 500_000_000, "{spent:?}");
     }
 }
 

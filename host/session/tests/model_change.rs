@@ -15,7 +15,7 @@ fn other() -> ModelSetup {
 
 fn changes(stage: &Stage) -> Vec<(String, Vec<String>)> {
     let change = |event| match event {
-        Event::ModelChanged { model, left_out } => Some((model, left_out)),
+        Event::ModelChanged { model, left_out, .. } => Some((model, left_out)),
         _ => None,
     };
     stage.events.envelopes().into_iter().filter_map(|it| change(it.event)).collect()
@@ -114,4 +114,17 @@ async fn the_last_failure_stands_where_no_model_is_left() {
         (report.outcome, report.error.unwrap().message.as_str()),
         (Outcome::Failed, "second")
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_a_person_chose_is_replaced_by_none() {
+    let stage = Stage::new([]);
+    let fallback = Arc::<ScriptedProvider>::default();
+    let mut session = stage.start(with_fallback(&fallback)).unwrap();
+    let chosen = Arc::new(ScriptedProvider::default());
+    chosen.then([Beat::Fail(Error::new(ErrorKind::Provider, "gone"))]);
+    let model = ModelSetup::new(ModelId::from("own/model"), 20_000);
+    session.change_model(model, Arc::clone(&chosen) as _);
+    let report = session.turn("go", &Cancel::new()).await;
+    assert_eq!((report.outcome, fallback.requests().len()), (Outcome::Failed, 0));
 }

@@ -197,7 +197,7 @@ impl super::Writer for People {
                     "{message}; trying again in {seconds:.1} s (attempt {attempt})"
                 ))
             }
-            Event::ModelChanged { model, left_out } => {
+            Event::ModelChanged { model, left_out, .. } => {
                 let not_sent = match left_out.as_slice() {
                     [] => String::new(),
                     left_out => format!("; not sent on: {}", left_out.join(", ")),

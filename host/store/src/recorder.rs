@@ -79,8 +79,12 @@ impl Recorder {
 
     fn stages(&mut self, event: &Event, now: Now) -> Vec<Stage> {
         match event {
-            Event::SessionStarted { model, .. } | Event::ModelChanged { model, .. } => {
+            Event::SessionStarted { model, .. } => self.model.clone_from(model),
+            Event::ModelChanged { model, error, .. } => {
+                // The request goes on with another model.
+                let failed = error.as_ref().map(|error| self.attempt_failed(error, None));
                 self.model.clone_from(model);
+                return failed.unwrap_or_default();
             }
             Event::TurnStarted { .. } => self.begin_turn(now),
             Event::StepStarted { step } => self.begin_step(*step, now),
@@ -89,7 +93,9 @@ impl Recorder {
                     turn.usage = Some(*usage);
                 }
             }
-            Event::Retry { delay_ms, error, .. } => return self.retry(*delay_ms, error),
+            Event::Retry { delay_ms, error, .. } => {
+                return self.attempt_failed(error, Some(*delay_ms));
+            }
             Event::StepFinished { finish_reason, .. } => {
                 return self.end_step(*finish_reason, now).into_iter().collect();
             }
@@ -241,7 +247,9 @@ impl Recorder {
         }
     }
 
-    fn retry(&mut self, delay_ms: u64, error: &Error) -> Vec<Stage> {
+    /// Notes an attempt that failed, and is followed by another: after so long where it is the same
+    /// model's.
+    fn attempt_failed(&mut self, error: &Error, retry_delay_ms: Option<u64>) -> Vec<Stage> {
         let Some(turn) = &mut self.turn else { return Vec::new() };
         let attempt = turn.attempts;
         turn.attempts += 1;
@@ -250,8 +258,8 @@ impl Recorder {
             step: turn.step,
             attempt,
             error_kind: error.kind,
-            transient: true,
-            retry_delay_ms: Some(delay_ms),
+            transient: retry_delay_ms.is_some(),
+            retry_delay_ms,
         }]
     }
 

@@ -109,6 +109,7 @@ fn a_model_that_fails_for_good_is_replaced_by_the_next() {
     assert!(output.stderr.contains(said), "{output}");
     let ledger = house.run(&["ledger", "show"]).code(0);
     assert!(ledger.stdout.contains("openai/next"), "{ledger}");
+    assert!(ledger.stdout.contains("2 requests (1 failed)"), "{ledger}");
 }
 
 #[test]

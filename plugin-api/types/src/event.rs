@@ -46,6 +46,9 @@ pub enum Event {
         model: String,
         /// What of the conversation it is not sent, a line each.
         left_out: Vec<String>,
+        /// Why the one before failed for good, where that is the reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Error>,
     },
     /// A person's prompt was taken.
     TurnStarted {

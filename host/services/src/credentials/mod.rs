@@ -199,12 +199,15 @@ impl Credentials {
             let schemes = if index == 0 { found.schemes(scheme)? } else { Schemes::all(scheme) };
             let is_minted = spec.scheme == GOOGLE;
             let mut keys = if is_minted {
-                vec![found.minted_key(&variable)]
+                found.minted_key(&variable).into_iter().collect()
             } else {
                 found.keys_in_variables(&variable, &schemes)
             };
             let mut missing = None;
-            if index == 0 {
+            if index == 0 && found.is_workspaces_plugin() {
+                let own = found.keys_in_files(&schemes)?.into_iter();
+                keys.extend(own.filter(|key| key.whose == Whose::Workspaces));
+            } else if index == 0 {
                 let (named, none) = found.keys_that_are_named(&schemes)?;
                 missing = none;
                 keys.extend(named);
@@ -327,9 +330,9 @@ impl Credentials {
         Ok(Some(Grant { scheme: key.scheme.clone(), secret, quota_project, is_minted }))
     }
 
-    /// Runs the commands that print the keys of a credential where they were not run yet, and mints
-    /// tokens. `run` takes the line and where it stands; `refused` is a key that the server did not
-    /// take: a minted one is replaced then.
+    /// Makes the key ready that goes to this URL: runs the command that prints it, where it was not
+    /// run yet, or mints a token. `run` takes the line and where it stands; `refused` is a key that
+    /// the server did not take: a minted one is replaced then.
     ///
     /// # Errors
     /// What keeps a command from printing a key, or a token from being minted; the next request
@@ -337,6 +340,7 @@ impl Credentials {
     pub async fn fetch<F>(
         &self,
         variable: &str,
+        url: &Url,
         client: &Client,
         refused: Option<&Secret>,
         run: impl Fn(String, String) -> F,
@@ -348,23 +352,24 @@ impl Credentials {
         if self.is_withheld {
             return Ok(());
         }
-        let credential = self.all.iter().find(|one| one.spec.variable == variable);
-        for key in credential.map_or(&[][..], |one| &one.keys) {
-            match &key.secret {
-                KeySource::Here(_) => {}
-                KeySource::Printed { line, secret } => {
-                    let whose = format!("`{API_KEY_COMMAND}` ({})", key.place);
-                    let print = || async { run(line.clone(), whose).await.map(Secret) };
-                    secret.get_or_try_init(print).await?;
-                }
-                KeySource::Minted { minter, last } => {
-                    let minted = minter.token(client, refused.map(Secret::reveal)).await;
-                    // That there are no credentials may be as it should be, at another server.
-                    let is_none = |error: &Error| error.kind == ErrorKind::NotFound;
-                    match minted {
-                        Err(error) if !is_none(&error) => return Err(error),
-                        minted => *last.lock() = Some(minted),
-                    }
+        let Some(credential) = self.all.iter().find(|one| one.spec.variable == variable) else {
+            return Ok(());
+        };
+        // What counts after it is not needed, and may not be there to be had.
+        let key = credential.keys.iter().find(|key| self.may_go(credential, key, url));
+        match key.map(|key| (&key.secret, &key.place)) {
+            None | Some((KeySource::Here(_), _)) => {}
+            Some((KeySource::Printed { line, secret }, place)) => {
+                let print = || async { run(line.clone(), place.clone()).await.map(Secret) };
+                secret.get_or_try_init(print).await?;
+            }
+            Some((KeySource::Minted { minter, last }, _)) => {
+                let minted = minter.token(client, refused.map(Secret::reveal)).await;
+                // That there are no credentials may be as it should be, at another server.
+                let is_none = |error: &Error| error.kind == ErrorKind::NotFound;
+                match minted {
+                    Err(error) if !is_none(&error) => return Err(error),
+                    minted => *last.lock() = Some(minted),
                 }
             }
         }

@@ -15,7 +15,7 @@ use super::{
     API_KEY, API_KEY_COMMAND, API_KEY_ENV, BASE_URL, BEARER, BaseUrl, GOOGLE, HEADERS,
     HOST_HEADERS, KEY_HEADER, Key, KeySource, Missing, PLAIN_HTTP, Scheme, Secret, Whose,
 };
-use crate::section::Section;
+use crate::section::{PLUGIN, Section};
 use crate::stored_keys::{StoredKey, StoredKeys};
 
 /// Where the values of one plugin stand.
@@ -106,11 +106,20 @@ impl Found<'_> {
     /// The keys in the vendor's variable. A provider with a name of its own has that key at the
     /// vendor's server alone.
     pub(super) fn keys_in_variables(&self, name: &str, schemes: &Schemes) -> Vec<Key> {
+        if self.is_elsewhere() { Vec::new() } else { self.keys_in(name, schemes) }
+    }
+
+    /// Tells whether it is a provider with a name and a server of its own, which gets nothing of
+    /// the vendor's.
+    fn is_elsewhere(&self) -> bool {
         let has_base = self.settings.is_some_and(|it| it.values().contains_key(BASE_URL));
-        match self.section {
-            Section::Provider(_) if has_base => Vec::new(),
-            Section::Plugin(_) | Section::Provider(_) => self.keys_in(name, schemes),
-        }
+        has_base && matches!(self.section, Section::Provider(_))
+    }
+
+    /// Tells whether a workspace says which plugin a name means: the keys that the person keeps for
+    /// that name are not meant for it.
+    pub(super) fn is_workspaces_plugin(&self) -> bool {
+        matches!(self.section, Section::Provider(_)) && self.in_workspace(PLUGIN).is_some()
     }
 
     fn keys_in(&self, name: &str, schemes: &Schemes) -> Vec<Key> {
@@ -125,7 +134,10 @@ impl Found<'_> {
 
     /// The token that is minted from the file that a variable names, or from what else there is. It
     /// counts as the person's, whoever names the file: it goes to no server of a workspace's.
-    pub(super) fn minted_key(&self, variable: &str) -> Key {
+    pub(super) fn minted_key(&self, variable: &str) -> Option<Key> {
+        if self.is_elsewhere() {
+            return None;
+        }
         let named = self
             .variables(variable)
             .into_iter()
@@ -135,7 +147,7 @@ impl Found<'_> {
         let minter = Minter::new(Places::from_variables(named, of_process));
         let place = minter.found().unwrap_or_else(|| "Google's credentials".to_owned());
         let secret = KeySource::Minted { minter: Box::new(minter), last: Mutex::default() };
-        Key { secret, scheme: Scheme::Bearer, place, whose: Whose::Persons }
+        Some(Key { secret, scheme: Scheme::Bearer, place, whose: Whose::Persons })
     }
 
     /// A path in a variable: one of a file begins at that file, and `~/` is the person's home.
@@ -165,7 +177,8 @@ impl Found<'_> {
         }
         if let Some((line, origin)) = self.own_text(API_KEY_COMMAND)? {
             let secret = KeySource::Printed { line, secret: OnceCell::new() };
-            let (scheme, place) = (schemes.of(Whose::Persons), origin.to_string());
+            let place = format!("`{API_KEY_COMMAND}` ({origin})");
+            let scheme = schemes.of(Whose::Persons);
             keys.push(Key { secret, scheme, place, whose: Whose::Persons });
         }
         Ok((keys, missing))

@@ -374,6 +374,22 @@ fn a_known_server_may_need_no_key_and_gets_one_all_the_same() {
     assert_eq!(looked_for, "`api_key` under `[providers.work]`");
 }
 
+#[test]
+fn a_workspace_that_says_which_plugin_a_name_means_gets_no_key_that_is_kept_for_the_name() {
+    let own = "api_key = \"mine\"";
+    let case = Case { is_provider: true, own, ..Case::default() };
+    check(&case, VENDOR, "mine");
+    let led = Case { workspace: "plugin = \"openai\"", ..case };
+    check(
+        &led,
+        VENDOR,
+        "not_found: there is no key for `https://api.openai.com`: `OPENAI_API_KEY`…",
+    );
+    check(&Case { variables: &[KEY], ..led }, VENDOR, "own-key");
+    let theirs = "plugin = \"openai\"\napi_key = \"theirs\"";
+    check(&Case { workspace: theirs, ..case }, VENDOR, "theirs");
+}
+
 #[tokio::test]
 async fn a_minted_token_goes_to_the_vendors_servers_and_to_no_workspaces() {
     let folder = tempfile::tempdir().unwrap();
@@ -402,7 +418,7 @@ async fn a_minted_token_goes_to_the_vendors_servers_and_to_no_workspaces() {
             stored: None,
         };
         let read = Credentials::read(&NAME.into(), std::slice::from_ref(&spec), &found).unwrap();
-        let fetched = read.fetch(&spec.variable, &client, None, run).await;
+        let fetched = read.fetch(&spec.variable, &regional, &client, None, run).await;
         let granted = |url: &Url| {
             let grant = read.grant(&spec.variable, url);
             grant.map(|grant| grant.is_some()).map_err(|error| error.kind)
@@ -417,6 +433,10 @@ async fn a_minted_token_goes_to_the_vendors_servers_and_to_no_workspaces() {
     };
     let off = ("NO_GCE_CHECK", "true");
     check(&[off], [Ok(true), Err(ErrorKind::NotFound), Ok(false)]).await;
+    // A provider of one's own gets nothing of the vendor's.
+    let own = "base_url = \"https://gate.example\"";
+    let gate = read(&Case { is_provider: true, own, ..Case::default() }).unwrap();
+    assert!(gate.access().keys.iter().all(|key| key.found.is_none()));
     let broken = file.to_str().unwrap();
     let named = ("GOOGLE_APPLICATION_CREDENTIALS", broken);
     check(&[off, named], [Err(ErrorKind::Configuration), Ok(false), Ok(false)]).await;
@@ -513,15 +533,15 @@ async fn a_command_is_run_once_and_before_its_key_is_needed() {
     assert_eq!(grant().unwrap_err().kind, ErrorKind::HostBug);
     let broken =
         |_: String, whose: String| async move { Err(Error::new(ErrorKind::Configuration, whose)) };
-    let error = credentials.fetch("OPENAI_API_KEY", &client, None, broken).await.unwrap_err();
+    let error = credentials.fetch("OPENAI_API_KEY", &url, &client, None, broken).await.unwrap_err();
     assert!(error.message.starts_with("`api_key_command` ("), "{error}");
     let times = std::sync::atomic::AtomicU32::new(0);
     let print = |line: String, _: String| {
         times.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         async move { Ok(format!("{line}, a key of some length")) }
     };
-    credentials.fetch("OPENAI_API_KEY", &client, None, &print).await.unwrap();
-    credentials.fetch("OPENAI_API_KEY", &client, None, &print).await.unwrap();
+    credentials.fetch("OPENAI_API_KEY", &url, &client, None, &print).await.unwrap();
+    credentials.fetch("OPENAI_API_KEY", &url, &client, None, &print).await.unwrap();
     assert_eq!(times.into_inner(), 1);
     let secret = grant().unwrap().unwrap().secret;
     assert_eq!(secret.reveal(), "pass show work, a key of some length");

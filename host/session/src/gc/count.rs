@@ -74,7 +74,7 @@ impl Session {
     }
 }
 
-pub(super) fn tokens_of(bytes: u64) -> u64 {
+pub(crate) fn tokens_of(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 

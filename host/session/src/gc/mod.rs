@@ -25,7 +25,7 @@ use count::Counted;
 use cut::PART_BYTES_MIN;
 use window::WindowState;
 
-pub(crate) use count::json_bytes;
+pub(crate) use count::{json_bytes, tokens_of};
 pub(crate) use settings::facts;
 pub use window::{WINDOW_WAIT_MS, WindowOrigin};
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use jaato_types::{ErrorKind, Event, ModelId, Part, Price, RequestOptions};
+use jaato_types::{Error, ErrorKind, Event, ModelId, Part, Price, RequestOptions};
 
 use super::Session;
 use crate::exchange::Exchange;
@@ -64,8 +64,14 @@ impl ModelSetup {
 
 impl Session {
     /// Lets another model answer from here on. It is sent the conversation so far, but for what
-    /// only its maker understands; what that is, an event says.
+    /// only its maker understands; what that is, an event says. The models that were to answer
+    /// where the first one fails are forgotten: a person has chosen this one.
     pub fn change_model(&mut self, setup: ModelSetup, provider: Arc<dyn Provider>) {
+        self.fallbacks.clear();
+        self.change(setup, provider, None);
+    }
+
+    fn change(&mut self, setup: ModelSetup, provider: Arc<dyn Provider>, error: Option<Error>) {
         let ModelSetup { id, context_limit, origin, options, takes, price, is_price_configured } =
             setup;
         if !self.paused.is_empty() {
@@ -90,7 +96,7 @@ impl Session {
             facts.context_limit = context_limit;
         });
         let model = id.as_str().to_owned();
-        self.shared.emitter.emit(Event::ModelChanged { model, left_out });
+        self.shared.emitter.emit(Event::ModelChanged { model, left_out, error });
     }
 
     /// Goes over to the next model where this one failed for good before a person saw anything of
@@ -113,7 +119,7 @@ impl Session {
         let text =
             format!("`{failed}` fails: {}; `{next_id}` is tried in its place", error.message);
         self.shared.emitter.notice(text);
-        self.change_model(next.model, next.provider);
+        self.change(next.model, next.provider, Some(error.clone()));
         true
     }
 
