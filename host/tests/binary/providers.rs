@@ -8,6 +8,7 @@ use crate::house;
 use crate::openai::{RUN, SECRET, at, furnish, no_file_holds_the_key};
 use crate::support::House;
 use crate::support::server::{Answer, Server};
+use crate::vendors;
 
 /// Adds a provider that is of the same plugin as the others.
 fn set_up(house: &House, name: &str, server: &Server, lines: &str) {
@@ -201,6 +202,7 @@ fn what_keeps_a_provider_from_answering_is_told_with_what_to_do() {
 fn a_key_is_kept_by_login_used_and_forgotten_by_logout() {
     let house = house!();
     furnish(&house);
+    vendors::furnish(&house, "provider_github_models");
     let server = Server::start([Answer::text(&["hello"])]);
     let line = format!("base_url = {:?}\n", server.base_url());
     house.configure_more(&format!("[providers.work]\nplugin = \"openai\"\n{line}"));
@@ -221,6 +223,12 @@ fn a_key_is_kept_by_login_used_and_forgotten_by_logout() {
     house.run(&["provider", "logout", "../../work"]).code(2);
     let nobody = house.command(&["provider", "login", "nobody"]).input("k\n").run();
     assert!(nobody.stderr.contains("no plugin offers the provider `nobody`"), "{nobody}");
+    // However it is written, it is kept under the name by which it is looked for.
+    house.command(&["provider", "login", "github_models"]).input("ghp_x\n").run().code(0);
+    let kept = house.home().join(".local/share/jaato/keys/github-models.key");
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "ghp_x");
+    house.run(&["provider", "logout", "github_models"]).code(0);
+    assert!(!kept.exists());
     for bad in ["", "two words\n"] {
         let output = house.command(&["provider", "login", "work"]).input(bad).run().code(2);
         assert!(output.stderr.contains("nothing was kept"), "{output}");

@@ -374,6 +374,21 @@ fn a_known_server_may_need_no_key_and_gets_one_all_the_same() {
     assert_eq!(looked_for, "`api_key` under `[providers.work]`");
 }
 
+#[tokio::test]
+async fn a_command_is_not_run_for_a_key_that_counts_after_another() {
+    let own = "api_key_command = \"pass show vendor\"";
+    let url = Url::parse(VENDOR).unwrap();
+    let client = Client::new(jaato_http::Settings::default());
+    let broken = async |_: String, _: String| Err(Error::failed("it was run"));
+    let fetched = async |case: &Case<'_>| {
+        let read = read(case).unwrap();
+        read.fetch("OPENAI_API_KEY", &url, &client, None, broken).await.map_err(|it| it.message)
+    };
+    assert_eq!(fetched(&Case { own, variables: &[KEY], ..Case::default() }).await, Ok(()));
+    let alone = fetched(&Case { own, ..Case::default() }).await;
+    assert_eq!(alone, Err("it was run".to_owned()));
+}
+
 #[test]
 fn a_workspace_that_says_which_plugin_a_name_means_gets_no_key_that_is_kept_for_the_name() {
     let own = "api_key = \"mine\"";
