@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use jaato_types::{Effort, ModelId, Price};
-use serde_json::{Map, Number, Value as Json};
+use serde_json::{Map, Value as Json};
 
 use crate::answer::{Temperature, Texts};
 use crate::error::{ConfigError, Warning};
@@ -143,7 +143,7 @@ impl ModelSettings {
             "seed" => self.seed = Some(read(value, bases)?),
             "service_tier" => self.service_tier = Some(read(value, bases)?),
             "extra_body" => {
-                let Some(Json::Object(body)) = json_of(value) else {
+                let Some(Json::Object(body)) = value.to_json() else {
                     return Err("a section of what is laid over the body of requests".to_owned());
                 };
                 self.extra_body = Some(body);
@@ -168,24 +168,6 @@ impl ModelSettings {
 fn names_of<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let names: Vec<String> = names.map(|name| format!("{name} = …")).collect();
     format!("{{ {} }}", names.join(", "))
-}
-
-/// A value as JSON; none where JSON has no words for it.
-fn json_of(value: &Value) -> Option<Json> {
-    Some(match value {
-        Value::Text(text) | Value::Datetime(text) => Json::String(text.clone()),
-        Value::Integer(number) => Json::from(*number.as_ref().ok()?),
-        Value::Float(number) => Json::Number(Number::from_f64(*number)?),
-        Value::Boolean(flag) => Json::Bool(*flag),
-        Value::Array(items) => {
-            Json::Array(items.iter().map(|item| json_of(&item.value)).collect::<Option<_>>()?)
-        }
-        Value::Table(entries) => {
-            let entries =
-                entries.iter().map(|(name, node)| Some((name.clone(), json_of(&node.value)?)));
-            Json::Object(entries.collect::<Option<_>>()?)
-        }
-    })
 }
 
 /// Lays what a later file says over what others said.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Number, Value as Json};
+use serde_json::{Map, Value as Json};
 
 use crate::error::ConfigError;
 use crate::file::ConfigFile;
@@ -106,14 +106,6 @@ impl Reader<'_> {
     fn json(&mut self, pointer: &str, node: &Node) -> Result<Json, ConfigError> {
         self.origins.insert(pointer.to_owned(), self.file.origin(node.line));
         Ok(match &node.value {
-            Value::Text(text) | Value::Datetime(text) => Json::String(text.clone()),
-            Value::Integer(Ok(number)) => Json::Number((*number).into()),
-            Value::Integer(Err(_)) => return Err(self.odd_number(pointer, node)),
-            Value::Float(number) => match Number::from_f64(*number) {
-                Some(number) => Json::Number(number),
-                None => return Err(self.odd_number(pointer, node)),
-            },
-            Value::Boolean(flag) => Json::Bool(*flag),
             Value::Array(items) => Json::Array(
                 items
                     .iter()
@@ -130,6 +122,7 @@ impl Reader<'_> {
                     })
                     .collect::<Result<_, ConfigError>>()?,
             ),
+            plain => plain.to_json().ok_or_else(|| self.odd_number(pointer, node))?,
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde_json::{Number, Value as Json};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -43,6 +44,26 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<(String, Node)>, Conf
 }
 
 impl Value {
+    /// Turns it into JSON, a date into its text; `None` where a number in it is none of JSON's: of more
+    /// than 64 bits, `inf`, `nan`.
+    pub(crate) fn to_json(&self) -> Option<Json> {
+        Some(match self {
+            Self::Text(text) | Self::Datetime(text) => Json::String(text.clone()),
+            Self::Integer(number) => Json::from(*number.as_ref().ok()?),
+            Self::Float(number) => Json::Number(Number::from_f64(*number)?),
+            Self::Boolean(flag) => Json::Bool(*flag),
+            Self::Array(items) => {
+                Json::Array(items.iter().map(|item| item.value.to_json()).collect::<Option<_>>()?)
+            }
+            Self::Table(entries) => {
+                let entries = entries.iter();
+                let entries =
+                    entries.map(|(name, node)| Some((name.clone(), node.value.to_json()?)));
+                Json::Object(entries.collect::<Option<_>>()?)
+            }
+        })
+    }
+
     /// Names the type and quotes the value, as errors show it.
     pub fn describe(&self) -> String {
         match self {

@@ -36,12 +36,7 @@ impl Runtime {
     pub fn providers(&self) -> Vec<ProviderInfo> {
         let registry = self.registry();
         let names = self.provider_names(&registry);
-        let told = names.iter().filter_map(|name| self.provider(name).ok());
-        let marked = told.map(|info| {
-            let is_unused = self.is_unused_preset(&info.name, &registry);
-            ProviderInfo { is_unused, ..info }
-        });
-        marked.collect()
+        names.iter().filter_map(|name| self.provider(name).ok()).collect()
     }
 
     /// Tells of one provider.
@@ -74,6 +69,10 @@ impl Runtime {
             Ok(access) => (info.server, info.keys) = (access.server, access.keys),
             Err(error) => info.problem = Some(error),
         }
+        // A name that nobody set up and that is no provider's own is a server that the plugin knows.
+        let is_set_up = self.setup().config.provider_settings.contains_key(name);
+        let has_key = info.keys.iter().any(|key| key.found.is_some());
+        info.is_unused = configured.is_some() && !is_set_up && !has_key;
         Ok(info)
     }
 

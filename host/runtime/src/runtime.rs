@@ -231,7 +231,7 @@ impl Runtime {
             }
             let is_configured =
                 configured_model.split().is_some_and(|(provider, _)| provider == name);
-            if !is_configured && self.is_unused_preset(&name, &registry) {
+            if !is_configured && self.provider(&name).is_ok_and(|info| info.is_unused) {
                 continue;
             }
             match self.models_of(entry, configured, wait).await {
@@ -369,17 +369,6 @@ impl Runtime {
         let configured = self.setup().config.provider_settings.keys().map(String::as_str);
         let all = configured.chain(registry.providers()).chain(registry.presets());
         all.map(str::to_owned).collect()
-    }
-
-    /// Tells whether a provider is a server that a plugin knows and that nobody has given a key: it
-    /// is asked only where a person names it.
-    pub(crate) fn is_unused_preset(&self, name: &str, registry: &Registry) -> bool {
-        let is_set_up = self.setup().config.provider_settings.contains_key(name);
-        if is_set_up || registry.provider(name).is_some() || registry.preset(name).is_none() {
-            return false;
-        }
-        let keys = self.provider(name).map(|info| info.keys).unwrap_or_default();
-        keys.iter().all(|key| key.found.is_none())
     }
 
     /// Finds the plugin of a provider, and the provider's name where it is one of `[providers]`.

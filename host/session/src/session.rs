@@ -117,14 +117,10 @@ impl Session {
         let ModelSetup { id: model, context_limit, origin, options, takes, .. } = setup_of_model;
         let id = id.unwrap_or_else(|| ports.ids.session());
         let toolbox = Toolbox::new(ports.tools.tools());
-        let name = model.split().map_or(model.as_str(), |(_, name)| name);
-        let mut prefix = Request::new(name, Vec::new());
+        let mut prefix = Request::new("", Vec::new());
         prefix.system = system.text();
         prefix.tools = toolbox.active().cloned().collect();
-        prefix.options = options;
-        if takes.honours("session_key") {
-            prefix.options.session_key = Some(id.as_str().to_owned());
-        }
+        model::ask_for(&mut prefix, &model, options, &takes, &id);
         let told_tools = prefix.tools.clone();
         let facts = SharedFacts::new(ContextFacts {
             model: model.as_str().to_owned(),

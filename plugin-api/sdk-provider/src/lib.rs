@@ -7,6 +7,7 @@
 //! - [`exchange`]: sends a request and lets a [`Reader`] read the answer, whatever its form;
 //! - [`shown`]: images and files that a request shows, fetched from the session's blob store;
 //! - [`Events`]: bytes in, cut anywhere, events out;
+//! - [`Lines`]: bytes in, cut anywhere, lines out, for servers that answer in lines of JSON;
 //! - [`failure`]: what a status, a body and an exchange that broke mean, with kind and retry class;
 //! - [`Answer`]: collects an answer's pieces, emits them as they come, and gives the completion;
 //! - [`chat`]: chat completions, which most servers speak, as a mapping;
@@ -21,6 +22,7 @@ pub mod exchange;
 pub mod failure;
 mod fragments;
 pub mod limits;
+mod lines;
 mod reader;
 pub mod shown;
 mod sse;
@@ -29,6 +31,7 @@ mod yielding;
 
 pub use answer::{Answer, EVENTS_MAX, PARTS_MAX};
 pub use fragments::{ARGUMENTS_BYTES_MAX, CALLS_MAX, Fragment, Fragments};
+pub use lines::Lines;
 pub use reader::Reader;
 pub use sse::{EVENT_BYTES_MAX, Events, ServerEvent};
 pub use yielding::yield_now;

@@ -8,10 +8,9 @@ use std::time::Duration;
 use jaato_plugin_sdk::HttpResponse;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, is_success, refusal};
-use jaato_plugin_sdk_provider::{failure, yield_now};
+use jaato_plugin_sdk_provider::{Lines, failure, yield_now};
 
 use crate::endpoint::{NamedBy, Server};
-use crate::lines::Lines;
 use crate::pull::{Pull, not_pulled};
 use crate::refusal::{refused, unreached};
 use crate::reply::Reply;
@@ -27,6 +26,10 @@ const LOOK_WAIT: Duration = Duration::from_secs(10);
 /// Wait for the end of the body behind the last line: only a connection whose body was read to the
 /// end serves the next request.
 const DRAIN: Duration = Duration::from_millis(100);
+
+/// Longest line. A line is a token or a few, or a call with its arguments, or an answer that comes
+/// at once.
+const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// What a request is for, which decides how long its answer may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +108,7 @@ pub(crate) async fn receive(
     mut response: HttpResponse,
     mut reply: Reply,
 ) -> Result<Completion> {
-    let mut lines = Lines::default();
+    let mut lines = Lines::new(LINE_BYTES_MAX);
     while let Some(piece) = response.next().await.map_err(failure::of_exchange)? {
         let mut has_said = false;
         for line in lines.push(&piece)? {
@@ -148,7 +151,7 @@ pub(crate) async fn pull(
         let refusal = refusal(cx, &url, response).await;
         return Err(not_pulled(refused(refusal, model)));
     }
-    let (mut lines, mut pull) = (Lines::default(), Pull::new(&url, model));
+    let (mut lines, mut pull) = (Lines::new(LINE_BYTES_MAX), Pull::new(&url, model));
     while let Some(piece) = response.next().await.map_err(failure::of_exchange)? {
         for line in lines.push(&piece)? {
             if let Some(delta) = pull.line(&line)? {

@@ -6,11 +6,10 @@
 //!
 //! Pure: `endpoint` finds the server (`config` the settings), `facts` reads what the server says of
 //! a model, `window` chooses the size of its context, `request` writes a request (`thinking` how
-//! much the model thinks, `tools` the tools, `history` the messages), `lines` cuts a body into
-//! lines, `reply` reads an answer, `pull` reads the progress of a fetch, `models` reads the lists
-//! of models, `refusal` says what to do about an error. `plugin` stands between them and the host,
-//! which owns connections and keys; `state` remembers what the server said, `exchange` sends and
-//! receives.
+//! much the model thinks, `tools` the tools, `history` the messages), `reply` reads an answer,
+//! `pull` reads the progress of a fetch, `models` reads the lists of models, `refusal` says what to
+//! do about an error. `plugin` stands between them and the host, which owns connections and keys;
+//! `state` remembers what the server said, `exchange` sends and receives.
 #![forbid(unsafe_code)]
 
 pub mod config;
@@ -18,7 +17,6 @@ pub mod endpoint;
 mod exchange;
 pub mod facts;
 mod history;
-pub mod lines;
 pub mod models;
 pub mod plugin;
 pub mod pull;

@@ -4,10 +4,9 @@
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{Completion, Delta, Message, Request};
 use jaato_plugin_sdk::{ErrorKind, Result};
-use jaato_plugin_sdk_provider::{CALLS_MAX, EVENTS_MAX};
+use jaato_plugin_sdk_provider::{CALLS_MAX, EVENTS_MAX, Lines};
 use jaato_plugin_testkit::vendors::Asked;
 use jaato_plugin_testkit::vendors::ollama::{Ollama, Said, Turn};
-use provider_ollama::lines::Lines;
 use provider_ollama::reply::Reply;
 
 const URL: &str = "http://h:1/api/chat";
@@ -40,7 +39,7 @@ fn body() -> Vec<u8> {
 
 /// Reads pieces as the plugin does.
 fn read(pieces: &[&[u8]]) -> Result<(Vec<Delta>, Completion)> {
-    let (mut lines, mut reply, mut deltas) = (Lines::default(), reply(), Vec::new());
+    let (mut lines, mut reply, mut deltas) = (Lines::new(8 * 1024 * 1024), reply(), Vec::new());
     for piece in pieces {
         for line in lines.push(piece)? {
             deltas.extend(reply.line(&line)?);

@@ -4,7 +4,6 @@
 //! jaato, is the whole of it.
 #![forbid(unsafe_code)]
 
-mod lines;
 mod reply;
 mod request;
 
@@ -12,9 +11,8 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{HttpResponse, schemars, serde_json};
-use jaato_plugin_sdk_provider::failure;
+use jaato_plugin_sdk_provider::{Lines, failure};
 
-pub use lines::Lines;
 pub use reply::Reply;
 pub use request::{Blobs, body};
 
@@ -27,6 +25,9 @@ const LIST_WAIT: Duration = Duration::from_secs(10);
 
 /// Largest image: as text it is a third longer, and a request has 8 MiB at most.
 const IMAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Longest line. A line is a token or a few, or a call with its arguments.
+const LINE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Largest list of models.
 const LIST_BYTES_MAX: usize = 1024 * 1024;
@@ -91,7 +92,7 @@ impl Provider for LinesProvider {
         let sent = cx.http("POST", url.as_str()).header("content-type", "application/json");
         let response = sent.timeout(WAIT).body(body).send().await.map_err(failure::of_exchange)?;
         let mut response = succeeded(&url, response).await?;
-        let (mut lines, mut reply) = (Lines::default(), Reply::new(&url, &request));
+        let (mut lines, mut reply) = (Lines::new(LINE_BYTES_MAX), Reply::new(&url, &request));
         while let Some(piece) = response.next().await.map_err(failure::of_exchange)? {
             for line in lines.push(&piece)? {
                 show(cx, &reply.line(&line)?)?;

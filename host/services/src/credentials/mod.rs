@@ -17,6 +17,7 @@ mod tests;
 
 use std::future::Future;
 
+use jaato_google_auth::Minter;
 use jaato_http::header::{HeaderName, HeaderValue};
 use jaato_http::{Client, MaskedUrl, Url};
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
@@ -154,6 +155,21 @@ impl Credential {
             || self.others.iter().any(|it| it.matches(url))
     }
 
+    /// Where the key is that counts first; one that is minted is where it is minted from.
+    fn found(&self) -> Option<String> {
+        match self.minter() {
+            Some(minter) => minter.found(),
+            None => self.keys.first().map(|key| key.place.clone()),
+        }
+    }
+
+    fn minter(&self) -> Option<&Minter> {
+        match &self.keys.first()?.secret {
+            KeySource::Minted { minter, .. } => Some(minter),
+            KeySource::Here(_) | KeySource::Printed { .. } => None,
+        }
+    }
+
     /// What people are told of.
     fn name(&self) -> String {
         match self.variable.as_str() {
@@ -251,11 +267,7 @@ impl Credentials {
     /// Tells where the server is, and where keys come from.
     pub fn access(&self) -> Access {
         // The vendor of that credential which is there: one may be for each of its services.
-        let has_key = |credential: &&Credential| match credential.keys.first() {
-            Some(Key { secret: KeySource::Minted { minter, .. }, .. }) => minter.found().is_some(),
-            key => key.is_some(),
-        };
-        let first = self.all.iter().find(has_key).or(self.all.first());
+        let first = self.all.iter().find(|it| it.found().is_some()).or(self.all.first());
         let vendor = first.and_then(|credential| credential.vendor.as_ref()).map(shown);
         let server = self.base_url().map(mask).or(vendor);
         let keys = self.all.iter().enumerate().map(|(at, credential)| {
@@ -266,16 +278,9 @@ impl Credentials {
                 (0, None) => format!("`{variable}`, and `{API_KEY}` under `{}`", self.section),
                 _ => format!("`{variable}`"),
             };
-            let (looked_for, found) = match credential.keys.first() {
-                Some(Key { secret: KeySource::Minted { minter, .. }, .. }) => {
-                    let looked_at = minter.looked_at();
-                    let also =
-                        if looked_at.is_empty() { looked_at } else { format!(", {looked_at}") };
-                    (format!("{looked_for}{also}"), minter.found())
-                }
-                key => (looked_for, key.map(|key| key.place.clone())),
-            };
-            KeyInfo { looked_for, found }
+            let looked_at = credential.minter().map(Minter::looked_at).unwrap_or_default();
+            let also = if looked_at.is_empty() { looked_at } else { format!(", {looked_at}") };
+            KeyInfo { looked_for: format!("{looked_for}{also}"), found: credential.found() }
         });
         Access { server, keys: keys.collect() }
     }

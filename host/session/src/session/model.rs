@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use jaato_types::{Error, ErrorKind, Event, ModelId, Part, Price, RequestOptions};
+use jaato_types::{
+    Error, ErrorKind, Event, ModelId, Part, Price, Request, RequestOptions, SessionId,
+};
 
 use super::Session;
 use crate::exchange::Exchange;
@@ -62,6 +64,22 @@ impl ModelSetup {
     }
 }
 
+/// Lets requests ask for a model.
+pub(super) fn ask_for(
+    prefix: &mut Request,
+    model: &ModelId,
+    options: RequestOptions,
+    takes: &ModelTakes,
+    session: &SessionId,
+) {
+    let name = model.split().map_or(model.as_str(), |(_, name)| name);
+    name.clone_into(&mut prefix.model);
+    prefix.options = options;
+    if takes.honours("session_key") {
+        prefix.options.session_key = Some(session.as_str().to_owned());
+    }
+}
+
 impl Session {
     /// Lets another model answer from here on. It is sent the conversation so far, but for what
     /// only its maker understands; what that is, an event says. The models that were to answer
@@ -74,16 +92,9 @@ impl Session {
     fn change(&mut self, setup: ModelSetup, provider: Arc<dyn Provider>, error: Option<Error>) {
         let ModelSetup { id, context_limit, origin, options, takes, price, is_price_configured } =
             setup;
-        if !self.paused.is_empty() {
-            // Half an answer of another model is no beginning of this one's.
-            self.paused.clear();
-        }
-        let name = id.split().map_or(id.as_str(), |(_, name)| name);
-        name.clone_into(&mut self.prefix.model);
-        self.prefix.options = options;
-        if takes.honours("session_key") {
-            self.prefix.options.session_key = Some(self.shared.id.as_str().to_owned());
-        }
+        // Half an answer of another model is no beginning of this one's.
+        self.paused.clear();
+        ask_for(&mut self.prefix, &id, options, &takes, &self.shared.id);
         (self.model, self.provider, self.takes) = (id.clone(), provider, takes);
         (self.price, self.is_price_configured) = (price, is_price_configured);
         self.sight = Sight::default();

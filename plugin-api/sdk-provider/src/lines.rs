@@ -1,17 +1,22 @@
-//! Cuts a body into lines, wherever its pieces were cut.
+//! Cuts a body into lines, wherever its pieces were cut: for servers that answer a line of JSON a
+//! piece.
 
 use jaato_plugin_sdk::prelude::*;
 
-/// Longest line. A line is a token or a few, or a call with its arguments.
-const LINE_BYTES_MAX: usize = 1024 * 1024;
-
-/// A line that has not ended yet.
-#[derive(Debug, Default)]
+/// Reads lines: bytes in, cut anywhere, lines out.
+#[derive(Debug)]
 pub struct Lines {
+    /// A line that has not ended yet.
     begun: Vec<u8>,
+    bytes_max: usize,
 }
 
 impl Lines {
+    /// Makes one that takes lines of so many bytes at most, their ends included.
+    pub fn new(bytes_max: usize) -> Self {
+        Self { begun: Vec::new(), bytes_max }
+    }
+
     /// Takes a piece and gives the lines that it ends, without those that are empty.
     ///
     /// # Errors
@@ -20,8 +25,8 @@ impl Lines {
         let mut ended = Vec::new();
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
             self.begun.extend_from_slice(part);
-            if self.begun.len() > LINE_BYTES_MAX {
-                let text = format!("the server sends a line of more than {LINE_BYTES_MAX} bytes");
+            if self.begun.len() > self.bytes_max {
+                let text = format!("the server sends a line of more than {} bytes", self.bytes_max);
                 return Err(Error::new(ErrorKind::Provider, text));
             }
             if part.ends_with(b"\n") {
@@ -43,11 +48,13 @@ impl Lines {
 mod tests {
     use super::*;
 
+    const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
     #[test]
     fn lines_are_the_same_wherever_they_were_cut() {
         let body = b"{\"a\":1}\n\n{\"b\":\"\xc3\xa9\"}\r\n{\"c\"";
         for at in 0..body.len() {
-            let mut lines = Lines::default();
+            let mut lines = Lines::new(LINE_BYTES_MAX);
             let mut ended = lines.push(&body[..at]).unwrap();
             ended.extend(lines.push(&body[at..]).unwrap());
             assert_eq!(
@@ -61,9 +68,9 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_is_given_up() {
-        let mut lines = Lines::default();
+        let mut lines = Lines::new(LINE_BYTES_MAX);
         assert_eq!(lines.push(&vec![b'x'; LINE_BYTES_MAX]), Ok(Vec::new()));
         assert!(lines.push(b"x").is_err());
-        assert_eq!(Lines::default().finish(), None);
+        assert_eq!(Lines::new(LINE_BYTES_MAX).finish(), None);
     }
 }
