@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 use crate::blobs::Uploads;
 use crate::bodies::Bodies;
 use crate::credentials::Credentials;
+use crate::rate::Rate;
 use crate::shared::Shared;
 
 /// Who asks for services, for one call or one instance of one plugin.
@@ -39,6 +40,10 @@ pub struct Call {
     pub uploads: Arc<Uploads>,
     /// The bodies of requests that it has begun.
     pub bodies: Arc<Bodies>,
+    /// Whether the instance asks, outside of its calls.
+    pub is_instance: bool,
+    /// The tools that it has called.
+    pub made_calls: Arc<Rate>,
     /// The instance that asks, once it is known.
     pub asker: AskingInstance,
 }
@@ -66,6 +71,8 @@ impl Call {
             output: Arc::default(),
             uploads: Arc::default(),
             bodies: Arc::default(),
+            is_instance: false,
+            made_calls: Arc::default(),
             asker: AskingInstance::default(),
         }
     }
@@ -105,6 +112,8 @@ impl Call {
             output: Arc::default(),
             uploads: Arc::default(),
             bodies: Arc::default(),
+            is_instance: true,
+            made_calls: Arc::default(),
             asker: Arc::clone(&self.asker),
         }
     }

@@ -15,6 +15,7 @@ use crate::blobs::Blobs;
 use crate::facts;
 use crate::http::Requests;
 use crate::key_commands::KeyCommands;
+use crate::sessions::Sessions;
 
 /// What every call of every plugin may use.
 pub struct Shared {
@@ -22,6 +23,8 @@ pub struct Shared {
     pub(crate) folders: Folders,
     /// The one HTTP client: what plugins ask for goes through it.
     pub(crate) http: Client,
+    /// The sessions that live.
+    pub(crate) sessions: Sessions,
     /// The requests of plugins that go on.
     pub(crate) requests: Requests,
     /// What prints keys.
@@ -59,6 +62,7 @@ impl Shared {
             folders: setup.folders.clone(),
             assets: Assets::new(setup, supervisor, http.clone()).ok(),
             http,
+            sessions: Sessions::default(),
             requests: Requests::default(),
             key_commands: Arc::new(KeyCommands::new(supervisor.clone(), &setup.variables)),
             blobs: Blobs::beside(Arc::clone(&outputs)),
@@ -76,6 +80,11 @@ impl Shared {
     /// Returns the big files, where the system names a home.
     pub fn assets(&self) -> Option<&Assets> {
         self.assets.as_ref()
+    }
+
+    /// Returns the sessions that live.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
     }
 
     /// Returns what is no text.

@@ -97,6 +97,8 @@ pub struct Question<'a> {
     pub call: &'a ToolCall,
     /// The tool.
     pub tool: &'a KnownTool,
+    /// The plugin that makes the call, where neither the model nor a person does.
+    pub by: Option<&'a PluginName>,
     /// The decision that a person must be asked.
     pub decision: Decision,
     /// The decision in words.

@@ -11,6 +11,7 @@ mod sight;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use jaato_objects::ObjectEnvironment;
 use jaato_policy::Rules;
@@ -30,7 +31,7 @@ use crate::{
     Cancel, Caps, GcSettings, History, HistoryError, Inbox, Limits, ModelTakes, Ports, Provider,
     SharedFacts, SharedObjects, Spent, SystemPrompt, Toolbox,
 };
-pub use handle::SessionHandle;
+pub use handle::{PLUGIN_CALLS_MAX, SessionHandle};
 use handle::Shared;
 pub use model::{Fallback, ModelSetup};
 use sight::Sight;
@@ -143,6 +144,8 @@ impl Session {
             facts,
             objects,
             tasks: Tasks::new(),
+            record: Mutex::default(),
+            plugin_calls: AtomicUsize::new(0),
         });
         let inbox = Inbox::default();
         let mut session = Self {
@@ -169,6 +172,7 @@ impl Session {
         session.close_open_turn()?;
         session.offer_declared();
         session.offer_view();
+        session.tell_record();
         let tools = session.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
         session
             .shared
@@ -237,6 +241,12 @@ impl Session {
     /// Returns what takes a person's messages while a turn runs.
     pub fn inbox(&self) -> Inbox {
         self.inbox.clone()
+    }
+
+    /// Shows the record to who reads it while a turn goes on.
+    pub(crate) fn tell_record(&self) {
+        let entries = self.history.entries().to_vec();
+        *self.shared.record.lock() = entries;
     }
 
     /// Counts the calls that go on as tasks.

@@ -11,7 +11,7 @@ use jaato_types::{
 use parking_lot::Mutex;
 
 use crate::events::Emitter;
-use crate::{Cancel, SharedFacts, SharedObjects};
+use crate::{Cancel, Hold, SharedFacts, SharedObjects};
 
 /// The tools of a session.
 pub trait ToolSet: Send + Sync {
@@ -109,6 +109,10 @@ pub struct CallScope {
     pub facts: SharedFacts,
     /// What tools have put in front of the model.
     pub objects: SharedObjects,
+    /// How many calls of plugins stand above it.
+    pub depth: u32,
+    /// Stops its deadline while it waits for a person.
+    pub hold: Hold,
 }
 
 /// Shows what a running call has to say, from any thread. Refuses everything once the call is over.

@@ -94,6 +94,7 @@ impl Session {
         let End { outcome, text, error } = end.unwrap_or_else(End::failed);
         self.make_room_after_turn(cancel).await;
         self.shared.facts.update(|facts| facts.turns = self.history.turns());
+        self.tell_record();
         self.shared.emitter.emit(Event::TurnFinished {
             outcome,
             text: text.clone(),
@@ -152,6 +153,7 @@ impl Session {
             return Ok(Flow::Break(end));
         }
         let nobody_asked = self.before_request(cancel).await.map_err(host_bug)?;
+        self.tell_record();
         progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
         self.shared.emitter.emit(Event::StepStarted { step });
         let mut came = self.exchange_with_room(step, cancel).await;
@@ -365,6 +367,7 @@ impl Session {
             self.history.append_results(results, Vec::new()).map_err(host_bug)?;
             return Ok(Flow::Continue(()));
         }
+        self.tell_record();
         let runner = self.shared.runner(Initiative::Model, cancel);
         let CallsDone { results, nobody_asked, activated } = runner.run(calls).await;
         if results.iter().any(|result| !result.attachments.is_empty()) {

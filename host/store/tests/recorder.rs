@@ -51,6 +51,8 @@ fn call(arguments: Value, result: Value, is_error: bool) -> Vec<Event> {
             name: name.clone(),
             source: "eye".into(),
             arguments,
+            parent: None,
+            by: None,
         },
         Event::ToolOutput {
             call_id: call_id.clone(),

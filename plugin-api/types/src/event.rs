@@ -127,6 +127,12 @@ pub enum Event {
         source: String,
         /// The arguments.
         arguments: Value,
+        /// The call of the plugin that makes this one, where a plugin does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<CallId>,
+        /// The plugin that makes the call; none where the model or a person does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// A running tool shows something.
     ToolOutput {

@@ -25,6 +25,7 @@ pub mod execution;
 pub mod files;
 mod frame;
 mod gc;
+pub mod history;
 pub mod http;
 mod id;
 pub mod large;
@@ -39,6 +40,7 @@ pub mod resources;
 pub mod service;
 pub mod terminal;
 mod tool;
+pub mod tool_calls;
 mod worker_variable;
 
 pub use asset::{Asset, AssetSource};

@@ -6,6 +6,7 @@ pub mod blobs;
 mod config;
 mod environment;
 mod folder;
+mod history;
 mod http;
 mod objects;
 mod output;
@@ -13,6 +14,7 @@ mod processes;
 mod request;
 mod resources;
 mod session;
+mod tool_calls;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::{Caller, Served};
@@ -39,7 +41,7 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 13] = [
+const SERVICES: [&dyn Service; 15] = [
     &session::Session,
     &config::Configuration,
     &request::OfCall,
@@ -51,6 +53,8 @@ const SERVICES: [&dyn Service; 13] = [
     &attach::ToResult,
     &objects::Objects,
     &resources::Resources,
+    &history::History,
+    &tool_calls::ToolCalls,
     &processes::Processes,
     &environment::OfEnvironment,
 ];

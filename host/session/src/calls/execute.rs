@@ -8,7 +8,7 @@ use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
 use crate::events::HOST;
 use crate::output::{self, error_content};
 use crate::tasks::Surroundings;
-use crate::{CallScope, KnownTool, OutputSink, VIEW_ENVIRONMENT, introspection};
+use crate::{CallScope, Hold, KnownTool, OutputSink, VIEW_ENVIRONMENT, introspection};
 
 impl CallRunner<'_> {
     /// Gives a call its one result.
@@ -53,6 +53,8 @@ impl CallRunner<'_> {
             name: call.name.clone(),
             source: source.clone(),
             arguments: call.arguments.clone(),
+            parent: self.origin.and_then(|origin| origin.parent.clone()),
+            by: self.origin.map(|origin| origin.plugin.as_str().to_owned()),
         });
         Some(Begun { source, at_ms: self.ports.clock.monotonic_ms() })
     }
@@ -121,6 +123,7 @@ impl CallRunner<'_> {
     fn start(&self, call: &ToolCall, source: &str) -> Running {
         let output = OutputSink::new(self.emitter.clone(), call.id.clone(), source);
         let stop = self.cancel.child();
+        let hold = self.origin.map_or_else(Hold::default, |origin| Hold::within(&origin.hold));
         let scope = CallScope {
             session: self.session.clone(),
             call: call.id.clone(),
@@ -128,6 +131,8 @@ impl CallRunner<'_> {
             output: output.clone(),
             facts: self.facts.clone(),
             objects: self.objects.clone(),
+            depth: self.depth(),
+            hold: hold.clone(),
         };
         Running::new(Start {
             work: self.ports.tools.call(call.clone(), scope),
@@ -137,6 +142,7 @@ impl CallRunner<'_> {
             clock: self.ports.clock.clone(),
             output,
             deadline_ms: self.limits.call_deadline_ms,
+            hold,
         })
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::{Error, ErrorKind, Output, Result, ToolCall};
 
-use crate::clock::sleep_while_running;
-use crate::{Cancel, Clock, OutputSink};
+use crate::clock::sleep_unheld;
+use crate::{Cancel, Clock, Hold, OutputSink};
 
 /// A call that runs. Dropping it ends it: its flag is set and its output refused.
 pub(crate) struct Running {
@@ -33,13 +33,15 @@ pub(crate) struct Start {
     pub(crate) output: OutputSink,
     pub(crate) work: BoxFuture<'static, Result<Output>>,
     pub(crate) deadline_ms: u64,
+    /// Stops the deadline.
+    pub(crate) hold: Hold,
 }
 
 impl Running {
     pub(crate) fn new(start: Start) -> Self {
-        let Start { call, source, stop, clock, output, work, deadline_ms } = start;
+        let Start { call, source, stop, clock, output, work, deadline_ms, hold } = start;
         let (at_ms, deadline) =
-            (clock.monotonic_ms(), sleep_while_running(clock.clone(), deadline_ms).boxed());
+            (clock.monotonic_ms(), sleep_unheld(clock.clone(), deadline_ms, hold).boxed());
         Self { call, source, at_ms, stop, clock, work, output, deadline, deadline_ms }
     }
 
