@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use jaato_environments::CallProcesses;
 use jaato_instances::{AskingInstance, CallSite, EnvironmentRequest, OutputSink, Tell};
-use jaato_types::{Asset, PluginName};
+use jaato_session::CallOrigin;
+use jaato_types::tool_calls::{CALLS_PER_CALL_MAX, CALLS_PER_MINUTE_MAX};
+use jaato_types::{Asset, Error, ErrorKind, PluginName};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -116,6 +118,35 @@ impl Call {
             made_calls: Arc::default(),
             asker: Arc::clone(&self.asker),
         }
+    }
+
+    /// Tells for whom it calls tools.
+    pub fn origin(&self) -> CallOrigin {
+        CallOrigin {
+            plugin: self.plugin.clone(),
+            parent: self.site.call.clone(),
+            depth: self.site.depth + 1,
+            hold: self.site.hold.clone(),
+        }
+    }
+
+    /// Counts a tool that it calls.
+    ///
+    /// # Errors
+    /// `limit_reached` where it has called too many.
+    pub fn count_made_call(&self) -> Result<(), Error> {
+        let (is_counted, most) = match self.is_instance {
+            false => {
+                let text = format!("a call may call tools {CALLS_PER_CALL_MAX} times");
+                (self.made_calls.take_of(CALLS_PER_CALL_MAX), text)
+            }
+            true => {
+                let text =
+                    format!("a plugin may by itself call {CALLS_PER_MINUTE_MAX} tools a minute");
+                (self.made_calls.take_in_minute(CALLS_PER_MINUTE_MAX), text)
+            }
+        };
+        if is_counted { Ok(()) } else { Err(Error::new(ErrorKind::LimitReached, most)) }
     }
 
     /// Passes an operation on to the session's environment.

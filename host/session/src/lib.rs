@@ -16,6 +16,7 @@ mod conditions;
 mod events;
 mod exchange;
 mod facts;
+mod forms;
 mod gc;
 mod history;
 mod hold;
@@ -43,9 +44,10 @@ pub mod testing;
 mod toolbox;
 mod tools;
 mod turn;
+mod wake;
 
 pub use arguments::ArgumentChecks;
-pub use ask::{Answer, Asker, Question, Secret, SecretAnswer, SecretQuestion};
+pub use ask::{Answer, Asker, FormQuestion, Question, Secret, SecretAnswer, SecretQuestion};
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
 pub use command::{CommandCall, SHARED_ANSWERS_MAX};
@@ -53,8 +55,8 @@ pub use conditions::{CONDITION_MS_MAX, RUNS_BY_THEMSELVES_MAX};
 pub use events::{Emitter, EventSink};
 pub use facts::{SharedFacts, estimate_tokens, percent_used};
 pub use gc::{Gc, GcReport, OVERFLOWS_MAX, WINDOW_WAIT_MS, WindowOrigin};
-pub use hold::{Held, Hold};
 pub use history::{COLLECTED_BYTES_MAX, Entry, History, HistoryError, Mark};
+pub use hold::{Held, Hold};
 pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
 pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS};
@@ -69,9 +71,7 @@ pub use prompt_parts::Prompt;
 pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
-pub use session::{
-    Fallback, ModelSetup, PLUGIN_CALLS_MAX, Session, SessionHandle, SessionSetup,
-};
+pub use session::{Fallback, ModelSetup, PLUGIN_CALLS_MAX, Session, SessionHandle, SessionSetup};
 pub use spent::{Spent, cost_micro_usd};
 pub use takes::ModelTakes;
 pub use toolbox::{Found, Toolbox};
@@ -80,3 +80,4 @@ pub use turn::{
     MARK_CANCELLED, MARK_CAP, MARK_CONTEXT_FULL, MARK_FAILED, MARK_FILTERED, MARK_LIMIT,
     MARK_OUTPUT_LIMIT, MARK_REFUSED,
 };
+pub use wake::Wake;

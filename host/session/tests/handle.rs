@@ -69,6 +69,7 @@ async fn a_handle_does_not_keep_its_session() {
     let handle = session.handle();
     drop((session, stage));
     let origin = CallOrigin::of("tool-outer".into());
-    let called = handle.call_tool(&ToolName::from("inner"), json!({}), &origin, &Cancel::new()).await;
+    let called =
+        handle.call_tool(&ToolName::from("inner"), json!({}), &origin, &Cancel::new()).await;
     assert_eq!(called.unwrap_err().kind, ErrorKind::Unavailable);
 }

@@ -147,7 +147,7 @@ impl Recorder {
                     duration_ms: *duration_ms,
                 }
             }
-            Event::TaskStarted { task_id, call_id, name, source } => Stage::AutoBackground {
+            Event::TaskStarted { task_id, call_id, name, source, .. } => Stage::AutoBackground {
                 task_id: task_id.clone(),
                 call_id: call_id.clone(),
                 tool: name.clone(),
@@ -217,6 +217,9 @@ impl Recorder {
             | Event::Notice { .. }
             | Event::Progress { .. }
             | Event::PermissionAsked { .. }
+            | Event::Notified { .. }
+            | Event::FormAsked { .. }
+            | Event::FormAnswered { .. }
             | Event::ToolOutput { .. }
             | Event::MessageJoined { .. }
             | Event::ObjectsAdded { .. }

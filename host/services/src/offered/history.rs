@@ -57,9 +57,8 @@ fn frame_of(number: u64, entry: &Arc<Entry>) -> Result<Vec<u8>, Error> {
 }
 
 fn without_large_parts(message: &Message) -> Message {
-    let is_large = |part: &Part| {
-        serde_json::to_vec(part).map_or(true, |json| json.len() > LARGE_PART_BYTES)
-    };
+    let is_large =
+        |part: &Part| serde_json::to_vec(part).map_or(true, |json| json.len() > LARGE_PART_BYTES);
     let part = |part: &Part| if is_large(part) { Part::text(LEFT_OUT) } else { part.clone() };
     Message { parts: message.parts.iter().map(part).collect(), ..message.clone() }
 }

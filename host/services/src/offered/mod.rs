@@ -1,5 +1,6 @@
 //! The services, one file each, and the table in which each has its row.
 
+mod ask;
 mod assets;
 mod attach;
 pub mod blobs;
@@ -8,12 +9,14 @@ mod environment;
 mod folder;
 mod history;
 mod http;
+mod notify;
 mod objects;
 mod output;
 mod processes;
 mod request;
 mod resources;
 mod session;
+mod tasks;
 mod tool_calls;
 
 use futures_util::future::BoxFuture;
@@ -41,7 +44,7 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 15] = [
+const SERVICES: [&dyn Service; 18] = [
     &session::Session,
     &config::Configuration,
     &request::OfCall,
@@ -55,6 +58,9 @@ const SERVICES: [&dyn Service; 15] = [
     &resources::Resources,
     &history::History,
     &tool_calls::ToolCalls,
+    &tasks::Tasks,
+    &notify::Notifications,
+    &ask::Forms,
     &processes::Processes,
     &environment::OfEnvironment,
 ];

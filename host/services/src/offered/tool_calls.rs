@@ -1,9 +1,7 @@
 //! The service `tools.call`: a plugin calls another tool of its session, by the session's gate.
 
 use jaato_loader::Served;
-use jaato_session::CallOrigin;
-use jaato_types::tool_calls::{CALLS_PER_CALL_MAX, CALLS_PER_MINUTE_MAX, TOOLS_CALL};
-use jaato_types::tool_calls::{ToolsCall, ToolsCallAnswer};
+use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
 use jaato_types::{Error, ErrorKind, Frame, Output};
 
 use super::{Answer, Service, bad_request, ready};
@@ -29,25 +27,8 @@ impl Service for ToolCalls {
 fn begin(call: &Call, request: &[u8]) -> Result<Detached<Output>, Error> {
     let asked: ToolsCall = Frame::read(request).map_err(bad_request)?;
     let session = call.shared.sessions.find(&call.site.session)?;
-    let (is_counted, most) = match call.is_instance {
-        false => {
-            let text = format!("a call may call tools {CALLS_PER_CALL_MAX} times");
-            (call.made_calls.take_of(CALLS_PER_CALL_MAX), text)
-        }
-        true => {
-            let text = format!("a plugin may by itself call {CALLS_PER_MINUTE_MAX} tools a minute");
-            (call.made_calls.take_in_minute(CALLS_PER_MINUTE_MAX), text)
-        }
-    };
-    if !is_counted {
-        return Err(Error::new(ErrorKind::LimitReached, most));
-    }
-    let origin = CallOrigin {
-        plugin: call.plugin.clone(),
-        parent: call.site.call.clone(),
-        depth: call.site.depth + 1,
-        hold: call.site.hold.clone(),
-    };
+    call.count_made_call()?;
+    let origin = call.origin();
     let work = |cancel| async move {
         session.call_tool(&asked.name, asked.arguments, &origin, &cancel).await
     };

@@ -7,6 +7,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::{Error, ErrorKind, Output, Result, ToolCall};
 
 use crate::clock::sleep_unheld;
+use crate::tasks::TaskOutput;
 use crate::{Cancel, Clock, Hold, OutputSink};
 
 /// A call that runs. Dropping it ends it: its flag is set and its output refused.
@@ -18,6 +19,8 @@ pub(crate) struct Running {
     /// Set when the call must stop; hears the turn's flag.
     pub(crate) stop: Cancel,
     pub(crate) clock: Arc<dyn Clock>,
+    /// What it has shown, where it may become a task.
+    pub(crate) kept: Arc<TaskOutput>,
     work: BoxFuture<'static, Result<Output>>,
     output: OutputSink,
     deadline: BoxFuture<'static, ()>,
@@ -42,7 +45,8 @@ impl Running {
         let Start { call, source, stop, clock, output, work, deadline_ms, hold } = start;
         let (at_ms, deadline) =
             (clock.monotonic_ms(), sleep_unheld(clock.clone(), deadline_ms, hold).boxed());
-        Self { call, source, at_ms, stop, clock, work, output, deadline, deadline_ms }
+        let kept = output.kept();
+        Self { call, source, at_ms, stop, clock, kept, work, output, deadline, deadline_ms }
     }
 
     /// Runs on until the call is over. May be dropped and asked again as long as it was not ready.

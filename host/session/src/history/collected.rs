@@ -45,7 +45,8 @@ impl History {
                 return Err(HistoryError::Summary);
             };
             parts.extend(first.sent().parts.iter().cloned());
-            Arc::make_mut(first).sent = Some(Message { role: Role::User, parts, ..Message::default() });
+            Arc::make_mut(first).sent =
+                Some(Message { role: Role::User, parts, ..Message::default() });
         }
         let mut collected = Self::restore(entries)?;
         // Ids stay taken, whatever was forgotten.

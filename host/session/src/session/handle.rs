@@ -7,15 +7,21 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use jaato_policy::Rules;
-use jaato_types::{Error, ErrorKind, Output, Result, SessionId, ToolCall, ToolName};
+use jaato_types::ask::{Form, FormAnswer};
+use jaato_types::tasks::{TASK_WAIT_MS_MAX, TaskFacts, TaskRead, TaskReadAnswer};
+use jaato_types::{
+    Error, ErrorKind, Event, Output, PluginName, Result, SessionId, ToolCall, ToolName,
+};
 use parking_lot::Mutex;
 
 use crate::calls::{CallRunner, Initiative};
 use crate::events::Emitter;
+use crate::forms::Forms;
 use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
-    CALL_DEPTH_MAX, CallOrigin, Cancel, Entry, Limits, Ports, SharedFacts, SharedObjects, Toolbox,
+    CALL_DEPTH_MAX, CallOrigin, Cancel, Entry, Inbox, Limits, Ports, SharedFacts, SharedObjects,
+    Toolbox,
 };
 
 /// Most calls of plugins that run at once in a session. One more is refused, as a plugin that waits
@@ -35,6 +41,9 @@ pub(crate) struct Shared {
     pub(crate) facts: SharedFacts,
     pub(crate) objects: SharedObjects,
     pub(crate) tasks: Tasks,
+    pub(crate) inbox: Inbox,
+    /// What plugins ask the person.
+    pub(crate) forms: Forms,
     /// The record as it was when it was told last.
     pub(crate) record: Mutex<Vec<Arc<Entry>>>,
     /// Calls of plugins that run.
@@ -75,6 +84,88 @@ impl SessionHandle {
         let mut runner = shared.runner(Initiative::Plugin, cancel);
         runner.origin = Some(origin);
         runner.run_whole(&call).await
+    }
+
+    /// Starts a call that no turn waits for; returns its task. The gate lets it pass first.
+    ///
+    /// # Errors
+    /// As [`SessionHandle::call_tool`]; `limit_reached` where too many tasks run.
+    pub async fn start_task(
+        &self,
+        name: &ToolName,
+        arguments: serde_json::Value,
+        origin: &CallOrigin,
+        cancel: &Cancel,
+    ) -> Result<String> {
+        let shared = self.shared()?;
+        let _running = PluginCall::begin(&shared)?;
+        let call = ToolCall::new(shared.ports.ids.call(), name.clone(), arguments);
+        let mut runner = shared.runner(Initiative::Plugin, cancel);
+        runner.origin = Some(origin);
+        runner.run_detached(&call, origin.plugin.as_str()).await
+    }
+
+    /// Lists the tasks of the session, those that ended too.
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over.
+    pub fn tasks(&self) -> Result<Vec<TaskFacts>> {
+        Ok(self.shared()?.tasks.list())
+    }
+
+    /// Reads what a task has shown; waits for more, or its end, as long as it is asked to.
+    ///
+    /// # Errors
+    /// `not_found` where there is no such task; `unavailable` when the session is over.
+    pub async fn read_task(&self, asked: &TaskRead) -> Result<TaskReadAnswer> {
+        let shared = self.shared()?;
+        if asked.wait_ms > 0 {
+            let wait = shared.ports.clock.sleep(asked.wait_ms.min(TASK_WAIT_MS_MAX));
+            tokio::select! {
+                biased;
+                changed = shared.tasks.changed(&asked.task_id, asked.offset) => changed?,
+                () = wait => {}
+            }
+        }
+        shared.tasks.read(asked)
+    }
+
+    /// Ends a task.
+    ///
+    /// # Errors
+    /// As [`SessionHandle::read_task`].
+    pub fn cancel_task(&self, task_id: &str) -> Result<TaskFacts> {
+        self.shared()?.tasks.board().cancel_one(task_id)
+    }
+
+    /// Tells the model something with the next request; wakes an idle session.
+    ///
+    /// # Errors
+    /// `limit_reached` where too much waits for the model already.
+    pub fn notify(&self, plugin: &PluginName, text: String) -> Result<()> {
+        let shared = self.shared()?;
+        let source = plugin.as_str().to_owned();
+        shared.inbox.notify(&source, text.clone())?;
+        shared.emitter.emit(Event::Notified { source, text });
+        Ok(())
+    }
+
+    /// Asks the person, one form at a time.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for a form that cannot be shown; `limit_reached` where too many wait.
+    pub async fn ask(
+        &self,
+        plugin: &PluginName,
+        form: &Form,
+        cancel: &Cancel,
+    ) -> Result<FormAnswer> {
+        let shared = self.shared()?;
+        tokio::select! {
+            biased;
+            answer = shared.forms.ask(plugin, form, &shared) => answer,
+            () = cancel.cancelled() => Err(Error::cancelled()),
+        }
     }
 
     /// Returns the record of the conversation as it was before the step that runs.
