@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jaato_catalog::Setup;
+use jaato_catalog::{GrantTable, Setup};
 use jaato_config::Folders;
 use jaato_environments::{Outputs, Processes};
 use jaato_http::{Client, Network, Settings as HttpSettings};
@@ -20,6 +20,8 @@ use crate::key_commands::KeyCommands;
 pub struct Shared {
     /// The user's folders.
     pub(crate) folders: Folders,
+    /// What plugins were granted.
+    pub(crate) grants: Arc<GrantTable>,
     /// The one HTTP client: what plugins ask for goes through it.
     pub(crate) http: Client,
     /// The requests of plugins that go on.
@@ -57,6 +59,7 @@ impl Shared {
         let session_id = setup.variables.get("JAATO_SESSION_ID");
         Self {
             folders: setup.folders.clone(),
+            grants: Arc::clone(&setup.grants),
             assets: Assets::new(setup, supervisor, http.clone()).ok(),
             http,
             requests: Requests::default(),
