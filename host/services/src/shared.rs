@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jaato_catalog::Setup;
+use jaato_catalog::{GrantTable, Setup};
 use jaato_config::Folders;
 use jaato_environments::{Outputs, Processes};
 use jaato_http::{Client, Network, Settings as HttpSettings};
@@ -21,6 +21,8 @@ use crate::sessions::Sessions;
 pub struct Shared {
     /// The user's folders.
     pub(crate) folders: Folders,
+    /// What plugins were granted.
+    pub(crate) grants: Arc<GrantTable>,
     /// The one HTTP client: what plugins ask for goes through it.
     pub(crate) http: Client,
     /// The sessions that live.
@@ -60,6 +62,7 @@ impl Shared {
         let session_id = setup.variables.get("JAATO_SESSION_ID");
         Self {
             folders: setup.folders.clone(),
+            grants: Arc::clone(&setup.grants),
             assets: Assets::new(setup, supervisor, http.clone()).ok(),
             http,
             sessions: Sessions::default(),

@@ -26,6 +26,7 @@ pub mod execution;
 pub mod files;
 mod frame;
 mod gc;
+pub mod grant;
 pub mod history;
 pub mod http;
 mod id;

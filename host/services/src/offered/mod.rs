@@ -65,11 +65,15 @@ const SERVICES: [&dyn Service; 18] = [
     &environment::OfEnvironment,
 ];
 
-/// Answers an operation of a call.
+/// Answers an operation of a call. The grant that it needs is looked up each time, so
+/// that one which is taken back ends with the request that goes on.
 pub fn call(call: &Call, caller: Caller, operation: &str, request: Vec<u8>) -> Answer {
     for service in SERVICES {
         if service.has(operation) && service.is_for(call, &caller) {
-            return service.call(call, operation, request);
+            return match call.check_grant(operation) {
+                Ok(()) => service.call(call, operation, request),
+                Err(error) => ready(Err(error)),
+            };
         }
     }
     ready(Err(unknown(operation)))

@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
+use super::grants::Grants;
 use super::held::Time;
 use super::programs::Programs;
 use super::stream::FakeStream;
@@ -102,6 +103,7 @@ pub(crate) struct Services(Mutex<State>);
 
 struct State {
     scripts: HashMap<String, Script>,
+    grants: Grants,
     session: Option<SessionFacts>,
     config: Value,
     assets: BTreeMap<String, AssetAnswer>,
@@ -127,6 +129,7 @@ impl Default for State {
     fn default() -> Self {
         Self {
             scripts: HashMap::new(),
+            grants: Grants::default(),
             session: None,
             config: json!({}),
             assets: BTreeMap::new(),
@@ -343,6 +346,11 @@ impl Services {
         self.lock().scripts.insert(operation, script);
     }
 
+    /// Changes what the plugin has been granted.
+    pub(crate) fn grants(&self, change: impl FnOnce(&mut Grants)) {
+        change(&mut self.lock().grants);
+    }
+
     pub(crate) fn asked(&self) -> Vec<ServiceRequest> {
         self.lock().asked.clone()
     }
@@ -377,6 +385,7 @@ impl Services {
             let mut state = self.lock();
             state.take_body(&mut request)?;
             state.asked.push(request.clone());
+            state.grants.check(operation)?;
             state.scripts.get(operation).cloned()
         };
         let Some(script) = script else { return self.built_in(&request) };
