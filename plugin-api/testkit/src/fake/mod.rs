@@ -7,6 +7,7 @@ mod held;
 mod host;
 mod http;
 mod instance;
+mod later;
 mod live;
 mod log;
 mod own;
