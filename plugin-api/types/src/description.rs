@@ -42,6 +42,11 @@ pub struct Description {
     /// Secrets that the host adds to its requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<CredentialSpec>,
+    /// What it asks for that needs a person's grant, by the names in
+    /// [`GRANTS`](crate::grant::GRANTS): `ask`, `secret`. Whatever is not listed is refused, to
+    /// plugins that are shipped as well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<String>,
 }
 
 impl Description {

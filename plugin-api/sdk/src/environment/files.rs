@@ -27,6 +27,7 @@ use crate::context::Reporter;
 /// # use jaato_plugin_sdk::types::files::*;
 /// /// Files behind a server.
 /// struct Remote;
+/// # fn no<T>() -> Result<T> { Err(Error::failed("")) }
 ///
 /// impl Files for Remote {
 ///     type Pieces = ByDefault;
@@ -34,22 +35,24 @@ use crate::context::Reporter;
 ///     type Pages = ByDefault;
 ///
 ///     async fn read(&self, host: &Reporter, read: FileRead) -> Result<(FileBytes, Vec<u8>)> {
-///         # _ = (host, read); Err(Error::failed(""))
+///         # _ = (host, read); no()
 ///         // …
 ///     }
-///     # async fn write(&self, _: &Reporter, _: FileWrite, _: Vec<u8>) -> Result<FileFacts> { Err(Error::failed("")) }
-///     # async fn stat(&self, _: &Reporter, _: FilePath) -> Result<FileFacts> { Err(Error::failed("")) }
-///     # async fn list(&self, _: &Reporter, _: FolderList) -> Result<FolderEntries> { Err(Error::failed("")) }
-///     # async fn delete(&self, _: &Reporter, _: FileDelete) -> Result<()> { Err(Error::failed("")) }
-///     # async fn make_folder(&self, _: &Reporter, _: FolderMake) -> Result<()> { Err(Error::failed("")) }
-///     // `write`, `stat`, `list`, `delete`, `make_folder`
+///     # async fn write(&self, _: &Reporter, _: FileWrite, _: Vec<u8>) -> Result<FileFacts> {
+///     #     no()
+///     # }
+///     # async fn stat(&self, _: &Reporter, _: FilePath) -> Result<FileFacts> { no() }
+///     # async fn list(&self, _: &Reporter, _: FolderList) -> Result<FolderEntries> { no() }
+///     # async fn delete(&self, _: &Reporter, _: FileDelete) -> Result<()> { no() }
+///     # async fn make_folder(&self, _: &Reporter, _: FolderMake) -> Result<()> { no() }
+///     // … and `write`, `stat`, `list`, `delete`, `make_folder`.
 /// }
 /// ```
 pub trait Files: Send + Sync + 'static {
     /// A file that is read piece by piece; [`ByDefault`] reads range by range.
     type Pieces: FilePieces;
-    /// A file that is written piece by piece; [`ByDefault`] collects at most 64 MiB and writes them at
-    /// once.
+    /// A file that is written piece by piece; [`ByDefault`] collects at most 64 MiB and writes them
+    /// at once.
     type Writer: FileWriter;
     /// A tree that is gone through; [`ByDefault`] lists folder by folder, and leaves out what
     /// `.gitignore` and `.ignore` name.
@@ -303,7 +306,8 @@ impl Files for NoFiles {
     }
 }
 
-/// Stands for a stream that the sdk makes over the required methods of [`Files`]. It cannot be made.
+/// Stands for a stream that the sdk makes over the required methods of [`Files`]. It cannot be
+/// made.
 pub enum ByDefault {}
 
 impl FilePieces for NoFiles {

@@ -3,6 +3,7 @@
 mod call;
 mod context;
 mod executor;
+mod grants;
 mod held;
 mod host;
 mod http;

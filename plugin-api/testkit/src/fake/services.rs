@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
+use super::grants::Grants;
 use super::held::Time;
 use super::later::is_later;
 use super::programs::Programs;
@@ -105,6 +106,7 @@ struct State {
     scripts: HashMap<String, Script>,
     /// Whether services that came after the first release are not there.
     lacks_later: bool,
+    grants: Grants,
     session: Option<SessionFacts>,
     config: Value,
     assets: BTreeMap<String, AssetAnswer>,
@@ -131,6 +133,7 @@ impl Default for State {
         Self {
             scripts: HashMap::new(),
             lacks_later: false,
+            grants: Grants::default(),
             session: None,
             config: json!({}),
             assets: BTreeMap::new(),
@@ -351,6 +354,11 @@ impl Services {
         self.lock().lacks_later = true;
     }
 
+    /// Changes what the plugin has been granted.
+    pub(crate) fn grants(&self, change: impl FnOnce(&mut Grants)) {
+        change(&mut self.lock().grants);
+    }
+
     pub(crate) fn asked(&self) -> Vec<ServiceRequest> {
         self.lock().asked.clone()
     }
@@ -388,6 +396,7 @@ impl Services {
             if state.lacks_later && is_later(operation) {
                 return Err(no_service(operation));
             }
+            state.grants.check(operation)?;
             state.scripts.get(operation).cloned()
         };
         let Some(script) = script else { return self.built_in(&request) };
