@@ -163,8 +163,8 @@ pub trait Files: Send + Sync + 'static {
         derived::copy(self, host, pair)
     }
 
-    /// Finds files by a pattern. By default over [`Files::list`], and a [`Files::stat`] for each file
-    /// where the newest come first.
+    /// Finds files by a pattern. By default over [`Files::list`], and a [`Files::stat`] for each
+    /// file where the newest come first.
     ///
     /// # Errors
     /// `invalid_arguments` for what is no pattern.

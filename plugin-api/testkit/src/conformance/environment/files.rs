@@ -1,5 +1,5 @@
-//! Checks of files beyond keeping them. What an author writes and what the sdk does in its place are
-//! held to the same.
+//! Checks of files beyond keeping them. What an author writes and what the sdk does in its place
+//! are held to the same.
 
 use jaato_types::execution::{STREAM_CLOSE, STREAM_END, STREAM_KEY, STREAM_NEXT};
 use jaato_types::files::{
