@@ -5,14 +5,10 @@ use std::sync::Arc;
 use jaato_catalog::GrantHolder;
 use jaato_environments::CallProcesses;
 use jaato_instances::{AskingInstance, CallSite, EnvironmentRequest, OutputSink, Tell};
-<<<<<<< HEAD
 use jaato_session::CallOrigin;
+use jaato_types::grant::{grant_of, not_asked_for};
 use jaato_types::tool_calls::{CALLS_PER_CALL_MAX, CALLS_PER_MINUTE_MAX};
 use jaato_types::{Asset, Error, ErrorKind, PluginName};
-=======
-use jaato_types::grant::{grant_of, not_asked_for};
-use jaato_types::{Asset, Error, PluginName};
->>>>>>> ground
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -136,7 +132,6 @@ impl Call {
         }
     }
 
-<<<<<<< HEAD
     /// Tells for whom it calls tools.
     pub fn origin(&self) -> CallOrigin {
         CallOrigin {
@@ -166,7 +161,6 @@ impl Call {
         if is_counted { Ok(()) } else { Err(Error::new(ErrorKind::LimitReached, most)) }
     }
 
-=======
     /// Checks that the plugin has the grant that an operation needs, as it stands at this moment.
     ///
     /// # Errors
@@ -179,7 +173,6 @@ impl Call {
         }
     }
 
->>>>>>> ground
     /// Passes an operation on to the session's environment.
     pub fn to_environment(&self, operation: &str, request: Vec<u8>) -> EnvironmentRequest {
         EnvironmentRequest {

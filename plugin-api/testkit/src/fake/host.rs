@@ -101,19 +101,6 @@ impl FakeHost {
         self
     }
 
-    /// Makes the host an older one: it answers `unknown_operation` to each service that came after
-    /// the first release (`model.complete`, `ask`, `notify`, `count`, `tools.…`, `tasks.…`,
-    /// `session.…`, `store.…`, `secret.…`, `host_process.…`), scripted ones too.
-    #[must_use]
-    pub fn without_later_services(self) -> Self {
-        self.lack_later_services();
-        self
-    }
-
-    pub(crate) fn lack_later_services(&self) {
-        self.shared.services.lack_later();
-    }
-
     /// Denies the plugin a grant that it lists (`ask`), as a person who has not given it. Without
     /// this it has all that it lists in [`Description::services`]; what it does not list is refused
     /// in any case.
@@ -131,6 +118,19 @@ impl FakeHost {
     /// Gives back a grant that was denied.
     pub fn grant(&self, grant: &str) {
         self.shared.services.grants(|grants| grants.give(grant));
+    }
+
+    /// Makes the host an older one: it answers `unknown_operation` to each service that came after
+    /// the first release (`model.complete`, `ask`, `notify`, `count`, `tools.…`, `tasks.…`,
+    /// `session.…`, `store.…`, `secret.…`, `host_process.…`), scripted ones too.
+    #[must_use]
+    pub fn without_later_services(self) -> Self {
+        self.lack_later_services();
+        self
+    }
+
+    pub(crate) fn lack_later_services(&self) {
+        self.shared.services.lack_later();
     }
 
     /// Sets how the host's time passes.

@@ -104,9 +104,9 @@ pub(crate) struct Services(Mutex<State>);
 
 struct State {
     scripts: HashMap<String, Script>,
+    grants: Grants,
     /// Whether services that came after the first release are not there.
     lacks_later: bool,
-    grants: Grants,
     session: Option<SessionFacts>,
     config: Value,
     assets: BTreeMap<String, AssetAnswer>,
@@ -132,8 +132,8 @@ impl Default for State {
     fn default() -> Self {
         Self {
             scripts: HashMap::new(),
-            lacks_later: false,
             grants: Grants::default(),
+            lacks_later: false,
             session: None,
             config: json!({}),
             assets: BTreeMap::new(),
@@ -350,13 +350,13 @@ impl Services {
         self.lock().scripts.insert(operation, script);
     }
 
-    pub(crate) fn lack_later(&self) {
-        self.lock().lacks_later = true;
-    }
-
     /// Changes what the plugin has been granted.
     pub(crate) fn grants(&self, change: impl FnOnce(&mut Grants)) {
         change(&mut self.lock().grants);
+    }
+
+    pub(crate) fn lack_later(&self) {
+        self.lock().lacks_later = true;
     }
 
     pub(crate) fn asked(&self) -> Vec<ServiceRequest> {
