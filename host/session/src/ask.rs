@@ -120,6 +120,8 @@ pub struct Question<'a> {
     pub tool: &'a KnownTool,
     /// The plugin that makes the call, where neither the model nor a person does.
     pub by: Option<&'a PluginName>,
+    /// What people see the session called, where another one opened it.
+    pub agent: Option<&'a str>,
     /// The decision that a person must be asked.
     pub decision: Decision,
     /// The decision in words.

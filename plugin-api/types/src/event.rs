@@ -40,6 +40,12 @@ pub enum Event {
         model: String,
         /// The tools in the request, by name.
         tools: Vec<ToolName>,
+        /// What people see it called, where another session opened it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// The session that opened it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opener: Option<SessionId>,
     },
     /// Another model answers from here on.
     ModelChanged {

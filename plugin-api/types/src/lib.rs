@@ -16,6 +16,7 @@ compile_error!("jaato runs on Linux and macOS; Windows is not supported yet");
 
 pub mod ask;
 mod asset;
+pub mod child;
 mod completion;
 mod condition;
 mod data;

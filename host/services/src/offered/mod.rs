@@ -4,6 +4,7 @@ mod ask;
 mod assets;
 mod attach;
 pub mod blobs;
+mod children;
 mod config;
 mod environment;
 mod folder;
@@ -45,7 +46,7 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 19] = [
+const SERVICES: [&dyn Service; 20] = [
     &session::Session,
     &config::Configuration,
     &request::OfCall,
@@ -63,6 +64,7 @@ const SERVICES: [&dyn Service; 19] = [
     &notify::Notifications,
     &ask::Forms,
     &model::Models,
+    &children::Children,
     &processes::Processes,
     &environment::OfEnvironment,
 ];
