@@ -29,6 +29,8 @@ use tempfile::TempDir;
 use super::grants::Grants;
 use super::held::Time;
 use super::programs::Programs;
+use super::secrets::Secrets;
+use super::stores::Stores;
 use super::stream::FakeStream;
 
 /// What a plugin asks a service.
@@ -104,6 +106,8 @@ pub(crate) struct Services(Mutex<State>);
 struct State {
     scripts: HashMap<String, Script>,
     grants: Grants,
+    stores: Stores,
+    secrets: Secrets,
     session: Option<SessionFacts>,
     config: Value,
     assets: BTreeMap<String, AssetAnswer>,
@@ -130,6 +134,8 @@ impl Default for State {
         Self {
             scripts: HashMap::new(),
             grants: Grants::default(),
+            stores: Stores::default(),
+            secrets: Secrets::default(),
             session: None,
             config: json!({}),
             assets: BTreeMap::new(),
@@ -427,6 +433,11 @@ impl Services {
                 let folder = self.folder()?;
                 let state = &mut *self.lock();
                 state.programs.answer(request, state.session.as_ref(), &folder)
+            }
+            other if Secrets::has(other) => self.lock().secrets.answer(request),
+            other if Stores::has(other) => {
+                let folder = self.folder()?;
+                self.lock().stores.answer(request, &folder)
             }
             other if jaato_objects::service::is_operation(other) => self.answer_objects(request),
             other => {
