@@ -16,6 +16,7 @@ use crate::facts;
 use crate::http::Requests;
 use crate::key_commands::KeyCommands;
 use crate::secrets::PluginSecrets;
+use crate::sessions::Sessions;
 use crate::store::Stores;
 
 /// What every call of every plugin may use.
@@ -26,6 +27,8 @@ pub struct Shared {
     pub(crate) grants: Arc<GrantTable>,
     /// The one HTTP client: what plugins ask for goes through it.
     pub(crate) http: Client,
+    /// The sessions that live.
+    pub(crate) sessions: Sessions,
     /// The requests of plugins that go on.
     pub(crate) requests: Requests,
     /// What prints keys.
@@ -69,6 +72,7 @@ impl Shared {
             grants: Arc::clone(&setup.grants),
             assets: Assets::new(setup, supervisor, http.clone()).ok(),
             http,
+            sessions: Sessions::default(),
             requests: Requests::default(),
             secrets: Arc::new(PluginSecrets::new(&setup.folders, Arc::clone(&key_commands))),
             key_commands,
@@ -88,6 +92,11 @@ impl Shared {
     /// Returns the big files, where the system names a home.
     pub fn assets(&self) -> Option<&Assets> {
         self.assets.as_ref()
+    }
+
+    /// Returns the sessions that live.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
     }
 
     /// Returns what is no text.

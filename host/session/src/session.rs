@@ -11,6 +11,7 @@ mod sight;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use jaato_objects::ObjectEnvironment;
 use jaato_policy::Rules;
@@ -20,19 +21,21 @@ use jaato_types::{
 };
 use parking_lot::Mutex;
 
+use crate::beside::Beside;
 use crate::calls::Initiative;
 use crate::conditions::Conditions;
 use crate::events::Emitter;
+use crate::forms::Forms;
 use crate::gc::{GcState, facts};
 use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
     Cancel, Caps, GcSettings, History, HistoryError, Inbox, Limits, ModelTakes, Ports, Provider,
-    SharedFacts, SharedObjects, Spent, SystemPrompt, Toolbox,
+    SharedFacts, SharedObjects, SharedSpent, Spent, SystemPrompt, Toolbox, Wake,
 };
-pub use handle::SessionHandle;
-use handle::Shared;
-pub use model::{Fallback, ModelSetup};
+pub(crate) use handle::Shared;
+pub use handle::{PLUGIN_CALLS_MAX, SessionHandle};
+pub use model::{AnsweringModel, ModelSetup};
 use sight::Sight;
 
 /// What a session is set up with.
@@ -43,13 +46,15 @@ pub struct SessionSetup {
     /// The model.
     pub model: ModelSetup,
     /// Models that answer where this one fails for good, in order.
-    pub fallbacks: Vec<Fallback>,
+    pub fallbacks: Vec<AnsweringModel>,
     /// The system text.
     pub system: SystemPrompt,
     /// The bounds.
     pub limits: Limits,
     /// What it may use up as a whole.
     pub caps: Caps,
+    /// What it has used up; a session that another one has opened counts with that one.
+    pub spent: SharedSpent,
     /// What the command line and the configuration allow.
     pub rules: Rules,
     /// Settings of the gc.
@@ -70,6 +75,7 @@ impl SessionSetup {
             system,
             limits: Limits::default(),
             caps: Caps::default(),
+            spent: SharedSpent::default(),
             rules: Rules::default(),
             gc: GcSettings::default(),
             history: History::new(),
@@ -84,7 +90,6 @@ pub struct Session {
     pub(crate) shared: Arc<Shared>,
     pub(crate) history: History,
     pub(crate) conditions: Conditions,
-    pub(crate) inbox: Inbox,
     /// Answers of commands that the model is shown with the next request.
     pub(crate) answers: Mutex<Vec<Part>>,
     pub(crate) gc: GcState,
@@ -92,16 +97,13 @@ pub struct Session {
     pub(crate) prefix: Request,
     pub(crate) model: ModelId,
     pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) fallbacks: VecDeque<Fallback>,
+    pub(crate) fallbacks: VecDeque<AnsweringModel>,
     pub(crate) takes: ModelTakes,
     pub(crate) sight: Sight,
     /// Entries of the record that went out since the last cut: they stay as they are.
     pub(crate) sent_entries: usize,
     /// The tools that the model knows of, by the list and by parts of the history.
     pub(crate) told_tools: Vec<ToolSpec>,
-    /// What it has used up, and may.
-    pub(crate) spent: Spent,
-    pub(crate) caps: Caps,
     pub(crate) price: Option<Price>,
     pub(crate) is_price_configured: bool,
     /// What a server said that paused its answer: the next request ends with it.
@@ -114,6 +116,8 @@ impl Session {
     pub fn start(setup: SessionSetup, ports: Ports) -> Result<Self, HistoryError> {
         let SessionSetup { id, model: setup_of_model, system, limits, rules, history, gc, .. } =
             setup;
+        let answering =
+            AnsweringModel { model: setup_of_model.clone(), provider: Arc::clone(&ports.provider) };
         let ModelSetup { id: model, context_limit, origin, options, takes, .. } = setup_of_model;
         let id = id.unwrap_or_else(|| ports.ids.session());
         let toolbox = Toolbox::new(ports.tools.tools());
@@ -143,13 +147,19 @@ impl Session {
             facts,
             objects,
             tasks: Tasks::new(),
+            inbox: Inbox::default(),
+            forms: Forms::default(),
+            model: Mutex::new(answering),
+            spent: setup.spent,
+            caps: setup.caps,
+            beside: Beside::default(),
+            record: Mutex::default(),
+            plugin_calls: AtomicUsize::new(0),
         });
-        let inbox = Inbox::default();
         let mut session = Self {
             shared,
             history,
             conditions: Conditions::default(),
-            inbox,
             answers: Mutex::default(),
             gc: GcState::new(gc, context_limit, origin),
             prefix,
@@ -160,8 +170,6 @@ impl Session {
             sight: Sight::default(),
             sent_entries: 0,
             told_tools,
-            spent: Spent::default(),
-            caps: setup.caps,
             price: setup_of_model.price,
             is_price_configured: setup_of_model.is_price_configured,
             paused: Vec::new(),
@@ -169,6 +177,7 @@ impl Session {
         session.close_open_turn()?;
         session.offer_declared();
         session.offer_view();
+        session.tell_record();
         let tools = session.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
         session
             .shared
@@ -204,7 +213,7 @@ impl Session {
 
     /// Returns what it has used up.
     pub fn spent(&self) -> Spent {
-        self.spent
+        *self.shared.spent.lock()
     }
 
     /// Returns a handle on the session's events, for what happens between its turns too.
@@ -236,12 +245,33 @@ impl Session {
 
     /// Returns what takes a person's messages while a turn runs.
     pub fn inbox(&self) -> Inbox {
-        self.inbox.clone()
+        self.shared.inbox.clone()
+    }
+
+    /// Returns what waits for ends of tasks and for what plugins notify, while the session is idle.
+    pub fn wake(&self) -> Wake {
+        let tasks = Arc::clone(self.shared.tasks.board());
+        Wake { inbox: self.shared.inbox.clone(), tasks }
+    }
+
+    /// Ends all tasks and waits until they have; returns how many there were.
+    pub async fn end_tasks(&self) -> usize {
+        let board = self.shared.tasks.board();
+        let running = board.all_running();
+        board.cancel_all();
+        board.all_ended().await;
+        running
+    }
+
+    /// Shows the record to who reads it while a turn goes on.
+    pub(crate) fn tell_record(&self) {
+        let entries = self.history.entries().to_vec();
+        *self.shared.record.lock() = entries;
     }
 
     /// Counts the calls that go on as tasks.
     pub fn running_tasks(&self) -> usize {
-        self.shared.tasks.running()
+        self.shared.tasks.board().all_running()
     }
 
     /// Returns the request that would be sent next.

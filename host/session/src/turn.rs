@@ -13,7 +13,11 @@ use crate::calls::{self, CallsDone, Initiative};
 use crate::exchange::Exchange;
 use crate::gc::{json_bytes, tokens_of};
 use crate::history::Next;
-use crate::{Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion, cost_micro_usd};
+use crate::inbox::Waiting;
+use crate::{
+    Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion, cost_micro_usd, tasks,
+};
+use serde_json::json;
 
 /// Ends an answer that was cancelled, or cut short by a failure.
 pub const MARK_CANCELLED: &str = "[Generation cancelled]";
@@ -63,7 +67,7 @@ impl Session {
             self.wait_for_sight(cancel).await;
         }
         let taken = self.take_prompt(prompt);
-        self.run_turn(text, taken, cancel).await
+        self.run_turn(text, Vec::new(), taken, cancel).await
     }
 
     /// Sends a turn's open request again: a prompt that was kept unsent, or tool results that were
@@ -77,15 +81,31 @@ impl Session {
             Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("give a prompt"))
         };
         let prompt = self.history.last_prompt().unwrap_or_default();
-        self.run_turn(prompt, taken, cancel).await
+        self.run_turn(prompt, Vec::new(), taken, cancel).await
     }
 
-    async fn run_turn(&mut self, prompt: String, taken: Result<()>, cancel: &Cancel) -> TurnReport {
+    /// Runs a turn for what came to pass while nobody said anything: ends of tasks and what plugins
+    /// notified. Fails where nothing did.
+    pub async fn turn_woken(&mut self, cancel: &Cancel) -> TurnReport {
+        let woken_by =
+            [self.shared.tasks.board().outcomes_of(), self.shared.inbox.notified_by()].concat();
+        let taken = self.take_woken();
+        self.run_turn(String::new(), woken_by, taken, cancel).await
+    }
+
+    async fn run_turn(
+        &mut self,
+        prompt: String,
+        woken_by: Vec<String>,
+        taken: Result<()>,
+        cancel: &Cancel,
+    ) -> TurnReport {
         let clock = self.shared.ports.clock.clone();
         let (started_at_ms, started_ms) = (clock.wall_ms(), clock.monotonic_ms());
-        self.shared.emitter.emit(Event::TurnStarted { prompt });
+        self.shared.emitter.emit(Event::TurnStarted { prompt, woken_by });
         self.renew_tools(cancel).await;
         self.conditions.begin_turn();
+        self.shared.beside.begin_turn();
         let mut progress = Progress::default();
         let end = match taken {
             Ok(()) => self.steps(&mut progress, cancel).await,
@@ -94,6 +114,7 @@ impl Session {
         let End { outcome, text, error } = end.unwrap_or_else(End::failed);
         self.make_room_after_turn(cancel).await;
         self.shared.facts.update(|facts| facts.turns = self.history.turns());
+        self.tell_record();
         self.shared.emitter.emit(Event::TurnFinished {
             outcome,
             text: text.clone(),
@@ -115,6 +136,16 @@ impl Session {
         parts.extend(self.take_news());
         self.tell_what_is_not_looked_at(&prompt.files);
         parts.extend(prompt.into_parts());
+        self.history.append_prompt(parts).map_err(host_bug)
+    }
+
+    fn take_woken(&mut self) -> Result<()> {
+        self.close_open_turn().map_err(host_bug)?;
+        let mut parts: Vec<Part> = self.history.unsent_values().cloned().collect();
+        parts.extend(self.take_news());
+        if parts.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidArguments, "nothing has come to pass"));
+        }
         self.history.append_prompt(parts).map_err(host_bug)
     }
 
@@ -152,6 +183,7 @@ impl Session {
             return Ok(Flow::Break(end));
         }
         let nobody_asked = self.before_request(cancel).await.map_err(host_bug)?;
+        self.tell_record();
         progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
         self.shared.emitter.emit(Event::StepStarted { step });
         let mut came = self.exchange_with_room(step, cancel).await;
@@ -164,7 +196,7 @@ impl Session {
             }
             came = self.exchange_with_room(step, cancel).await;
         }
-        self.name_the_maker_of(came.parts_mut());
+        completion::name_maker(&self.model, came.parts_mut());
         let finish_reason = match &came {
             Exchange::Complete(completion) => {
                 self.account(completion.usage, &completion.parts, progress);
@@ -192,15 +224,16 @@ impl Session {
 
     /// Ends the turn where a cap is reached, or cannot be held to.
     async fn look_at_caps(&mut self, cancel: &Cancel) -> Result<Option<End>> {
-        if let Some(error) = self.spent.reached(&self.caps) {
+        let reached = self.shared.spent.lock().reached(&self.shared.caps);
+        if let Some(error) = reached {
             let paused = completion::without_calls(std::mem::take(&mut self.paused));
             let text = self.append_cut_short(paused, MARK_CAP)?;
             return Ok(Some(End { outcome: Outcome::Limit, text, error: Some(error) }));
         }
-        if self.caps.cost.is_some() && self.price.is_none() {
+        if self.shared.caps.cost.is_some() && self.price.is_none() {
             self.wait_for_told(cancel).await;
         }
-        if self.caps.cost.is_some() && self.price.is_none() && !cancel.is_cancelled() {
+        if self.shared.caps.cost.is_some() && self.price.is_none() && !cancel.is_cancelled() {
             let model = &self.model;
             let text = format!("nobody knows what `{model}` costs, so `--max-cost` cannot be kept");
             let hint = format!(
@@ -210,7 +243,7 @@ impl Session {
             let error = Error::new(ErrorKind::Configuration, text).with_hint(hint);
             return self.end_failed(None, error).map(Some);
         }
-        self.spent.steps += 1;
+        self.shared.spent.lock().steps += 1;
         Ok(None)
     }
 
@@ -221,7 +254,7 @@ impl Session {
             return self.account_guess(parts);
         }
         usage = self.priced(usage);
-        self.spent.add(&usage);
+        self.shared.spent.lock().add(&usage);
         progress.usage = usage;
         self.counted(usage);
         self.shared.facts.update(|facts| {
@@ -239,7 +272,7 @@ impl Session {
         }
         let (prompt_tokens, output_tokens) = (self.tokens_in_use(), tokens_of(json_bytes(&parts)));
         let guess = Usage { prompt_tokens, output_tokens, ..Usage::default() };
-        self.spent.add(&self.priced(guess));
+        self.shared.spent.lock().add(&self.priced(guess));
     }
 
     /// Works out what an answer cost, where the server does not say it.
@@ -297,7 +330,7 @@ impl Session {
         progress: &mut Progress,
         cancel: &Cancel,
     ) -> Result<Flow> {
-        let is_over = self.shared.tasks.running() == 0 && !self.has_news();
+        let is_over = self.shared.tasks.board().running() == 0 && !self.has_news();
         if is_over || is_cut(finish_reason) {
             return Ok(Flow::Break(End::answered(text, finish_reason, progress)));
         }
@@ -317,36 +350,43 @@ impl Session {
 
     /// Waits until no task runs or the person says something. A cancellation ends the tasks.
     async fn wait_for_tasks(&self, cancel: &Cancel) {
-        let running = self.shared.tasks.running();
-        if running > 0 && self.inbox.waiting() == 0 {
+        let running = self.shared.tasks.board().running();
+        if running > 0 && self.shared.inbox.waiting() == 0 {
             let tasks = if running == 1 { "task" } else { "tasks" };
             self.shared.emitter.notice(format!("waiting for {running} background {tasks}…"));
         }
         tokio::select! {
             biased;
             () = cancel.cancelled() => {
-                self.shared.tasks.cancel();
-                self.shared.tasks.idle().await;
+                self.shared.tasks.board().cancel();
+                self.shared.tasks.board().idle().await;
             }
-            () = self.inbox.arrived() => {}
-            () = self.shared.tasks.idle() => {}
+            () = self.shared.inbox.arrived() => {}
+            () = self.shared.tasks.board().idle() => {}
         }
     }
 
     /// Tells whether there is something that the model has not been told.
     fn has_news(&self) -> bool {
-        self.shared.tasks.has_outcomes() || self.inbox.waiting() > 0
+        self.shared.tasks.board().has_outcomes() || self.shared.inbox.waiting() > 0
     }
 
     /// Takes what the model is to be told with the next request: outcomes of tasks, answers of
     /// commands, objects that it has not seen, then what the person said.
     fn take_news(&self) -> Vec<Part> {
-        let mut news = self.shared.tasks.take_outcomes();
+        let mut news = tasks::parts(self.shared.tasks.board().take_outcomes());
         news.extend(self.take_answers());
         news.extend(self.shared.objects.news(self.shared.limits.objects_tokens_max));
-        for text in self.inbox.take() {
-            self.shared.emitter.emit(Event::MessageJoined { text: text.clone() });
-            news.push(Part::text(text));
+        for message in self.shared.inbox.take() {
+            news.push(match message {
+                Waiting::Said(text) => {
+                    self.shared.emitter.emit(Event::MessageJoined { text: text.clone() });
+                    Part::text(text)
+                }
+                Waiting::Notified { from, text } => {
+                    Part::json(json!({ "notification": { "from": from, "text": text } }))
+                }
+            });
         }
         news
     }
@@ -357,7 +397,7 @@ impl Session {
         progress: &mut Progress,
         cancel: &Cancel,
     ) -> Result<Flow> {
-        let cap = self.spent.reached(&self.caps);
+        let cap = self.shared.spent.lock().reached(&self.shared.caps);
         if progress.steps >= self.shared.limits.steps_max || cap.is_some() {
             // No request is left that could tell the model what came of them.
             let error = cap.unwrap_or_else(|| self.limit_error());
@@ -365,6 +405,7 @@ impl Session {
             self.history.append_results(results, Vec::new()).map_err(host_bug)?;
             return Ok(Flow::Continue(()));
         }
+        self.tell_record();
         let runner = self.shared.runner(Initiative::Model, cancel);
         let CallsDone { results, nobody_asked, activated } = runner.run(calls).await;
         if results.iter().any(|result| !result.attachments.is_empty()) {
@@ -398,17 +439,6 @@ impl Session {
         self.end_failed(partial, error).map(Flow::Break)
     }
 
-    /// Writes into what only its maker understands who that is.
-    fn name_the_maker_of(&self, parts: &mut [Part]) {
-        let (provider, model) = self.model.split().unwrap_or(("", self.model.as_str()));
-        for part in parts {
-            if let Part::Opaque(opaque) = part {
-                opaque.provider = provider.to_owned();
-                opaque.model = model.to_owned();
-            }
-        }
-    }
-
     fn end_failed(&mut self, partial: Option<Vec<Part>>, error: Error) -> Result<End> {
         let paused = std::mem::take(&mut self.paused);
         let partial = match partial {
@@ -428,7 +458,7 @@ impl Session {
     }
 
     fn end_cancelled(&mut self, partial: Vec<Part>) -> Result<End> {
-        self.shared.tasks.cancel();
+        self.shared.tasks.board().cancel();
         let partial =
             completion::without_calls([std::mem::take(&mut self.paused), partial].concat());
         let text = self.append_cut_short(partial, MARK_CANCELLED)?;

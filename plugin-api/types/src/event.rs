@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::ask::{Form, FormOutcome};
 use crate::{CallId, Error, FinishReason, GcReason, SessionId, ToolName, Usage};
 
 /// An event with its place in the stream.
@@ -50,10 +51,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Error>,
     },
-    /// A person's prompt was taken.
+    /// A person's prompt was taken, or something woke the session.
     TurnStarted {
-        /// The prompt.
+        /// The prompt; empty where nobody said anything.
         prompt: String,
+        /// What woke the session, where that is why: the task, or the plugin that notified.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        woken_by: Vec<String>,
     },
     /// A request goes to the provider.
     StepStarted {
@@ -127,6 +131,12 @@ pub enum Event {
         source: String,
         /// The arguments.
         arguments: Value,
+        /// The call of the plugin that makes this one, where a plugin does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<CallId>,
+        /// The plugin that makes the call; none where the model or a person does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// A running tool shows something.
     ToolOutput {
@@ -172,7 +182,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
-    /// A call takes longer than the threshold and goes on as a task; its result is the handle.
+    /// A call goes on as a task: it takes longer than the threshold, or was started as one. Its
+    /// result is the handle.
     TaskStarted {
         /// The task.
         task_id: String,
@@ -182,6 +193,9 @@ pub enum Event {
         name: ToolName,
         /// The plugin's name without its kind.
         source: String,
+        /// The plugin that started it as a task: no turn waits for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// A task has its outcome, which the model is told with the next request.
     TaskFinished {
@@ -203,6 +217,13 @@ pub enum Event {
     /// What a person said while a turn ran joins the next request.
     MessageJoined {
         /// What the person said.
+        text: String,
+    },
+    /// A plugin has something to say to the model; it joins the next request.
+    Notified {
+        /// The plugin.
+        source: String,
+        /// What it says.
         text: String,
     },
     /// A command that a person gave begins.
@@ -285,6 +306,52 @@ pub enum Event {
         name: String,
         /// How it ended.
         outcome: SecretOutcome,
+    },
+    /// A plugin asks a model something beside the conversation.
+    CompletionStarted {
+        /// The request: `completion_1`.
+        completion_id: String,
+        /// The plugin.
+        by: String,
+        /// Its call, where it asks within one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<CallId>,
+        /// `provider/model`.
+        model: String,
+    },
+    /// That request is answered, or has failed.
+    CompletionFinished {
+        /// The request.
+        completion_id: String,
+        /// The plugin.
+        by: String,
+        /// `provider/model`.
+        model: String,
+        /// What it used.
+        usage: Usage,
+        /// Why there is no answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Error>,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
+    /// A plugin asks the person. A client that shows forms answers by its id.
+    FormAsked {
+        /// The form: `form_1`.
+        form_id: String,
+        /// The plugin that asks.
+        source: String,
+        /// What is asked.
+        form: Form,
+    },
+    /// That form is over. What was answered is told to the plugin alone.
+    FormAnswered {
+        /// The form.
+        form_id: String,
+        /// The plugin that asked.
+        source: String,
+        /// How it ended.
+        outcome: FormOutcome,
     },
     /// What a step cost.
     Usage {

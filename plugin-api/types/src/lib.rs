@@ -14,6 +14,7 @@
 #[cfg(not(unix))]
 compile_error!("jaato runs on Linux and macOS; Windows is not supported yet");
 
+pub mod ask;
 mod asset;
 mod completion;
 mod condition;
@@ -26,12 +27,15 @@ pub mod files;
 mod frame;
 mod gc;
 pub mod grant;
+pub mod history;
 pub mod http;
 mod id;
 pub mod large;
 mod manifest;
 pub mod media_type;
 mod message;
+pub mod model;
+pub mod notify;
 pub mod objects;
 mod price;
 pub mod process;
@@ -40,8 +44,10 @@ pub mod resources;
 pub mod secret;
 pub mod service;
 pub mod store;
+pub mod tasks;
 pub mod terminal;
 mod tool;
+pub mod tool_calls;
 mod worker_variable;
 
 pub use asset::{Asset, AssetSource};

@@ -1,12 +1,16 @@
 //! The services, one file each, and the table in which each has its row.
 
+mod ask;
 mod assets;
 mod attach;
 pub mod blobs;
 mod config;
 mod environment;
 mod folder;
+mod history;
 mod http;
+mod model;
+mod notify;
 mod objects;
 mod output;
 mod processes;
@@ -15,6 +19,8 @@ mod resources;
 mod secrets;
 mod session;
 mod store;
+mod tasks;
+mod tool_calls;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::{Caller, Served};
@@ -41,7 +47,7 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 15] = [
+const SERVICES: &[&dyn Service] = &[
     &session::Session,
     &config::Configuration,
     &request::OfCall,
@@ -55,6 +61,12 @@ const SERVICES: [&dyn Service; 15] = [
     &attach::ToResult,
     &objects::Objects,
     &resources::Resources,
+    &history::History,
+    &tool_calls::ToolCalls,
+    &tasks::Tasks,
+    &notify::Notifications,
+    &ask::Forms,
+    &model::Models,
     &processes::Processes,
     &environment::OfEnvironment,
 ];

@@ -112,7 +112,9 @@ impl CallRunner<'_> {
             rule: decision.rule.name().to_owned(),
         });
         let (why, always) = (decision.explain(facts), facts.always_scope());
-        let question = Question { call, tool, decision, why, always };
+        let by = self.origin.map(|origin| &origin.plugin);
+        let question = Question { call, tool, by, decision, why, always };
+        let _held = self.origin.map(|origin| origin.hold.hold());
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,

@@ -6,6 +6,7 @@
 pub mod environment;
 mod fuzz;
 pub mod gc;
+mod older_host;
 mod plan;
 pub mod plugin;
 pub mod provider;
@@ -265,6 +266,7 @@ macro_rules! __conformance {
         bad_saved_state_is_refused_or_forgotten,
         unknown_operations_are_named,
         bad_command_frames_are_refused,
+        it_bears_a_host_without_later_services,
         nothing_is_left_behind,
     } };
     ($as:ident tool) => { $crate::__conformance! { @$as tool:
@@ -296,6 +298,12 @@ macro_rules! __conformance {
         it_is_set_up_once_at_a_time,
         files_are_kept,
         files_outside_are_refused,
+        texts_are_read_in_ranges,
+        edits_are_made_whole_or_not_at_all,
+        files_are_copied_and_moved,
+        files_are_found_by_patterns,
+        trees_are_gone_through,
+        files_come_and_go_in_pieces,
         commands_run,
         what_the_host_runs_is_prepared,
         a_deadline_ends_a_command,

@@ -8,6 +8,7 @@ mod held;
 mod host;
 mod http;
 mod instance;
+mod later;
 mod live;
 mod log;
 mod own;

@@ -28,6 +28,7 @@ use tempfile::TempDir;
 
 use super::grants::Grants;
 use super::held::Time;
+use super::later::is_later;
 use super::programs::Programs;
 use super::secrets::Secrets;
 use super::stores::Stores;
@@ -108,6 +109,8 @@ struct State {
     grants: Grants,
     stores: Stores,
     secrets: Secrets,
+    /// Whether services that came after the first release are not there.
+    lacks_later: bool,
     session: Option<SessionFacts>,
     config: Value,
     assets: BTreeMap<String, AssetAnswer>,
@@ -136,6 +139,7 @@ impl Default for State {
             grants: Grants::default(),
             stores: Stores::default(),
             secrets: Secrets::default(),
+            lacks_later: false,
             session: None,
             config: json!({}),
             assets: BTreeMap::new(),
@@ -357,6 +361,10 @@ impl Services {
         change(&mut self.lock().grants);
     }
 
+    pub(crate) fn lack_later(&self) {
+        self.lock().lacks_later = true;
+    }
+
     pub(crate) fn asked(&self) -> Vec<ServiceRequest> {
         self.lock().asked.clone()
     }
@@ -391,6 +399,9 @@ impl Services {
             let mut state = self.lock();
             state.take_body(&mut request)?;
             state.asked.push(request.clone());
+            if state.lacks_later && is_later(operation) {
+                return Err(no_service(operation));
+            }
             state.grants.check(operation)?;
             state.scripts.get(operation).cloned()
         };
@@ -440,10 +451,7 @@ impl Services {
                 self.lock().stores.answer(request, &folder)
             }
             other if jaato_objects::service::is_operation(other) => self.answer_objects(request),
-            other => {
-                let text = format!("this host has no service `{other}`");
-                Err(Error::new(ErrorKind::UnknownOperation, text))
-            }
+            other => Err(no_service(other)),
         }
     }
 
@@ -475,6 +483,11 @@ impl Services {
         let path = path.to_string_lossy().into_owned();
         Reply::of(&OutputAnswer::new(path, written.len() as u64))
     }
+}
+
+fn no_service(operation: &str) -> Error {
+    let text = format!("this host has no service `{operation}`");
+    Error::new(ErrorKind::UnknownOperation, text)
 }
 
 fn no_body(number: u64) -> Error {
