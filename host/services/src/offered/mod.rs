@@ -17,7 +17,9 @@ mod output;
 mod processes;
 mod request;
 mod resources;
+mod secrets;
 mod session;
+mod store;
 mod tasks;
 mod tool_calls;
 
@@ -46,11 +48,13 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 20] = [
+const SERVICES: [&dyn Service; 22] = [
     &session::Session,
     &config::Configuration,
     &request::OfCall,
     &folder::CacheFolder,
+    &store::Store,
+    &secrets::Secrets,
     &assets::AssetFiles,
     &http::Http,
     &output::Output,
@@ -94,7 +98,11 @@ fn ready(served: Result<Served, Error>) -> Answer {
 
 fn frame<T: Serialize + ?Sized>(value: &T) -> Result<Served, Error> {
     let written = Frame::write(value);
-    written.map(Served::Frame).map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
+    written.map(Served::Frame).map_err(host_bug)
+}
+
+fn host_bug(error: FrameError) -> Error {
+    Error::new(ErrorKind::HostBug, error.to_string())
 }
 
 fn bad_request(error: FrameError) -> Error {
@@ -113,7 +121,9 @@ mod tests {
     use jaato_types::service::{
         ASSET, ATTACH, BLOB_GET, BLOB_PUT, CACHE_FOLDER, CONFIG, OUTPUT, SESSION,
     };
-    use jaato_types::{execution, files, http, objects, process, resources, terminal};
+    use jaato_types::{
+        execution, files, http, objects, process, resources, secret, store, terminal,
+    };
 
     use super::*;
 
@@ -129,6 +139,8 @@ mod tests {
             CONFIG,
             REQUEST,
             CACHE_FOLDER,
+            store::SET,
+            secret::SET,
             ASSET,
             OUTPUT,
             http::HTTP_REQUEST,

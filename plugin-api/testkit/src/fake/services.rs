@@ -30,6 +30,8 @@ use super::grants::Grants;
 use super::held::Time;
 use super::later::is_later;
 use super::programs::Programs;
+use super::secrets::Secrets;
+use super::stores::Stores;
 use super::stream::FakeStream;
 
 /// What a plugin asks a service.
@@ -105,6 +107,8 @@ pub(crate) struct Services(Mutex<State>);
 struct State {
     scripts: HashMap<String, Script>,
     grants: Grants,
+    stores: Stores,
+    secrets: Secrets,
     /// Whether services that came after the first release are not there.
     lacks_later: bool,
     session: Option<SessionFacts>,
@@ -133,6 +137,8 @@ impl Default for State {
         Self {
             scripts: HashMap::new(),
             grants: Grants::default(),
+            stores: Stores::default(),
+            secrets: Secrets::default(),
             lacks_later: false,
             session: None,
             config: json!({}),
@@ -438,6 +444,11 @@ impl Services {
                 let folder = self.folder()?;
                 let state = &mut *self.lock();
                 state.programs.answer(request, state.session.as_ref(), &folder)
+            }
+            other if Secrets::has(other) => self.lock().secrets.answer(request),
+            other if Stores::has(other) => {
+                let folder = self.folder()?;
+                self.lock().stores.answer(request, &folder)
             }
             other if jaato_objects::service::is_operation(other) => self.answer_objects(request),
             other => Err(no_service(other)),
