@@ -52,6 +52,7 @@ mod gc;
 mod host;
 mod known_provider;
 mod ledger;
+mod maker;
 mod named_model;
 mod prompt;
 mod provider;

@@ -19,6 +19,7 @@ use crate::about_models;
 use crate::gc;
 use crate::host::Host;
 use crate::ledger::ledger_of;
+use crate::maker::Maker;
 
 /// Lines that one plugin gets for what its description should not hold.
 const LEFT_OUT_TOLD_MAX: usize = 3;
@@ -122,6 +123,8 @@ impl Runtime {
         let environments = Environments::new(callers, board, outputs, processes);
         let host =
             Arc::new(Host { setup, plugins, services, environments, terminals, log, ledger });
+        let maker = Maker(Arc::downgrade(&host));
+        host.services.shared().sessions().made_by(Box::new(maker));
         Self { host, supervisor, problems, described }
     }
 

@@ -271,6 +271,8 @@ impl super::Writer for People {
             | Event::TerminalAnswered { .. }
             | Event::FormAsked { .. }
             | Event::FormAnswered { .. }
+            | Event::CompletionStarted { .. }
+            | Event::CompletionFinished { .. }
             | Event::PermissionAsked { .. }
             | Event::PermissionDecided { .. }
             | Event::SessionStarted { .. }

@@ -34,6 +34,7 @@ pub mod large;
 mod manifest;
 pub mod media_type;
 mod message;
+pub mod model;
 pub mod notify;
 mod object;
 pub mod objects;
