@@ -26,6 +26,15 @@ const PLAIN_PROGRESS_PERCENT: u64 = 10;
 /// Columns of a name. One that follows the rules is shorter.
 const NAME_COLUMNS: usize = 80;
 
+/// A step of progress that was told plainly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Of a total that is known.
+    Percent(u64),
+    /// How often it has doubled, where no total is known.
+    Doubled(u32),
+}
+
 /// Writes text for people.
 pub struct People {
     is_terminal: bool,
@@ -33,7 +42,7 @@ pub struct People {
     output: Output,
     moving: Moving,
     /// The last step of progress that was told plainly.
-    told_percent: Option<u64>,
+    told_step: Option<Step>,
 }
 
 impl People {
@@ -44,7 +53,7 @@ impl People {
             answer: Answer::new(),
             output: Output::default(),
             moving: Moving::default(),
-            told_percent: None,
+            told_step: None,
         }
     }
 
@@ -113,10 +122,13 @@ impl People {
     }
 
     fn progress(&mut self, label: &str, done: u64, total: u64) -> io::Result<()> {
+        if total == 0 {
+            return self.progress_so_far(label, done);
+        }
         if !self.is_terminal {
             let percent = (done * 100).checked_div(total).unwrap_or(0);
             let step = percent - percent % PLAIN_PROGRESS_PERCENT;
-            if self.told_percent.replace(step) != Some(step) {
+            if self.is_new_step(Step::Percent(step)) {
                 return self.line(&Text::new().plain(&format!("{}: {step} %", named(label))));
             }
             return Ok(());
@@ -129,6 +141,27 @@ impl People {
             self.moving.still();
         }
         Ok(())
+    }
+
+    /// Shows how much is done of what nobody knows the end of. Without a terminal it is told again
+    /// when it has doubled, which bounds the lines.
+    fn progress_so_far(&mut self, label: &str, done: u64) -> io::Result<()> {
+        let text = format!("{}: {done} so far", named(label));
+        if self.is_terminal {
+            self.close_lines()?;
+            self.moving.spin(&text);
+            return Ok(());
+        }
+        let doubled = done.checked_ilog2().map_or(0, |times| times + 1);
+        if self.is_new_step(Step::Doubled(doubled)) {
+            return self.line(&Text::new().plain(&text));
+        }
+        Ok(())
+    }
+
+    /// Notes a step; returns true if it is another than the last.
+    fn is_new_step(&mut self, step: Step) -> bool {
+        self.told_step.replace(step) != Some(step)
     }
 
     fn finished(&mut self, outcome: Outcome, error: Option<&Error>) -> io::Result<()> {

@@ -41,6 +41,7 @@ mod fence;
 mod gc;
 mod http;
 mod instance;
+mod json_object;
 mod large;
 mod manifest;
 mod objects;
@@ -80,7 +81,7 @@ pub use http::{HttpRequestBuilder, HttpResponse};
 pub use jaato_plugin_macros::tool_fn;
 pub use jaato_plugin_macros::{ToolInput, export_plugin, tool_type};
 pub use jaato_types as types;
-pub use jaato_types::{Error, ErrorKind, Output, Result};
+pub use jaato_types::{Error, ErrorKind, Output, Result, to_object};
 pub use provider::Provider;
 pub use secrets::Secrets;
 pub use state::State;
@@ -127,7 +128,8 @@ pub mod prelude {
     };
     pub use crate::{
         Cx, Error, ErrorKind, Gc, Home, Level, Output, Provider, Reporter, Result, State, SyncTool,
-        Tool, ToolInput, export_plugin, sync_tool, tool, tool_fn, tool_type,
+        Tool, ToolInput, export_plugin, json_object, sync_tool, to_object, tool, tool_fn,
+        tool_type,
     };
     pub use serde_json::{Value, json};
 }

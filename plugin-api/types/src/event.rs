@@ -99,7 +99,7 @@ pub enum Event {
         label: String,
         /// How much of it is done.
         done: u64,
-        /// How much there is, in the same unit.
+        /// How much there is, in the same unit; 0 where that is not known.
         total: u64,
     },
     /// A person must be asked before a call may run.

@@ -37,6 +37,7 @@ pub mod media_type;
 mod message;
 pub mod model;
 pub mod notify;
+mod object;
 pub mod objects;
 mod price;
 pub mod process;
@@ -68,6 +69,7 @@ pub use manifest::{
     API_VERSION, Isolation, Kind, MANIFEST_BYTES_MAX, Manifest, ManifestError, Scope,
 };
 pub use message::{Message, Opaque, Part, Role, ToolCall, ToolResult, ToolsChanged};
+pub use object::to_object;
 pub use price::{Price, PriceTier};
 pub use pull::{PULL_MODEL, PullModel, Pulled};
 pub use tool::{Annotations, Availability, Example, Output, ToolSpec};
