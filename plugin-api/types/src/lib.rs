@@ -25,6 +25,7 @@ pub mod execution;
 pub mod files;
 mod frame;
 mod gc;
+pub mod hooks;
 pub mod http;
 mod id;
 pub mod large;

@@ -168,7 +168,7 @@ fn own() -> [CommandSpec; 2] {
         name: name.to_owned(),
         description: description.to_owned(),
         parameters,
-        share_with_model: false,
+        ..CommandSpec::default()
     };
     let hidden = json!({
         "type": "object",

@@ -119,7 +119,7 @@ mod tests {
         });
         let parameters = json!({ "properties": properties, "required": ["count"] });
         let (name, description) = ("note".to_owned(), String::new());
-        CommandSpec { name, description, parameters, share_with_model: false }
+        CommandSpec { name, description, parameters, ..CommandSpec::default() }
     }
 
     #[track_caller]

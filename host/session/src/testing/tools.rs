@@ -69,6 +69,7 @@ impl Tool {
             examples: Vec::new(),
             available_if: None,
             run_if: None,
+            previews: false,
         };
         let plugin = PluginName::new(format!("tool-{name}"));
         let known = KnownTool { spec, plugin, shipped: true, state: ToolState::Active };
