@@ -103,10 +103,7 @@ pub trait Hooks: Send + Sync + 'static {
     ///
     /// # Errors
     /// After the third in a row the plugin is told nothing more in this session.
-    fn events(
-        _cx: &Cx<Self::State>,
-        _told: EventsTold,
-    ) -> impl Future<Output = Result<()>> + Send {
+    fn events(_cx: &Cx<Self::State>, _told: EventsTold) -> impl Future<Output = Result<()>> + Send {
         ready(Err(unanswered(Hook::Event)))
     }
 }

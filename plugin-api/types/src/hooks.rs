@@ -58,8 +58,13 @@ impl Hook {
 
     /// Finds the hook of an operation.
     pub fn of(operation: &str) -> Option<Self> {
-        let all =
-            [Self::BeforePrompt, Self::BeforeRequest, Self::BeforeTool, Self::AfterTool, Self::Event];
+        let all = [
+            Self::BeforePrompt,
+            Self::BeforeRequest,
+            Self::BeforeTool,
+            Self::AfterTool,
+            Self::Event,
+        ];
         all.into_iter().find(|hook| hook.name() == operation)
     }
 }
@@ -421,11 +426,7 @@ pub struct CompleteWords {
 
 impl CompleteWords {
     /// Makes the question; the host does, and tests.
-    pub fn new(
-        command: impl Into<String>,
-        words: Vec<String>,
-        begun: impl Into<String>,
-    ) -> Self {
+    pub fn new(command: impl Into<String>, words: Vec<String>, begun: impl Into<String>) -> Self {
         Self { command: command.into(), words, begun: begun.into() }
     }
 }

@@ -99,7 +99,14 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
         isolation: Isolation::Worker,
         variables: vec!["MOON_PHASE".to_owned()],
     });
-    shapes.words(&[Kind::Tool, Kind::Gc, Kind::Provider, Kind::Environment, Kind::Hook, Kind::Unknown]);
+    shapes.words(&[
+        Kind::Tool,
+        Kind::Gc,
+        Kind::Provider,
+        Kind::Environment,
+        Kind::Hook,
+        Kind::Unknown,
+    ]);
     shapes.words(&[Scope::Host, Scope::Session]);
     shapes.words(&[Isolation::Worker, Isolation::InProcess]);
     shapes.add(&Description {

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::calls::{CallRunner, Initiative};
 use crate::events::Emitter;
+use crate::hooks::HookAsker;
 use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{Cancel, Limits, Ports, SharedFacts, SharedObjects, Toolbox};
@@ -19,6 +20,7 @@ use crate::{Cancel, Limits, Ports, SharedFacts, SharedObjects, Toolbox};
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
     pub(crate) ports: Ports,
+    pub(crate) hooks: Arc<HookAsker>,
     pub(crate) limits: Limits,
     pub(crate) pace: Pace,
     pub(crate) emitter: Emitter,
@@ -87,6 +89,7 @@ impl Shared {
         CallRunner {
             session: &self.id,
             ports: &self.ports,
+            hooks: &self.hooks,
             emitter: &self.emitter,
             toolbox: self.tools(),
             tasks: &self.tasks,
