@@ -185,8 +185,9 @@ const NAME_COLUMNS: usize = 80;
 fn question_of(question: &Question<'_>) -> terminal::Question {
     let name = exact_line(&visible::name(question.call.name.as_str()), NAME_COLUMNS);
     let always = always_for(question.always, &name);
+    let by = question.by.map(|plugin| format!(", called by {plugin},")).unwrap_or_default();
     terminal::Question {
-        head: format!("{name} of {} wants to run with", question.tool.plugin),
+        head: format!("{name} of {}{by} wants to run with", question.tool.plugin),
         values: values_of(&question.call.arguments),
         why: format!("({})", question.why),
         prompt: format!(

@@ -192,7 +192,8 @@ async fn examples(session: &Session, tool: &ToolSpec) -> Result<String, Error> {
             in_time(|cancel| async move { session.call(&tool.name, arguments, &cancel).await });
         match calling.await {
             Ok(_) => ran += 1,
-            Err(error) if error.kind == ErrorKind::Unavailable => {
+            // So is one that wants what the person has not granted.
+            Err(error) if is_wanting(&error) => {
                 wanting.push(format!(
                     "; \"{}\" cannot be run here: {}",
                     example.phrase, error.message
@@ -207,6 +208,11 @@ async fn examples(session: &Session, tool: &ToolSpec) -> Result<String, Error> {
     }
     let examples = if ran == 1 { "example" } else { "examples" };
     Ok(format!("{ran} {examples} ran{}", wanting.concat()))
+}
+
+/// Tells whether an error says that something is not here or not granted.
+fn is_wanting(error: &Error) -> bool {
+    matches!(error.kind, ErrorKind::Unavailable | ErrorKind::PermissionDenied)
 }
 
 /// Cancels what does not end in time, and says so.

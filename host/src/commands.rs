@@ -12,7 +12,7 @@ use jaato_runtime::config::Listing;
 use crate::args::{EnvironmentArgs, Global};
 use crate::exit::Outcome;
 use crate::{
-    call, chat, check, command, config, doctor, environment, install, ledger, login, model,
+    call, chat, check, command, config, doctor, environment, grant, install, ledger, login, model,
     new_plugin, plugin, provider, reload, run, shell, switch, tool, trust,
 };
 
@@ -269,6 +269,28 @@ commands! {
         #[arg(value_name = "FILE|PLUGIN|HEX")]
         what: String,
     } |global| plugin::untrust(global, &what).await;
+
+    /// Grant a plugin what it asks for: to ask a model at your cost, to ask you questions, to keep
+    /// secrets …
+    ///
+    /// `jaato plugin show PLUGIN` lists what it asks for. A plugin that is replaced by another file
+    /// is granted anew.
+    Grant {
+        /// The plugin
+        plugin: String,
+        /// What is granted; all that it asks for when absent
+        #[arg(value_name = "SERVICE")]
+        services: Vec<String>,
+    } |global| grant::grant(global, &plugin, &services).await;
+
+    /// Take back what a plugin was granted
+    Revoke {
+        /// The plugin
+        plugin: String,
+        /// What is taken back; all when absent
+        #[arg(value_name = "SERVICE")]
+        services: Vec<String>,
+    } |global| grant::revoke(global, &plugin, &services).await;
 
     /// Describe plugins again, whatever is known of them, and tell what changed
     ///

@@ -8,7 +8,7 @@ use jaato_runtime::{ModelState, Runtime, places, visible};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome, exit_of};
-use crate::{report, start};
+use crate::{grant, report, start};
 
 /// Memory that loading the default model wants, in bytes.
 const MEMORY_WANTED_BYTES: u64 = 6 << 30;
@@ -85,6 +85,9 @@ fn plugins(runtime: &Runtime) -> Result<(), Failure> {
         if let Some((why, hint)) = entry.why_not() {
             let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
             say("", &format!("{}: {why}{hint}", entry.candidate.manifest.name))?;
+        } else if let Some(lacking) = grant::lacking(runtime.setup(), entry) {
+            let name = &entry.candidate.manifest.name;
+            say("", &format!("{name}: {lacking}; jaato plugin grant {name}"))?;
         }
     }
     Ok(())

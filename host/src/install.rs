@@ -7,6 +7,7 @@ use jaato_runtime::config::trust::TrustStore;
 use jaato_runtime::loader::PlaceKind;
 use jaato_runtime::registry::{Candidate, Trust};
 use jaato_runtime::types::Description;
+use jaato_runtime::types::grant::grants_asked;
 use jaato_runtime::{Runtime, Setup, places, rules, sha256_of, trust_line};
 
 use crate::args::Global;
@@ -43,6 +44,7 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
     if setup.config.plugins_disabled.iter().any(|disabled| disabled == name.as_str()) {
         report::line(&format!("it is disabled: `jaato plugin enable {name}` lets it run"))?;
     }
+    say_lacking(setup, &source, &description, &installed.path)?;
     if is_trusted(setup, &installed.path)? {
         report::line("this content is trusted already: it runs inside jaato")?;
         return Ok(Exit::Done);
@@ -53,6 +55,26 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
         trust_line(&installed.path, &digest(&installed.path)?)
     ))?;
     Ok(Exit::Done)
+}
+
+/// Says what the plugin asks for and was not granted.
+fn say_lacking(
+    setup: &Setup,
+    source: &Source,
+    description: &Description,
+    path: &Path,
+) -> Result<(), Failure> {
+    let asked = grants_asked(description);
+    let (name, digest) = (source.manifest().name.as_str(), digest(path)?);
+    let granted = setup.grants.granted(name, &digest);
+    let lacking: Vec<_> = asked.into_iter().filter(|grant| !granted.contains(*grant)).collect();
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    let lacking = lacking.join("`, `");
+    report::line(&format!(
+        "it asks for `{lacking}`; to grant it that:\n  jaato plugin grant {name}"
+    ))
 }
 
 /// Refuses a plugin that could not be used where it would lie, or that would take a name from one

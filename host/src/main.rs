@@ -13,6 +13,7 @@ mod conversation;
 mod doctor;
 mod environment;
 mod exit;
+mod grant;
 mod hidden;
 mod install;
 mod ledger;

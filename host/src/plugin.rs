@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::{report, start, trust as workspace_trust};
+use crate::{grant, report, start, trust as workspace_trust};
 
 /// What a person must know before strangers' code runs.
 const TRUST_WARNING: &str = "what is not trusted runs in a worker: it cannot take jaato down and gets no key, \
@@ -59,6 +59,10 @@ pub fn print_list(runtime: &Runtime) -> Outcome {
             let path = path(entry);
             hints.push(format!("{name} ({}): not trusted", visible::name(&path)));
             hints.push(format!("  {}", visible::name(&command)));
+        }
+        if let Some(lacking) = grant::lacking(runtime.setup(), entry).filter(|_| is_used(entry)) {
+            let name = &entry.candidate.manifest.name;
+            hints.push(format!("{name}: {lacking}\n  jaato plugin grant {name}"));
         }
         hints.extend(kept(runtime, entry));
     }
@@ -135,6 +139,7 @@ pub fn print(runtime: &Runtime, name: &str) -> Outcome {
     for command in &description.commands {
         report::line(&format!("  command     {}: {}", command.name, command.description))?;
     }
+    grant::print(runtime, entry)?;
     if let Some(schema) = &description.config_schema {
         report::line(&format!("  settings of [plugins.{}]:\n{schema:#}", manifest.name))?;
     }
@@ -163,6 +168,7 @@ pub fn trust(global: Global, file: &Path, sha256: &str) -> Outcome {
         .trust_plugin(&has, manifest.name.as_str(), &file, SystemTime::now())
         .map_err(workspace_trust::failed)?;
     report::line(&format!("plugin `{}` is trusted with this content: {has}", manifest.name))?;
+    grant::carry_over(data, manifest.name.as_str(), &has)?;
     Ok(Exit::Done)
 }
 
@@ -262,7 +268,8 @@ pub fn read_manifest(file: &Path) -> Result<Manifest, Failure> {
     })
 }
 
-fn find<'a>(
+/// Finds a plugin by its name.
+pub fn find<'a>(
     runtime: &Runtime,
     registry: &'a Registry,
     name: &str,
@@ -282,6 +289,10 @@ fn kept(runtime: &Runtime, entry: &PluginEntry) -> Option<String> {
     let path = path(entry);
     let path = visible::name(&path);
     Some(format!("{name} ({path}): stays as it was, its file cannot be used any more: {why}"))
+}
+
+fn is_used(entry: &PluginEntry) -> bool {
+    entry.status == Status::Active
 }
 
 fn path(entry: &PluginEntry) -> String {
@@ -372,6 +383,7 @@ fn to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
         "runs": runs(runtime, entry),
         "sha256": digest,
         "trusted": matches!(entry.candidate.trust, Trust::Shipped | Trust::ByHash(_)),
+        "asks_for": grant::to_json(runtime, entry),
         "manifest": entry.candidate.manifest,
         "description": entry.description(),
         "left_out": entry.left_out.iter().map(ToString::to_string).collect::<Vec<_>>(),

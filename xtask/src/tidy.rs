@@ -4,6 +4,7 @@
 //! order the rules come, and prints. A rule is worth nothing without a test that sees it fail.
 
 mod agents;
+mod author_pages;
 mod boundary;
 mod circles;
 mod decisions;
@@ -132,6 +133,7 @@ fn find(workspace: &Workspace, files: &[TextFile]) -> Vec<Finding> {
     findings.extend(type_names::check(&sources));
     findings.extend(circles::check(&sources, &workspace.packages));
     findings.extend(agents::check(files));
+    findings.extend(author_pages::check(files));
     findings.extend(references::check(files));
     findings.extend(plugin_folders::check(&workspace.packages, files));
     findings

@@ -13,6 +13,7 @@ mod describe;
 mod discover;
 mod errand;
 mod exit;
+mod grants;
 mod plugins;
 mod setup;
 mod trusted;
@@ -24,6 +25,7 @@ pub use discover::{
 };
 pub use errand::{Errand, folder_of_children};
 pub use exit::exit_text;
+pub use grants::{GrantHolder, GrantTable, Standing};
 pub use plugins::{
     Catalog, DescribedAgain, Edition, Offer, Plugins, ScanInputs, Start, describe_again,
 };

@@ -1,12 +1,15 @@
 //! Reads everything that a host is made of before it does anything: folders, trust, configuration.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jaato_config::trust::{TrustError, TrustStore, TrustedWorkspace, Workspace, WorkspaceState};
 use jaato_config::{Config, ConfigError, Folders, Overrides, Sources, Variables, load};
 use jaato_process::{GuardianCommand, Supervisor};
 use jaato_registry::NO_TOOLS;
 use jaato_worker::SERVE_ARGUMENTS;
+
+use crate::grants::GrantTable;
 
 /// The argument by which the executable becomes the guardian.
 pub const GUARDIAN_ARGUMENT: &str = "guardian";
@@ -45,6 +48,8 @@ pub struct Setup {
     pub workspace_state: WorkspaceState,
     /// The merged configuration.
     pub config: Config,
+    /// What plugins were granted.
+    pub grants: Arc<GrantTable>,
 }
 
 /// Why a host cannot be set up.
@@ -135,6 +140,7 @@ impl Setup {
                 .tools_only
                 .or_else(|| (!config.tools_offered).then(|| vec![NO_TOOLS.to_owned()])),
             executable,
+            grants: Arc::new(GrantTable::of(&folders)),
             folders,
             variables,
             workspace,

@@ -4,6 +4,7 @@
 mod bench;
 mod documentation;
 mod files;
+mod grants;
 mod layers;
 mod session_tree;
 mod trust;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::Served;
-use jaato_session::{CallScope, SharedFacts, SharedObjects};
+use jaato_session::{CallScope, Hold, SharedFacts, SharedObjects};
 use jaato_types::{CallId, Data, Delta, Error, PluginName, SessionId};
 use parking_lot::Mutex;
 
@@ -42,6 +42,10 @@ pub struct CallSite {
     pub attachments: Option<Attachments>,
     /// The JSON of what is asked, where that is larger than a frame and the call reads it.
     pub request: Option<Arc<[u8]>>,
+    /// How many calls of plugins stand above it.
+    pub depth: u32,
+    /// Stops the call's deadline while it waits for a person or in a queue.
+    pub hold: Hold,
 }
 
 /// The objects of a session, as one call of a plugin has them.
@@ -122,6 +126,8 @@ impl CallSite {
             alive: None,
             attachments: None,
             request: None,
+            depth: 0,
+            hold: Hold::default(),
         }
     }
 
@@ -130,7 +136,8 @@ impl CallSite {
     pub fn for_tool(self, name: &str, has_model: bool, scope: &CallScope) -> Self {
         let objects = CallObjects { shared: scope.objects.clone(), tool: name.to_owned() };
         let facts = has_model.then(|| scope.facts.clone());
-        Self { facts, objects: Some(objects), ..self }
+        let (depth, hold) = (scope.depth, scope.hold.clone());
+        Self { facts, objects: Some(objects), depth, hold, ..self }
     }
 
     /// The same for the instance that the call has made, which outlives it.
@@ -143,6 +150,8 @@ impl CallSite {
             alive: None,
             attachments: None,
             request: None,
+            depth: 0,
+            hold: Hold::default(),
             ..self.clone()
         }
     }

@@ -47,6 +47,7 @@ impl Host {
         self.plugins.instances.close(Some(session)).await;
         self.environments.leave(session).await;
         self.terminals.leave(session);
+        self.services.shared().sessions().leave(session);
         self.services.shared().blobs().leave(session).await;
     }
 }

@@ -79,9 +79,10 @@ pub use check::{Conformance, conformance_checks};
 pub use commands::Command;
 pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};
 pub use jaato_catalog::{
-    Arguments, CopyError, DESCRIBE_DEADLINE, DescribedAgain, Discovery, GUARDIAN_ARGUMENT, Setup,
-    SetupError, describe, describe_again, forget_copy, places, private_copy, problem_line, rules,
-    sha256_of, supervisor, trust_command, trust_line,
+    Arguments, CopyError, DESCRIBE_DEADLINE, DescribedAgain, Discovery, GUARDIAN_ARGUMENT,
+    GrantHolder, Setup, SetupError, Standing as GrantStanding, describe, describe_again,
+    forget_copy, places, private_copy, problem_line, rules, sha256_of, supervisor, trust_command,
+    trust_line,
 };
 pub use jaato_environments::{EndedProcess, EnvironmentListed, SavedResources, SharedEnvironment};
 pub use jaato_instances::{Tell, log_printed};

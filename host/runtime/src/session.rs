@@ -158,7 +158,7 @@ impl Runtime {
                 format!("cannot start a session with `{}`: {error}", named.model),
             )
         })?;
-        self.host().terminals.enter(session.id(), audience(&session, asker));
+        self.enter(&session, asker);
         providers.iter().for_each(|provider| provider.set_facts(session.shared_facts()));
         gc_plugin.set_facts(session.shared_facts());
         Ok(session)
@@ -188,8 +188,14 @@ impl Runtime {
         let ports = ports(self.host(), Arc::new(NoProvider), tools, id, ids, options);
         let session = Session::start(setup, ports)
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
-        self.host().terminals.enter(session.id(), audience(&session, asker));
+        self.enter(&session, asker);
         Ok(session)
+    }
+
+    /// Lets terminals and services reach a session.
+    fn enter(&self, session: &Session, asker: Arc<dyn Asker>) {
+        self.host().terminals.enter(session.id(), audience(session, asker));
+        self.host().services.shared().sessions().enter(session.id(), session.handle());
     }
 }
 

@@ -2,15 +2,20 @@
 
 use std::sync::Arc;
 
+use jaato_catalog::GrantHolder;
 use jaato_environments::CallProcesses;
 use jaato_instances::{AskingInstance, CallSite, EnvironmentRequest, OutputSink, Tell};
-use jaato_types::{Asset, PluginName};
+use jaato_session::CallOrigin;
+use jaato_types::grant::{grant_of, not_asked_for};
+use jaato_types::tool_calls::{CALLS_PER_CALL_MAX, CALLS_PER_MINUTE_MAX};
+use jaato_types::{Asset, Error, ErrorKind, PluginName};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::blobs::Uploads;
 use crate::bodies::Bodies;
 use crate::credentials::Credentials;
+use crate::rate::Rate;
 use crate::shared::Shared;
 
 /// Who asks for services, for one call or one instance of one plugin.
@@ -25,6 +30,8 @@ pub struct Call {
     pub assets: Arc<[Asset]>,
     /// Its secrets, and where they may go.
     pub credentials: Arc<Credentials>,
+    /// What it asks for that needs a grant, and by what it has it; without one it has nothing.
+    pub grants: Option<Arc<GrantHolder>>,
     /// Programs of this machine: an execution environment's alone.
     pub processes: Option<CallProcesses>,
     /// Where the call stands.
@@ -39,6 +46,10 @@ pub struct Call {
     pub uploads: Arc<Uploads>,
     /// The bodies of requests that it has begun.
     pub bodies: Arc<Bodies>,
+    /// Whether the instance asks, outside of its calls.
+    pub is_instance: bool,
+    /// The tools that it has called.
+    pub made_calls: Arc<Rate>,
     /// The instance that asks, once it is known.
     pub asker: AskingInstance,
 }
@@ -59,6 +70,7 @@ impl Call {
             config,
             assets,
             credentials: Arc::default(),
+            grants: None,
             processes: None,
             site,
             own_tools: None,
@@ -66,6 +78,8 @@ impl Call {
             output: Arc::default(),
             uploads: Arc::default(),
             bodies: Arc::default(),
+            is_instance: false,
+            made_calls: Arc::default(),
             asker: AskingInstance::default(),
         }
     }
@@ -74,6 +88,12 @@ impl Call {
     #[must_use]
     pub fn with_credentials(self, credentials: Arc<Credentials>) -> Self {
         Self { credentials, ..self }
+    }
+
+    /// Says by what the plugin has its grants.
+    #[must_use]
+    pub fn granted_to(self, holder: Arc<GrantHolder>) -> Self {
+        Self { grants: Some(holder), ..self }
     }
 
     /// Keeps a plugin that is not trusted to the objects of these tools, its own.
@@ -98,6 +118,7 @@ impl Call {
             config: Arc::clone(&self.config),
             assets: Arc::clone(&self.assets),
             credentials: Arc::clone(&self.credentials),
+            grants: self.grants.clone(),
             processes: self.processes.as_ref().map(CallProcesses::for_instance),
             site: self.site.for_instance(),
             own_tools: self.own_tools.clone(),
@@ -105,7 +126,50 @@ impl Call {
             output: Arc::default(),
             uploads: Arc::default(),
             bodies: Arc::default(),
+            is_instance: true,
+            made_calls: Arc::default(),
             asker: Arc::clone(&self.asker),
+        }
+    }
+
+    /// Tells for whom it calls tools.
+    pub fn origin(&self) -> CallOrigin {
+        CallOrigin {
+            plugin: self.plugin.clone(),
+            parent: self.site.call.clone(),
+            depth: self.site.depth + 1,
+            hold: self.site.hold.clone(),
+        }
+    }
+
+    /// Counts a tool that it calls.
+    ///
+    /// # Errors
+    /// `limit_reached` where it has called too many.
+    pub fn count_made_call(&self) -> Result<(), Error> {
+        let (is_counted, most) = match self.is_instance {
+            false => {
+                let text = format!("a call may call tools {CALLS_PER_CALL_MAX} times");
+                (self.made_calls.take_of(CALLS_PER_CALL_MAX), text)
+            }
+            true => {
+                let text =
+                    format!("a plugin may by itself call {CALLS_PER_MINUTE_MAX} tools a minute");
+                (self.made_calls.take_in_minute(CALLS_PER_MINUTE_MAX), text)
+            }
+        };
+        if is_counted { Ok(()) } else { Err(Error::new(ErrorKind::LimitReached, most)) }
+    }
+
+    /// Checks that the plugin has the grant that an operation needs, as it stands at this moment.
+    ///
+    /// # Errors
+    /// `permission_denied`.
+    pub fn check_grant(&self, operation: &str) -> Result<(), Error> {
+        let Some(grant) = grant_of(operation) else { return Ok(()) };
+        match &self.grants {
+            Some(holder) => self.shared.grants.check(holder, grant),
+            None => Err(not_asked_for(&self.plugin, grant)),
         }
     }
 

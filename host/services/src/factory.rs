@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use jaato_catalog::Setup;
+use jaato_catalog::{GrantHolder, Setup};
 use jaato_environments::declared_secrets;
 use jaato_instances::{CallServices, CallSite, PluginInUse, ServiceFactory, Tell};
 use jaato_registry::{PluginEntry, Registry, Trust};
@@ -34,6 +34,7 @@ struct Prepared {
     config: Arc<Value>,
     credentials: Arc<Credentials>,
     assets: Arc<[Asset]>,
+    grants: Arc<GrantHolder>,
 }
 
 impl HostServices {
@@ -109,7 +110,8 @@ impl HostServices {
         let (config, credentials) = settings::of_plugin(entry, &key.1, description, &self.setup)?;
         let (config, credentials) = (Arc::new(config), Arc::new(credentials));
         let assets = description.assets.clone().into();
-        let new = Arc::new(Prepared { config, credentials, assets });
+        let grants = Arc::new(GrantHolder::of(entry));
+        let new = Arc::new(Prepared { config, credentials, assets, grants });
         prepared.insert(key, (edition, Arc::clone(&new)));
         Ok(new)
     }
@@ -123,7 +125,7 @@ impl ServiceFactory for HostServices {
         tell: &Tell,
     ) -> Result<Arc<dyn CallServices>, Error> {
         let PluginInUse { entry, edition, registry } = plugin;
-        let Prepared { config, credentials, assets } =
+        let Prepared { config, credentials, assets, grants } =
             &*self.prepared(entry, site.provider.as_ref(), edition)?;
         let call = Call::new(
             Arc::clone(&self.shared),
@@ -133,7 +135,7 @@ impl ServiceFactory for HostServices {
             site.clone(),
             Arc::clone(tell),
         );
-        let call = call.with_credentials(Arc::clone(credentials));
+        let call = call.with_credentials(Arc::clone(credentials)).granted_to(Arc::clone(grants));
         let call = match own_tools(entry, registry, site) {
             Some(own_tools) => call.kept_to(own_tools),
             None => call,

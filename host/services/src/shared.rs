@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jaato_catalog::Setup;
+use jaato_catalog::{GrantTable, Setup};
 use jaato_config::Folders;
 use jaato_environments::{Outputs, Processes};
 use jaato_http::{Client, Network, Settings as HttpSettings};
@@ -15,13 +15,18 @@ use crate::blobs::Blobs;
 use crate::facts;
 use crate::http::Requests;
 use crate::key_commands::KeyCommands;
+use crate::sessions::Sessions;
 
 /// What every call of every plugin may use.
 pub struct Shared {
     /// The user's folders.
     pub(crate) folders: Folders,
+    /// What plugins were granted.
+    pub(crate) grants: Arc<GrantTable>,
     /// The one HTTP client: what plugins ask for goes through it.
     pub(crate) http: Client,
+    /// The sessions that live.
+    pub(crate) sessions: Sessions,
     /// The requests of plugins that go on.
     pub(crate) requests: Requests,
     /// What prints keys.
@@ -57,8 +62,10 @@ impl Shared {
         let session_id = setup.variables.get("JAATO_SESSION_ID");
         Self {
             folders: setup.folders.clone(),
+            grants: Arc::clone(&setup.grants),
             assets: Assets::new(setup, supervisor, http.clone()).ok(),
             http,
+            sessions: Sessions::default(),
             requests: Requests::default(),
             key_commands: Arc::new(KeyCommands::new(supervisor.clone(), &setup.variables)),
             blobs: Blobs::beside(Arc::clone(&outputs)),
@@ -76,6 +83,11 @@ impl Shared {
     /// Returns the big files, where the system names a home.
     pub fn assets(&self) -> Option<&Assets> {
         self.assets.as_ref()
+    }
+
+    /// Returns the sessions that live.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
     }
 
     /// Returns what is no text.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use futures_util::future::BoxFuture;
 use jaato_policy::{AlwaysScope, Decision};
+use jaato_types::ask::{Form, FormAnswer};
 use jaato_types::hooks::Preview;
 use jaato_types::{PluginName, ToolCall};
 use zeroize::Zeroizing;
@@ -26,6 +27,26 @@ pub trait Asker: Send + Sync {
         let reason = "who watches over this session takes no secrets".to_owned();
         Box::pin(std::future::ready(SecretAnswer::Nobody { reason }))
     }
+
+    /// Shows a form of a plugin. Comes while calls run and between turns, one at a time. An answer
+    /// that does not fit the form is asked for again by the session. Dropping the future withdraws
+    /// the form.
+    fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
+        let _ = question;
+        let reason = "who watches over this session shows no forms";
+        Box::pin(std::future::ready(FormAnswer::nobody(reason)))
+    }
+}
+
+/// A form of a plugin.
+#[derive(Debug, Clone, Copy)]
+pub struct FormQuestion<'a> {
+    /// The plugin that asks.
+    pub plugin: &'a PluginName,
+    /// Its number within the session: `form_1`.
+    pub id: &'a str,
+    /// What is asked, checked.
+    pub form: &'a Form,
 }
 
 /// What a person is to type for a program on a terminal.
@@ -98,6 +119,8 @@ pub struct Question<'a> {
     pub call: &'a ToolCall,
     /// The tool.
     pub tool: &'a KnownTool,
+    /// The plugin that makes the call, where neither the model nor a person does.
+    pub by: Option<&'a PluginName>,
     /// The decision that a person must be asked.
     pub decision: Decision,
     /// The decision in words.

@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::Instant;
 
+use crate::Hold;
+
 /// Longest piece in which a wait is counted. A process that is stopped (Ctrl-Z) or a machine that
 /// sleeps lets the clock go on; a wait counts the pieces that it slept, so that it grows by one
 /// piece at most, however long the stop was.
@@ -59,11 +61,19 @@ impl Clock for SystemClock {
 
 /// Becomes ready after that many milliseconds in which the process ran.
 pub(crate) async fn sleep_while_running(clock: Arc<dyn Clock>, ms: u64) {
+    sleep_unheld(clock, ms, Hold::default()).await;
+}
+
+/// Becomes ready after that many milliseconds in which the process ran and nobody held the deadline.
+pub(crate) async fn sleep_unheld(clock: Arc<dyn Clock>, ms: u64, hold: Hold) {
     let mut left_ms = ms;
     loop {
         let piece_ms = left_ms.min(PIECE_MS);
+        let was_held = hold.is_held();
         clock.sleep(piece_ms).await;
-        left_ms -= piece_ms;
+        if !was_held && !hold.is_held() {
+            left_ms -= piece_ms;
+        }
         if left_ms == 0 {
             return;
         }

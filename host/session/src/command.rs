@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::calls::{Running, Start};
 use crate::output::{self, Fitting, error_content};
-use crate::{CallScope, Cancel, OutputSink, Session};
+use crate::{CallScope, Cancel, Hold, OutputSink, Session};
 
 /// Most answers of commands that wait for the next request; an older one gives way.
 pub const SHARED_ANSWERS_MAX: usize = 16;
@@ -83,7 +83,7 @@ impl Session {
         cancel: &Cancel,
     ) -> Running {
         let output = OutputSink::new(self.shared.emitter.clone(), call_id.clone(), &command.source);
-        let stop = cancel.child();
+        let (stop, hold) = (cancel.child(), Hold::default());
         let scope = CallScope {
             session: self.shared.id.clone(),
             call: call_id.clone(),
@@ -91,6 +91,8 @@ impl Session {
             output: output.clone(),
             facts: self.shared.facts.clone(),
             objects: self.shared.objects.clone(),
+            depth: 0,
+            hold: hold.clone(),
         };
         let name = ToolName::from(command.name.as_str());
         Running::new(Start {
@@ -101,6 +103,7 @@ impl Session {
             output,
             work: work(scope),
             deadline_ms: self.shared.limits.call_deadline_ms,
+            hold,
         })
     }
 

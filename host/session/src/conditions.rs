@@ -19,7 +19,7 @@ use jaato_types::{
 use serde_json::{Value, json};
 
 use crate::calls::{CallsDone, Initiative};
-use crate::{CallScope, Cancel, HistoryError, OutputSink, Session};
+use crate::{CallScope, Cancel, HistoryError, Hold, OutputSink, Session};
 
 /// Most calls that tools make by themselves within one turn: two that wait for each other's objects
 /// would go on for ever.
@@ -232,6 +232,8 @@ impl Session {
             output,
             facts: self.shared.facts.clone(),
             objects: self.shared.objects.clone(),
+            depth: 0,
+            hold: Hold::default(),
         };
         let answer = tokio::select! {
             biased;

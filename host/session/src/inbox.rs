@@ -10,6 +10,20 @@ use tokio::sync::Notify;
 /// Most messages that wait. A person does not reach it; a program that floods is told.
 pub const WAITING_MESSAGES_MAX: usize = 64;
 
+/// What waits for the next request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// A person said it.
+    Said(String),
+    /// A plugin has it for the model.
+    Notified {
+        /// The plugin.
+        from: String,
+        /// What it says.
+        text: String,
+    },
+}
+
 /// Takes messages for a session, from any thread, while a turn runs. Clones are the same inbox.
 ///
 /// A message joins the turn's next request, behind the results of the tools that run at that
@@ -20,8 +34,8 @@ pub struct Inbox(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    waiting: Mutex<VecDeque<String>>,
-    /// Wakes a turn that waits for tasks.
+    waiting: Mutex<VecDeque<Waiting>>,
+    /// Wakes a turn that waits for tasks, and who waits between turns.
     arrived: Notify,
 }
 
@@ -35,13 +49,25 @@ impl Inbox {
         if text.trim().is_empty() {
             return Err(Error::new(ErrorKind::InvalidArguments, "the message is empty"));
         }
+        self.take_in(Waiting::Said(text))
+    }
+
+    /// Takes what a plugin has for the model; it wakes an idle session.
+    ///
+    /// # Errors
+    /// As [`Inbox::send`].
+    pub(crate) fn notify(&self, from: &str, text: String) -> Result<()> {
+        self.take_in(Waiting::Notified { from: from.to_owned(), text })
+    }
+
+    fn take_in(&self, message: Waiting) -> Result<()> {
         let mut waiting = self.lock();
         if waiting.len() >= WAITING_MESSAGES_MAX {
             let text = format!("{WAITING_MESSAGES_MAX} messages wait for the model already");
             return Err(Error::new(ErrorKind::LimitReached, text)
                 .with_hint("wait until the model has read them"));
         }
-        waiting.push_back(text);
+        waiting.push_back(message);
         drop(waiting);
         self.0.arrived.notify_waiters();
         Ok(())
@@ -52,8 +78,17 @@ impl Inbox {
         self.lock().len()
     }
 
-    pub(crate) fn take(&self) -> Vec<String> {
+    pub(crate) fn take(&self) -> Vec<Waiting> {
         self.lock().drain(..).collect()
+    }
+
+    /// Lists the plugins that have something for the model.
+    pub(crate) fn notified_by(&self) -> Vec<String> {
+        let from = |message: &Waiting| match message {
+            Waiting::Said(_) => None,
+            Waiting::Notified { from, .. } => Some(from.clone()),
+        };
+        self.lock().iter().filter_map(from).collect()
     }
 
     /// Becomes ready when a message waits.
@@ -69,7 +104,7 @@ impl Inbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
         self.0.waiting.lock()
     }
 }

@@ -16,13 +16,16 @@ mod conditions;
 mod events;
 mod exchange;
 mod facts;
+mod forms;
 mod gc;
 mod history;
+mod hold;
 mod hooks;
 mod ids;
 mod inbox;
 pub mod introspection;
 mod objects;
+mod origin;
 mod output;
 mod pace;
 mod ports;
@@ -42,9 +45,10 @@ pub mod testing;
 mod toolbox;
 mod tools;
 mod turn;
+mod wake;
 
 pub use arguments::ArgumentChecks;
-pub use ask::{Answer, Asker, Question, Secret, SecretAnswer, SecretQuestion};
+pub use ask::{Answer, Asker, FormQuestion, Question, Secret, SecretAnswer, SecretQuestion};
 pub use calls::PREVIEW_BYTES_MAX;
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
@@ -54,6 +58,7 @@ pub use events::{Emitter, EventSink};
 pub use facts::{SharedFacts, estimate_tokens, percent_used};
 pub use gc::{Gc, GcReport, OVERFLOWS_MAX, WINDOW_WAIT_MS, WindowOrigin};
 pub use history::{COLLECTED_BYTES_MAX, Entry, History, HistoryError, Mark};
+pub use hold::{Held, Hold};
 pub use hooks::{
     ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, ARGUMENTS_SHOWN_BYTES_MAX, Addition,
     HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX, HookPlugin, HookScope, Hooks, NoHooks,
@@ -65,6 +70,7 @@ pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS};
 pub use jaato_config::{Caps, GcSettings, Limits};
 pub use jaato_policy::AlwaysScope;
 pub use objects::{SharedObjects, VIEW_ENVIRONMENT};
+pub use origin::{CALL_DEPTH_MAX, CallOrigin};
 pub use output::{OutputStore, error_content, note_bytes};
 pub use ports::Ports;
 pub use prompt::{BUILT_IN_PROMPT, PromptPart, PromptParts, SystemPrompt};
@@ -72,7 +78,7 @@ pub use prompt_parts::Prompt;
 pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
-pub use session::{Fallback, ModelSetup, Session, SessionHandle, SessionSetup};
+pub use session::{Fallback, ModelSetup, PLUGIN_CALLS_MAX, Session, SessionHandle, SessionSetup};
 pub use spent::{Spent, cost_micro_usd};
 pub use takes::ModelTakes;
 pub use toolbox::{Found, Toolbox};
@@ -81,3 +87,4 @@ pub use turn::{
     MARK_CANCELLED, MARK_CAP, MARK_CONTEXT_FULL, MARK_FAILED, MARK_FILTERED, MARK_LIMIT,
     MARK_OUTPUT_LIMIT, MARK_REFUSED,
 };
+pub use wake::Wake;

@@ -11,6 +11,7 @@ mod sight;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use jaato_objects::ObjectEnvironment;
 use jaato_policy::Rules;
@@ -24,16 +25,17 @@ use parking_lot::Mutex;
 use crate::calls::Initiative;
 use crate::conditions::Conditions;
 use crate::events::Emitter;
+use crate::forms::Forms;
 use crate::gc::{GcState, facts};
 use crate::hooks::{Addition, HookAsker};
 use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
     Cancel, Caps, GcSettings, History, HistoryError, Inbox, Limits, ModelTakes, Ports, Provider,
-    SharedFacts, SharedObjects, Spent, SystemPrompt, Toolbox,
+    SharedFacts, SharedObjects, Spent, SystemPrompt, Toolbox, Wake,
 };
-pub use handle::SessionHandle;
-use handle::Shared;
+pub(crate) use handle::Shared;
+pub use handle::{PLUGIN_CALLS_MAX, SessionHandle};
 pub use model::{Fallback, ModelSetup};
 use sight::Sight;
 
@@ -86,7 +88,6 @@ pub struct Session {
     pub(crate) shared: Arc<Shared>,
     pub(crate) history: History,
     pub(crate) conditions: Conditions,
-    pub(crate) inbox: Inbox,
     /// Answers of commands that the model is shown with the next request.
     pub(crate) answers: Mutex<Vec<Part>>,
     pub(crate) gc: GcState,
@@ -151,13 +152,15 @@ impl Session {
             facts,
             objects,
             tasks: Tasks::new(),
+            inbox: Inbox::default(),
+            forms: Forms::default(),
+            record: Mutex::default(),
+            plugin_calls: AtomicUsize::new(0),
         });
-        let inbox = Inbox::default();
         let mut session = Self {
             shared,
             history,
             conditions: Conditions::default(),
-            inbox,
             answers: Mutex::default(),
             gc: GcState::new(gc, context_limit, origin),
             prefix,
@@ -178,6 +181,7 @@ impl Session {
         session.close_open_turn()?;
         session.offer_declared();
         session.offer_view();
+        session.tell_record();
         let tools = session.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
         session
             .shared
@@ -245,12 +249,33 @@ impl Session {
 
     /// Returns what takes a person's messages while a turn runs.
     pub fn inbox(&self) -> Inbox {
-        self.inbox.clone()
+        self.shared.inbox.clone()
+    }
+
+    /// Returns what waits for ends of tasks and for what plugins notify, while the session is idle.
+    pub fn wake(&self) -> Wake {
+        let tasks = Arc::clone(self.shared.tasks.board());
+        Wake { inbox: self.shared.inbox.clone(), tasks }
+    }
+
+    /// Ends all tasks and waits until they have; returns how many there were.
+    pub async fn end_tasks(&self) -> usize {
+        let board = self.shared.tasks.board();
+        let running = board.all_running();
+        board.cancel_all();
+        board.all_ended().await;
+        running
+    }
+
+    /// Shows the record to who reads it while a turn goes on.
+    pub(crate) fn tell_record(&self) {
+        let entries = self.history.entries().to_vec();
+        *self.shared.record.lock() = entries;
     }
 
     /// Counts the calls that go on as tasks.
     pub fn running_tasks(&self) -> usize {
-        self.shared.tasks.running()
+        self.shared.tasks.board().all_running()
     }
 
     /// Returns the request that would be sent next.

@@ -12,7 +12,8 @@ use jaato_types::{
 use parking_lot::Mutex;
 
 use crate::events::Emitter;
-use crate::{Cancel, SharedFacts, SharedObjects};
+use crate::tasks::TaskOutput;
+use crate::{Cancel, Hold, SharedFacts, SharedObjects};
 
 /// The tools of a session.
 pub trait ToolSet: Send + Sync {
@@ -122,6 +123,10 @@ pub struct CallScope {
     pub facts: SharedFacts,
     /// What tools have put in front of the model.
     pub objects: SharedObjects,
+    /// How many calls of plugins stand above it.
+    pub depth: u32,
+    /// Stops its deadline while it waits for a person.
+    pub hold: Hold,
 }
 
 /// Shows what a running call has to say, from any thread. Refuses everything once the call is over.
@@ -133,12 +138,29 @@ struct Inner {
     call: CallId,
     source: String,
     open: Mutex<bool>,
+    /// What it shows is kept for who reads it as a task's.
+    kept: Arc<TaskOutput>,
+    is_kept: bool,
 }
 
 impl OutputSink {
     pub(crate) fn new(emitter: Emitter, call: CallId, source: &str) -> Self {
-        let (source, open) = (source.to_owned(), Mutex::new(true));
-        Self(Arc::new(Inner { emitter, call, source, open }))
+        Self::made(emitter, call, source, false)
+    }
+
+    /// Makes the sink of a call that is, or may become, a task: what it shows is kept.
+    pub(crate) fn keeping(emitter: Emitter, call: CallId, source: &str) -> Self {
+        Self::made(emitter, call, source, true)
+    }
+
+    fn made(emitter: Emitter, call: CallId, source: &str, is_kept: bool) -> Self {
+        let (source, open, kept) = (source.to_owned(), Mutex::new(true), Arc::default());
+        Self(Arc::new(Inner { emitter, call, source, open, kept, is_kept }))
+    }
+
+    /// Returns what it has shown; empty where that is not kept.
+    pub(crate) fn kept(&self) -> Arc<TaskOutput> {
+        Arc::clone(&self.0.kept)
     }
 
     /// Takes what a plugin emits during a call; false once the call is over. What belongs into a
@@ -157,8 +179,11 @@ impl OutputSink {
     /// Shows a piece of output; false once the call is over.
     pub fn write(&self, text: impl Into<String>) -> bool {
         let Inner { call, source, .. } = &*self.0;
-        let (call_id, source) = (call.clone(), source.clone());
-        self.emit(Event::ToolOutput { call_id, source, text: text.into() })
+        let (call_id, source, text) = (call.clone(), source.clone(), text.into());
+        if self.0.is_kept && self.is_open() {
+            self.0.kept.push(&text);
+        }
+        self.emit(Event::ToolOutput { call_id, source, text })
     }
 
     /// Says what is going on, in one line; false once the call is over.

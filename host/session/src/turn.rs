@@ -14,7 +14,11 @@ use crate::exchange::Exchange;
 use crate::gc::{json_bytes, tokens_of};
 use crate::history::Next;
 use crate::hooks::{Addition, is_addition};
-use crate::{Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion, cost_micro_usd};
+use crate::inbox::Waiting;
+use crate::{
+    Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion, cost_micro_usd, tasks,
+};
+use serde_json::json;
 
 /// Ends an answer that was cancelled, or cut short by a failure.
 pub const MARK_CANCELLED: &str = "[Generation cancelled]";
@@ -43,6 +47,16 @@ struct Progress {
     usage: Usage,
 }
 
+/// What a turn begins with.
+#[derive(Default)]
+struct Begun {
+    prompt: String,
+    /// What began it where nobody said anything.
+    woken_by: Vec<String>,
+    /// What plugins put before the prompt.
+    additions: Vec<Addition>,
+}
+
 /// How a turn ended.
 struct End {
     outcome: Outcome,
@@ -65,7 +79,8 @@ impl Session {
         }
         let additions = self.additions_to(&text, cancel).await;
         let taken = self.take_prompt(prompt, &additions);
-        self.run_turn(text, taken, &additions, cancel).await
+        let begun = Begun { prompt: text, additions, ..Begun::default() };
+        self.run_turn(begun, taken, cancel).await
     }
 
     /// Sends a turn's open request again: a prompt that was kept unsent, or tool results that were
@@ -79,19 +94,24 @@ impl Session {
             Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("give a prompt"))
         };
         let prompt = self.history.last_prompt().unwrap_or_default();
-        self.run_turn(prompt, taken, &[], cancel).await
+        let begun = Begun { prompt, ..Begun::default() };
+        self.run_turn(begun, taken, cancel).await
     }
 
-    async fn run_turn(
-        &mut self,
-        prompt: String,
-        taken: Result<()>,
-        additions: &[Addition],
-        cancel: &Cancel,
-    ) -> TurnReport {
+    /// Runs a turn for what came to pass while nobody said anything: ends of tasks and what plugins
+    /// notified. Fails where nothing did.
+    pub async fn turn_woken(&mut self, cancel: &Cancel) -> TurnReport {
+        let woken_by =
+            [self.shared.tasks.board().outcomes_of(), self.shared.inbox.notified_by()].concat();
+        let taken = self.take_woken();
+        self.run_turn(Begun { woken_by, ..Begun::default() }, taken, cancel).await
+    }
+
+    async fn run_turn(&mut self, begun: Begun, taken: Result<()>, cancel: &Cancel) -> TurnReport {
         let clock = self.shared.ports.clock.clone();
         let (started_at_ms, started_ms) = (clock.wall_ms(), clock.monotonic_ms());
-        self.shared.emitter.emit(Event::TurnStarted { prompt });
+        let Begun { prompt, woken_by, additions } = begun;
+        self.shared.emitter.emit(Event::TurnStarted { prompt, woken_by });
         for addition in additions.iter().filter(|_| taken.is_ok()) {
             self.shared.emitter.emit(addition.event());
         }
@@ -105,6 +125,7 @@ impl Session {
         let End { outcome, text, error } = end.unwrap_or_else(End::failed);
         self.make_room_after_turn(cancel).await;
         self.shared.facts.update(|facts| facts.turns = self.history.turns());
+        self.tell_record();
         self.shared.emitter.emit(Event::TurnFinished {
             outcome,
             text: text.clone(),
@@ -128,6 +149,16 @@ impl Session {
         parts.extend(additions.iter().map(Addition::part));
         self.tell_what_is_not_looked_at(&prompt.files);
         parts.extend(prompt.into_parts());
+        self.history.append_prompt(parts).map_err(host_bug)
+    }
+
+    fn take_woken(&mut self) -> Result<()> {
+        self.close_open_turn().map_err(host_bug)?;
+        let mut parts: Vec<Part> = self.history.unsent_values().cloned().collect();
+        parts.extend(self.take_news());
+        if parts.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidArguments, "nothing has come to pass"));
+        }
         self.history.append_prompt(parts).map_err(host_bug)
     }
 
@@ -165,6 +196,7 @@ impl Session {
             return Ok(Flow::Break(end));
         }
         let nobody_asked = self.before_request(cancel).await.map_err(host_bug)?;
+        self.tell_record();
         progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
         self.ask_before_request(cancel).await.map_err(host_bug)?;
         self.shared.emitter.emit(Event::StepStarted { step });
@@ -311,7 +343,7 @@ impl Session {
         progress: &mut Progress,
         cancel: &Cancel,
     ) -> Result<Flow> {
-        let is_over = self.shared.tasks.running() == 0 && !self.has_news();
+        let is_over = self.shared.tasks.board().running() == 0 && !self.has_news();
         if is_over || is_cut(finish_reason) {
             return Ok(Flow::Break(End::answered(text, finish_reason, progress)));
         }
@@ -331,36 +363,43 @@ impl Session {
 
     /// Waits until no task runs or the person says something. A cancellation ends the tasks.
     async fn wait_for_tasks(&self, cancel: &Cancel) {
-        let running = self.shared.tasks.running();
-        if running > 0 && self.inbox.waiting() == 0 {
+        let running = self.shared.tasks.board().running();
+        if running > 0 && self.shared.inbox.waiting() == 0 {
             let tasks = if running == 1 { "task" } else { "tasks" };
             self.shared.emitter.notice(format!("waiting for {running} background {tasks}…"));
         }
         tokio::select! {
             biased;
             () = cancel.cancelled() => {
-                self.shared.tasks.cancel();
-                self.shared.tasks.idle().await;
+                self.shared.tasks.board().cancel();
+                self.shared.tasks.board().idle().await;
             }
-            () = self.inbox.arrived() => {}
-            () = self.shared.tasks.idle() => {}
+            () = self.shared.inbox.arrived() => {}
+            () = self.shared.tasks.board().idle() => {}
         }
     }
 
     /// Tells whether there is something that the model has not been told.
     fn has_news(&self) -> bool {
-        self.shared.tasks.has_outcomes() || self.inbox.waiting() > 0
+        self.shared.tasks.board().has_outcomes() || self.shared.inbox.waiting() > 0
     }
 
     /// Takes what the model is to be told with the next request: outcomes of tasks, answers of
     /// commands, objects that it has not seen, then what the person said.
     fn take_news(&self) -> Vec<Part> {
-        let mut news = self.shared.tasks.take_outcomes();
+        let mut news = tasks::parts(self.shared.tasks.board().take_outcomes());
         news.extend(self.take_answers());
         news.extend(self.shared.objects.news(self.shared.limits.objects_tokens_max));
-        for text in self.inbox.take() {
-            self.shared.emitter.emit(Event::MessageJoined { text: text.clone() });
-            news.push(Part::text(text));
+        for message in self.shared.inbox.take() {
+            news.push(match message {
+                Waiting::Said(text) => {
+                    self.shared.emitter.emit(Event::MessageJoined { text: text.clone() });
+                    Part::text(text)
+                }
+                Waiting::Notified { from, text } => {
+                    Part::json(json!({ "notification": { "from": from, "text": text } }))
+                }
+            });
         }
         news
     }
@@ -379,6 +418,7 @@ impl Session {
             self.history.append_results(results, Vec::new()).map_err(host_bug)?;
             return Ok(Flow::Continue(()));
         }
+        self.tell_record();
         let runner = self.shared.runner(Initiative::Model, cancel);
         let CallsDone { results, nobody_asked, activated } = runner.run(calls).await;
         if results.iter().any(|result| !result.attachments.is_empty()) {
@@ -442,7 +482,7 @@ impl Session {
     }
 
     fn end_cancelled(&mut self, partial: Vec<Part>) -> Result<End> {
-        self.shared.tasks.cancel();
+        self.shared.tasks.board().cancel();
         let partial =
             completion::without_calls([std::mem::take(&mut self.paused), partial].concat());
         let text = self.append_cut_short(partial, MARK_CANCELLED)?;

@@ -3,9 +3,15 @@
 use std::sync::{Arc, OnceLock};
 
 use jaato_session::testing::{Beat, Stage, Tool};
-use jaato_session::{Cancel, Session, SessionHandle};
+use jaato_session::{CallOrigin, CallScope, Cancel, Session, SessionHandle};
 use jaato_types::{ErrorKind, Event, Outcome, ToolName, ToolResult};
 use serde_json::json;
+
+/// Whom a tool that calls another one stands for.
+fn origin_of(scope: &CallScope) -> CallOrigin {
+    let (parent, depth) = (Some(scope.call.clone()), scope.depth + 1);
+    CallOrigin { parent, depth, hold: scope.hold.clone(), ..CallOrigin::of("tool-outer".into()) }
+}
 
 /// Plays a turn in which the model calls `outer`, which calls this tool through the handle; returns
 /// the result of `outer`, and the session.
@@ -14,7 +20,8 @@ async fn play(inner: Tool) -> (ToolResult, Session, Stage) {
     let handle = Arc::clone(&given);
     let outer = Tool::new("outer", move |_, scope| {
         let (handle, name) = (handle.get().unwrap().clone(), name.clone());
-        async move { handle.call_tool(&name, json!({ "at": "sky" }), &scope.cancel).await }
+        let origin = origin_of(&scope);
+        async move { handle.call_tool(&name, json!({ "at": "sky" }), &origin, &scope.cancel).await }
     });
     let stage = Stage::new([outer, inner]);
     stage.provider.then([Beat::call("1", "outer", json!({}))]);
@@ -38,10 +45,13 @@ async fn a_tool_calls_another_while_the_turn_runs_and_events_tell_of_both() {
     let calls = session.history().messages().flat_map(|message| message.tool_calls());
     assert_eq!(calls.count(), 1);
     let began = stage.events.events().into_iter().filter_map(|event| match event {
-        Event::ToolCallStarted { name, .. } => Some(name.to_string()),
+        Event::ToolCallStarted { name, parent, by, .. } => {
+            Some((name.to_string(), parent.map(|it| it.to_string()), by))
+        }
         _ => None,
     });
-    assert_eq!(began.collect::<Vec<_>>(), ["outer", "inner"]);
+    let inner = ("inner".to_owned(), Some("1".to_owned()), Some("tool-outer".to_owned()));
+    assert_eq!(began.collect::<Vec<_>>(), [("outer".to_owned(), None, None), inner]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -58,6 +68,8 @@ async fn a_handle_does_not_keep_its_session() {
     let (_, session, stage) = play(Tool::echo("inner")).await;
     let handle = session.handle();
     drop((session, stage));
-    let called = handle.call_tool(&ToolName::from("inner"), json!({}), &Cancel::new()).await;
+    let origin = CallOrigin::of("tool-outer".into());
+    let called =
+        handle.call_tool(&ToolName::from("inner"), json!({}), &origin, &Cancel::new()).await;
     assert_eq!(called.unwrap_err().kind, ErrorKind::Unavailable);
 }

@@ -41,8 +41,9 @@ fn marked(entry: Entry, mark: Mark) -> Entry {
 #[track_caller]
 fn takes(entries: Vec<Entry>) -> History {
     let history = History::restore(entries.clone()).unwrap();
-    assert_eq!(history.entries(), entries);
-    let json = serde_json::to_string(history.entries()).unwrap();
+    let kept: Vec<&Entry> = history.entries().iter().map(|entry| &**entry).collect();
+    assert_eq!(kept, entries.iter().collect::<Vec<_>>());
+    let json = serde_json::to_string(&kept).unwrap();
     let read: Vec<Entry> = serde_json::from_str(&json).unwrap();
     assert_eq!(read, entries, "an entry survives its JSON");
     history

@@ -9,8 +9,8 @@ use expect_test::{Expect, expect};
 use jaato_policy::Allowed;
 use jaato_session::testing::{Beat, Stage, Tool};
 use jaato_session::{
-    ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, Answer, Cancel, HOOK_FAILURES_MAX, Session,
-    SessionSetup, TurnReport,
+    ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, Answer, CallOrigin, Cancel, HOOK_FAILURES_MAX,
+    Session, SessionSetup, TurnReport,
 };
 use jaato_types::hooks::{HOOK_MS_MAX, Hook, Preview};
 use jaato_types::{DataContent, Error, Event, Outcome, Part, Request, ToolName};
@@ -108,7 +108,7 @@ async fn a_guard_that_lets_a_call_go_on_changes_nothing() {
     check_call(&stage, expected).await;
     let (_, _, asked) = stage.hooks.asked().remove(0);
     let expected = expect![[
-        r#"{"call_id":"0","tool":"write","plugin":"tool-write","arguments":{"text":"a"},"annotations":{"read_only":false,"destructive":true,"idempotent":false,"open_world":true,"parallel_safe":false},"called_by":"model"}"#
+        r#"{"call_id":"0","tool":"write","plugin":"tool-write","arguments":{"text":"a"},"annotations":{"read_only":false,"destructive":true,"idempotent":false,"open_world":true,"parallel_safe":false},"called_by":"model","caller":""}"#
     ]];
     expected.assert_eq(&asked.to_string());
 }
@@ -280,12 +280,14 @@ async fn a_guard_sees_a_persons_a_plugins_and_a_self_running_call() {
         refused.message,
         "plugin `guard` denied the call of `write`: no (rule `guard.denied`)"
     );
-    session.handle().call_tool(&name, arguments, &Cancel::new()).await.unwrap_err();
+    let origin = CallOrigin::of("tool-sun".into());
+    session.handle().call_tool(&name, arguments, &origin, &Cancel::new()).await.unwrap_err();
     stage.provider.then([Beat::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let asked = stage.hooks.asked();
-    let by: Vec<&Value> = asked.iter().map(|(_, _, asked)| &asked["called_by"]).collect();
-    assert_eq!(by, ["person", "plugin", "itself"]);
+    let by = asked.iter().map(|(_, _, asked)| (&asked["called_by"], &asked["caller"]));
+    let by: Vec<String> = by.map(|(by, caller)| format!("{by} {caller}")).collect();
+    assert_eq!(by, [r#""person" """#, r#""plugin" "tool-sun""#, r#""itself" """#]);
     assert_eq!(stage.tools.seats().len(), 0);
 }
 

@@ -29,7 +29,7 @@ async fn play(stage: &Stage, setup: SessionSetup, prompt: &str) -> (Session, Tur
 
 /// The history in short: role, texts, calls, results, mark.
 fn outline(history: &History) -> Vec<String> {
-    history.entries().iter().map(line).collect()
+    history.entries().iter().map(|entry| line(entry)).collect()
 }
 
 fn line(entry: &Entry) -> String {

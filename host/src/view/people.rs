@@ -212,6 +212,11 @@ impl super::Writer for People {
             Event::TaskFinished { source, result, is_error, .. } => {
                 self.result(source, result, *is_error)
             }
+            Event::Notified { source, text } => self.dim_line(&format!(
+                "{} says: {}",
+                named(source),
+                one_line(text, NOTICE_COLUMNS)
+            )),
             Event::MessageJoined { text } => {
                 self.dim_line(&format!("you: {}", one_line(text, self.columns())))
             }
@@ -231,6 +236,8 @@ impl super::Writer for People {
             // Asked on the terminal by the asker; told by what comes after.
             Event::TerminalAsked { .. }
             | Event::TerminalAnswered { .. }
+            | Event::FormAsked { .. }
+            | Event::FormAnswered { .. }
             | Event::PermissionAsked { .. }
             | Event::PermissionDecided { .. }
             | Event::SessionStarted { .. }

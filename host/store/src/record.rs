@@ -111,6 +111,12 @@ pub enum Stage {
         error_kind: Option<ErrorKind>,
         /// How long it took, in milliseconds.
         duration_ms: u64,
+        /// The call of the plugin that made it, where a plugin did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<CallId>,
+        /// The plugin that made it; none where the model or a person did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// A tool call goes on as a task.
     AutoBackground {

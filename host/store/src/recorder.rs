@@ -27,7 +27,16 @@ pub struct Recorder {
     turns: u64,
     turn: Option<OpenTurn>,
     /// Arguments of the calls and commands that began and have not ended.
-    open_calls: HashMap<CallId, ArgumentsMark>,
+    open_calls: HashMap<CallId, OpenCall>,
+}
+
+/// What is kept of a call until it has ended.
+struct OpenCall {
+    mark: ArgumentsMark,
+    /// The call for which a plugin makes it.
+    parent: Option<CallId>,
+    /// That plugin.
+    by: Option<String>,
 }
 
 struct OpenTurn {
@@ -100,10 +109,14 @@ impl Recorder {
                 return self.end_step(*finish_reason, now).into_iter().collect();
             }
             Event::TurnFinished { error, .. } => return self.end_turn(event, error.as_ref(), now),
-            Event::ToolCallStarted { call_id, arguments, .. }
-            | Event::CommandStarted { call_id, arguments, .. } => {
+            Event::ToolCallStarted { call_id, arguments, parent, by, .. } => {
                 let mark = ArgumentsMark::of(arguments, self.key.as_ref());
-                self.open_calls.insert(call_id.clone(), mark);
+                let (parent, by) = (parent.clone(), by.clone());
+                self.open_calls.insert(call_id.clone(), OpenCall { mark, parent, by });
+            }
+            Event::CommandStarted { call_id, arguments, .. } => {
+                let mark = ArgumentsMark::of(arguments, self.key.as_ref());
+                self.open_calls.insert(call_id.clone(), OpenCall { mark, parent: None, by: None });
             }
             Event::PermissionDecided { call_id, name, allowed, rule, .. } => {
                 let (call_id, tool, rule) = (call_id.clone(), name.clone(), rule.clone());
@@ -118,8 +131,10 @@ impl Recorder {
     fn outcome(&mut self, event: &Event) -> Option<Stage> {
         Some(match event {
             Event::ToolCallFinished { call_id, name, source, result, is_error, duration_ms } => {
-                let mark = self.open_calls.remove(call_id)?;
+                let OpenCall { mark, parent, by } = self.open_calls.remove(call_id)?;
                 Stage::ToolCall {
+                    parent,
+                    by,
                     step: self.turn.as_ref().map_or(0, |turn| turn.step),
                     call_id: call_id.clone(),
                     tool: name.clone(),
@@ -132,7 +147,7 @@ impl Recorder {
                     duration_ms: *duration_ms,
                 }
             }
-            Event::TaskStarted { task_id, call_id, name, source } => Stage::AutoBackground {
+            Event::TaskStarted { task_id, call_id, name, source, .. } => Stage::AutoBackground {
                 task_id: task_id.clone(),
                 call_id: call_id.clone(),
                 tool: name.clone(),
@@ -165,7 +180,7 @@ impl Recorder {
                 shared,
                 duration_ms,
             } => {
-                let mark = self.open_calls.remove(call_id)?;
+                let OpenCall { mark, .. } = self.open_calls.remove(call_id)?;
                 Stage::Command {
                     command: name.clone(),
                     source: source.clone(),
@@ -202,6 +217,9 @@ impl Recorder {
             | Event::Notice { .. }
             | Event::Progress { .. }
             | Event::PermissionAsked { .. }
+            | Event::Notified { .. }
+            | Event::FormAsked { .. }
+            | Event::FormAnswered { .. }
             | Event::ToolOutput { .. }
             | Event::MessageJoined { .. }
             | Event::ObjectsAdded { .. }

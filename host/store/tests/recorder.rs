@@ -31,7 +31,7 @@ fn lines(records: &[Record]) -> String {
 }
 
 fn started() -> Vec<Event> {
-    let turn = Event::TurnStarted { prompt: "my password is hunter2".into() };
+    let turn = Event::TurnStarted { prompt: "my password is hunter2".into(), woken_by: Vec::new() };
     vec![Event::SessionStarted { model: "test/moon".into(), tools: Vec::new() }, turn]
 }
 
@@ -51,6 +51,8 @@ fn call(arguments: Value, result: Value, is_error: bool) -> Vec<Event> {
             name: name.clone(),
             source: "eye".into(),
             arguments,
+            parent: None,
+            by: None,
         },
         Event::ToolOutput {
             call_id: call_id.clone(),

@@ -1,63 +1,101 @@
 //! The example plugins of `docs/examples`, built, tested, installed and used as by a stranger.
 //!
-//! Each is a workspace of its own with a lock file of its own, and nothing of it is fetched.
+//! They are one workspace with one lock file, and nothing of it is fetched. An example in C has no
+//! manifest: it is compiled alone.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod every;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
 use crate::support::server::{Answer, Server};
-use crate::support::{House, fixtures, library_name, skip};
+use crate::support::{House, fixtures, library_name, moon, skip};
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples").canonicalize().unwrap()
 }
 
-/// Builds where the fixtures are built, which stand on the same crates.
-#[track_caller]
-fn cargo(example: &str, words: &[&str]) -> String {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures");
+/// Every example, by name.
+fn names() -> Vec<String> {
+    let entries = fs::read_dir(examples()).unwrap().map(Result::unwrap);
+    let folders = entries.filter(|entry| entry.path().join("README.md").is_file());
+    let mut names: Vec<String> =
+        folders.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Where the fixtures are built, which stand on the same crates.
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures")
+}
+
+fn cargo(words: &[&str]) -> Result<String, String> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo
-        .args(words)
-        .args(["--locked", "--offline", "--quiet"])
-        .current_dir(examples().join(example));
-    cargo.env("CARGO_TARGET_DIR", target).env("CARGO_PROFILE_DEV_DEBUG", "0");
+    cargo.args(words).args(["--locked", "--offline", "--quiet"]).current_dir(examples());
+    cargo.env("CARGO_TARGET_DIR", target()).env("CARGO_PROFILE_DEV_DEBUG", "0");
     let output = cargo.env_remove("RUSTFLAGS").output().unwrap();
     let [out, err] =
         [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
-    let is_stale = err.contains("--locked was passed");
-    assert!(
-        !is_stale,
-        "{example}: `cp Cargo.lock docs/examples/{example}`, then `cargo update --workspace` there: {err}"
-    );
-    assert!(output.status.success() && !err.contains("warning"), "{example}: {out}{err}");
-    out
+    if err.contains("--locked was passed") {
+        let remedy = "`cp Cargo.lock docs/examples`, then `cargo update --workspace` there";
+        return Err(format!("{remedy}: {err}"));
+    }
+    let is_clean = output.status.success() && !err.contains("warning");
+    if is_clean { Ok(out) } else { Err(format!("{words:?}: {out}{err}")) }
+}
+
+/// Builds and tests all of them once, in one go.
+#[track_caller]
+fn build() {
+    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        // Taken, not passed on: whoever counts tests must not count these.
+        let tested = cargo(&["test", "--workspace", "--all-targets"])?;
+        let in_rust = names().iter().filter(|name| has_manifest(name)).count();
+        let passed = tested.lines().filter(|line| line.starts_with("test result: ok.")).count();
+        if passed < 2 * in_rust {
+            return Err(format!("{in_rust} examples have only these tests: {tested}"));
+        }
+        cargo(&["build", "--workspace"])?;
+        let mut format = Command::new(env!("CARGO"));
+        format.args(["fmt", "--all", "--check"]).current_dir(examples());
+        let status = format.status().unwrap();
+        if status.success() { Ok(()) } else { Err("the examples are not formatted".to_owned()) }
+    });
+    if let Err(what) = built {
+        panic!("{what}");
+    }
+}
+
+fn has_manifest(example: &str) -> bool {
+    examples().join(example).join("Cargo.toml").is_file()
+}
+
+/// The built plugin; none, with a line that says why, where there is no compiler for one in C.
+#[track_caller]
+fn library(example: &str) -> Option<PathBuf> {
+    let name = example.replace('-', "_");
+    if has_manifest(example) {
+        build();
+        return Some(target().join("debug").join(library_name(&name)));
+    }
+    let source = examples().join(example).join(format!("{name}.c"));
+    moon::compile(env!("CARGO_MANIFEST_DIR"), &source, None)
 }
 
 /// A house in which the example is installed, after its own tests and the check have passed.
 #[track_caller]
 fn installed(example: &str) -> Option<House> {
     let house = House::new()?;
-    let tested = cargo(example, &["test"]);
-    // Taken, not passed on: whoever counts tests must not count these.
-    assert!(
-        tested.lines().filter(|line| line.starts_with("test result: ok.")).count() >= 3,
-        "{tested}"
-    );
-    cargo(example, &["build"]);
-    let mut format = Command::new(env!("CARGO"));
-    format.args(["fmt", "--check"]).current_dir(examples().join(example));
-    assert!(format.status().unwrap().success(), "{example} is not formatted");
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures/debug");
-    let file = house.give(
-        &library_name(&example.replace('-', "_")),
-        &fs::read(built.join(library_name(&example.replace('-', "_")))).unwrap(),
-    );
+    let built = fs::read(library(example)?).unwrap();
+    let file = house.give(&library_name(&example.replace('-', "_")), &built);
     let file = file.to_str().unwrap();
     let checked = house.run(&["plugin", "check", file]).code(0);
     assert!(checked.stdout.starts_with(&format!("manifest     ok: {example} 0.1.0")), "{checked}");

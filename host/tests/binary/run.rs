@@ -80,7 +80,8 @@ fn the_event_stream_is_json_lines() {
         text: "It is Linux.".to_owned(),
         error: None,
     }));
-    let prompt = Event::TurnStarted { prompt: "What system is this?".to_owned() };
+    let prompt =
+        Event::TurnStarted { prompt: "What system is this?".to_owned(), woken_by: Vec::new() };
     assert!(events.contains(&prompt));
 }
 

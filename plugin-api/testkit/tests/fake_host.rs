@@ -67,6 +67,7 @@ enum What {
     Forget,
     Session,
     Write,
+    Count,
 }
 
 /// Says on which thread it is dropped.
@@ -123,6 +124,7 @@ impl Tool for Act {
                 Ok(Output::default())
             }
             What::Session => Ok(Output::text(cx.session().await?.session_id)),
+            What::Count => Ok(Output::json(cx.service("count", &json!({ "text": "a" })).await?)),
             What::Write => {
                 let written: Value = cx.service_with_bytes("output", &json!({}), b"moon").await?;
                 Ok(Output::json(json!(written["bytes"])))
@@ -239,6 +241,18 @@ fn services_answer_as_the_test_wants() {
     );
     let unknown = act(&host, "wait").unwrap_err();
     assert_eq!(unknown.kind, ErrorKind::UnknownOperation);
+}
+
+#[test]
+fn an_older_host_lacks_later_services_also_those_that_a_test_answers() {
+    let counting = || host().with_service("count", |_| Ok(Reply::Json(json!(1))));
+    assert_eq!(act(&counting(), "count").unwrap(), 1);
+    let older = counting().without_later_services();
+    let error = act(&older, "count").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::UnknownOperation, "{error}");
+    assert_eq!(older.asked().last().unwrap().operation, "count");
+    let written = older.start("act", json!({ "what": "write" })).unwrap().wait();
+    assert!(written.result.is_ok(), "what was there from the first stays");
 }
 
 #[test]

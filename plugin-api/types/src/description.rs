@@ -43,6 +43,11 @@ pub struct Description {
     /// Secrets that the host adds to its requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<CredentialSpec>,
+    /// What it asks for that needs a person's grant, by the names in
+    /// [`GRANTS`](crate::grant::GRANTS): `ask`, `secret`. Whatever is not listed is refused, to
+    /// plugins that are shipped as well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<String>,
     /// What it wants to be asked beside its own calls. Words that the host does not know are passed
     /// over.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::ask::{Form, FormOutcome};
 use crate::hooks::Preview;
 use crate::{CallId, Error, FinishReason, GcReason, SessionId, ToolName, Usage};
 
@@ -51,10 +52,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Error>,
     },
-    /// A person's prompt was taken.
+    /// A person's prompt was taken, or something woke the session.
     TurnStarted {
-        /// The prompt.
+        /// The prompt; empty where nobody said anything.
         prompt: String,
+        /// What woke the session, where that is why: the task, or the plugin that notified.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        woken_by: Vec<String>,
     },
     /// A plugin put text before a person's prompt: it is a part of the prompt's message, named after
     /// the plugin.
@@ -164,6 +168,12 @@ pub enum Event {
         source: String,
         /// The arguments.
         arguments: Value,
+        /// The call of the plugin that makes this one, where a plugin does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<CallId>,
+        /// The plugin that makes the call; none where the model or a person does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// A running tool shows something.
     ToolOutput {
@@ -218,7 +228,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
-    /// A call takes longer than the threshold and goes on as a task; its result is the handle.
+    /// A call goes on as a task: it takes longer than the threshold, or was started as one. Its
+    /// result is the handle.
     TaskStarted {
         /// The task.
         task_id: String,
@@ -228,6 +239,9 @@ pub enum Event {
         name: ToolName,
         /// The plugin's name without its kind.
         source: String,
+        /// The plugin that started it as a task: no turn waits for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// A task has its outcome, which the model is told with the next request.
     TaskFinished {
@@ -249,6 +263,13 @@ pub enum Event {
     /// What a person said while a turn ran joins the next request.
     MessageJoined {
         /// What the person said.
+        text: String,
+    },
+    /// A plugin has something to say to the model; it joins the next request.
+    Notified {
+        /// The plugin.
+        source: String,
+        /// What it says.
         text: String,
     },
     /// A command that a person gave begins.
@@ -331,6 +352,24 @@ pub enum Event {
         name: String,
         /// How it ended.
         outcome: SecretOutcome,
+    },
+    /// A plugin asks the person. A client that shows forms answers by its id.
+    FormAsked {
+        /// The form: `form_1`.
+        form_id: String,
+        /// The plugin that asks.
+        source: String,
+        /// What is asked.
+        form: Form,
+    },
+    /// That form is over. What was answered is told to the plugin alone.
+    FormAnswered {
+        /// The form.
+        form_id: String,
+        /// The plugin that asked.
+        source: String,
+        /// How it ended.
+        outcome: FormOutcome,
     },
     /// What a step cost.
     Usage {

@@ -197,6 +197,8 @@ pub struct BeforeTool {
     pub annotations: Annotations,
     /// Whose act it is.
     pub called_by: CalledBy,
+    /// The plugin whose act it is; empty where it is no plugin's.
+    pub caller: PluginName,
 }
 
 impl BeforeTool {
@@ -211,10 +213,10 @@ impl BeforeTool {
         Self { call_id, plugin, annotations, ..self }
     }
 
-    /// Says whose act it is.
+    /// Says whose act it is, and which plugin's where it is one's.
     #[must_use]
-    pub fn called_by(self, called_by: CalledBy) -> Self {
-        Self { called_by, ..self }
+    pub fn called_by(self, called_by: CalledBy, caller: PluginName) -> Self {
+        Self { called_by, caller, ..self }
     }
 }
 

@@ -14,6 +14,7 @@
 #[cfg(not(unix))]
 compile_error!("jaato runs on Linux and macOS; Windows is not supported yet");
 
+pub mod ask;
 mod asset;
 mod completion;
 mod condition;
@@ -25,6 +26,8 @@ pub mod execution;
 pub mod files;
 mod frame;
 mod gc;
+pub mod grant;
+pub mod history;
 pub mod hooks;
 pub mod http;
 mod id;
@@ -32,14 +35,17 @@ pub mod large;
 mod manifest;
 pub mod media_type;
 mod message;
+pub mod notify;
 pub mod objects;
 mod price;
 pub mod process;
 mod pull;
 pub mod resources;
 pub mod service;
+pub mod tasks;
 pub mod terminal;
 mod tool;
+pub mod tool_calls;
 mod worker_variable;
 
 pub use asset::{Asset, AssetSource};

@@ -147,6 +147,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             origins: vec!["https://*.moon.example".to_owned()],
             base_url_variable: "MOON_URL".to_owned(),
         }],
+        services: vec!["ask".to_owned()],
         hooks: vec![jaato_types::hooks::Hook::BeforeTool],
     });
 }

@@ -25,6 +25,9 @@ const LEFT_OUT: &[&str] = &["benches", "fixtures", "public-api.txt", "target", "
 /// What authors read and copy from.
 const GUIDE: &[&str] = &["docs/abi.md", "docs/plugin-authors.md", "docs/security.md"];
 
+/// The guide's pages, one a service or a topic.
+const PAGES: &str = "docs/authors";
+
 /// Whole plugins to read, with the same paths to the crates.
 const EXAMPLES: &str = "docs/examples";
 
@@ -37,8 +40,10 @@ const README: &str = include_str!("sdk/README.md");
 pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<()> {
     let root = &workspace.root;
     let members = members(workspace)?;
-    for file in files(root, CRATES)?.into_iter().chain(files(root, EXAMPLES)?) {
-        copy(root, &file, folder)?;
+    for part in [CRATES, EXAMPLES, PAGES] {
+        for file in files(root, part)? {
+            copy(root, &file, folder)?;
+        }
     }
     for file in GUIDE.iter().chain(LICENSES) {
         copy(root, Path::new(file), folder)?;

@@ -60,9 +60,10 @@ pub const ITEMS: &[Item] = &[
     },
     Item {
         name: "guide",
-        about: "every step and block of the authors' guide, the examples, also with a key more in each type",
+        about: "every step and block of the authors' guide and its pages, the examples, also with a key more in each type",
         files: &[
             "docs/plugin-authors.md",
+            "docs/authors/",
             "docs/examples/",
             "plugin-api/sdk/",
             "plugin-api/sdk-provider/",

@@ -1,5 +1,5 @@
 //! What each example plugin owes to the house: that a stranger can copy its folder and has all
-//! there is.
+//! there is. The examples are one workspace; one in C has no manifest, and is left out of that.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,17 @@ use super::{Finding, TextFile};
 /// Their folder.
 const EXAMPLES: &str = "docs/examples/";
 
+/// Their workspace.
+const WORKSPACE: &str = "docs/examples/Cargo.toml";
+
+/// What pins the crates of others for all of them.
+const LOCK: &str = "docs/examples/Cargo.lock";
+
 /// What each of them has.
-const FILES: &[&str] =
-    &["Cargo.lock", "Cargo.toml", "README.md", "src/lib.rs", "tests/conformance.rs"];
+const FILES: &[&str] = &["Cargo.toml", "README.md", "src/lib.rs", "tests/conformance.rs"];
 
 /// What its manifest says, as a plugin's elsewhere does.
 const LINES: &[(&str, &str)] = &[
-    ("[workspace]", "make it a workspace of its own"),
     ("license = \"Apache-2.0 OR MIT\"", "all that is here has one licence"),
     ("publish = false", "an example is for reading"),
 ];
@@ -26,36 +30,62 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let names: BTreeSet<&str> =
         inside.filter_map(|path| path.split_once('/')).map(|(name, _)| name).collect();
     let mut findings = Vec::new();
-    for name in names {
-        let folder = format!("{EXAMPLES}{name}");
-        if !["tool-", "gc-", "provider-", "environment-"].iter().any(|kind| name.starts_with(kind))
-        {
-            let what = "its name does not begin with a kind of plugin";
-            findings.push(Finding::error(
-                &folder,
-                0,
-                what,
-                "name it `tool-…`, `gc-…`, `provider-…` or `environment-…`",
-            ));
-        }
-        for part in FILES {
-            let path = format!("{folder}/{part}");
+    for name in &names {
+        findings.extend(named(name, files));
+        findings.extend(parts(name, files));
+        findings.extend(manifest(&format!("{EXAMPLES}{name}/Cargo.toml"), files));
+    }
+    if !names.is_empty() {
+        for path in [WORKSPACE, LOCK] {
             if !files.iter().any(|file| file.path == path) {
-                findings.push(Finding::error(path, 0, "it is missing", "each example has one"));
+                let remedy = "the examples are built and tested as one workspace";
+                findings.push(Finding::error(path, 0, "it is missing", remedy));
             }
         }
-        findings.extend(manifest(&format!("{folder}/Cargo.toml"), files));
-        findings.extend(lock(&format!("{folder}/Cargo.lock"), files));
-        let guide = files.iter().find(|file| file.path == "docs/plugin-authors.md");
-        if guide.is_some_and(|guide| !guide.text.contains(&format!("examples/{name}"))) {
-            let remedy = "say in `docs/plugin-authors.md` what it shows";
-            findings.push(Finding::error(
-                &folder,
-                0,
-                "the authors' guide does not name it",
-                remedy,
-            ));
-        }
+    }
+    findings.extend(lock(LOCK, files));
+    findings
+}
+
+/// An example is named by its kind, and the guide tells of it.
+fn named(name: &str, files: &[TextFile]) -> Vec<Finding> {
+    let (folder, mut findings) = (format!("{EXAMPLES}{name}"), Vec::new());
+    if !["tool-", "gc-", "provider-", "environment-"].iter().any(|kind| name.starts_with(kind)) {
+        let what = "its name does not begin with a kind of plugin";
+        let remedy = "name it `tool-…`, `gc-…`, `provider-…` or `environment-…`";
+        findings.push(Finding::error(&folder, 0, what, remedy));
+    }
+    let guide = files.iter().find(|file| file.path == "docs/plugin-authors.md");
+    if guide.is_some_and(|guide| !guide.text.contains(&format!("examples/{name}"))) {
+        let remedy = "say in `docs/plugin-authors.md` what it shows";
+        findings.push(Finding::error(&folder, 0, "the authors' guide does not name it", remedy));
+    }
+    findings
+}
+
+/// An example has all that one of its language needs.
+fn parts(name: &str, files: &[TextFile]) -> Vec<Finding> {
+    let is_there = |part: &str| {
+        let path = format!("{EXAMPLES}{name}/{part}");
+        files.iter().any(|file| file.path == path)
+    };
+    let source = format!("{}.c", name.replace('-', "_"));
+    let is_c = !is_there("Cargo.toml") && is_there(&source);
+    let wanted: &[&str] = if is_c { &["README.md"] } else { FILES };
+    let missing = wanted.iter().filter(|part| !is_there(part)).map(|part| {
+        let path = format!("{EXAMPLES}{name}/{part}");
+        Finding::error(path, 0, "it is missing", "each example has one")
+    });
+    let mut findings: Vec<Finding> = missing.collect();
+    let workspace = files.iter().find(|file| file.path == WORKSPACE).filter(|_| is_c);
+    let is_excluded = |file: &&TextFile| {
+        let mut lines = file.text.lines().filter(|line| line.starts_with("exclude = ["));
+        lines.any(|line| line.contains(&format!("\"{name}\"")))
+    };
+    if workspace.is_some_and(|file| !is_excluded(&file)) {
+        let what = format!("it takes `{name}` for a crate, which is in C");
+        let remedy = format!("write `exclude = [\"{name}\"]` there");
+        findings.push(Finding::error(WORKSPACE, 0, what, remedy));
     }
     findings
 }
@@ -70,14 +100,10 @@ fn manifest(path: &str, files: &[TextFile]) -> Vec<Finding> {
     }
     for (at, line) in manifest.text.lines().enumerate() {
         let outside = line.contains("path = \"") && !line.contains("path = \"../../../plugin-api/");
-        if outside || line.contains(".workspace = true") {
+        if outside || line.contains("workspace = true") {
             let remedy = "a stranger has the crates of `plugin-api`, and no workspace around them";
-            findings.push(Finding::error(
-                path,
-                at + 1,
-                "it stands on what only the house has",
-                remedy,
-            ));
+            let what = "it stands on what only the house has";
+            findings.push(Finding::error(path, at + 1, what, remedy));
         }
     }
     findings
@@ -110,17 +136,24 @@ mod tests {
     use crate::tidy::tests::{file, lines};
 
     const MANIFEST: &str = "[package]\nlicense = \"Apache-2.0 OR MIT\"\npublish = false\n[dependencies]\n\
-        jaato-plugin-sdk = { path = \"../../../plugin-api/sdk\" }\n[workspace]\n";
+        jaato-plugin-sdk = { path = \"../../../plugin-api/sdk\" }\n";
 
     const SERDE: &str =
         "[[package]]\nname = \"serde\"\nversion = \"1.0.0\"\nsource = \"registry\"\n\n";
 
-    /// An example with all its parts, one of them as given.
-    fn found(name: &str, part: &str, text: Option<&str>) -> Vec<String> {
-        let mut files = vec![
+    /// What is there besides the example.
+    fn around(workspace: &str, lock: &str) -> Vec<TextFile> {
+        vec![
             file("docs/plugin-authors.md", "[a](examples/tool-a) examples/moon"),
             file("Cargo.lock", &format!("{SERDE}{}", SERDE.replace("1.0.0", "2.0.0"))),
-        ];
+            file(WORKSPACE, workspace),
+            file(LOCK, lock),
+        ]
+    }
+
+    /// An example with all its parts, one of them as given.
+    fn found(name: &str, part: &str, text: Option<&str>) -> Vec<String> {
+        let mut files = around("", SERDE);
         for known in FILES {
             let text = match (part == *known, *known) {
                 (true, _) => text,
@@ -143,15 +176,41 @@ mod tests {
     }
 
     #[test]
-    fn an_example_pins_what_the_house_pins() {
+    fn an_example_in_c_has_its_source_and_is_no_member() {
+        let with = |workspace: &str, parts: &[&str]| {
+            let mut files = around(workspace, "");
+            let part = |part: &&str| file(&format!("docs/examples/tool-a/{part}"), "");
+            files.extend(parts.iter().map(part));
+            lines(&check(&files))
+        };
+        let excludes = "[workspace]\nexclude = [\"tool-a\"]\n";
+        let both = ["README.md", "tool_a.c"];
+        assert_eq!(with(excludes, &both), Vec::<String>::new());
+        assert!(with(excludes, &both[1..])[0].contains("tool-a/README.md: it is missing"));
+        assert!(with("[workspace]\n", &both)[0].contains("write `exclude = [\"tool-a\"]` there"));
+    }
+
+    #[test]
+    fn the_examples_are_one_workspace_that_pins_what_the_house_pins() {
+        let with_lock = |lock: &str| {
+            let mut files = around("", lock);
+            files.extend(FILES.iter().map(|part| {
+                let text = if *part == "Cargo.toml" { MANIFEST } else { "" };
+                file(&format!("docs/examples/tool-a/{part}"), text)
+            }));
+            files
+        };
         let own = "[[package]]\nname = \"tool-a\"\nversion = \"9.0.0\"\n";
-        assert_eq!(
-            found("tool-a", "Cargo.lock", Some(&format!("{SERDE}{own}"))),
-            Vec::<String>::new()
-        );
-        let strange = found("tool-a", "Cargo.lock", Some(&SERDE.replace("1.0.0", "1.0.1")));
+        assert_eq!(check(&with_lock(&format!("{SERDE}{own}"))), []);
+        let strange = lines(&check(&with_lock(&SERDE.replace("1.0.0", "1.0.1"))));
         assert_eq!(strange.len(), 1, "{strange:?}");
         assert!(strange[0].contains("it pins serde 1.0.1, and"), "{strange:?}");
+        for part in [WORKSPACE, LOCK] {
+            let mut files = with_lock(SERDE);
+            files.retain(|file| file.path != part);
+            let missing = lines(&check(&files));
+            assert!(missing.len() == 1 && missing[0].starts_with(part), "{missing:?}");
+        }
     }
 
     #[test]
@@ -168,11 +227,7 @@ mod tests {
             let manifest = format!("{MANIFEST}{line}\n");
             let found = found("tool-a", "Cargo.toml", Some(&manifest));
             assert_eq!(found.len(), 1, "{found:?}");
-            assert!(found[0].starts_with("docs/examples/tool-a/Cargo.toml:7: "), "{found:?}");
+            assert!(found[0].starts_with("docs/examples/tool-a/Cargo.toml:6: "), "{found:?}");
         }
-        let member = MANIFEST.replace("[workspace]\n", "");
-        assert!(
-            found("tool-a", "Cargo.toml", Some(&member))[0].contains("`[workspace]` is missing")
-        );
     }
 }

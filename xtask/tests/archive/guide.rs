@@ -1,10 +1,12 @@
-//! The authors' guide, done: every block of it, in a folder with nothing but the unpacked archive.
+//! The authors' guide and its pages, done: every block, in a folder with nothing but the unpacked
+//! archive.
 //!
 //! A block of `console` is run, line for line in one shell, and what it shows is what comes out
 //! (`…` stands for anything, on a line of its own for any lines; a command that shows nothing must
 //! only end well). Before it, a comment `file: PATH` has a block written to a file, and `same:
-//! PATH` has it compared with one that is there. All other blocks of `rust` are built together in a
-//! plugin's crate: a plugin is checked by `jaato plugin check`, anything else is run.
+//! PATH` has it compared with one that is there. All other blocks of `rust`, of the guide and of
+//! all its pages, are built together in one plugin's crate: a plugin is checked by `jaato plugin
+//! check`, anything else is run. What is `json` is read, what is `c` is compiled.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,7 +99,7 @@ fn script(author: &Author<'_>, blocks: &[Block]) -> String {
                     );
                 }
             }
-            Use::Snippet => {}
+            Use::Snippet | Use::Json | Use::C => {}
         }
     }
     script
@@ -111,7 +113,7 @@ fn compare(author: &Author<'_>, blocks: &[Block]) {
     for (at, block) in blocks.iter().enumerate() {
         let line = block.line;
         match &block.does {
-            Use::File(_) | Use::Snippet => {}
+            Use::File(_) | Use::Snippet | Use::Json | Use::C => {}
             Use::Same(path) => {
                 let text = read(&at.to_string()).unwrap();
                 assert_eq!(text, block.text, "line {line}: `{path}` is another");
@@ -134,36 +136,105 @@ fn compare(author: &Author<'_>, blocks: &[Block]) {
     }
 }
 
-fn guide() -> Vec<Block> {
-    blocks::read(&fs::read_to_string(root().join("docs/plugin-authors.md")).unwrap())
+/// A document and its blocks.
+struct Document {
+    /// The file's name, without its end.
+    name: String,
+    blocks: Vec<Block>,
+}
+
+impl Document {
+    fn read(path: &Path) -> Self {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        Self { name, blocks: blocks::read(&fs::read_to_string(path).unwrap()) }
+    }
+
+    /// Those that are built together with those of the other documents.
+    fn of_use(&self, does: &Use) -> impl Iterator<Item = &Block> {
+        self.blocks.iter().filter(move |block| block.does == *does)
+    }
+
+    /// What a block is called as a file.
+    fn file_name(&self, block: &Block) -> String {
+        format!("{}_line_{}", self.name.replace('-', "_"), block.line)
+    }
+}
+
+fn guide() -> Document {
+    Document::read(&root().join("docs/plugin-authors.md"))
+}
+
+/// One page a service or a topic, by name.
+fn pages() -> Vec<Document> {
+    let entries = fs::read_dir(root().join("docs/authors")).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "md"));
+    paths.sort();
+    paths.iter().map(|path| Document::read(path)).collect()
+}
+
+#[track_caller]
+fn follow(author: &Author<'_>, document: &Document) {
+    let script = script(author, &document.blocks);
+    let output = author.command("sh").args(["-c", &script]).output().unwrap();
+    compare(author, &document.blocks);
+    assert!(output.status.success(), "{}: {}", document.name, text(&output));
 }
 
 #[test]
 fn every_step_of_the_guide_does_what_it_shows() {
     let Some(installed) = installed() else { return };
     let author = Author::new(installed, "guide");
-    let blocks = guide();
-    let script = script(&author, &blocks);
-    let output = author.command("sh").args(["-c", &script]).output().unwrap();
-    compare(&author, &blocks);
-    assert!(output.status.success(), "{}", text(&output));
+    follow(&author, &guide());
     let installed = author.folder.join("home/.local/share/jaato/plugins");
     assert!(installed.join("libword_count.so").is_file(), "the guide ends with a working tool");
 }
 
-/// A crate as `jaato plugin new` writes it, with what a provider names besides, and each block as
-/// an example of it.
-fn write_snippets(author: &Author<'_>, snippets: &[&Block]) {
+#[test]
+fn every_step_of_the_guide_s_pages_does_what_it_shows() {
+    let Some(installed) = installed() else { return };
+    let pages = pages();
+    assert!(pages.iter().any(|page| page.name == "README"), "the pages have an index");
+    for page in &pages {
+        follow(&Author::new(installed, &format!("page-{}", page.name)), page);
+    }
+}
+
+#[test]
+fn every_step_of_the_guide_that_is_json_or_c_can_be_read() {
+    let Some(installed) = installed() else { return };
+    let author = Author::new(installed, "read");
+    for document in pages().iter().chain([&guide()]) {
+        for block in document.of_use(&Use::Json) {
+            let values = serde_json::Deserializer::from_str(&block.text).into_iter();
+            let read: Result<Vec<serde_json::Value>, _> = values.collect();
+            assert!(read.is_ok(), "{}, line {}: {read:?}", document.name, block.line);
+        }
+        for block in document.of_use(&Use::C) {
+            let file = author.work().join(format!("{}.c", document.file_name(block)));
+            fs::write(&file, &block.text).unwrap();
+            let mut cc = author.command("cc");
+            cc.args(["-Wall", "-Werror", "-fsyntax-only", "-I"]);
+            said(cc.arg(installed.top.join("include")).arg(file));
+        }
+    }
+}
+
+/// A crate as `jaato plugin new` writes it, with what providers and environments name besides, and
+/// each block as an example of it.
+fn write_snippets(author: &Author<'_>, snippets: &[(String, &Block)]) {
     said(author.command("jaato").args(["plugin", "new", "snippets"]));
     let folder = author.work().join("snippets");
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
     let (before, line) = manifest.split_once("jaato-plugin-sdk = ").unwrap();
-    let path = line.lines().next().unwrap().replace("plugin-api/sdk", "plugin-api/sdk-provider");
-    let mut manifest =
-        format!("{before}jaato-plugin-sdk-provider = {path}\njaato-plugin-sdk = {line}");
+    let own = line.lines().next().unwrap();
+    let others = ["provider", "environment"].map(|part| {
+        let path = own.replace("plugin-api/sdk", &format!("plugin-api/sdk-{part}"));
+        format!("jaato-plugin-sdk-{part} = {path}\n")
+    });
+    let mut manifest = format!("{before}{}jaato-plugin-sdk = {line}", others.concat());
     fs::create_dir(folder.join("examples")).unwrap();
-    for snippet in snippets {
-        let name = name(snippet);
+    for (name, snippet) in snippets {
         let mut source = format!("#![allow(dead_code, unused_imports)]\n{}", snippet.text);
         if is_plugin(snippet) {
             manifest += &format!("\n[[example]]\nname = \"{name}\"\ncrate-type = [\"cdylib\"]\n");
@@ -176,10 +247,6 @@ fn write_snippets(author: &Author<'_>, snippets: &[&Block]) {
     said(author.command("sh").args(["-c", &author.share_target()]));
 }
 
-fn name(snippet: &Block) -> String {
-    format!("line_{}", snippet.line)
-}
-
 fn is_plugin(snippet: &Block) -> bool {
     snippet.text.contains("export_plugin!")
 }
@@ -188,10 +255,13 @@ fn is_plugin(snippet: &Block) -> bool {
 fn every_other_block_of_rust_is_a_plugin_that_passes_the_check_or_a_program_that_runs() {
     let Some(installed) = installed() else { return };
     let author = Author::new(installed, "snippets");
-    let blocks = guide();
-    let snippets: Vec<&Block> =
-        blocks.iter().filter(|block| matches!(block.does, Use::Snippet)).collect();
-    assert!(snippets.iter().filter(|snippet| is_plugin(snippet)).count() >= 5);
+    let documents: Vec<Document> = pages().into_iter().chain([guide()]).collect();
+    let snippets = documents.iter().flat_map(|document| {
+        let named = |block| (document.file_name(block), block);
+        document.of_use(&Use::Snippet).map(named)
+    });
+    let snippets: Vec<(String, &Block)> = snippets.collect();
+    assert!(snippets.iter().filter(|(_, snippet)| is_plugin(snippet)).count() >= 5);
     write_snippets(&author, &snippets);
     let folder = author.work().join("snippets");
     let mut build = author.command("cargo");
@@ -200,8 +270,7 @@ fn every_other_block_of_rust_is_a_plugin_that_passes_the_check_or_a_program_that
     let printed = text(&built);
     assert!(built.status.success() && !printed.contains("warning"), "{printed}");
     let examples = folder.join("target/debug/examples");
-    for snippet in snippets {
-        let name = name(snippet);
+    for (name, snippet) in snippets {
         if is_plugin(snippet) {
             let file = examples.join(format!("lib{name}.so"));
             said(author.command("jaato").args(["plugin", "check"]).arg(file));

@@ -124,6 +124,9 @@ pub async fn search(setup: &Setup, supervisor: &Supervisor, how: Search<'_>) -> 
     let found = find(&places(setup));
     let mut problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
     let record = trust_record(setup, &mut problems);
+    if let Some(error) = setup.grants.problem() {
+        problems.push(problem_line(&error.to_string(), error.hint().as_deref()));
+    }
     let mut cache = setup
         .folders
         .descriptions_file()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jaato_places::PlaceError;
 
-use super::{DEPTH_MAX, FILES_MAX, SESSION_MARKER, WORKSPACE_BYTES_MAX};
+use super::{DEPTH_MAX, FILES_MAX, RecordKind, SESSION_MARKER, WORKSPACE_BYTES_MAX};
 
 /// Trust that cannot be read, written or established.
 #[derive(Debug, thiserror::Error)]
@@ -19,17 +19,21 @@ pub enum TrustError {
         /// What the system said.
         cause: String,
     },
-    /// The record of trust is damaged.
-    #[error("the record of trust `{path}` is damaged: {cause}")]
+    /// A record is damaged.
+    #[error("the {record} `{path}` is damaged: {cause}")]
     Corrupt {
+        /// Which.
+        record: RecordKind,
         /// The record.
         path: PathBuf,
         /// What the parser said.
         cause: String,
     },
-    /// The record was written by a newer host.
-    #[error("the record of trust `{path}` has version {has}, this host knows {knows}")]
+    /// A record was written by a newer host.
+    #[error("the {record} `{path}` has version {has}, this host knows {knows}")]
     Newer {
+        /// Which.
+        record: RecordKind,
         /// The record.
         path: PathBuf,
         /// Its version.
@@ -37,12 +41,19 @@ pub enum TrustError {
         /// The version that this host knows.
         knows: u64,
     },
-    /// Somebody else may have written the record, so that it proves nothing.
-    #[error("the record of trust proves nothing: {0}")]
-    NotBelieved(PlaceError),
-    /// Another process holds the lock on the record.
-    #[error("another process is writing the record of trust (`{path}`)")]
+    /// Somebody else may have written a record, so that it proves nothing.
+    #[error("the {record} proves nothing: {why}")]
+    NotBelieved {
+        /// Which.
+        record: RecordKind,
+        /// What is wrong with the file.
+        why: PlaceError,
+    },
+    /// Another process holds the lock on a record.
+    #[error("another process is writing the {record} (`{path}`)")]
     Locked {
+        /// Which.
+        record: RecordKind,
         /// The lock file.
         path: PathBuf,
     },
@@ -92,7 +103,7 @@ impl TrustError {
     /// is.
     pub fn is_of_record(&self) -> bool {
         match self {
-            Self::Corrupt { .. } | Self::Newer { .. } | Self::NotBelieved(_) => true,
+            Self::Corrupt { .. } | Self::Newer { .. } | Self::NotBelieved { .. } => true,
             Self::Io { .. }
             | Self::Locked { .. }
             | Self::TooMuch { .. }
@@ -107,17 +118,24 @@ impl TrustError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Io { .. } => None,
-            Self::Corrupt { path, .. } => Some(format!(
-                "nothing is trusted meanwhile: `mv {0} {0}.broken`, and trust again what you need",
-                path.display()
+            Self::Corrupt { record, path, .. } => Some(format!(
+                "{1}: `mv {0} {0}.broken`, and {2} again what you need",
+                path.display(),
+                record.nothing_meanwhile(),
+                record.again(),
             )),
-            Self::Newer { .. } => Some("nothing is trusted meanwhile: update jaato".to_owned()),
-            Self::NotBelieved(error) => Some(match error.hint() {
-                Some(hint) => {
-                    format!("nothing is trusted meanwhile: look whether anybody changed it; {hint}")
-                }
-                None => "nothing is trusted meanwhile".to_owned(),
-            }),
+            Self::Newer { record, .. } => {
+                Some(format!("{}: update jaato", record.nothing_meanwhile()))
+            }
+            Self::NotBelieved { record, why } => {
+                let meanwhile = record.nothing_meanwhile();
+                Some(match why.hint() {
+                    Some(hint) => {
+                        format!("{meanwhile}: look whether anybody changed it; {hint}")
+                    }
+                    None => meanwhile.to_owned(),
+                })
+            }
             Self::Locked { .. } => Some("try again when the other command has ended".to_owned()),
             Self::TooMuch { .. } => {
                 Some("move what does not belong there out of `.jaato`".to_owned())

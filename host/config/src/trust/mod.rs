@@ -1,9 +1,12 @@
-//! What the person trusts: plugin files by their content, workspaces by path and content.
+//! What the person trusts: plugin files by their content, workspaces by path and content; and what
+//! they grant to plugins.
 //!
 //! Nothing here asks: it records what was decided, tells whether it still holds, and if not, which
 //! file changed. Of a workspace that is not trusted only names are looked at.
 
 mod error;
+mod grants;
+mod record;
 mod scan;
 mod session_tree;
 mod stamp;
@@ -11,6 +14,8 @@ mod store;
 mod workspace;
 
 pub use error::TrustError;
+pub use grants::{GrantStore, Grants, LiveGrants, PluginGrants};
+pub use record::RecordKind;
 pub use scan::{DEPTH_MAX, FILES_MAX, WORKSPACE_BYTES_MAX};
 pub use session_tree::{
     SESSION_MARK, SESSION_MARKER, inside_session, is_of_a_session, refuse_inside_session,

@@ -171,7 +171,7 @@ impl Workspace {
             }
             TrustError::Corrupt { .. }
             | TrustError::Newer { .. }
-            | TrustError::NotBelieved(_)
+            | TrustError::NotBelieved { .. }
             | TrustError::Locked { .. }
             | TrustError::TooMuch { .. }
             | TrustError::Changed { .. }

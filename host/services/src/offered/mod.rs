@@ -1,18 +1,23 @@
 //! The services, one file each, and the table in which each has its row.
 
+mod ask;
 mod assets;
 mod attach;
 pub mod blobs;
 mod config;
 mod environment;
 mod folder;
+mod history;
 mod http;
+mod notify;
 mod objects;
 mod output;
 mod processes;
 mod request;
 mod resources;
 mod session;
+mod tasks;
+mod tool_calls;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::{Caller, Served};
@@ -39,7 +44,7 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 13] = [
+const SERVICES: [&dyn Service; 18] = [
     &session::Session,
     &config::Configuration,
     &request::OfCall,
@@ -51,15 +56,24 @@ const SERVICES: [&dyn Service; 13] = [
     &attach::ToResult,
     &objects::Objects,
     &resources::Resources,
+    &history::History,
+    &tool_calls::ToolCalls,
+    &tasks::Tasks,
+    &notify::Notifications,
+    &ask::Forms,
     &processes::Processes,
     &environment::OfEnvironment,
 ];
 
-/// Answers an operation of a call.
+/// Answers an operation of a call. The grant that it needs is looked up each time, so
+/// that one which is taken back ends with the request that goes on.
 pub fn call(call: &Call, caller: Caller, operation: &str, request: Vec<u8>) -> Answer {
     for service in SERVICES {
         if service.has(operation) && service.is_for(call, &caller) {
-            return service.call(call, operation, request);
+            return match call.check_grant(operation) {
+                Ok(()) => service.call(call, operation, request),
+                Err(error) => ready(Err(error)),
+            };
         }
     }
     ready(Err(unknown(operation)))

@@ -139,13 +139,15 @@ impl CallRunner<'_> {
         }
     }
 
-    fn called_by(&self) -> CalledBy {
-        match self.initiative {
+    fn called_by(&self) -> (CalledBy, PluginName) {
+        let plugin = self.origin.map(|origin| origin.plugin.clone()).unwrap_or_default();
+        let called_by = match self.initiative {
             Initiative::Model => CalledBy::Model,
             Initiative::Person => CalledBy::Person,
             Initiative::Tool => CalledBy::Itself,
             Initiative::Plugin => CalledBy::Plugin,
-        }
+        };
+        (called_by, plugin)
     }
 
     /// Asks a person; nothing if the turn was cancelled meanwhile.
@@ -166,7 +168,9 @@ impl CallRunner<'_> {
         });
         let Asking { decision, always, .. } = *asking;
         let why = asking.why.clone();
-        let question = Question { call, tool, decision, why, always, preview };
+        let by = self.origin.map(|origin| &origin.plugin);
+        let question = Question { call, tool, by, decision, why, always, preview };
+        let _held = self.origin.map(|origin| origin.hold.hold());
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,

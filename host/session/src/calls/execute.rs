@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use jaato_types::{Error, ErrorKind, Event, Output, ToolCall, ToolResult};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::running::{Running, Start};
 use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
 use crate::events::HOST;
 use crate::hooks::Changed;
 use crate::output::{self, error_content};
-use crate::tasks::Surroundings;
-use crate::{CallScope, KnownTool, OutputSink, VIEW_ENVIRONMENT, introspection};
+use crate::tasks::{self, Surroundings};
+use crate::{CallScope, Cancel, Hold, KnownTool, OutputSink, VIEW_ENVIRONMENT, introspection};
 
 impl CallRunner<'_> {
     /// Gives a call its one result.
@@ -85,6 +85,8 @@ impl CallRunner<'_> {
             name: call.name.clone(),
             source: source.clone(),
             arguments: call.arguments.clone(),
+            parent: self.origin.and_then(|origin| origin.parent.clone()),
+            by: self.origin.map(|origin| origin.plugin.as_str().to_owned()),
         });
         Some(Begun { source, at_ms: self.ports.clock.monotonic_ms() })
     }
@@ -122,7 +124,8 @@ impl CallRunner<'_> {
             Ok(found) => self.may_go_on_as_a_task(found.tool),
             Err(error) => return Err(error),
         };
-        let mut running = self.start(call, source);
+        let keeps = if background { Keeps::Output } else { Keeps::Nothing };
+        let mut running = self.start(call, source, self.cancel.child(), keeps);
         if !background {
             return running.finish().await;
         }
@@ -132,18 +135,57 @@ impl CallRunner<'_> {
             outcome = running.finish() => return outcome,
             () = self.ports.clock.sleep(threshold_ms) => {}
         }
-        if self.tasks.running() >= self.limits.tasks_max {
+        if self.tasks.board().all_running() >= self.limits.tasks_max {
             return running.finish().await;
         }
-        let around = Surroundings {
+        let number = self.tasks.take_over(running, None, self.surroundings(admitted.tool));
+        Ok(tasks::handle(number, (source, call.name.as_str()), threshold_ms))
+    }
+
+    /// Starts a call that no turn waits for, once the gate has let it pass; returns its task.
+    pub(crate) async fn run_detached(&self, call: &ToolCall, by: &str) -> Result<String, Error> {
+        let admitted = self.admit(call, &mut CallsDone::default()).await;
+        let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
+        let started = match &admitted.fate {
+            Fate::Run => self.detach(&admitted, &begun.source, by),
+            Fate::Refuse(error) => Err(error.clone()),
+            Fate::Drop => Err(never_began()),
+        };
+        let (content, is_error) = match &started {
+            Ok(task_id) => (Output::json(json!({ "task_id": task_id })).content, false),
+            Err(error) => (error_content(error), true),
+        };
+        self.finish(call, begun, content, is_error);
+        started
+    }
+
+    fn detach(&self, admitted: &Admitted<'_>, source: &str, by: &str) -> Result<String, Error> {
+        let call = admitted.runs();
+        if self.toolbox.find(&call.name).is_ok_and(|found| introspection::is_own(found.tool)) {
+            let text = format!("`{}` is answered at once: it cannot be a task", call.name);
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
+        let most = self.limits.tasks_max;
+        if self.tasks.board().all_running() >= most {
+            let text = format!("{most} tasks run already in this session");
+            let error = Error::new(ErrorKind::LimitReached, text).temporary();
+            return Err(error.with_hint("wait for one, or cancel it"));
+        }
+        // It goes on after the call that started it.
+        let running = self.start(call, source, Cancel::new(), Keeps::Output);
+        let number =
+            self.tasks.take_over(running, Some(by.to_owned()), self.surroundings(admitted.tool));
+        Ok(tasks::id_of(number))
+    }
+
+    fn surroundings(&self, tool: Option<&KnownTool>) -> Surroundings {
+        Surroundings {
             emitter: self.emitter.clone(),
             hooks: Arc::clone(self.hooks),
-            tool: admitted.tool.cloned(),
+            tool: tool.cloned(),
             outputs: self.ports.outputs.clone(),
             output_bytes_max: self.limits.output_bytes_max,
-            threshold_ms,
-        };
-        Ok(self.tasks.take_over(running, around))
+        }
     }
 
     /// A person who typed a call waits for it, as does a plugin; a model can go on.
@@ -153,9 +195,13 @@ impl CallRunner<'_> {
             && self.limits.auto_background_threshold_ms > 0
     }
 
-    fn start(&self, call: &ToolCall, source: &str) -> Running {
-        let output = OutputSink::new(self.emitter.clone(), call.id.clone(), source);
-        let stop = self.cancel.child();
+    fn start(&self, call: &ToolCall, source: &str, stop: Cancel, keeps: Keeps) -> Running {
+        let (emitter, id) = (self.emitter.clone(), call.id.clone());
+        let output = match keeps {
+            Keeps::Output => OutputSink::keeping(emitter, id, source),
+            Keeps::Nothing => OutputSink::new(emitter, id, source),
+        };
+        let hold = self.origin.map_or_else(Hold::default, |origin| Hold::within(&origin.hold));
         let scope = CallScope {
             session: self.session.clone(),
             call: call.id.clone(),
@@ -163,6 +209,8 @@ impl CallRunner<'_> {
             output: output.clone(),
             facts: self.facts.clone(),
             objects: self.objects.clone(),
+            depth: self.depth(),
+            hold: hold.clone(),
         };
         Running::new(Start {
             work: self.ports.tools.call(call.clone(), scope),
@@ -172,6 +220,7 @@ impl CallRunner<'_> {
             clock: self.ports.clock.clone(),
             output,
             deadline_ms: self.limits.call_deadline_ms,
+            hold,
         })
     }
 
@@ -191,6 +240,12 @@ impl Admitted<'_> {
             rewritten.note(content);
         }
     }
+}
+
+/// Whether what a call shows is kept.
+enum Keeps {
+    Output,
+    Nothing,
 }
 
 /// A call that was announced.

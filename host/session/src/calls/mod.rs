@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use crate::events::Emitter;
 use crate::hooks::{HookAsker, Rewritten};
 use crate::tasks::Tasks;
-use crate::{Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects, Toolbox};
+use crate::{CallOrigin, Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects, Toolbox};
 
 /// What the calls of a step run with.
 pub(crate) struct CallRunner<'a> {
@@ -33,6 +33,8 @@ pub(crate) struct CallRunner<'a> {
     pub(crate) tasks: &'a Tasks,
     pub(crate) rules: &'a Mutex<Rules>,
     pub(crate) initiative: Initiative,
+    /// The plugin that makes the call, where one does.
+    pub(crate) origin: Option<&'a CallOrigin>,
     pub(crate) limits: &'a Limits,
     pub(crate) facts: &'a SharedFacts,
     pub(crate) objects: &'a SharedObjects,
@@ -95,6 +97,11 @@ enum Fate {
 }
 
 impl CallRunner<'_> {
+    /// Returns how many calls of plugins stand above those that it runs.
+    fn depth(&self) -> u32 {
+        self.origin.map_or(0, |origin| origin.depth)
+    }
+
     /// Runs the calls; always gives one result each.
     pub(crate) async fn run(&self, calls: &[ToolCall]) -> CallsDone {
         let mut done = CallsDone::default();

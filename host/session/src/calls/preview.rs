@@ -4,7 +4,7 @@ use jaato_types::hooks::{HOOK_MS_MAX, Preview, PreviewRequest};
 use jaato_types::{Error, ErrorKind, ToolCall};
 
 use super::CallRunner;
-use crate::{CallScope, KnownTool, OutputSink};
+use crate::{CallScope, Hold, KnownTool, OutputSink};
 
 /// Longest preview, in bytes of all that it says: an event holds it.
 pub const PREVIEW_BYTES_MAX: usize = 64 * 1024;
@@ -29,6 +29,8 @@ impl CallRunner<'_> {
             output,
             facts: self.facts.clone(),
             objects: self.objects.clone(),
+            depth: 0,
+            hold: Hold::default(),
         };
         let request = PreviewRequest::new(call.name.clone(), call.arguments.clone());
         let answer = tokio::select! {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::{Error, ErrorKind, Output, Result, ToolCall};
 
-use crate::clock::sleep_while_running;
-use crate::{Cancel, Clock, OutputSink};
+use crate::clock::sleep_unheld;
+use crate::tasks::TaskOutput;
+use crate::{Cancel, Clock, Hold, OutputSink};
 
 /// A call that runs. Dropping it ends it: its flag is set and its output refused.
 pub(crate) struct Running {
@@ -18,6 +19,8 @@ pub(crate) struct Running {
     /// Set when the call must stop; hears the turn's flag.
     pub(crate) stop: Cancel,
     pub(crate) clock: Arc<dyn Clock>,
+    /// What it has shown, where it may become a task.
+    pub(crate) kept: Arc<TaskOutput>,
     work: BoxFuture<'static, Result<Output>>,
     output: OutputSink,
     deadline: BoxFuture<'static, ()>,
@@ -33,14 +36,17 @@ pub(crate) struct Start {
     pub(crate) output: OutputSink,
     pub(crate) work: BoxFuture<'static, Result<Output>>,
     pub(crate) deadline_ms: u64,
+    /// Stops the deadline.
+    pub(crate) hold: Hold,
 }
 
 impl Running {
     pub(crate) fn new(start: Start) -> Self {
-        let Start { call, source, stop, clock, output, work, deadline_ms } = start;
+        let Start { call, source, stop, clock, output, work, deadline_ms, hold } = start;
         let (at_ms, deadline) =
-            (clock.monotonic_ms(), sleep_while_running(clock.clone(), deadline_ms).boxed());
-        Self { call, source, at_ms, stop, clock, work, output, deadline, deadline_ms }
+            (clock.monotonic_ms(), sleep_unheld(clock.clone(), deadline_ms, hold).boxed());
+        let kept = output.kept();
+        Self { call, source, at_ms, stop, clock, kept, work, output, deadline, deadline_ms }
     }
 
     /// Runs on until the call is over. May be dropped and asked again as long as it was not ready.

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use jaato_types::{Message, Part, Role};
 
@@ -36,7 +37,7 @@ impl History {
         let gone: HashSet<usize> = drop.iter().filter_map(|at| sent.get(*at).copied()).collect();
         let mut entries = self.entries.clone();
         for at in &gone {
-            entries[*at].mark = Some(Mark::Collected);
+            Arc::make_mut(&mut entries[*at]).mark = Some(Mark::Collected);
         }
         if let Some(mut parts) = summary {
             let first = entries.iter_mut().find(|entry| entry.is_sent());
@@ -44,7 +45,8 @@ impl History {
                 return Err(HistoryError::Summary);
             };
             parts.extend(first.sent().parts.iter().cloned());
-            first.sent = Some(Message { role: Role::User, parts, ..Message::default() });
+            Arc::make_mut(first).sent =
+                Some(Message { role: Role::User, parts, ..Message::default() });
         }
         let mut collected = Self::restore(entries)?;
         // Ids stay taken, whatever was forgotten.
@@ -60,22 +62,23 @@ impl History {
     pub(crate) fn send_instead(&mut self, at: usize, sent: Message) -> Result<(), HistoryError> {
         let Some(entry) = self.entries.get_mut(at) else { return Err(HistoryError::Sent) };
         super::check::stands_for(&entry.message, &sent)?;
-        entry.sent = Some(sent);
+        Arc::make_mut(entry).sent = Some(sent);
         Ok(())
     }
 
     /// Returns the places of the last turn in the record.
     pub(crate) fn open_turn(&self) -> Range<usize> {
-        let begins = |entry: &Entry| entry.is_sent() && entry.message.is_prompt();
+        let begins = |entry: &Arc<Entry>| entry.is_sent() && entry.message.is_prompt();
         let start = self.entries.iter().rposition(begins);
-        let first = || self.entries.iter().position(Entry::is_sent).unwrap_or(self.entries.len());
+        let is_sent = |entry: &Arc<Entry>| entry.is_sent();
+        let first = || self.entries.iter().position(is_sent).unwrap_or(self.entries.len());
         start.unwrap_or_else(first)..self.entries.len()
     }
 
     /// Lists what is sent of those places of the record.
     pub(crate) fn sent_in(&self, places: Range<usize>) -> impl Iterator<Item = &Message> {
         let entries = self.entries.get(places).unwrap_or_default();
-        entries.iter().filter(|entry| entry.is_sent()).map(Entry::sent)
+        entries.iter().filter(|entry| entry.is_sent()).map(|entry| entry.sent())
     }
 
     /// Lists the numbers of the turns that are sent, counted from 0 since the session began. What

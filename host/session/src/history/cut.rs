@@ -4,6 +4,8 @@
 //! other. So where something that was sent changes, every thought, signature and opaque part before
 //! it goes: no mark stands in their place, and no provider has a rule of its own.
 
+use std::sync::Arc;
+
 use jaato_types::{Message, ModelId, Part};
 
 use super::{Entry, History};
@@ -17,7 +19,7 @@ impl History {
     pub(crate) fn cut(&mut self) {
         for entry in self.entries.iter_mut().filter(|entry| entry.is_sent()) {
             if let Some(shorn) = shorn(entry.sent()) {
-                entry.sent = Some(shorn);
+                Arc::make_mut(entry).sent = Some(shorn);
             }
         }
     }

@@ -11,6 +11,7 @@ mod collected;
 mod cut;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use jaato_types::{CallId, Message, ModelId, Part, Role, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
@@ -52,7 +53,8 @@ pub enum Mark {
 /// The record of a conversation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
-    entries: Vec<Entry>,
+    /// Shared with whoever reads the conversation while a turn goes on.
+    entries: Vec<Arc<Entry>>,
     /// The ids of all calls in the record.
     call_ids: HashSet<CallId>,
     /// Turns whose prompts are in the record no more.
@@ -77,28 +79,30 @@ impl History {
     }
 
     /// Takes a record from outside, entry by entry, through the same checks as every append.
-    pub fn restore(entries: impl IntoIterator<Item = Entry>) -> Result<Self, HistoryError> {
+    pub fn restore(
+        entries: impl IntoIterator<Item = impl Into<Arc<Entry>>>,
+    ) -> Result<Self, HistoryError> {
         let mut history = Self::new();
         for entry in entries {
-            history.append(entry)?;
+            history.append_shared(entry.into())?;
         }
         Ok(history)
     }
 
     /// Returns the whole record: unsent prompts and what a gc collected, too.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
     }
 
     /// Lists what the model is sent.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
-        self.entries.iter().filter(|entry| entry.is_sent()).map(Entry::sent)
+        self.entries.iter().filter(|entry| entry.is_sent()).map(|entry| entry.sent())
     }
 
     /// Counts the prompts that the model was sent since the session began, those that a gc
     /// collected included.
     pub fn turns(&self) -> u64 {
-        let was_sent = |entry: &&Entry| entry.mark != Some(Mark::Unsent);
+        let was_sent = |entry: &&Arc<Entry>| entry.mark != Some(Mark::Unsent);
         let prompts = self.entries.iter().filter(was_sent).filter(|it| it.message.is_prompt());
         self.turns_forgotten + prompts.count() as u64
     }
@@ -173,6 +177,7 @@ impl History {
         if !news.iter().all(check::says_something_beside_results) {
             return Err(HistoryError::Part(last.message.role));
         }
+        let last = Arc::make_mut(last);
         if let Some(sent) = &mut last.sent {
             sent.parts.extend(news.iter().cloned());
         }
@@ -195,7 +200,7 @@ impl History {
     fn mark_last_prompt(&mut self, mark: Option<Mark>) -> bool {
         match self.entries.last_mut() {
             Some(last) if last.message.role == Role::User => {
-                last.mark = mark;
+                Arc::make_mut(last).mark = mark;
                 true
             }
             Some(_) | None => false,
@@ -216,6 +221,10 @@ impl History {
     }
 
     fn append(&mut self, entry: Entry) -> Result<(), HistoryError> {
+        self.append_shared(Arc::new(entry))
+    }
+
+    fn append_shared(&mut self, entry: Arc<Entry>) -> Result<(), HistoryError> {
         check::entry(self, &entry)?;
         self.call_ids.extend(entry.message.tool_calls().map(|call| call.id.clone()));
         self.entries.push(entry);

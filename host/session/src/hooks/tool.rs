@@ -68,7 +68,7 @@ impl HookAsker {
         call: &ToolCall,
         tool: &KnownTool,
         toolbox: &Toolbox,
-        called_by: CalledBy,
+        (called_by, caller): (CalledBy, PluginName),
         cancel: &Cancel,
     ) -> Guarded {
         let mut guarded = Guarded::default();
@@ -82,7 +82,7 @@ impl HookAsker {
                 guarded.rewritten.as_ref().map_or(&call.arguments, |it| &it.call.arguments);
             let request = BeforeTool::new(call.name.clone(), arguments.clone())
                 .of(call.id.clone(), owner(tool), tool.spec.annotations)
-                .called_by(called_by);
+                .called_by(called_by, caller.clone());
             let take = |answer| said(answer, tool, toolbox);
             let answer = self.ask(&plugin, Hook::BeforeTool, &request, cancel, take).await;
             match answer {

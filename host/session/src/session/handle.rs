@@ -3,18 +3,31 @@
 //! The session itself is lent out while a turn runs. A handle is not: who has one calls a tool of
 //! the session meanwhile, by the same gate, the same bounds and the same events as the model does.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use jaato_policy::Rules;
-use jaato_types::{Error, ErrorKind, Output, Result, SessionId, ToolCall, ToolName};
+use jaato_types::ask::{Form, FormAnswer};
+use jaato_types::tasks::{TASK_WAIT_MS_MAX, TaskFacts, TaskRead, TaskReadAnswer};
+use jaato_types::{
+    Error, ErrorKind, Event, Output, PluginName, Result, SessionId, ToolCall, ToolName,
+};
 use parking_lot::Mutex;
 
 use crate::calls::{CallRunner, Initiative};
 use crate::events::Emitter;
+use crate::forms::Forms;
 use crate::hooks::HookAsker;
 use crate::pace::Pace;
 use crate::tasks::Tasks;
-use crate::{Cancel, Limits, Ports, SharedFacts, SharedObjects, Toolbox};
+use crate::{
+    CALL_DEPTH_MAX, CallOrigin, Cancel, Entry, Inbox, Limits, Ports, SharedFacts, SharedObjects,
+    Toolbox,
+};
+
+/// Most calls of plugins that run at once in a session. One more is refused, as a plugin that waits
+/// for its own calls must not wait for room.
+pub const PLUGIN_CALLS_MAX: usize = 16;
 
 /// What the calls of a session share.
 pub(crate) struct Shared {
@@ -30,6 +43,13 @@ pub(crate) struct Shared {
     pub(crate) facts: SharedFacts,
     pub(crate) objects: SharedObjects,
     pub(crate) tasks: Tasks,
+    pub(crate) inbox: Inbox,
+    /// What plugins ask the person.
+    pub(crate) forms: Forms,
+    /// The record as it was when it was told last.
+    pub(crate) record: Mutex<Vec<Arc<Entry>>>,
+    /// Calls of plugins that run.
+    pub(crate) plugin_calls: AtomicUsize,
 }
 
 /// A handle on a session, for who calls its tools while a turn runs. It does not keep the session.
@@ -42,19 +62,145 @@ impl SessionHandle {
     }
 
     /// Calls a tool for a plugin, and waits for its whole output. The rules decide and a person is
-    /// asked as if the model had called; nothing of it joins the history, events tell of it.
+    /// asked as if the model had called; nothing of it joins the history, events tell of it. While
+    /// a person is asked, the deadline of the plugin's own call stands still.
     ///
     /// # Errors
-    /// `unavailable` when the session is over; what the gate says, what the tool comes to.
+    /// `unavailable` when the session is over; `limit_reached` for a call below
+    /// [`CALL_DEPTH_MAX`] others, and beside [`PLUGIN_CALLS_MAX`] others; what the gate says, what
+    /// the tool comes to.
     pub async fn call_tool(
         &self,
         name: &ToolName,
         arguments: serde_json::Value,
+        origin: &CallOrigin,
         cancel: &Cancel,
     ) -> Result<Output> {
+        let shared = self.shared()?;
+        if origin.depth > CALL_DEPTH_MAX {
+            let text = format!("tools call tools at most {CALL_DEPTH_MAX} deep");
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        let _running = PluginCall::begin(&shared)?;
+        let call = ToolCall::new(shared.ports.ids.call(), name.clone(), arguments);
+        let mut runner = shared.runner(Initiative::Plugin, cancel);
+        runner.origin = Some(origin);
+        runner.run_whole(&call).await
+    }
+
+    /// Starts a call that no turn waits for; returns its task. The gate lets it pass first.
+    ///
+    /// # Errors
+    /// As [`SessionHandle::call_tool`]; `limit_reached` where too many tasks run.
+    pub async fn start_task(
+        &self,
+        name: &ToolName,
+        arguments: serde_json::Value,
+        origin: &CallOrigin,
+        cancel: &Cancel,
+    ) -> Result<String> {
+        let shared = self.shared()?;
+        let _running = PluginCall::begin(&shared)?;
+        let call = ToolCall::new(shared.ports.ids.call(), name.clone(), arguments);
+        let mut runner = shared.runner(Initiative::Plugin, cancel);
+        runner.origin = Some(origin);
+        runner.run_detached(&call, origin.plugin.as_str()).await
+    }
+
+    /// Lists the tasks of the session, those that ended too.
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over.
+    pub fn tasks(&self) -> Result<Vec<TaskFacts>> {
+        Ok(self.shared()?.tasks.list())
+    }
+
+    /// Reads what a task has shown; waits for more, or its end, as long as it is asked to.
+    ///
+    /// # Errors
+    /// `not_found` where there is no such task; `unavailable` when the session is over.
+    pub async fn read_task(&self, asked: &TaskRead) -> Result<TaskReadAnswer> {
+        let shared = self.shared()?;
+        if asked.wait_ms > 0 {
+            let wait = shared.ports.clock.sleep(asked.wait_ms.min(TASK_WAIT_MS_MAX));
+            tokio::select! {
+                biased;
+                changed = shared.tasks.changed(&asked.task_id, asked.offset) => changed?,
+                () = wait => {}
+            }
+        }
+        shared.tasks.read(asked)
+    }
+
+    /// Ends a task.
+    ///
+    /// # Errors
+    /// As [`SessionHandle::read_task`].
+    pub fn cancel_task(&self, task_id: &str) -> Result<TaskFacts> {
+        self.shared()?.tasks.board().cancel_one(task_id)
+    }
+
+    /// Tells the model something with the next request; wakes an idle session.
+    ///
+    /// # Errors
+    /// `limit_reached` where too much waits for the model already.
+    pub fn notify(&self, plugin: &PluginName, text: String) -> Result<()> {
+        let shared = self.shared()?;
+        let source = plugin.as_str().to_owned();
+        shared.inbox.notify(&source, text.clone())?;
+        shared.emitter.emit(Event::Notified { source, text });
+        Ok(())
+    }
+
+    /// Asks the person, one form at a time.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for a form that cannot be shown; `limit_reached` where too many wait.
+    pub async fn ask(
+        &self,
+        plugin: &PluginName,
+        form: &Form,
+        cancel: &Cancel,
+    ) -> Result<FormAnswer> {
+        let shared = self.shared()?;
+        tokio::select! {
+            biased;
+            answer = shared.forms.ask(plugin, form, &shared) => answer,
+            () = cancel.cancelled() => Err(Error::cancelled()),
+        }
+    }
+
+    /// Returns the record of the conversation as it was before the step that runs.
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over.
+    pub fn record(&self) -> Result<Vec<Arc<Entry>>> {
+        Ok(self.shared()?.record.lock().clone())
+    }
+
+    fn shared(&self) -> Result<Arc<Shared>> {
         let over = || Error::new(ErrorKind::Unavailable, "the session is over");
-        let shared = self.0.upgrade().ok_or_else(over)?;
-        shared.call(name, arguments, Initiative::Plugin, cancel).await
+        self.0.upgrade().ok_or_else(over)
+    }
+}
+
+/// A call of a plugin that runs, counted until it is dropped.
+struct PluginCall<'a>(&'a AtomicUsize);
+
+impl<'a> PluginCall<'a> {
+    fn begin(shared: &'a Shared) -> Result<Self> {
+        let running = Self(&shared.plugin_calls);
+        if running.0.fetch_add(1, Relaxed) >= PLUGIN_CALLS_MAX {
+            let text = format!("{PLUGIN_CALLS_MAX} calls of plugins run already in this session");
+            return Err(Error::new(ErrorKind::LimitReached, text).temporary());
+        }
+        Ok(running)
+    }
+}
+
+impl Drop for PluginCall<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
     }
 }
 
@@ -95,6 +241,7 @@ impl Shared {
             tasks: &self.tasks,
             rules: &self.rules,
             initiative,
+            origin: None,
             limits: &self.limits,
             facts: &self.facts,
             objects: &self.objects,

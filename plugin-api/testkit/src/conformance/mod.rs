@@ -6,6 +6,7 @@
 pub mod environment;
 mod fuzz;
 pub mod gc;
+mod older_host;
 mod plan;
 pub mod plugin;
 pub mod provider;
@@ -265,6 +266,7 @@ macro_rules! __conformance {
         bad_saved_state_is_refused_or_forgotten,
         unknown_operations_are_named,
         bad_command_frames_are_refused,
+        it_bears_a_host_without_later_services,
         nothing_is_left_behind,
     } };
     ($as:ident tool) => { $crate::__conformance! { @$as tool:

@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::call::{Call, Finished};
 use super::context::Shared;
 use super::executor::{Clock, Executor};
+use super::grants::Grants;
 use super::instance::FakeInstance;
 use super::live::Live;
 use super::log::{self, LogBook, LogLine, ProcessLog};
@@ -51,6 +52,10 @@ impl FakeHost {
         let executor = Executor::start(move || log::enter(&own));
         let shared = Arc::new(Shared::new(executor, book, PATIENCE));
         let description = describe(&shared, &subject).map(Arc::new);
+        if let (Ok(manifest), Ok(description)) = (subject.manifest(), &description) {
+            let grants = Grants::of(manifest.name, description);
+            shared.services.grants(|of_host| *of_host = grants);
+        }
         let maker = subject.clone();
         let factory = shared
             .executor
@@ -94,6 +99,38 @@ impl FakeHost {
     ) -> Self {
         self.shared.services.add_script(operation.to_owned(), Arc::new(answer));
         self
+    }
+
+    /// Denies the plugin a grant that it lists (`ask`), as a person who has not given it. Without
+    /// this it has all that it lists in [`Description::services`]; what it does not list is refused
+    /// in any case.
+    #[must_use]
+    pub fn with_denied(self, grant: &str) -> Self {
+        self.deny(grant);
+        self
+    }
+
+    /// Takes a grant back, while calls go on.
+    pub fn deny(&self, grant: &str) {
+        self.shared.services.grants(|grants| grants.deny(grant));
+    }
+
+    /// Gives back a grant that was denied.
+    pub fn grant(&self, grant: &str) {
+        self.shared.services.grants(|grants| grants.give(grant));
+    }
+
+    /// Makes the host an older one: it answers `unknown_operation` to each service that came after
+    /// the first release (`model.complete`, `ask`, `notify`, `count`, `tools.…`, `tasks.…`,
+    /// `session.…`, `store.…`, `secret.…`, `host_process.…`), scripted ones too.
+    #[must_use]
+    pub fn without_later_services(self) -> Self {
+        self.lack_later_services();
+        self
+    }
+
+    pub(crate) fn lack_later_services(&self) {
+        self.shared.services.lack_later();
     }
 
     /// Sets how the host's time passes.

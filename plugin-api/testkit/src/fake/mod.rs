@@ -3,10 +3,12 @@
 mod call;
 mod context;
 mod executor;
+mod grants;
 mod held;
 mod host;
 mod http;
 mod instance;
+mod later;
 mod live;
 mod log;
 mod own;

@@ -26,7 +26,9 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
+use super::grants::Grants;
 use super::held::Time;
+use super::later::is_later;
 use super::programs::Programs;
 use super::stream::FakeStream;
 
@@ -102,6 +104,9 @@ pub(crate) struct Services(Mutex<State>);
 
 struct State {
     scripts: HashMap<String, Script>,
+    grants: Grants,
+    /// Whether services that came after the first release are not there.
+    lacks_later: bool,
     session: Option<SessionFacts>,
     config: Value,
     assets: BTreeMap<String, AssetAnswer>,
@@ -127,6 +132,8 @@ impl Default for State {
     fn default() -> Self {
         Self {
             scripts: HashMap::new(),
+            grants: Grants::default(),
+            lacks_later: false,
             session: None,
             config: json!({}),
             assets: BTreeMap::new(),
@@ -343,6 +350,15 @@ impl Services {
         self.lock().scripts.insert(operation, script);
     }
 
+    /// Changes what the plugin has been granted.
+    pub(crate) fn grants(&self, change: impl FnOnce(&mut Grants)) {
+        change(&mut self.lock().grants);
+    }
+
+    pub(crate) fn lack_later(&self) {
+        self.lock().lacks_later = true;
+    }
+
     pub(crate) fn asked(&self) -> Vec<ServiceRequest> {
         self.lock().asked.clone()
     }
@@ -377,6 +393,10 @@ impl Services {
             let mut state = self.lock();
             state.take_body(&mut request)?;
             state.asked.push(request.clone());
+            if state.lacks_later && is_later(operation) {
+                return Err(no_service(operation));
+            }
+            state.grants.check(operation)?;
             state.scripts.get(operation).cloned()
         };
         let Some(script) = script else { return self.built_in(&request) };
@@ -420,10 +440,7 @@ impl Services {
                 state.programs.answer(request, state.session.as_ref(), &folder)
             }
             other if jaato_objects::service::is_operation(other) => self.answer_objects(request),
-            other => {
-                let text = format!("this host has no service `{other}`");
-                Err(Error::new(ErrorKind::UnknownOperation, text))
-            }
+            other => Err(no_service(other)),
         }
     }
 
@@ -455,6 +472,11 @@ impl Services {
         let path = path.to_string_lossy().into_owned();
         Reply::of(&OutputAnswer::new(path, written.len() as u64))
     }
+}
+
+fn no_service(operation: &str) -> Error {
+    let text = format!("this host has no service `{operation}`");
+    Error::new(ErrorKind::UnknownOperation, text)
 }
 
 fn no_body(number: u64) -> Error {

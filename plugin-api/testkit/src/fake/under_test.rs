@@ -3,15 +3,17 @@
 use jaato_types::{Error, ErrorKind};
 
 use super::call::Call;
+use super::grants::Grants;
 use super::host::FakeHost;
 use super::services::{Reply, ServiceRequest};
 use super::stream::FakeStream;
 use crate::host_conformance::{Body, CallUnderTest, Ended, HostUnderTest, TestReply, test_service};
 
 impl FakeHost {
-    /// Adds the services that [`crate::host_conformance`] asks for.
+    /// Adds the services that [`crate::host_conformance`] asks for, and grants everything.
     #[must_use]
     pub fn with_test_services(self) -> Self {
+        self.shared().services.grants(Grants::list_all);
         let names = ["test.echo", "test.never", "test.panic", "test.stream", "test.head"];
         names.into_iter().fold(self, |host, name| host.with_service(name, test_answer))
     }

@@ -37,7 +37,7 @@ pub fn shapes(shapes: &mut Shapes) {
     ]);
     let called = BeforeTool::new("phase", json!({ "day": 1 }));
     let called = called.of("c1".into(), "tool-moon".into(), Annotations::default());
-    shapes.add(&called.called_by(CalledBy::Person));
+    shapes.add(&called.called_by(CalledBy::Plugin, "tool-sun".into()));
     for answer in [
         GuardAnswer::GoOn,
         GuardAnswer::rewrite(json!({ "day": 2 })),

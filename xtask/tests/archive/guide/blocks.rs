@@ -19,6 +19,10 @@ pub enum Use {
     Console,
     /// Built, and checked or run.
     Snippet,
+    /// Read as JSON: a value a line, or one over all lines.
+    Json,
+    /// Compiled against the header, and no more.
+    C,
 }
 
 /// Reads all blocks. One that would not be tested fails the test.
@@ -60,6 +64,8 @@ fn does(before: &str, language: &str, at: usize) -> Use {
     match language {
         "console" => Use::Console,
         "rust" => Use::Snippet,
+        "json" => Use::Json,
+        "c" => Use::C,
         other => panic!("line {}: nothing tests a block of `{other}` without a file", at + 1),
     }
 }
@@ -76,12 +82,11 @@ pub fn at_home(path: &str) -> String {
 #[test]
 fn each_block_has_its_use() {
     let document = "text\n\n<!-- file: a/b.rs -->\n```rust\nfn a() {}\n\n```\n\n```console\n$ ls\n```\n\
-        ```rust\n```\n<!-- same: c.toml -->\n```toml\n```\n";
+        ```rust\n```\n<!-- same: c.toml -->\n```toml\n```\n```json\n{}\n```\n```c\n```\n";
     let blocks = read(document);
     let uses: Vec<&Use> = blocks.iter().map(|block| &block.does).collect();
-    let named =
-        [Use::File("a/b.rs".into()), Use::Console, Use::Snippet, Use::Same("c.toml".into())];
-    assert_eq!(uses, named.iter().collect::<Vec<_>>());
+    let (file, same) = (Use::File("a/b.rs".into()), Use::Same("c.toml".into()));
+    assert_eq!(uses, [&file, &Use::Console, &Use::Snippet, &same, &Use::Json, &Use::C]);
     assert_eq!((blocks[0].line, blocks[0].text.as_str()), (4, "fn a() {}\n\n"));
 }
 

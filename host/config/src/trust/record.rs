@@ -1,0 +1,202 @@
+//! A record of the person's word on disk: one JSON file in a folder of theirs.
+//!
+//! Written beside and renamed, under a lock, readable by its owner only. A record that cannot be
+//! read is an error and never an empty record: else damage would quietly withdraw what was said,
+//! and the next write would lose it for good.
+
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use jaato_places::{PlaceError, Why};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::TrustError;
+
+/// The version of the records that this host writes.
+pub(super) const RECORD_VERSION: u64 = 1;
+
+/// Longest wait for another process that writes the record: it takes milliseconds.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// Longest record that is read: thousands of workspaces with hundreds of files each.
+const RECORD_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+const LOCK_POLL: Duration = Duration::from_millis(10);
+
+/// Which record it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordKind {
+    /// What the person trusts.
+    Trust,
+    /// What the person grants to plugins.
+    Grants,
+}
+
+/// The file of a record.
+#[derive(Debug, Clone)]
+pub(super) struct RecordFile {
+    folder: PathBuf,
+    kind: RecordKind,
+}
+
+/// Only this much of the record has to be read to know whether the rest can be.
+#[derive(Deserialize)]
+struct VersionOnly {
+    version: u64,
+}
+
+impl RecordKind {
+    /// What does not hold while the record cannot be read.
+    pub(super) fn nothing_meanwhile(self) -> &'static str {
+        match self {
+            Self::Trust => "nothing is trusted meanwhile",
+            Self::Grants => "nothing is granted meanwhile",
+        }
+    }
+
+    /// What a person does again once a damaged record is out of the way.
+    pub(super) fn again(self) -> &'static str {
+        match self {
+            Self::Trust => "trust",
+            Self::Grants => "grant",
+        }
+    }
+
+    /// The name of the file without its ending.
+    fn stem(self) -> &'static str {
+        match self {
+            Self::Trust => "trust",
+            Self::Grants => "grants",
+        }
+    }
+}
+
+impl fmt::Display for RecordKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "record of {}", self.stem())
+    }
+}
+
+impl RecordFile {
+    pub(super) fn new(folder: &Path, kind: RecordKind) -> Self {
+        Self { folder: folder.to_owned(), kind }
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.join(format!("{}.json", self.kind.stem()))
+    }
+
+    /// What the record says; no file is an empty record.
+    pub(super) fn read<T: Default + DeserializeOwned>(&self) -> Result<T, TrustError> {
+        let (path, record) = (self.path(), self.kind);
+        let text = match jaato_places::read(&path, RECORD_BYTES_MAX) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(T::default()),
+            Err(error) if is_nowhere(&error) => return Ok(T::default()),
+            // Whatever keeps it from being read: it counts as empty, and jaato goes on.
+            Err(why) => return Err(TrustError::NotBelieved { record, why }),
+        };
+        let corrupt = |error: serde_json::Error| TrustError::Corrupt {
+            record,
+            path: path.clone(),
+            cause: error.to_string(),
+        };
+        let VersionOnly { version } = serde_json::from_slice(&text).map_err(corrupt)?;
+        if version > RECORD_VERSION {
+            return Err(TrustError::Newer { record, path, has: version, knows: RECORD_VERSION });
+        }
+        serde_json::from_slice(&text).map_err(corrupt)
+    }
+
+    /// Reads, changes and writes the record while no other process does.
+    pub(super) fn change<T, A>(&self, edit: impl FnOnce(&mut T) -> A) -> Result<A, TrustError>
+    where
+        T: Default + Clone + PartialEq + Serialize + DeserializeOwned,
+    {
+        jaato_places::make(&self.folder).map_err(|error| self.not_believed(error))?;
+        // Unlocked when it is dropped, also by a process that is killed.
+        let _lock = self.lock()?;
+        let before: T = self.read()?;
+        let mut after = before.clone();
+        let answer = edit(&mut after);
+        if after != before {
+            self.write(&after)?;
+        }
+        Ok(answer)
+    }
+
+    fn lock(&self) -> Result<File, TrustError> {
+        let path = self.folder.join(format!("{}.lock", self.kind.stem()));
+        // Not the record itself: renaming over a locked file would leave two that are locked.
+        let mut options = OpenOptions::new();
+        let file = jaato_places::open(&path, options.write(true).create(true).truncate(false))
+            .map_err(|error| self.not_believed(error))?;
+        let begin = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if begin.elapsed() < LOCK_WAIT => {
+                    std::thread::sleep(LOCK_POLL);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(TrustError::Locked { record: self.kind, path });
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(&path, "lock", &error)),
+            }
+        }
+    }
+
+    fn write(&self, content: &impl Serialize) -> Result<(), TrustError> {
+        let path = self.path();
+        let write = || -> std::io::Result<()> {
+            // Made with mode 0600.
+            let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+            serde_json::to_writer_pretty(&mut file, content)?;
+            file.write_all(b"\n")?;
+            file.as_file().sync_all()?;
+            file.persist(&path)?;
+            Ok(())
+        };
+        write().map_err(|error| failed(&path, "write", &error))
+    }
+
+    fn not_believed(&self, why: PlaceError) -> TrustError {
+        match &why.why {
+            Why::System(cause) => failed(&why.path, "use", cause),
+            Why::Owner(_)
+            | Why::Writable(_)
+            | Why::NotAFolder
+            | Why::NotAFile
+            | Why::TooLarge(_)
+            | Why::TooManyLinks => TrustError::NotBelieved { record: self.kind, why },
+        }
+    }
+}
+
+/// A digest as records hold it.
+pub(super) fn checked_digest(sha256: &str) -> Result<String, TrustError> {
+    let is_digest = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_digest
+        .then(|| sha256.to_ascii_lowercase())
+        .ok_or_else(|| TrustError::BadDigest { has: sha256.to_owned() })
+}
+
+/// A time as records hold it.
+pub(super) fn seconds(time: SystemTime) -> u64 {
+    // A clock before 1970 is wrong, and the time is only shown.
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn failed(path: &Path, doing: &'static str, error: &std::io::Error) -> TrustError {
+    TrustError::Io { path: path.to_owned(), doing, cause: error.to_string() }
+}
+
+/// Returns true where a file stands in place of a folder above the record (`HOME=/dev/null`): there
+/// is none, and none can be made.
+fn is_nowhere(error: &PlaceError) -> bool {
+    matches!(&error.why, Why::System(error) if error.kind() == ErrorKind::NotADirectory)
+}

@@ -1,0 +1,155 @@
+//! What the person grants to plugins: by name and content, taken back by name, seen by who runs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, SystemTime};
+
+use expect_test::{Expect, expect};
+use jaato_config::trust::{GrantStore, LiveGrants, TrustError};
+
+use crate::bench::Bench;
+
+const OLD: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+const NEW: &str = "1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+
+fn store(bench: &Bench) -> GrantStore {
+    GrantStore::in_folder(bench.folders.data().unwrap())
+}
+
+#[track_caller]
+fn check_error(bench: &Bench, error: &TrustError, expected: Expect) {
+    let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    expected.assert_eq(&bench.relative(&format!("{error}{hint}")));
+}
+
+#[test]
+fn a_grant_is_of_one_name_and_content_until_it_is_taken_back() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    let has =
+        |plugin: &str, sha256: &str, grant: &str| store.read().unwrap().has(plugin, sha256, grant);
+    assert!(!has("moon", OLD, "ask"));
+    let later = NOW + Duration::from_secs(7);
+    store.grant("moon", &OLD.to_uppercase(), ["notify", "ask"], later).unwrap();
+    assert!(has("moon", OLD, "ask") && has("moon", &OLD.to_uppercase(), "notify"));
+    for (plugin, sha256, grant) in
+        [("moon", NEW, "ask"), ("sun", OLD, "ask"), ("moon", OLD, "secret"), ("moon", "", "ask")]
+    {
+        assert!(!has(plugin, sha256, grant), "{plugin} {grant}");
+    }
+    expect![[r#"
+        {
+          "version": 1,
+          "plugins": {
+            "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef": {
+              "name": "moon",
+              "services": [
+                "ask",
+                "notify"
+              ],
+              "granted_at_s": 7
+            }
+          }
+        }
+    "#]]
+    .assert_eq(&fs::read_to_string(store.path()).unwrap());
+    let mode = fs::metadata(store.path()).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    assert_eq!(Vec::from_iter(store.revoke("moon", &["ask", "secret"]).unwrap()), ["ask"]);
+    assert!(!has("moon", OLD, "ask") && has("moon", OLD, "notify"));
+    assert_eq!(Vec::from_iter(store.revoke("moon", &[]).unwrap()), ["notify"]);
+    assert!(store.revoke("moon", &[]).unwrap().is_empty());
+    assert!(store.read().unwrap().plugins.is_empty());
+}
+
+#[test]
+fn what_an_earlier_file_was_granted_last_is_carried_over_once() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    assert!(store.carry_over("moon", NEW, NOW).unwrap().is_empty());
+    assert!(!store.path().exists(), "nothing was granted, so nothing is written");
+    store.grant("moon", OLD, ["ask"], NOW).unwrap();
+    assert!(store.carry_over("sun", NEW, NOW).unwrap().is_empty(), "another plugin");
+    assert_eq!(Vec::from_iter(store.carry_over("moon", NEW, NOW).unwrap()), ["ask"]);
+    assert!(store.read().unwrap().has("moon", NEW, "ask"));
+    assert!(store.carry_over("moon", NEW, NOW).unwrap().is_empty(), "it has it already");
+    // What is taken back is taken from every file, so that no older one brings it back.
+    store.revoke("moon", &["ask"]).unwrap();
+    assert!(store.carry_over("moon", OLD, NOW).unwrap().is_empty());
+    assert!(store.read().unwrap().plugins.is_empty());
+}
+
+#[test]
+fn the_same_file_under_another_name_begins_with_nothing() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    store.grant("moon", OLD, ["ask"], NOW).unwrap();
+    store.grant("sun", OLD, ["notify"], NOW).unwrap();
+    let grants = store.read().unwrap();
+    assert!(grants.has("sun", OLD, "notify") && !grants.has("sun", OLD, "ask"));
+    assert!(!grants.has("moon", OLD, "ask"));
+}
+
+#[test]
+fn a_damaged_record_grants_nothing_and_is_not_overwritten() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    store.grant("moon", OLD, ["ask"], NOW).unwrap();
+    for damage in ["", "{", "[]", r#"{"version":1}"#, r#"{"version":1,"plugins":{},"x":1}"#] {
+        fs::write(store.path(), damage).unwrap();
+        assert!(matches!(store.read(), Err(TrustError::Corrupt { .. })), "{damage}");
+        assert!(store.grant("moon", OLD, ["ask"], NOW).is_err(), "{damage}");
+        assert!(store.revoke("moon", &[]).is_err(), "{damage}");
+        assert!(store.carry_over("moon", NEW, NOW).is_err(), "{damage}");
+        assert_eq!(fs::read_to_string(store.path()).unwrap(), damage);
+    }
+    fs::write(store.path(), "{").unwrap();
+    check_error(
+        &bench,
+        &store.read().unwrap_err(),
+        expect![[r#"
+            the record of grants `ROOT/user/data/grants.json` is damaged: EOF while parsing an object at line 1 column 1
+            hint: nothing is granted meanwhile: `mv ROOT/user/data/grants.json ROOT/user/data/grants.json.broken`, and grant again what you need"#]],
+    );
+    fs::write(store.path(), r#"{"version":2,"x":1}"#).unwrap();
+    check_error(
+        &bench,
+        &store.read().unwrap_err(),
+        expect![[r#"
+            the record of grants `ROOT/user/data/grants.json` has version 2, this host knows 1
+            hint: nothing is granted meanwhile: update jaato"#]],
+    );
+}
+
+#[test]
+fn who_runs_sees_what_another_grants_and_takes_back() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    let live = LiveGrants::new(store.clone());
+    let has = || live.now().is_ok_and(|grants| grants.has("moon", OLD, "ask"));
+    assert!(!has());
+    for _ in 0..3 {
+        store.grant("moon", OLD, ["ask"], NOW).unwrap();
+        assert!(has());
+        store.revoke("moon", &["ask"]).unwrap();
+        assert!(!has());
+    }
+    store.grant("moon", OLD, ["ask"], NOW).unwrap();
+    fs::write(store.path(), "{").unwrap();
+    assert!(live.now().is_err());
+    fs::remove_file(store.path()).unwrap();
+    assert!(live.now().is_ok() && !has());
+}
+
+#[test]
+fn a_record_that_others_can_write_grants_nothing() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    store.grant("moon", OLD, ["ask"], NOW).unwrap();
+    let live = LiveGrants::new(store.clone());
+    assert!(live.now().is_ok());
+    fs::set_permissions(store.path(), fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(matches!(store.read(), Err(TrustError::NotBelieved { .. })));
+    assert!(live.now().is_err());
+}

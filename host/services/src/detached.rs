@@ -1,0 +1,43 @@
+//! Work of the session that a service waits for: it runs with the session, not on a plugin's thread.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use jaato_session::Cancel;
+use jaato_types::{Error, ErrorKind, Result};
+use tokio::task::JoinHandle;
+
+/// Work that was started. Dropping it cancels the work, which then ends by itself and tells so.
+pub struct Detached<T> {
+    cancel: Cancel,
+    work: JoinHandle<Result<T>>,
+}
+
+impl<T: Send + 'static> Detached<T> {
+    /// Starts the work. It hears the flag that it is given.
+    pub fn start<F>(work: impl FnOnce(Cancel) -> F) -> Self
+    where
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let cancel = Cancel::new();
+        let work = tokio::spawn(work(cancel.clone()));
+        Self { cancel, work }
+    }
+}
+
+impl<T> Future for Detached<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.work).poll(cx).map(|ended| {
+            ended.unwrap_or_else(|error| Err(Error::new(ErrorKind::HostBug, error.to_string())))
+        })
+    }
+}
+
+impl<T> Drop for Detached<T> {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}

@@ -1,0 +1,64 @@
+//! The service `session.history`: the conversation, message by message.
+
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, stream};
+use jaato_loader::{Frames, Served};
+use jaato_session::{Entry, Mark};
+use jaato_types::history::{HistoryMessage, HistoryRead, SESSION_HISTORY};
+use jaato_types::{Error, ErrorKind, Frame, FrameError, Message, Part};
+use serde_json::{Map, json};
+
+use super::{Answer, Service, bad_request, ready};
+use crate::call::Call;
+
+/// Bytes of a part that is left out of a message which is larger than a frame.
+const LARGE_PART_BYTES: usize = 64 * 1024;
+/// Stands for a part that was left out.
+const LEFT_OUT: &str = "[left out: the message is larger than a frame]";
+
+/// The conversation.
+pub struct History;
+
+impl Service for History {
+    fn has(&self, operation: &str) -> bool {
+        operation == SESSION_HISTORY
+    }
+
+    fn call(&self, call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
+        ready(read(call, &request))
+    }
+}
+
+fn read(call: &Call, request: &[u8]) -> Result<Served, Error> {
+    let asked: Option<HistoryRead> = Frame::read(request).map_err(bad_request)?;
+    let asked = asked.unwrap_or_default();
+    let record = call.shared.sessions.find(&call.site.session)?.record()?;
+    let messages = record.len() as u64;
+    let first = asked.from.max(asked.last.map_or(0, |last| messages.saturating_sub(last)));
+    let numbered = (0..).zip(record).skip_while(move |(number, _)| *number < first);
+    let frames = stream::iter(numbered).map(|(number, entry)| frame_of(number, &entry));
+    let head = Map::from_iter([("messages".to_owned(), json!(messages))]);
+    Ok(Served::StreamWith(head, Box::new(Frames(frames))))
+}
+
+fn frame_of(number: u64, entry: &Arc<Entry>) -> Result<Vec<u8>, Error> {
+    let mut told = HistoryMessage::new(number, entry.message.clone());
+    told.is_collected = entry.mark == Some(Mark::Collected);
+    told.is_unsent = entry.mark == Some(Mark::Unsent);
+    let frame = Frame::write(&told).or_else(|error| match error {
+        FrameError::TooLarge { .. } => {
+            told.message = without_large_parts(&entry.message);
+            Frame::write(&told)
+        }
+        error => Err(error),
+    });
+    frame.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
+}
+
+fn without_large_parts(message: &Message) -> Message {
+    let is_large =
+        |part: &Part| serde_json::to_vec(part).map_or(true, |json| json.len() > LARGE_PART_BYTES);
+    let part = |part: &Part| if is_large(part) { Part::text(LEFT_OUT) } else { part.clone() };
+    Message { parts: message.parts.iter().map(part).collect(), ..message.clone() }
+}

@@ -1,0 +1,57 @@
+//! Counts what a plugin asks for, in all and in a minute.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// What one call, or one instance, has asked for.
+#[derive(Debug, Default)]
+pub struct Rate(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    taken: u32,
+    /// When, of the last minute.
+    recent: VecDeque<Instant>,
+}
+
+impl Rate {
+    /// Counts one more, of at most so many; false where there were so many.
+    pub fn take_of(&self, max: u32) -> bool {
+        let mut state = self.0.lock();
+        let has_room = state.taken < max;
+        state.taken += u32::from(has_room);
+        has_room
+    }
+
+    /// Counts one more, of at most so many in a minute; false where there were so many.
+    pub fn take_in_minute(&self, max: u32) -> bool {
+        let (mut state, now) = (self.0.lock(), Instant::now());
+        while state.recent.front().is_some_and(|at| now - *at >= Duration::from_secs(60)) {
+            state.recent.pop_front();
+        }
+        let has_room = state.recent.len() < max as usize;
+        if has_room {
+            state.recent.push_back(now);
+        }
+        has_room
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_minute_later_there_is_room_again() {
+        let rate = Rate::default();
+        assert_eq!([rate.take_of(1), rate.take_of(1)], [true, false]);
+        assert_eq!([rate.take_in_minute(1), rate.take_in_minute(1)], [true, false]);
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert!(!rate.take_in_minute(1));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(rate.take_in_minute(1));
+    }
+}

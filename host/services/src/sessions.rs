@@ -1,0 +1,57 @@
+//! The sessions that live, by id: what services reach of the one for which a plugin is called.
+
+use std::collections::HashMap;
+
+use jaato_session::SessionHandle;
+use jaato_types::notify::NOTIFICATIONS_PER_MINUTE_MAX;
+use jaato_types::{Error, ErrorKind, PluginName, SessionId};
+use parking_lot::Mutex;
+
+use crate::rate::Rate;
+
+/// The sessions of a host.
+#[derive(Default)]
+pub struct Sessions {
+    live: Mutex<HashMap<SessionId, Live>>,
+}
+
+struct Live {
+    handle: SessionHandle,
+    /// What each plugin has notified.
+    notified: HashMap<PluginName, Rate>,
+}
+
+impl Sessions {
+    /// Takes a session that begins.
+    pub fn enter(&self, id: &SessionId, handle: SessionHandle) {
+        let live = Live { handle, notified: HashMap::new() };
+        self.live.lock().insert(id.clone(), live);
+    }
+
+    /// Forgets a session that is over.
+    pub fn leave(&self, id: &SessionId) {
+        self.live.lock().remove(id);
+    }
+
+    /// Finds a session.
+    ///
+    /// # Errors
+    /// `unavailable` where there is none: a host-wide instance asks outside of calls, or the
+    /// session is over.
+    pub fn find(&self, id: &SessionId) -> Result<SessionHandle, Error> {
+        let found = self.live.lock().get(id).map(|live| live.handle.clone());
+        found.ok_or_else(|| {
+            let text = "there is no session to act in";
+            Error::new(ErrorKind::Unavailable, text)
+                .with_hint("ask within a call: it is the call's session that is meant")
+        })
+    }
+
+    /// Counts a notification of a plugin; false where it has sent too many.
+    pub fn may_notify(&self, id: &SessionId, plugin: &PluginName) -> bool {
+        let mut live = self.live.lock();
+        let Some(live) = live.get_mut(id) else { return false };
+        let rate = live.notified.entry(plugin.clone()).or_default();
+        rate.take_in_minute(NOTIFICATIONS_PER_MINUTE_MAX)
+    }
+}

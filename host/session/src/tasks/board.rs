@@ -1,0 +1,241 @@
+//! Which tasks run and which have ended, and the outcomes that no message holds yet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jaato_types::tasks::{TASKS_ENDED_MAX, TaskFacts, TaskStatus};
+use jaato_types::{Error, ErrorKind, Result, ToolName};
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
+
+use super::{TaskOutput, id_of};
+use crate::output::error_content;
+use crate::{Cancel, Clock};
+
+/// What runs and what has ended.
+#[derive(Default)]
+pub(crate) struct Board {
+    state: Mutex<State>,
+    /// Wakes who waits for the end of a task.
+    ended: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    started: u64,
+    tasks: BTreeMap<u64, Task>,
+    /// Outcomes that no message holds yet, in the order in which they came.
+    outcomes: Vec<Value>,
+}
+
+/// A task.
+pub(crate) struct Task {
+    pub(crate) tool: ToolName,
+    pub(crate) source: String,
+    /// The plugin that started it, where one did.
+    pub(crate) by: Option<String>,
+    /// Whether no turn waits for it.
+    pub(crate) is_detached: bool,
+    pub(crate) stop: Cancel,
+    pub(crate) output: Arc<TaskOutput>,
+    pub(crate) began_ms: u64,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Nothing while it runs.
+    pub(crate) ended: Option<Ended>,
+}
+
+/// How a task ended.
+pub(crate) struct Ended {
+    pub(crate) status: TaskStatus,
+    pub(crate) content: Map<String, Value>,
+    pub(crate) duration_ms: u64,
+    /// What the model is told of it.
+    pub(crate) told: Value,
+}
+
+impl Task {
+    fn runs_for_turn(&self) -> bool {
+        self.ended.is_none() && !self.is_detached
+    }
+
+    fn facts(&self, number: u64) -> TaskFacts {
+        let mut facts = TaskFacts::default();
+        facts.task_id = id_of(number);
+        facts.tool = self.tool.clone();
+        facts.source.clone_from(&self.source);
+        facts.by.clone_from(&self.by);
+        facts.is_detached = self.is_detached;
+        facts.output_bytes = self.output.bytes();
+        match &self.ended {
+            None => {
+                facts.duration_ms = self.clock.monotonic_ms().saturating_sub(self.began_ms);
+            }
+            Some(ended) => {
+                facts.status = ended.status;
+                facts.duration_ms = ended.duration_ms;
+                facts.result = Some(ended.content.clone());
+            }
+        }
+        facts
+    }
+}
+
+impl Board {
+    /// Takes a task; returns its number.
+    pub(super) fn begin(&self, task: Task) -> u64 {
+        let mut state = self.lock();
+        state.started += 1;
+        let number = state.started;
+        state.tasks.insert(number, task);
+        number
+    }
+
+    /// Counts the tasks for which a turn waits.
+    pub(crate) fn running(&self) -> usize {
+        self.lock().tasks.values().filter(|task| task.runs_for_turn()).count()
+    }
+
+    /// Counts all tasks that run.
+    pub(crate) fn all_running(&self) -> usize {
+        self.lock().tasks.values().filter(|task| task.ended.is_none()).count()
+    }
+
+    /// Lists all tasks.
+    pub(super) fn list(&self) -> Vec<TaskFacts> {
+        self.lock().tasks.iter().map(|(number, task)| task.facts(*number)).collect()
+    }
+
+    /// Finds a task and its output.
+    pub(super) fn find(&self, task_id: &str) -> Result<(TaskFacts, Arc<TaskOutput>)> {
+        let state = self.lock();
+        let number = task_id.strip_prefix("task_").and_then(|it| it.parse().ok());
+        let found = number.and_then(|number: u64| Some((number, state.tasks.get(&number)?)));
+        let (number, task) = found.ok_or_else(|| {
+            let shown: String = task_id.chars().take(40).collect();
+            Error::new(ErrorKind::NotFound, format!("the session has no task `{shown}`"))
+                .with_hint("`tasks.list` lists them; of those that ended only the last are kept")
+        })?;
+        Ok((task.facts(number), Arc::clone(&task.output)))
+    }
+
+    /// Ends one task; its outcome says so and comes within moments.
+    pub(crate) fn cancel_one(&self, task_id: &str) -> Result<TaskFacts> {
+        let (facts, _) = self.find(task_id)?;
+        let number = task_id.strip_prefix("task_").and_then(|it| it.parse::<u64>().ok());
+        let state = self.lock();
+        if let Some(task) = number.and_then(|number| state.tasks.get(&number)) {
+            task.stop.cancel();
+        }
+        Ok(facts)
+    }
+
+    /// Ends those for which a turn waits.
+    pub(crate) fn cancel(&self) {
+        let state = self.lock();
+        state.tasks.values().filter(|task| task.runs_for_turn()).for_each(|it| it.stop.cancel());
+    }
+
+    /// Ends all that run.
+    pub(crate) fn cancel_all(&self) {
+        let state = self.lock();
+        state.tasks.values().filter(|it| it.ended.is_none()).for_each(|it| it.stop.cancel());
+    }
+
+    /// Waits until no task runs for which a turn waits.
+    pub(crate) async fn idle(&self) {
+        self.wait_until(|board| board.running() == 0).await;
+    }
+
+    /// Waits until no task runs at all.
+    pub(crate) async fn all_ended(&self) {
+        self.wait_until(|board| board.all_running() == 0).await;
+    }
+
+    /// Waits until an outcome waits for a message.
+    pub(crate) async fn has_ended(&self) {
+        self.wait_until(Self::has_outcomes).await;
+    }
+
+    async fn wait_until(&self, is_so: impl Fn(&Self) -> bool) {
+        loop {
+            let ended = self.ended.notified();
+            tokio::pin!(ended);
+            // Enlists before it looks: a task that ends in between is not missed.
+            ended.as_mut().enable();
+            if is_so(self) {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    /// Returns true if an outcome waits for a message.
+    pub(crate) fn has_outcomes(&self) -> bool {
+        !self.lock().outcomes.is_empty()
+    }
+
+    /// Lists the tasks whose outcomes wait for a message.
+    pub(crate) fn outcomes_of(&self) -> Vec<String> {
+        let id = |outcome: &Value| Some(outcome["task_outcome"]["task_id"].as_str()?.to_owned());
+        self.lock().outcomes.iter().filter_map(id).collect()
+    }
+
+    /// Takes the outcomes.
+    pub(crate) fn take_outcomes(&self) -> Vec<Value> {
+        std::mem::take(&mut self.lock().outcomes)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+/// A task's place on the board. It is left with an outcome however the task ends.
+pub(super) struct Place {
+    board: Arc<Board>,
+    number: u64,
+    ended: Option<Ended>,
+}
+
+impl Place {
+    pub(super) fn new(board: Arc<Board>, number: u64) -> Self {
+        Self { board, number, ended: None }
+    }
+
+    pub(super) fn task_id(&self) -> String {
+        id_of(self.number)
+    }
+
+    pub(super) fn ends(&mut self, ended: Ended) {
+        self.ended = Some(ended);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let ended = self.ended.take().unwrap_or_else(|| without_outcome(&self.task_id()));
+        let mut state = self.board.lock();
+        state.outcomes.push(json!({ "task_outcome": ended.told }));
+        if let Some(task) = state.tasks.get_mut(&self.number) {
+            let output = Arc::clone(&task.output);
+            task.ended = Some(ended);
+            output.end();
+        }
+        let of_ended = |(number, task): (&u64, &Task)| task.ended.is_some().then_some(*number);
+        let over: Vec<u64> = state.tasks.iter().filter_map(of_ended).collect();
+        let surplus = over.len().saturating_sub(TASKS_ENDED_MAX);
+        for number in over.into_iter().take(surplus) {
+            state.tasks.remove(&number);
+        }
+        drop(state);
+        self.board.ended.notify_waiters();
+    }
+}
+
+fn without_outcome(task_id: &str) -> Ended {
+    let error = Error::new(ErrorKind::HostBug, "the task ended without an outcome");
+    let (status, content) = (TaskStatus::Failed, error_content(&error));
+    let told = json!({ "task_id": task_id, "status": status, "result": content });
+    Ended { status, content, duration_ms: 0, told }
+}

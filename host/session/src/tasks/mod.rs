@@ -1,0 +1,212 @@
+//! Calls that go on as tasks: what runs, what it shows, and what came of it for the model.
+//!
+//! A call becomes a task because it takes long (its turn waits for it in the end), or because a
+//! plugin starts it as one: then it is *detached*, no turn waits for it, and its end wakes the
+//! session. A task runs on the tokio runtime that the turn runs on, beside turns and between them,
+//! until its end, its deadline or its cancellation. Its outcome waits here until the session joins
+//! it to a message. Dropping the tasks ends all of them.
+
+mod board;
+mod output;
+
+use std::sync::Arc;
+
+use jaato_types::tasks::{TaskFacts, TaskRead, TaskReadAnswer, TaskStatus};
+use jaato_types::{Error, ErrorKind, Event, Output, Part, Result, ToolCall};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use tokio::task::JoinSet;
+
+pub(crate) use board::{Board, Task};
+use board::{Ended, Place};
+pub(crate) use output::TaskOutput;
+
+use crate::calls::Running;
+use crate::events::Emitter;
+use crate::hooks::{Changed, HookAsker};
+use crate::output::{self as tool_output, Fitting, error_content};
+use crate::{KnownTool, OutputStore};
+
+/// Bytes of output that a read gives where it does not say how many.
+const READ_BYTES: u64 = 64 * 1024;
+
+/// The tasks of a session.
+pub(crate) struct Tasks {
+    set: Mutex<JoinSet<()>>,
+    board: Arc<Board>,
+}
+
+/// What tasks need of the session.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) emitter: Emitter,
+    pub(crate) hooks: Arc<HookAsker>,
+    /// The tool that was called.
+    pub(crate) tool: Option<KnownTool>,
+    pub(crate) outputs: Arc<dyn OutputStore>,
+    pub(crate) output_bytes_max: usize,
+}
+
+impl Tasks {
+    pub(crate) fn new() -> Self {
+        Self { set: Mutex::new(JoinSet::new()), board: Arc::default() }
+    }
+
+    /// Returns what runs and what has ended.
+    pub(crate) fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    /// Lets a running call go on as a task; returns its number. `by` is the plugin that started it
+    /// as one.
+    pub(crate) fn take_over(
+        &self,
+        running: Running,
+        by: Option<String>,
+        around: Surroundings,
+    ) -> u64 {
+        let task = Task {
+            tool: running.call.name.clone(),
+            source: running.source.clone(),
+            is_detached: by.is_some(),
+            by: by.clone(),
+            stop: running.stop.clone(),
+            output: Arc::clone(&running.kept),
+            began_ms: running.at_ms,
+            clock: running.clock.clone(),
+            ended: None,
+        };
+        let number = self.board.begin(task);
+        around.emitter.emit(Event::TaskStarted {
+            task_id: id_of(number),
+            call_id: running.call.id.clone(),
+            name: running.call.name.clone(),
+            source: running.source.clone(),
+            by,
+        });
+        let place = Place::new(Arc::clone(&self.board), number);
+        let mut set = self.set.lock();
+        while set.try_join_next().is_some() {}
+        set.spawn(run(running, around, place));
+        number
+    }
+
+    /// Lists the tasks, those that ended too.
+    pub(crate) fn list(&self) -> Vec<TaskFacts> {
+        self.board.list()
+    }
+
+    /// Reads what a task has shown.
+    pub(crate) fn read(&self, asked: &TaskRead) -> Result<TaskReadAnswer> {
+        let (task, output) = self.board.find(&asked.task_id)?;
+        let bytes_max = if asked.bytes_max == 0 { READ_BYTES } else { asked.bytes_max };
+        let piece = output.read(asked.offset, bytes_max);
+        let mut answer = TaskReadAnswer::default();
+        (answer.task, answer.output) = (task, piece.text);
+        (answer.offset, answer.lost_bytes) = (piece.offset, piece.lost_bytes);
+        Ok(answer)
+    }
+
+    /// Waits until a task has shown more than so many bytes, or has ended.
+    pub(crate) async fn changed(&self, task_id: &str, offset: u64) -> Result<()> {
+        let (_, output) = self.board.find(task_id)?;
+        output.more_than(offset).await;
+        Ok(())
+    }
+}
+
+/// The name by which a model and plugins know a task.
+pub(crate) fn id_of(number: u64) -> String {
+    format!("task_{number}")
+}
+
+async fn run(mut running: Running, around: Surroundings, mut place: Place) {
+    let mut outcome = running.finish().await;
+    let attachments = outcome.as_mut().map(|it| std::mem::take(&mut it.attachments));
+    let attachments = attachments.unwrap_or_default();
+    let (content, error) = content(outcome, &running.call, &around).await;
+    let duration_ms = running.duration_ms();
+    let call = &running.call;
+    let status = status(error.as_ref());
+    let task_id = place.task_id();
+    let mut told = json!({
+        "task_id": task_id,
+        "tool_name": call.name,
+        "call_id": call.id,
+        "status": status,
+        "duration_seconds": seconds(duration_ms),
+        "result": content,
+    });
+    if !attachments.is_empty() {
+        told["attachments"] = json!(attachments);
+    }
+    place.ends(Ended { status, content: content.clone(), duration_ms, told });
+    around.emitter.emit(Event::TaskFinished {
+        task_id,
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        source: running.source.clone(),
+        result: content,
+        is_error: error.is_some(),
+        duration_ms,
+    });
+}
+
+/// Makes of an outcome what the model is given: one object, within its bound.
+async fn content(
+    outcome: Result<Output>,
+    call: &ToolCall,
+    around: &Surroundings,
+) -> (Map<String, Value>, Option<Error>) {
+    let (bytes_max, store) = (around.output_bytes_max, &*around.outputs);
+    let fitting = Fitting { call: &call.id, bytes_max, store };
+    let (content, error) = match outcome {
+        Ok(output) => (tool_output::content(output, fitting).await, None),
+        Err(error) => (tool_output::fit(error_content(&error), fitting).await, Some(error)),
+    };
+    if error.as_ref().is_some_and(|error| error.kind == ErrorKind::Cancelled) {
+        return (content, error);
+    }
+    let after = around.hooks.after_tool(call, around.tool.as_ref(), content, error.is_some());
+    let Changed { mut content, is_changed } = after.await;
+    if is_changed {
+        content = tool_output::fit(content, fitting).await;
+    }
+    (content, error)
+}
+
+fn status(error: Option<&Error>) -> TaskStatus {
+    match error.map(|error| error.kind) {
+        None => TaskStatus::Completed,
+        Some(ErrorKind::Cancelled) => TaskStatus::Cancelled,
+        Some(ErrorKind::Timeout) => TaskStatus::Timeout,
+        Some(_) => TaskStatus::Failed,
+    }
+}
+
+/// What the model is given in place of the result of a call that takes long.
+pub(crate) fn handle(number: u64, running: (&str, &str), threshold_ms: u64) -> Output {
+    let (id, threshold) = (id_of(number), seconds(threshold_ms));
+    let (source, tool) = running;
+    Output::json(json!({
+        "auto_backgrounded": true,
+        "task_id": id,
+        "plugin_name": source,
+        "tool_name": tool,
+        "threshold_seconds": threshold,
+        "message": format!(
+            "Task exceeded {threshold}s threshold, continuing in background. Its outcome will be \
+             given to you in a later message under the task_id '{id}': do not make the call again."
+        ),
+    }))
+}
+
+/// Seconds with three decimals; `10.0` where they are whole.
+fn seconds(ms: u64) -> f64 {
+    std::time::Duration::from_millis(ms).as_secs_f64()
+}
+
+/// Makes of the outcomes the parts of a message.
+pub(crate) fn parts(outcomes: Vec<Value>) -> Vec<Part> {
+    outcomes.into_iter().map(Part::json).collect()
+}

@@ -1,0 +1,109 @@
+//! What a task has shown: the newest part of it, read by exact offsets.
+
+use jaato_types::tasks::TASK_OUTPUT_BYTES_MAX;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// The output of a call that is, or may become, a task.
+#[derive(Default)]
+pub(crate) struct TaskOutput {
+    kept: Mutex<Kept>,
+    /// Wakes who waits for more.
+    more: Notify,
+}
+
+#[derive(Default)]
+struct Kept {
+    text: String,
+    /// Bytes that came before the text and are not kept.
+    before: u64,
+    /// Whether the task has ended: no more will come.
+    is_whole: bool,
+}
+
+/// A piece of the output.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct OutputPiece {
+    /// The text.
+    pub text: String,
+    /// The byte behind it.
+    pub offset: u64,
+    /// Bytes between the asked offset and the text that are not kept.
+    pub lost_bytes: u64,
+}
+
+impl TaskOutput {
+    /// Adds a piece; the oldest text gives way.
+    pub(crate) fn push(&self, text: &str) {
+        let mut kept = self.kept.lock();
+        kept.text.push_str(text);
+        let surplus = kept.text.len().saturating_sub(TASK_OUTPUT_BYTES_MAX);
+        if surplus > 0 {
+            let cut = kept.text.ceil_char_boundary(surplus);
+            kept.text.drain(..cut);
+            kept.before += cut as u64;
+        }
+        drop(kept);
+        self.more.notify_waiters();
+    }
+
+    /// Counts all bytes, kept or not.
+    pub(crate) fn bytes(&self) -> u64 {
+        let kept = self.kept.lock();
+        kept.before + kept.text.len() as u64
+    }
+
+    /// Reads from an offset on, at most so many bytes, whole characters.
+    pub(crate) fn read(&self, offset: u64, bytes_max: u64) -> OutputPiece {
+        let kept = self.kept.lock();
+        let end = kept.before + kept.text.len() as u64;
+        let from = offset.clamp(kept.before, end);
+        // A whole number of bytes of a text in memory.
+        let start = kept.text.ceil_char_boundary((from - kept.before) as usize);
+        let wanted = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        let stop = kept.text.floor_char_boundary(start.saturating_add(wanted).min(kept.text.len()));
+        let text = kept.text[start..stop.max(start)].to_owned();
+        let offset_behind = kept.before + (start + text.len()) as u64;
+        let lost_bytes = kept.before.saturating_sub(offset);
+        OutputPiece { text, offset: offset_behind, lost_bytes }
+    }
+
+    /// Becomes ready when there is more than so many bytes, or no more will come.
+    pub(crate) async fn more_than(&self, bytes: u64) {
+        let more = self.more.notified();
+        tokio::pin!(more);
+        // Enlists before it looks: what comes in between is not missed.
+        more.as_mut().enable();
+        let is_whole = self.kept.lock().is_whole;
+        if !is_whole && self.bytes() <= bytes {
+            more.await;
+        }
+    }
+
+    /// Says that no more will come.
+    pub(crate) fn end(&self) {
+        self.kept.lock().is_whole = true;
+        self.more.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_read_by_exact_offsets_and_what_is_lost_is_counted() {
+        let output = TaskOutput::default();
+        output.push("aäb");
+        assert_eq!(output.read(0, 2), OutputPiece { text: "a".into(), offset: 1, lost_bytes: 0 });
+        assert_eq!(output.read(1, 9), OutputPiece { text: "äb".into(), offset: 4, lost_bytes: 0 });
+        assert_eq!(
+            output.read(9, 9),
+            OutputPiece { text: String::new(), offset: 4, lost_bytes: 0 }
+        );
+        output.push(&"x".repeat(TASK_OUTPUT_BYTES_MAX - 2));
+        let piece = output.read(0, 1);
+        assert_eq!((piece.text.as_str(), piece.offset, piece.lost_bytes), ("b", 4, 3));
+        assert_eq!(output.bytes(), TASK_OUTPUT_BYTES_MAX as u64 + 2);
+    }
+}

@@ -1,0 +1,24 @@
+//! Waits for what wakes an idle session: the end of a task, or a plugin that notifies.
+
+use std::sync::Arc;
+
+use crate::Inbox;
+use crate::tasks::Board;
+
+/// Waits for what wakes a session, while nobody has the session itself.
+#[derive(Clone)]
+pub struct Wake {
+    pub(crate) inbox: Inbox,
+    pub(crate) tasks: Arc<Board>,
+}
+
+impl Wake {
+    /// Becomes ready when the session has something to tell its model:
+    /// [`Session::turn_woken`](crate::Session::turn_woken) does.
+    pub async fn woken(&self) {
+        tokio::select! {
+            () = self.inbox.arrived() => {}
+            () = self.tasks.has_ended() => {}
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What holds of every example, whoever adds one: it runs in a worker while it is not trusted, and
+//! inside jaato once it is.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{has_sandbox, library, names};
+use crate::support::{House, Output, library_name};
+
+/// Kinds of errors which say that a plugin did not come to give an answer.
+const NO_ANSWER: [&str; 6] =
+    ["plugin_crashed", "plugin_panicked", "plugin_misbehaved", "host_bug", "timeout", "other"];
+
+/// The entry of a plugin in `plugin list --json`.
+#[track_caller]
+fn listed(house: &House, name: &str) -> Value {
+    let list = house.run(&["plugin", "list", "--json"]).code(0).json();
+    let plugins = list["plugins"].as_array().unwrap();
+    let found = plugins.iter().find(|plugin| plugin["name"] == name);
+    found.unwrap_or_else(|| panic!("`{name}` is not listed: {list:#}")).clone()
+}
+
+/// Every example of every tool of a plugin as a line of a batch.
+fn calls(house: &House, plugin: &str) -> Vec<Value> {
+    let tools = house.run(&["tool", "list", "--json"]).code(0).json();
+    let own = tools.as_array().unwrap().iter().filter(|tool| tool["plugin"] == plugin);
+    let of_tool = |tool: &Value| {
+        let (name, examples) = (tool["name"].clone(), tool["examples"].clone());
+        let examples = examples.as_array().cloned().unwrap_or_default();
+        examples.into_iter().map(move |example| {
+            let arguments = example.get("arguments").cloned().unwrap_or_else(|| json!({}));
+            json!({ "tool": name, "args": arguments })
+        })
+    };
+    own.flat_map(of_tool).collect()
+}
+
+/// Uses everything that a plugin offers. A tool may answer with an error, but with one of its own.
+#[track_caller]
+fn use_all(house: &House, name: &str) {
+    let calls = calls(house, name);
+    if !calls.is_empty() {
+        let lines: String = calls.iter().map(|call| format!("{call}\n")).collect();
+        let output = house.command(&["call", "--batch"]).input(lines).run();
+        let answers = output.json_lines();
+        assert_eq!(answers.len(), calls.len(), "{name}: {output}");
+        for answer in &answers {
+            let kind = answer["error"]["kind"].as_str().unwrap_or_default();
+            assert!(!NO_ANSWER.contains(&kind), "{name}: {answer:#}\n{output}");
+        }
+    }
+    match name.split_once('-') {
+        Some(("environment", environment)) if has_sandbox() => {
+            answers(
+                &house.run(&["environment", "show", "--environment", environment]),
+                environment,
+            );
+        }
+        Some(("provider", provider)) => {
+            answers(&house.run(&["provider", "list"]), provider);
+        }
+        Some(_) | None => {}
+    }
+}
+
+#[track_caller]
+fn answers(output: &Output, word: &str) {
+    assert!(output.code == 0 && output.stdout.contains(word), "{output}");
+}
+
+#[test]
+fn every_example_runs_in_a_worker_and_once_trusted_inside_jaato() {
+    let Some(house) = House::new() else { return };
+    let examples = names();
+    assert!(examples.len() >= 4, "{examples:?}");
+    for name in &examples {
+        let Some(library) = library(name) else { continue };
+        let place = house.user_plugins().join(library_name(&name.replace('-', "_")));
+        fs::create_dir_all(house.user_plugins()).unwrap();
+        fs::copy(library, &place).unwrap();
+        let entry = listed(&house, name);
+        assert_eq!(entry["status"], "active", "{entry:#}");
+        let shown = house.run(&["plugin", "show", name]).code(0);
+        assert!(shown.stdout.contains("worker"), "{shown}");
+        use_all(&house, name);
+
+        let digest = entry["sha256"].as_str().unwrap();
+        house.run(&["plugin", "trust", place.to_str().unwrap(), "--sha256", digest]).code(0);
+        let shown = house.run(&["plugin", "show", name]).code(0);
+        let asks_for_worker = shown.stdout.contains("asks for a worker");
+        assert!(shown.stdout.contains("inside jaato") || asks_for_worker, "{shown}");
+        use_all(&house, name);
+        house.nothing_lives();
+    }
+}

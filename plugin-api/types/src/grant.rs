@@ -1,0 +1,140 @@
+//! What a plugin may ask for only where a person grants it, by name.
+//!
+//! A plugin lists what it wants in [`Description::services`]. What is shipped with jaato has what it
+//! lists; any other plugin has of that what the person granted by `jaato plugin grant`. A service
+//! that is the plugin's own business (its settings, its store, the files of the session) needs no
+//! grant.
+
+use crate::{Description, Error, ErrorKind, PluginName};
+
+/// Something that needs the person's grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grant {
+    /// Its name in [`Description::services`] and on the command line.
+    pub name: &'static str,
+    /// What it lets a plugin do, for a person: "ask you questions".
+    pub allows: &'static str,
+}
+
+/// Everything that needs a grant, in the order in which people are shown it: it spends the person's
+/// money, acts in their name, interrupts them, or shows what was said.
+pub const GRANTS: [Grant; 14] = [
+    grant("model.complete", "ask a model, at your cost"),
+    grant("tools.call", "call tools of other plugins, under your rules"),
+    grant("session.open", "open sessions of its own: models, tools, your cost"),
+    grant("session.history", "read the conversation"),
+    grant("ask", "ask you questions"),
+    grant("notify", "wake an idle session with a message"),
+    grant("tasks", "run tools in the background, under your rules"),
+    grant("secret", "keep secrets of its own in your system's key store"),
+    grant("host_process", "run programs on this machine, outside of the session's environment"),
+    grant("before_prompt", "read each prompt and add text to it"),
+    grant("before_request", "change the options of requests to the model, and add text to them"),
+    grant("before_tool", "see each tool call before it runs, change it or refuse it"),
+    grant("after_tool", "see the result of each tool call and change it"),
+    grant("event", "follow everything that happens in the session"),
+];
+
+const fn grant(name: &'static str, allows: &'static str) -> Grant {
+    Grant { name, allows }
+}
+
+/// Finds a grant by its name.
+pub fn grant_named(name: &str) -> Option<&'static Grant> {
+    GRANTS.iter().find(|grant| grant.name == name)
+}
+
+/// Returns the name of the grant that a service or a hook needs; `None` for what needs none.
+pub fn grant_of(operation: &str) -> Option<&'static str> {
+    let group = match operation.split_once('.') {
+        // What the session is like tells nothing that was said.
+        Some(("session", "history")) => "session.history",
+        Some(("session", _)) => "session.open",
+        Some((group @ ("ask" | "notify" | "tasks" | "secret" | "host_process"), _)) => group,
+        _ => operation,
+    };
+    grant_named(group).map(|grant| grant.name)
+}
+
+/// Lists the grants that a plugin asks for, sorted and each once: those of its services and those of
+/// its hooks. A name that needs no grant is left out; an operation stands for the grant that it
+/// needs.
+pub fn grants_asked(description: &Description) -> Vec<&'static str> {
+    let services = description.services.iter().map(String::as_str);
+    let asked = services.chain(description.hooks.iter().map(|hook| hook.name()));
+    let mut asked: Vec<_> = asked.filter_map(grant_of).collect();
+    asked.sort_unstable();
+    asked.dedup();
+    asked
+}
+
+/// The error for a plugin that asks for what it does not list.
+pub fn not_asked_for(plugin: &PluginName, grant: &str) -> Error {
+    let text = format!(
+        "plugin `{plugin}` may not use `{grant}`: its description does not list it among `services`"
+    );
+    let hint = "its author lists it in `State::describe`, so that a person can grant it";
+    Error::new(ErrorKind::PermissionDenied, text).with_hint(hint)
+}
+
+/// The error for a plugin that was not granted what it asks for.
+pub fn not_granted(plugin: &PluginName, grant: &str) -> Error {
+    let allows =
+        grant_named(grant).map_or_else(String::new, |grant| format!(" ({})", grant.allows));
+    let text = format!("plugin `{plugin}` was not granted `{grant}`{allows}");
+    Error::new(ErrorKind::PermissionDenied, text)
+        .with_hint(format!("jaato plugin grant {plugin} {grant}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::Hook;
+
+    #[track_caller]
+    fn check(operation: &str, grant: Option<&str>) {
+        assert_eq!(grant_of(operation), grant, "{operation}");
+    }
+
+    #[test]
+    fn operations_need_the_grant_of_their_group() {
+        check("model.complete", Some("model.complete"));
+        check("session.open", Some("session.open"));
+        check("session.send", Some("session.open"));
+        check("session.history", Some("session.history"));
+        check("ask", Some("ask"));
+        check("tasks.cancel", Some("tasks"));
+        check("secret.get", Some("secret"));
+        check("host_process.spawn", Some("host_process"));
+        check("before_tool", Some("before_tool"));
+    }
+
+    #[test]
+    fn what_is_the_plugins_own_needs_none() {
+        for free in
+            ["session", "config", "store.get", "count", "tools.set", "files.read", "preview"]
+        {
+            check(free, None);
+        }
+        for unknown in ["", ".", "sessions.open", "secrets", "askew", "tools.call.all", "moon"] {
+            check(unknown, None);
+        }
+    }
+
+    #[test]
+    fn grants_are_asked_for_once_whatever_way_they_are_named() {
+        let services =
+            ["secret.get", "ask", "secret", "moon", "config"].map(str::to_owned).to_vec();
+        let hooks = vec![Hook::BeforeTool, Hook::Unknown];
+        let description = Description { services, hooks, ..Description::default() };
+        assert_eq!(grants_asked(&description), ["ask", "before_tool", "secret"]);
+    }
+
+    #[test]
+    fn each_grant_needs_itself() {
+        for grant in GRANTS {
+            check(grant.name, Some(grant.name));
+        }
+    }
+}

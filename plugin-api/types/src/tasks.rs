@@ -1,0 +1,155 @@
+//! The services `tasks.*`: calls that run on beside the conversation.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::ToolName;
+
+/// Starts a call that nobody waits for: [`TaskStart`], [`TaskStarted`].
+pub const TASKS_START: &str = "tasks.start";
+/// Lists the session's tasks, those that ended too: [`TasksAnswer`]; no request JSON.
+pub const TASKS_LIST: &str = "tasks.list";
+/// Reads what a task has shown, and what came of it: [`TaskRead`], [`TaskReadAnswer`].
+pub const TASKS_READ: &str = "tasks.read";
+/// Ends a task: [`TaskCancel`], [`TaskFacts`] as they are right after it.
+pub const TASKS_CANCEL: &str = "tasks.cancel";
+
+/// Bytes of a task's output that are kept; what came before them is lost.
+pub const TASK_OUTPUT_BYTES_MAX: usize = 256 * 1024;
+/// Ended tasks that are remembered. An older one gives way.
+pub const TASKS_ENDED_MAX: usize = 64;
+/// Longest wait of one `tasks.read`, in milliseconds: ask again for more.
+pub const TASK_WAIT_MS_MAX: u64 = 600_000;
+
+/// A call to start.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskStart {
+    /// The tool's name.
+    pub name: ToolName,
+    /// Its arguments: an object that matches its schema.
+    pub arguments: Value,
+}
+
+/// What was started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct TaskStarted {
+    /// The task: `task_1`. Unique within the session.
+    pub task_id: String,
+}
+
+/// What to read of a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskRead {
+    /// The task.
+    pub task_id: String,
+    /// The byte of its output from which to read: 0, or the `offset` of the last answer.
+    pub offset: u64,
+    /// Most bytes of output to read; 64 KiB where this is 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub bytes_max: u64,
+    /// How long to wait for more output or the end, in milliseconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub wait_ms: u64,
+}
+
+/// What a task has shown.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct TaskReadAnswer {
+    /// What is known of the task.
+    pub task: TaskFacts,
+    /// Its output from the offset on.
+    pub output: String,
+    /// The byte behind it: the next offset.
+    pub offset: u64,
+    /// Bytes between the asked offset and the output that are not kept any more.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost_bytes: u64,
+}
+
+/// A task to end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskCancel {
+    /// The task.
+    pub task_id: String,
+}
+
+/// The tasks of a session.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct TasksAnswer {
+    /// In the order in which they began.
+    pub tasks: Vec<TaskFacts>,
+}
+
+/// What is known of a task.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct TaskFacts {
+    /// The task.
+    pub task_id: String,
+    /// The tool.
+    pub tool: ToolName,
+    /// The plugin of the tool, as events name it.
+    pub source: String,
+    /// The plugin that started it; none where a call went to the background by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// How it stands.
+    pub status: TaskStatus,
+    /// Whether it was started as a task: no turn waits for it.
+    pub is_detached: bool,
+    /// How long it ran so far, in milliseconds.
+    pub duration_ms: u64,
+    /// Bytes of output so far.
+    pub output_bytes: u64,
+    /// What it gave, once it has ended: the tool's result, or `error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Map<String, Value>>,
+}
+
+/// How a task stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// It runs.
+    #[default]
+    Running,
+    /// It gave its result.
+    Completed,
+    /// It gave an error.
+    Failed,
+    /// It was ended.
+    Cancelled,
+    /// It took longer than a call may.
+    Timeout,
+    /// In a way that this side does not know: it does not run.
+    #[serde(other)]
+    Unknown,
+}
+
+impl TaskStarted {
+    /// Makes an answer; the host does.
+    pub fn new(task_id: impl Into<String>) -> Self {
+        Self { task_id: task_id.into() }
+    }
+}
+
+impl TasksAnswer {
+    /// Makes an answer; the host does.
+    pub fn new(tasks: Vec<TaskFacts>) -> Self {
+        Self { tasks }
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
