@@ -50,6 +50,7 @@ mod crossing;
 mod environments;
 mod gc;
 mod host;
+mod known_provider;
 mod ledger;
 mod named_model;
 mod prompt;

@@ -90,8 +90,7 @@ impl Runtime {
     /// # Errors
     /// When a file that belongs to it cannot be used.
     pub fn system_prompt(&self, system: Option<String>) -> Result<SystemPrompt, Error> {
-        let parts = prompt::parts(self.setup(), &self.registry(), system)?;
-        Ok(SystemPrompt::build(parts))
+        self.host().system_prompt(system)
     }
 
     /// Starts a session with the configured model.
@@ -112,7 +111,51 @@ impl Runtime {
         history: History,
         options: SessionOptions,
     ) -> Result<Session, Error> {
-        let config = &self.setup().config;
+        self.host().session_from(history, options)
+    }
+
+    /// Starts a session without a model, in which a person calls tools.
+    ///
+    /// # Errors
+    /// Only by a bug: an empty history is valid.
+    pub fn session_for_calls(&self, options: SessionOptions) -> Result<Session, Error> {
+        let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
+        setup.limits = self.setup().config.session.clone();
+        setup.rules = rules(&self.setup().config, &options);
+        let ids = ids();
+        let id = ids.session();
+        setup.id = Some(id.clone());
+        self.host().join_environment(&id, &options)?;
+        let asker = Arc::clone(&options.asker);
+        let tools = PluginTools::new(Arc::clone(self.host()), id.clone(), false);
+        let ports = ports(self.host(), Arc::new(NoProvider), tools, id, ids, options);
+        let session = Session::start(setup, ports)
+            .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
+        self.host().enter(&session, asker);
+        Ok(session)
+    }
+}
+
+impl Host {
+    /// Builds the system text of a session.
+    ///
+    /// # Errors
+    /// When a file that belongs to it cannot be used.
+    pub(crate) fn system_prompt(&self, system: Option<String>) -> Result<SystemPrompt, Error> {
+        let parts = prompt::parts(&self.setup, &self.registry(), system)?;
+        Ok(SystemPrompt::build(parts))
+    }
+
+    /// Starts a session that goes on with what was said before, with whatever model that was.
+    ///
+    /// # Errors
+    /// As [`Runtime::session`](crate::Runtime::session).
+    pub(crate) fn session_from(
+        self: &Arc<Self>,
+        history: History,
+        options: SessionOptions,
+    ) -> Result<Session, Error> {
+        let config = &self.setup.config;
         let named = match &options.model {
             Some(name) => self.model_by_name(name)?,
             None => {
@@ -142,15 +185,15 @@ impl Runtime {
         };
         setup.history = history;
         setup.id = Some(id.clone());
-        setup.limits = self.setup().config.session.clone();
-        setup.rules = rules(&self.setup().config, &options);
+        setup.limits = self.setup.config.session.clone();
+        setup.rules = rules(&self.setup.config, &options);
         self.join_environment(&id, &options)?;
         let asker = Arc::clone(&options.asker);
-        let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self.host()), id.clone()));
+        let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self), id.clone()));
         let provider_plugin = ready.provider;
-        let tools = PluginTools::new(Arc::clone(self.host()), id.clone(), true);
+        let tools = PluginTools::new(Arc::clone(self), id.clone(), true);
         let model = Arc::clone(&provider_plugin) as _;
-        let mut ports = ports(self.host(), model, tools, id, ids, options);
+        let mut ports = ports(self, model, tools, id, ids, options);
         ports.gc = Some(Arc::clone(&gc_plugin) as _);
         let session = Session::start(setup, ports).map_err(|error| {
             Error::new(
@@ -168,34 +211,13 @@ impl Runtime {
     /// tool needs it.
     fn join_environment(&self, id: &SessionId, options: &SessionOptions) -> Result<(), Error> {
         let (shared, of_own) = (options.environment.as_ref(), options.environment_options.clone());
-        self.host().environments.enter(id, shared, of_own)
-    }
-
-    /// Starts a session without a model, in which a person calls tools.
-    ///
-    /// # Errors
-    /// Only by a bug: an empty history is valid.
-    pub fn session_for_calls(&self, options: SessionOptions) -> Result<Session, Error> {
-        let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
-        setup.limits = self.setup().config.session.clone();
-        setup.rules = rules(&self.setup().config, &options);
-        let ids = ids();
-        let id = ids.session();
-        setup.id = Some(id.clone());
-        self.join_environment(&id, &options)?;
-        let asker = Arc::clone(&options.asker);
-        let tools = PluginTools::new(Arc::clone(self.host()), id.clone(), false);
-        let ports = ports(self.host(), Arc::new(NoProvider), tools, id, ids, options);
-        let session = Session::start(setup, ports)
-            .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
-        self.enter(&session, asker);
-        Ok(session)
+        self.environments.enter(id, shared, of_own)
     }
 
     /// Lets terminals and services reach a session.
     fn enter(&self, session: &Session, asker: Arc<dyn Asker>) {
-        self.host().terminals.enter(session.id(), audience(session, asker));
-        self.host().services.shared().sessions().enter(session.id(), session.handle());
+        self.terminals.enter(session.id(), audience(session, asker));
+        self.services.shared().sessions().enter(session.id(), session.handle());
     }
 }
 
