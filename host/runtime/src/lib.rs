@@ -49,6 +49,7 @@ mod commands;
 mod crossing;
 mod environments;
 mod gc;
+mod hooks;
 mod host;
 mod known_provider;
 mod ledger;

@@ -16,6 +16,7 @@ use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName
 use serde_json::{Map, Value};
 
 use crate::gc::PluginGc;
+use crate::hooks::{EventHooks, PluginHooks};
 use crate::host::Host;
 use crate::ledger::Recorded;
 use crate::prompt;
@@ -218,6 +219,10 @@ impl Host {
     fn enter(&self, session: &Session, asker: Arc<dyn Asker>) {
         self.terminals.enter(session.id(), audience(session, asker));
         self.services.shared().sessions().enter(session.id(), session.handle());
+        let event_hooks = self.event_hooks.lock().get(session.id()).cloned();
+        if let Some(event_hooks) = event_hooks {
+            event_hooks.begin(session.emitter(), session.shared_facts());
+        }
     }
 }
 
@@ -239,12 +244,16 @@ fn ports(
     ids: Arc<dyn Ids>,
     options: SessionOptions,
 ) -> Ports {
+    let told = EventHooks::new(Arc::clone(host), session.clone(), options.events);
+    let told = Arc::new(told);
+    host.event_hooks.lock().insert(session.clone(), Arc::clone(&told));
     let events = match &host.ledger {
-        Some(ledger) => Arc::new(Recorded::new(ledger.clone(), options.events)) as _,
-        None => options.events,
+        Some(ledger) => Arc::new(Recorded::new(ledger.clone(), told)) as _,
+        None => told as _,
     };
     Ports {
         provider,
+        hooks: Arc::new(PluginHooks::new(Arc::clone(host))),
         tools: Arc::new(tools),
         asker: options.asker,
         gc: None,

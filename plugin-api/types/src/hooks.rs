@@ -9,8 +9,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::service::ContextFacts;
-use crate::{Annotations, CallId, Envelope, Message, PluginName, RequestOptions, ToolName};
+use crate::history::SESSION_HISTORY;
+use crate::service::{BLOB_GET, CONFIG, ContextFacts, SESSION};
+use crate::{
+    Annotations, CallId, Envelope, Error, ErrorKind, Message, PluginName, RequestOptions, ToolName,
+    execution, files,
+};
 
 /// Asks a tool's own plugin what a call would change, before a person is asked whether it may run:
 /// [`PreviewRequest`], [`Preview`].
@@ -22,6 +26,34 @@ pub const COMPLETE_WORDS: &str = "complete_words";
 pub const BEFORE_PROMPT_MS_MAX: u64 = 200;
 /// Longest wait for any other answer.
 pub const HOOK_MS_MAX: u64 = 1_000;
+
+/// The services that a plugin may ask while it is asked something itself: those that only read. A
+/// question comes at any time, and nobody has allowed it to write, run, send or ask.
+pub const READING: [&str; 16] = [
+    SESSION,
+    CONFIG,
+    SESSION_HISTORY,
+    BLOB_GET,
+    "count",
+    "store.get",
+    "store.list",
+    execution::DESCRIBE,
+    files::EXISTS,
+    files::GLOB,
+    files::LIST,
+    files::READ,
+    files::READ_STREAM,
+    files::READ_TEXT,
+    files::STAT,
+    files::WALK,
+];
+
+/// The error for a service that a plugin asks while it is asked something itself.
+pub fn only_reads(operation: &str) -> Error {
+    let text = format!("`{operation}` cannot be asked here: an answer to a question only reads");
+    Error::new(ErrorKind::PermissionDenied, text)
+        .with_hint("keep it in the plugin's state, and do it in a call of a tool or a command")
+}
 
 /// What a plugin may ask to be asked. Its name is the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -480,6 +512,21 @@ mod tests {
             assert_eq!((hook.name(), Hook::of(name)), (name, Some(hook)));
         }
         assert_eq!(Hook::of("unknown"), None);
+    }
+
+    #[test]
+    fn what_writes_runs_sends_or_asks_is_not_among_what_reads() {
+        let writes = [
+            files::WRITE,
+            files::EDIT,
+            files::DELETE,
+            files::MOVE,
+            files::WRITE_STREAM,
+            crate::process::SPAWN,
+            crate::http::HTTP_REQUEST,
+            crate::service::BLOB_PUT,
+        ];
+        assert!(writes.iter().all(|name| !READING.contains(name)));
     }
 
     #[test]
