@@ -24,6 +24,7 @@ pub(crate) struct KnownProvider {
     /// What the model costs, where known.
     pub(crate) price: Option<Price>,
     pub(crate) takes: ModelTakes,
+    pub(crate) has_one_conversation: bool,
 }
 
 impl Host {
@@ -56,6 +57,7 @@ impl Host {
             names: configured.map(|given| Names { given, own: spec_says.name.clone() }),
             context_limit: own_limit.or(facts.as_ref().and_then(|facts| facts.context_limit)),
             price: own_price.or(facts.and_then(|facts| facts.price)),
+            has_one_conversation: spec_says.one_conversation,
             takes: ModelTakes {
                 options: spec_says.options,
                 media_types: model_accepts.unwrap_or(spec_says.accepts),

@@ -53,6 +53,7 @@ mod hooks;
 mod host;
 mod known_provider;
 mod ledger;
+mod maker;
 mod named_model;
 mod prompt;
 mod provider;

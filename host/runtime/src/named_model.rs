@@ -82,8 +82,10 @@ impl Host {
     ) -> Result<ReadyModel, Error> {
         let config = &self.setup.config;
         let model = &named.model;
-        let KnownProvider { plugin, names, context_limit, price, takes, .. } =
-            self.provider_of(model)?;
+        let KnownProvider {
+            plugin, names, context_limit, price, takes, has_one_conversation, ..
+        } = self.provider_of(model)?;
+
         let says = config.says_of(named);
         let known = says.context_limit.or(context_limit);
         let mut setup = ModelSetup::new(model.clone(), known.unwrap_or(CONTEXT_LIMIT_ASSUMED));
@@ -94,6 +96,7 @@ impl Host {
         };
         setup.options = answers::options(config, request, &takes, named)?;
         setup.takes = takes;
+        setup.has_one_conversation = has_one_conversation;
         setup.is_price_configured = says.price.is_some();
         setup.price = says.price.or(price);
         let host = Arc::clone(self);

@@ -20,6 +20,7 @@ use crate::about_models;
 use crate::gc;
 use crate::host::Host;
 use crate::ledger::ledger_of;
+use crate::maker::Maker;
 
 /// Lines that one plugin gets for what its description should not hold.
 const LEFT_OUT_TOLD_MAX: usize = 3;
@@ -131,6 +132,8 @@ impl Runtime {
             log,
             ledger,
         });
+        let maker = Maker(Arc::downgrade(&host));
+        host.services.shared().sessions().made_by(Box::new(maker));
         Self { host, supervisor, problems, described }
     }
 

@@ -8,8 +8,8 @@ use jaato_config::{Caps, Config, NamedModel};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
 use jaato_policy::{Allowed, Rules};
 use jaato_session::{
-    Answer, Asker, EventSink, Fallback, History, Ids, Ports, Question, RandomIds, SeededRandom,
-    Session, SessionSetup, SystemClock, SystemPrompt,
+    Answer, AnsweringModel, Asker, EventSink, History, Ids, Ports, Question, RandomIds,
+    SeededRandom, Session, SessionSetup, SystemClock, SystemPrompt,
 };
 use jaato_terminals::Audience;
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
@@ -175,7 +175,7 @@ impl Host {
             // A name that means nothing, or an option that it does not take, is told at the start.
             let next = self.ready_model(&self.model_by_name(name)?, &options.request, &id)?;
             providers.push(Arc::clone(&next.provider));
-            setup.fallbacks.push(Fallback { model: next.setup, provider: next.provider });
+            setup.fallbacks.push(AnsweringModel { model: next.setup, provider: next.provider });
         }
         setup.gc = config.gc.clone();
         let Caps { cost, tokens, steps } = options.caps.clone();

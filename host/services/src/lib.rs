@@ -35,7 +35,7 @@ pub use assets::{Assets, delta_of};
 pub use blobs::{Blobs, Kept, SessionBlobs};
 pub use credentials::{Access, KeyInfo};
 pub use factory::HostServices;
-pub use sessions::Sessions;
+pub use sessions::{SessionMaker, Sessions};
 pub use settings::{named_plugin, problems as problems_of_settings};
 pub use shared::Shared;
 pub use stored_keys::{StoredIn, StoredKeys};

@@ -1,17 +1,28 @@
 //! The sessions that live, by id: what services reach of the one for which a plugin is called.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
-use jaato_session::SessionHandle;
+use jaato_session::{AnsweringModel, SessionHandle};
 use jaato_types::notify::NOTIFICATIONS_PER_MINUTE_MAX;
 use jaato_types::{Error, ErrorKind, PluginName, SessionId};
 use parking_lot::Mutex;
 
 use crate::rate::Rate;
 
+/// Makes what sessions are made of; whoever wires the host together does.
+pub trait SessionMaker: Send + Sync {
+    /// Makes a model ready that a plugin names, for a request of that session.
+    ///
+    /// # Errors
+    /// `configuration` for a name that stands for no model, and a provider that cannot be used.
+    fn model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error>;
+}
+
 /// The sessions of a host.
 #[derive(Default)]
 pub struct Sessions {
+    maker: OnceLock<Box<dyn SessionMaker>>,
     live: Mutex<HashMap<SessionId, Live>>,
 }
 
@@ -22,6 +33,25 @@ struct Live {
 }
 
 impl Sessions {
+    /// Takes what makes sessions, once.
+    pub fn made_by(&self, maker: Box<dyn SessionMaker>) {
+        // There is but one.
+        let _ = self.maker.set(maker);
+    }
+
+    /// Makes a model ready, for a request of a session.
+    ///
+    /// # Errors
+    /// As [`SessionMaker::model`].
+    pub fn model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error> {
+        self.maker()?.model(name, session)
+    }
+
+    fn maker(&self) -> Result<&dyn SessionMaker, Error> {
+        let none = || Error::new(ErrorKind::Unavailable, "this host makes no sessions");
+        self.maker.get().map(Box::as_ref).ok_or_else(none)
+    }
+
     /// Takes a session that begins.
     pub fn enter(&self, id: &SessionId, handle: SessionHandle) {
         let live = Live { handle, notified: HashMap::new() };

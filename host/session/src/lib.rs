@@ -7,6 +7,7 @@
 
 mod arguments;
 mod ask;
+mod beside;
 mod calls;
 mod cancel;
 mod clock;
@@ -49,6 +50,7 @@ mod wake;
 
 pub use arguments::ArgumentChecks;
 pub use ask::{Answer, Asker, FormQuestion, Question, Secret, SecretAnswer, SecretQuestion};
+pub use beside::{AskingPlugin, PieceSink};
 pub use calls::PREVIEW_BYTES_MAX;
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
@@ -78,8 +80,10 @@ pub use prompt_parts::Prompt;
 pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
-pub use session::{Fallback, ModelSetup, PLUGIN_CALLS_MAX, Session, SessionHandle, SessionSetup};
-pub use spent::{Spent, cost_micro_usd};
+pub use session::{
+    AnsweringModel, ModelSetup, PLUGIN_CALLS_MAX, Session, SessionHandle, SessionSetup,
+};
+pub use spent::{SharedSpent, Spent, cost_micro_usd};
 pub use takes::ModelTakes;
 pub use toolbox::{Found, Toolbox};
 pub use tools::{CallScope, KnownTool, OutputSink, Renewal, ToolSet, ToolState};

@@ -22,6 +22,7 @@ use jaato_types::{
 };
 use parking_lot::Mutex;
 
+use crate::beside::Beside;
 use crate::calls::Initiative;
 use crate::conditions::Conditions;
 use crate::events::Emitter;
@@ -32,11 +33,11 @@ use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
     Cancel, Caps, GcSettings, History, HistoryError, Inbox, Limits, ModelTakes, Ports, Provider,
-    SharedFacts, SharedObjects, Spent, SystemPrompt, Toolbox, Wake,
+    SharedFacts, SharedObjects, SharedSpent, Spent, SystemPrompt, Toolbox, Wake,
 };
 pub(crate) use handle::Shared;
 pub use handle::{PLUGIN_CALLS_MAX, SessionHandle};
-pub use model::{Fallback, ModelSetup};
+pub use model::{AnsweringModel, ModelSetup};
 use sight::Sight;
 
 /// What a session is set up with.
@@ -47,13 +48,15 @@ pub struct SessionSetup {
     /// The model.
     pub model: ModelSetup,
     /// Models that answer where this one fails for good, in order.
-    pub fallbacks: Vec<Fallback>,
+    pub fallbacks: Vec<AnsweringModel>,
     /// The system text.
     pub system: SystemPrompt,
     /// The bounds.
     pub limits: Limits,
     /// What it may use up as a whole.
     pub caps: Caps,
+    /// What it has used up; a session that another one has opened counts with that one.
+    pub spent: SharedSpent,
     /// What the command line and the configuration allow.
     pub rules: Rules,
     /// Settings of the gc.
@@ -74,6 +77,7 @@ impl SessionSetup {
             system,
             limits: Limits::default(),
             caps: Caps::default(),
+            spent: SharedSpent::default(),
             rules: Rules::default(),
             gc: GcSettings::default(),
             history: History::new(),
@@ -97,16 +101,13 @@ pub struct Session {
     pub(crate) options_asked: Option<RequestOptions>,
     pub(crate) model: ModelId,
     pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) fallbacks: VecDeque<Fallback>,
+    pub(crate) fallbacks: VecDeque<AnsweringModel>,
     pub(crate) takes: ModelTakes,
     pub(crate) sight: Sight,
     /// Entries of the record that went out since the last cut: they stay as they are.
     pub(crate) sent_entries: usize,
     /// The tools that the model knows of, by the list and by parts of the history.
     pub(crate) told_tools: Vec<ToolSpec>,
-    /// What it has used up, and may.
-    pub(crate) spent: Spent,
-    pub(crate) caps: Caps,
     pub(crate) price: Option<Price>,
     pub(crate) is_price_configured: bool,
     /// What a server said that paused its answer: the next request ends with it.
@@ -119,6 +120,8 @@ impl Session {
     pub fn start(setup: SessionSetup, ports: Ports) -> Result<Self, HistoryError> {
         let SessionSetup { id, model: setup_of_model, system, limits, rules, history, gc, .. } =
             setup;
+        let answering =
+            AnsweringModel { model: setup_of_model.clone(), provider: Arc::clone(&ports.provider) };
         let ModelSetup { id: model, context_limit, origin, options, takes, .. } = setup_of_model;
         let id = id.unwrap_or_else(|| ports.ids.session());
         let toolbox = Toolbox::new(ports.tools.tools());
@@ -154,6 +157,10 @@ impl Session {
             tasks: Tasks::new(),
             inbox: Inbox::default(),
             forms: Forms::default(),
+            model: Mutex::new(answering),
+            spent: setup.spent,
+            caps: setup.caps,
+            beside: Beside::default(),
             record: Mutex::default(),
             plugin_calls: AtomicUsize::new(0),
         });
@@ -172,8 +179,6 @@ impl Session {
             sight: Sight::default(),
             sent_entries: 0,
             told_tools,
-            spent: Spent::default(),
-            caps: setup.caps,
             price: setup_of_model.price,
             is_price_configured: setup_of_model.is_price_configured,
             paused: Vec::new(),
@@ -217,7 +222,7 @@ impl Session {
 
     /// Returns what it has used up.
     pub fn spent(&self) -> Spent {
-        self.spent
+        *self.shared.spent.lock()
     }
 
     /// Returns a handle on the session's events, for what happens between its turns too.

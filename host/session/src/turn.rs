@@ -117,6 +117,7 @@ impl Session {
         }
         self.renew_tools(cancel).await;
         self.conditions.begin_turn();
+        self.shared.beside.begin_turn();
         let mut progress = Progress::default();
         let end = match taken {
             Ok(()) => self.steps(&mut progress, cancel).await,
@@ -210,7 +211,7 @@ impl Session {
             }
             came = self.exchange_with_room(step, cancel).await;
         }
-        self.name_the_maker_of(came.parts_mut());
+        completion::name_maker(&self.model, came.parts_mut());
         let finish_reason = match &came {
             Exchange::Complete(completion) => {
                 self.account(completion.usage, &completion.parts, progress);
@@ -238,15 +239,16 @@ impl Session {
 
     /// Ends the turn where a cap is reached, or cannot be held to.
     async fn look_at_caps(&mut self, cancel: &Cancel) -> Result<Option<End>> {
-        if let Some(error) = self.spent.reached(&self.caps) {
+        let reached = self.shared.spent.lock().reached(&self.shared.caps);
+        if let Some(error) = reached {
             let paused = completion::without_calls(std::mem::take(&mut self.paused));
             let text = self.append_cut_short(paused, MARK_CAP)?;
             return Ok(Some(End { outcome: Outcome::Limit, text, error: Some(error) }));
         }
-        if self.caps.cost.is_some() && self.price.is_none() {
+        if self.shared.caps.cost.is_some() && self.price.is_none() {
             self.wait_for_told(cancel).await;
         }
-        if self.caps.cost.is_some() && self.price.is_none() && !cancel.is_cancelled() {
+        if self.shared.caps.cost.is_some() && self.price.is_none() && !cancel.is_cancelled() {
             let model = &self.model;
             let text = format!("nobody knows what `{model}` costs, so `--max-cost` cannot be kept");
             let hint = format!(
@@ -256,7 +258,7 @@ impl Session {
             let error = Error::new(ErrorKind::Configuration, text).with_hint(hint);
             return self.end_failed(None, error).map(Some);
         }
-        self.spent.steps += 1;
+        self.shared.spent.lock().steps += 1;
         Ok(None)
     }
 
@@ -267,7 +269,7 @@ impl Session {
             return self.account_guess(parts);
         }
         usage = self.priced(usage);
-        self.spent.add(&usage);
+        self.shared.spent.lock().add(&usage);
         progress.usage = usage;
         self.counted(usage);
         self.shared.facts.update(|facts| {
@@ -285,7 +287,7 @@ impl Session {
         }
         let (prompt_tokens, output_tokens) = (self.tokens_in_use(), tokens_of(json_bytes(&parts)));
         let guess = Usage { prompt_tokens, output_tokens, ..Usage::default() };
-        self.spent.add(&self.priced(guess));
+        self.shared.spent.lock().add(&self.priced(guess));
     }
 
     /// Works out what an answer cost, where the server does not say it.
@@ -410,7 +412,7 @@ impl Session {
         progress: &mut Progress,
         cancel: &Cancel,
     ) -> Result<Flow> {
-        let cap = self.spent.reached(&self.caps);
+        let cap = self.shared.spent.lock().reached(&self.shared.caps);
         if progress.steps >= self.shared.limits.steps_max || cap.is_some() {
             // No request is left that could tell the model what came of them.
             let error = cap.unwrap_or_else(|| self.limit_error());
@@ -450,17 +452,6 @@ impl Session {
         let thoughts: Vec<Part> = parts.into_iter().filter(is_thought).collect();
         let partial = (!thoughts.is_empty()).then_some(thoughts);
         self.end_failed(partial, error).map(Flow::Break)
-    }
-
-    /// Writes into what only its maker understands who that is.
-    fn name_the_maker_of(&self, parts: &mut [Part]) {
-        let (provider, model) = self.model.split().unwrap_or(("", self.model.as_str()));
-        for part in parts {
-            if let Part::Opaque(opaque) = part {
-                opaque.provider = provider.to_owned();
-                opaque.model = model.to_owned();
-            }
-        }
     }
 
     fn end_failed(&mut self, partial: Option<Vec<Part>>, error: Error) -> Result<End> {

@@ -106,6 +106,10 @@ pub struct ProviderSpec {
     /// well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub presets: Vec<ProviderPreset>,
+    /// Whether it holds one conversation at a time, so that a request beside the session's would
+    /// cost that its cache.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_conversation: bool,
 }
 
 /// A server that a provider knows by name: a person names it, and need not set it up. What stands
@@ -143,6 +147,7 @@ impl Default for ProviderSpec {
             options: first_options(),
             accepts: Vec::new(),
             presets: Vec::new(),
+            one_conversation: false,
         }
     }
 }

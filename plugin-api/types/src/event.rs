@@ -353,6 +353,34 @@ pub enum Event {
         /// How it ended.
         outcome: SecretOutcome,
     },
+    /// A plugin asks a model something beside the conversation.
+    CompletionStarted {
+        /// The request: `completion_1`.
+        completion_id: String,
+        /// The plugin.
+        by: String,
+        /// Its call, where it asks within one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<CallId>,
+        /// `provider/model`.
+        model: String,
+    },
+    /// That request is answered, or has failed.
+    CompletionFinished {
+        /// The request.
+        completion_id: String,
+        /// The plugin.
+        by: String,
+        /// `provider/model`.
+        model: String,
+        /// What it used.
+        usage: Usage,
+        /// Why there is no answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Error>,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
     /// A plugin asks the person. A client that shows forms answers by its id.
     FormAsked {
         /// The form: `form_1`.

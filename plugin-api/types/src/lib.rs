@@ -35,6 +35,7 @@ pub mod large;
 mod manifest;
 pub mod media_type;
 mod message;
+pub mod model;
 pub mod notify;
 pub mod objects;
 mod price;

@@ -9,6 +9,7 @@ mod environment;
 mod folder;
 mod history;
 mod http;
+mod model;
 mod notify;
 mod objects;
 mod output;
@@ -45,7 +46,7 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 18] = [
+const SERVICES: [&dyn Service; 19] = [
     &session::Session,
     &config::Configuration,
     &request::OfCall,
@@ -62,6 +63,7 @@ const SERVICES: [&dyn Service; 18] = [
     &tasks::Tasks,
     &notify::Notifications,
     &ask::Forms,
+    &model::Models,
     &processes::Processes,
     &environment::OfEnvironment,
 ];

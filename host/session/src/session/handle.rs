@@ -8,12 +8,14 @@ use std::sync::{Arc, Weak};
 
 use jaato_policy::Rules;
 use jaato_types::ask::{Form, FormAnswer};
+use jaato_types::model::{ModelAnswer, ModelComplete};
 use jaato_types::tasks::{TASK_WAIT_MS_MAX, TaskFacts, TaskRead, TaskReadAnswer};
 use jaato_types::{
     Error, ErrorKind, Event, Output, PluginName, Result, SessionId, ToolCall, ToolName,
 };
 use parking_lot::Mutex;
 
+use crate::beside::{AskingPlugin, Beside, PieceSink};
 use crate::calls::{CallRunner, Initiative};
 use crate::events::Emitter;
 use crate::forms::Forms;
@@ -21,8 +23,8 @@ use crate::hooks::HookAsker;
 use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
-    CALL_DEPTH_MAX, CallOrigin, Cancel, Entry, Inbox, Limits, Ports, SharedFacts, SharedObjects,
-    Toolbox,
+    AnsweringModel, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, Entry, Inbox, Limits, Ports,
+    SharedFacts, SharedObjects, SharedSpent, Toolbox,
 };
 
 /// Most calls of plugins that run at once in a session. One more is refused, as a plugin that waits
@@ -46,6 +48,13 @@ pub(crate) struct Shared {
     pub(crate) inbox: Inbox,
     /// What plugins ask the person.
     pub(crate) forms: Forms,
+    /// The model that answers at this moment.
+    pub(crate) model: Mutex<AnsweringModel>,
+    /// What it has used up, and may.
+    pub(crate) spent: SharedSpent,
+    pub(crate) caps: Caps,
+    /// What plugins ask models.
+    pub(crate) beside: Beside,
     /// The record as it was when it was told last.
     pub(crate) record: Mutex<Vec<Arc<Entry>>>,
     /// Calls of plugins that run.
@@ -150,6 +159,24 @@ impl SessionHandle {
         shared.inbox.notify(&source, text.clone())?;
         shared.emitter.emit(Event::Notified { source, text });
         Ok(())
+    }
+
+    /// Asks a model something for a plugin, beside the conversation: the session's where no other is
+    /// given. It counts against the session's caps.
+    ///
+    /// # Errors
+    /// `limit_reached` at a cap, and where too many wait; `unavailable` where the session's model
+    /// has room for one conversation alone; what the provider answers.
+    pub async fn complete(
+        &self,
+        asker: &AskingPlugin,
+        asked: ModelComplete,
+        other: Option<AnsweringModel>,
+        take: PieceSink,
+        cancel: &Cancel,
+    ) -> Result<ModelAnswer> {
+        let shared = self.shared()?;
+        shared.beside.complete(&shared, asker, asked, other, take, cancel).await
     }
 
     /// Asks the person, one form at a time.
