@@ -1,6 +1,9 @@
 //! Commands that people give: listed, their words read, run in a session.
 
+mod complete;
 mod words;
+
+pub use complete::{WORD_CHOICES_MAX, WordCompleter};
 
 use std::sync::Arc;
 
