@@ -18,6 +18,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::lines::{Line, Lines};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
+use crate::words::Words;
 use crate::{attach, conversation, reload, report, start, terminal};
 
 const HELP: &str = "\
@@ -73,7 +74,7 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     stage.keep_lines();
     let mut session = conversation::start(&runtime, &args.session, Arc::clone(&view), &stage)?;
     greet(&session);
-    let mut lines = Lines::new();
+    let mut lines = Lines::new(Words::new(runtime.word_completer(&session)));
     let mut first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
     let mut outcome = Ok(());
     let mut exits = LineExits::default();

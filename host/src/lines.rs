@@ -6,10 +6,12 @@ use std::io::{self, BufRead as _, Read as _};
 use jaato_runtime::session_loop::Cancel;
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use rustyline::error::ReadlineError;
-use rustyline::{Behavior, Config, DefaultEditor};
+use rustyline::history::DefaultHistory;
+use rustyline::{Behavior, CompletionType, Config};
 
 use crate::exit::{Exit, Failure};
 use crate::terminal;
+use crate::words::Words;
 
 /// What stands before what is typed.
 const PROMPT: &str = "> ";
@@ -26,10 +28,13 @@ pub enum Line {
     End,
 }
 
+/// Edits a line, and offers words by Tab.
+type Editor = rustyline::Editor<Words, DefaultHistory>;
+
 /// Reads lines from standard input.
 pub struct Lines {
     /// There on a terminal. Away while a line is read on another thread.
-    editor: Option<DefaultEditor>,
+    editor: Option<Editor>,
     /// How the terminal was before the editor changed it.
     terminal: Option<Termios>,
     /// Lines that were typed before their time, where no editor shows them.
@@ -38,11 +43,14 @@ pub struct Lines {
 
 impl Lines {
     /// Looks at the terminal once; without an editor for it, lines come plain.
-    pub fn new() -> Self {
+    pub fn new(words: Words) -> Self {
         let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(true);
-        let editor =
-            terminal::input_is_terminal().then(|| DefaultEditor::with_config(config.build()));
-        let editor = editor.and_then(Result::ok);
+        let config = config.completion_type(CompletionType::List).build();
+        let editor = terminal::input_is_terminal().then(|| Editor::with_config(config));
+        let editor = editor.and_then(Result::ok).map(|mut editor| {
+            editor.set_helper(Some(words));
+            editor
+        });
         let terminal = editor.as_ref().and_then(|_| tcgetattr(io::stdin()).ok());
         Self { editor, terminal, early: VecDeque::new() }
     }
@@ -85,10 +93,7 @@ impl Lines {
     }
 }
 
-fn read(
-    editor: Option<DefaultEditor>,
-    begun: &str,
-) -> (Option<DefaultEditor>, Result<Line, Failure>) {
+fn read(editor: Option<Editor>, begun: &str) -> (Option<Editor>, Result<Line, Failure>) {
     let Some(mut editor) = editor else { return (None, plain()) };
     let line = match editor.readline_with_initial(PROMPT, (begun, "")) {
         Ok(line) => Ok(Line::Text(line)),

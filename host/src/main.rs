@@ -35,6 +35,7 @@ mod terminal;
 mod tool;
 mod trust;
 mod view;
+mod words;
 
 use std::process::ExitCode;
 

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::gc::PluginGc;
+use crate::hooks::{EventHooks, PluginHooks};
 use crate::host::Host;
 use crate::ledger::Recorded;
 use crate::maker::Child;
@@ -246,6 +247,10 @@ impl Host {
         let opener = child.map(|child| child.opener);
         let entered = Entered { handle: session.handle(), events, opener, agent };
         self.services.shared().sessions().enter(session.id(), entered);
+        let event_hooks = self.event_hooks.lock().get(session.id()).cloned();
+        if let Some(event_hooks) = event_hooks {
+            event_hooks.begin(session.emitter(), session.shared_facts());
+        }
     }
 }
 
@@ -267,12 +272,16 @@ fn ports(
     ids: Arc<dyn Ids>,
     options: SessionOptions,
 ) -> Ports {
+    let told = EventHooks::new(Arc::clone(host), session.clone(), options.events);
+    let told = Arc::new(told);
+    host.event_hooks.lock().insert(session.clone(), Arc::clone(&told));
     let events = match &host.ledger {
-        Some(ledger) => Arc::new(Recorded::new(ledger.clone(), options.events)) as _,
-        None => options.events,
+        Some(ledger) => Arc::new(Recorded::new(ledger.clone(), told)) as _,
+        None => told as _,
     };
     Ports {
         provider,
+        hooks: Arc::new(PluginHooks::new(Arc::clone(host))),
         tools: Arc::new(tools),
         asker: options.asker,
         gc: None,

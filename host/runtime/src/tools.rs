@@ -7,6 +7,7 @@ use jaato_instances::{Attachments, CallSite, Effect, Facet, Lease, misbehaved, t
 use jaato_registry::{ToolEntry, ToolStatus};
 use jaato_session::{CallScope, KnownTool, Renewal, ToolSet, ToolState};
 use jaato_types::execution::EnvironmentPart;
+use jaato_types::hooks::{Preview, PreviewRequest};
 use jaato_types::{
     Availability, ConditionAnswer, ConditionRequest, Error, ErrorKind, Frame, Output, PluginName,
     SessionId, ToolCall, ToolName,
@@ -90,6 +91,25 @@ async fn ask(
     Frame::read(&answer).map_err(misbehaved)
 }
 
+/// Asks a tool's plugin what a call would change.
+async fn preview(
+    host: Arc<Host>,
+    has_model: bool,
+    request: PreviewRequest,
+    scope: CallScope,
+) -> Result<Preview, Error> {
+    let offer = host.plugins.plugins.offer(&scope.session);
+    let Some(offered) = offer.tool(request.tool.as_str()) else {
+        return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", request.tool)));
+    };
+    let site = host.site_of_tool(has_model, request.tool.as_str(), &scope).reading();
+    let (plugin, frame) = (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved)?);
+    let (facet, tell) = (Facet::Preview, teller(&scope));
+    let reached = host.plugins.reach(plugin, facet, site, &tell).await?;
+    check_offer(offered, reached.lease())?;
+    Frame::read(&reached.ask(frame, &scope.cancel).await?).map_err(misbehaved)
+}
+
 /// The gate and the schema judged the call by what was offered: nothing else is called.
 fn check_offer(offered: ToolEntry<'_>, instance: &Lease) -> Result<(), Error> {
     let name = offered.spec.name.as_str();
@@ -141,6 +161,14 @@ impl ToolSet for PluginTools {
         scope: CallScope,
     ) -> BoxFuture<'static, Result<ConditionAnswer, Error>> {
         Box::pin(ask(Arc::clone(&self.host), self.has_model, request, scope))
+    }
+
+    fn preview(
+        &self,
+        request: PreviewRequest,
+        scope: CallScope,
+    ) -> BoxFuture<'static, Result<Preview, Error>> {
+        Box::pin(preview(Arc::clone(&self.host), self.has_model, request, scope))
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use futures_util::future::BoxFuture;
 use jaato_policy::{AlwaysScope, Decision};
 use jaato_types::ask::{Form, FormAnswer};
+use jaato_types::hooks::Preview;
 use jaato_types::{PluginName, ToolCall};
 use zeroize::Zeroizing;
 
@@ -114,7 +115,7 @@ impl fmt::Debug for Secret {
 /// What a person is asked.
 #[derive(Debug, Clone)]
 pub struct Question<'a> {
-    /// The call, with its arguments.
+    /// The call, with the arguments that it would run with.
     pub call: &'a ToolCall,
     /// The tool.
     pub tool: &'a KnownTool,
@@ -126,8 +127,11 @@ pub struct Question<'a> {
     pub decision: Decision,
     /// The decision in words.
     pub why: String,
-    /// What [`Answer::AllowInSession`] will hold for.
-    pub always: AlwaysScope,
+    /// What [`Answer::AllowInSession`] will hold for; for this call alone where there is nothing, as
+    /// a plugin wants each such call to be asked.
+    pub always: Option<AlwaysScope>,
+    /// What the call would change, as the tool's own plugin shows it.
+    pub preview: Option<Preview>,
 }
 
 /// What a person answers.

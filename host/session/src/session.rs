@@ -17,7 +17,8 @@ use jaato_objects::ObjectEnvironment;
 use jaato_policy::Rules;
 use jaato_types::service::ContextFacts;
 use jaato_types::{
-    Event, Message, ModelId, Output, Part, Price, Request, Result, SessionId, ToolName, ToolSpec,
+    Event, Message, ModelId, Output, Part, Price, Request, RequestOptions, Result, SessionId,
+    ToolName, ToolSpec,
 };
 use parking_lot::Mutex;
 
@@ -27,6 +28,7 @@ use crate::conditions::Conditions;
 use crate::events::Emitter;
 use crate::forms::Forms;
 use crate::gc::{GcState, facts};
+use crate::hooks::{Addition, HookAsker};
 use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
@@ -136,6 +138,8 @@ pub struct Session {
     pub(crate) gc: GcState,
     /// What every request begins with; its messages are empty.
     pub(crate) prefix: Request,
+    /// The options of the request that is sent next, where plugins changed them.
+    pub(crate) options_asked: Option<RequestOptions>,
     pub(crate) model: ModelId,
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) fallbacks: VecDeque<AnsweringModel>,
@@ -180,9 +184,13 @@ impl Session {
             Objects::Own(environment) => SharedObjects::new(environment, emitter.clone()),
             Objects::Shared(objects) => objects.for_another(),
         };
+        let clock = Arc::clone(&ports.clock);
+        let hooks = Arc::clone(&ports.hooks);
+        let hooks = HookAsker::new(hooks, clock, emitter.clone(), facts.clone(), id.clone());
         let shared = Arc::new(Shared {
             id,
             ports,
+            hooks: Arc::new(hooks),
             limits,
             pace: Pace::default(),
             emitter,
@@ -208,6 +216,7 @@ impl Session {
             answers: Mutex::default(),
             gc: GcState::new(gc, context_limit, origin),
             prefix,
+            options_asked: None,
             model: model.clone(),
             provider,
             fallbacks: setup.fallbacks.into(),
@@ -327,12 +336,20 @@ impl Session {
     /// Returns the request that would be sent next.
     pub fn request(&self) -> Request {
         let mut request = self.prefix.clone();
+        if let Some(options) = &self.options_asked {
+            request.options = options.clone();
+        }
         request.messages = self.history.messages_for(&self.model).collect();
         request.messages.iter_mut().for_each(|message| self.takes.in_words(message));
         if !self.paused.is_empty() {
             request.messages.push(Message::model(self.paused.clone()));
         }
         request
+    }
+
+    /// Asks plugins what they would add to a prompt, and adds nothing.
+    pub async fn additions_to(&self, prompt: &str, cancel: &Cancel) -> Vec<Addition> {
+        self.shared.hooks.before_prompt(prompt, cancel).await
     }
 
     /// Runs a call that a person typed. It is the person's own act: nobody is asked, nothing of it

@@ -253,6 +253,23 @@ impl super::Writer for People {
             Event::MessageJoined { text } => {
                 self.dim_line(&format!("you: {}", one_line(text, self.columns())))
             }
+            Event::PromptAdded { source, tokens, .. } => self.dim_line(&format!(
+                "{} puts about {tokens} tokens before your prompt",
+                named(source)
+            )),
+            Event::RequestChanged { source, options, tokens } => {
+                self.dim_line(&request_line(source, options, *tokens))
+            }
+            Event::ToolCallChanged { name, source, .. } => self.dim_line(&format!(
+                "{} changes the arguments of {}",
+                named(source),
+                named(name.as_str())
+            )),
+            Event::ToolResultChanged { name, source, .. } => self.dim_line(&format!(
+                "{} changes what {} answered",
+                named(source),
+                named(name.as_str())
+            )),
             event @ Event::Gc { .. } => self.dim_line(&one_line(&gc_line(event), self.columns())),
             Event::CommandStarted { name, source, .. } => {
                 self.spin(&format!("{source}: {name}…"));
@@ -298,6 +315,15 @@ fn named(name: &str) -> String {
 /// Stands before what a plugin shows.
 fn label(source: &str) -> Text {
     Text::new().plain("  ").dim(&format!("{} │", named(source))).plain(" ")
+}
+
+/// Tells in one line how a plugin changed a request.
+fn request_line(source: &str, options: &[String], tokens: u64) -> String {
+    let mut changes: Vec<String> = options.iter().map(|name| named(name)).collect();
+    if tokens > 0 {
+        changes.push(format!("about {tokens} tokens more"));
+    }
+    format!("{} changes the request: {}", named(source), changes.join(", "))
 }
 
 /// Tells in one line what a gc did, or why it did nothing.

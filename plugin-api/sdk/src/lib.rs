@@ -39,6 +39,7 @@ pub mod environment;
 mod export;
 mod fence;
 mod gc;
+mod hook;
 mod http;
 mod instance;
 mod json_object;
@@ -109,6 +110,12 @@ pub mod terminal {
     pub use crate::types::terminal::*;
 }
 
+/// What a plugin is asked beside its own calls, by the methods of [`hooks::Hooks`].
+pub mod hooks {
+    pub use crate::hook::Hooks;
+    pub use crate::types::hooks::*;
+}
+
 /// Programs that a call runs, started by [`Reporter::process`], and those that outlive it, started
 /// by [`Reporter::start_process`].
 pub mod process {
@@ -141,6 +148,7 @@ pub mod __private {
     pub use crate::environment::EnvironmentEntry;
     pub use crate::export::{describe_answer, factory_answer};
     pub use crate::gc::GcEntry;
+    pub use crate::hook::HookEntry;
     pub use crate::manifest::{Facts, bytes, length};
     pub use crate::provider::ProviderEntry;
     pub use crate::schema::{object, parse_arguments, schema_of};

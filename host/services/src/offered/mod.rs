@@ -15,6 +15,7 @@ mod notify;
 mod objects;
 mod output;
 mod processes;
+mod reading;
 mod request;
 mod resources;
 mod secrets;
@@ -78,7 +79,9 @@ const SERVICES: [&dyn Service; 22] = [
 pub fn call(call: &Call, caller: Caller, operation: &str, request: Vec<u8>) -> Answer {
     for service in SERVICES {
         if service.has(operation) && service.is_for(call, &caller) {
-            return match call.check_grant(operation) {
+            let allowed =
+                reading::check(call, operation).and_then(|()| call.check_grant(operation));
+            return match allowed {
                 Ok(()) => service.call(call, operation, request),
                 Err(error) => ready(Err(error)),
             };

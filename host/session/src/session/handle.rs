@@ -18,6 +18,7 @@ use crate::beside::{AskingPlugin, Beside, PieceSink};
 use crate::calls::{CallRunner, Initiative};
 use crate::events::Emitter;
 use crate::forms::Forms;
+use crate::hooks::HookAsker;
 use crate::pace::Pace;
 use crate::session::{Agent, SharedRules};
 use crate::tasks::Tasks;
@@ -34,6 +35,7 @@ pub const PLUGIN_CALLS_MAX: usize = 16;
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
     pub(crate) ports: Ports,
+    pub(crate) hooks: Arc<HookAsker>,
     pub(crate) limits: Limits,
     pub(crate) pace: Pace,
     pub(crate) emitter: Emitter,
@@ -301,6 +303,7 @@ impl Shared {
         CallRunner {
             session: &self.id,
             ports: &self.ports,
+            hooks: &self.hooks,
             emitter: &self.emitter,
             toolbox: self.tools(),
             tasks: &self.tasks,
