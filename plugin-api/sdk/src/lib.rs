@@ -33,11 +33,14 @@
 extern crate self as jaato_plugin_sdk;
 
 mod blocking;
+mod children;
 mod context;
+mod conversation;
 mod definition;
 pub mod environment;
 mod export;
 mod fence;
+mod forms;
 mod gc;
 mod hook;
 mod http;
@@ -57,6 +60,7 @@ mod started;
 mod state;
 pub mod store;
 mod tool;
+mod tool_calls;
 
 pub use context::stream::{Piece, Stream};
 pub use context::{BlobReader, Blobs, Cx, Home, Level, Reporter};
@@ -114,6 +118,32 @@ pub mod terminal {
 pub mod hooks {
     pub use crate::hook::Hooks;
     pub use crate::types::hooks::*;
+}
+
+/// Models that are asked beside the conversation, by [`Reporter::model`], and the conversation
+/// itself, read by [`Reporter::history`].
+pub mod model {
+    pub use crate::conversation::{Conversation, ModelStream, ask};
+    pub use crate::types::history::{HistoryMessage, HistoryRead};
+    pub use crate::types::model::{ModelAnswer, ModelComplete, ObjectsShown};
+}
+
+/// Forms for the person, shown by [`Reporter::ask`].
+pub mod form {
+    pub use crate::forms::{FormBuilder, form};
+    pub use crate::types::ask::{FieldKind, FieldOption, Form, FormAnswer, FormField, FormOutcome};
+}
+
+/// Calls that nobody waits for, reached by [`Reporter::tasks`].
+pub mod task {
+    pub use crate::tool_calls::Tasks;
+    pub use crate::types::tasks::{TaskFacts, TaskRead, TaskReadAnswer, TaskStatus};
+}
+
+/// Sessions that a plugin opens beside its own, by [`Reporter::open_session`].
+pub mod child {
+    pub use crate::children::{ChildEvents, ChildSession};
+    pub use crate::types::child::{ChildOpen, ChildOpened, ChildState, ChildTurn, ObjectsLent};
 }
 
 /// Programs that a call runs, started by [`Reporter::process`], and those that outlive it, started
