@@ -8,6 +8,7 @@ use jaato_log::Log;
 use jaato_process::Supervisor;
 use jaato_registry::{PluginEntry, Registry};
 use jaato_session::Cancel;
+use jaato_types::count::COUNT_TOKENS;
 use jaato_types::large::{LARGE, LargeOf};
 use jaato_types::resources::RESOURCE;
 use jaato_types::{CONDITION, Delta, Error, ErrorKind, PULL_MODEL, SessionId};
@@ -74,6 +75,8 @@ pub enum Facet<'a> {
     Models,
     /// To fetch a model to its server.
     PullModel,
+    /// To count the tokens of a request.
+    CountTokens,
 }
 
 /// Whether a call may change what the instance would save.
@@ -312,7 +315,9 @@ impl Facet<'_> {
         match self {
             Self::Tool(..) | Self::Command | Self::Completion | Self::PullModel => true,
             Self::Large(of) => of == LargeOf::Complete,
-            Self::Condition | Self::Resource(_) | Self::Plan | Self::Models => false,
+            Self::Condition | Self::Resource(_) | Self::Plan | Self::Models | Self::CountTokens => {
+                false
+            }
         }
     }
 
@@ -320,7 +325,7 @@ impl Facet<'_> {
     fn is_saved(self) -> bool {
         match self {
             Self::Tool(_, effect) | Self::Resource(effect) => effect == Effect::Changes,
-            Self::Condition => false,
+            Self::Condition | Self::CountTokens => false,
             Self::Command
             | Self::Completion
             | Self::Plan
@@ -346,6 +351,7 @@ impl Facet<'_> {
             Self::Large(_) => lease.operation(LARGE, request, services),
             Self::Models => lease.models(services),
             Self::PullModel => lease.operation(PULL_MODEL, request, services),
+            Self::CountTokens => lease.operation(COUNT_TOKENS, request, services),
         }
     }
 }

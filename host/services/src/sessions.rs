@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use futures_util::future::BoxFuture;
 use jaato_session::{AnsweringModel, SessionHandle};
+use jaato_types::count::Count;
 use jaato_types::notify::NOTIFICATIONS_PER_MINUTE_MAX;
 use jaato_types::{Error, ErrorKind, PluginName, SessionId};
 use parking_lot::Mutex;
@@ -17,6 +19,20 @@ pub trait SessionMaker: Send + Sync {
     /// # Errors
     /// `configuration` for a name that stands for no model, and a provider that cannot be used.
     fn model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error>;
+
+    /// Lets the provider of a model count, on behalf of a session.
+    ///
+    /// # Errors
+    /// As [`SessionMaker::model`].
+    fn count(&self, model: &str, asked: &Count, session: &SessionId) -> Result<Counting, Error>;
+}
+
+/// A count that a provider is asked for.
+pub struct Counting {
+    /// `provider/model`.
+    pub model: String,
+    /// What the provider says.
+    pub tokens: BoxFuture<'static, Result<u64, Error>>,
 }
 
 /// The sessions of a host.
@@ -45,6 +61,19 @@ impl Sessions {
     /// As [`SessionMaker::model`].
     pub fn model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error> {
         self.maker()?.model(name, session)
+    }
+
+    /// Lets the provider of a model count.
+    ///
+    /// # Errors
+    /// As [`SessionMaker::count`].
+    pub fn count(
+        &self,
+        model: &str,
+        asked: &Count,
+        session: &SessionId,
+    ) -> Result<Counting, Error> {
+        self.maker()?.count(model, asked, session)
     }
 
     fn maker(&self) -> Result<&dyn SessionMaker, Error> {

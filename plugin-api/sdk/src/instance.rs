@@ -11,6 +11,7 @@ use jaato_plugin_api::abi::{
     Answer, ContextBox, EnvironmentAbi, EnvironmentBox, FactoryAbi, GcAbi, GcBox, InstanceAbi,
     InstanceBox, Maybe, ProviderAbi, ProviderBox, ToolAbi, ToolBox,
 };
+use jaato_types::count::{COUNT_TOKENS, TokenCount};
 use jaato_types::large::{LARGE, Large, LargeOf};
 use jaato_types::resources::RESOURCE;
 use jaato_types::{
@@ -127,6 +128,14 @@ impl<S: State> Core<S> {
         value_frame(&Pulled::default())
     }
 
+    async fn count_tokens(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
+        let provider = self.shared.definition.provider.as_ref();
+        let provider = provider.ok_or_else(|| unknown(COUNT_TOKENS))?;
+        let asked: Request = Frame::read(frame).map_err(bad_frame)?;
+        let tokens = (provider.count_tokens)(cx, asked).await?;
+        value_frame(&TokenCount { tokens, ..TokenCount::default() })
+    }
+
     /// Answers what did not fit into a frame.
     async fn large(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
         let asked: Large = Frame::read(frame).map_err(bad_frame)?;
@@ -192,6 +201,7 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
                 RESOURCE => resources::answer(&cx, &frame).await,
                 LARGE => core.large(&cx, &frame).await,
                 PULL_MODEL => core.pull_model(&cx, &frame).await,
+                COUNT_TOKENS => core.count_tokens(&cx, &frame).await,
                 _ => Err(unknown(&name)),
             }
         })

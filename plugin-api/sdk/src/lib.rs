@@ -34,6 +34,7 @@ extern crate self as jaato_plugin_sdk;
 
 mod blocking;
 mod context;
+mod count;
 mod definition;
 pub mod environment;
 mod export;

@@ -18,6 +18,7 @@ pub mod ask;
 mod asset;
 mod completion;
 mod condition;
+pub mod count;
 mod data;
 mod description;
 mod error;

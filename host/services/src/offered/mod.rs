@@ -5,6 +5,7 @@ mod assets;
 mod attach;
 pub mod blobs;
 mod config;
+mod count;
 mod environment;
 mod folder;
 mod history;
@@ -22,6 +23,7 @@ mod store;
 mod tasks;
 mod tool_calls;
 
+pub use count::CountsInWork;
 use futures_util::future::BoxFuture;
 use jaato_loader::{Caller, Served};
 use jaato_types::{Error, ErrorKind, Frame, FrameError};
@@ -67,6 +69,7 @@ const SERVICES: &[&dyn Service] = &[
     &notify::Notifications,
     &ask::Forms,
     &model::Models,
+    &count::Counts,
     &processes::Processes,
     &environment::OfEnvironment,
 ];
