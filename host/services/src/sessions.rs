@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::BoxFuture;
 use jaato_session::{AnsweringModel, EventSink, Hold, Lent, Session, SessionHandle};
 use jaato_types::child::{CHILD_DEPTH_MAX, CHILDREN_MAX, ChildOpen};
+use jaato_types::count::Count;
 use jaato_types::notify::NOTIFICATIONS_PER_MINUTE_MAX;
 use jaato_types::{Error, ErrorKind, PluginName, SessionId, ToolName};
 use parking_lot::Mutex;
@@ -20,6 +21,12 @@ pub trait SessionMaker: Send + Sync {
     /// # Errors
     /// `configuration` for a name that stands for no model, and a provider that cannot be used.
     fn model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error>;
+
+    /// Lets the provider of a model count, on behalf of a session.
+    ///
+    /// # Errors
+    /// As [`SessionMaker::model`].
+    fn count(&self, model: &str, asked: &Count, session: &SessionId) -> Result<Counting, Error>;
 
     /// Starts a session that shares with its opener what is lent. Its events go to the person, the
     /// ledger and `follower`.
@@ -49,6 +56,14 @@ pub struct Entered {
     pub opener: Option<SessionId>,
     /// What people see it called, where it is one that another opened.
     pub agent: Option<String>,
+}
+
+/// A count that a provider is asked for.
+pub struct Counting {
+    /// `provider/model`.
+    pub model: String,
+    /// What the provider says.
+    pub tokens: BoxFuture<'static, Result<u64, Error>>,
 }
 
 /// The sessions of a host.
@@ -81,6 +96,19 @@ impl Sessions {
     /// As [`SessionMaker::model`].
     pub fn model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error> {
         self.maker()?.model(name, session)
+    }
+
+    /// Lets the provider of a model count.
+    ///
+    /// # Errors
+    /// As [`SessionMaker::count`].
+    pub fn count(
+        &self,
+        model: &str,
+        asked: &Count,
+        session: &SessionId,
+    ) -> Result<Counting, Error> {
+        self.maker()?.count(model, asked, session)
     }
 
     fn maker(&self) -> Result<&dyn SessionMaker, Error> {

@@ -36,6 +36,7 @@ mod blocking;
 mod children;
 mod context;
 mod conversation;
+mod count;
 mod definition;
 pub mod environment;
 mod export;

@@ -19,6 +19,7 @@ mod asset;
 pub mod child;
 mod completion;
 mod condition;
+pub mod count;
 mod data;
 mod description;
 mod error;

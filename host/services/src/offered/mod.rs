@@ -6,6 +6,7 @@ mod attach;
 pub mod blobs;
 mod children;
 mod config;
+mod count;
 mod environment;
 mod folder;
 mod history;
@@ -24,6 +25,7 @@ mod store;
 mod tasks;
 mod tool_calls;
 
+pub use count::CountsInWork;
 use futures_util::future::BoxFuture;
 use jaato_loader::{Caller, Served};
 use jaato_types::{Error, ErrorKind, Frame, FrameError};
@@ -49,7 +51,7 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 22] = [
+const SERVICES: [&dyn Service; 23] = [
     &session::Session,
     &config::Configuration,
     &request::OfCall,
@@ -70,6 +72,7 @@ const SERVICES: [&dyn Service; 22] = [
     &ask::Forms,
     &model::Models,
     &children::Children,
+    &count::Counts,
     &processes::Processes,
     &environment::OfEnvironment,
 ];
