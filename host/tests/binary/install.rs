@@ -237,6 +237,17 @@ fn only_what_lies_in_the_persons_folder_is_removed() {
     assert!(given.exists());
 }
 
+#[test]
+fn parts_whose_names_are_refused_are_told_and_the_rest_is_installed() {
+    let house = house!();
+    let given = house.give("c.so", &fs::read(fixture("commands")).unwrap());
+    let output = house.run(&["plugin", "install", &text(&given)]).silent();
+    expect![[r#""#]].assert_eq(&output.to_string());
+    // The same file in another plugin's name would take its commands.
+    let named = house.run(&["command"]).code(0);
+    assert!(named.stdout.contains("note"), "{named}");
+}
+
 /// The echo under another plugin's name, with the same tool.
 fn other_echo() -> Vec<u8> {
     crate::support::elf::patch(&fs::read(fixture("echo")).unwrap(), "fixture-echo", "another-echo")

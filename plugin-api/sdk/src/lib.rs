@@ -45,6 +45,7 @@ mod json_object;
 mod large;
 mod manifest;
 mod objects;
+mod output_file;
 mod processes;
 mod provider;
 pub mod resources;
