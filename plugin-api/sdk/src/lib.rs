@@ -32,6 +32,7 @@
 // The macros name this crate by its own name, in its tests and doctests too.
 extern crate self as jaato_plugin_sdk;
 
+mod block_on;
 mod blocking;
 mod context;
 mod definition;

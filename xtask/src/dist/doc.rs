@@ -1,7 +1,8 @@
 //! The API documentation of the crates that authors name, as pages to be opened in a browser.
 //!
-//! Built into a folder of its own, so that no page of a crate of the house is among them, and one
-//! crate after the other, so that the same sources give the same pages.
+//! Written into a folder of its own, so that no page of a crate of the house is among them, and one
+//! crate after the other, so that the same sources give the same pages. What the crates stand on is
+//! checked where all else is built: after `cargo xtask test` that takes no time.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +22,7 @@ const CRATES: &[(&str, &str)] = &[
     ("jaato-plugin-testkit", "a host in memory and the conformance suites, for tests"),
 ];
 
-/// Below the folder that cargo builds into: nothing else is documented there.
+/// Below the folder that cargo builds into, for the pages alone.
 const TARGET: &str = "dist-doc";
 
 /// Where the sdk lies, from the front page.
@@ -40,6 +41,7 @@ pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<()> {
         cargo.args(words).args(["--locked", "--quiet", "--target-dir"]).arg(&target);
         cargo.args(crates.iter().flat_map(|(name, _)| ["-p", name]));
         cargo.args(jobs.iter().flat_map(|count| ["--jobs", count]));
+        cargo.env("CARGO_BUILD_BUILD_DIR", &workspace.target);
         // A link that leads nowhere is no documentation.
         child::run(cargo.env("RUSTDOCFLAGS", "-D rustdoc::broken_intra_doc_links"))?;
     }
