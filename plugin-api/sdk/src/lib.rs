@@ -32,6 +32,7 @@
 // The macros name this crate by its own name, in its tests and doctests too.
 extern crate self as jaato_plugin_sdk;
 
+mod block_on;
 mod blocking;
 mod children;
 mod context;
@@ -50,6 +51,7 @@ mod json_object;
 mod large;
 mod manifest;
 mod objects;
+mod output_file;
 mod processes;
 mod provider;
 pub mod resources;
