@@ -8,6 +8,7 @@ use jaato_runtime::session_loop::{
     AlwaysScope, Answer, Asker, Cancel, FormQuestion, Question, SecretAnswer, SecretQuestion,
 };
 use jaato_runtime::types::ask::FormAnswer;
+use jaato_runtime::types::hooks::Preview;
 use jaato_runtime::visible;
 use parking_lot::Mutex as SyncMutex;
 use serde_json::Value;
@@ -219,24 +220,44 @@ pub const NAME_COLUMNS: usize = 80;
 
 fn question_of(question: &Question<'_>) -> terminal::Question {
     let name = exact_line(&visible::name(question.call.name.as_str()), NAME_COLUMNS);
-    let always = always_for(question.always, &name);
+    let always = question.always.map(|scope| always_for(scope, &name));
+    let always = always.unwrap_or_default();
+    let mut values = values_of(&question.call.arguments);
+    let shows = |preview: &Preview| preview_of(preview, question.tool.plugin.as_str());
+    values.extend(question.preview.as_ref().map(shows).unwrap_or_default());
     let by = question.by.map(|plugin| format!(", called by {plugin},")).unwrap_or_default();
+    let agent = question.agent.map(|agent| format!("[{agent}] ")).unwrap_or_default();
     terminal::Question {
-        head: format!("{name} of {}{by} wants to run with", question.tool.plugin),
-        values: values_of(&question.call.arguments),
+        head: format!("{agent}{name} of {}{by} wants to run with", question.tool.plugin),
+        values,
         why: format!("({})", question.why),
-        prompt: format!(
-            "run it? [y]es, [a]lways in this session for {always}, [n]o, or say what to do instead:"
-        ),
+        prompt: format!("run it? [y]es, {always}[n]o, or say what to do instead:"),
         manner: Manner::Letters,
     }
 }
 
 fn always_for(scope: AlwaysScope, name: &str) -> String {
     match scope {
-        AlwaysScope::ThisCall => "exactly this call".to_owned(),
-        AlwaysScope::EveryCall => format!("every call of {name}"),
+        AlwaysScope::ThisCall => "[a]lways in this session for exactly this call, ".to_owned(),
+        AlwaysScope::EveryCall => format!("[a]lways in this session for every call of {name}, "),
     }
+}
+
+/// Returns what a plugin says that its call would change, each named after who says so.
+fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
+    let files = preview.files.join("\n");
+    let said = [
+        ("effect", &preview.text),
+        ("command", &preview.command),
+        ("changes", &preview.diff),
+        ("files", &files),
+    ];
+    let said = said.into_iter().filter(|(_, text)| !text.trim().is_empty());
+    let value = |(what, text): (&str, &String)| {
+        let name = Some(format!("{what}, says {plugin}"));
+        terminal::Value { name, text: text.clone() }
+    };
+    said.map(value).collect()
 }
 
 /// Returns arguments as a person reads them: a text as it is and not as JSON has it.
@@ -287,9 +308,20 @@ mod tests {
     }
 
     #[test]
+    fn what_a_call_would_change_is_shown_with_who_says_so() {
+        let preview = Preview { files: vec!["a".into(), "b".into()], ..Preview::diff("-x\n+y") };
+        let shown = preview_of(&preview, "tool-x").into_iter();
+        let shown: Vec<_> = shown.map(|it| (it.name.unwrap_or_default(), it.text)).collect();
+        let expected = [("changes, says tool-x", "-x\n+y"), ("files, says tool-x", "a\nb")];
+        assert_eq!(shown, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
+    }
+
+    #[test]
     fn what_always_will_hold_for_is_said() {
-        assert_eq!(always_for(AlwaysScope::ThisCall, "note"), "exactly this call");
-        assert_eq!(always_for(AlwaysScope::EveryCall, "note"), "every call of note");
+        let every = "[a]lways in this session for every call of note, ";
+        let this = "[a]lways in this session for exactly this call, ";
+        assert_eq!(always_for(AlwaysScope::ThisCall, "note"), this);
+        assert_eq!(always_for(AlwaysScope::EveryCall, "note"), every);
     }
 
     #[tokio::test]

@@ -19,6 +19,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::lines::{Beside, Line, Lines};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
+use crate::words::Words;
 use crate::{attach, conversation, reload, report, start, terminal};
 
 /// Most turns in a row that nobody has asked for: a plugin that wakes the conversation again and
@@ -79,7 +80,7 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     let mut session =
         conversation::start(&runtime, &args.session, &view, Watch::at_terminal(&view, &stage))?;
     greet(&session);
-    let mut lines = Lines::new();
+    let mut lines = Lines::new(Words::new(runtime.word_completer(&session)));
     let mut first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
     let mut outcome = Ok(());
     let mut exits = LineExits::default();

@@ -9,13 +9,15 @@ use std::io::{self, BufRead as _, Read as _};
 use jaato_runtime::session_loop::{Cancel, Wake};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use rustyline::error::ReadlineError;
-use rustyline::{Behavior, Config, DefaultEditor};
+use rustyline::history::DefaultHistory;
+use rustyline::{Behavior, CompletionType, Config};
 use tokio::task::JoinHandle;
 
 use crate::ask::ForLines;
 use crate::exit::{Exit, Failure};
 use crate::terminal::{self, IdlePrompt, Keys};
 use crate::view::View;
+use crate::words::Words;
 
 /// What stands before what is typed.
 const PROMPT: &str = "> ";
@@ -39,6 +41,9 @@ pub enum Line {
     /// There are no more.
     End,
 }
+
+/// Edits a line, and offers words by Tab.
+type Editor = rustyline::Editor<Words, DefaultHistory>;
 
 /// What a wait for a line looks at beside the line.
 #[derive(Clone, Copy)]
@@ -72,7 +77,7 @@ enum Source {
     /// A terminal with an editor.
     Edited {
         /// Away while a line is read on another thread.
-        editor: Option<Box<DefaultEditor>>,
+        editor: Option<Box<Editor>>,
         /// How the terminal was before the editor changed it.
         terminal: Option<Termios>,
     },
@@ -92,8 +97,9 @@ enum Idle {
 
 impl Lines {
     /// Looks at the terminal once; without an editor for it, lines come plain.
-    pub fn new() -> Self {
-        let source = if terminal::input_is_terminal() { of_terminal() } else { Source::Pipe(None) };
+    pub fn new(words: Words) -> Self {
+        let is_terminal = terminal::input_is_terminal();
+        let source = if is_terminal { of_terminal(words) } else { Source::Pipe(None) };
         Self { source, early: VecDeque::new() }
     }
 
@@ -132,14 +138,16 @@ impl Lines {
     }
 }
 
-fn of_terminal() -> Source {
+fn of_terminal(words: Words) -> Source {
     let name = std::env::var("TERM").unwrap_or_default();
     if NO_EDITING_ON.iter().any(|other| name.eq_ignore_ascii_case(other)) {
         return Source::Terminal;
     }
     let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(true);
-    match DefaultEditor::with_config(config.build()) {
-        Ok(editor) => {
+    let config = config.completion_type(CompletionType::List);
+    match Editor::with_config(config.build()) {
+        Ok(mut editor) => {
+            editor.set_helper(Some(words));
             let editor = Some(Box::new(editor));
             Source::Edited { editor, terminal: tcgetattr(io::stdin()).ok() }
         }
@@ -183,7 +191,7 @@ async fn idle(keys: Keys, place: &ForLines<'_>, beside: Beside<'_>) -> Result<Id
 }
 
 async fn next_edited(
-    slot: &mut Option<Box<DefaultEditor>>,
+    slot: &mut Option<Box<Editor>>,
     begun: String,
     place: &ForLines<'_>,
     beside: Beside<'_>,
@@ -252,10 +260,7 @@ async fn plain_line(
     }
 }
 
-fn edit(
-    editor: Option<Box<DefaultEditor>>,
-    begun: &str,
-) -> (Option<Box<DefaultEditor>>, Result<Line, Failure>) {
+fn edit(editor: Option<Box<Editor>>, begun: &str) -> (Option<Box<Editor>>, Result<Line, Failure>) {
     let Some(mut editor) = editor else { return (None, plain()) };
     let line = match editor.readline_with_initial(PROMPT, (begun, "")) {
         Ok(line) => Ok(Line::Text(line)),

@@ -38,6 +38,7 @@ mod terminal;
 mod tool;
 mod trust;
 mod view;
+mod words;
 
 use std::process::ExitCode;
 

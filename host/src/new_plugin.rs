@@ -17,6 +17,8 @@ pub enum NewKind {
     Gc,
     /// Answers requests: a model back end
     Provider,
+    /// Is where a session's files lie and its commands run
+    Environment,
 }
 
 /// Writes the crate, and says what comes next.
@@ -25,6 +27,7 @@ pub fn write(name: &str, kind: NewKind, path: Option<PathBuf>, sdk: Option<PathB
         NewKind::Tool => TemplateKind::Tool,
         NewKind::Gc => TemplateKind::Gc,
         NewKind::Provider => TemplateKind::Provider,
+        NewKind::Environment => TemplateKind::Environment,
     };
     let folder = path.unwrap_or_else(|| PathBuf::from(name));
     let refused = |error: TemplateError| Failure::new(Exit::Usage, &error).maybe_hint(error.hint());

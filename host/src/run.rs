@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jaato_runtime::Runtime;
-use jaato_runtime::session_loop::{Cancel, TurnReport};
+use jaato_runtime::session_loop::{Addition, Cancel, Session, TurnReport};
+use jaato_runtime::{Runtime, visible};
 
 use crate::args::{Global, OutputForm, SessionArgs};
 use crate::conversation::Watch;
@@ -76,7 +76,7 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     let runtime = conversation::runtime(global, &args.session, is_text).await?;
     let cancel = Cancel::new();
     if args.show_prompt {
-        return show_prompt(&runtime, args, &cancel).await;
+        return show_prompt(runtime, args, &cancel).await;
     }
     let (words, piped) = task(&args).await?;
     cancel_on_signals(cancel.clone());
@@ -107,13 +107,26 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     finish(&report, args.output).map(|exit| shown.exit(exit))
 }
 
-async fn show_prompt(runtime: &Runtime, args: RunArgs, cancel: &Cancel) -> Outcome {
+async fn show_prompt(runtime: Runtime, args: RunArgs, cancel: &Cancel) -> Outcome {
     let view = View::start(OutputForm::Text, cancel.clone());
     let watch = Watch::at_terminal(&view, &Arc::default());
-    let session = conversation::start(runtime, &args.session, &view, watch)?;
+    let session = conversation::start(&runtime, &args.session, &view, watch)?;
+    let additions = session.additions_to(&args.task.join(" "), cancel).await;
     view.finish(cancel).await?;
+    let shown = print_prompt(&runtime, &session, args.session.system, &additions);
+    runtime.close_session(session.id()).await;
+    start::close(runtime).await;
+    shown
+}
+
+fn print_prompt(
+    runtime: &Runtime,
+    session: &Session,
+    system: Option<String>,
+    additions: &[Addition],
+) -> Outcome {
     let request = session.request();
-    let system = runtime.system_prompt(args.session.system)?;
+    let system = runtime.system_prompt(system)?;
     let mut total = 0;
     for (label, tokens) in system.estimates(&request.tools) {
         total += tokens;
@@ -131,6 +144,13 @@ async fn show_prompt(runtime: &Runtime, args: RunArgs, cancel: &Cancel) -> Outco
             }
             (None, None) => {}
         }
+    }
+    for Addition { plugin, text, tokens, is_cut } in additions {
+        total += tokens;
+        let cut = if *is_cut { ", cut" } else { "" };
+        let name = visible::name(plugin.name.as_str());
+        report::line(&format!("--- before the task, by {name} (about {tokens} tokens{cut})"))?;
+        report::line(text)?;
     }
     report::line(&format!("--- in all about {total} tokens before the task"))?;
     Ok(Exit::Done)

@@ -63,7 +63,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "new-plugin",
-        arguments: "NAME [--kind tool|gc|provider] [--path DIR] [--sdk DIR]",
+        arguments: "NAME [--kind tool|gc|provider|environment] [--path DIR] [--sdk DIR]",
         about: "write a plugin crate that builds outside this workspace",
         start: new_plugin::start,
         help: Help::Table,

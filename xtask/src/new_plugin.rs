@@ -56,7 +56,9 @@ fn parse(words: Vec<OsString>) -> Result<Options> {
 
 fn kind_of(word: &str) -> Result<TemplateKind, String> {
     let kind = TemplateKind::ALL.into_iter().find(|kind| kind.word() == word);
-    kind.ok_or_else(|| format!("there is no kind `{word}`; there are `tool`, `gc` and `provider`"))
+    kind.ok_or_else(|| {
+        format!("there is no kind `{word}`; there are `tool`, `gc`, `provider` and `environment`")
+    })
 }
 
 fn refuse_shipped(root: &Path, folder: &Path) -> Result<()> {

@@ -7,8 +7,10 @@ use jaato_session::{ModelSetup, Session, WindowOrigin};
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId};
 
 use crate::answers;
+use crate::host::Host;
+use crate::known_provider::KnownProvider;
 use crate::provider::PluginProvider;
-use crate::runtime::{KnownProvider, Runtime};
+use crate::runtime::Runtime;
 
 /// The context window that is assumed where nobody knows it.
 const CONTEXT_LIMIT_ASSUMED: u64 = 32_768;
@@ -23,9 +25,7 @@ impl Runtime {
     /// Returns the configured model; one that is named without its provider with the one that it is
     /// of, where that is clear.
     pub fn model(&self) -> ModelId {
-        let configured = &self.setup().config.model;
-        let named = NamedModel { model: configured.clone(), alias: None };
-        self.with_provider(named).map_or_else(|_| configured.clone(), |named| named.model)
+        self.host().model()
     }
 
     /// Finds the model that a name stands for: a person's own for one, `provider/model`, or a
@@ -34,7 +34,7 @@ impl Runtime {
     /// # Errors
     /// `configuration` for a model that no provider, or more than one, may have.
     pub fn model_by_name(&self, name: &str) -> Result<NamedModel, Error> {
-        self.with_provider(self.setup().config.model_by_name(name.trim()))
+        self.host().model_by_name(name)
     }
 
     /// Lets another model answer in a conversation from here on: the options are those that the
@@ -48,23 +48,44 @@ impl Runtime {
         name: &str,
         request: &RequestOptions,
     ) -> Result<(), Error> {
-        let ready = self.ready_model(&self.model_by_name(name)?, request, session.id())?;
+        let ready = self.host().ready_model(&self.model_by_name(name)?, request, session.id())?;
         ready.provider.set_facts(session.shared_facts());
         session.change_model(ready.setup, ready.provider);
         Ok(())
     }
+}
+
+impl Host {
+    /// Returns the configured model; one that is named without its provider with the one that it is
+    /// of, where that is clear.
+    pub(crate) fn model(&self) -> ModelId {
+        let configured = &self.setup.config.model;
+        let named = NamedModel { model: configured.clone(), alias: None };
+        self.with_provider(named).map_or_else(|_| configured.clone(), |named| named.model)
+    }
+
+    /// Finds the model that a name stands for: a person's own for one, `provider/model`, or a
+    /// model's alone.
+    ///
+    /// # Errors
+    /// `configuration` for a model that no provider, or more than one, may have.
+    pub(crate) fn model_by_name(&self, name: &str) -> Result<NamedModel, Error> {
+        self.with_provider(self.setup.config.model_by_name(name.trim()))
+    }
 
     /// Makes a model ready for a session.
     pub(crate) fn ready_model(
-        &self,
+        self: &Arc<Self>,
         named: &NamedModel,
         request: &RequestOptions,
         session: &SessionId,
     ) -> Result<ReadyModel, Error> {
-        let config = &self.setup().config;
+        let config = &self.setup.config;
         let model = &named.model;
-        let KnownProvider { plugin, names, context_limit, price, takes, .. } =
-            self.provider_of(model)?;
+        let KnownProvider {
+            plugin, names, context_limit, price, takes, has_one_conversation, ..
+        } = self.provider_of(model)?;
+
         let says = config.says_of(named);
         let known = says.context_limit.or(context_limit);
         let mut setup = ModelSetup::new(model.clone(), known.unwrap_or(CONTEXT_LIMIT_ASSUMED));
@@ -75,9 +96,10 @@ impl Runtime {
         };
         setup.options = answers::options(config, request, &takes, named)?;
         setup.takes = takes;
+        setup.has_one_conversation = has_one_conversation;
         setup.is_price_configured = says.price.is_some();
         setup.price = says.price.or(price);
-        let host = Arc::clone(self.host());
+        let host = Arc::clone(self);
         let provider = PluginProvider::new(host, plugin, names, model.clone(), session.clone());
         Ok(ReadyModel { setup, provider: Arc::new(provider) })
     }
@@ -92,7 +114,7 @@ impl Runtime {
             let model = ModelId::new(format!("{provider}/{name}"));
             return Ok(NamedModel { model, ..named });
         }
-        let aliases = &self.setup().config.model_settings;
+        let aliases = &self.setup.config.model_settings;
         let aliases = aliases.iter().filter(|(_, says)| says.model.is_some()).map(|(name, _)| name);
         let aliases: Vec<String> = aliases.map(|name| format!("`{name}`")).collect();
         let or = match aliases.as_slice() {

@@ -9,6 +9,7 @@ use jaato_registry::Status;
 use jaato_services::KeyInfo;
 use jaato_types::{Error, ErrorKind, ModelId, ModelInfo, PluginName};
 
+use crate::host::Host;
 use crate::runtime::Runtime;
 
 /// A provider, as a person has set it up.
@@ -35,7 +36,7 @@ impl Runtime {
     /// Asks no server.
     pub fn providers(&self) -> Vec<ProviderInfo> {
         let registry = self.registry();
-        let names = self.provider_names(&registry);
+        let names = self.host().provider_names(&registry);
         names.iter().filter_map(|name| self.provider(name).ok()).collect()
     }
 
@@ -44,42 +45,14 @@ impl Runtime {
     /// # Errors
     /// When there is none of that name.
     pub fn provider(&self, name: &str) -> Result<ProviderInfo, Error> {
-        let registry = self.registry();
-        let (entry, configured) = self.plugin_of(&registry, name, None)?;
-        let plugin = entry.candidate.manifest.name.clone();
-        let spec = entry.description().and_then(|description| description.provider.as_ref());
-        let own = spec.map(|spec| spec.name.clone()).filter(|_| configured.is_none());
-        let mut info = ProviderInfo {
-            name: own.unwrap_or_else(|| name.to_owned()),
-            plugin: plugin.clone(),
-            server: None,
-            default_model: spec.map(|spec| spec.default_model.clone()).unwrap_or_default(),
-            is_unused: false,
-            keys: Vec::new(),
-            problem: None,
-        };
-        if entry.status != Status::Active {
-            let text = format!("the plugin `{plugin}` cannot be used");
-            let hint = format!("jaato plugin show {plugin}");
-            info.problem = Some(Error::new(ErrorKind::PluginDisabled, text).with_hint(hint));
-            return Ok(info);
-        }
-        let edition = self.host().plugins.plugins.current().edition(plugin.as_str()).number;
-        match self.host().services.access_of(entry, configured.as_ref(), edition) {
-            Ok(access) => (info.server, info.keys) = (access.server, access.keys),
-            Err(error) => info.problem = Some(error),
-        }
-        // A name that nobody set up and that is no provider's own is a server that the plugin knows.
-        let is_set_up = self.setup().config.provider_settings.contains_key(name);
-        let has_key = info.keys.iter().any(|key| key.found.is_some());
-        info.is_unused = configured.is_some() && !is_set_up && !has_key;
-        Ok(info)
+        self.host().provider(name)
     }
 
     /// Tells what is known of a provider's model: what a person says of it, what the provider said,
     /// and what is known of its vendor's models without asking.
     pub fn facts_about(&self, provider: &str, info: &ModelInfo) -> ModelFacts {
-        let known = self.facts_of(provider, &info.name, &self.registry()).unwrap_or_default();
+        let known =
+            self.host().facts_of(provider, &info.name, &self.registry()).unwrap_or_default();
         let id = format!("{provider}/{}", info.name);
         let named = NamedModel { model: ModelId::new(&id), alias: None };
         let says = self.setup().config.says_of(&named);
@@ -101,7 +74,47 @@ impl Runtime {
         wait: Duration,
     ) -> Result<Vec<ModelInfo>, Error> {
         let registry = self.registry();
-        let (entry, configured): (_, Option<Arc<str>>) = self.plugin_of(&registry, name, None)?;
+        let (entry, configured): (_, Option<Arc<str>>) =
+            self.host().plugin_of(&registry, name, None)?;
         self.models_of(entry, configured, wait).await
+    }
+}
+
+impl Host {
+    /// Tells of one provider.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub(crate) fn provider(&self, name: &str) -> Result<ProviderInfo, Error> {
+        let registry = self.registry();
+        let (entry, configured) = self.plugin_of(&registry, name, None)?;
+        let plugin = entry.candidate.manifest.name.clone();
+        let spec = entry.description().and_then(|description| description.provider.as_ref());
+        let own = spec.map(|spec| spec.name.clone()).filter(|_| configured.is_none());
+        let mut info = ProviderInfo {
+            name: own.unwrap_or_else(|| name.to_owned()),
+            plugin: plugin.clone(),
+            server: None,
+            default_model: spec.map(|spec| spec.default_model.clone()).unwrap_or_default(),
+            is_unused: false,
+            keys: Vec::new(),
+            problem: None,
+        };
+        if entry.status != Status::Active {
+            let text = format!("the plugin `{plugin}` cannot be used");
+            let hint = format!("jaato plugin show {plugin}");
+            info.problem = Some(Error::new(ErrorKind::PluginDisabled, text).with_hint(hint));
+            return Ok(info);
+        }
+        let edition = self.plugins.plugins.current().edition(plugin.as_str()).number;
+        match self.services.access_of(entry, configured.as_ref(), edition) {
+            Ok(access) => (info.server, info.keys) = (access.server, access.keys),
+            Err(error) => info.problem = Some(error),
+        }
+        // A name that nobody set up and that is no provider's own is a server that the plugin knows.
+        let is_set_up = self.setup.config.provider_settings.contains_key(name);
+        let has_key = info.keys.iter().any(|key| key.found.is_some());
+        info.is_unused = configured.is_some() && !is_set_up && !has_key;
+        Ok(info)
     }
 }

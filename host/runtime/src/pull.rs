@@ -25,7 +25,7 @@ impl Runtime {
             return declared(self.declared_assets(), wanted.as_str());
         };
         let registry = self.registry();
-        let entry = match self.plugin_of(&registry, provider, None) {
+        let entry = match self.host().plugin_of(&registry, provider, None) {
             Ok((entry, _)) if entry.status == Status::Active => entry,
             _ => return declared(self.declared_assets(), name),
         };
@@ -48,7 +48,7 @@ impl Runtime {
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         };
         let registry = self.registry();
-        let (entry, configured) = self.plugin_of(&registry, provider, Some(model))?;
+        let (entry, configured) = self.host().plugin_of(&registry, provider, Some(model))?;
         let plugin = entry.candidate.manifest.name.as_str();
         let site = CallSite { provider: configured, ..CallSite::of_nobody() };
         let request = Frame::write(&PullModel::new(name))

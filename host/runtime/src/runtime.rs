@@ -1,6 +1,5 @@
 //! The runtime: the plugins that were found, and what runs them.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +9,18 @@ use jaato_environments::{EndedProcess, Environments, Outputs, Processes, declare
 use jaato_instances::{CallSite, Instances, PluginCaller, ServiceFactory, Workers, why_in_worker};
 use jaato_loader::{Executor, Report, Watch};
 use jaato_log::Log;
-use jaato_model_facts::ModelFacts;
 use jaato_process::{Orphan, Supervisor};
 use jaato_registry::{PluginEntry, Registry, Status};
-use jaato_services::{Assets, HostServices, Shared, named_plugin, problems_of_settings};
-use jaato_session::ModelTakes;
+use jaato_services::{Assets, HostServices, Shared, problems_of_settings};
 use jaato_terminals::{Door, Terminals, own_temporary_folder};
-use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, Price, SessionId};
+use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId};
+use parking_lot::Mutex;
 
 use crate::about_models;
 use crate::gc;
 use crate::host::Host;
 use crate::ledger::ledger_of;
-use crate::provider::Names;
+use crate::maker::Maker;
 
 /// Lines that one plugin gets for what its description should not hold.
 const LEFT_OUT_TOLD_MAX: usize = 3;
@@ -71,20 +69,6 @@ pub enum ModelState {
         /// Their size.
         bytes: u64,
     },
-}
-
-/// The provider of a model, and what is known of both.
-pub(crate) struct KnownProvider {
-    /// The provider's name.
-    pub(crate) name: String,
-    pub(crate) plugin: PluginName,
-    /// The same name and the plugin's own, where it is one of `[providers]`.
-    pub(crate) names: Option<Names>,
-    /// The model's context window in tokens, where known.
-    pub(crate) context_limit: Option<u64>,
-    /// What the model costs, where known.
-    pub(crate) price: Option<Price>,
-    pub(crate) takes: ModelTakes,
 }
 
 impl Runtime {
@@ -138,8 +122,18 @@ impl Runtime {
         let terminals = Terminals::new(tokio::runtime::Handle::current(), door, log.clone());
         let (callers, board) = (Arc::clone(&plugins), Arc::clone(&terminals));
         let environments = Environments::new(callers, board, outputs, processes);
-        let host =
-            Arc::new(Host { setup, plugins, services, environments, terminals, log, ledger });
+        let host = Arc::new(Host {
+            event_hooks: Mutex::default(),
+            setup,
+            plugins,
+            services,
+            environments,
+            terminals,
+            log,
+            ledger,
+        });
+        let maker = Maker(Arc::downgrade(&host));
+        host.services.shared().sessions().made_by(Box::new(maker));
         Self { host, supervisor, problems, described }
     }
 
@@ -218,8 +212,8 @@ impl Runtime {
     pub async fn models_within(&self, wait: Duration) -> (Vec<Model>, Vec<String>) {
         let (mut models, mut problems) = (Vec::new(), Vec::new());
         let (registry, configured_model) = (self.registry(), self.model());
-        for name in self.provider_names(&registry) {
-            let (entry, configured) = match self.plugin_of(&registry, &name, None) {
+        for name in self.host.provider_names(&registry) {
+            let (entry, configured) = match self.host.plugin_of(&registry, &name, None) {
                 Ok(found) => found,
                 Err(error) => {
                     problems.push(error.to_string());
@@ -259,9 +253,9 @@ impl Runtime {
     /// the model, or the model's weights are neither here nor may be fetched.
     pub async fn check_model(&self, wait: Duration) -> Result<Model, Error> {
         let id = self.model_by_name(self.setup().config.model.as_str())?.model;
-        let provider = self.provider_of(&id)?.name;
+        let provider = self.host.provider_of(&id)?.name;
         let registry = self.registry();
-        let (entry, configured) = self.plugin_of(&registry, &provider, Some(&id))?;
+        let (entry, configured) = self.host.plugin_of(&registry, &provider, Some(&id))?;
         let infos = self.models_of(entry, configured, wait).await?;
         let Some(info) = about_models::find(&infos, &id) else {
             return Err(about_models::not_offered(&id));
@@ -281,6 +275,11 @@ impl Runtime {
     /// Ends everything that runs: instances, then child processes, then the ledger. Returns what a
     /// person is to be told in the end.
     pub async fn close(self) -> Ending {
+        // Those of sessions that nobody closed hold the host.
+        let event_hooks: Vec<_> = self.host.event_hooks.lock().drain().collect();
+        for (_, event_hooks) in event_hooks {
+            event_hooks.end().await;
+        }
         self.host.environments.close().await;
         let resources = self.host.environments.take_problems();
         self.host.plugins.instances.close(None).await;
@@ -305,99 +304,6 @@ impl Runtime {
 
     pub(crate) fn host(&self) -> &Arc<Host> {
         &self.host
-    }
-
-    /// Finds the provider of a model, and what is known of both.
-    pub(crate) fn provider_of(&self, model: &ModelId) -> Result<KnownProvider, Error> {
-        let Some((provider, name)) = model.split() else {
-            let text = format!("the model `{model}` is not `provider/model`");
-            return Err(Error::new(ErrorKind::Configuration, text));
-        };
-        let registry = self.registry();
-        let (entry, configured) = self.plugin_of(&registry, provider, Some(model))?;
-        let plugin = entry.candidate.manifest.name.clone();
-        if entry.status != Status::Active {
-            let text = format!(
-                "plugin `{plugin}`, which offers the provider `{provider}`, cannot be used"
-            );
-            return Err(Error::new(ErrorKind::PluginDisabled, text)
-                .with_hint(format!("jaato plugin show {plugin}")));
-        }
-        let spec = entry.description().and_then(|description| description.provider.as_ref());
-        let info = spec.and_then(|spec| spec.models.iter().find(|info| info.name == name));
-        let spec_says = spec.cloned().unwrap_or_default();
-        let model_accepts = info.and_then(|info| info.accepts.clone());
-        let facts = self.facts_of(provider, name, &registry);
-        let own_limit = info.and_then(|info| info.context_limit);
-        let own_price = info.and_then(|info| info.price.clone());
-        Ok(KnownProvider {
-            name: provider.to_owned(),
-            plugin,
-            names: configured.map(|given| Names { given, own: spec_says.name.clone() }),
-            context_limit: own_limit.or(facts.as_ref().and_then(|facts| facts.context_limit)),
-            price: own_price.or(facts.and_then(|facts| facts.price)),
-            takes: ModelTakes {
-                options: spec_says.options,
-                media_types: model_accepts.unwrap_or(spec_says.accepts),
-            },
-        })
-    }
-
-    /// Tells what is known of a model without asking, where it is asked for at its vendor's own
-    /// server.
-    pub(crate) fn facts_of(
-        &self,
-        provider: &str,
-        model: &str,
-        registry: &Registry,
-    ) -> Option<ModelFacts> {
-        let (vendor, is_asked) = self.vendor_of(provider, registry)?;
-        jaato_model_facts::of(&vendor, model).filter(|_| is_asked)
-    }
-
-    /// Returns the vendor whose models a provider has, and whether its own server is asked.
-    pub(crate) fn vendor_of(&self, provider: &str, registry: &Registry) -> Option<(String, bool)> {
-        let (entry, configured) = self.plugin_of(registry, provider, None).ok()?;
-        let plugin = entry.candidate.manifest.name.as_str();
-        let edition = self.host().plugins.plugins.current().edition(plugin).number;
-        self.host().services.vendor_of(entry, configured.as_ref(), edition)
-    }
-
-    /// Lists the names that may stand before the slash of a model: those of `[providers]`, those of
-    /// plugins, and the servers that these know.
-    pub(crate) fn provider_names(&self, registry: &Registry) -> BTreeSet<String> {
-        let configured = self.setup().config.provider_settings.keys().map(String::as_str);
-        let all = configured.chain(registry.providers()).chain(registry.presets());
-        all.map(str::to_owned).collect()
-    }
-
-    /// Finds the plugin of a provider, and the provider's name where it is one of `[providers]`.
-    /// The error names the model for which it is looked for.
-    pub(crate) fn plugin_of<'a>(
-        &self,
-        registry: &'a Registry,
-        provider: &str,
-        model: Option<&ModelId>,
-    ) -> Result<(&'a PluginEntry, Option<Arc<str>>), Error> {
-        let config = &self.setup().config;
-        if config.provider_settings.contains_key(provider) {
-            return Ok((named_plugin(registry, config, provider)?, Some(provider.into())));
-        }
-        let dashed = provider.replace('_', "-");
-        let found = registry.provider(provider).or_else(|| registry.provider(&dashed));
-        let preset = || registry.preset(provider).map(|(entry, _)| (entry, Some(provider.into())));
-        found.map(|entry| (entry, None)).or_else(preset).ok_or_else(|| {
-            let of = model.map(|model| format!(" of the model `{model}`")).unwrap_or_default();
-            let text = format!("no plugin offers the provider `{provider}`{of}");
-            let known: Vec<String> = self.provider_names(registry).into_iter().collect();
-            let hint = if known.is_empty() {
-                "no provider plugin was found: `jaato doctor` tells where they are looked for"
-                    .to_owned()
-            } else {
-                format!("known providers are: {}", known.join(", "))
-            };
-            Error::new(ErrorKind::Configuration, text).with_hint(hint)
-        })
     }
 
     pub(crate) async fn models_of(

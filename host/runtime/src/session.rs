@@ -7,17 +7,21 @@ use futures_util::future::BoxFuture;
 use jaato_config::{Caps, Config, NamedModel};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
 use jaato_policy::{Allowed, Rules};
+use jaato_services::Entered;
 use jaato_session::{
-    Answer, Asker, EventSink, Fallback, History, Ids, Ports, Question, RandomIds, SeededRandom,
-    Session, SessionSetup, SystemClock, SystemPrompt,
+    Answer, AnsweringModel, Asker, EventSink, History, Ids, Ports, Question, RandomIds,
+    SeededRandom, Session, SessionSetup, SystemClock, SystemPrompt,
 };
 use jaato_terminals::Audience;
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::gc::PluginGc;
+use crate::hooks::{EventHooks, PluginHooks};
 use crate::host::Host;
 use crate::ledger::Recorded;
+use crate::maker::Child;
 use crate::prompt;
 use crate::provider::NoProvider;
 use crate::runtime::Runtime;
@@ -90,8 +94,7 @@ impl Runtime {
     /// # Errors
     /// When a file that belongs to it cannot be used.
     pub fn system_prompt(&self, system: Option<String>) -> Result<SystemPrompt, Error> {
-        let parts = prompt::parts(self.setup(), &self.registry(), system)?;
-        Ok(SystemPrompt::build(parts))
+        self.host().system_prompt(system)
     }
 
     /// Starts a session with the configured model.
@@ -112,7 +115,62 @@ impl Runtime {
         history: History,
         options: SessionOptions,
     ) -> Result<Session, Error> {
-        let config = &self.setup().config;
+        self.host().session_from(history, options)
+    }
+
+    /// Starts a session without a model, in which a person calls tools.
+    ///
+    /// # Errors
+    /// Only by a bug: an empty history is valid.
+    pub fn session_for_calls(&self, options: SessionOptions) -> Result<Session, Error> {
+        let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
+        setup.limits = self.setup().config.session.clone();
+        setup.rules = Arc::new(Mutex::new(rules(&self.setup().config, &options)));
+        let ids = ids();
+        let id = ids.session();
+        setup.id = Some(id.clone());
+        self.host().join_environment(&id, &options)?;
+        let asker = Arc::clone(&options.asker);
+        let events = Arc::clone(&options.events);
+        let tools = PluginTools::new(Arc::clone(self.host()), id.clone(), false);
+        let ports = ports(self.host(), Arc::new(NoProvider), tools, id, ids, options);
+        let session = Session::start(setup, ports)
+            .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
+        self.host().enter(&session, asker, events, None);
+        Ok(session)
+    }
+}
+
+impl Host {
+    /// Builds the system text of a session.
+    ///
+    /// # Errors
+    /// When a file that belongs to it cannot be used.
+    pub(crate) fn system_prompt(&self, system: Option<String>) -> Result<SystemPrompt, Error> {
+        let parts = prompt::parts(&self.setup, &self.registry(), system)?;
+        Ok(SystemPrompt::build(parts))
+    }
+
+    /// Starts a session that goes on with what was said before, with whatever model that was.
+    ///
+    /// # Errors
+    /// As [`Runtime::session`](crate::Runtime::session).
+    pub(crate) fn session_from(
+        self: &Arc<Self>,
+        history: History,
+        options: SessionOptions,
+    ) -> Result<Session, Error> {
+        self.start_session(history, options, None)
+    }
+
+    /// Starts a session, one that another opens where that is given.
+    pub(crate) fn start_session(
+        self: &Arc<Self>,
+        history: History,
+        options: SessionOptions,
+        child: Option<Child>,
+    ) -> Result<Session, Error> {
+        let config = &self.setup.config;
         let named = match &options.model {
             Some(name) => self.model_by_name(name)?,
             None => {
@@ -131,7 +189,7 @@ impl Runtime {
             // A name that means nothing, or an option that it does not take, is told at the start.
             let next = self.ready_model(&self.model_by_name(name)?, &options.request, &id)?;
             providers.push(Arc::clone(&next.provider));
-            setup.fallbacks.push(Fallback { model: next.setup, provider: next.provider });
+            setup.fallbacks.push(AnsweringModel { model: next.setup, provider: next.provider });
         }
         setup.gc = config.gc.clone();
         let Caps { cost, tokens, steps } = options.caps.clone();
@@ -142,15 +200,20 @@ impl Runtime {
         };
         setup.history = history;
         setup.id = Some(id.clone());
-        setup.limits = self.setup().config.session.clone();
-        setup.rules = rules(&self.setup().config, &options);
+        setup.limits = self.setup.config.session.clone();
+        setup.rules = Arc::new(Mutex::new(rules(&self.setup.config, &options)));
+        if let Some(child) = &child {
+            child.set_up(&mut setup);
+        }
         self.join_environment(&id, &options)?;
         let asker = Arc::clone(&options.asker);
-        let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self.host()), id.clone()));
+        let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self), id.clone()));
         let provider_plugin = ready.provider;
-        let tools = PluginTools::new(Arc::clone(self.host()), id.clone(), true);
+        let tools = PluginTools::new(Arc::clone(self), id.clone(), true);
+        let tools = tools.only(child.as_ref().and_then(|child| child.asked.tools.clone()));
+        let events = Arc::clone(&options.events);
         let model = Arc::clone(&provider_plugin) as _;
-        let mut ports = ports(self.host(), model, tools, id, ids, options);
+        let mut ports = ports(self, model, tools, id, ids, options);
         ports.gc = Some(Arc::clone(&gc_plugin) as _);
         let session = Session::start(setup, ports).map_err(|error| {
             Error::new(
@@ -158,7 +221,7 @@ impl Runtime {
                 format!("cannot start a session with `{}`: {error}", named.model),
             )
         })?;
-        self.enter(&session, asker);
+        self.enter(&session, asker, events, child);
         providers.iter().for_each(|provider| provider.set_facts(session.shared_facts()));
         gc_plugin.set_facts(session.shared_facts());
         Ok(session)
@@ -168,34 +231,26 @@ impl Runtime {
     /// tool needs it.
     fn join_environment(&self, id: &SessionId, options: &SessionOptions) -> Result<(), Error> {
         let (shared, of_own) = (options.environment.as_ref(), options.environment_options.clone());
-        self.host().environments.enter(id, shared, of_own)
-    }
-
-    /// Starts a session without a model, in which a person calls tools.
-    ///
-    /// # Errors
-    /// Only by a bug: an empty history is valid.
-    pub fn session_for_calls(&self, options: SessionOptions) -> Result<Session, Error> {
-        let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
-        setup.limits = self.setup().config.session.clone();
-        setup.rules = rules(&self.setup().config, &options);
-        let ids = ids();
-        let id = ids.session();
-        setup.id = Some(id.clone());
-        self.join_environment(&id, &options)?;
-        let asker = Arc::clone(&options.asker);
-        let tools = PluginTools::new(Arc::clone(self.host()), id.clone(), false);
-        let ports = ports(self.host(), Arc::new(NoProvider), tools, id, ids, options);
-        let session = Session::start(setup, ports)
-            .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
-        self.enter(&session, asker);
-        Ok(session)
+        self.environments.enter(id, shared, of_own)
     }
 
     /// Lets terminals and services reach a session.
-    fn enter(&self, session: &Session, asker: Arc<dyn Asker>) {
-        self.host().terminals.enter(session.id(), audience(session, asker));
-        self.host().services.shared().sessions().enter(session.id(), session.handle());
+    fn enter(
+        &self,
+        session: &Session,
+        asker: Arc<dyn Asker>,
+        events: Arc<dyn EventSink>,
+        child: Option<Child>,
+    ) {
+        self.terminals.enter(session.id(), audience(session, asker));
+        let agent = child.as_ref().map(|child| child.asked.name.clone());
+        let opener = child.map(|child| child.opener);
+        let entered = Entered { handle: session.handle(), events, opener, agent };
+        self.services.shared().sessions().enter(session.id(), entered);
+        let event_hooks = self.event_hooks.lock().get(session.id()).cloned();
+        if let Some(event_hooks) = event_hooks {
+            event_hooks.begin(session.emitter(), session.shared_facts());
+        }
     }
 }
 
@@ -217,12 +272,16 @@ fn ports(
     ids: Arc<dyn Ids>,
     options: SessionOptions,
 ) -> Ports {
+    let told = EventHooks::new(Arc::clone(host), session.clone(), options.events);
+    let told = Arc::new(told);
+    host.event_hooks.lock().insert(session.clone(), Arc::clone(&told));
     let events = match &host.ledger {
-        Some(ledger) => Arc::new(Recorded::new(ledger.clone(), options.events)) as _,
-        None => options.events,
+        Some(ledger) => Arc::new(Recorded::new(ledger.clone(), told)) as _,
+        None => told as _,
     };
     Ports {
         provider,
+        hooks: Arc::new(PluginHooks::new(Arc::clone(host))),
         tools: Arc::new(tools),
         asker: options.asker,
         gc: None,

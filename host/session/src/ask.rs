@@ -5,7 +5,8 @@ use std::fmt;
 use futures_util::future::BoxFuture;
 use jaato_policy::{AlwaysScope, Decision};
 use jaato_types::ask::{Form, FormAnswer};
-use jaato_types::{PluginName, Result, ToolCall};
+use jaato_types::hooks::Preview;
+use jaato_types::{PluginName, Result, SessionId, ToolCall};
 use zeroize::Zeroizing;
 
 use crate::KnownTool;
@@ -41,6 +42,10 @@ pub trait Asker: Send + Sync {
 /// A form of a plugin.
 #[derive(Debug, Clone, Copy)]
 pub struct FormQuestion<'a> {
+    /// The session in which it asks.
+    pub session: &'a SessionId,
+    /// What people see that session called, where another one opened it.
+    pub agent: Option<&'a str>,
     /// The plugin that asks.
     pub plugin: &'a PluginName,
     /// Its number within the session: `form_1`.
@@ -126,18 +131,25 @@ impl fmt::Debug for Secret {
 /// What a person is asked.
 #[derive(Debug, Clone)]
 pub struct Question<'a> {
-    /// The call, with its arguments.
+    /// The session in which it is made.
+    pub session: &'a SessionId,
+    /// The call, with the arguments that it would run with.
     pub call: &'a ToolCall,
     /// The tool.
     pub tool: &'a KnownTool,
     /// The plugin that makes the call, where neither the model nor a person does.
     pub by: Option<&'a PluginName>,
+    /// What people see the session called, where another one opened it.
+    pub agent: Option<&'a str>,
     /// The decision that a person must be asked.
     pub decision: Decision,
     /// The decision in words.
     pub why: String,
-    /// What [`Answer::AllowInSession`] will hold for.
-    pub always: AlwaysScope,
+    /// What [`Answer::AllowInSession`] will hold for; for this call alone where there is nothing, as
+    /// a plugin wants each such call to be asked.
+    pub always: Option<AlwaysScope>,
+    /// What the call would change, as the tool's own plugin shows it.
+    pub preview: Option<Preview>,
 }
 
 /// What a person answers.

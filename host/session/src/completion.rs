@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use jaato_types::{CallId, Event, Part, ToolCall, ToolName};
+use jaato_types::{CallId, Event, ModelId, Part, ToolCall, ToolName};
 
 use crate::events::{Emitter, MODEL};
 use crate::provider::Seen;
@@ -169,4 +169,15 @@ fn acceptable(name: ToolName) -> ToolName {
 /// Keeps what a person can have seen: the calls of an answer that was cut short never ran.
 pub(crate) fn without_calls(parts: Vec<Part>) -> Vec<Part> {
     parts.into_iter().filter(|part| part.as_tool_call().is_none() && has_content(part)).collect()
+}
+
+/// Writes into what only its maker understands who that is.
+pub(crate) fn name_maker(model: &ModelId, parts: &mut [Part]) {
+    let (provider, model) = model.split().unwrap_or(("", model.as_str()));
+    for part in parts {
+        if let Part::Opaque(opaque) = part {
+            opaque.provider = provider.to_owned();
+            opaque.model = model.to_owned();
+        }
+    }
 }

@@ -79,7 +79,9 @@ impl Forms {
         });
         let outcome = FormOutcome::Cancelled;
         let mut announced = Announced { shared, form_id: form_id.clone(), source, outcome };
-        let question = FormQuestion { plugin, id: &form_id, form };
+        let agent = shared.agent.as_ref().map(|agent| agent.name.as_str());
+        let session = &shared.id;
+        let question = FormQuestion { session, agent, plugin, id: &form_id, form };
         for _ in 0..ANSWERS_MAX {
             let answer = shared.ports.asker.form(question).await;
             if check_answer(form, &answer).is_ok() {

@@ -17,24 +17,27 @@ use jaato_objects::ObjectEnvironment;
 use jaato_policy::Rules;
 use jaato_types::service::ContextFacts;
 use jaato_types::{
-    Event, Message, ModelId, Output, Part, Price, Request, Result, SessionId, ToolName, ToolSpec,
+    Event, Message, ModelId, Output, Part, Price, Request, RequestOptions, Result, SessionId,
+    ToolName, ToolSpec,
 };
 use parking_lot::Mutex;
 
+use crate::beside::Beside;
 use crate::calls::Initiative;
 use crate::conditions::Conditions;
 use crate::events::Emitter;
 use crate::forms::Forms;
 use crate::gc::{GcState, facts};
+use crate::hooks::{Addition, HookAsker};
 use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
-    Cancel, Caps, GcSettings, History, HistoryError, Inbox, Limits, ModelTakes, Ports, Provider,
-    SharedFacts, SharedObjects, Spent, SystemPrompt, Toolbox, Wake,
+    Cancel, Caps, GcSettings, History, HistoryError, Hold, Inbox, Limits, ModelTakes, Ports,
+    Provider, SharedFacts, SharedObjects, SharedSpent, Spent, SystemPrompt, Toolbox, Wake,
 };
 pub(crate) use handle::Shared;
-pub use handle::{PLUGIN_CALLS_MAX, SessionHandle};
-pub use model::{Fallback, ModelSetup};
+pub use handle::{Lent, PLUGIN_CALLS_MAX, SessionHandle};
+pub use model::{AnsweringModel, ModelSetup};
 use sight::Sight;
 
 /// What a session is set up with.
@@ -45,21 +48,63 @@ pub struct SessionSetup {
     /// The model.
     pub model: ModelSetup,
     /// Models that answer where this one fails for good, in order.
-    pub fallbacks: Vec<Fallback>,
+    pub fallbacks: Vec<AnsweringModel>,
     /// The system text.
     pub system: SystemPrompt,
     /// The bounds.
     pub limits: Limits,
     /// What it may use up as a whole.
     pub caps: Caps,
-    /// What the command line and the configuration allow.
-    pub rules: Rules,
+    /// What it has used up; a session that another one has opened counts with that one.
+    pub spent: SharedSpent,
+    /// What the command line and the configuration allow, and what the person has answered.
+    pub rules: SharedRules,
+    /// Who it is, where another session opened it.
+    pub agent: Option<Agent>,
     /// Settings of the gc.
     pub gc: GcSettings,
     /// What was said before, where the session goes on.
     pub history: History,
     /// What tools had put in front of the model, where the session goes on.
-    pub objects: ObjectEnvironment,
+    pub objects: Objects,
+}
+
+/// Who a session is that another one opened.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    /// What people see it called.
+    pub name: String,
+    /// The session that opened it.
+    pub opener: SessionId,
+    /// Stops the deadline of the call that opened it, while the person is asked.
+    pub hold: Hold,
+}
+
+/// What the sessions of one person have decided together. Clones are the same.
+pub type SharedRules = Arc<Mutex<Rules>>;
+
+/// The objects that a session begins with.
+#[derive(Clone)]
+pub enum Objects {
+    /// Its own.
+    Own(ObjectEnvironment),
+    /// Those of the session that opened it.
+    Shared(SharedObjects),
+}
+
+impl Default for Objects {
+    fn default() -> Self {
+        Self::Own(ObjectEnvironment::default())
+    }
+}
+
+impl std::fmt::Debug for Objects {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Own(_) => "Own(…)",
+            Self::Shared(_) => "Shared(…)",
+        })
+    }
 }
 
 impl SessionSetup {
@@ -72,10 +117,12 @@ impl SessionSetup {
             system,
             limits: Limits::default(),
             caps: Caps::default(),
-            rules: Rules::default(),
+            spent: SharedSpent::default(),
+            rules: SharedRules::default(),
+            agent: None,
             gc: GcSettings::default(),
             history: History::new(),
-            objects: ObjectEnvironment::default(),
+            objects: Objects::default(),
         }
     }
 }
@@ -91,18 +138,17 @@ pub struct Session {
     pub(crate) gc: GcState,
     /// What every request begins with; its messages are empty.
     pub(crate) prefix: Request,
+    /// The options of the request that is sent next, where plugins changed them.
+    pub(crate) options_asked: Option<RequestOptions>,
     pub(crate) model: ModelId,
     pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) fallbacks: VecDeque<Fallback>,
+    pub(crate) fallbacks: VecDeque<AnsweringModel>,
     pub(crate) takes: ModelTakes,
     pub(crate) sight: Sight,
     /// Entries of the record that went out since the last cut: they stay as they are.
     pub(crate) sent_entries: usize,
     /// The tools that the model knows of, by the list and by parts of the history.
     pub(crate) told_tools: Vec<ToolSpec>,
-    /// What it has used up, and may.
-    pub(crate) spent: Spent,
-    pub(crate) caps: Caps,
     pub(crate) price: Option<Price>,
     pub(crate) is_price_configured: bool,
     /// What a server said that paused its answer: the next request ends with it.
@@ -115,6 +161,8 @@ impl Session {
     pub fn start(setup: SessionSetup, ports: Ports) -> Result<Self, HistoryError> {
         let SessionSetup { id, model: setup_of_model, system, limits, rules, history, gc, .. } =
             setup;
+        let answering =
+            AnsweringModel { model: setup_of_model.clone(), provider: Arc::clone(&ports.provider) };
         let ModelSetup { id: model, context_limit, origin, options, takes, .. } = setup_of_model;
         let id = id.unwrap_or_else(|| ports.ids.session());
         let toolbox = Toolbox::new(ports.tools.tools());
@@ -132,20 +180,32 @@ impl Session {
         });
         let emitter = Emitter::new(id.clone(), ports.events.clone());
         let provider = Arc::clone(&ports.provider);
-        let objects = SharedObjects::new(setup.objects, emitter.clone());
+        let objects = match setup.objects {
+            Objects::Own(environment) => SharedObjects::new(environment, emitter.clone()),
+            Objects::Shared(objects) => objects.for_another(),
+        };
+        let clock = Arc::clone(&ports.clock);
+        let hooks = Arc::clone(&ports.hooks);
+        let hooks = HookAsker::new(hooks, clock, emitter.clone(), facts.clone(), id.clone());
         let shared = Arc::new(Shared {
             id,
             ports,
+            hooks: Arc::new(hooks),
             limits,
             pace: Pace::default(),
             emitter,
             toolbox: Mutex::new(Arc::new(toolbox)),
-            rules: Mutex::new(rules),
+            rules,
+            agent: setup.agent,
             facts,
             objects,
             tasks: Tasks::new(),
             inbox: Inbox::default(),
             forms: Forms::default(),
+            model: Mutex::new(answering),
+            spent: setup.spent,
+            caps: setup.caps,
+            beside: Beside::default(),
             record: Mutex::default(),
             plugin_calls: AtomicUsize::new(0),
         });
@@ -156,6 +216,7 @@ impl Session {
             answers: Mutex::default(),
             gc: GcState::new(gc, context_limit, origin),
             prefix,
+            options_asked: None,
             model: model.clone(),
             provider,
             fallbacks: setup.fallbacks.into(),
@@ -163,8 +224,6 @@ impl Session {
             sight: Sight::default(),
             sent_entries: 0,
             told_tools,
-            spent: Spent::default(),
-            caps: setup.caps,
             price: setup_of_model.price,
             is_price_configured: setup_of_model.is_price_configured,
             paused: Vec::new(),
@@ -174,10 +233,15 @@ impl Session {
         session.offer_view();
         session.tell_record();
         let tools = session.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
-        session
-            .shared
-            .emitter
-            .emit(Event::SessionStarted { model: model.as_str().to_owned(), tools });
+        let agent = session.shared.agent.as_ref();
+        let opener = agent.map(|agent| agent.opener.clone());
+        let agent = agent.map(|agent| agent.name.clone());
+        session.shared.emitter.emit(Event::SessionStarted {
+            model: model.as_str().to_owned(),
+            tools,
+            agent,
+            opener,
+        });
         Ok(session)
     }
 
@@ -208,7 +272,7 @@ impl Session {
 
     /// Returns what it has used up.
     pub fn spent(&self) -> Spent {
-        self.spent
+        *self.shared.spent.lock()
     }
 
     /// Returns a handle on the session's events, for what happens between its turns too.
@@ -272,12 +336,20 @@ impl Session {
     /// Returns the request that would be sent next.
     pub fn request(&self) -> Request {
         let mut request = self.prefix.clone();
+        if let Some(options) = &self.options_asked {
+            request.options = options.clone();
+        }
         request.messages = self.history.messages_for(&self.model).collect();
         request.messages.iter_mut().for_each(|message| self.takes.in_words(message));
         if !self.paused.is_empty() {
             request.messages.push(Message::model(self.paused.clone()));
         }
         request
+    }
+
+    /// Asks plugins what they would add to a prompt, and adds nothing.
+    pub async fn additions_to(&self, prompt: &str, cancel: &Cancel) -> Vec<Addition> {
+        self.shared.hooks.before_prompt(prompt, cancel).await
     }
 
     /// Runs a call that a person typed. It is the person's own act: nobody is asked, nothing of it

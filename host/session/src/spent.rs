@@ -1,7 +1,10 @@
 //! What a session has used up: requests, tokens, money; and the caps that a person sets it.
 
+use std::sync::Arc;
+
 use jaato_config::Dollars;
 use jaato_types::{Error, ErrorKind, Price, Usage};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::Caps;
 
@@ -16,6 +19,16 @@ pub struct Spent {
     pub cost_micro_usd: u64,
     /// Whether some of it has no known price.
     pub has_unknown_cost: bool,
+}
+
+/// What sessions use up together. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct SharedSpent(Arc<Mutex<Spent>>);
+
+impl SharedSpent {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Spent> {
+        self.0.lock()
+    }
 }
 
 impl Spent {

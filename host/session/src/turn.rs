@@ -13,6 +13,7 @@ use crate::calls::{self, CallsDone, Initiative};
 use crate::exchange::Exchange;
 use crate::gc::{json_bytes, tokens_of};
 use crate::history::Next;
+use crate::hooks::{Addition, is_addition};
 use crate::inbox::Waiting;
 use crate::{
     Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion, cost_micro_usd, tasks,
@@ -46,6 +47,16 @@ struct Progress {
     usage: Usage,
 }
 
+/// What a turn begins with.
+#[derive(Default)]
+struct Begun {
+    prompt: String,
+    /// What began it where nobody said anything.
+    woken_by: Vec<String>,
+    /// What plugins put before the prompt.
+    additions: Vec<Addition>,
+}
+
 /// How a turn ended.
 struct End {
     outcome: Outcome,
@@ -66,8 +77,10 @@ impl Session {
         if prompt.files.iter().any(|file| matches!(file, Part::Data(_))) {
             self.wait_for_sight(cancel).await;
         }
-        let taken = self.take_prompt(prompt);
-        self.run_turn(text, Vec::new(), taken, cancel).await
+        let additions = self.additions_to(&text, cancel).await;
+        let taken = self.take_prompt(prompt, &additions);
+        let begun = Begun { prompt: text, additions, ..Begun::default() };
+        self.run_turn(begun, taken, cancel).await
     }
 
     /// Sends a turn's open request again: a prompt that was kept unsent, or tool results that were
@@ -81,7 +94,8 @@ impl Session {
             Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("give a prompt"))
         };
         let prompt = self.history.last_prompt().unwrap_or_default();
-        self.run_turn(prompt, Vec::new(), taken, cancel).await
+        let begun = Begun { prompt, ..Begun::default() };
+        self.run_turn(begun, taken, cancel).await
     }
 
     /// Runs a turn for what came to pass while nobody said anything: ends of tasks and what plugins
@@ -90,21 +104,20 @@ impl Session {
         let woken_by =
             [self.shared.tasks.board().outcomes_of(), self.shared.inbox.notified_by()].concat();
         let taken = self.take_woken();
-        self.run_turn(String::new(), woken_by, taken, cancel).await
+        self.run_turn(Begun { woken_by, ..Begun::default() }, taken, cancel).await
     }
 
-    async fn run_turn(
-        &mut self,
-        prompt: String,
-        woken_by: Vec<String>,
-        taken: Result<()>,
-        cancel: &Cancel,
-    ) -> TurnReport {
+    async fn run_turn(&mut self, begun: Begun, taken: Result<()>, cancel: &Cancel) -> TurnReport {
         let clock = self.shared.ports.clock.clone();
         let (started_at_ms, started_ms) = (clock.wall_ms(), clock.monotonic_ms());
+        let Begun { prompt, woken_by, additions } = begun;
         self.shared.emitter.emit(Event::TurnStarted { prompt, woken_by });
+        for addition in additions.iter().filter(|_| taken.is_ok()) {
+            self.shared.emitter.emit(addition.event());
+        }
         self.renew_tools(cancel).await;
         self.conditions.begin_turn();
+        self.shared.beside.begin_turn();
         let mut progress = Progress::default();
         let end = match taken {
             Ok(()) => self.steps(&mut progress, cancel).await,
@@ -124,15 +137,17 @@ impl Session {
         TurnReport { outcome, text, usage, error, steps, started_at_ms, duration_ms }
     }
 
-    fn take_prompt(&mut self, prompt: Prompt) -> Result<()> {
+    fn take_prompt(&mut self, prompt: Prompt, additions: &[Addition]) -> Result<()> {
         if prompt.text.trim().is_empty() {
             let error = Error::new(ErrorKind::InvalidArguments, "the prompt is empty");
             return Err(error.with_hint("say what is to be done"));
         }
         self.close_open_turn().map_err(host_bug)?;
         // Outcomes that went with a prompt which was never sent go with this one.
-        let mut parts: Vec<Part> = self.history.unsent_values().cloned().collect();
+        let unsent = self.history.unsent_values().filter(|part| !is_addition(part));
+        let mut parts: Vec<Part> = unsent.cloned().collect();
         parts.extend(self.take_news());
+        parts.extend(additions.iter().map(Addition::part));
         self.tell_what_is_not_looked_at(&prompt.files);
         parts.extend(prompt.into_parts());
         self.history.append_prompt(parts).map_err(host_bug)
@@ -184,6 +199,7 @@ impl Session {
         let nobody_asked = self.before_request(cancel).await.map_err(host_bug)?;
         self.tell_record();
         progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
+        self.ask_before_request(cancel).await.map_err(host_bug)?;
         self.shared.emitter.emit(Event::StepStarted { step });
         let mut came = self.exchange_with_room(step, cancel).await;
         while self.fall_back(&came) {
@@ -195,7 +211,7 @@ impl Session {
             }
             came = self.exchange_with_room(step, cancel).await;
         }
-        self.name_the_maker_of(came.parts_mut());
+        completion::name_maker(&self.model, came.parts_mut());
         let finish_reason = match &came {
             Exchange::Complete(completion) => {
                 self.account(completion.usage, &completion.parts, progress);
@@ -223,15 +239,16 @@ impl Session {
 
     /// Ends the turn where a cap is reached, or cannot be held to.
     async fn look_at_caps(&mut self, cancel: &Cancel) -> Result<Option<End>> {
-        if let Some(error) = self.spent.reached(&self.caps) {
+        let reached = self.shared.spent.lock().reached(&self.shared.caps);
+        if let Some(error) = reached {
             let paused = completion::without_calls(std::mem::take(&mut self.paused));
             let text = self.append_cut_short(paused, MARK_CAP)?;
             return Ok(Some(End { outcome: Outcome::Limit, text, error: Some(error) }));
         }
-        if self.caps.cost.is_some() && self.price.is_none() {
+        if self.shared.caps.cost.is_some() && self.price.is_none() {
             self.wait_for_told(cancel).await;
         }
-        if self.caps.cost.is_some() && self.price.is_none() && !cancel.is_cancelled() {
+        if self.shared.caps.cost.is_some() && self.price.is_none() && !cancel.is_cancelled() {
             let model = &self.model;
             let text = format!("nobody knows what `{model}` costs, so `--max-cost` cannot be kept");
             let hint = format!(
@@ -241,7 +258,7 @@ impl Session {
             let error = Error::new(ErrorKind::Configuration, text).with_hint(hint);
             return self.end_failed(None, error).map(Some);
         }
-        self.spent.steps += 1;
+        self.shared.spent.lock().steps += 1;
         Ok(None)
     }
 
@@ -252,7 +269,7 @@ impl Session {
             return self.account_guess(parts);
         }
         usage = self.priced(usage);
-        self.spent.add(&usage);
+        self.shared.spent.lock().add(&usage);
         progress.usage = usage;
         self.counted(usage);
         self.shared.facts.update(|facts| {
@@ -270,7 +287,7 @@ impl Session {
         }
         let (prompt_tokens, output_tokens) = (self.tokens_in_use(), tokens_of(json_bytes(&parts)));
         let guess = Usage { prompt_tokens, output_tokens, ..Usage::default() };
-        self.spent.add(&self.priced(guess));
+        self.shared.spent.lock().add(&self.priced(guess));
     }
 
     /// Works out what an answer cost, where the server does not say it.
@@ -395,7 +412,7 @@ impl Session {
         progress: &mut Progress,
         cancel: &Cancel,
     ) -> Result<Flow> {
-        let cap = self.spent.reached(&self.caps);
+        let cap = self.shared.spent.lock().reached(&self.shared.caps);
         if progress.steps >= self.shared.limits.steps_max || cap.is_some() {
             // No request is left that could tell the model what came of them.
             let error = cap.unwrap_or_else(|| self.limit_error());
@@ -435,17 +452,6 @@ impl Session {
         let thoughts: Vec<Part> = parts.into_iter().filter(is_thought).collect();
         let partial = (!thoughts.is_empty()).then_some(thoughts);
         self.end_failed(partial, error).map(Flow::Break)
-    }
-
-    /// Writes into what only its maker understands who that is.
-    fn name_the_maker_of(&self, parts: &mut [Part]) {
-        let (provider, model) = self.model.split().unwrap_or(("", self.model.as_str()));
-        for part in parts {
-            if let Part::Opaque(opaque) = part {
-                opaque.provider = provider.to_owned();
-                opaque.model = model.to_owned();
-            }
-        }
     }
 
     fn end_failed(&mut self, partial: Option<Vec<Part>>, error: Error) -> Result<End> {

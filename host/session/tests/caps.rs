@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jaato_config::Dollars;
 use jaato_session::testing::{Beat, ScriptedProvider, Stage, Tool};
-use jaato_session::{Cancel, Caps, Fallback, MARK_CAP, ModelSetup, SessionSetup, Spent};
+use jaato_session::{AnsweringModel, Cancel, Caps, MARK_CAP, ModelSetup, SessionSetup, Spent};
 use jaato_types::{Error, ErrorKind, Event, ModelId, Outcome, Price, Usage};
 use serde_json::json;
 
@@ -116,7 +116,7 @@ async fn a_model_that_takes_over_has_to_have_a_price_too() {
     let model = ModelSetup::new(ModelId::from("other/big"), 20_000);
     let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
     let mut setup = setup(caps);
-    setup.fallbacks = vec![Fallback { model, provider: Arc::clone(&next) as _ }];
+    setup.fallbacks = vec![AnsweringModel { model, provider: Arc::clone(&next) as _ }];
     let mut session = stage.start(setup).unwrap();
     let report = session.turn("go", &Cancel::new()).await;
     let error = report.error.unwrap();

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use jaato_session::testing::{Beat, ScriptedProvider, Stage, Tool};
-use jaato_session::{Cancel, Fallback, ModelSetup, ModelTakes, SessionSetup};
+use jaato_session::{AnsweringModel, Cancel, ModelSetup, ModelTakes, SessionSetup};
 use jaato_types::{Data, Error, ErrorKind, Event, ModelId, Outcome, Part, Usage};
 use serde_json::json;
 
@@ -63,7 +63,7 @@ async fn a_file_that_the_next_model_cannot_look_at_is_said() {
 
 fn with_fallback(next: &Arc<ScriptedProvider>) -> SessionSetup {
     let provider = Arc::clone(next) as _;
-    SessionSetup { fallbacks: vec![Fallback { model: other(), provider }], ..Stage::setup() }
+    SessionSetup { fallbacks: vec![AnsweringModel { model: other(), provider }], ..Stage::setup() }
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,6 +27,15 @@ const PLAIN_PROGRESS_PERCENT: u64 = 10;
 /// Columns of a name. One that follows the rules is shorter.
 const NAME_COLUMNS: usize = 80;
 
+/// A step of progress that was told plainly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Of a total that is known.
+    Percent(u64),
+    /// How often it has doubled, where no total is known.
+    Doubled(u32),
+}
+
 /// Writes text for people.
 pub struct People {
     is_terminal: bool,
@@ -34,7 +43,7 @@ pub struct People {
     output: Output,
     moving: Moving,
     /// The last step of progress that was told plainly.
-    told_percent: Option<u64>,
+    told_step: Option<Step>,
 }
 
 impl People {
@@ -45,7 +54,7 @@ impl People {
             answer: Answer::new(),
             output: Output::default(),
             moving: Moving::default(),
-            told_percent: None,
+            told_step: None,
         }
     }
 
@@ -114,10 +123,13 @@ impl People {
     }
 
     fn progress(&mut self, label: &str, done: u64, total: u64) -> io::Result<()> {
+        if total == 0 {
+            return self.progress_so_far(label, done);
+        }
         if !self.is_terminal {
             let percent = (done * 100).checked_div(total).unwrap_or(0);
             let step = percent - percent % PLAIN_PROGRESS_PERCENT;
-            if self.told_percent.replace(step) != Some(step) {
+            if self.is_new_step(Step::Percent(step)) {
                 return self.line(&Text::new().plain(&format!("{}: {step} %", named(label))));
             }
             return Ok(());
@@ -130,6 +142,27 @@ impl People {
             self.moving.still();
         }
         Ok(())
+    }
+
+    /// Shows how much is done of what nobody knows the end of. Without a terminal it is told again
+    /// when it has doubled, which bounds the lines.
+    fn progress_so_far(&mut self, label: &str, done: u64) -> io::Result<()> {
+        let text = format!("{}: {done} so far", named(label));
+        if self.is_terminal {
+            self.close_lines()?;
+            self.moving.spin(&text);
+            return Ok(());
+        }
+        let doubled = done.checked_ilog2().map_or(0, |times| times + 1);
+        if self.is_new_step(Step::Doubled(doubled)) {
+            return self.line(&Text::new().plain(&text));
+        }
+        Ok(())
+    }
+
+    /// Notes a step; returns true if it is another than the last.
+    fn is_new_step(&mut self, step: Step) -> bool {
+        self.told_step.replace(step) != Some(step)
     }
 
     fn finished(&mut self, outcome: Outcome, error: Option<&Error>) -> io::Result<()> {
@@ -233,6 +266,23 @@ impl super::Writer for People {
             Event::MessageJoined { text } => {
                 self.dim_line(&format!("you: {}", one_line(text, self.columns())))
             }
+            Event::PromptAdded { source, tokens, .. } => self.dim_line(&format!(
+                "{} puts about {tokens} tokens before your prompt",
+                named(source)
+            )),
+            Event::RequestChanged { source, options, tokens } => {
+                self.dim_line(&request_line(source, options, *tokens))
+            }
+            Event::ToolCallChanged { name, source, .. } => self.dim_line(&format!(
+                "{} changes the arguments of {}",
+                named(source),
+                named(name.as_str())
+            )),
+            Event::ToolResultChanged { name, source, .. } => self.dim_line(&format!(
+                "{} changes what {} answered",
+                named(source),
+                named(name.as_str())
+            )),
             event @ Event::Gc { .. } => self.dim_line(&one_line(&gc_line(event), self.columns())),
             Event::CommandStarted { name, source, .. } => {
                 self.spin(&format!("{source}: {name}…"));
@@ -259,6 +309,8 @@ impl super::Writer for People {
             Event::TerminalAsked { .. }
             | Event::TerminalAnswered { .. }
             | Event::FormAsked { .. }
+            | Event::CompletionStarted { .. }
+            | Event::CompletionFinished { .. }
             | Event::PermissionAsked { .. }
             | Event::PermissionDecided { .. }
             | Event::SessionStarted { .. }
@@ -292,6 +344,15 @@ fn form_line(outcome: FormOutcome) -> Option<&'static str> {
         FormOutcome::Cancelled => Some("what it asked was taken back"),
         FormOutcome::Nobody | FormOutcome::Unknown => Some("nobody answered what it asked"),
     }
+}
+
+/// Tells in one line how a plugin changed a request.
+fn request_line(source: &str, options: &[String], tokens: u64) -> String {
+    let mut changes: Vec<String> = options.iter().map(|name| named(name)).collect();
+    if tokens > 0 {
+        changes.push(format!("about {tokens} tokens more"));
+    }
+    format!("{} changes the request: {}", named(source), changes.join(", "))
 }
 
 /// Tells in one line what a gc did, or why it did nothing.

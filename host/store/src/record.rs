@@ -71,6 +71,32 @@ pub enum Stage {
         /// How long it took with everything that was tried before, in milliseconds.
         duration_ms: u64,
     },
+    /// A plugin asked a model something beside the conversation.
+    Completion {
+        /// The plugin.
+        by: String,
+        /// `provider/model`.
+        model: String,
+        /// Tokens of the request; where nobody tells it, estimated.
+        prompt_tokens: u64,
+        /// Tokens of the answer, likewise.
+        output_tokens: u64,
+        /// Tokens of the request that a cache gave.
+        cached_tokens: u64,
+        /// What it cost, in millionths of a US dollar; absent where nobody knows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_micro_usd: Option<u64>,
+        /// Whether that was worked out from the model's price; the server said it otherwise.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cost_is_estimate: bool,
+        /// Whether there is an answer.
+        ok: bool,
+        /// What went wrong.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error_kind: Option<ErrorKind>,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
     /// An attempt of a request failed.
     ApiError {
         /// `provider/model`.

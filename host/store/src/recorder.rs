@@ -193,6 +193,20 @@ impl Recorder {
                     duration_ms: *duration_ms,
                 }
             }
+            Event::CompletionFinished { by, model, usage, error, duration_ms, .. } => {
+                Stage::Completion {
+                    by: by.clone(),
+                    model: model.clone(),
+                    prompt_tokens: usage.prompt_tokens,
+                    output_tokens: usage.output_tokens,
+                    cached_tokens: usage.cached_tokens,
+                    cost_micro_usd: usage.cost_micro_usd,
+                    cost_is_estimate: usage.cost_is_estimate,
+                    ok: error.is_none(),
+                    error_kind: error.as_ref().map(|error| error.kind),
+                    duration_ms: *duration_ms,
+                }
+            }
             Event::Gc {
                 reason,
                 source,
@@ -216,10 +230,15 @@ impl Recorder {
             | Event::ThoughtDelta { .. }
             | Event::Notice { .. }
             | Event::Progress { .. }
+            | Event::PromptAdded { .. }
+            | Event::RequestChanged { .. }
+            | Event::ToolCallChanged { .. }
+            | Event::ToolResultChanged { .. }
             | Event::PermissionAsked { .. }
             | Event::Notified { .. }
             | Event::FormAsked { .. }
             | Event::FormAnswered { .. }
+            | Event::CompletionStarted { .. }
             | Event::ToolOutput { .. }
             | Event::MessageJoined { .. }
             | Event::ObjectsAdded { .. }

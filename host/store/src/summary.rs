@@ -134,6 +134,7 @@ impl Summary {
                 row.error_kind = error_kind;
             }
             Stage::ToolCall { .. }
+            | Stage::Completion { .. }
             | Stage::AutoBackground { .. }
             | Stage::Task { .. }
             | Stage::PermissionCheck { .. }
@@ -181,6 +182,22 @@ impl Totals {
                 self.prompt_tokens += prompt_tokens.unwrap_or(0);
                 self.output_tokens += output_tokens.unwrap_or(0);
                 self.cached_tokens += cached_tokens.unwrap_or(0);
+            }
+            Stage::Completion {
+                prompt_tokens,
+                output_tokens,
+                cached_tokens,
+                cost_micro_usd,
+                ok,
+                ..
+            } => {
+                self.cost_micro_usd += cost_micro_usd.unwrap_or(0);
+                self.answers_without_cost += u64::from(*ok && cost_micro_usd.is_none());
+                self.requests += 1;
+                self.failed_requests += u64::from(!ok);
+                self.prompt_tokens += prompt_tokens;
+                self.output_tokens += output_tokens;
+                self.cached_tokens += cached_tokens;
             }
             Stage::ApiError { .. } => {
                 self.requests += 1;

@@ -18,13 +18,14 @@ pub(crate) fn files(name: &str, kind: TemplateKind, sdk: &Sdk) -> Vec<(&'static 
         TemplateKind::Tool => include_str!("../templates/tool.rs"),
         TemplateKind::Gc => include_str!("../templates/gc.rs"),
         TemplateKind::Provider => include_str!("../templates/provider.rs"),
+        TemplateKind::Environment => include_str!("../templates/environment.rs"),
     };
     let fill = |template: &str| filled(template, name, kind);
     vec![
-        ("Cargo.toml", manifest(name, sdk)),
+        ("Cargo.toml", manifest(name, kind, sdk)),
         ("src/lib.rs", fill(source)),
         ("tests/conformance.rs", fill(include_str!("../templates/conformance.rs"))),
-        ("README.md", fill(include_str!("../templates/README.md"))),
+        ("README.md", with_crates(&fill(include_str!("../templates/README.md")), kind)),
         (".github/workflows/ci.yml", fill(include_str!("../templates/ci.yml"))),
         (".gitignore", "target/\n".to_owned()),
     ]
@@ -38,6 +39,9 @@ fn filled(template: &str, name: &str, kind: TemplateKind) -> String {
             "a gc that drops the oldest turns when the context gets full".to_owned()
         }
         TemplateKind::Provider => format!("the provider `{short}`, which says what was said to it"),
+        TemplateKind::Environment => {
+            format!("the execution environment `{short}`, a folder of this machine")
+        }
     };
     template
         .replace(TEMPLATE_TYPE, &type_name(name))
@@ -49,13 +53,38 @@ fn filled(template: &str, name: &str, kind: TemplateKind) -> String {
         .replace(TEMPLATE_KIND, kind.word())
 }
 
-fn manifest(name: &str, sdk: &Sdk) -> String {
+/// The crates of the sdk that a kind's sources name, besides `sdk` itself.
+fn crates(kind: TemplateKind) -> &'static [&'static str] {
+    match kind {
+        TemplateKind::Tool | TemplateKind::Gc | TemplateKind::Provider => &[],
+        TemplateKind::Environment => &["sdk-environment"],
+    }
+}
+
+/// The README shows the dependencies of a copy of the sdk.
+fn with_crates(readme: &str, kind: TemplateKind) -> String {
+    let own = "jaato-plugin-sdk = { path = \"jaato-sdk/plugin-api/sdk\" }\n";
+    let others = crates(kind).iter();
+    let others = others.map(|name| own.replace("plugin-sdk", &format!("plugin-{name}")));
+    let others: String = others
+        .zip(crates(kind))
+        .map(|(line, name)| line.replace("/sdk\"", &format!("/{name}\"")))
+        .collect();
+    readme.replacen(own, &format!("{own}{others}"), 1)
+}
+
+fn manifest(name: &str, kind: TemplateKind, sdk: &Sdk) -> String {
+    let line =
+        |name: &&str| format!("jaato-plugin-{name} = {{ path = {} }}\n", sdk.toml_path(name));
+    let others: String = crates(kind).iter().map(line).collect();
+    // That of the crates which it names.
+    let rust = if others.is_empty() { "1.85" } else { "1.88" };
     format!(
         "[package]\n\
          name = \"{name}\"\n\
          version = \"0.1.0\"\n\
          edition = \"2024\"\n\
-         rust-version = \"1.85\"\n\
+         rust-version = \"{rust}\"\n\
          \n\
          [lib]\n\
          # The dylib is the plugin, the rlib is for its tests.\n\
@@ -64,6 +93,7 @@ fn manifest(name: &str, sdk: &Sdk) -> String {
          # Sources that came with jaato on this machine; README.md says what to do about others.\n\
          [dependencies]\n\
          jaato-plugin-sdk = {{ path = {sdk} }}\n\
+         {others}\
          \n\
          [dev-dependencies]\n\
          jaato-plugin-testkit = {{ path = {testkit} }}\n\

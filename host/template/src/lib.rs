@@ -27,11 +27,13 @@ pub enum TemplateKind {
     Gc,
     /// Answers requests.
     Provider,
+    /// Is where files lie and commands run.
+    Environment,
 }
 
 impl TemplateKind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Tool, Self::Gc, Self::Provider];
+    pub const ALL: [Self; 4] = [Self::Tool, Self::Gc, Self::Provider, Self::Environment];
 
     /// Returns the word for it.
     pub fn word(self) -> &'static str {
@@ -39,6 +41,7 @@ impl TemplateKind {
             Self::Tool => "tool",
             Self::Gc => "gc",
             Self::Provider => "provider",
+            Self::Environment => "environment",
         }
     }
 }

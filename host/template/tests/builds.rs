@@ -47,6 +47,7 @@ fn a_new_plugin_of_each_kind_builds_and_passes_its_tests_outside_the_workspace()
         (TemplateKind::Tool, "tool-moon-phase"),
         (TemplateKind::Gc, "gc-2nd"),
         (TemplateKind::Provider, "x-2"),
+        (TemplateKind::Environment, "environment-attic"),
     ] {
         let folder = outside.join(name);
         write_crate(&folder, name, kind, &sdk).unwrap();

@@ -39,8 +39,10 @@ pub mod environment;
 mod export;
 mod fence;
 mod gc;
+mod hook;
 mod http;
 mod instance;
+mod json_object;
 mod large;
 mod manifest;
 mod objects;
@@ -48,10 +50,12 @@ mod processes;
 mod provider;
 pub mod resources;
 mod schema;
+mod secrets;
 mod session_files;
 mod session_terminals;
 mod started;
 mod state;
+pub mod store;
 mod tool;
 
 pub use context::stream::{Piece, Stream};
@@ -78,8 +82,9 @@ pub use http::{HttpRequestBuilder, HttpResponse};
 pub use jaato_plugin_macros::tool_fn;
 pub use jaato_plugin_macros::{ToolInput, export_plugin, tool_type};
 pub use jaato_types as types;
-pub use jaato_types::{Error, ErrorKind, Output, Result};
+pub use jaato_types::{Error, ErrorKind, Output, Result, to_object};
 pub use provider::Provider;
+pub use secrets::Secrets;
 pub use state::State;
 pub use tool::{SyncTool, Tool, ToolInput};
 pub use {schemars, serde, serde_json};
@@ -105,6 +110,12 @@ pub mod terminal {
     pub use crate::types::terminal::*;
 }
 
+/// What a plugin is asked beside its own calls, by the methods of [`hooks::Hooks`].
+pub mod hooks {
+    pub use crate::hook::Hooks;
+    pub use crate::types::hooks::*;
+}
+
 /// Programs that a call runs, started by [`Reporter::process`], and those that outlive it, started
 /// by [`Reporter::start_process`].
 pub mod process {
@@ -124,7 +135,8 @@ pub mod prelude {
     };
     pub use crate::{
         Cx, Error, ErrorKind, Gc, Home, Level, Output, Provider, Reporter, Result, State, SyncTool,
-        Tool, ToolInput, export_plugin, sync_tool, tool, tool_fn, tool_type,
+        Tool, ToolInput, export_plugin, json_object, sync_tool, to_object, tool, tool_fn,
+        tool_type,
     };
     pub use serde_json::{Value, json};
 }
@@ -136,6 +148,7 @@ pub mod __private {
     pub use crate::environment::EnvironmentEntry;
     pub use crate::export::{describe_answer, factory_answer};
     pub use crate::gc::GcEntry;
+    pub use crate::hook::HookEntry;
     pub use crate::manifest::{Facts, bytes, length};
     pub use crate::provider::ProviderEntry;
     pub use crate::schema::{object, parse_arguments, schema_of};

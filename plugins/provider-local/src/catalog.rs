@@ -80,6 +80,7 @@ pub fn provider_spec() -> ProviderSpec {
         default_model: DEFAULT_MODEL.to_owned(),
         models: models.collect(),
         options: OPTIONS.map(str::to_owned).to_vec(),
+        one_conversation: true,
         ..ProviderSpec::default()
     }
 }

@@ -117,6 +117,7 @@ pub const ITEMS: &[Item] = &[
             "host/template/",
             "plugin-api/sdk/",
             "plugin-api/sdk-provider/",
+            "plugin-api/sdk-environment/",
             "plugin-api/macros/",
             "plugin-api/types/",
             "plugin-api/testkit/src/",

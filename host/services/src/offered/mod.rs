@@ -4,18 +4,23 @@ mod ask;
 mod assets;
 mod attach;
 pub mod blobs;
+mod children;
 mod config;
 mod environment;
 mod folder;
 mod history;
 mod http;
+mod model;
 mod notify;
 mod objects;
 mod output;
 mod processes;
+mod reading;
 mod request;
 mod resources;
+mod secrets;
 mod session;
+mod store;
 mod tasks;
 mod tool_calls;
 
@@ -44,11 +49,13 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 18] = [
+const SERVICES: [&dyn Service; 22] = [
     &session::Session,
     &config::Configuration,
     &request::OfCall,
     &folder::CacheFolder,
+    &store::Store,
+    &secrets::Secrets,
     &assets::AssetFiles,
     &http::Http,
     &output::Output,
@@ -61,6 +68,8 @@ const SERVICES: [&dyn Service; 18] = [
     &tasks::Tasks,
     &notify::Notifications,
     &ask::Forms,
+    &model::Models,
+    &children::Children,
     &processes::Processes,
     &environment::OfEnvironment,
 ];
@@ -70,7 +79,9 @@ const SERVICES: [&dyn Service; 18] = [
 pub fn call(call: &Call, caller: Caller, operation: &str, request: Vec<u8>) -> Answer {
     for service in SERVICES {
         if service.has(operation) && service.is_for(call, &caller) {
-            return match call.check_grant(operation) {
+            let allowed =
+                reading::check(call, operation).and_then(|()| call.check_grant(operation));
+            return match allowed {
                 Ok(()) => service.call(call, operation, request),
                 Err(error) => ready(Err(error)),
             };
@@ -90,7 +101,11 @@ fn ready(served: Result<Served, Error>) -> Answer {
 
 fn frame<T: Serialize + ?Sized>(value: &T) -> Result<Served, Error> {
     let written = Frame::write(value);
-    written.map(Served::Frame).map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
+    written.map(Served::Frame).map_err(host_bug)
+}
+
+fn host_bug(error: FrameError) -> Error {
+    Error::new(ErrorKind::HostBug, error.to_string())
 }
 
 fn bad_request(error: FrameError) -> Error {
@@ -109,7 +124,9 @@ mod tests {
     use jaato_types::service::{
         ASSET, ATTACH, BLOB_GET, BLOB_PUT, CACHE_FOLDER, CONFIG, OUTPUT, SESSION,
     };
-    use jaato_types::{execution, files, http, objects, process, resources, terminal};
+    use jaato_types::{
+        execution, files, http, objects, process, resources, secret, store, terminal,
+    };
 
     use super::*;
 
@@ -125,6 +142,8 @@ mod tests {
             CONFIG,
             REQUEST,
             CACHE_FOLDER,
+            store::SET,
+            secret::SET,
             ASSET,
             OUTPUT,
             http::HTTP_REQUEST,

@@ -32,20 +32,23 @@ pub struct ModelSetup {
     pub price: Option<Price>,
     /// Whether a person says so, whom no provider contradicts.
     pub is_price_configured: bool,
+    /// Whether its provider holds one conversation at a time: a request beside it would cost the
+    /// session its cache.
+    pub has_one_conversation: bool,
 }
 
-/// A model that answers where another one fails for good.
+/// A model that answers: the session's, one for when that fails for good, one that a plugin asks.
 #[derive(Clone)]
-pub struct Fallback {
+pub struct AnsweringModel {
     /// The model.
     pub model: ModelSetup,
     /// Its provider.
     pub provider: Arc<dyn Provider>,
 }
 
-impl fmt::Debug for Fallback {
+impl fmt::Debug for AnsweringModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fallback").field("model", &self.model).finish_non_exhaustive()
+        f.debug_struct("AnsweringModel").field("model", &self.model).finish_non_exhaustive()
     }
 }
 
@@ -60,6 +63,7 @@ impl ModelSetup {
             takes: ModelTakes::default(),
             price: None,
             is_price_configured: false,
+            has_one_conversation: false,
         }
     }
 }
@@ -90,10 +94,14 @@ impl Session {
     }
 
     fn change(&mut self, setup: ModelSetup, provider: Arc<dyn Provider>, error: Option<Error>) {
-        let ModelSetup { id, context_limit, origin, options, takes, price, is_price_configured } =
-            setup;
+        *self.shared.model.lock() =
+            AnsweringModel { model: setup.clone(), provider: Arc::clone(&provider) };
+        let ModelSetup { id, context_limit, origin, options, takes, price, .. } = setup;
+        let is_price_configured = setup.is_price_configured;
         // Half an answer of another model is no beginning of this one's.
         self.paused.clear();
+        // What plugins changed they changed for what that one honours.
+        self.options_asked = None;
         ask_for(&mut self.prefix, &id, options, &takes, &self.shared.id);
         (self.model, self.provider, self.takes) = (id.clone(), provider, takes);
         (self.price, self.is_price_configured) = (price, is_price_configured);

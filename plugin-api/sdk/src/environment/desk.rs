@@ -10,6 +10,7 @@ use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 use super::background::Background;
+use super::derived::{Draft, Ranges, Tree};
 use super::held::Held;
 use super::{ExecutionEnvironment, Files, Shell, Terminals};
 use crate::context::Home;
@@ -34,10 +35,16 @@ pub(super) enum Open<E: ExecutionEnvironment> {
     Terminal { terminal: TerminalOf<E>, events: Held<TerminalEventsOf<E>> },
     /// A file that is read.
     Pieces(Held<PiecesOf<E>>),
+    /// A file that is read range by range.
+    Ranges(Held<Ranges>),
     /// A file that is written.
     Writer(Held<WriterOf<E>>),
+    /// A file that is collected.
+    Draft(Held<Draft>),
     /// A tree that is gone through.
     Pages(Held<PagesOf<E>>),
+    /// A tree that is listed folder by folder.
+    Tree(Held<Tree>),
 }
 
 /// What one instance's environment has open.

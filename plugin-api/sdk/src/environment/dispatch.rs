@@ -86,6 +86,7 @@ async fn teardown<E: ExecutionEnvironment>(cx: &Cx<E::State>, desk: &Desk<E>) ->
             Open::Program { program, .. } => program.end().await,
             Open::Terminal { terminal, .. } => terminal.end().await,
             Open::Pieces(_) | Open::Writer(_) | Open::Pages(_) => Ok(()),
+            Open::Ranges(_) | Open::Draft(_) | Open::Tree(_) => Ok(()),
         };
     }
     if let Some(environment) = environment {
@@ -121,12 +122,25 @@ async fn next<E: ExecutionEnvironment>(
             let piece = pieces.lend()?.next(cx, head).await?;
             if piece.len() > length { Ok(piece) } else { end() }
         }
+        Open::Ranges(ranges) => {
+            let (environment, head) = (desk.environment()?, Frame::empty());
+            let (files, length) = (file_calls::files_of(&*environment)?, head.len());
+            let piece = ranges.lend()?.next(files, cx, head).await?;
+            if piece.len() > length { Ok(piece) } else { end() }
+        }
         Open::Pages(pages) => match pages.lend()?.next(cx).await? {
             Some(page) => value_frame(&page),
             None => end(),
         },
+        Open::Tree(tree) => {
+            let environment = desk.environment()?;
+            match tree.lend()?.next(file_calls::files_of(&*environment)?, cx).await? {
+                Some(page) => value_frame(&page),
+                None => end(),
+            }
+        }
         // Nothing comes of it: it is there to be closed.
-        Open::Writer(_) => end(),
+        Open::Writer(_) | Open::Draft(_) => end(),
     }
 }
 

@@ -1,18 +1,21 @@
 //! The operations `files.*`.
 
+use std::any::TypeId;
+
 use jaato_types::execution::STREAM_KEY;
 use jaato_types::files::{
-    COPY, CUT_RESULT, DELETE, EDIT, EXISTS, FileExists, FileNumber, FilePath, GLOB, LIST,
+    COPY, CUT_RESULT, DELETE, EDIT, EXISTS, FileExists, FileNumber, FilePath, FileRead, GLOB, LIST,
     MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, ResultCut, STAT, WALK, WRITE, WRITE_FINISH,
     WRITE_PIECE, WRITE_STREAM,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::json;
 
+use super::derived::{Draft, Ranges, Tree};
 use super::desk::{Desk, Open, unknown};
 use super::dispatch::{done, framed, read, read_with_bytes, unknown_operation};
 use super::held::Held;
-use super::{ExecutionEnvironment, FileWriter, Files};
+use super::{ByDefault, ExecutionEnvironment, FileWriter, Files};
 use crate::context::Cx;
 use crate::instance::value_frame;
 
@@ -54,26 +57,35 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
         }
         WALK => {
             desk.has_room()?;
-            let pages = files.walk(cx, read(frame)?).await?;
-            let stream = desk.add(Open::Pages(Held::new(pages)));
+            let walk = read(frame)?;
+            let pages = match is_default::<<E::Files as Files>::Pages>() {
+                true => Open::Tree(Held::new(Tree::begin(files, cx, walk).await?)),
+                false => Open::Pages(Held::new(files.walk(cx, walk).await?)),
+            };
+            let stream = desk.add(pages);
             value_frame(&json!({ STREAM_KEY: stream }))
         }
         READ_STREAM => {
             desk.has_room()?;
-            let (size, pieces) = files.open(cx, read(frame)?).await?;
-            let stream = desk.add(Open::Pieces(Held::new(pieces)));
+            let (size, pieces) = open(cx, files, read(frame)?).await?;
+            let stream = desk.add(pieces);
             value_frame(&json!({ "size": size, STREAM_KEY: stream }))
         }
         WRITE_STREAM => {
             desk.has_room()?;
-            let writer = files.create(cx, read(frame)?).await?;
-            let file = desk.add(Open::Writer(Held::new(writer)));
+            let write = read(frame)?;
+            let writer = match is_default::<<E::Files as Files>::Writer>() {
+                true => Open::Draft(Held::new(Draft::new(write))),
+                false => Open::Writer(Held::new(files.create(cx, write).await?)),
+            };
+            let file = desk.add(writer);
             value_frame(&json!({ "file": file, STREAM_KEY: file }))
         }
         WRITE_PIECE => {
             let (FileNumber { file, .. }, bytes) = read_with_bytes(frame)?;
             match desk.find(file).as_deref() {
                 Some(Open::Writer(writer)) => writer.lend()?.write(cx, bytes).await?,
+                Some(Open::Draft(draft)) => draft.lend()?.push(&bytes)?,
                 _ => return Err(unknown("file on its way", file)),
             }
             done()
@@ -82,11 +94,38 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
             let FileNumber { file, .. } = read(frame)?;
             match desk.find(file).as_deref() {
                 Some(Open::Writer(writer)) => value_frame(&writer.lend()?.keep().finish(cx).await?),
+                Some(Open::Draft(draft)) => {
+                    value_frame(&draft.lend()?.keep().finish(files, cx).await?)
+                }
                 _ => Err(unknown("file on its way", file)),
             }
         }
         other => Err(unknown_operation(other)),
     }
+}
+
+/// The files of an environment that has had some.
+pub(super) fn files_of<E: ExecutionEnvironment>(environment: &E) -> Result<&E::Files> {
+    let gone = || Error::new(ErrorKind::Unavailable, "the execution environment has no files");
+    environment.files().ok_or_else(gone)
+}
+
+async fn open<E: ExecutionEnvironment>(
+    cx: &Cx<E::State>,
+    files: &E::Files,
+    read: FileRead,
+) -> Result<(u64, Open<E>)> {
+    if is_default::<<E::Files as Files>::Pieces>() {
+        let (size, ranges) = Ranges::open(files, cx, read).await?;
+        return Ok((size, Open::Ranges(Held::new(ranges))));
+    }
+    let (size, pieces) = files.open(cx, read).await?;
+    Ok((size, Open::Pieces(Held::new(pieces))))
+}
+
+/// Tells whether a stream is left to the sdk.
+fn is_default<T: 'static>() -> bool {
+    TypeId::of::<T>() == TypeId::of::<ByDefault>()
 }
 
 async fn exists<S, F: Files>(cx: &Cx<S>, files: &F, path: FilePath) -> Result<FileExists> {

@@ -9,20 +9,53 @@ use jaato_types::files::{
 };
 use jaato_types::{Error, ErrorKind, Result};
 
+use super::derived;
 use crate::context::Reporter;
 
 /// The files of an execution environment. Paths outside of the allowed folders are refused,
 /// whatever links and `..` make of them.
 ///
-/// What is not implemented is answered `unknown_operation`. Blocking work goes through
-/// [`Reporter::blocking`]. `jaato-plugin-sdk-environment` has an implementation over folders of
-/// this machine.
+/// Six methods are required. All others work over these six, and each may be written where the
+/// environment does it faster or at once: a rename by the system, a pattern by a program that is
+/// there. Streams and trees work over them too where their types are [`ByDefault`]. Blocking work
+/// goes through [`Reporter::blocking`]. `jaato-plugin-sdk-environment` has an implementation over
+/// folders of this machine.
+///
+/// ```
+/// # use jaato_plugin_sdk::environment::{ByDefault, Files};
+/// # use jaato_plugin_sdk::prelude::*;
+/// # use jaato_plugin_sdk::types::files::*;
+/// /// Files behind a server.
+/// struct Remote;
+/// # fn no<T>() -> Result<T> { Err(Error::failed("")) }
+///
+/// impl Files for Remote {
+///     type Pieces = ByDefault;
+///     type Writer = ByDefault;
+///     type Pages = ByDefault;
+///
+///     async fn read(&self, host: &Reporter, read: FileRead) -> Result<(FileBytes, Vec<u8>)> {
+///         # _ = (host, read); no()
+///         // …
+///     }
+///     # async fn write(&self, _: &Reporter, _: FileWrite, _: Vec<u8>) -> Result<FileFacts> {
+///     #     no()
+///     # }
+///     # async fn stat(&self, _: &Reporter, _: FilePath) -> Result<FileFacts> { no() }
+///     # async fn list(&self, _: &Reporter, _: FolderList) -> Result<FolderEntries> { no() }
+///     # async fn delete(&self, _: &Reporter, _: FileDelete) -> Result<()> { no() }
+///     # async fn make_folder(&self, _: &Reporter, _: FolderMake) -> Result<()> { no() }
+///     // … and `write`, `stat`, `list`, `delete`, `make_folder`.
+/// }
+/// ```
 pub trait Files: Send + Sync + 'static {
-    /// A file that is read piece by piece.
+    /// A file that is read piece by piece; [`ByDefault`] reads range by range.
     type Pieces: FilePieces;
-    /// A file that is written piece by piece.
+    /// A file that is written piece by piece; [`ByDefault`] collects at most 64 MiB and writes them
+    /// at once.
     type Writer: FileWriter;
-    /// A tree that is gone through.
+    /// A tree that is gone through; [`ByDefault`] lists folder by folder, and leaves out what
+    /// `.gitignore` and `.ignore` name.
     type Pages: TreePages;
 
     /// Reads bytes.
@@ -87,60 +120,63 @@ pub trait Files: Send + Sync + 'static {
         make: FolderMake,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// Reads text.
+    /// Reads text. By default over [`Files::stat`] and [`Files::read`].
     ///
     /// # Errors
     /// `invalid_arguments` for what is no UTF-8.
     fn read_text(
         &self,
-        _host: &Reporter,
-        _read: FileReadText,
+        host: &Reporter,
+        read: FileReadText,
     ) -> impl Future<Output = Result<FileText>> + Send {
-        lacks("read text")
+        derived::read_text(self, host, read)
     }
 
-    /// Replaces pieces of a text.
+    /// Replaces pieces of a text. By default it is read and written whole, at most 64 MiB, with the
+    /// version that [`Files::stat`] told.
     ///
     /// # Errors
     /// `not_found` for a piece that is not there, `conflict` for one that stands there more than
     /// once.
     fn edit(
         &self,
-        _host: &Reporter,
-        _edit: FileEdit,
+        host: &Reporter,
+        edit: FileEdit,
     ) -> impl Future<Output = Result<FileEdited>> + Send {
-        lacks("edit")
+        derived::edit(self, host, edit)
     }
 
-    /// Moves.
+    /// Moves. By default a copy and a deletion, so that others may see both for a moment.
     ///
     /// # Errors
     /// `conflict` where something is there.
-    fn rename(&self, _host: &Reporter, _pair: FilePair) -> impl Future<Output = Result<()>> + Send {
-        lacks("move")
+    fn rename(&self, host: &Reporter, pair: FilePair) -> impl Future<Output = Result<()>> + Send {
+        derived::rename(self, host, pair)
     }
 
-    /// Copies.
+    /// Copies. By default files are read and written, links as what they lead to; a copy that fails
+    /// is taken away.
     ///
     /// # Errors
     /// `conflict` where something is there.
-    fn copy(&self, _host: &Reporter, _pair: FilePair) -> impl Future<Output = Result<()>> + Send {
-        lacks("copy")
+    fn copy(&self, host: &Reporter, pair: FilePair) -> impl Future<Output = Result<()>> + Send {
+        derived::copy(self, host, pair)
     }
 
-    /// Finds files by a pattern.
+    /// Finds files by a pattern. By default over [`Files::list`], and a [`Files::stat`] for each
+    /// file where the newest come first.
     ///
     /// # Errors
     /// `invalid_arguments` for what is no pattern.
     fn glob(
         &self,
-        _host: &Reporter,
-        _glob: FileGlob,
+        host: &Reporter,
+        glob: FileGlob,
     ) -> impl Future<Output = Result<FilesFound>> + Send {
-        lacks("find files by patterns")
+        derived::glob(self, host, glob)
     }
 
-    /// Begins to go through a tree.
+    /// Begins to go through a tree. Not asked where [`Files::Pages`] is [`ByDefault`].
     ///
     /// # Errors
     /// As [`Files::read`].
@@ -152,7 +188,8 @@ pub trait Files: Send + Sync + 'static {
         lacks("go through trees")
     }
 
-    /// Opens a file that is read piece by piece; gives the bytes that it has.
+    /// Opens a file that is read piece by piece; gives the bytes that it has. Not asked where
+    /// [`Files::Pieces`] is [`ByDefault`].
     ///
     /// # Errors
     /// As [`Files::read`].
@@ -164,7 +201,8 @@ pub trait Files: Send + Sync + 'static {
         lacks("stream files")
     }
 
-    /// Begins a file that is written piece by piece.
+    /// Begins a file that is written piece by piece. Not asked where [`Files::Writer`] is
+    /// [`ByDefault`].
     ///
     /// # Errors
     /// As [`Files::write`].
@@ -176,17 +214,17 @@ pub trait Files: Send + Sync + 'static {
         lacks("stream files")
     }
 
-    /// Cuts a large result and keeps the whole in a temporary file.
+    /// Cuts a large result and keeps the whole in a temporary file. By default nothing is kept.
     ///
     /// # Errors
     /// As [`Files::write`].
     fn cut_result(
         &self,
         _host: &Reporter,
-        _cut: ResultCut,
-        _text: String,
+        cut: ResultCut,
+        text: String,
     ) -> impl Future<Output = Result<ResultKept>> + Send {
-        lacks("keep results")
+        ready(Ok(derived::cut_result(&cut, text)))
     }
 }
 
@@ -268,6 +306,10 @@ impl Files for NoFiles {
     }
 }
 
+/// Stands for a stream that the sdk makes over the required methods of [`Files`]. It cannot be
+/// made.
+pub enum ByDefault {}
+
 impl FilePieces for NoFiles {
     async fn next(&mut self, _: &Reporter, _: Vec<u8>) -> Result<Vec<u8>> {
         match *self {}
@@ -285,6 +327,28 @@ impl FileWriter for NoFiles {
 }
 
 impl TreePages for NoFiles {
+    async fn next(&mut self, _: &Reporter) -> Result<Option<WalkedPage>> {
+        match *self {}
+    }
+}
+
+impl FilePieces for ByDefault {
+    async fn next(&mut self, _: &Reporter, _: Vec<u8>) -> Result<Vec<u8>> {
+        match *self {}
+    }
+}
+
+impl FileWriter for ByDefault {
+    async fn write(&mut self, _: &Reporter, _: Vec<u8>) -> Result<()> {
+        match *self {}
+    }
+
+    async fn finish(self, _: &Reporter) -> Result<FileFacts> {
+        match self {}
+    }
+}
+
+impl TreePages for ByDefault {
     async fn next(&mut self, _: &Reporter) -> Result<Option<WalkedPage>> {
         match *self {}
     }

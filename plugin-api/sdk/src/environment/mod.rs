@@ -5,6 +5,7 @@
 //! of streams and programs, programs that outlive a call, and frames are the sdk's.
 
 mod background;
+mod derived;
 mod desk;
 mod dispatch;
 mod file_calls;
@@ -32,7 +33,7 @@ use crate::context::{Cx, Home};
 use crate::state::State;
 use desk::Desk;
 
-pub use files::{FilePieces, FileWriter, Files, NoFiles, TreePages};
+pub use files::{ByDefault, FilePieces, FileWriter, Files, NoFiles, TreePages};
 pub use shell::{NoShell, Program, ProgramEvents, Shell};
 pub use terminals::{NoTerminals, Terminal, TerminalEvents, TerminalHappened, Terminals};
 

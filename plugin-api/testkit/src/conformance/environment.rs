@@ -6,6 +6,7 @@
 //! further than that it says so.
 
 mod commands;
+mod files;
 mod terminals;
 
 use std::path::Path;
@@ -28,6 +29,10 @@ use crate::{FakeHost, FakeInstance};
 pub use commands::{
     a_command_is_ended, a_deadline_ends_a_command, commands_run, its_own_deadline_holds,
     what_the_host_runs_is_prepared,
+};
+pub use files::{
+    edits_are_made_whole_or_not_at_all, files_are_copied_and_moved, files_are_found_by_patterns,
+    files_come_and_go_in_pieces, texts_are_read_in_ranges, trees_are_gone_through,
 };
 pub use terminals::{
     a_terminal_is_ended, bad_requests_of_terminals_are_refused,

@@ -1,0 +1,124 @@
+//! Finds the provider of a model, its plugin, and what is known of both without asking.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jaato_model_facts::ModelFacts;
+use jaato_registry::{PluginEntry, Registry, Status};
+use jaato_services::named_plugin;
+use jaato_session::ModelTakes;
+use jaato_types::{Error, ErrorKind, ModelId, PluginName, Price};
+
+use crate::host::Host;
+use crate::provider::Names;
+
+/// The provider of a model, and what is known of both.
+pub(crate) struct KnownProvider {
+    /// The provider's name.
+    pub(crate) name: String,
+    pub(crate) plugin: PluginName,
+    /// The same name and the plugin's own, where it is one of `[providers]`.
+    pub(crate) names: Option<Names>,
+    /// The model's context window in tokens, where known.
+    pub(crate) context_limit: Option<u64>,
+    /// What the model costs, where known.
+    pub(crate) price: Option<Price>,
+    pub(crate) takes: ModelTakes,
+    pub(crate) has_one_conversation: bool,
+}
+
+impl Host {
+    /// Finds the provider of a model, and what is known of both.
+    pub(crate) fn provider_of(&self, model: &ModelId) -> Result<KnownProvider, Error> {
+        let Some((provider, name)) = model.split() else {
+            let text = format!("the model `{model}` is not `provider/model`");
+            return Err(Error::new(ErrorKind::Configuration, text));
+        };
+        let registry = self.registry();
+        let (entry, configured) = self.plugin_of(&registry, provider, Some(model))?;
+        let plugin = entry.candidate.manifest.name.clone();
+        if entry.status != Status::Active {
+            let text = format!(
+                "plugin `{plugin}`, which offers the provider `{provider}`, cannot be used"
+            );
+            return Err(Error::new(ErrorKind::PluginDisabled, text)
+                .with_hint(format!("jaato plugin show {plugin}")));
+        }
+        let spec = entry.description().and_then(|description| description.provider.as_ref());
+        let info = spec.and_then(|spec| spec.models.iter().find(|info| info.name == name));
+        let spec_says = spec.cloned().unwrap_or_default();
+        let model_accepts = info.and_then(|info| info.accepts.clone());
+        let facts = self.facts_of(provider, name, &registry);
+        let own_limit = info.and_then(|info| info.context_limit);
+        let own_price = info.and_then(|info| info.price.clone());
+        Ok(KnownProvider {
+            name: provider.to_owned(),
+            plugin,
+            names: configured.map(|given| Names { given, own: spec_says.name.clone() }),
+            context_limit: own_limit.or(facts.as_ref().and_then(|facts| facts.context_limit)),
+            price: own_price.or(facts.and_then(|facts| facts.price)),
+            has_one_conversation: spec_says.one_conversation,
+            takes: ModelTakes {
+                options: spec_says.options,
+                media_types: model_accepts.unwrap_or(spec_says.accepts),
+            },
+        })
+    }
+
+    /// Tells what is known of a model without asking, where it is asked for at its vendor's own
+    /// server.
+    pub(crate) fn facts_of(
+        &self,
+        provider: &str,
+        model: &str,
+        registry: &Registry,
+    ) -> Option<ModelFacts> {
+        let (vendor, is_asked) = self.vendor_of(provider, registry)?;
+        jaato_model_facts::of(&vendor, model).filter(|_| is_asked)
+    }
+
+    /// Returns the vendor whose models a provider has, and whether its own server is asked.
+    pub(crate) fn vendor_of(&self, provider: &str, registry: &Registry) -> Option<(String, bool)> {
+        let (entry, configured) = self.plugin_of(registry, provider, None).ok()?;
+        let plugin = entry.candidate.manifest.name.as_str();
+        let edition = self.plugins.plugins.current().edition(plugin).number;
+        self.services.vendor_of(entry, configured.as_ref(), edition)
+    }
+
+    /// Lists the names that may stand before the slash of a model: those of `[providers]`, those of
+    /// plugins, and the servers that these know.
+    pub(crate) fn provider_names(&self, registry: &Registry) -> BTreeSet<String> {
+        let configured = self.setup.config.provider_settings.keys().map(String::as_str);
+        let all = configured.chain(registry.providers()).chain(registry.presets());
+        all.map(str::to_owned).collect()
+    }
+
+    /// Finds the plugin of a provider, and the provider's name where it is one of `[providers]`.
+    /// The error names the model for which it is looked for.
+    pub(crate) fn plugin_of<'a>(
+        &self,
+        registry: &'a Registry,
+        provider: &str,
+        model: Option<&ModelId>,
+    ) -> Result<(&'a PluginEntry, Option<Arc<str>>), Error> {
+        let config = &self.setup.config;
+        if config.provider_settings.contains_key(provider) {
+            return Ok((named_plugin(registry, config, provider)?, Some(provider.into())));
+        }
+        let dashed = provider.replace('_', "-");
+        let found = registry.provider(provider).or_else(|| registry.provider(&dashed));
+        let preset = || registry.preset(provider).map(|(entry, _)| (entry, Some(provider.into())));
+        found.map(|entry| (entry, None)).or_else(preset).ok_or_else(|| {
+            let of = model.map(|model| format!(" of the model `{model}`")).unwrap_or_default();
+            let text = format!("no plugin offers the provider `{provider}`{of}");
+            let known: Vec<String> = self.provider_names(registry).into_iter().collect();
+            let hint = if known.is_empty() {
+                "no provider plugin was found: `jaato doctor` tells where they are looked for"
+                    .to_owned()
+            } else {
+                format!("known providers are: {}", known.join(", "))
+            };
+            Error::new(ErrorKind::Configuration, text).with_hint(hint)
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! The service `model.complete`: a plugin asks a model something beside the conversation.
+
+use std::sync::Arc;
+
+use futures_util::stream;
+use jaato_loader::{Frames, Served};
+use jaato_session::{AnsweringModel, AskingPlugin, PieceSink, SessionHandle};
+use jaato_types::model::{MODEL_COMPLETE, ModelAnswer, ModelComplete, ModelPiece};
+use jaato_types::{Error, ErrorKind, Frame};
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use super::{Answer, Service, bad_request, frame, ready};
+use crate::call::Call;
+use crate::detached::Detached;
+
+/// Requests to models.
+pub struct Models;
+
+impl Service for Models {
+    fn has(&self, operation: &str) -> bool {
+        operation == MODEL_COMPLETE
+    }
+
+    fn call(&self, call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
+        match Asked::read(call, &request) {
+            Ok(asked) if asked.request.stream => ready(Ok(asked.stream())),
+            Ok(asked) => {
+                let answering = asked.begin(Arc::new(|_| {}));
+                Box::pin(async move { frame(&answering.await?) })
+            }
+            Err(error) => ready(Err(error)),
+        }
+    }
+}
+
+/// A request that is understood.
+struct Asked {
+    session: SessionHandle,
+    asker: AskingPlugin,
+    request: ModelComplete,
+    other: Option<AnsweringModel>,
+}
+
+impl Asked {
+    fn read(call: &Call, request: &[u8]) -> Result<Self, Error> {
+        let request: ModelComplete = Frame::read(request).map_err(bad_request)?;
+        let sessions = &call.shared.sessions;
+        let session = sessions.find(&call.site.session)?;
+        let other = match &request.model {
+            Some(name) => Some(sessions.model(name, &call.site.session)?),
+            None => None,
+        };
+        let (plugin, parent) = (call.plugin.clone(), call.site.call.clone());
+        let asker = AskingPlugin { plugin, parent, hold: call.site.hold.clone() };
+        Ok(Self { session, asker, request, other })
+    }
+
+    fn begin(self, take: PieceSink) -> Detached<ModelAnswer> {
+        let Self { session, asker, request, other } = self;
+        Detached::start(|cancel| async move {
+            session.complete(&asker, request, other, take, &cancel).await
+        })
+    }
+
+    /// Streams the pieces of the answer, then the whole of it.
+    fn stream(self) -> Served {
+        // Bounded by the length of an answer.
+        let (pieces, taken) = mpsc::unbounded_channel();
+        let sink: PieceSink = Arc::new(move |delta| {
+            // Who does not read any more has dropped the request.
+            let _ = pieces.send(ModelPiece::delta(delta));
+        });
+        let answering = Some(self.begin(sink));
+        let frames = stream::unfold((taken, answering), |(mut taken, answering)| async move {
+            let mut answering = answering?;
+            // The pieces end with the request: what was said comes before the whole.
+            if let Some(piece) = taken.recv().await {
+                return Some((written(&piece), (taken, Some(answering))));
+            }
+            let answer = (&mut answering).await;
+            let last = answer.and_then(|answer| written(&ModelPiece::answer(answer)));
+            Some((last, (taken, None)))
+        });
+        Served::Stream(Box::new(Frames(Box::pin(frames))))
+    }
+}
+
+fn written(piece: &impl Serialize) -> Result<Vec<u8>, Error> {
+    Frame::write(piece).map_err(|error| Error::new(ErrorKind::LimitReached, error.to_string()))
+}

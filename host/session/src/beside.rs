@@ -1,0 +1,301 @@
+//! Requests of plugins to a model, beside the conversation: no tools, nothing of them in the
+//! history, counted against the session's caps.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use jaato_types::model::{
+    COMPLETIONS_AT_ONCE, COMPLETIONS_PER_TURN_MAX, COMPLETIONS_WAITING_MAX, ModelAnswer,
+    ModelComplete, ObjectsShown,
+};
+use jaato_types::{
+    CallId, Completion, Delta, Envelope, Error, ErrorKind, Event, Part, PluginName, Request,
+    RequestOptions, Result, Role, Usage,
+};
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+
+use crate::events::Emitter;
+use crate::exchange::{Exchange, exchange};
+use crate::pace::Pace;
+use crate::session::Shared;
+use crate::{AnsweringModel, Cancel, EventSink, Hold, cost_micro_usd};
+
+/// Takes the pieces of an answer while it comes.
+pub type PieceSink = Arc<dyn Fn(Delta) + Send + Sync>;
+
+/// The requests of a session's plugins.
+pub(crate) struct Beside {
+    at_once: Semaphore,
+    waiting: AtomicUsize,
+    /// Those of the turn that runs, or ran last.
+    in_turn: AtomicU32,
+    asked: AtomicU64,
+}
+
+impl Default for Beside {
+    fn default() -> Self {
+        Self {
+            at_once: Semaphore::new(COMPLETIONS_AT_ONCE),
+            waiting: AtomicUsize::new(0),
+            in_turn: AtomicU32::new(0),
+            asked: AtomicU64::new(0),
+        }
+    }
+}
+
+/// Who asks a model.
+#[derive(Debug, Clone)]
+pub struct AskingPlugin {
+    /// The plugin.
+    pub plugin: PluginName,
+    /// Its call, where it asks within one.
+    pub parent: Option<CallId>,
+    /// The deadline of that call: it stands still while the request waits for others.
+    pub hold: Hold,
+}
+
+/// One that waits, counted until it is dropped.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Beside {
+    /// Begins to count for another turn.
+    pub(crate) fn begin_turn(&self) {
+        self.in_turn.store(0, Relaxed);
+    }
+
+    /// Asks a model: the session's where no other is given.
+    pub(crate) async fn complete(
+        &self,
+        shared: &Shared,
+        asker: &AskingPlugin,
+        asked: ModelComplete,
+        other: Option<AnsweringModel>,
+        take: PieceSink,
+        cancel: &Cancel,
+    ) -> Result<ModelAnswer> {
+        let is_other = other.is_some();
+        let model = other.unwrap_or_else(|| shared.model.lock().clone());
+        let request = request(&asked, &model, is_other, shared)?;
+        let _permit = self.wait(shared, asker, &model, cancel).await?;
+        let completion_id = format!("completion_{}", self.asked.fetch_add(1, Relaxed) + 1);
+        let by = asker.plugin.as_str().to_owned();
+        let id = model.model.id.as_str().to_owned();
+        shared.emitter.emit(Event::CompletionStarted {
+            completion_id: completion_id.clone(),
+            by: by.clone(),
+            parent: asker.parent.clone(),
+            model: id.clone(),
+        });
+        let began_ms = shared.ports.clock.monotonic_ms();
+        let outcome = send(shared, &model, is_other, &request, take, cancel).await;
+        let (usage, error) = match &outcome {
+            Ok(completion) => (self.account(shared, &model, &request, completion), None),
+            Err(error) => (Usage::default(), Some(error.clone())),
+        };
+        shared.emitter.emit(Event::CompletionFinished {
+            completion_id,
+            by,
+            model: id.clone(),
+            usage,
+            error,
+            duration_ms: shared.ports.clock.monotonic_ms().saturating_sub(began_ms),
+        });
+        let mut completion = outcome?;
+        completion.usage = usage;
+        crate::completion::name_maker(&model.model.id, &mut completion.parts);
+        Ok(ModelAnswer::new(id, completion))
+    }
+
+    /// Waits for room among the requests of plugins, within what the session may use up.
+    async fn wait(
+        &self,
+        shared: &Shared,
+        asker: &AskingPlugin,
+        model: &AnsweringModel,
+        cancel: &Cancel,
+    ) -> Result<tokio::sync::SemaphorePermit<'_>> {
+        let counted = Counted(&self.waiting);
+        if counted.0.fetch_add(1, Relaxed) >= COMPLETIONS_WAITING_MAX {
+            let text = format!("{COMPLETIONS_WAITING_MAX} requests of plugins wait already");
+            return Err(Error::new(ErrorKind::LimitReached, text).temporary());
+        }
+        let held = asker.hold.hold();
+        let permit = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Error::cancelled()),
+            permit = self.at_once.acquire() => permit,
+        };
+        drop(held);
+        let permit = permit.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
+        self.look_at_caps(shared, model)?;
+        Ok(permit)
+    }
+
+    /// Counts a request; refuses it where a cap is reached, or cannot be held to.
+    fn look_at_caps(&self, shared: &Shared, model: &AnsweringModel) -> Result<()> {
+        let mut spent = shared.spent.lock();
+        if let Some(error) = spent.reached(&shared.caps) {
+            return Err(error);
+        }
+        if shared.caps.cost.is_some() && model.model.price.is_none() {
+            let id = &model.model.id;
+            let text = format!("nobody knows what `{id}` costs, so `--max-cost` cannot be kept");
+            return Err(Error::new(ErrorKind::Configuration, text));
+        }
+        let has_caps = shared.caps != crate::Caps::default();
+        if !has_caps && self.in_turn.fetch_add(1, Relaxed) >= COMPLETIONS_PER_TURN_MAX {
+            let text =
+                format!("plugins ask models at most {COMPLETIONS_PER_TURN_MAX} times in a turn");
+            return Err(Error::new(ErrorKind::LimitReached, text).with_hint(
+                "with a cap (`--max-cost`, `--max-tokens`, `--max-steps`) that decides",
+            ));
+        }
+        spent.steps += 1;
+        Ok(())
+    }
+
+    /// Counts what an answer used; where nobody tells it, by an estimate.
+    fn account(
+        &self,
+        shared: &Shared,
+        model: &AnsweringModel,
+        request: &Request,
+        completion: &Completion,
+    ) -> Usage {
+        let mut usage = completion.usage;
+        if usage == Usage::default() {
+            usage.prompt_tokens = crate::gc::tokens_of(crate::gc::json_bytes(request));
+            usage.output_tokens = crate::gc::tokens_of(crate::gc::json_bytes(&completion.parts));
+        }
+        if let (Some(price), None) = (&model.model.price, usage.cost_micro_usd) {
+            usage.cost_micro_usd = Some(cost_micro_usd(price, &usage));
+            usage.cost_is_estimate = true;
+        }
+        shared.spent.lock().add(&usage);
+        usage
+    }
+}
+
+/// Writes the request.
+fn request(
+    asked: &ModelComplete,
+    model: &AnsweringModel,
+    is_other: bool,
+    shared: &Shared,
+) -> Result<Request> {
+    let invalid = |text: &str| Err(Error::new(ErrorKind::InvalidArguments, text));
+    if asked.messages.last().is_none_or(|last| last.role != Role::User) {
+        return invalid("the last message is the user's");
+    }
+    if model.model.has_one_conversation && !is_other {
+        let id = &model.model.id;
+        let text = format!(
+            "`{id}` holds one conversation at a time, and the session's is there: name another model"
+        );
+        return Err(Error::new(ErrorKind::Unavailable, text)
+            .with_hint("the plugin's settings may name one: `model = \"provider/model\"`"));
+    }
+    let id = &model.model.id;
+    let name = id.split().map_or(id.as_str(), |(_, name)| name);
+    let mut request = Request::new(name, asked.messages.clone());
+    request.system.clone_from(&asked.system);
+    request.options = options(asked, model)?;
+    if let Some(part) = objects(asked.objects, shared)
+        && let Some(last) = request.messages.last_mut()
+    {
+        last.parts.insert(0, part);
+    }
+    request.messages.iter_mut().for_each(|message| model.model.takes.in_words(message));
+    Ok(request)
+}
+
+/// Lays what is asked for over how the model is set up.
+fn options(asked: &ModelComplete, model: &AnsweringModel) -> Result<RequestOptions> {
+    let bug = |error: serde_json::Error| Error::new(ErrorKind::HostBug, error.to_string());
+    let set = |options: &RequestOptions| -> Result<Map<String, Value>> {
+        match serde_json::to_value(options).map_err(bug)? {
+            Value::Object(set) => Ok(set),
+            _ => Ok(Map::new()),
+        }
+    };
+    let mut options = set(&model.model.options)?;
+    // Headers and bodies of a vendor's own are the person's to say.
+    for (name, value) in set(&asked.options)? {
+        let is_theirs = matches!(name.as_str(), "extra_body" | "extra_headers" | "session_key");
+        if is_theirs || !model.model.takes.honours(&name) {
+            let text = format!("`{}` does not take the option `{name}`", model.model.id);
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
+        options.insert(name, value);
+    }
+    options.remove("tool_choice");
+    serde_json::from_value(Value::Object(options)).map_err(bug)
+}
+
+/// Shows the session's objects; nothing where there are none, or none are wanted.
+fn objects(wanted: ObjectsShown, shared: &Shared) -> Option<Part> {
+    let tokens_max = shared.limits.objects_tokens_max;
+    let full = |shared: &Shared| shared.objects.with(|objects| objects.render(0, tokens_max));
+    match wanted {
+        ObjectsShown::None => None,
+        ObjectsShown::Full => full(shared).map(Part::json),
+        ObjectsShown::Contents => {
+            let mut value = full(shared)?;
+            let tools = value["environment"].as_object_mut()?.values_mut();
+            for tool in tools {
+                let items = tool.as_array_mut().map(std::mem::take).unwrap_or_default();
+                let objects = items
+                    .into_iter()
+                    .filter_map(|mut item| item["objects"].as_array_mut().map(std::mem::take));
+                *tool = objects.flatten().collect();
+            }
+            Some(Part::json(value))
+        }
+    }
+}
+
+async fn send(
+    shared: &Shared,
+    model: &AnsweringModel,
+    is_other: bool,
+    request: &Request,
+    take: PieceSink,
+    cancel: &Cancel,
+) -> Result<Completion> {
+    let own_pace = Pace::default();
+    let pace = if is_other { &own_pace } else { &shared.pace };
+    let pieces = Arc::new(Pieces { take, outer: shared.emitter.clone() });
+    let emitter = Emitter::new(shared.id.clone(), pieces);
+    let asked = (&*model.provider, &shared.ports);
+    match exchange(request, asked, &emitter, &shared.limits, pace, cancel).await {
+        Exchange::Complete(completion) => Ok(completion),
+        Exchange::Failed { error, .. } => Err(error),
+        Exchange::Cancelled { .. } => Err(Error::cancelled()),
+    }
+}
+
+/// Gives the pieces of an answer to the plugin, and tells the session's followers the rest.
+struct Pieces {
+    take: PieceSink,
+    outer: Emitter,
+}
+
+impl EventSink for Pieces {
+    fn event(&self, envelope: Envelope) {
+        match envelope.event {
+            Event::TextDelta { text, .. } => (self.take)(Delta::text(text)),
+            Event::ThoughtDelta { text, .. } => (self.take)(Delta::thought(text)),
+            event @ (Event::Notice { .. } | Event::Retry { .. } | Event::Progress { .. }) => {
+                self.outer.emit(event);
+            }
+            _ => {}
+        }
+    }
+}

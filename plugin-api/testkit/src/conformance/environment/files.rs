@@ -1,0 +1,328 @@
+//! Checks of files beyond keeping them. What an author writes and what the sdk does in its place
+//! are held to the same.
+
+use jaato_types::execution::{STREAM_CLOSE, STREAM_END, STREAM_KEY, STREAM_NEXT};
+use jaato_types::files::{
+    COPY, DELETE, EDIT, EXISTS, FileEdited, FileExists, FileFacts, FileText, FilesFound, GLOB,
+    MOVE, READ_STREAM, READ_TEXT, WALK, WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
+};
+use jaato_types::{ErrorKind, Frame, Result};
+use serde_json::{Value, json};
+
+use super::{Ready, ask_with_bytes, frame_of};
+use crate::FakeHost;
+use crate::conformance::{Suite, Verdict, ensure, told};
+
+/// Where the checks work.
+const FOLDER: &str = "conformance";
+
+/// Answers of one stream that are taken at most.
+const ANSWERS_MAX: usize = 1000;
+
+impl Ready<'_> {
+    /// Makes the folder with these files; false where the environment lacks the operation.
+    fn has_files(
+        &self,
+        operation: &str,
+        files: &[(&str, &str)],
+    ) -> std::result::Result<bool, String> {
+        let nothing = json!({ "path": "nothing", "from": "nothing", "to": "nothing2" });
+        if !self.has(EXISTS, nothing.clone()) || !self.has(operation, nothing) {
+            return Ok(false);
+        }
+        for (path, text) in files {
+            self.write(path, text).map_err(told(format!("writing `{path}`")))?;
+        }
+        Ok(true)
+    }
+
+    fn write(&self, path: &str, text: &str) -> Result<Value> {
+        let write = json!({ "path": below(path), "parents": true });
+        ask_with_bytes(self.instance, WRITE, &write, text.as_bytes())
+    }
+
+    fn text(&self, path: &str) -> std::result::Result<String, String> {
+        let read: FileText =
+            self.ask(READ_TEXT, json!({ "path": below(path) })).map_err(told("reading"))?;
+        Ok(read.text)
+    }
+
+    fn refuses(&self, operation: &str, request: Value, kind: ErrorKind) -> Verdict {
+        let found: Result<Value> = self.ask(operation, request.clone());
+        let found = found.map(drop).map_err(|error| error.kind);
+        ensure(found == Err(kind), || format!("`{operation}` of {request}: {found:?}"))
+    }
+
+    /// Reads a stream to its end.
+    fn frames(
+        &self,
+        operation: &str,
+        request: &Value,
+    ) -> std::result::Result<(Value, Vec<Vec<u8>>), String> {
+        let opened: Value = self.ask(operation, request.clone()).map_err(told(operation))?;
+        let next = json!({ "stream": opened[STREAM_KEY] });
+        let mut frames = Vec::new();
+        loop {
+            let frame =
+                frame_of(self.instance, STREAM_NEXT, &next, &[]).map_err(told("a piece"))?;
+            if matches!(Frame::read::<Value>(&frame), Ok(end) if end == json!(STREAM_END)) {
+                break;
+            }
+            frames.push(frame);
+            ensure(frames.len() < ANSWERS_MAX, || format!("`{operation}` has no end"))?;
+        }
+        let close: Result<Value> = self.ask(STREAM_CLOSE, next);
+        close.map_err(told("closing a stream"))?;
+        Ok((opened, frames))
+    }
+
+    /// Takes away what a check has made.
+    fn ends(self, host: &FakeHost, has_files: bool) -> Verdict {
+        if has_files {
+            let delete = json!({ "path": FOLDER, "recursive": true });
+            self.ask::<Value>(DELETE, delete).map_err(told("deleting a folder"))?;
+        }
+        self.takes_down(host)
+    }
+}
+
+fn below(path: &str) -> String {
+    format!("{FOLDER}/{path}")
+}
+
+/// Text is read in characters and in lines, as far as is asked.
+pub fn texts_are_read_in_ranges(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    let has = ready.has_files(READ_TEXT, &[("a.txt", "eins\r\nzwei – 🌓\ndrei")])?;
+    if has {
+        let lines = |offset, length| (json!("lines"), offset, length);
+        let characters = |offset, length| (json!("characters"), offset, length);
+        for ((unit, offset, length), text, has_more) in [
+            (lines(1, 1), "zwei – 🌓\n", true),
+            (lines(2, 9), "drei", false),
+            (lines(9, 1), "", false),
+            (characters(6, 8), "zwei – 🌓", true),
+            (characters(0, 4), "eins", true),
+        ] {
+            let read =
+                json!({ "path": below("a.txt"), "unit": unit, "offset": offset, "length": length });
+            let found: FileText = ready.ask(READ_TEXT, read.clone()).map_err(told(&read))?;
+            ensure((found.text.as_str(), found.has_more) == (text, has_more), || {
+                format!("{read} is read as {:?}, more: {}", found.text, found.has_more)
+            })?;
+            ensure(found.size == 24, || format!("its size is told as {}", found.size))?;
+        }
+        let no_text = json!({ "path": below("bytes") });
+        let write: Result<Value> = ask_with_bytes(ready.instance, WRITE, &no_text, b"a\xffb");
+        write.map_err(told("writing bytes"))?;
+        ready.refuses(READ_TEXT, no_text, ErrorKind::InvalidArguments)?;
+        ready.refuses(READ_TEXT, json!({ "path": below("gone") }), ErrorKind::NotFound)?;
+    }
+    ready.ends(host, has)
+}
+
+/// Edits replace what is there once, all of them or none.
+pub fn edits_are_made_whole_or_not_at_all(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    let text = "moon\nsun\nsun\n";
+    let has = ready.has_files(EDIT, &[("a.txt", text)])?;
+    if has {
+        let edit = |edits: Value| json!({ "path": below("a.txt"), "edits": edits });
+        for (edits, kind) in [
+            (json!([{ "old": "sun", "new": "star" }]), ErrorKind::Conflict),
+            (
+                json!([{ "old": "moon", "new": "m" }, { "old": "mars", "new": "" }]),
+                ErrorKind::NotFound,
+            ),
+            (json!([{ "old": "", "new": "x" }]), ErrorKind::InvalidArguments),
+            (json!([]), ErrorKind::InvalidArguments),
+        ] {
+            ready.refuses(EDIT, edit(edits), kind)?;
+            let left = ready.text("a.txt")?;
+            ensure(left == text, || format!("a refused edit leaves {left:?}"))?;
+        }
+        let both = json!([
+            { "old": "moon", "new": "luna" }, { "old": "sun", "new": "sol", "all": true },
+        ]);
+        let edited: FileEdited = ready.ask(EDIT, edit(both)).map_err(told("an edit"))?;
+        ensure(edited.replaced == [1, 2], || format!("replaced: {:?}", edited.replaced))?;
+        let left = ready.text("a.txt")?;
+        ensure(left == "luna\nsol\nsol\n", || format!("the edits leave {left:?}"))?;
+        let mut stale = edit(json!([{ "old": "luna", "new": "moon" }]));
+        stale["expected"] = json!("a version that never was");
+        if edited.facts.version.is_some() {
+            ready.refuses(EDIT, stale, ErrorKind::Conflict)?;
+        }
+    }
+    ready.ends(host, has)
+}
+
+/// Copies stay beside what they were made of, moves take it along; nothing is overwritten unasked.
+pub fn files_are_copied_and_moved(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    let files = [("a.txt", "a"), ("b.txt", "b"), ("f/one", "1"), ("f/g/two", "2")];
+    let has = ready.has_files(COPY, &files)? && ready.has_files(MOVE, &[])?;
+    if has {
+        let pair = |from: &str, to: &str| json!({ "from": below(from), "to": below(to) });
+        let done = |operation, request: Value| {
+            ready.ask::<Value>(operation, request.clone()).map(drop).map_err(told(request))
+        };
+        for operation in [COPY, MOVE] {
+            ready.refuses(operation, pair("a.txt", "b.txt"), ErrorKind::Conflict)?;
+            ready.refuses(operation, pair("f", "b.txt"), ErrorKind::Conflict)?;
+            ready.refuses(operation, pair("gone", "c.txt"), ErrorKind::NotFound)?;
+        }
+        ready.refuses(COPY, pair("f", "f/inside"), ErrorKind::InvalidArguments)?;
+        let inside: FileExists =
+            ready.ask(EXISTS, json!({ "path": below("f/inside") })).map_err(told("a look"))?;
+        ensure(inside.kind.is_none(), || "a copy that was refused is there".into())?;
+        let mut over = pair("a.txt", "b.txt");
+        over["overwrite"] = json!(true);
+        done(COPY, over)?;
+        done(COPY, pair("f", "copy"))?;
+        done(MOVE, pair("f", "moved"))?;
+        done(MOVE, pair("a.txt", "c.txt"))?;
+        for (path, text) in [
+            ("b.txt", "a"),
+            ("copy/g/two", "2"),
+            ("moved/one", "1"),
+            ("moved/g/two", "2"),
+            ("c.txt", "a"),
+        ] {
+            let found = ready.text(path)?;
+            ensure(found == text, || format!("`{path}` holds {found:?}, not {text:?}"))?;
+        }
+        for path in ["a.txt", "f"] {
+            let exists: FileExists =
+                ready.ask(EXISTS, json!({ "path": below(path) })).map_err(told("a look"))?;
+            ensure(exists.kind.is_none(), || format!("`{path}` was moved and is there"))?;
+        }
+    }
+    ready.ends(host, has)
+}
+
+/// Patterns find what they name, and leave out what is hidden or ignored.
+pub fn files_are_found_by_patterns(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    let files = [
+        ("a.rs", ""),
+        ("src/b.rs", ""),
+        ("src/deep/c.rs", ""),
+        ("src/d.md", ""),
+        ("log/e.rs", ""),
+        (".hidden/f.rs", ""),
+        (".gitignore", "log/\n"),
+    ];
+    let has = ready.has_files(GLOB, &files)?;
+    if has {
+        let found = |pattern: &str, include_ignored: bool| -> std::result::Result<_, String> {
+            let glob = json!({
+                "pattern": pattern, "path": FOLDER, "order": "path", "include_ignored": include_ignored,
+            });
+            let found: FilesFound = ready.ask(GLOB, glob).map_err(told(pattern))?;
+            ensure(found.count == found.paths.len(), || format!("{found:?}"))?;
+            Ok(found.paths)
+        };
+        for (pattern, paths) in [
+            ("**/*.rs", &["a.rs", "src/b.rs", "src/deep/c.rs"][..]),
+            ("src/*.{rs,md}", &["src/b.rs", "src/d.md"]),
+            ("src/[!a-c].md", &["src/d.md"]),
+            ("?.rs", &["a.rs"]),
+            ("src/b.rs", &["src/b.rs"]),
+            ("nothing/*", &[]),
+        ] {
+            let paths_found = match found(pattern, false) {
+                // A folder that is not there may be told as such.
+                Err(text) if pattern.starts_with("nothing") && text.contains("not_found") => {
+                    Vec::new()
+                }
+                found => found?,
+            };
+            ensure(paths_found == paths, || format!("`{pattern}` finds {paths_found:?}"))?;
+        }
+        let all = found("**/*.rs", true)?;
+        ensure(all.len() == 5, || format!("with what is ignored: {all:?}"))?;
+        ready.refuses(
+            GLOB,
+            json!({ "pattern": "[a", "path": FOLDER }),
+            ErrorKind::InvalidArguments,
+        )?;
+    }
+    ready.ends(host, has)
+}
+
+/// A tree comes in order, a folder before what it holds.
+pub fn trees_are_gone_through(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    let files = [("b/two", ""), ("b/a/one", ""), ("c", ""), ("a", ""), (".git/x", "")];
+    let has = ready.has_files(WALK, &files)?;
+    if has {
+        let walked = |request: Value| -> std::result::Result<Vec<String>, String> {
+            let (_, frames) = ready.frames(WALK, &request)?;
+            let mut paths = Vec::new();
+            for frame in frames {
+                let page: WalkedPage = Frame::read(&frame).map_err(|error| error.to_string())?;
+                paths.extend(page.entries.into_iter().map(|entry| entry.path));
+            }
+            Ok(paths)
+        };
+        let all = walked(json!({ "path": FOLDER }))?;
+        ensure(all == ["a", "b", "b/a", "b/a/one", "b/two", "c"], || format!("{all:?}"))?;
+        let top = walked(json!({ "path": FOLDER, "depth_max": 1 }))?;
+        ensure(top == ["a", "b", "c"], || format!("one folder deep: {top:?}"))?;
+        ready.refuses(WALK, json!({ "path": below("gone") }), ErrorKind::NotFound)?;
+    }
+    ready.ends(host, has)
+}
+
+/// A file is read and written piece by piece; one that is not finished leaves what was there.
+pub fn files_come_and_go_in_pieces(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    let has = ready.has_files(READ_STREAM, &[("a.txt", "0123456789")])?
+        && ready.has_files(WRITE_STREAM, &[])?;
+    if has {
+        let read = |extra: Value| -> std::result::Result<(u64, Vec<u8>), String> {
+            let mut request = json!({ "path": below("a.txt") });
+            for (key, value) in extra.as_object().into_iter().flatten() {
+                request[key] = value.clone();
+            }
+            let (opened, frames) = ready.frames(READ_STREAM, &request)?;
+            let mut bytes = Vec::new();
+            for frame in &frames {
+                let parsed = Frame::parse(frame).map_err(|error| error.to_string())?;
+                bytes.extend_from_slice(parsed.bytes);
+            }
+            Ok((opened["size"].as_u64().unwrap_or_default(), bytes))
+        };
+        let whole = read(json!({}))?;
+        ensure(whole == (10, b"0123456789".to_vec()), || format!("{whole:?}"))?;
+        let part = read(json!({ "offset": 3, "length": 4 }))?;
+        ensure(part == (10, b"3456".to_vec()), || format!("a part: {part:?}"))?;
+
+        let begin = || -> std::result::Result<Value, String> {
+            let write = json!({ "path": below("a.txt") });
+            let begun: Value = ready.ask(WRITE_STREAM, write).map_err(told("a file"))?;
+            let piece = json!({ "file": begun["file"] });
+            for bytes in [&b"new "[..], b"text"] {
+                let written: Result<Value> =
+                    ask_with_bytes(ready.instance, WRITE_PIECE, &piece, bytes);
+                written.map_err(told("a piece"))?;
+            }
+            let before = ready.text("a.txt")?;
+            ensure(before == "0123456789", || format!("before its end it is {before:?}"))?;
+            Ok(begun)
+        };
+        let left = begin()?;
+        ready
+            .ask::<Value>(STREAM_CLOSE, json!({ "stream": left[STREAM_KEY] }))
+            .map_err(told("leaving a file"))?;
+        let finished = begin()?;
+        let facts: FileFacts = ready
+            .ask(WRITE_FINISH, json!({ "file": finished["file"] }))
+            .map_err(told("finishing a file"))?;
+        ensure(facts.size == 8, || format!("{facts:?}"))?;
+        let text = ready.text("a.txt")?;
+        ensure(text == "new text", || format!("it holds {text:?}"))?;
+    }
+    ready.ends(host, has)
+}

@@ -1,0 +1,227 @@
+//! An environment that writes the six required operations of files and leaves the rest to the sdk
+//! passes the suite that hand-written ones pass.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use std::collections::BTreeMap;
+
+use jaato_plugin_sdk::environment::{ByDefault, ExecutionEnvironment, Files, NoShell, NoTerminals};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::execution::{
+    AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
+};
+use jaato_plugin_sdk::types::files::{
+    FileBytes, FileDelete, FileFacts, FileKind, FilePath, FileRead, FileWrite, FolderEntries,
+    FolderEntry, FolderList, FolderMake, READ_BYTES_MAX, WriteMode,
+};
+use parking_lot::Mutex;
+
+/// The only folder.
+const TOP: &str = "/memory";
+
+/// Something that has a name.
+#[derive(Clone)]
+enum Node {
+    Folder,
+    File { bytes: Vec<u8>, version: u64 },
+}
+
+/// Files in memory, by their path below the top.
+#[derive(Default)]
+struct Memory(Mutex<Tree>);
+
+#[derive(Default)]
+struct Tree {
+    nodes: BTreeMap<String, Node>,
+    written: u64,
+}
+
+/// A path below the top, without `.` and `..`.
+fn below(path: &str) -> Result<String> {
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("{TOP}/{path}") };
+    let mut names = Vec::new();
+    for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
+        if name == ".." {
+            names.pop();
+        } else {
+            names.push(name);
+        }
+    }
+    match names.split_first() {
+        Some((&"memory", rest)) => Ok(rest.join("/")),
+        _ => {
+            let text = format!("`{path}` lies outside of `{TOP}`");
+            Err(Error::new(ErrorKind::PermissionDenied, text))
+        }
+    }
+}
+
+fn missing(path: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no `{path}`"))
+}
+
+impl Tree {
+    fn find(&self, path: &str) -> Result<Node> {
+        if path.is_empty() {
+            return Ok(Node::Folder);
+        }
+        self.nodes.get(path).cloned().ok_or_else(|| missing(path))
+    }
+
+    fn facts(&self, path: &str) -> Result<FileFacts> {
+        let node = self.find(path)?;
+        let path = format!("{TOP}/{path}").trim_end_matches('/').to_owned();
+        Ok(match node {
+            Node::Folder => FileFacts { path, kind: FileKind::Folder, ..FileFacts::default() },
+            Node::File { bytes, version } => FileFacts {
+                path,
+                kind: FileKind::File,
+                size: bytes.len() as u64,
+                modified_ms: version.cast_signed(),
+                version: Some(version.to_string()),
+                ..FileFacts::default()
+            },
+        })
+    }
+
+    fn make_parents(&mut self, path: &str, makes: bool) -> Result<()> {
+        for (at, _) in path.match_indices('/') {
+            match self.find(&path[..at]) {
+                Ok(Node::Folder) => {}
+                Err(_) if makes => _ = self.nodes.insert(path[..at].to_owned(), Node::Folder),
+                Ok(_) | Err(_) => return Err(missing(&path[..at])),
+            }
+        }
+        Ok(())
+    }
+
+    fn inside(&self, path: &str) -> Vec<String> {
+        let folder = if path.is_empty() { String::new() } else { format!("{path}/") };
+        self.nodes.keys().filter(|name| name.starts_with(&folder)).cloned().collect()
+    }
+}
+
+impl Files for Memory {
+    type Pieces = ByDefault;
+    type Writer = ByDefault;
+    type Pages = ByDefault;
+
+    async fn read(&self, _: &Reporter, read: FileRead) -> Result<(FileBytes, Vec<u8>)> {
+        let path = below(&read.path)?;
+        let Node::File { bytes, .. } = self.0.lock().find(&path)? else {
+            return Err(Error::new(ErrorKind::InvalidArguments, format!("`{path}` is a folder")));
+        };
+        let start = usize::try_from(read.offset).unwrap_or(usize::MAX).min(bytes.len());
+        let wanted = read.length.unwrap_or(READ_BYTES_MAX).min(READ_BYTES_MAX);
+        let end = bytes.len().min(start + usize::try_from(wanted).unwrap());
+        let facts = FileBytes {
+            size: bytes.len() as u64,
+            offset: read.offset,
+            has_more: end < bytes.len(),
+            ..FileBytes::default()
+        };
+        Ok((facts, bytes[start..end].to_vec()))
+    }
+
+    async fn write(&self, _: &Reporter, write: FileWrite, bytes: Vec<u8>) -> Result<FileFacts> {
+        let (path, tree) = (below(&write.path)?, &mut *self.0.lock());
+        tree.make_parents(&path, write.parents)?;
+        let before = tree.facts(&path).ok();
+        let conflict = |text: &str| Error::new(ErrorKind::Conflict, format!("`{path}` {text}"));
+        if write.mode == WriteMode::CreateNew && before.is_some() {
+            return Err(conflict("is there already"));
+        }
+        let version = before.and_then(|facts| facts.version);
+        if write.expected.is_some() && write.expected != version {
+            return Err(conflict("is another"));
+        }
+        let old = match (write.mode, tree.find(&path)) {
+            (WriteMode::Append, Ok(Node::File { bytes, .. })) => bytes,
+            _ => Vec::new(),
+        };
+        tree.written += 1;
+        let node = Node::File { bytes: [old, bytes].concat(), version: tree.written };
+        tree.nodes.insert(path.clone(), node);
+        tree.facts(&path)
+    }
+
+    async fn stat(&self, _: &Reporter, path: FilePath) -> Result<FileFacts> {
+        self.0.lock().facts(&below(&path.path)?)
+    }
+
+    async fn list(&self, _: &Reporter, list: FolderList) -> Result<FolderEntries> {
+        let (path, tree) = (below(&list.path)?, &*self.0.lock());
+        let Node::Folder = tree.find(&path)? else { return Err(missing(&path)) };
+        let start = if path.is_empty() { 0 } else { path.len() + 1 };
+        let names = tree.inside(&path).into_iter().filter(|name| !name[start..].contains('/'));
+        let entry = |name: String| {
+            let facts = tree.facts(&name)?;
+            let (name, kind, size) = (name[start..].to_owned(), facts.kind, facts.size);
+            Ok(FolderEntry { name, kind, size, ..FolderEntry::default() })
+        };
+        let entries: Vec<FolderEntry> = names.map(entry).collect::<Result<_>>()?;
+        let count = entries.len();
+        // Two at a time, so that whoever lists must ask again.
+        let entries = entries.into_iter().skip(list.skip).take(2).collect();
+        Ok(FolderEntries { entries, count, ..FolderEntries::default() })
+    }
+
+    async fn delete(&self, _: &Reporter, delete: FileDelete) -> Result<()> {
+        let (path, tree) = (below(&delete.path)?, &mut *self.0.lock());
+        tree.find(&path)?;
+        for name in tree.inside(&path) {
+            tree.nodes.remove(&name);
+        }
+        tree.nodes.remove(&path);
+        Ok(())
+    }
+
+    async fn make_folder(&self, _: &Reporter, make: FolderMake) -> Result<()> {
+        let (path, tree) = (below(&make.path)?, &mut *self.0.lock());
+        tree.make_parents(&path, make.parents)?;
+        tree.nodes.insert(path, Node::Folder);
+        Ok(())
+    }
+}
+
+/// An environment that forgets everything.
+struct Forgetful {
+    files: Memory,
+}
+
+impl ExecutionEnvironment for Forgetful {
+    type State = ();
+    type Files = Memory;
+    type Shell = NoShell;
+    type Terminals = NoTerminals;
+
+    fn spec() -> EnvironmentSpec {
+        EnvironmentSpec {
+            name: "memory".into(),
+            title: "files in memory".into(),
+            ..EnvironmentSpec::default()
+        }
+    }
+
+    async fn setup(_cx: &Cx, _setup: EnvironmentSetup) -> Result<Self> {
+        Ok(Self { files: Memory::default() })
+    }
+
+    async fn facts(&self, _cx: &Cx) -> Result<EnvironmentFacts> {
+        let allowed = AllowedPath { path: TOP.to_owned(), ..AllowedPath::default() };
+        Ok(EnvironmentFacts {
+            name: "memory".into(),
+            working_directory: TOP.to_owned(),
+            allowed_paths: vec![allowed],
+            ..EnvironmentFacts::default()
+        })
+    }
+
+    fn files(&self) -> Option<&Memory> {
+        Some(&self.files)
+    }
+}
+
+export_plugin! { state: (), environment: Forgetful }
+
+jaato_plugin_testkit::conformance!(crate: environment);
