@@ -58,7 +58,12 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
     }
     let session = runtime.session_for_calls(options)?;
     let outcome = match (args.tool, arguments) {
-        (Some(tool), Some(arguments)) => one(&runtime, &session, &tool, arguments, &cancel).await,
+        (Some(tool), Some(arguments)) => {
+            let called = session.call(&ToolName::from(tool.as_str()), arguments, &cancel).await;
+            // What happened on the way stands above the result.
+            view.settle().await;
+            one(&runtime, &session, &tool, called).await
+        }
         _ => batch(&runtime, &session, &cancel).await,
     };
     conversation::end_tasks(&session, &view).await;
@@ -73,10 +78,9 @@ async fn one(
     runtime: &Runtime,
     session: &Session,
     tool: &str,
-    arguments: Value,
-    cancel: &Cancel,
+    called: Result<Output, Error>,
 ) -> Outcome {
-    match session.call(&ToolName::from(tool), arguments, cancel).await {
+    match called {
         Ok(output) => {
             report::json(&shown(runtime, session, output).await)?;
             Ok(Exit::Done)

@@ -75,7 +75,9 @@ async fn ask_secret(
             Reply::Answer(prompt) => prompt,
             Reply::Nobody(reason) => return Ok(Reply::Nobody(reason)),
         };
-        let secret = match hidden::ask(open, &prompt).await? {
+        let typed = hidden::ask(open, &prompt).await?;
+        open.end_row()?;
+        let secret = match typed {
             Hidden::Typed(secret) => secret,
             Hidden::Declined => return Ok(Reply::Answer(Given::Declined)),
         };

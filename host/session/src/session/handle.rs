@@ -178,9 +178,8 @@ impl SessionHandle {
     pub fn notify(&self, plugin: &PluginName, text: String) -> Result<()> {
         let shared = self.shared()?;
         let source = plugin.as_str().to_owned();
-        shared.inbox.notify(&source, text.clone())?;
-        shared.emitter.emit(Event::Notified { source, text });
-        Ok(())
+        let told = Event::Notified { source: source.clone(), text: text.clone() };
+        shared.inbox.notify(&source, text, || shared.emitter.emit(told))
     }
 
     /// Asks a model something for a plugin, beside the conversation: the session's where no other is
