@@ -13,6 +13,53 @@ use crate::KnownTool;
 use crate::forms::check_answer;
 
 /// Asks a person, or says that nobody can be asked.
+///
+/// A program that embeds jaato shows questions and forms in its own way:
+///
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// use futures_util::future::BoxFuture;
+/// use jaato_session::{Answer, Asker, FormQuestion, Question};
+/// use jaato_types::ask::{FieldKind, FormAnswer};
+/// use serde_json::Value;
+///
+/// /// Asks in a window of the program. Here everything is answered at once.
+/// struct Window;
+///
+/// impl Asker for Window {
+///     fn nobody(&self) -> Option<String> {
+///         None
+///     }
+///
+///     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+///         let comment = Some(format!("{} is not wanted here", question.call.name));
+///         Box::pin(async move { Answer::Deny { comment } })
+///     }
+///
+///     fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
+///         Box::pin(async move {
+///             let mut values = BTreeMap::new();
+///             for field in &question.form.fields {
+///                 // A field without a default is shown here, and the person's answer taken.
+///                 let given = match (field.kind, &field.default) {
+///                     (_, Some(default)) => default.clone(),
+///                     (FieldKind::Choice, None) => field.options[0].value.as_str().into(),
+///                     (FieldKind::Several, None) => Value::Array(Vec::new()),
+///                     _ => "what was typed".into(),
+///                 };
+///                 values.insert(field.name.clone(), given);
+///             }
+///             let answer = FormAnswer::answered(values);
+///             // One that does not fit would be asked for again: say what is wrong first.
+///             match question.check(&answer) {
+///                 Ok(()) => answer,
+///                 Err(_) => FormAnswer::declined(),
+///             }
+///         })
+///     }
+/// }
+/// ```
 pub trait Asker: Send + Sync {
     /// Tells why nobody can be asked (`standard input is not a terminal`); nothing if somebody can.
     fn nobody(&self) -> Option<String>;
