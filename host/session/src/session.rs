@@ -323,6 +323,11 @@ impl Session {
         running
     }
 
+    /// Takes back the forms that wait for the person: the session takes no more of them.
+    pub async fn end_forms(&self) {
+        self.shared.forms.end().await;
+    }
+
     /// Shows the record to who reads it while a turn goes on.
     pub(crate) fn tell_record(&self) {
         let entries = self.history.entries().to_vec();

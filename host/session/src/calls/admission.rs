@@ -170,7 +170,8 @@ impl CallRunner<'_> {
         let why = asking.why.clone();
         let by = self.origin.map(|origin| &origin.plugin);
         let agent = self.agent.map(|agent| agent.name.as_str());
-        let question = Question { call, tool, by, agent, decision, why, always, preview };
+        let session = self.session;
+        let question = Question { session, call, tool, by, agent, decision, why, always, preview };
         let of_origin = self.origin.map(|origin| origin.hold.hold());
         let _held = (of_origin, self.agent.map(|agent| agent.hold.hold()));
         tokio::select! {
