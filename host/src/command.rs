@@ -11,11 +11,12 @@ use jaato_runtime::{Command, Runtime, SessionOptions, visible};
 use serde_json::{Value, json};
 
 use crate::args::{Global, OutputForm};
+use crate::ask::TerminalAsker;
 use crate::call::LiveEvents;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{report, start, terminal};
+use crate::{conversation, report, start, terminal};
 
 /// What `command` takes.
 #[derive(Debug, Args)]
@@ -147,9 +148,11 @@ async fn answer(
     view: &Arc<View>,
     cancel: &Cancel,
 ) -> Result<Output, Failure> {
-    let options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(view))));
+    let mut options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(view))));
+    options.asker = Arc::new(TerminalAsker::new(Arc::clone(view), Arc::default()));
     let mut session = runtime.session_for_calls(options)?;
     let answer = runtime.command(&mut session, name, arguments, cancel).await;
+    conversation::end_tasks(&session, view).await;
     runtime.close_session(session.id()).await;
     Ok(answer?)
 }

@@ -93,7 +93,7 @@ pub use jaato_log::{LOG_BYTES_MAX, Log, visible};
 pub use jaato_model_facts::{ModelFacts, source as model_facts_source};
 pub use jaato_policy::{Allowed, PluginSource};
 pub use jaato_services::{Assets, delta_of};
-pub use jaato_services::{KeyInfo, StoredIn, StoredKeys};
+pub use jaato_services::{KeyCommands, KeyInfo, StoredIn, StoredKeys};
 pub use jaato_terminals::{
     FoundTerminal, FoundTerminals, Joined, Listed as ListedTerminal, Reply as TerminalReply,
     find_terminals, join_terminal,

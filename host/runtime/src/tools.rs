@@ -10,7 +10,7 @@ use jaato_types::execution::EnvironmentPart;
 use jaato_types::hooks::{Preview, PreviewRequest};
 use jaato_types::{
     Availability, ConditionAnswer, ConditionRequest, Error, ErrorKind, Frame, Output, PluginName,
-    SessionId, ToolCall,
+    SessionId, ToolCall, ToolName,
 };
 
 use crate::host::Host;
@@ -21,13 +21,21 @@ pub struct PluginTools {
     session: SessionId,
     /// Whether the session has a model: only then `context` and `session` facts are there.
     has_model: bool,
+    /// The tools that the session has, all of them offered from the start; none where it has all.
+    only: Option<Vec<ToolName>>,
 }
 
 impl PluginTools {
     /// Makes them for a session, with the plugins as they are known at this moment.
     pub fn new(host: Arc<Host>, session: SessionId, has_model: bool) -> Self {
         host.plugins.plugins.open_view(&session);
-        Self { host, session, has_model }
+        Self { host, session, has_model, only: None }
+    }
+
+    /// Keeps the session to some tools, all of which it is offered from the start.
+    #[must_use]
+    pub fn only(self, only: Option<Vec<ToolName>>) -> Self {
+        Self { only, ..self }
     }
 
     async fn run(
@@ -122,7 +130,10 @@ fn check_offer(offered: ToolEntry<'_>, instance: &Lease) -> Result<(), Error> {
 
 impl ToolSet for PluginTools {
     fn tools(&self) -> Vec<KnownTool> {
-        self.host.plugins.plugins.offer(&self.session).entries().map(known).collect()
+        let offer = self.host.plugins.plugins.offer(&self.session);
+        let tools = offer.entries().map(known);
+        let Some(only) = &self.only else { return tools.collect() };
+        tools.filter_map(|tool| lent(tool, only)).collect()
     }
 
     fn renew(&self) -> BoxFuture<'_, Renewal> {
@@ -159,6 +170,16 @@ impl ToolSet for PluginTools {
     ) -> BoxFuture<'static, Result<Preview, Error>> {
         Box::pin(preview(Arc::clone(&self.host), self.has_model, request, scope))
     }
+}
+
+/// Keeps a tool that a session was lent, and offers it.
+fn lent(tool: KnownTool, only: &[ToolName]) -> Option<KnownTool> {
+    let is_lent = only.contains(&tool.spec.name);
+    let state = match tool.state {
+        ToolState::Inactive => ToolState::Active,
+        state => state,
+    };
+    is_lent.then_some(KnownTool { state, ..tool })
 }
 
 fn known(tool: ToolEntry<'_>) -> KnownTool {

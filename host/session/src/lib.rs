@@ -81,7 +81,8 @@ pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
 pub use session::{
-    AnsweringModel, ModelSetup, PLUGIN_CALLS_MAX, Session, SessionHandle, SessionSetup,
+    Agent, AnsweringModel, Lent, ModelSetup, Objects, PLUGIN_CALLS_MAX, Session, SessionHandle,
+    SessionSetup, SharedRules,
 };
 pub use spent::{SharedSpent, Spent, cost_micro_usd};
 pub use takes::ModelTakes;

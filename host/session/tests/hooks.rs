@@ -28,8 +28,8 @@ fn write() -> Tool {
 
 /// The setup of a session in which `write` is allowed.
 fn allowing() -> SessionSetup {
-    let mut setup = Stage::setup();
-    setup.rules.allowed.insert(Allowed::parse("write"));
+    let setup = Stage::setup();
+    setup.rules.lock().allowed.insert(Allowed::parse("write"));
     setup
 }
 
@@ -184,8 +184,8 @@ async fn what_the_rules_deny_no_guard_allows_and_nobody_is_asked() {
     let stage = Stage::new([write()]);
     stage.person.answers([Answer::AllowOnce]);
     stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "Friday" }));
-    let mut setup = allowing();
-    setup.rules.disabled.insert(ToolName::from("write"));
+    let setup = allowing();
+    setup.rules.lock().disabled.insert(ToolName::from("write"));
     let mut session = stage.start(setup).unwrap();
     let (result, _) = call_write(&stage, &mut session, "0").await;
     assert!(

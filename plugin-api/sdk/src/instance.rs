@@ -11,6 +11,7 @@ use jaato_plugin_api::abi::{
     Answer, ContextBox, EnvironmentAbi, EnvironmentBox, FactoryAbi, GcAbi, GcBox, InstanceAbi,
     InstanceBox, Maybe, ProviderAbi, ProviderBox, ToolAbi, ToolBox,
 };
+use jaato_types::count::{COUNT_TOKENS, TokenCount};
 use jaato_types::hooks::{COMPLETE_WORDS, CompleteWords, Hook, PREVIEW, PreviewRequest};
 use jaato_types::large::{LARGE, Large, LargeOf};
 use jaato_types::resources::RESOURCE;
@@ -146,6 +147,14 @@ impl<S: State> Core<S> {
         }
     }
 
+    async fn count_tokens(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
+        let provider = self.shared.definition.provider.as_ref();
+        let provider = provider.ok_or_else(|| unknown(COUNT_TOKENS))?;
+        let asked: Request = Frame::read(frame).map_err(bad_frame)?;
+        let tokens = (provider.count_tokens)(cx, asked).await?;
+        value_frame(&TokenCount { tokens, ..TokenCount::default() })
+    }
+
     /// Answers what did not fit into a frame.
     async fn large(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
         let asked: Large = Frame::read(frame).map_err(bad_frame)?;
@@ -216,6 +225,7 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
                     let asked: CompleteWords = Frame::read(&frame).map_err(bad_frame)?;
                     value_frame(&S::complete_words(&cx, asked).await?)
                 }
+                COUNT_TOKENS => core.count_tokens(&cx, &frame).await,
                 name => core.hook(&cx, name, &frame).await,
             }
         })

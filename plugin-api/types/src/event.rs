@@ -41,6 +41,12 @@ pub enum Event {
         model: String,
         /// The tools in the request, by name.
         tools: Vec<ToolName>,
+        /// What people see it called, where another session opened it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// The session that opened it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opener: Option<SessionId>,
     },
     /// Another model answers from here on.
     ModelChanged {
@@ -116,7 +122,7 @@ pub enum Event {
         label: String,
         /// How much of it is done.
         done: u64,
-        /// How much there is, in the same unit.
+        /// How much there is, in the same unit; 0 where that is not known.
         total: u64,
     },
     /// A plugin gave a tool call other arguments, before it is decided whether it may run.

@@ -16,8 +16,10 @@ compile_error!("jaato runs on Linux and macOS; Windows is not supported yet");
 
 pub mod ask;
 mod asset;
+pub mod child;
 mod completion;
 mod condition;
+pub mod count;
 mod data;
 mod description;
 mod error;
@@ -37,12 +39,15 @@ pub mod media_type;
 mod message;
 pub mod model;
 pub mod notify;
+mod object;
 pub mod objects;
 mod price;
 pub mod process;
 mod pull;
 pub mod resources;
+pub mod secret;
 pub mod service;
+pub mod store;
 pub mod tasks;
 pub mod terminal;
 mod tool;
@@ -66,6 +71,7 @@ pub use manifest::{
     API_VERSION, Isolation, Kind, MANIFEST_BYTES_MAX, Manifest, ManifestError, Scope,
 };
 pub use message::{Message, Opaque, Part, Role, ToolCall, ToolResult, ToolsChanged};
+pub use object::to_object;
 pub use price::{Price, PriceTier};
 pub use pull::{PULL_MODEL, PullModel, Pulled};
 pub use tool::{Annotations, Availability, Example, Output, ToolSpec};

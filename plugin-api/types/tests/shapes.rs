@@ -128,6 +128,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             models: vec![model()],
             options: vec!["temperature".to_owned()],
             accepts: vec!["image/*".to_owned()],
+            one_conversation: true,
             presets: vec![ProviderPreset {
                 name: "mare".to_owned(),
                 title: "Mare".to_owned(),

@@ -169,8 +169,10 @@ impl CallRunner<'_> {
         let Asking { decision, always, .. } = *asking;
         let why = asking.why.clone();
         let by = self.origin.map(|origin| &origin.plugin);
-        let question = Question { call, tool, by, decision, why, always, preview };
-        let _held = self.origin.map(|origin| origin.hold.hold());
+        let agent = self.agent.map(|agent| agent.name.as_str());
+        let question = Question { call, tool, by, agent, decision, why, always, preview };
+        let of_origin = self.origin.map(|origin| origin.hold.hold());
+        let _held = (of_origin, self.agent.map(|agent| agent.hold.hold()));
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,

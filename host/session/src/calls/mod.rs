@@ -21,7 +21,9 @@ use parking_lot::Mutex;
 use crate::events::Emitter;
 use crate::hooks::{HookAsker, Rewritten};
 use crate::tasks::Tasks;
-use crate::{CallOrigin, Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects, Toolbox};
+use crate::{
+    Agent, CallOrigin, Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects, Toolbox,
+};
 
 /// What the calls of a step run with.
 pub(crate) struct CallRunner<'a> {
@@ -32,6 +34,8 @@ pub(crate) struct CallRunner<'a> {
     pub(crate) toolbox: Arc<Toolbox>,
     pub(crate) tasks: &'a Tasks,
     pub(crate) rules: &'a Mutex<Rules>,
+    /// Who the session is, where another one opened it.
+    pub(crate) agent: Option<&'a Agent>,
     pub(crate) initiative: Initiative,
     /// The plugin that makes the call, where one does.
     pub(crate) origin: Option<&'a CallOrigin>,

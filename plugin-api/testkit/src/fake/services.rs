@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jaato_objects::ObjectEnvironment;
 use jaato_objects::service::{Asker, Reach, answer};
+use jaato_types::count::{COUNT, Count, Counted};
 use jaato_types::hooks::{READING, only_reads};
 use jaato_types::http::{
     HTTP_BODIES_MAX, HTTP_BODY, HTTP_BODY_BYTES_MAX, HTTP_REQUEST, HttpBody, HttpBodyAnswer,
@@ -31,6 +32,8 @@ use super::grants::Grants;
 use super::held::Time;
 use super::later::is_later;
 use super::programs::Programs;
+use super::secrets::Secrets;
+use super::stores::Stores;
 use super::stream::FakeStream;
 
 /// What a plugin asks a service.
@@ -106,6 +109,8 @@ pub(crate) struct Services(Mutex<State>);
 struct State {
     scripts: HashMap<String, Script>,
     grants: Grants,
+    stores: Stores,
+    secrets: Secrets,
     /// Whether services that came after the first release are not there.
     lacks_later: bool,
     session: Option<SessionFacts>,
@@ -136,6 +141,8 @@ impl Default for State {
         Self {
             scripts: HashMap::new(),
             grants: Grants::default(),
+            stores: Stores::default(),
+            secrets: Secrets::default(),
             lacks_later: false,
             session: None,
             config: json!({}),
@@ -450,6 +457,21 @@ impl Services {
                 let folder = self.folder()?;
                 let state = &mut *self.lock();
                 state.programs.answer(request, state.session.as_ref(), &folder)
+            }
+            COUNT => {
+                let asked: Count = request.read::<Option<_>>()?.unwrap_or_default();
+                if asked.request_to("").is_none() {
+                    let text = "either `text` or `request` is counted, one of both";
+                    return Err(Error::new(ErrorKind::InvalidArguments, text));
+                }
+                let session = self.lock().session.as_ref().and_then(|it| it.context.clone());
+                let model = asked.model.clone().or(session.map(|context| context.model));
+                Reply::of(&Counted::estimate(asked.estimate(), model, None))
+            }
+            other if Secrets::has(other) => self.lock().secrets.answer(request),
+            other if Stores::has(other) => {
+                let folder = self.folder()?;
+                self.lock().stores.answer(request, &folder)
             }
             other if jaato_objects::service::is_operation(other) => self.answer_objects(request),
             other => Err(no_service(other)),
