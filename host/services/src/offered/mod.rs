@@ -24,6 +24,7 @@ mod session;
 mod store;
 mod tasks;
 mod tool_calls;
+mod tools_set;
 
 pub use count::CountsInWork;
 use futures_util::future::BoxFuture;
@@ -51,7 +52,7 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 23] = [
+const SERVICES: [&dyn Service; 24] = [
     &session::Session,
     &config::Configuration,
     &request::OfCall,
@@ -67,6 +68,7 @@ const SERVICES: [&dyn Service; 23] = [
     &resources::Resources,
     &history::History,
     &tool_calls::ToolCalls,
+    &tools_set::SettingTools,
     &tasks::Tasks,
     &notify::Notifications,
     &ask::Forms,
