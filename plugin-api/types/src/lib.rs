@@ -29,6 +29,7 @@ mod frame;
 mod gc;
 pub mod grant;
 pub mod history;
+pub mod host_process;
 pub mod http;
 mod id;
 pub mod large;

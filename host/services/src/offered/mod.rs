@@ -9,6 +9,7 @@ mod count;
 mod environment;
 mod folder;
 mod history;
+mod host_processes;
 mod http;
 mod model;
 mod notify;
@@ -70,6 +71,7 @@ const SERVICES: &[&dyn Service] = &[
     &ask::Forms,
     &model::Models,
     &count::Counts,
+    &host_processes::HostProcesses,
     &processes::Processes,
     &environment::OfEnvironment,
 ];

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use jaato_objects::ObjectEnvironment;
 use jaato_objects::service::{Asker, Reach, answer};
 use jaato_types::count::{COUNT, Count, Counted};
+use jaato_types::host_process::process_operation;
 use jaato_types::http::{
     HTTP_BODIES_MAX, HTTP_BODY, HTTP_BODY_BYTES_MAX, HTTP_REQUEST, HttpBody, HttpBodyAnswer,
 };
@@ -445,6 +446,10 @@ impl Services {
                 let folder = self.folder()?;
                 let state = &mut *self.lock();
                 state.programs.answer(request, state.session.as_ref(), &folder)
+            }
+            other if let Some(meant) = process_operation(other) => {
+                let request = ServiceRequest { operation: meant.to_owned(), ..request.clone() };
+                self.built_in(&request)
             }
             COUNT => {
                 let asked: Count = request.read::<Option<_>>()?.unwrap_or_default();
