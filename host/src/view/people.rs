@@ -6,6 +6,7 @@
 
 use std::io;
 
+use jaato_runtime::types::ask::FormOutcome;
 use jaato_runtime::types::{Envelope, Error, Event, Outcome};
 use jaato_runtime::visible;
 use serde_json::{Map, Value};
@@ -26,6 +27,15 @@ const PLAIN_PROGRESS_PERCENT: u64 = 10;
 /// Columns of a name. One that follows the rules is shorter.
 const NAME_COLUMNS: usize = 80;
 
+/// A step of progress that was told plainly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Of a total that is known.
+    Percent(u64),
+    /// How often it has doubled, where no total is known.
+    Doubled(u32),
+}
+
 /// Writes text for people.
 pub struct People {
     is_terminal: bool,
@@ -33,7 +43,7 @@ pub struct People {
     output: Output,
     moving: Moving,
     /// The last step of progress that was told plainly.
-    told_percent: Option<u64>,
+    told_step: Option<Step>,
 }
 
 impl People {
@@ -44,7 +54,7 @@ impl People {
             answer: Answer::new(),
             output: Output::default(),
             moving: Moving::default(),
-            told_percent: None,
+            told_step: None,
         }
     }
 
@@ -113,10 +123,13 @@ impl People {
     }
 
     fn progress(&mut self, label: &str, done: u64, total: u64) -> io::Result<()> {
+        if total == 0 {
+            return self.progress_so_far(label, done);
+        }
         if !self.is_terminal {
             let percent = (done * 100).checked_div(total).unwrap_or(0);
             let step = percent - percent % PLAIN_PROGRESS_PERCENT;
-            if self.told_percent.replace(step) != Some(step) {
+            if self.is_new_step(Step::Percent(step)) {
                 return self.line(&Text::new().plain(&format!("{}: {step} %", named(label))));
             }
             return Ok(());
@@ -129,6 +142,27 @@ impl People {
             self.moving.still();
         }
         Ok(())
+    }
+
+    /// Shows how much is done of what nobody knows the end of. Without a terminal it is told again
+    /// when it has doubled, which bounds the lines.
+    fn progress_so_far(&mut self, label: &str, done: u64) -> io::Result<()> {
+        let text = format!("{}: {done} so far", named(label));
+        if self.is_terminal {
+            self.close_lines()?;
+            self.moving.spin(&text);
+            return Ok(());
+        }
+        let doubled = done.checked_ilog2().map_or(0, |times| times + 1);
+        if self.is_new_step(Step::Doubled(doubled)) {
+            return self.line(&Text::new().plain(&text));
+        }
+        Ok(())
+    }
+
+    /// Notes a step; returns true if it is another than the last.
+    fn is_new_step(&mut self, step: Step) -> bool {
+        self.told_step.replace(step) != Some(step)
     }
 
     fn finished(&mut self, outcome: Outcome, error: Option<&Error>) -> io::Result<()> {
@@ -166,11 +200,15 @@ impl super::Writer for People {
                 self.dim_line(&format!("{}: {}", named(source), one_line(text, NOTICE_COLUMNS)))
             }
             Event::Progress { label, done, total, .. } => self.progress(label, *done, *total),
-            Event::ToolCallStarted { name, source, arguments, .. } => {
+            Event::ToolCallStarted { name, source, arguments, by, .. } => {
                 let (name, source) = (named(name.as_str()), named(source));
-                let room = self.columns().saturating_sub(name.len() + source.len() + 8);
-                let arguments = exact_line(&arguments.to_string(), room);
-                let line = Text::new().dim(&format!("[{source}]")).plain(" ").strong(&name);
+                // What a plugin calls stands further in, behind who calls it.
+                let by = by.as_ref().map(|by| format!("  {} calls ", named(by)));
+                let by = by.unwrap_or_default();
+                let taken = by.len() + name.len() + source.len() + 8;
+                let arguments =
+                    exact_line(&arguments.to_string(), self.columns().saturating_sub(taken));
+                let line = Text::new().dim(&format!("{by}[{source}]")).plain(" ").strong(&name);
                 self.line(&line.plain(" ").dim(&arguments))?;
                 self.spin("running…");
                 Ok(())
@@ -205,9 +243,17 @@ impl super::Writer for People {
                 self.dim_line(&format!("{} answers from here on{not_sent}", named(model)))
             }
             Event::TurnFinished { outcome, error, .. } => self.finished(*outcome, error.as_ref()),
-            Event::TaskStarted { name, source, .. } => {
+            Event::TaskStarted { task_id, name, source, by, .. } => {
                 let (source, name) = (named(source), named(name.as_str()));
-                self.dim_line(&format!("{source}: {name} goes on in the background"))
+                match by {
+                    None => self.dim_line(&format!("{source}: {name} goes on in the background")),
+                    Some(by) => {
+                        let (by, task_id) = (named(by), named(task_id));
+                        self.dim_line(&format!(
+                            "{by} has started {name} of {source} in the background: {task_id}"
+                        ))
+                    }
+                }
             }
             Event::TaskFinished { source, result, is_error, .. } => {
                 self.result(source, result, *is_error)
@@ -220,6 +266,23 @@ impl super::Writer for People {
             Event::MessageJoined { text } => {
                 self.dim_line(&format!("you: {}", one_line(text, self.columns())))
             }
+            Event::PromptAdded { source, tokens, .. } => self.dim_line(&format!(
+                "{} puts about {tokens} tokens before your prompt",
+                named(source)
+            )),
+            Event::RequestChanged { source, options, tokens } => {
+                self.dim_line(&request_line(source, options, *tokens))
+            }
+            Event::ToolCallChanged { name, source, .. } => self.dim_line(&format!(
+                "{} changes the arguments of {}",
+                named(source),
+                named(name.as_str())
+            )),
+            Event::ToolResultChanged { name, source, .. } => self.dim_line(&format!(
+                "{} changes what {} answered",
+                named(source),
+                named(name.as_str())
+            )),
             event @ Event::Gc { .. } => self.dim_line(&one_line(&gc_line(event), self.columns())),
             Event::CommandStarted { name, source, .. } => {
                 self.spin(&format!("{source}: {name}…"));
@@ -233,17 +296,24 @@ impl super::Writer for People {
             // For those who join: what is on a screen is told by the result of the call, as the
             // model has it.
             Event::TerminalScreen { .. } | Event::TerminalTyped { .. } => Ok(()),
+            Event::TurnStarted { woken_by, .. } if woken_by.is_empty() => Ok(()),
+            Event::TurnStarted { woken_by, .. } => {
+                let text = format!("woken by {}", named(&woken_by.join(", ")));
+                self.dim_line(&text)
+            }
+            Event::FormAnswered { source, outcome, .. } => match form_line(*outcome) {
+                Some(what) => self.dim_line(&format!("{}: {what}", named(source))),
+                None => Ok(()),
+            },
             // Asked on the terminal by the asker; told by what comes after.
             Event::TerminalAsked { .. }
             | Event::TerminalAnswered { .. }
             | Event::FormAsked { .. }
-            | Event::FormAnswered { .. }
             | Event::CompletionStarted { .. }
             | Event::CompletionFinished { .. }
             | Event::PermissionAsked { .. }
             | Event::PermissionDecided { .. }
             | Event::SessionStarted { .. }
-            | Event::TurnStarted { .. }
             | Event::ThoughtDelta { .. }
             | Event::Usage { .. }
             | Event::StepFinished { .. }
@@ -265,6 +335,24 @@ fn named(name: &str) -> String {
 /// Stands before what a plugin shows.
 fn label(source: &str) -> Text {
     Text::new().plain("  ").dim(&format!("{} │", named(source))).plain(" ")
+}
+
+/// Tells in one line how a plugin changed a request.
+fn request_line(source: &str, options: &[String], tokens: u64) -> String {
+    let mut changes: Vec<String> = options.iter().map(|name| named(name)).collect();
+    if tokens > 0 {
+        changes.push(format!("about {tokens} tokens more"));
+    }
+    format!("{} changes the request: {}", named(source), changes.join(", "))
+}
+
+/// Tells how a form ended that nobody has answered or declined.
+fn form_line(outcome: FormOutcome) -> Option<&'static str> {
+    match outcome {
+        FormOutcome::Answered | FormOutcome::Declined => None,
+        FormOutcome::Cancelled => Some("what it asked was taken back"),
+        FormOutcome::Nobody | FormOutcome::Unknown => Some("nobody answered what it asked"),
+    }
 }
 
 /// Tells in one line what a gc did, or why it did nothing.

@@ -32,19 +32,26 @@
 // The macros name this crate by its own name, in its tests and doctests too.
 extern crate self as jaato_plugin_sdk;
 
+mod block_on;
 mod blocking;
+mod children;
 mod context;
+mod conversation;
 mod count;
 mod definition;
 pub mod environment;
 mod export;
 mod fence;
+mod forms;
 mod gc;
+mod hook;
 mod http;
 mod instance;
+mod json_object;
 mod large;
 mod manifest;
 mod objects;
+mod output_file;
 mod processes;
 mod provider;
 pub mod resources;
@@ -56,6 +63,7 @@ mod started;
 mod state;
 pub mod store;
 mod tool;
+mod tool_calls;
 
 pub use context::stream::{Piece, Stream};
 pub use context::{BlobReader, Blobs, Cx, Home, Level, Reporter};
@@ -81,7 +89,7 @@ pub use http::{HttpRequestBuilder, HttpResponse};
 pub use jaato_plugin_macros::tool_fn;
 pub use jaato_plugin_macros::{ToolInput, export_plugin, tool_type};
 pub use jaato_types as types;
-pub use jaato_types::{Error, ErrorKind, Output, Result};
+pub use jaato_types::{Error, ErrorKind, Output, Result, to_object};
 pub use provider::Provider;
 pub use secrets::Secrets;
 pub use state::State;
@@ -109,6 +117,38 @@ pub mod terminal {
     pub use crate::types::terminal::*;
 }
 
+/// What a plugin is asked beside its own calls, by the methods of [`hooks::Hooks`].
+pub mod hooks {
+    pub use crate::hook::Hooks;
+    pub use crate::types::hooks::*;
+}
+
+/// Models that are asked beside the conversation, by [`Reporter::model`], and the conversation
+/// itself, read by [`Reporter::history`].
+pub mod model {
+    pub use crate::conversation::{Conversation, ModelStream, ask};
+    pub use crate::types::history::{HistoryMessage, HistoryRead};
+    pub use crate::types::model::{ModelAnswer, ModelComplete, ObjectsShown};
+}
+
+/// Forms for the person, shown by [`Reporter::ask`].
+pub mod form {
+    pub use crate::forms::{FormBuilder, form};
+    pub use crate::types::ask::{FieldKind, FieldOption, Form, FormAnswer, FormField, FormOutcome};
+}
+
+/// Calls that nobody waits for, reached by [`Reporter::tasks`].
+pub mod task {
+    pub use crate::tool_calls::Tasks;
+    pub use crate::types::tasks::{TaskFacts, TaskRead, TaskReadAnswer, TaskStatus};
+}
+
+/// Sessions that a plugin opens beside its own, by [`Reporter::open_session`].
+pub mod child {
+    pub use crate::children::{ChildEvents, ChildSession};
+    pub use crate::types::child::{ChildOpen, ChildOpened, ChildState, ChildTurn, ObjectsLent};
+}
+
 /// Programs that a call runs, started by [`Reporter::process`], and those that outlive it, started
 /// by [`Reporter::start_process`].
 pub mod process {
@@ -128,7 +168,8 @@ pub mod prelude {
     };
     pub use crate::{
         Cx, Error, ErrorKind, Gc, Home, Level, Output, Provider, Reporter, Result, State, SyncTool,
-        Tool, ToolInput, export_plugin, sync_tool, tool, tool_fn, tool_type,
+        Tool, ToolInput, export_plugin, json_object, sync_tool, to_object, tool, tool_fn,
+        tool_type,
     };
     pub use serde_json::{Value, json};
 }
@@ -140,6 +181,7 @@ pub mod __private {
     pub use crate::environment::EnvironmentEntry;
     pub use crate::export::{describe_answer, factory_answer};
     pub use crate::gc::GcEntry;
+    pub use crate::hook::HookEntry;
     pub use crate::manifest::{Facts, bytes, length};
     pub use crate::provider::ProviderEntry;
     pub use crate::schema::{object, parse_arguments, schema_of};

@@ -1,11 +1,11 @@
 //! The session's object environment, as a tool or a command uses it: [`Objects`].
 
-use jaato_types::Result;
 use jaato_types::objects::{
     ADD, APPEND, EnvironmentItem, GET, GET_OBJECTS, HIDDEN_GET, HIDDEN_SET, HiddenForm,
     HiddenFound, HiddenKey, HiddenSet, IS_EMPTY, ItemsFound, Object, ObjectsAdd, ObjectsChange,
     ObjectsChanged, ObjectsEmpty, ObjectsFilter, ObjectsFound, REMOVE, REPLACE, RESULT,
 };
+use jaato_types::{Result, to_object};
 use serde_json::{Map, Value};
 
 use crate::context::Reporter;
@@ -25,6 +25,21 @@ pub enum Matching {
     Metadata(Map<String, Value>),
     /// Those that have this value under this key of their metadata.
     Key(String, Value),
+}
+
+impl Matching {
+    /// Means the items whose whole metadata this is, written as `json!({…})`.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is no object.
+    pub fn metadata(metadata: impl Into<Value>) -> Result<Self> {
+        to_object(metadata).map(Self::Metadata)
+    }
+
+    /// Means the items that have this value under this key of their metadata.
+    pub fn key(key: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::Key(key.into(), value.into())
+    }
 }
 
 /// A hidden value.
@@ -61,16 +76,18 @@ impl Objects<'_> {
         self.host.service(ADD, &addition).await
     }
 
-    /// Adds objects to the first item that matches.
+    /// Adds objects, each written as `json!({…})`, to the first item that matches.
     ///
     /// # Errors
-    /// `not_found` when none does; else as [`Objects::result`].
-    pub async fn append(
+    /// `not_found` when none does, `invalid_arguments` for what is no object; else as
+    /// [`Objects::result`].
+    pub async fn append<O: Into<Value>>(
         &self,
         tool: Option<&str>,
         matching: Matching,
-        objects: Vec<Object>,
+        objects: impl IntoIterator<Item = O>,
     ) -> Result<ObjectsChanged> {
+        let objects = all(objects)?;
         let filter = filter(tool, Some(matching));
         self.host
             .service(APPEND, &ObjectsChange { filter, objects, ..ObjectsChange::default() })
@@ -101,16 +118,17 @@ impl Objects<'_> {
         Ok(found.objects)
     }
 
-    /// Puts objects in place of those of every item that matches.
+    /// Puts objects, each written as `json!({…})`, in place of those of every item that matches.
     ///
     /// # Errors
     /// As [`Objects::append`].
-    pub async fn replace(
+    pub async fn replace<O: Into<Value>>(
         &self,
         tool: Option<&str>,
         matching: Matching,
-        objects: Vec<Object>,
+        objects: impl IntoIterator<Item = O>,
     ) -> Result<ObjectsChanged> {
+        let objects = all(objects)?;
         let filter = filter(tool, Some(matching));
         self.host
             .service(REPLACE, &ObjectsChange { filter, objects, ..ObjectsChange::default() })
@@ -170,6 +188,10 @@ impl Objects<'_> {
         let (found, bytes) = self.host.service_for_bytes(HIDDEN_SET, &asked, &bytes).await?;
         Ok(hidden(found, bytes))
     }
+}
+
+fn all<O: Into<Value>>(objects: impl IntoIterator<Item = O>) -> Result<Vec<Object>> {
+    objects.into_iter().map(to_object).collect()
 }
 
 fn filter(tool: Option<&str>, matching: Option<Matching>) -> ObjectsFilter {

@@ -18,11 +18,7 @@ impl Tool for Find {
     type State = ();
 
     async fn call(self, cx: &Cx) -> Result<Output> {
-        let object = json!({ "animal": self.animal });
-        let found = ObjectsAdd {
-            objects: vec![object.as_object().cloned().unwrap_or_default()],
-            ..ObjectsAdd::default()
-        };
+        let found = ObjectsAdd::of([json!({ "animal": self.animal })], json!({}))?;
         let references = cx.objects().result(found).await?.references;
         let before = cx.objects().hidden("last").await?;
         cx.objects().set_hidden("last", Some(Hidden::Json(json!(self.animal)))).await?;
@@ -41,8 +37,11 @@ impl Tool for Forget {
     async fn call(self, cx: &Cx) -> Result<Output> {
         let objects = cx.objects();
         let changed = objects.remove(Some("find"), None).await?.matched;
-        let none = Matching::Key("no".to_owned(), Value::Null);
-        let refused = objects.append(Some("find"), none, Vec::new()).await.unwrap_err();
+        let none = || Matching::key("no", Value::Null);
+        let no_object = objects.append(Some("find"), none(), [json!("a text")]).await;
+        assert_eq!(no_object.unwrap_err().kind, ErrorKind::InvalidArguments);
+        let toad = [json!({ "animal": "toad" })];
+        let refused = objects.append(Some("find"), none(), toad).await.unwrap_err();
         let is_empty = objects.is_empty(None).await?;
         Ok(Output::json(
             json!({ "changed": changed, "is_empty": is_empty, "why": refused.message }),

@@ -173,7 +173,7 @@ pub enum Delta {
         label: String,
         /// How much of it is done.
         done: u64,
-        /// How much there is, in the same unit.
+        /// How much there is, in the same unit; 0 where that is not known.
         total: u64,
     },
     /// The server shows that it is there and says nothing: a comment, an empty piece. A session
@@ -337,9 +337,14 @@ impl Delta {
         Self::Notice { text: text.into() }
     }
 
-    /// Makes a report of how far a long step has come.
+    /// Makes a report of how far a long step has come. A total of 0 is one that is not known.
     pub fn progress(label: impl Into<String>, done: u64, total: u64) -> Self {
         Self::Progress { label: label.into(), done, total }
+    }
+
+    /// Makes a report of how much of a long step is done, where nobody knows how much there is.
+    pub fn progress_so_far(label: impl Into<String>, done: u64) -> Self {
+        Self::progress(label, done, 0)
     }
 }
 

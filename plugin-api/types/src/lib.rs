@@ -16,6 +16,7 @@ compile_error!("jaato runs on Linux and macOS; Windows is not supported yet");
 
 pub mod ask;
 mod asset;
+pub mod child;
 mod completion;
 mod condition;
 pub mod count;
@@ -29,6 +30,7 @@ mod frame;
 mod gc;
 pub mod grant;
 pub mod history;
+pub mod hooks;
 pub mod host_process;
 pub mod http;
 mod id;
@@ -38,6 +40,7 @@ pub mod media_type;
 mod message;
 pub mod model;
 pub mod notify;
+mod object;
 pub mod objects;
 mod price;
 pub mod process;
@@ -69,6 +72,7 @@ pub use manifest::{
     API_VERSION, Isolation, Kind, MANIFEST_BYTES_MAX, Manifest, ManifestError, Scope,
 };
 pub use message::{Message, Opaque, Part, Role, ToolCall, ToolResult, ToolsChanged};
+pub use object::to_object;
 pub use price::{Price, PriceTier};
 pub use pull::{PULL_MODEL, PullModel, Pulled};
 pub use tool::{Annotations, Availability, Example, Output, ToolSpec};

@@ -7,6 +7,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use crate::{Result as Answer, to_object};
+
 /// Puts a result in front of the model and shows it to whoever follows the session: [`ObjectsAdd`],
 /// [`ObjectsChanged`].
 pub const RESULT: &str = "objects.result";
@@ -75,6 +77,20 @@ pub struct ObjectsAdd {
     /// A result in words, for clients that know no better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+}
+
+impl ObjectsAdd {
+    /// Makes it of objects and what they have in common, each written as `json!({…})`.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is no object.
+    pub fn of<O: Into<Value>>(
+        objects: impl IntoIterator<Item = O>,
+        metadata: impl Into<Value>,
+    ) -> Answer<Self> {
+        let objects = objects.into_iter().map(to_object).collect::<Answer<_>>()?;
+        Ok(Self { objects, metadata: to_object(metadata)?, ..Self::default() })
+    }
 }
 
 /// Which items are meant.

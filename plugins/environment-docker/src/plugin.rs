@@ -144,7 +144,7 @@ fn told(container: &Container) -> EnvironmentFacts {
         Origin::MadeToStay => "made, stays",
         Origin::Brought => "brought, stays",
     };
-    let details = json!({
+    let details = json_object!({
         "container": &*container.name(),
         "container_id": &*container.id(),
         "origin": origin,
@@ -171,7 +171,7 @@ fn told(container: &Container) -> EnvironmentFacts {
         }),
         machine: Some(facts.machine.clone()),
         user: Some(format!("{}:{}", facts.uid, facts.gid)),
-        details: details.as_object().cloned().unwrap_or_default(),
+        details,
         ..EnvironmentFacts::default()
     }
 }

@@ -88,7 +88,6 @@ impl ExecutionEnvironment for Ready {
         let shown = |path: &Path| path.to_string_lossy().into_owned();
         let allowed = |path: &Path| AllowedPath { path: shown(path), ..AllowedPath::default() };
         let confined = self.files.confined();
-        let details = json!({ "elsewhere": "commands may read, and write nothing" });
         Ok(EnvironmentFacts {
             name: Self::spec().name,
             is_host: true,
@@ -97,7 +96,7 @@ impl ExecutionEnvironment for Ready {
             temporary_directory: confined.temporary_folder().map(|(_, folder)| shown(folder)),
             shell_timeout_ms: self.shell_timeout_ms,
             confines_commands: true,
-            details: details.as_object().cloned().unwrap_or_default(),
+            details: json_object!({ "elsewhere": "commands may read, and write nothing" }),
             ..EnvironmentFacts::default()
         })
     }

@@ -4,6 +4,7 @@ mod ask;
 mod assets;
 mod attach;
 pub mod blobs;
+mod children;
 mod config;
 mod count;
 mod environment;
@@ -16,6 +17,7 @@ mod notify;
 mod objects;
 mod output;
 mod processes;
+mod reading;
 mod request;
 mod resources;
 mod secrets;
@@ -70,6 +72,7 @@ const SERVICES: &[&dyn Service] = &[
     &notify::Notifications,
     &ask::Forms,
     &model::Models,
+    &children::Children,
     &count::Counts,
     &host_processes::HostProcesses,
     &processes::Processes,
@@ -81,7 +84,9 @@ const SERVICES: &[&dyn Service] = &[
 pub fn call(call: &Call, caller: Caller, operation: &str, request: Vec<u8>) -> Answer {
     for service in SERVICES {
         if service.has(operation) && service.is_for(call, &caller) {
-            return match call.check_grant(operation) {
+            let allowed =
+                reading::check(call, operation).and_then(|()| call.check_grant(operation));
+            return match allowed {
                 Ok(()) => service.call(call, operation, request),
                 Err(error) => ready(Err(error)),
             };

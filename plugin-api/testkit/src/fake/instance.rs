@@ -269,6 +269,21 @@ impl FakeInstance {
         saved
     }
 
+    /// Asks the plugin something, in a context that only reads.
+    pub(super) fn ask<A: DeserializeOwned>(
+        &self,
+        operation: &str,
+        request: &impl Serialize,
+    ) -> Result<A> {
+        let (host, frame) = (Arc::clone(&self.host), frame(request)?);
+        let operation = operation.to_owned();
+        let call = self.start_on(read_answer, move |objects, context| {
+            host.services.only_reads(context.id());
+            objects.instance.operation(operation.as_str().into(), context, frame.into())
+        });
+        call.wait().result
+    }
+
     fn start_on<T>(
         &self,
         read: fn(&[u8]) -> Result<T>,

@@ -1,5 +1,6 @@
 //! A host in memory: what a plugin's unit tests and the conformance suites stand on.
 
+mod asked;
 mod call;
 mod context;
 mod executor;

@@ -1,6 +1,6 @@
 //! What the fake host answers when a plugin asks a service.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use jaato_objects::ObjectEnvironment;
 use jaato_objects::service::{Asker, Reach, answer};
 use jaato_types::count::{COUNT, Count, Counted};
+use jaato_types::hooks::{READING, only_reads};
 use jaato_types::host_process::process_operation;
 use jaato_types::http::{
     HTTP_BODIES_MAX, HTTP_BODY, HTTP_BODY_BYTES_MAX, HTTP_REQUEST, HttpBody, HttpBodyAnswer,
@@ -132,6 +133,8 @@ struct State {
     objects: ObjectEnvironment,
     /// Which tool or command runs in a context.
     tools: BTreeMap<u64, String>,
+    /// Contexts in which a plugin is asked something, and only reads.
+    reading: BTreeSet<u64>,
 }
 
 impl Default for State {
@@ -156,6 +159,7 @@ impl Default for State {
             programs: Programs::default(),
             objects: ObjectEnvironment::default(),
             tools: BTreeMap::new(),
+            reading: BTreeSet::new(),
         }
     }
 }
@@ -309,6 +313,11 @@ impl Services {
         self.lock().tools.insert(context, tool.to_owned());
     }
 
+    /// Notes that a plugin is asked something in a context, where it only reads.
+    pub(crate) fn only_reads(&self, context: u64) {
+        self.lock().reading.insert(context);
+    }
+
     /// Forgets what a context that has ended did not finish.
     pub(crate) fn forget(&self, context: u64) {
         let mut state = self.lock();
@@ -403,6 +412,9 @@ impl Services {
             state.asked.push(request.clone());
             if state.lacks_later && is_later(operation) {
                 return Err(no_service(operation));
+            }
+            if state.reading.contains(&context) && !READING.contains(&operation) {
+                return Err(only_reads(operation));
             }
             state.grants.check(operation)?;
             state.scripts.get(operation).cloned()

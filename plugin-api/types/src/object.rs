@@ -1,0 +1,68 @@
+//! JSON objects out of what an author writes as `json!({…})`.
+
+use serde_json::{Map, Value};
+
+use crate::{Error, ErrorKind, Result};
+
+/// Characters of a value that an error shows: enough to find it in a source.
+const SHOWN_CHARS_MAX: usize = 60;
+
+/// Takes a JSON value for the object that it is.
+///
+/// ```
+/// use jaato_types::to_object;
+/// use serde_json::json;
+///
+/// assert_eq!(to_object(json!({ "animal": "frog" }))?["animal"], "frog");
+/// assert!(to_object(json!(["frog"])).is_err());
+/// # Ok::<(), jaato_types::Error>(())
+/// ```
+///
+/// # Errors
+/// `invalid_arguments` for a value that is no object.
+pub fn to_object(value: impl Into<Value>) -> Result<Map<String, Value>> {
+    match value.into() {
+        Value::Object(object) => Ok(object),
+        other => {
+            let text = other.to_string();
+            let shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+            let more = if shown.len() < text.len() { "…" } else { "" };
+            let what = match other {
+                Value::Null => "null",
+                Value::Bool(_) => "a truth value",
+                Value::Number(_) => "a number",
+                Value::String(_) => "a text",
+                Value::Array(_) => "a list",
+                Value::Object(_) => "an object",
+            };
+            let text = format!("an object is wanted, and `{shown}{more}` is {what}");
+            let hint = "write it with names: `json!({ \"name\": … })`";
+            Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_object_is_taken_and_anything_else_is_named() {
+        assert_eq!(json!(to_object(json!({ "a": 1 })).unwrap()), json!({ "a": 1 }));
+        assert_eq!(to_object(Map::new()).unwrap(), Map::new());
+        for (value, what) in [
+            (json!(null), "`null` is null"),
+            (json!(true), "`true` is a truth value"),
+            (json!(7), "`7` is a number"),
+            (json!("é"), "`\"é\"` is a text"),
+            (json!([1]), "`[1]` is a list"),
+        ] {
+            let error = to_object(value).unwrap_err();
+            assert_eq!(error.message, format!("an object is wanted, and {what}"));
+        }
+        let long = to_object(json!("é".repeat(1000))).unwrap_err().message;
+        assert!(long.len() < 200 && long.contains("…` is a text"), "{long}");
+    }
+}
