@@ -9,6 +9,7 @@ mod execution;
 mod files;
 mod hooks;
 mod objects;
+mod own;
 mod resources;
 
 use std::fmt::{Debug, Write as _};
@@ -84,6 +85,7 @@ fn what_crosses_has_the_committed_json() {
     execution::shapes(&mut shapes);
     files::shapes(&mut shapes);
     hooks::shapes(&mut shapes);
+    own::shapes(&mut shapes);
     expect_file!["shapes.txt"].assert_eq(&shapes.text);
 }
 
