@@ -10,6 +10,7 @@ use jaato_objects::ObjectEnvironment;
 use jaato_objects::service::{Asker, Reach, answer};
 use jaato_types::count::{COUNT, Count, Counted};
 use jaato_types::hooks::{READING, only_reads};
+use jaato_types::host_process::process_operation;
 use jaato_types::http::{
     HTTP_BODIES_MAX, HTTP_BODY, HTTP_BODY_BYTES_MAX, HTTP_REQUEST, HttpBody, HttpBodyAnswer,
 };
@@ -457,6 +458,10 @@ impl Services {
                 let folder = self.folder()?;
                 let state = &mut *self.lock();
                 state.programs.answer(request, state.session.as_ref(), &folder)
+            }
+            other if let Some(meant) = process_operation(other) => {
+                let request = ServiceRequest { operation: meant.to_owned(), ..request.clone() };
+                self.built_in(&request)
             }
             COUNT => {
                 let asked: Count = request.read::<Option<_>>()?.unwrap_or_default();
