@@ -5,16 +5,22 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use futures_util::future::BoxFuture;
 use jaato_runtime::session_loop::{
-    AlwaysScope, Answer, Asker, Cancel, Question, SecretAnswer, SecretQuestion,
+    AlwaysScope, Answer, Asker, Cancel, FormQuestion, Question, SecretAnswer, SecretQuestion,
 };
+use jaato_runtime::types::ask::FormAnswer;
+use jaato_runtime::types::hooks::Preview;
 use jaato_runtime::visible;
 use parking_lot::Mutex as SyncMutex;
 use serde_json::Value;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, watch};
 
+use crate::form;
 use crate::hidden::{self, Hidden};
-use crate::terminal::{self, Before, Reply, Text, exact_line};
+use crate::terminal::{self, Before, Manner, Reply, Text, exact_line};
 use crate::view::View;
+
+/// Why nobody can be asked once nothing is shown any more.
+const VIEW_ENDED: &str = "the view has ended";
 
 /// Columns of what a program asks for.
 const PROMPT_COLUMNS: usize = 400;
@@ -23,7 +29,10 @@ const PROMPT_COLUMNS: usize = 400;
 #[derive(Default)]
 pub struct Stage {
     taken: Mutex<()>,
-    is_lines: AtomicBool,
+    /// Whether the next message is being typed.
+    is_typed: watch::Sender<bool>,
+    /// Questions that wait for the terminal.
+    waiting: watch::Sender<usize>,
     /// Lines that were typed before a question was seen: they belong to the next message.
     typed_early: SyncMutex<Vec<String>>,
     /// There is a next message.
@@ -36,6 +45,22 @@ pub struct ForLines<'a> {
     _taken: MutexGuard<'a, ()>,
 }
 
+/// A question that waits for the terminal, counted until it is dropped.
+struct Waiting<'a>(&'a Stage);
+
+impl<'a> Waiting<'a> {
+    fn begin(stage: &'a Stage) -> Self {
+        stage.waiting.send_modify(|waiting| *waiting += 1);
+        Self(stage)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.send_modify(|waiting| *waiting -= 1);
+    }
+}
+
 impl Stage {
     /// Takes the terminal for the next message, once no question has it; none when it is over
     /// before.
@@ -44,7 +69,6 @@ impl Stage {
             taken = self.taken.lock() => taken,
             () = over.cancelled() => return None,
         };
-        self.is_lines.store(true, Relaxed);
         Some(ForLines { stage: self, _taken })
     }
 
@@ -58,13 +82,23 @@ impl Stage {
         if self.has_lines.load(Relaxed) { Before::Kept(&self.typed_early) } else { Before::Dropped }
     }
 
+    /// Takes the terminal for a question. An idle prompt gives way to it; a message that is being
+    /// typed is waited for.
+    async fn for_question(&self) -> MutexGuard<'_, ()> {
+        let _waiting = Waiting::begin(self);
+        self.taken.lock().await
+    }
+
     /// Takes the terminal for a question that comes while calls run; none while the next message is
     /// typed, as nobody knows how long that takes.
-    async fn for_question(&self) -> Option<MutexGuard<'_, ()>> {
-        if self.is_lines.load(Relaxed) {
-            return None;
+    async fn for_urgent_question(&self) -> Option<MutexGuard<'_, ()>> {
+        let mut is_typed = self.is_typed.subscribe();
+        tokio::select! {
+            biased;
+            // Its sender is here: it cannot fail.
+            _ = is_typed.wait_for(|is_typed| *is_typed) => None,
+            taken = self.for_question() => Some(taken),
         }
-        Some(self.taken.lock().await)
     }
 }
 
@@ -74,11 +108,23 @@ impl ForLines<'_> {
         let mut lines = self.stage.typed_early.lock();
         std::mem::take(&mut *lines)
     }
+
+    /// Says that the message is being typed from here on.
+    pub fn begin_typing(&self) {
+        self.stage.is_typed.send_replace(true);
+    }
+
+    /// Becomes ready when a question waits for the terminal.
+    pub async fn wanted(&self) {
+        let mut waiting = self.stage.waiting.subscribe();
+        // Its sender is here: it cannot fail.
+        let _ = waiting.wait_for(|waiting| *waiting > 0).await;
+    }
 }
 
 impl Drop for ForLines<'_> {
     fn drop(&mut self) {
-        self.stage.is_lines.store(false, Relaxed);
+        self.stage.is_typed.send_replace(false);
     }
 }
 
@@ -111,11 +157,12 @@ impl Asker for TerminalAsker {
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
         let question = question_of(&question);
         Box::pin(async move {
-            let _taken = self.stage.taken.lock().await;
+            let _taken = self.stage.for_question().await;
             let Some(open) = self.view.open_question().await else {
-                return Answer::Nobody { reason: "the view has ended".to_owned() };
+                return Answer::Nobody { reason: VIEW_ENDED.to_owned() };
             };
-            match terminal::ask(open, question, self.stage.before(), read_answer).await {
+            let read = |line: &str| read_answer(line).ok_or_else(String::new);
+            match terminal::ask(Arc::new(open), question, self.stage.before(), read).await {
                 Ok(Reply::Answer(answer)) => answer,
                 Ok(Reply::Nobody(reason)) => Answer::Nobody { reason },
                 Err(error) => Answer::Nobody { reason: error.to_string() },
@@ -129,11 +176,11 @@ impl Asker for TerminalAsker {
             if let Some(reason) = self.nobody {
                 return nobody(reason);
             }
-            let Some(_taken) = self.stage.for_question().await else {
+            let Some(_taken) = self.stage.for_urgent_question().await else {
                 return nobody("the next message is being typed at the terminal");
             };
             let Some(open) = self.view.open_question().await else {
-                return nobody("the view has ended");
+                return nobody(VIEW_ENDED);
             };
             match hidden::ask(&open, &secret_text(&question)).await {
                 Ok(Hidden::Typed(secret)) => SecretAnswer::Typed(secret),
@@ -142,27 +189,16 @@ impl Asker for TerminalAsker {
             }
         })
     }
-}
 
-/// Asks at the terminal for what only a program may see, and somebody else for everything else.
-pub struct SecretsAlone {
-    /// Who is asked whether a call may run.
-    pub rest: Arc<dyn Asker>,
-    /// The terminal.
-    pub terminal: TerminalAsker,
-}
-
-impl Asker for SecretsAlone {
-    fn nobody(&self) -> Option<String> {
-        self.rest.nobody()
-    }
-
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
-        self.rest.ask(question)
-    }
-
-    fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
-        self.terminal.secret(question)
+    fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
+        Box::pin(async move {
+            let _taken = self.stage.for_question().await;
+            let Some(open) = self.view.open_question().await else {
+                return FormAnswer::nobody(VIEW_ENDED);
+            };
+            let answered = form::ask(Arc::new(open), &question, self.stage.before()).await;
+            answered.unwrap_or_else(|error| FormAnswer::nobody(error.to_string()))
+        })
     }
 }
 
@@ -180,27 +216,48 @@ fn secret_text(question: &SecretQuestion<'_>) -> Text {
 }
 
 /// Columns of a tool's name in a question. A name that follows the rules is shorter.
-const NAME_COLUMNS: usize = 80;
+pub const NAME_COLUMNS: usize = 80;
 
 fn question_of(question: &Question<'_>) -> terminal::Question {
     let name = exact_line(&visible::name(question.call.name.as_str()), NAME_COLUMNS);
-    let always = always_for(question.always, &name);
+    let always = question.always.map(|scope| always_for(scope, &name));
+    let always = always.unwrap_or_default();
+    let mut values = values_of(&question.call.arguments);
+    let shows = |preview: &Preview| preview_of(preview, question.tool.plugin.as_str());
+    values.extend(question.preview.as_ref().map(shows).unwrap_or_default());
     let by = question.by.map(|plugin| format!(", called by {plugin},")).unwrap_or_default();
+    let agent = question.agent.map(|agent| format!("[{agent}] ")).unwrap_or_default();
     terminal::Question {
-        head: format!("{name} of {}{by} wants to run with", question.tool.plugin),
-        values: values_of(&question.call.arguments),
+        head: format!("{agent}{name} of {}{by} wants to run with", question.tool.plugin),
+        values,
         why: format!("({})", question.why),
-        prompt: format!(
-            "run it? [y]es, [a]lways in this session for {always}, [n]o, or say what to do instead:"
-        ),
+        prompt: format!("run it? [y]es, {always}[n]o, or say what to do instead:"),
+        manner: Manner::Letters,
     }
 }
 
 fn always_for(scope: AlwaysScope, name: &str) -> String {
     match scope {
-        AlwaysScope::ThisCall => "exactly this call".to_owned(),
-        AlwaysScope::EveryCall => format!("every call of {name}"),
+        AlwaysScope::ThisCall => "[a]lways in this session for exactly this call, ".to_owned(),
+        AlwaysScope::EveryCall => format!("[a]lways in this session for every call of {name}, "),
     }
+}
+
+/// Returns what a plugin says that its call would change, each named after who says so.
+fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
+    let files = preview.files.join("\n");
+    let said = [
+        ("effect", &preview.text),
+        ("command", &preview.command),
+        ("changes", &preview.diff),
+        ("files", &files),
+    ];
+    let said = said.into_iter().filter(|(_, text)| !text.trim().is_empty());
+    let value = |(what, text): (&str, &String)| {
+        let name = Some(format!("{what}, says {plugin}"));
+        terminal::Value { name, text: text.clone() }
+    };
+    said.map(value).collect()
 }
 
 /// Returns arguments as a person reads them: a text as it is and not as JSON has it.
@@ -251,24 +308,49 @@ mod tests {
     }
 
     #[test]
+    fn what_a_call_would_change_is_shown_with_who_says_so() {
+        let preview = Preview { files: vec!["a".into(), "b".into()], ..Preview::diff("-x\n+y") };
+        let shown = preview_of(&preview, "tool-x").into_iter();
+        let shown: Vec<_> = shown.map(|it| (it.name.unwrap_or_default(), it.text)).collect();
+        let expected = [("changes, says tool-x", "-x\n+y"), ("files, says tool-x", "a\nb")];
+        assert_eq!(shown, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
+    }
+
+    #[test]
     fn what_always_will_hold_for_is_said() {
-        assert_eq!(always_for(AlwaysScope::ThisCall, "note"), "exactly this call");
-        assert_eq!(always_for(AlwaysScope::EveryCall, "note"), "every call of note");
+        let every = "[a]lways in this session for every call of note, ";
+        let this = "[a]lways in this session for exactly this call, ";
+        assert_eq!(always_for(AlwaysScope::ThisCall, "note"), this);
+        assert_eq!(always_for(AlwaysScope::EveryCall, "note"), every);
     }
 
     #[tokio::test]
-    async fn a_question_waits_for_another_and_not_for_the_next_message() {
+    async fn a_secret_waits_for_another_question_and_not_for_the_next_message() {
         let (stage, over) = (Stage::default(), Cancel::new());
-        let lines = stage.for_lines(&over).await;
-        assert!(lines.is_some() && stage.for_question().await.is_none());
+        let lines = stage.for_lines(&over).await.unwrap();
+        lines.begin_typing();
+        assert!(stage.for_urgent_question().await.is_none());
         drop(lines);
-        let question = stage.for_question().await;
+        let question = stage.for_urgent_question().await;
         assert!(question.is_some());
         // The next message waits for the question, as long as there is to be one.
         over.cancel();
         assert!(stage.for_lines(&over).await.is_none());
         drop(question);
-        assert!(stage.for_question().await.is_some());
+        assert!(stage.for_urgent_question().await.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_prompt_without_a_key_gives_way_to_a_question() {
+        let (stage, over) = (Arc::new(Stage::default()), Cancel::new());
+        let lines = stage.for_lines(&over).await.unwrap();
+        let asks = Arc::clone(&stage);
+        let asking = tokio::spawn(async move { asks.for_urgent_question().await.is_some() });
+        lines.wanted().await;
+        drop(lines);
+        assert!(asking.await.unwrap());
+        // It is not wanted any more.
+        assert_eq!(*stage.waiting.borrow(), 0);
     }
 
     #[test]

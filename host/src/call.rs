@@ -1,6 +1,5 @@
 //! `jaato call`: a person calls tools, one or many, in a session without a model.
 
-use std::io::{self, BufRead as _, Read as _};
 use std::sync::Arc;
 
 use clap::Args;
@@ -9,20 +8,14 @@ use jaato_runtime::session_loop::{Cancel, EventSink, Session, note_bytes};
 use jaato_runtime::types::{Data, Envelope, Error, ErrorKind, Event, Output, ToolName};
 use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 
 use crate::args::{EnvironmentArgs, Global, OutputForm};
-use crate::ask::{SecretsAlone, TerminalAsker};
+use crate::ask::TerminalAsker;
 use crate::exit::{Exit, Failure, Outcome, exit_of};
+use crate::input_lines::read_lines;
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{report, start, terminal};
-
-/// Longest line of a batch, in bytes: what a frame can carry.
-const LINE_BYTES_MAX: u64 = 8 * 1024 * 1024;
-
-/// Lines of a batch that wait to be run: a fast writer must not fill the memory.
-const LINES_WAITING_MAX: usize = 16;
+use crate::{conversation, report, start, terminal};
 
 /// What `call` takes.
 #[derive(Debug, Args)]
@@ -56,18 +49,19 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());
-    // A call that a person typed is the person's own act: nobody is asked.
+    // A call that a person typed is the person's own act: nobody is asked. What it calls in turn is
+    // asked about, where a person sits there.
     let mut options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(&view))));
     options.environment_options = start::environment_options(&runtime, &args.environment)?;
     if !args.batch {
-        let terminal = TerminalAsker::new(Arc::clone(&view), Arc::default());
-        options.asker = Arc::new(SecretsAlone { rest: options.asker, terminal });
+        options.asker = Arc::new(TerminalAsker::new(Arc::clone(&view), Arc::default()));
     }
     let session = runtime.session_for_calls(options)?;
     let outcome = match (args.tool, arguments) {
         (Some(tool), Some(arguments)) => one(&runtime, &session, &tool, arguments, &cancel).await,
         _ => batch(&runtime, &session, &cancel).await,
     };
+    conversation::end_tasks(&session, &view).await;
     let shown = view.finish(&cancel).await;
     runtime.close_session(session.id()).await;
     start::close(runtime).await;
@@ -242,62 +236,22 @@ async fn attachment_note(runtime: &Runtime, session: &Session, attachment: &Data
     note
 }
 
-/// Reads lines on a thread of their own: standard input cannot be waited for without blocking.
-fn read_lines() -> mpsc::Receiver<Result<Vec<u8>, Error>> {
-    let (sender, receiver) = mpsc::channel(LINES_WAITING_MAX);
-    std::thread::spawn(move || {
-        let mut input = io::stdin().lock();
-        loop {
-            let mut line = Vec::new();
-            let read = (&mut input).take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line);
-            let message = match read {
-                Ok(0) => return,
-                Ok(_) if line.len() as u64 > LINE_BYTES_MAX => {
-                    // Its end may be the very byte by which it is too long.
-                    if !line.ends_with(b"\n") && skip_line(&mut input).is_err() {
-                        return;
-                    }
-                    let text = format!("the line has more than {LINE_BYTES_MAX} bytes");
-                    Err(Error::new(ErrorKind::LimitReached, text))
-                }
-                Ok(_) => Ok(line),
-                Err(error) => {
-                    Err(Error::new(ErrorKind::Io, format!("cannot read standard input: {error}")))
-                }
-            };
-            let is_end = message.as_ref().is_err_and(|error| error.kind == ErrorKind::Io);
-            if sender.blocking_send(message).is_err() || is_end {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
-fn skip_line(input: &mut impl io::BufRead) -> io::Result<()> {
-    loop {
-        let buffer = input.fill_buf()?;
-        if buffer.is_empty() {
-            return Ok(());
-        }
-        let end = buffer.iter().position(|&byte| byte == b'\n');
-        let skipped = end.map_or(buffer.len(), |at| at + 1);
-        input.consume(skipped);
-        if end.is_some() {
-            return Ok(());
-        }
-    }
-}
-
 /// Shows what a running tool shows; its result is printed by the command itself.
 pub struct LiveEvents(pub Arc<View>);
 
 impl EventSink for LiveEvents {
     fn event(&self, envelope: Envelope) {
-        let is_live = matches!(
-            envelope.event,
-            Event::ToolOutput { .. } | Event::Notice { .. } | Event::Progress { .. }
-        );
+        let is_live = match &envelope.event {
+            Event::ToolOutput { .. }
+            | Event::Notice { .. }
+            | Event::Progress { .. }
+            | Event::Notified { .. }
+            | Event::TaskStarted { .. }
+            | Event::FormAnswered { .. } => true,
+            // The person's own call is known, what it calls in turn is not.
+            Event::ToolCallStarted { by, .. } => by.is_some(),
+            _ => false,
+        };
         if is_live {
             self.0.event(envelope);
         }

@@ -14,11 +14,17 @@ use serde_json::{Map, Value};
 
 use crate::args::{Global, OutputForm, SessionArgs};
 use crate::ask::Stage;
+use crate::conversation::Watch;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::lines::{Line, Lines};
+use crate::lines::{Beside, Line, Lines};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
+use crate::words::Words;
 use crate::{attach, conversation, reload, report, start, terminal};
+
+/// Most turns in a row that nobody has asked for: a plugin that wakes the conversation again and
+/// again must not spend without end while the person is away.
+const WOKEN_TURNS_MAX: u32 = 100;
 
 const HELP: &str = "\
 /again   send the last request again, after it failed
@@ -71,34 +77,47 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     let view = View::start(OutputForm::Text, over.clone());
     let stage = Arc::<Stage>::default();
     stage.keep_lines();
-    let mut session = conversation::start(&runtime, &args.session, Arc::clone(&view), &stage)?;
+    let mut session =
+        conversation::start(&runtime, &args.session, &view, Watch::at_terminal(&view, &stage))?;
     greet(&session);
-    let mut lines = Lines::new();
+    let mut lines = Lines::new(Words::new(runtime.word_completer(&session)));
     let mut first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
     let mut outcome = Ok(());
     let mut exits = LineExits::default();
     let mut attached = Prompt::default();
+    let (wake, mut woken_turns) = (session.wake(), 0);
     while !over.is_cancelled() {
-        let text = match first.take() {
-            Some(text) => text,
+        let line = match first.take() {
+            Some(text) => Ok(Line::Text(text)),
             None => {
-                let Some(terminal) = stage.for_lines(&over).await else { break };
-                tokio::select! {
-                    biased;
-                    () = over.cancelled() => break,
-                    () = view.settle() => {}
-                }
-                match lines.next(terminal.typed_early(), &over).await {
-                    Ok(Line::Text(text)) => text,
-                    Ok(Line::Dropped) => continue,
-                    Ok(Line::End) => break,
-                    Err(failure) => {
-                        outcome = Err(failure);
-                        break;
-                    }
-                }
+                let Some(place) = stage.for_lines(&over).await else { break };
+                let wake = Some(&wake).filter(|_| woken_turns < WOKEN_TURNS_MAX);
+                lines.next(&place, Beside { wake, view: &view, over: &over }).await
             }
         };
+        let text = match line {
+            Ok(Line::Text(text)) => text,
+            Ok(Line::Dropped | Line::Asked) => continue,
+            Ok(Line::Woken) => {
+                let cancel = turn.begin(&over);
+                exits.turn(conversation::exit_of_turn(&session.turn_woken(&cancel).await));
+                turn.end();
+                woken_turns += 1;
+                if woken_turns == WOKEN_TURNS_MAX {
+                    view.settle().await;
+                    report::problems(&[format!(
+                        "{WOKEN_TURNS_MAX} turns ran that nobody asked for: what comes next waits for your next line"
+                    )]);
+                }
+                continue;
+            }
+            Ok(Line::End) => break,
+            Err(failure) => {
+                outcome = Err(failure);
+                break;
+            }
+        };
+        woken_turns = 0;
         match wish(&text) {
             Wish::Nothing => {}
             Wish::Say(message) => {
@@ -162,6 +181,7 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
             }
         }
     }
+    conversation::end_tasks(&session, &view).await;
     let shown = view.finish(&over).await;
     runtime.close_session(session.id()).await;
     start::close(runtime).await;

@@ -6,15 +6,17 @@ use clap::Args;
 use jaato_runtime::registry::CommandStatus;
 use jaato_runtime::session_loop::Cancel;
 use jaato_runtime::types::Output;
-use jaato_runtime::{Command, Runtime, SessionOptions};
+use jaato_runtime::types::hooks::WordChoice;
+use jaato_runtime::{Command, Runtime, SessionOptions, visible};
 use serde_json::{Value, json};
 
 use crate::args::{Global, OutputForm};
+use crate::ask::TerminalAsker;
 use crate::call::LiveEvents;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{report, start, terminal};
+use crate::{conversation, report, start, terminal};
 
 /// What `command` takes.
 #[derive(Debug, Args)]
@@ -27,6 +29,11 @@ pub struct CommandArgs {
     #[arg(allow_negative_numbers = true)]
     pub arguments: Vec<String>,
 
+    /// Print the words that may come next, a line each, and run nothing: the last of the arguments
+    /// is the beginning of the word that is typed
+    #[arg(long, requires = "name")]
+    pub complete: bool,
+
     /// List them as JSON
     #[arg(long, conflicts_with = "name")]
     pub json: bool,
@@ -36,6 +43,7 @@ pub struct CommandArgs {
 pub async fn command(global: Global, args: CommandArgs) -> Outcome {
     terminal::reserve();
     match args.name {
+        Some(name) if args.complete => complete(global, &name, &args.arguments).await,
         Some(name) => run(global, &name, &args.arguments).await,
         None => list(global, args.json).await,
     }
@@ -91,6 +99,23 @@ fn to_json(command: &Command) -> Value {
     })
 }
 
+async fn complete(global: Global, name: &str, words: &[String]) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let view = View::start(OutputForm::Text, Cancel::new());
+    let session = runtime.session_for_calls(SessionOptions::unattended(Arc::clone(&view) as _))?;
+    let (begun, whole) = words.split_last().map_or(("", &[][..]), |(last, rest)| (last, rest));
+    let choices = runtime.word_completer(&session).words(name, whole, begun).await;
+    let shown = view.finish(&Cancel::new()).await;
+    runtime.close_session(session.id()).await;
+    start::close(runtime).await;
+    shown?;
+    for WordChoice { text, description } in choices {
+        let gap = if description.is_empty() { "" } else { "\t" };
+        report::line(&format!("{text}{gap}{}", visible::name(&description)))?;
+    }
+    Ok(Exit::Done)
+}
+
 async fn run(global: Global, name: &str, words: &[String]) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let arguments = match runtime.command_arguments(name, words) {
@@ -123,9 +148,11 @@ async fn answer(
     view: &Arc<View>,
     cancel: &Cancel,
 ) -> Result<Output, Failure> {
-    let options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(view))));
+    let mut options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(view))));
+    options.asker = Arc::new(TerminalAsker::new(Arc::clone(view), Arc::default()));
     let mut session = runtime.session_for_calls(options)?;
     let answer = runtime.command(&mut session, name, arguments, cancel).await;
+    conversation::end_tasks(&session, view).await;
     runtime.close_session(session.id()).await;
     Ok(answer?)
 }

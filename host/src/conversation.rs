@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use jaato_runtime::registry::{NO_TOOLS, ToolEntry};
-use jaato_runtime::session_loop::{Session, TurnReport};
+use jaato_runtime::session_loop::{Asker, EventSink, Session, TurnReport};
+use jaato_runtime::types::tasks::{TaskFacts, TaskStatus};
 use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
-use jaato_runtime::{Allowed, PluginSource, Runtime, SessionOptions, config};
+use jaato_runtime::{Allowed, PluginSource, Runtime, SessionOptions, config, visible};
 
 use crate::args::{Global, SessionArgs};
 use crate::ask::{Stage, TerminalAsker};
@@ -45,12 +46,28 @@ pub async fn runtime(
     Ok(runtime)
 }
 
+/// Who watches over a session: sees its events and is asked.
+pub struct Watch {
+    /// Sees the events.
+    pub events: Arc<dyn EventSink>,
+    /// Is asked.
+    pub asker: Arc<dyn Asker>,
+}
+
+impl Watch {
+    /// Whoever sits at the terminal.
+    pub fn at_terminal(view: &Arc<View>, stage: &Arc<Stage>) -> Self {
+        let asker = TerminalAsker::new(Arc::clone(view), Arc::clone(stage));
+        Self { events: Arc::clone(view) as _, asker: Arc::new(asker) }
+    }
+}
+
 /// Starts the session that the arguments describe.
 pub fn start(
     runtime: &Runtime,
     args: &SessionArgs,
-    view: Arc<View>,
-    stage: &Arc<Stage>,
+    view: &View,
+    watch: Watch,
 ) -> Result<Session, Failure> {
     let failure = |error: Error| {
         let exit = if error.kind == ErrorKind::PluginDisabled {
@@ -66,8 +83,8 @@ pub fn start(
     let environment_options =
         start::environment_options(runtime, &args.environment).map_err(failure)?;
     let options = SessionOptions {
-        asker: Arc::new(TerminalAsker::new(Arc::clone(&view), Arc::clone(stage))),
-        events: view,
+        asker: watch.asker,
+        events: watch.events,
         allow: args.allow.clone(),
         allow_all: args.yes,
         system: args.system.clone(),
@@ -78,6 +95,26 @@ pub fn start(
         model: None,
     };
     runtime.session(options).map_err(failure)
+}
+
+/// Ends the calls that nobody waits for any more, and says which they were.
+pub async fn end_tasks(session: &Session, view: &View) {
+    let facts = session.handle().tasks().unwrap_or_default();
+    let running = facts.iter().filter(|task| task.status == TaskStatus::Running);
+    let named: Vec<String> = running.map(task_name).collect();
+    view.hide_ends_of_tasks();
+    session.end_tasks().await;
+    if named.is_empty() {
+        return;
+    }
+    view.settle().await;
+    let (what, named) = (if named.len() == 1 { "task" } else { "tasks" }, named.join(", "));
+    report::problems(&[format!("ended with the session, background {what}: {named}")]);
+}
+
+fn task_name(task: &TaskFacts) -> String {
+    let by = task.by.as_ref().map(|by| format!(" started by {by}")).unwrap_or_default();
+    visible::name(&format!("{} ({}{by})", task.task_id, task.tool)).into_owned()
 }
 
 /// A name in `--tools` or `--allow` that no tool has is a slip of the keyboard, not a wish.

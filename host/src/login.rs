@@ -3,7 +3,7 @@
 
 use std::io::{self, Read as _};
 
-use jaato_runtime::{StoredIn, StoredKeys};
+use jaato_runtime::{KeyCommands, Setup, StoredIn, StoredKeys, supervisor};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
@@ -16,7 +16,8 @@ const KEY_BYTES_MAX: u64 = 64 * 1024;
 pub async fn login(global: Global, name: String) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let found = runtime.provider(&name);
-    let stored = StoredKeys::new(&runtime.setup().folders);
+    let setup = runtime.setup();
+    let (stored, commands) = (StoredKeys::new(&setup.folders), commands(setup));
     runtime.close().await;
     let provider = found.map_err(Failure::from)?;
     if provider.keys.is_empty() {
@@ -30,9 +31,7 @@ pub async fn login(global: Global, name: String) -> Outcome {
     }
     // As it is called where it is looked for, whatever way it was written.
     let name = provider.name.clone();
-    let (kept_name, kept) = (name.clone(), move |name: &str| stored.store(name, &key));
-    let form = tokio::task::spawn_blocking(move || kept(&kept_name)).await;
-    let form = form.map_err(|error| Failure::new(Exit::Failed, error))?.map_err(Failure::from)?;
+    let form = stored.store(&commands, &name, &key).await.map_err(Failure::from)?;
     let place = match form {
         StoredIn::Tool => "the system's secret tool",
         StoredIn::File => "a file that only you can read",
@@ -50,11 +49,13 @@ pub async fn login(global: Global, name: String) -> Outcome {
 /// Forgets a key.
 pub async fn logout(global: Global, name: String) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
-    let stored = StoredKeys::new(&setup.folders);
+    let (stored, commands) = (StoredKeys::new(&setup.folders), commands(&setup));
     let is_name = name.chars().all(|sign| sign.is_ascii_alphanumeric() || "-_".contains(sign));
     let dashed = name.replace('_', "-");
-    let remove = |name: &str| stored.remove(name).map_err(Failure::from);
-    let removed = is_name && (remove(&name)? || remove(&dashed)?);
+    let mut removed = false;
+    for name in [&name, &dashed].into_iter().filter(|_| is_name) {
+        removed = removed || stored.remove(&commands, name).await.map_err(Failure::from)?;
+    }
     if !removed {
         let text = format!("no key of `{name}` is kept");
         return Err(Failure::new(Exit::Usage, text)
@@ -62,6 +63,11 @@ pub async fn logout(global: Global, name: String) -> Outcome {
     }
     report::line(&format!("the key of `{name}` is forgotten"))?;
     Ok(Exit::Done)
+}
+
+/// What asks the system's tool for secrets.
+fn commands(setup: &Setup) -> KeyCommands {
+    KeyCommands::new(supervisor(setup), &setup.variables)
 }
 
 fn key(name: &str) -> Result<String, Failure> {

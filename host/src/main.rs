@@ -1,5 +1,6 @@
 //! The `jaato` binary: arguments, reports for people; nothing else.
 
+mod answers;
 mod args;
 mod ask;
 mod attach;
@@ -13,8 +14,10 @@ mod conversation;
 mod doctor;
 mod environment;
 mod exit;
+mod form;
 mod grant;
 mod hidden;
+mod input_lines;
 mod install;
 mod ledger;
 mod lines;
@@ -35,6 +38,7 @@ mod terminal;
 mod tool;
 mod trust;
 mod view;
+mod words;
 
 use std::process::ExitCode;
 

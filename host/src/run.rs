@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jaato_runtime::Runtime;
-use jaato_runtime::session_loop::{Cancel, TurnReport};
+use jaato_runtime::session_loop::{Addition, Cancel, Session, TurnReport};
+use jaato_runtime::{Runtime, visible};
 
 use crate::args::{Global, OutputForm, SessionArgs};
+use crate::conversation::Watch;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{attach, conversation, report, start, terminal};
+use crate::{answers, attach, conversation, report, start, terminal};
 
 /// Largest task, in bytes: it must cross to the provider with everything else.
 const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -47,6 +48,11 @@ pub struct RunArgs {
     /// What to print: text for people, or the events as JSON lines
     #[arg(long, value_enum, default_value_t = OutputForm::Text)]
     pub output: OutputForm,
+
+    /// With `--output json`: read answers to questions and forms from standard input, one JSON
+    /// object {"answer": {…}} a line
+    #[arg(long)]
+    pub answers: bool,
 }
 
 /// Which objects are printed at the end.
@@ -63,21 +69,29 @@ pub enum ObjectsForm {
 pub async fn run(global: Global, args: RunArgs) -> Outcome {
     terminal::reserve();
     let is_text = args.output == OutputForm::Text;
+    if args.answers && is_text {
+        let text = "`--answers` is for programs, which follow the events that ask";
+        return Err(Failure::new(Exit::Usage, text).hint("`--output json` prints them"));
+    }
     let runtime = conversation::runtime(global, &args.session, is_text).await?;
     let cancel = Cancel::new();
     if args.show_prompt {
-        return show_prompt(&runtime, args, &cancel).await;
+        return show_prompt(runtime, args, &cancel).await;
     }
-    let (words, piped) = task(&args.task).await?;
+    let (words, piped) = task(&args).await?;
     cancel_on_signals(cancel.clone());
     let view = View::start(args.output, cancel.clone());
-    let mut session =
-        conversation::start(&runtime, &args.session, Arc::clone(&view), &Arc::default())?;
+    let watch = match args.answers {
+        true => answers::watch(&view),
+        false => Watch::at_terminal(&view, &Arc::default()),
+    };
+    let mut session = conversation::start(&runtime, &args.session, &view, watch)?;
     let report = match attach::beside(&runtime, &session, words.into(), &args.attach).await {
         // What is piped in names no files: whoever wrote it need not be the person.
         Ok(prompt) => Ok(session.turn(prompt.followed_by(piped), &cancel).await),
         Err(failure) => Err(failure),
     };
+    conversation::end_tasks(&session, &view).await;
     let shown = view.finish(&cancel).await;
     let objects = args.objects.map(|form| session.objects_json(form == ObjectsForm::Hidden));
     runtime.close_session(session.id()).await;
@@ -93,12 +107,26 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     finish(&report, args.output).map(|exit| shown.exit(exit))
 }
 
-async fn show_prompt(runtime: &Runtime, args: RunArgs, cancel: &Cancel) -> Outcome {
+async fn show_prompt(runtime: Runtime, args: RunArgs, cancel: &Cancel) -> Outcome {
     let view = View::start(OutputForm::Text, cancel.clone());
-    let session = conversation::start(runtime, &args.session, Arc::clone(&view), &Arc::default())?;
+    let watch = Watch::at_terminal(&view, &Arc::default());
+    let session = conversation::start(&runtime, &args.session, &view, watch)?;
+    let additions = session.additions_to(&args.task.join(" "), cancel).await;
     view.finish(cancel).await?;
+    let shown = print_prompt(&runtime, &session, args.session.system, &additions);
+    runtime.close_session(session.id()).await;
+    start::close(runtime).await;
+    shown
+}
+
+fn print_prompt(
+    runtime: &Runtime,
+    session: &Session,
+    system: Option<String>,
+    additions: &[Addition],
+) -> Outcome {
     let request = session.request();
-    let system = runtime.system_prompt(args.session.system)?;
+    let system = runtime.system_prompt(system)?;
     let mut total = 0;
     for (label, tokens) in system.estimates(&request.tools) {
         total += tokens;
@@ -117,14 +145,22 @@ async fn show_prompt(runtime: &Runtime, args: RunArgs, cancel: &Cancel) -> Outco
             (None, None) => {}
         }
     }
+    for Addition { plugin, text, tokens, is_cut } in additions {
+        total += tokens;
+        let cut = if *is_cut { ", cut" } else { "" };
+        let name = visible::name(plugin.name.as_str());
+        report::line(&format!("--- before the task, by {name} (about {tokens} tokens{cut})"))?;
+        report::line(text)?;
+    }
     report::line(&format!("--- in all about {total} tokens before the task"))?;
     Ok(Exit::Done)
 }
 
 /// Puts the task together from the command line and standard input.
-async fn task(words: &[String]) -> Result<(String, Option<String>), Failure> {
-    let given = words.join(" ");
-    let piped = if should_read_input(given.trim().is_empty()) { read_input().await? } else { None };
+async fn task(args: &RunArgs) -> Result<(String, Option<String>), Failure> {
+    let given = args.task.join(" ");
+    let reads_input = !args.answers && should_read_input(given.trim().is_empty());
+    let piped = if reads_input { read_input().await? } else { None };
     let has_piped = piped.as_ref().is_some_and(|piped| !piped.trim().is_empty());
     if given.trim().is_empty() && !has_piped {
         return Err(Failure::new(Exit::Usage, "there is no task")

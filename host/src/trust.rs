@@ -1,6 +1,7 @@
 //! `jaato trust`: the person trusts the workspace as it is.
 
 use std::io;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use jaato_runtime::config::trust::{TrustError, TrustStore, WorkspaceState, refuse_inside_session};
@@ -8,7 +9,7 @@ use jaato_runtime::{Setup, visible};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::terminal::{self, Before, Question, Reply, Value};
+use crate::terminal::{self, Before, Manner, Question, Reply, Value};
 use crate::{report, start};
 
 /// Names of files that a question lists. Strangers may have made thousands.
@@ -62,7 +63,9 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     }
     let said = |error: io::Error| Failure::new(Exit::Failed, format!("cannot ask: {error}"));
     let question = question_of(&setup.workspace.root().display().to_string(), found);
-    let reply = terminal::ask(terminal::open_question(), question, Before::Dropped, read_answer);
+    let open = Arc::new(terminal::open_question());
+    let read = |line: &str| read_answer(line).ok_or_else(String::new);
+    let reply = terminal::ask(open, question, Before::Dropped, read);
     match reply.await.map_err(said)? {
         Reply::Answer(Answer::Trust) => {
             store.trust_workspace(&setup.workspace, SystemTime::now()).map_err(failed)?;
@@ -103,6 +106,7 @@ fn question_of(root: &str, found: &[String]) -> Question {
         values,
         why: String::new(),
         prompt: "trust them as they are? [y]es, [n]o:".to_owned(),
+        manner: Manner::Letters,
     }
 }
 

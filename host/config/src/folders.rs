@@ -59,7 +59,8 @@ impl Folders {
         self.places().map(|places| places.config.as_path())
     }
 
-    /// Holds `plugins/`, `trusted/`, `trust.json` and `ledger.jsonl`.
+    /// Holds `plugins/`, `plugin-data/`, `plugin-secrets/`, `trusted/`, `trust.json`, `grants.json` and
+    /// `ledger.jsonl`.
     pub fn data(&self) -> Result<&Path, NoHome> {
         self.places().map(|places| places.data.as_path())
     }
@@ -82,6 +83,16 @@ impl Folders {
     /// The user's own plugins.
     pub fn plugins(&self) -> Result<PathBuf, NoHome> {
         Ok(self.data()?.join("plugins"))
+    }
+
+    /// What plugins keep of their own.
+    pub fn plugin_data(&self) -> Result<PathBuf, NoHome> {
+        Ok(self.data()?.join("plugin-data"))
+    }
+
+    /// Secrets of plugins, where the system has no tool that keeps them.
+    pub fn plugin_secrets(&self) -> Result<PathBuf, NoHome> {
+        Ok(self.data()?.join("plugin-secrets"))
     }
 
     /// Private copies of the plugin files that the user trusts.

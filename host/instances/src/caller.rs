@@ -8,6 +8,8 @@ use jaato_log::Log;
 use jaato_process::Supervisor;
 use jaato_registry::{PluginEntry, Registry};
 use jaato_session::Cancel;
+use jaato_types::count::COUNT_TOKENS;
+use jaato_types::hooks::{COMPLETE_WORDS, Hook, PREVIEW};
 use jaato_types::large::{LARGE, LargeOf};
 use jaato_types::resources::RESOURCE;
 use jaato_types::{CONDITION, Delta, Error, ErrorKind, PULL_MODEL, SessionId};
@@ -74,6 +76,14 @@ pub enum Facet<'a> {
     Models,
     /// To fetch a model to its server.
     PullModel,
+    /// One of the questions that it wants to be asked. What it says on the way is not told.
+    Hook(Hook),
+    /// What a call of its tool would change.
+    Preview,
+    /// Which words may come next in a command of its own.
+    CompleteWords,
+    /// To count the tokens of a request.
+    CountTokens,
 }
 
 /// Whether a call may change what the instance would save.
@@ -291,7 +301,7 @@ impl Reached<'_> {
     pub async fn ask(self, request: Vec<u8>, cancel: &Cancel) -> Result<Vec<u8>, Error> {
         let Self { caller, facet, lease, services, tell } = self;
         let running = facet.begin(&lease, request, services)?;
-        let is_told = facet != Facet::Condition;
+        let is_told = facet.is_told();
         let take = |delta| {
             if is_told {
                 tell(delta);
@@ -312,7 +322,30 @@ impl Facet<'_> {
         match self {
             Self::Tool(..) | Self::Command | Self::Completion | Self::PullModel => true,
             Self::Large(of) => of == LargeOf::Complete,
-            Self::Condition | Self::Resource(_) | Self::Plan | Self::Models => false,
+            Self::Condition
+            | Self::Resource(_)
+            | Self::Plan
+            | Self::Models
+            | Self::CountTokens
+            | Self::Hook(_)
+            | Self::Preview
+            | Self::CompleteWords => false,
+        }
+    }
+
+    /// Returns true if what the plugin says on the way is told; a question has no place for it.
+    fn is_told(self) -> bool {
+        match self {
+            Self::Condition | Self::Hook(_) | Self::Preview | Self::CompleteWords => false,
+            Self::Tool(..)
+            | Self::Command
+            | Self::Resource(_)
+            | Self::Completion
+            | Self::Plan
+            | Self::Large(_)
+            | Self::Models
+            | Self::CountTokens
+            | Self::PullModel => true,
         }
     }
 
@@ -320,7 +353,9 @@ impl Facet<'_> {
     fn is_saved(self) -> bool {
         match self {
             Self::Tool(_, effect) | Self::Resource(effect) => effect == Effect::Changes,
-            Self::Condition => false,
+            // What was told to it may be what it keeps; a question changes nothing.
+            Self::Hook(hook) => matches!(hook, Hook::AfterTool | Hook::Event),
+            Self::Condition | Self::Preview | Self::CompleteWords | Self::CountTokens => false,
             Self::Command
             | Self::Completion
             | Self::Plan
@@ -346,6 +381,10 @@ impl Facet<'_> {
             Self::Large(_) => lease.operation(LARGE, request, services),
             Self::Models => lease.models(services),
             Self::PullModel => lease.operation(PULL_MODEL, request, services),
+            Self::Hook(hook) => lease.operation(hook.name(), request, services),
+            Self::Preview => lease.operation(PREVIEW, request, services),
+            Self::CompleteWords => lease.operation(COMPLETE_WORDS, request, services),
+            Self::CountTokens => lease.operation(COUNT_TOKENS, request, services),
         }
     }
 }

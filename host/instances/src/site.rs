@@ -19,6 +19,16 @@ pub type Alive = Arc<dyn Fn() + Send + Sync>;
 /// What a tool call has attached so far.
 pub type Attachments = Arc<Mutex<Vec<Data>>>;
 
+/// What a call may ask of the host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Access {
+    /// All that the plugin may ask for.
+    #[default]
+    Full,
+    /// What only reads: the call is a question to the plugin, and no act of anybody's.
+    Reads,
+}
+
 /// Where a call stands in a session.
 #[derive(Clone)]
 pub struct CallSite {
@@ -46,6 +56,8 @@ pub struct CallSite {
     pub depth: u32,
     /// Stops the call's deadline while it waits for a person or in a queue.
     pub hold: Hold,
+    /// What it may ask of the host.
+    pub access: Access,
 }
 
 /// The objects of a session, as one call of a plugin has them.
@@ -128,7 +140,14 @@ impl CallSite {
             request: None,
             depth: 0,
             hold: Hold::default(),
+            access: Access::Full,
         }
+    }
+
+    /// The same for a question to a plugin, which only reads.
+    #[must_use]
+    pub fn reading(self) -> Self {
+        Self { access: Access::Reads, ..self }
     }
 
     /// The same for a tool or a command of that name, while it is not called.
@@ -152,6 +171,7 @@ impl CallSite {
             request: None,
             depth: 0,
             hold: Hold::default(),
+            access: Access::Full,
             ..self.clone()
         }
     }

@@ -22,6 +22,7 @@ mod error;
 mod file;
 mod folder;
 mod inside;
+mod lock;
 mod owners;
 mod walk;
 
@@ -29,4 +30,5 @@ pub use error::{PlaceError, Why, hint_of};
 pub use file::{check_file, check_file_in, open, read};
 pub use folder::{check_folder, make, make_missing, make_one};
 pub use inside::{open_inside, open_plain};
+pub use lock::lock;
 pub use owners::Owners;

@@ -60,6 +60,7 @@ fn name_of_a(kind: Kind) -> &'static str {
         Kind::Gc => "gc name",
         Kind::Provider => "provider name",
         Kind::Environment => "execution environment's name",
+        Kind::Hook => "hook's name",
         Kind::Unknown => "name",
     }
 }

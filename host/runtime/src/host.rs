@@ -1,5 +1,6 @@
 //! What sessions and their ports share: the rooms of the host, put together.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use jaato_catalog::Setup;
@@ -12,9 +13,14 @@ use jaato_session::CallScope;
 use jaato_store::Ledger;
 use jaato_terminals::Terminals;
 use jaato_types::SessionId;
+use parking_lot::Mutex;
+
+use crate::hooks::EventHooks;
 
 /// What sessions and their ports share.
 pub struct Host {
+    /// What tells plugins of each session's events, while it lives.
+    pub(crate) event_hooks: Mutex<HashMap<SessionId, Arc<EventHooks>>>,
     pub(crate) setup: Arc<Setup>,
     /// Calls plugins.
     pub(crate) plugins: Arc<PluginCaller>,
@@ -42,6 +48,10 @@ impl Host {
     /// Forgets a session that is over: what its plugins keep open is closed first, then they end,
     /// then what they had in its environment.
     pub(crate) async fn close_session(&self, session: &SessionId) {
+        let event_hooks = self.event_hooks.lock().remove(session);
+        if let Some(event_hooks) = event_hooks {
+            event_hooks.end().await;
+        }
         self.environments.close_resources(session).await;
         self.plugins.plugins.close_view(session);
         self.plugins.instances.close(Some(session)).await;

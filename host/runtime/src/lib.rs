@@ -49,6 +49,7 @@ mod commands;
 mod crossing;
 mod environments;
 mod gc;
+mod hooks;
 mod host;
 mod known_provider;
 mod ledger;
@@ -78,7 +79,7 @@ pub use jaato_types as types;
 
 pub use attach::TEXT_BYTES_MAX;
 pub use check::{Conformance, conformance_checks};
-pub use commands::Command;
+pub use commands::{Command, WORD_CHOICES_MAX, WordCompleter};
 pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};
 pub use jaato_catalog::{
     Arguments, CopyError, DESCRIBE_DEADLINE, DescribedAgain, Discovery, GUARDIAN_ARGUMENT,
@@ -92,7 +93,7 @@ pub use jaato_log::{LOG_BYTES_MAX, Log, visible};
 pub use jaato_model_facts::{ModelFacts, source as model_facts_source};
 pub use jaato_policy::{Allowed, PluginSource};
 pub use jaato_services::{Assets, delta_of};
-pub use jaato_services::{KeyInfo, StoredIn, StoredKeys};
+pub use jaato_services::{KeyCommands, KeyInfo, StoredIn, StoredKeys};
 pub use jaato_terminals::{
     FoundTerminal, FoundTerminals, Joined, Listed as ListedTerminal, Reply as TerminalReply,
     find_terminals, join_terminal,

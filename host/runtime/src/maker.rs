@@ -2,11 +2,18 @@
 
 use std::sync::{Arc, Weak};
 
-use jaato_services::SessionMaker;
-use jaato_session::AnsweringModel;
-use jaato_types::{Error, ErrorKind, RequestOptions, SessionId};
+use futures_util::future::BoxFuture;
+use jaato_instances::{CallSite, Facet, Tell, misbehaved};
+use jaato_services::{Counting, SessionMaker};
+use jaato_session::{
+    Agent, AnsweringModel, Cancel, EventSink, History, Lent, Objects, Session, SessionSetup,
+};
+use jaato_types::child::{ChildOpen, ObjectsLent};
+use jaato_types::count::{Count, TokenCount};
+use jaato_types::{Envelope, Error, ErrorKind, Frame, RequestOptions, SessionId};
 
 use crate::host::Host;
+use crate::session::SessionOptions;
 
 /// Makes them for a host that it does not keep.
 pub struct Maker(pub Weak<Host>);
@@ -24,5 +31,119 @@ impl SessionMaker for Maker {
         let named = host.model_by_name(name)?;
         let ready = host.ready_model(&named, &RequestOptions::default(), session)?;
         Ok(AnsweringModel { model: ready.setup, provider: ready.provider })
+    }
+
+    fn count(&self, name: &str, asked: &Count, session: &SessionId) -> Result<Counting, Error> {
+        let host = self.host()?;
+        let model = host.model_by_name(name)?.model;
+        let known = host.provider_of(&model)?;
+        let (_, own_name) = model.split().unwrap_or_default();
+        let request = asked
+            .request_to(own_name)
+            .ok_or_else(|| Error::new(ErrorKind::InvalidArguments, "there is nothing to count"))?;
+        let provider = known.names.map(|names| names.given);
+        let site = CallSite { provider, ..host.environments.site(session) };
+        let tokens = Box::pin(async move {
+            let written = Frame::write(&request)
+                .map_err(|error| Error::new(ErrorKind::LimitReached, error.to_string()))?;
+            let (plugin, facet) = (known.plugin.as_str(), Facet::CountTokens);
+            let nobody: Tell = Arc::new(|_| {});
+            let cancel = Cancel::new();
+            let asked = host.plugins.ask(plugin, facet, site, written, &nobody, &cancel);
+            Ok(Frame::read::<TokenCount>(&asked.await?).map_err(misbehaved)?.tokens)
+        });
+        Ok(Counting { model: model.to_string(), tokens })
+    }
+
+    fn open(
+        &self,
+        opener: &SessionId,
+        lent: Lent,
+        asked: &ChildOpen,
+        follower: Arc<dyn EventSink>,
+    ) -> Result<Session, Error> {
+        self.host()?.open_child(opener, lent, asked, follower)
+    }
+
+    fn close(&self, session: SessionId) -> BoxFuture<'static, ()> {
+        let host = self.0.upgrade();
+        Box::pin(async move {
+            if let Some(host) = host {
+                host.close_session(&session).await;
+            }
+        })
+    }
+}
+
+impl Host {
+    /// Starts a session that another one opens.
+    fn open_child(
+        self: &Arc<Self>,
+        opener: &SessionId,
+        lent: Lent,
+        asked: &ChildOpen,
+        follower: Arc<dyn EventSink>,
+    ) -> Result<Session, Error> {
+        if let Some(only) = &asked.tools {
+            for name in only {
+                lent.tools.find(name)?;
+            }
+        }
+        let sessions = self.services.shared().sessions();
+        let person = sessions.events_of(opener);
+        let events = Arc::new(Both { person, follower });
+        let mut options = SessionOptions::unattended(events);
+        options.asker = Arc::clone(&lent.asker);
+        options.system.clone_from(&asked.instructions);
+        options.environment = self.environments.shared_of(opener);
+        options.model = Some(asked.model.clone().unwrap_or_else(|| lent.model.to_string()));
+        let child = Child { opener: opener.clone(), asked: asked.clone(), lent };
+        self.start_session(History::new(), options, Some(child))
+    }
+}
+
+/// A session that another one opens.
+pub struct Child {
+    /// Who opens it.
+    pub opener: SessionId,
+    /// What it is like.
+    pub asked: ChildOpen,
+    /// What it shares with its opener.
+    pub lent: Lent,
+}
+
+impl Child {
+    /// Lays over a setup what the child shares with its opener.
+    pub fn set_up(&self, setup: &mut SessionSetup) {
+        let Self { asked, lent, .. } = self;
+        setup.rules = Arc::clone(&lent.rules);
+        setup.spent = lent.spent.clone();
+        setup.caps = lent.caps.clone();
+        let (name, opener, hold) = (asked.name.clone(), self.opener.clone(), lent.hold.clone());
+        setup.agent = Some(Agent { name, opener, hold });
+        setup.fallbacks.clear();
+        if let Some(steps_max) = asked.steps_max {
+            setup.limits.steps_max = setup.limits.steps_max.min(steps_max.max(1));
+        }
+        setup.objects = match asked.objects {
+            ObjectsLent::None => Objects::default(),
+            ObjectsLent::Copy => lent.objects.copy(),
+            ObjectsLent::Share => Objects::Shared(lent.objects.clone()),
+        };
+    }
+}
+
+/// Shows the events of a child to its opener's person, and to the plugin that follows it.
+struct Both {
+    person: Option<Arc<dyn EventSink>>,
+    follower: Arc<dyn EventSink>,
+}
+
+impl EventSink for Both {
+    fn event(&self, envelope: Envelope) {
+        if let Some(person) = &self.person {
+            person.event(envelope.clone());
+        }
+        self.follower.event(envelope);
     }
 }

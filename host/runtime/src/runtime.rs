@@ -14,6 +14,7 @@ use jaato_registry::{PluginEntry, Registry, Status};
 use jaato_services::{Assets, HostServices, Shared, problems_of_settings};
 use jaato_terminals::{Door, Terminals, own_temporary_folder};
 use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId};
+use parking_lot::Mutex;
 
 use crate::about_models;
 use crate::gc;
@@ -121,8 +122,16 @@ impl Runtime {
         let terminals = Terminals::new(tokio::runtime::Handle::current(), door, log.clone());
         let (callers, board) = (Arc::clone(&plugins), Arc::clone(&terminals));
         let environments = Environments::new(callers, board, outputs, processes);
-        let host =
-            Arc::new(Host { setup, plugins, services, environments, terminals, log, ledger });
+        let host = Arc::new(Host {
+            event_hooks: Mutex::default(),
+            setup,
+            plugins,
+            services,
+            environments,
+            terminals,
+            log,
+            ledger,
+        });
         let maker = Maker(Arc::downgrade(&host));
         host.services.shared().sessions().made_by(Box::new(maker));
         Self { host, supervisor, problems, described }
@@ -266,6 +275,11 @@ impl Runtime {
     /// Ends everything that runs: instances, then child processes, then the ledger. Returns what a
     /// person is to be told in the end.
     pub async fn close(self) -> Ending {
+        // Those of sessions that nobody closed hold the host.
+        let event_hooks: Vec<_> = self.host.event_hooks.lock().drain().collect();
+        for (_, event_hooks) in event_hooks {
+            event_hooks.end().await;
+        }
         self.host.environments.close().await;
         let resources = self.host.environments.take_problems();
         self.host.plugins.instances.close(None).await;

@@ -7,17 +7,21 @@ use futures_util::future::BoxFuture;
 use jaato_config::{Caps, Config, NamedModel};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
 use jaato_policy::{Allowed, Rules};
+use jaato_services::Entered;
 use jaato_session::{
     Answer, AnsweringModel, Asker, EventSink, History, Ids, Ports, Question, RandomIds,
     SeededRandom, Session, SessionSetup, SystemClock, SystemPrompt,
 };
 use jaato_terminals::Audience;
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::gc::PluginGc;
+use crate::hooks::{EventHooks, PluginHooks};
 use crate::host::Host;
 use crate::ledger::Recorded;
+use crate::maker::Child;
 use crate::prompt;
 use crate::provider::NoProvider;
 use crate::runtime::Runtime;
@@ -121,17 +125,18 @@ impl Runtime {
     pub fn session_for_calls(&self, options: SessionOptions) -> Result<Session, Error> {
         let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
         setup.limits = self.setup().config.session.clone();
-        setup.rules = rules(&self.setup().config, &options);
+        setup.rules = Arc::new(Mutex::new(rules(&self.setup().config, &options)));
         let ids = ids();
         let id = ids.session();
         setup.id = Some(id.clone());
         self.host().join_environment(&id, &options)?;
         let asker = Arc::clone(&options.asker);
+        let events = Arc::clone(&options.events);
         let tools = PluginTools::new(Arc::clone(self.host()), id.clone(), false);
         let ports = ports(self.host(), Arc::new(NoProvider), tools, id, ids, options);
         let session = Session::start(setup, ports)
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
-        self.host().enter(&session, asker);
+        self.host().enter(&session, asker, events, None);
         Ok(session)
     }
 }
@@ -154,6 +159,16 @@ impl Host {
         self: &Arc<Self>,
         history: History,
         options: SessionOptions,
+    ) -> Result<Session, Error> {
+        self.start_session(history, options, None)
+    }
+
+    /// Starts a session, one that another opens where that is given.
+    pub(crate) fn start_session(
+        self: &Arc<Self>,
+        history: History,
+        options: SessionOptions,
+        child: Option<Child>,
     ) -> Result<Session, Error> {
         let config = &self.setup.config;
         let named = match &options.model {
@@ -186,12 +201,17 @@ impl Host {
         setup.history = history;
         setup.id = Some(id.clone());
         setup.limits = self.setup.config.session.clone();
-        setup.rules = rules(&self.setup.config, &options);
+        setup.rules = Arc::new(Mutex::new(rules(&self.setup.config, &options)));
+        if let Some(child) = &child {
+            child.set_up(&mut setup);
+        }
         self.join_environment(&id, &options)?;
         let asker = Arc::clone(&options.asker);
         let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self), id.clone()));
         let provider_plugin = ready.provider;
         let tools = PluginTools::new(Arc::clone(self), id.clone(), true);
+        let tools = tools.only(child.as_ref().and_then(|child| child.asked.tools.clone()));
+        let events = Arc::clone(&options.events);
         let model = Arc::clone(&provider_plugin) as _;
         let mut ports = ports(self, model, tools, id, ids, options);
         ports.gc = Some(Arc::clone(&gc_plugin) as _);
@@ -201,7 +221,7 @@ impl Host {
                 format!("cannot start a session with `{}`: {error}", named.model),
             )
         })?;
-        self.enter(&session, asker);
+        self.enter(&session, asker, events, child);
         providers.iter().for_each(|provider| provider.set_facts(session.shared_facts()));
         gc_plugin.set_facts(session.shared_facts());
         Ok(session)
@@ -215,9 +235,22 @@ impl Host {
     }
 
     /// Lets terminals and services reach a session.
-    fn enter(&self, session: &Session, asker: Arc<dyn Asker>) {
+    fn enter(
+        &self,
+        session: &Session,
+        asker: Arc<dyn Asker>,
+        events: Arc<dyn EventSink>,
+        child: Option<Child>,
+    ) {
         self.terminals.enter(session.id(), audience(session, asker));
-        self.services.shared().sessions().enter(session.id(), session.handle());
+        let agent = child.as_ref().map(|child| child.asked.name.clone());
+        let opener = child.map(|child| child.opener);
+        let entered = Entered { handle: session.handle(), events, opener, agent };
+        self.services.shared().sessions().enter(session.id(), entered);
+        let event_hooks = self.event_hooks.lock().get(session.id()).cloned();
+        if let Some(event_hooks) = event_hooks {
+            event_hooks.begin(session.emitter(), session.shared_facts());
+        }
     }
 }
 
@@ -239,12 +272,16 @@ fn ports(
     ids: Arc<dyn Ids>,
     options: SessionOptions,
 ) -> Ports {
+    let told = EventHooks::new(Arc::clone(host), session.clone(), options.events);
+    let told = Arc::new(told);
+    host.event_hooks.lock().insert(session.clone(), Arc::clone(&told));
     let events = match &host.ledger {
-        Some(ledger) => Arc::new(Recorded::new(ledger.clone(), options.events)) as _,
-        None => options.events,
+        Some(ledger) => Arc::new(Recorded::new(ledger.clone(), told)) as _,
+        None => told as _,
     };
     Ports {
         provider,
+        hooks: Arc::new(PluginHooks::new(Arc::clone(host))),
         tools: Arc::new(tools),
         asker: options.asker,
         gc: None,

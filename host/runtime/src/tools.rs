@@ -7,9 +7,10 @@ use jaato_instances::{Attachments, CallSite, Effect, Facet, Lease, misbehaved, t
 use jaato_registry::{ToolEntry, ToolStatus};
 use jaato_session::{CallScope, KnownTool, Renewal, ToolSet, ToolState};
 use jaato_types::execution::EnvironmentPart;
+use jaato_types::hooks::{Preview, PreviewRequest};
 use jaato_types::{
     Availability, ConditionAnswer, ConditionRequest, Error, ErrorKind, Frame, Output, PluginName,
-    SessionId, ToolCall,
+    SessionId, ToolCall, ToolName,
 };
 
 use crate::host::Host;
@@ -20,13 +21,21 @@ pub struct PluginTools {
     session: SessionId,
     /// Whether the session has a model: only then `context` and `session` facts are there.
     has_model: bool,
+    /// The tools that the session has, all of them offered from the start; none where it has all.
+    only: Option<Vec<ToolName>>,
 }
 
 impl PluginTools {
     /// Makes them for a session, with the plugins as they are known at this moment.
     pub fn new(host: Arc<Host>, session: SessionId, has_model: bool) -> Self {
         host.plugins.plugins.open_view(&session);
-        Self { host, session, has_model }
+        Self { host, session, has_model, only: None }
+    }
+
+    /// Keeps the session to some tools, all of which it is offered from the start.
+    #[must_use]
+    pub fn only(self, only: Option<Vec<ToolName>>) -> Self {
+        Self { only, ..self }
     }
 
     async fn run(
@@ -82,6 +91,25 @@ async fn ask(
     Frame::read(&answer).map_err(misbehaved)
 }
 
+/// Asks a tool's plugin what a call would change.
+async fn preview(
+    host: Arc<Host>,
+    has_model: bool,
+    request: PreviewRequest,
+    scope: CallScope,
+) -> Result<Preview, Error> {
+    let offer = host.plugins.plugins.offer(&scope.session);
+    let Some(offered) = offer.tool(request.tool.as_str()) else {
+        return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", request.tool)));
+    };
+    let site = host.site_of_tool(has_model, request.tool.as_str(), &scope).reading();
+    let (plugin, frame) = (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved)?);
+    let (facet, tell) = (Facet::Preview, teller(&scope));
+    let reached = host.plugins.reach(plugin, facet, site, &tell).await?;
+    check_offer(offered, reached.lease())?;
+    Frame::read(&reached.ask(frame, &scope.cancel).await?).map_err(misbehaved)
+}
+
 /// The gate and the schema judged the call by what was offered: nothing else is called.
 fn check_offer(offered: ToolEntry<'_>, instance: &Lease) -> Result<(), Error> {
     let name = offered.spec.name.as_str();
@@ -102,7 +130,10 @@ fn check_offer(offered: ToolEntry<'_>, instance: &Lease) -> Result<(), Error> {
 
 impl ToolSet for PluginTools {
     fn tools(&self) -> Vec<KnownTool> {
-        self.host.plugins.plugins.offer(&self.session).entries().map(known).collect()
+        let offer = self.host.plugins.plugins.offer(&self.session);
+        let tools = offer.entries().map(known);
+        let Some(only) = &self.only else { return tools.collect() };
+        tools.filter_map(|tool| lent(tool, only)).collect()
     }
 
     fn renew(&self) -> BoxFuture<'_, Renewal> {
@@ -131,6 +162,24 @@ impl ToolSet for PluginTools {
     ) -> BoxFuture<'static, Result<ConditionAnswer, Error>> {
         Box::pin(ask(Arc::clone(&self.host), self.has_model, request, scope))
     }
+
+    fn preview(
+        &self,
+        request: PreviewRequest,
+        scope: CallScope,
+    ) -> BoxFuture<'static, Result<Preview, Error>> {
+        Box::pin(preview(Arc::clone(&self.host), self.has_model, request, scope))
+    }
+}
+
+/// Keeps a tool that a session was lent, and offers it.
+fn lent(tool: KnownTool, only: &[ToolName]) -> Option<KnownTool> {
+    let is_lent = only.contains(&tool.spec.name);
+    let state = match tool.state {
+        ToolState::Inactive => ToolState::Active,
+        state => state,
+    };
+    is_lent.then_some(KnownTool { state, ..tool })
 }
 
 fn known(tool: ToolEntry<'_>) -> KnownTool {

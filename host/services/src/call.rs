@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 
 use crate::blobs::Uploads;
 use crate::bodies::Bodies;
+use crate::children::Children;
 use crate::credentials::Credentials;
 use crate::rate::Rate;
 use crate::shared::Shared;
@@ -46,6 +47,8 @@ pub struct Call {
     pub uploads: Arc<Uploads>,
     /// The bodies of requests that it has begun.
     pub bodies: Arc<Bodies>,
+    /// The sessions that it has opened.
+    pub children: Arc<Children>,
     /// Whether the instance asks, outside of its calls.
     pub is_instance: bool,
     /// The tools that it has called.
@@ -78,6 +81,7 @@ impl Call {
             output: Arc::default(),
             uploads: Arc::default(),
             bodies: Arc::default(),
+            children: Arc::default(),
             is_instance: false,
             made_calls: Arc::default(),
             asker: AskingInstance::default(),
@@ -126,6 +130,7 @@ impl Call {
             output: Arc::default(),
             uploads: Arc::default(),
             bodies: Arc::default(),
+            children: Arc::default(),
             is_instance: true,
             made_calls: Arc::default(),
             asker: Arc::clone(&self.asker),

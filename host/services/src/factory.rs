@@ -149,7 +149,9 @@ impl ServiceFactory for HostServices {
         // Those of all its sections: an instance may be asked under several names.
         let prepared = self.prepared.lock();
         let its = prepared.iter().filter(|((name, _), _)| name.as_str() == plugin);
-        its.fold(error, |error, (_, (_, prepared))| prepared.credentials.without_secrets(error))
+        let error = its
+            .fold(error, |error, (_, (_, prepared))| prepared.credentials.without_secrets(error));
+        self.shared.secrets.without(plugin, error)
     }
 
     fn follows(&self, registry: &Registry) {

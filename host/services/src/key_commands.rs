@@ -1,6 +1,7 @@
-//! Keys that a command of the person's prints: `api_key_command = "pass show vendor"`.
+//! Keys that a command of the person's prints: `api_key_command = "pass show vendor"`; and the
+//! programs that keep secrets on this system.
 //!
-//! It is run when its key is first needed, in the person's home and with their variables, and what
+//! A command is run when its key is first needed, in the person's home and with their variables, and what
 //! it printed is kept as long as the host lives. Nothing that it prints is shown.
 
 use std::collections::BTreeMap;
@@ -9,9 +10,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jaato_config::Variables;
-use jaato_process::{Command, Exit, Output, Supervisor};
+use jaato_process::{Command, Exit, Input, Output, ProcessError, Supervisor};
 use jaato_types::{Error, ErrorKind};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// How long it may take: somebody may have to unlock what keeps the key.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -47,26 +48,17 @@ impl KeyCommands {
             Error::new(ErrorKind::Configuration, text)
                 .with_hint("run it yourself in a shell: it has to print the key and nothing else")
         };
-        let mut command = Command::new("/bin/sh", &self.folder);
-        command.args = vec!["-c".into(), line.into()];
-        command.variables.clone_from(&self.variables);
-        command.stdout = Output::Piped;
-        let started = self.supervisor.spawn(command).await;
-        let mut child = started.map_err(|error| wrong(format!("cannot be started: {error}")))?;
-        let printed = child.stdout.take();
-        let ended = tokio::time::timeout(DEADLINE, async {
-            let mut bytes = Vec::new();
-            if let Some(printed) = printed {
-                // What was read before an error is judged by the exit code.
-                let _ = printed.take(KEY_BYTES_MAX).read_to_end(&mut bytes).await;
+        let words = ["/bin/sh", "-c", line];
+        let (bytes, exit) = match self.end_of(&words, b"").await {
+            Ok(ended) => ended,
+            Err(NoEnd::NotStarted(error)) => {
+                return Err(wrong(format!("cannot be started: {error}")));
             }
-            (bytes, child.wait().await)
-        });
-        let Ok((bytes, exit)) = ended.await else {
-            // Ended by force; an error of that would say less than the deadline does.
-            let _ = child.end().await;
-            let text = format!("the command of {whose} took longer than {} s", DEADLINE.as_secs());
-            return Err(Error::new(ErrorKind::Timeout, text));
+            Err(NoEnd::Late) => {
+                let text =
+                    format!("the command of {whose} took longer than {} s", DEADLINE.as_secs());
+                return Err(Error::new(ErrorKind::Timeout, text));
+            }
         };
         match exit {
             Ok(Exit::Code(0)) => {}
@@ -83,4 +75,55 @@ impl KeyCommands {
             key => Ok(key.to_owned()),
         }
     }
+
+    /// Runs a program with its arguments and what it reads, and returns what it printed; `None`
+    /// where it is not there, fails or takes too long.
+    pub async fn run_program(&self, words: &[&str], input: &[u8]) -> Option<Vec<u8>> {
+        match self.end_of(words, input).await {
+            Ok((printed, Ok(Exit::Code(0)))) => Some(printed),
+            Ok((_, Ok(Exit::Code(_) | Exit::Signal(_)) | Err(_))) | Err(_) => None,
+        }
+    }
+
+    /// Runs a program to its end, and ends it by force after the deadline.
+    async fn end_of(
+        &self,
+        words: &[&str],
+        input: &[u8],
+    ) -> Result<(Vec<u8>, Result<Exit, ProcessError>), NoEnd> {
+        let mut command = Command::new(words.first().copied().unwrap_or_default(), &self.folder);
+        command.args = words.iter().skip(1).map(OsString::from).collect();
+        command.variables.clone_from(&self.variables);
+        command.stdout = Output::Piped;
+        if !input.is_empty() {
+            command.stdin = Input::Piped;
+        }
+        let mut child = self.supervisor.spawn(command).await.map_err(NoEnd::NotStarted)?;
+        let (reads, printed) = (child.stdin.take(), child.stdout.take());
+        let ended = tokio::time::timeout(DEADLINE, async {
+            if let Some(mut reads) = reads {
+                // One that does not read what it is given is judged by its exit code. Dropping the
+                // pipe ends its input.
+                let _ = reads.write_all(input).await;
+            }
+            let mut bytes = Vec::new();
+            if let Some(printed) = printed {
+                // What was read before an error is judged by the exit code.
+                let _ = printed.take(KEY_BYTES_MAX).read_to_end(&mut bytes).await;
+            }
+            (bytes, child.wait().await)
+        });
+        let Ok(ended) = ended.await else {
+            // Ended by force; an error of that would say less than the deadline does.
+            let _ = child.end().await;
+            return Err(NoEnd::Late);
+        };
+        Ok(ended)
+    }
+}
+
+/// Why a program has no end that could be judged.
+enum NoEnd {
+    NotStarted(ProcessError),
+    Late,
 }

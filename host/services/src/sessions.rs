@@ -1,11 +1,15 @@
 //! The sessions that live, by id: what services reach of the one for which a plugin is called.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
-use jaato_session::{AnsweringModel, SessionHandle};
+use futures_util::future::BoxFuture;
+use jaato_session::{AnsweringModel, EventSink, Hold, Lent, Session, SessionHandle};
+use jaato_types::child::{CHILD_DEPTH_MAX, CHILDREN_MAX, ChildOpen};
+use jaato_types::count::Count;
 use jaato_types::notify::NOTIFICATIONS_PER_MINUTE_MAX;
-use jaato_types::{Error, ErrorKind, PluginName, SessionId};
+use jaato_types::{Error, ErrorKind, PluginName, SessionId, ToolName};
 use parking_lot::Mutex;
 
 use crate::rate::Rate;
@@ -17,6 +21,49 @@ pub trait SessionMaker: Send + Sync {
     /// # Errors
     /// `configuration` for a name that stands for no model, and a provider that cannot be used.
     fn model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error>;
+
+    /// Lets the provider of a model count, on behalf of a session.
+    ///
+    /// # Errors
+    /// As [`SessionMaker::model`].
+    fn count(&self, model: &str, asked: &Count, session: &SessionId) -> Result<Counting, Error>;
+
+    /// Starts a session that shares with its opener what is lent. Its events go to the person, the
+    /// ledger and `follower`.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for a tool that is none of the opener's; what keeps a session from being
+    /// started.
+    fn open(
+        &self,
+        opener: &SessionId,
+        lent: Lent,
+        asked: &ChildOpen,
+        follower: Arc<dyn EventSink>,
+    ) -> Result<Session, Error>;
+
+    /// Ends what a session has, once it is over.
+    fn close(&self, session: SessionId) -> BoxFuture<'static, ()>;
+}
+
+/// A session that begins.
+pub struct Entered {
+    /// How it is reached.
+    pub handle: SessionHandle,
+    /// Where its person sees what happens.
+    pub events: Arc<dyn EventSink>,
+    /// The session that opened it, where one did.
+    pub opener: Option<SessionId>,
+    /// What people see it called, where it is one that another opened.
+    pub agent: Option<String>,
+}
+
+/// A count that a provider is asked for.
+pub struct Counting {
+    /// `provider/model`.
+    pub model: String,
+    /// What the provider says.
+    pub tokens: BoxFuture<'static, Result<u64, Error>>,
 }
 
 /// The sessions of a host.
@@ -27,7 +74,11 @@ pub struct Sessions {
 }
 
 struct Live {
-    handle: SessionHandle,
+    entered: Entered,
+    /// How many openers stand above it.
+    depth: u32,
+    /// Children below the session that is nobody's child.
+    family: Arc<AtomicUsize>,
     /// What each plugin has notified.
     notified: HashMap<PluginName, Rate>,
 }
@@ -47,20 +98,42 @@ impl Sessions {
         self.maker()?.model(name, session)
     }
 
+    /// Lets the provider of a model count.
+    ///
+    /// # Errors
+    /// As [`SessionMaker::count`].
+    pub fn count(
+        &self,
+        model: &str,
+        asked: &Count,
+        session: &SessionId,
+    ) -> Result<Counting, Error> {
+        self.maker()?.count(model, asked, session)
+    }
+
     fn maker(&self) -> Result<&dyn SessionMaker, Error> {
         let none = || Error::new(ErrorKind::Unavailable, "this host makes no sessions");
         self.maker.get().map(Box::as_ref).ok_or_else(none)
     }
 
     /// Takes a session that begins.
-    pub fn enter(&self, id: &SessionId, handle: SessionHandle) {
-        let live = Live { handle, notified: HashMap::new() };
-        self.live.lock().insert(id.clone(), live);
+    pub fn enter(&self, id: &SessionId, entered: Entered) {
+        let mut live = self.live.lock();
+        let opener = entered.opener.as_ref().and_then(|opener| live.get(opener));
+        let (depth, family) = match opener {
+            Some(opener) => (opener.depth + 1, Arc::clone(&opener.family)),
+            None => (0, Arc::default()),
+        };
+        family.fetch_add(usize::from(depth > 0), Relaxed);
+        live.insert(id.clone(), Live { entered, depth, family, notified: HashMap::new() });
     }
 
     /// Forgets a session that is over.
     pub fn leave(&self, id: &SessionId) {
-        self.live.lock().remove(id);
+        let gone = self.live.lock().remove(id);
+        if let Some(Live { depth: 1.., family, .. }) = gone {
+            family.fetch_sub(1, Relaxed);
+        }
     }
 
     /// Finds a session.
@@ -69,12 +142,59 @@ impl Sessions {
     /// `unavailable` where there is none: a host-wide instance asks outside of calls, or the
     /// session is over.
     pub fn find(&self, id: &SessionId) -> Result<SessionHandle, Error> {
-        let found = self.live.lock().get(id).map(|live| live.handle.clone());
+        let found = self.live.lock().get(id).map(|live| live.entered.handle.clone());
         found.ok_or_else(|| {
             let text = "there is no session to act in";
             Error::new(ErrorKind::Unavailable, text)
                 .with_hint("ask within a call: it is the call's session that is meant")
         })
+    }
+
+    /// Returns where the person of a session sees what happens.
+    pub fn events_of(&self, id: &SessionId) -> Option<Arc<dyn EventSink>> {
+        self.live.lock().get(id).map(|live| Arc::clone(&live.entered.events))
+    }
+
+    /// Returns what people see a session called that another one opened.
+    pub fn agent_of(&self, id: &SessionId) -> Option<String> {
+        self.live.lock().get(id)?.entered.agent.clone()
+    }
+
+    /// Opens a child of a session.
+    ///
+    /// # Errors
+    /// `limit_reached` where it stands too deep, or has too many; as [`SessionMaker::open`].
+    pub fn open(
+        &self,
+        opener: &SessionId,
+        asked: &ChildOpen,
+        hold: &Hold,
+        follower: Arc<dyn EventSink>,
+    ) -> Result<Session, Error> {
+        let lent = self.find(opener)?.lend(hold)?;
+        let (depth, children) = {
+            let live = self.live.lock();
+            let opener = live.get(opener);
+            opener.map_or((0, 0), |it| (it.depth, it.family.load(Relaxed)))
+        };
+        let limit = |text: String| Err(Error::new(ErrorKind::LimitReached, text));
+        if depth >= CHILD_DEPTH_MAX {
+            return limit(format!("sessions open sessions at most {CHILD_DEPTH_MAX} deep"));
+        }
+        if children >= CHILDREN_MAX {
+            return limit(format!("{CHILDREN_MAX} child sessions are open already"));
+        }
+        if !ToolName::from(asked.name.as_str()).is_valid() {
+            let text = "a child's name is 1 to 64 of a-z, A-Z, 0-9, `-`, `_`";
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
+        self.maker()?.open(opener, lent, asked, follower)
+    }
+
+    /// Ends what a session has, once it is over.
+    pub async fn close(&self, id: &SessionId) {
+        let Ok(maker) = self.maker() else { return };
+        maker.close(id.clone()).await;
     }
 
     /// Counts a notification of a plugin; false where it has sent too many.

@@ -15,7 +15,10 @@ use crate::blobs::Blobs;
 use crate::facts;
 use crate::http::Requests;
 use crate::key_commands::KeyCommands;
+use crate::offered::CountsInWork;
+use crate::secrets::PluginSecrets;
 use crate::sessions::Sessions;
+use crate::store::Stores;
 
 /// What every call of every plugin may use.
 pub struct Shared {
@@ -37,6 +40,12 @@ pub struct Shared {
     pub(crate) outputs: Arc<Outputs>,
     /// What is no text.
     pub(crate) blobs: Blobs,
+    /// What plugins keep of their own.
+    pub(crate) stores: Arc<Stores>,
+    /// Their secrets.
+    pub(crate) secrets: Arc<PluginSecrets>,
+    /// Counts of tokens that go on.
+    pub(crate) counts: CountsInWork,
     /// Programs that run for calls.
     pub(crate) processes: Arc<Processes>,
     /// The person's terminal.
@@ -59,6 +68,7 @@ impl Shared {
     ) -> Self {
         let network = if setup.config.offline { Network::Offline } else { Network::Online };
         let http = Client::new(HttpSettings { network, ..HttpSettings::default() });
+        let key_commands = Arc::new(KeyCommands::new(supervisor.clone(), &setup.variables));
         let session_id = setup.variables.get("JAATO_SESSION_ID");
         Self {
             folders: setup.folders.clone(),
@@ -66,11 +76,14 @@ impl Shared {
             assets: Assets::new(setup, supervisor, http.clone()).ok(),
             http,
             sessions: Sessions::default(),
+            counts: CountsInWork::default(),
             requests: Requests::default(),
-            key_commands: Arc::new(KeyCommands::new(supervisor.clone(), &setup.variables)),
+            secrets: Arc::new(PluginSecrets::new(&setup.folders, Arc::clone(&key_commands))),
+            key_commands,
             blobs: Blobs::beside(Arc::clone(&outputs)),
             outputs,
             processes,
+            stores: Arc::new(Stores::new(&setup.folders, setup.workspace.root())),
             terminal: facts::terminal(&setup.variables),
             parent_process: facts::parent_process(),
             working_directory: setup.workspace.working_directory().to_owned(),

@@ -1,37 +1,22 @@
 //! Keys that a person gave to `jaato provider login`: in the system's secret tool where it keeps
-//! them, else in a file of their own that nobody else may read.
-//!
-//! A file for each provider lies in `keys/` of the data folder: `NAME.key` holds the key itself,
-//! `NAME.secret-tool` only says that the tool has it. Looking for one asks no tool.
+//! them, else in a file of their own that nobody else may read, in `keys/` of the data folder.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use jaato_config::Folders;
 use jaato_types::{Error, ErrorKind};
 
+use crate::key_commands::KeyCommands;
+use crate::secret_place::{Found, SecretPlace, StoredIn};
+
 /// Most bytes of a key.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
-
-/// What keeps secrets on most Linux desktops, and how it is asked. The name of a provider has no
-/// sign that a shell could take for one of its own.
-const TOOL: &str = "secret-tool";
 
 /// Where keys lie.
 #[derive(Debug, Clone, Default)]
 pub struct StoredKeys {
     /// None where the system names no home.
     folder: Option<PathBuf>,
-}
-
-/// Where a key lies that was given to `login`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoredIn {
-    /// In a file, this one.
-    File,
-    /// In the system's secret tool.
-    Tool,
 }
 
 /// A key that was found.
@@ -54,103 +39,82 @@ impl StoredKeys {
     /// `configuration` for a file that others could have written, or that cannot be read.
     pub(crate) fn find(&self, provider: &str) -> Result<Option<StoredKey>, Error> {
         let Some(folder) = &self.folder else { return Ok(None) };
-        let read = |form: StoredIn| {
-            let path = path(folder, provider, form);
-            jaato_places::read(&path, KEY_BYTES_MAX).map_err(|error| {
-                let text = format!("the key of `{provider}` cannot be read: {error}");
-                Error::new(ErrorKind::Configuration, text)
-            })
-        };
-        if let Some(bytes) = read(StoredIn::File)? {
-            let key = String::from_utf8(bytes).unwrap_or_default().trim().to_owned();
-            return Ok((!key.is_empty()).then_some(StoredKey::Here(key)));
-        }
-        let line =
-            || StoredKey::Printed(format!("{TOOL} lookup service jaato provider {provider}"));
-        Ok(read(StoredIn::Tool)?.map(|_| line()))
+        let place = place(folder, provider);
+        let found = place.find(KEY_BYTES_MAX).map_err(|error| {
+            let text = format!("the key of `{provider}` cannot be read: {error}");
+            Error::new(ErrorKind::Configuration, text)
+        })?;
+        Ok(match found {
+            None => None,
+            Some(Found::Here(bytes)) => {
+                let key = String::from_utf8(bytes).unwrap_or_default().trim().to_owned();
+                (!key.is_empty()).then_some(StoredKey::Here(key))
+            }
+            // The name of a provider has no sign that a shell could take for one of its own.
+            Some(Found::InTool) => Some(StoredKey::Printed(place.lookup().join(" "))),
+        })
     }
 
-    /// Keeps a key. Blocks.
+    /// Keeps a key.
     ///
     /// # Errors
     /// `configuration` where it cannot be kept.
-    pub fn store(&self, provider: &str, key: &str) -> Result<StoredIn, Error> {
+    pub async fn store(
+        &self,
+        commands: &KeyCommands,
+        provider: &str,
+        key: &str,
+    ) -> Result<StoredIn, Error> {
         let folder = self.folder.as_ref().ok_or_else(|| {
             Error::new(ErrorKind::Configuration, "the system names no home to keep a key in")
         })?;
-        let form = if kept_by_tool(provider, key) { StoredIn::Tool } else { StoredIn::File };
-        let text = if form == StoredIn::File { key } else { "" };
-        let write = || {
-            let mut options = OpenOptions::new();
-            options.write(true).create(true).truncate(true);
-            let mut file = jaato_places::open(&path(folder, provider, form), &mut options)
-                .map_err(|error| error.to_string())?;
-            file.write_all(text.as_bytes())
-                .and_then(|()| file.sync_all())
-                .map_err(|it| it.to_string())
-        };
-        write().map_err(|error| {
+        let stored = place(folder, provider).store(commands, key.as_bytes()).await;
+        stored.map_err(|error| {
             let text = format!("the key of `{provider}` cannot be kept: {error}");
             Error::new(ErrorKind::Configuration, text)
-        })?;
-        let other = if form == StoredIn::File { StoredIn::Tool } else { StoredIn::File };
-        // Usually there is none.
-        let _ = fs::remove_file(path(folder, provider, other));
-        Ok(form)
+        })
     }
 
-    /// Forgets a key; false where there was none. Blocks.
+    /// Forgets a key; false where there was none.
     ///
     /// # Errors
     /// `configuration` where it cannot be taken away.
-    pub fn remove(&self, provider: &str) -> Result<bool, Error> {
+    pub async fn remove(&self, commands: &KeyCommands, provider: &str) -> Result<bool, Error> {
         let Some(folder) = &self.folder else { return Ok(false) };
-        let mut was_there = false;
-        for form in [StoredIn::File, StoredIn::Tool] {
-            match fs::remove_file(path(folder, provider, form)) {
-                Ok(()) => was_there = true,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                Err(error) => {
-                    let text = format!("the key of `{provider}` cannot be taken away: {error}");
-                    return Err(Error::new(ErrorKind::Configuration, text));
-                }
-            }
-            if form == StoredIn::Tool {
-                let words = ["clear", "service", "jaato", "provider", provider];
-                // What the tool does not have is gone as well.
-                let _ = std::process::Command::new(TOOL).args(words).status();
-            }
-        }
-        Ok(was_there)
+        place(folder, provider).remove(commands).await.map_err(|error| {
+            let text = format!("the key of `{provider}` cannot be taken away: {error}");
+            Error::new(ErrorKind::Configuration, text)
+        })
     }
 }
 
-fn path(folder: &Path, provider: &str, form: StoredIn) -> PathBuf {
-    let end = if form == StoredIn::File { "key" } else { TOOL };
-    folder.join(format!("{provider}.{end}"))
-}
-
-/// Lets the system's secret tool keep a key, and looks whether it did: on a machine without a
-/// desktop there is often the program and nothing that it could ask.
-fn kept_by_tool(provider: &str, key: &str) -> bool {
-    use std::process::{Command, Stdio};
-    let about = ["service", "jaato", "provider", provider];
-    let label = format!("--label=jaato: {provider}");
-    let mut store = Command::new(TOOL);
-    store.args(["store", &label]).args(about);
-    store.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let Ok(mut child) = store.spawn() else { return false };
-    let written = child.stdin.take().is_some_and(|mut pipe| pipe.write_all(key.as_bytes()).is_ok());
-    let is_stored = child.wait().is_ok_and(|status| status.success()) && written;
-    let printed = || Command::new(TOOL).arg("lookup").args(about).stderr(Stdio::null()).output();
-    is_stored && printed().is_ok_and(|output| output.stdout == key.as_bytes())
+fn place(folder: &Path, provider: &str) -> SecretPlace {
+    SecretPlace {
+        folder: folder.to_owned(),
+        stem: provider.to_owned(),
+        kind: "provider",
+        name: provider.to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
+    use jaato_process::{GuardianCommand, Supervisor};
+
     use super::*;
+
+    /// Where no tool is found, and none is needed.
+    fn no_commands() -> KeyCommands {
+        let guardian = GuardianCommand { program: "/nonexistent".into(), args: Vec::new() };
+        KeyCommands::new(Supervisor::new(guardian), &Default::default())
+    }
+
+    fn path(folder: &Path, provider: &str, form: StoredIn) -> PathBuf {
+        place(folder, provider).path(form)
+    }
 
     fn keys(folder: &Path) -> StoredKeys {
         StoredKeys { folder: Some(folder.join("keys")) }
@@ -162,8 +126,8 @@ mod tests {
         })
     }
 
-    #[test]
-    fn a_key_is_kept_for_its_person_alone_until_it_is_taken_away() {
+    #[tokio::test]
+    async fn a_key_is_kept_for_its_person_alone_until_it_is_taken_away() {
         let folder = tempfile::tempdir().unwrap();
         let keys = keys(folder.path());
         assert_eq!(found(&keys), None);
@@ -175,7 +139,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!(found(&keys).as_deref(), Some("old"));
-        assert!(keys.remove("work").unwrap() && !keys.remove("work").unwrap());
+        let commands = no_commands();
+        for was_there in [true, false] {
+            assert_eq!(keys.remove(&commands, "work").await.unwrap(), was_there);
+        }
         assert_eq!(found(&keys), None);
     }
 

@@ -5,10 +5,12 @@ use std::fmt;
 use futures_util::future::BoxFuture;
 use jaato_policy::{AlwaysScope, Decision};
 use jaato_types::ask::{Form, FormAnswer};
-use jaato_types::{PluginName, ToolCall};
+use jaato_types::hooks::Preview;
+use jaato_types::{PluginName, Result, ToolCall};
 use zeroize::Zeroizing;
 
 use crate::KnownTool;
+use crate::forms::check_answer;
 
 /// Asks a person, or says that nobody can be asked.
 pub trait Asker: Send + Sync {
@@ -46,6 +48,17 @@ pub struct FormQuestion<'a> {
     pub id: &'a str,
     /// What is asked, checked.
     pub form: &'a Form,
+}
+
+impl FormQuestion<'_> {
+    /// Checks an answer before it is given: one that does not fit is asked for again, and in the
+    /// end counts as none.
+    ///
+    /// # Errors
+    /// Says which field it does not answer; no value of the answer stands in it.
+    pub fn check(&self, answer: &FormAnswer) -> Result<()> {
+        check_answer(self.form, answer)
+    }
 }
 
 /// What a person is to type for a program on a terminal.
@@ -114,18 +127,23 @@ impl fmt::Debug for Secret {
 /// What a person is asked.
 #[derive(Debug, Clone)]
 pub struct Question<'a> {
-    /// The call, with its arguments.
+    /// The call, with the arguments that it would run with.
     pub call: &'a ToolCall,
     /// The tool.
     pub tool: &'a KnownTool,
     /// The plugin that makes the call, where neither the model nor a person does.
     pub by: Option<&'a PluginName>,
+    /// What people see the session called, where another one opened it.
+    pub agent: Option<&'a str>,
     /// The decision that a person must be asked.
     pub decision: Decision,
     /// The decision in words.
     pub why: String,
-    /// What [`Answer::AllowInSession`] will hold for.
-    pub always: AlwaysScope,
+    /// What [`Answer::AllowInSession`] will hold for; for this call alone where there is nothing, as
+    /// a plugin wants each such call to be asked.
+    pub always: Option<AlwaysScope>,
+    /// What the call would change, as the tool's own plugin shows it.
+    pub preview: Option<Preview>,
 }
 
 /// What a person answers.

@@ -176,7 +176,7 @@ fn fits(field: &FormField, value: &Value) -> bool {
 }
 
 /// Checks what whoever shows the form answers: a client may be anybody's.
-fn check_answer(form: &Form, answer: &FormAnswer) -> Result<()> {
+pub(crate) fn check_answer(form: &Form, answer: &FormAnswer) -> Result<()> {
     if answer.outcome != FormOutcome::Answered {
         return if answer.values.is_empty() { Ok(()) } else { Err(invalid("values unasked for")) };
     }

@@ -101,6 +101,7 @@ pub(crate) fn known(
         examples: Vec::new(),
         available_if: None,
         run_if: None,
+        previews: false,
     };
     KnownTool {
         spec,

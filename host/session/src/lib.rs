@@ -1,8 +1,8 @@
 //! The turn loop: history and its invariants, prompt, bounds, cancellation, events.
 //!
 //! A [`Session`] owns one conversation. It stands on [`jaato_types`], [`jaato_policy`] and its own
-//! traits ([`Provider`], [`ToolSet`], [`Asker`], [`EventSink`], [`OutputStore`], [`Gc`], [`Clock`],
-//! [`Ids`], [`Random`]); it knows nothing of dynamic libraries, files, terminals or networks.
+//! traits ([`Provider`], [`ToolSet`], [`Hooks`], [`Asker`], [`EventSink`], [`OutputStore`], [`Gc`],
+//! [`Clock`], [`Ids`], [`Random`]); it knows nothing of dynamic libraries, files, terminals or networks.
 //! Whoever wires a host together implements the traits; tests use those of `testing`.
 
 mod arguments;
@@ -21,6 +21,7 @@ mod forms;
 mod gc;
 mod history;
 mod hold;
+mod hooks;
 mod ids;
 mod inbox;
 pub mod introspection;
@@ -50,6 +51,7 @@ mod wake;
 pub use arguments::ArgumentChecks;
 pub use ask::{Answer, Asker, FormQuestion, Question, Secret, SecretAnswer, SecretQuestion};
 pub use beside::{AskingPlugin, PieceSink};
+pub use calls::PREVIEW_BYTES_MAX;
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
 pub use command::{CommandCall, SHARED_ANSWERS_MAX};
@@ -59,6 +61,11 @@ pub use facts::{SharedFacts, estimate_tokens, percent_used};
 pub use gc::{Gc, GcReport, OVERFLOWS_MAX, WINDOW_WAIT_MS, WindowOrigin};
 pub use history::{COLLECTED_BYTES_MAX, Entry, History, HistoryError, Mark};
 pub use hold::{Held, Hold};
+pub use hooks::{
+    ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, ARGUMENTS_SHOWN_BYTES_MAX, Addition,
+    HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX, HookPlugin, HookScope, Hooks, NoHooks,
+    REQUEST_TEXT_TOKENS_MAX,
+};
 pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
 pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS};
@@ -74,7 +81,8 @@ pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
 pub use session::{
-    AnsweringModel, ModelSetup, PLUGIN_CALLS_MAX, Session, SessionHandle, SessionSetup,
+    Agent, AnsweringModel, Lent, ModelSetup, Objects, PLUGIN_CALLS_MAX, Session, SessionHandle,
+    SessionSetup, SharedRules,
 };
 pub use spent::{SharedSpent, Spent, cost_micro_usd};
 pub use takes::ModelTakes;

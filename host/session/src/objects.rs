@@ -5,6 +5,7 @@
 //! later ones. Where a gc took messages away, all that is there counts as new again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use jaato_objects::{Filter, ObjectEnvironment, Selection};
 use jaato_types::objects::{ObjectsAdd, ObjectsChanged, ObjectsFilter};
@@ -16,6 +17,7 @@ use serde_json::{Map, json};
 use crate::KnownTool;
 use crate::events::Emitter;
 use crate::introspection;
+use crate::session::Objects;
 
 /// The name of the tool by which a model looks at objects. It is offered once there are some.
 pub const VIEW_ENVIRONMENT: &str = "view_environment";
@@ -28,28 +30,36 @@ const SHOWN_TYPE: &str = "application/json";
 
 /// A handle on a session's objects. Clones share them: calls fill them while a turn runs.
 #[derive(Clone)]
-pub struct SharedObjects(Arc<Inner>);
+pub struct SharedObjects {
+    store: Arc<Inner>,
+    /// The revision that the session's model has seen.
+    seen: Arc<AtomicU64>,
+}
 
 struct Inner {
     emitter: Emitter,
-    state: Mutex<State>,
-}
-
-struct State {
-    environment: ObjectEnvironment,
-    /// The revision that the model has seen.
-    seen: u64,
+    environment: Mutex<ObjectEnvironment>,
 }
 
 impl SharedObjects {
     pub(crate) fn new(environment: ObjectEnvironment, emitter: Emitter) -> Self {
-        let state = Mutex::new(State { environment, seen: 0 });
-        Self(Arc::new(Inner { emitter, state }))
+        let store = Arc::new(Inner { emitter, environment: Mutex::new(environment) });
+        Self { store, seen: Arc::default() }
+    }
+
+    /// Copies them, for another session.
+    pub fn copy(&self) -> Objects {
+        Objects::Own(self.environment().clone())
+    }
+
+    /// Returns the same objects for another session, whose model has seen none of them.
+    pub(crate) fn for_another(&self) -> Self {
+        Self { store: Arc::clone(&self.store), seen: Arc::default() }
     }
 
     /// Reads or changes the objects. Locked for that long, so it must be short.
     pub fn with<T>(&self, work: impl FnOnce(&mut ObjectEnvironment) -> T) -> T {
-        work(&mut self.state().environment)
+        work(&mut self.environment())
     }
 
     /// Adds what a tool gives as a result, and tells whoever follows the session. A result without
@@ -60,8 +70,8 @@ impl SharedObjects {
     /// As [`ObjectEnvironment::add`]; nothing is told then.
     pub fn result(&self, source: &str, tool: &str, result: ObjectsAdd) -> Result<ObjectsChanged> {
         let shown = result.clone();
-        let mut state = self.state();
-        let changed = state.environment.add(tool, result.into())?;
+        let mut environment = self.environment();
+        let changed = environment.add(tool, result.into())?;
         let mut objects = shown.objects;
         if objects.is_empty() {
             return Ok(changed);
@@ -70,7 +80,7 @@ impl SharedObjects {
             object.insert(jaato_objects::REFERENCE_KEY.to_owned(), reference.clone().into());
         }
         // Told under the lock: clients see results in the order in which they were stored.
-        self.0.emitter.emit(Event::ObjectsAdded {
+        self.store.emitter.emit(Event::ObjectsAdded {
             source: source.to_owned(),
             tool: tool.to_owned(),
             name: shown.name,
@@ -84,28 +94,28 @@ impl SharedObjects {
 
     /// Returns what the model has not seen, in a part of the message that goes to it next.
     pub(crate) fn news(&self, tokens_max: usize) -> Option<Part> {
-        let mut state = self.state();
-        let shown = state.environment.render(state.seen, tokens_max);
-        state.seen = state.environment.revision();
+        let environment = self.environment();
+        let shown = environment.render(self.seen.load(Relaxed), tokens_max);
+        self.seen.store(environment.revision(), Relaxed);
         let content = DataContent::json(shown?);
         Some(Part::Data(Data { mime_type: SHOWN_TYPE.to_owned(), content, ..Data::default() }))
     }
 
     /// Everything is new to the model again: what it was shown may be gone.
     pub(crate) fn show_again(&self) {
-        self.state().seen = 0;
+        self.seen.store(0, Relaxed);
     }
 
     /// Counts which objects the model speaks of.
     pub(crate) fn note_answer(&self, parts: &[Part]) {
-        let mut state = self.state();
-        if state.environment.is_empty(None) {
+        let mut environment = self.environment();
+        if environment.is_empty(None) {
             return;
         }
         for part in parts {
             match part {
-                Part::Text { text, .. } => state.environment.note_named(text),
-                Part::ToolCall(call) => state.environment.note_named(&call.arguments.to_string()),
+                Part::Text { text, .. } => environment.note_named(text),
+                Part::ToolCall(call) => environment.note_named(&call.arguments.to_string()),
                 Part::Thought { .. }
                 | Part::ToolResult(_)
                 | Part::Data(_)
@@ -137,16 +147,16 @@ impl SharedObjects {
             skip: view.skip,
             take: Some(view.take.unwrap_or(VIEWED_OBJECTS)),
         };
-        let state = self.state();
-        let mut found = state.environment.select(&selection);
+        let environment = self.environment();
+        let mut found = environment.select(&selection);
         if found["total_objects"] == 0 {
-            found["contents"] = state.environment.contents();
+            found["contents"] = environment.contents();
         }
         Ok(Output::json(found))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock()
+    fn environment(&self) -> MutexGuard<'_, ObjectEnvironment> {
+        self.store.environment.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Asker, Clock, EventSink, Gc, Ids, OutputStore, Provider, Random, ToolSet};
+use crate::{Asker, Clock, EventSink, Gc, Hooks, Ids, OutputStore, Provider, Random, ToolSet};
 
 /// What a session stands on. Cheap to clone.
 #[derive(Clone)]
@@ -11,6 +11,8 @@ pub struct Ports {
     pub provider: Arc<dyn Provider>,
     /// The tools.
     pub tools: Arc<dyn ToolSet>,
+    /// The plugins that are asked beside their own calls.
+    pub hooks: Arc<dyn Hooks>,
     /// The person.
     pub asker: Arc<dyn Asker>,
     /// What makes room in a full context; none where nothing does.

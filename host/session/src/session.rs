@@ -17,7 +17,8 @@ use jaato_objects::ObjectEnvironment;
 use jaato_policy::Rules;
 use jaato_types::service::ContextFacts;
 use jaato_types::{
-    Event, Message, ModelId, Output, Part, Price, Request, Result, SessionId, ToolName, ToolSpec,
+    Event, Message, ModelId, Output, Part, Price, Request, RequestOptions, Result, SessionId,
+    ToolName, ToolSpec,
 };
 use parking_lot::Mutex;
 
@@ -27,14 +28,15 @@ use crate::conditions::Conditions;
 use crate::events::Emitter;
 use crate::forms::Forms;
 use crate::gc::{GcState, facts};
+use crate::hooks::{Addition, HookAsker};
 use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
-    Cancel, Caps, GcSettings, History, HistoryError, Inbox, Limits, ModelTakes, Ports, Provider,
-    SharedFacts, SharedObjects, SharedSpent, Spent, SystemPrompt, Toolbox, Wake,
+    Cancel, Caps, GcSettings, History, HistoryError, Hold, Inbox, Limits, ModelTakes, Ports,
+    Provider, SharedFacts, SharedObjects, SharedSpent, Spent, SystemPrompt, Toolbox, Wake,
 };
 pub(crate) use handle::Shared;
-pub use handle::{PLUGIN_CALLS_MAX, SessionHandle};
+pub use handle::{Lent, PLUGIN_CALLS_MAX, SessionHandle};
 pub use model::{AnsweringModel, ModelSetup};
 use sight::Sight;
 
@@ -55,14 +57,54 @@ pub struct SessionSetup {
     pub caps: Caps,
     /// What it has used up; a session that another one has opened counts with that one.
     pub spent: SharedSpent,
-    /// What the command line and the configuration allow.
-    pub rules: Rules,
+    /// What the command line and the configuration allow, and what the person has answered.
+    pub rules: SharedRules,
+    /// Who it is, where another session opened it.
+    pub agent: Option<Agent>,
     /// Settings of the gc.
     pub gc: GcSettings,
     /// What was said before, where the session goes on.
     pub history: History,
     /// What tools had put in front of the model, where the session goes on.
-    pub objects: ObjectEnvironment,
+    pub objects: Objects,
+}
+
+/// Who a session is that another one opened.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    /// What people see it called.
+    pub name: String,
+    /// The session that opened it.
+    pub opener: SessionId,
+    /// Stops the deadline of the call that opened it, while the person is asked.
+    pub hold: Hold,
+}
+
+/// What the sessions of one person have decided together. Clones are the same.
+pub type SharedRules = Arc<Mutex<Rules>>;
+
+/// The objects that a session begins with.
+#[derive(Clone)]
+pub enum Objects {
+    /// Its own.
+    Own(ObjectEnvironment),
+    /// Those of the session that opened it.
+    Shared(SharedObjects),
+}
+
+impl Default for Objects {
+    fn default() -> Self {
+        Self::Own(ObjectEnvironment::default())
+    }
+}
+
+impl std::fmt::Debug for Objects {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Own(_) => "Own(…)",
+            Self::Shared(_) => "Shared(…)",
+        })
+    }
 }
 
 impl SessionSetup {
@@ -76,10 +118,11 @@ impl SessionSetup {
             limits: Limits::default(),
             caps: Caps::default(),
             spent: SharedSpent::default(),
-            rules: Rules::default(),
+            rules: SharedRules::default(),
+            agent: None,
             gc: GcSettings::default(),
             history: History::new(),
-            objects: ObjectEnvironment::default(),
+            objects: Objects::default(),
         }
     }
 }
@@ -95,6 +138,8 @@ pub struct Session {
     pub(crate) gc: GcState,
     /// What every request begins with; its messages are empty.
     pub(crate) prefix: Request,
+    /// The options of the request that is sent next, where plugins changed them.
+    pub(crate) options_asked: Option<RequestOptions>,
     pub(crate) model: ModelId,
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) fallbacks: VecDeque<AnsweringModel>,
@@ -135,15 +180,23 @@ impl Session {
         });
         let emitter = Emitter::new(id.clone(), ports.events.clone());
         let provider = Arc::clone(&ports.provider);
-        let objects = SharedObjects::new(setup.objects, emitter.clone());
+        let objects = match setup.objects {
+            Objects::Own(environment) => SharedObjects::new(environment, emitter.clone()),
+            Objects::Shared(objects) => objects.for_another(),
+        };
+        let clock = Arc::clone(&ports.clock);
+        let hooks = Arc::clone(&ports.hooks);
+        let hooks = HookAsker::new(hooks, clock, emitter.clone(), facts.clone(), id.clone());
         let shared = Arc::new(Shared {
             id,
             ports,
+            hooks: Arc::new(hooks),
             limits,
             pace: Pace::default(),
             emitter,
             toolbox: Mutex::new(Arc::new(toolbox)),
-            rules: Mutex::new(rules),
+            rules,
+            agent: setup.agent,
             facts,
             objects,
             tasks: Tasks::new(),
@@ -163,6 +216,7 @@ impl Session {
             answers: Mutex::default(),
             gc: GcState::new(gc, context_limit, origin),
             prefix,
+            options_asked: None,
             model: model.clone(),
             provider,
             fallbacks: setup.fallbacks.into(),
@@ -179,10 +233,15 @@ impl Session {
         session.offer_view();
         session.tell_record();
         let tools = session.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
-        session
-            .shared
-            .emitter
-            .emit(Event::SessionStarted { model: model.as_str().to_owned(), tools });
+        let agent = session.shared.agent.as_ref();
+        let opener = agent.map(|agent| agent.opener.clone());
+        let agent = agent.map(|agent| agent.name.clone());
+        session.shared.emitter.emit(Event::SessionStarted {
+            model: model.as_str().to_owned(),
+            tools,
+            agent,
+            opener,
+        });
         Ok(session)
     }
 
@@ -277,12 +336,20 @@ impl Session {
     /// Returns the request that would be sent next.
     pub fn request(&self) -> Request {
         let mut request = self.prefix.clone();
+        if let Some(options) = &self.options_asked {
+            request.options = options.clone();
+        }
         request.messages = self.history.messages_for(&self.model).collect();
         request.messages.iter_mut().for_each(|message| self.takes.in_words(message));
         if !self.paused.is_empty() {
             request.messages.push(Message::model(self.paused.clone()));
         }
         request
+    }
+
+    /// Asks plugins what they would add to a prompt, and adds nothing.
+    pub async fn additions_to(&self, prompt: &str, cancel: &Cancel) -> Vec<Addition> {
+        self.shared.hooks.before_prompt(prompt, cancel).await
     }
 
     /// Runs a call that a person typed. It is the person's own act: nobody is asked, nothing of it

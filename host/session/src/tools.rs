@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_types::execution::EnvironmentPart;
+use jaato_types::hooks::{PREVIEW, Preview, PreviewRequest};
 use jaato_types::{
-    CallId, ConditionAnswer, ConditionRequest, Delta, Event, Output, PluginName, Result, SessionId,
-    ToolCall, ToolSpec,
+    CallId, ConditionAnswer, ConditionRequest, Delta, Error, ErrorKind, Event, Output, PluginName,
+    Result, SessionId, ToolCall, ToolSpec,
 };
 use parking_lot::Mutex;
 
@@ -43,6 +44,18 @@ pub trait ToolSet: Send + Sync {
         request: ConditionRequest,
         scope: CallScope,
     ) -> BoxFuture<'static, Result<ConditionAnswer>>;
+
+    /// Asks the plugin of a tool what a call would change, where the spec says `previews`. Called
+    /// before a person is asked, who waits for it; the session may drop the future.
+    fn preview(
+        &self,
+        request: PreviewRequest,
+        scope: CallScope,
+    ) -> BoxFuture<'static, Result<Preview>> {
+        let _ = (request, scope);
+        let text = format!("no tool here answers `{PREVIEW}`");
+        Box::pin(std::future::ready(Err(Error::new(ErrorKind::UnknownOperation, text))))
+    }
 }
 
 /// What became of the tools since they were listed last.

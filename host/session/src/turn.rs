@@ -13,6 +13,7 @@ use crate::calls::{self, CallsDone, Initiative};
 use crate::exchange::Exchange;
 use crate::gc::{json_bytes, tokens_of};
 use crate::history::Next;
+use crate::hooks::{Addition, is_addition};
 use crate::inbox::Waiting;
 use crate::{
     Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion, cost_micro_usd, tasks,
@@ -46,6 +47,16 @@ struct Progress {
     usage: Usage,
 }
 
+/// What a turn begins with.
+#[derive(Default)]
+struct Begun {
+    prompt: String,
+    /// What began it where nobody said anything.
+    woken_by: Vec<String>,
+    /// What plugins put before the prompt.
+    additions: Vec<Addition>,
+}
+
 /// How a turn ended.
 struct End {
     outcome: Outcome,
@@ -66,8 +77,10 @@ impl Session {
         if prompt.files.iter().any(|file| matches!(file, Part::Data(_))) {
             self.wait_for_sight(cancel).await;
         }
-        let taken = self.take_prompt(prompt);
-        self.run_turn(text, Vec::new(), taken, cancel).await
+        let additions = self.additions_to(&text, cancel).await;
+        let taken = self.take_prompt(prompt, &additions);
+        let begun = Begun { prompt: text, additions, ..Begun::default() };
+        self.run_turn(begun, taken, cancel).await
     }
 
     /// Sends a turn's open request again: a prompt that was kept unsent, or tool results that were
@@ -81,7 +94,8 @@ impl Session {
             Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("give a prompt"))
         };
         let prompt = self.history.last_prompt().unwrap_or_default();
-        self.run_turn(prompt, Vec::new(), taken, cancel).await
+        let begun = Begun { prompt, ..Begun::default() };
+        self.run_turn(begun, taken, cancel).await
     }
 
     /// Runs a turn for what came to pass while nobody said anything: ends of tasks and what plugins
@@ -90,19 +104,17 @@ impl Session {
         let woken_by =
             [self.shared.tasks.board().outcomes_of(), self.shared.inbox.notified_by()].concat();
         let taken = self.take_woken();
-        self.run_turn(String::new(), woken_by, taken, cancel).await
+        self.run_turn(Begun { woken_by, ..Begun::default() }, taken, cancel).await
     }
 
-    async fn run_turn(
-        &mut self,
-        prompt: String,
-        woken_by: Vec<String>,
-        taken: Result<()>,
-        cancel: &Cancel,
-    ) -> TurnReport {
+    async fn run_turn(&mut self, begun: Begun, taken: Result<()>, cancel: &Cancel) -> TurnReport {
         let clock = self.shared.ports.clock.clone();
         let (started_at_ms, started_ms) = (clock.wall_ms(), clock.monotonic_ms());
+        let Begun { prompt, woken_by, additions } = begun;
         self.shared.emitter.emit(Event::TurnStarted { prompt, woken_by });
+        for addition in additions.iter().filter(|_| taken.is_ok()) {
+            self.shared.emitter.emit(addition.event());
+        }
         self.renew_tools(cancel).await;
         self.conditions.begin_turn();
         self.shared.beside.begin_turn();
@@ -125,15 +137,17 @@ impl Session {
         TurnReport { outcome, text, usage, error, steps, started_at_ms, duration_ms }
     }
 
-    fn take_prompt(&mut self, prompt: Prompt) -> Result<()> {
+    fn take_prompt(&mut self, prompt: Prompt, additions: &[Addition]) -> Result<()> {
         if prompt.text.trim().is_empty() {
             let error = Error::new(ErrorKind::InvalidArguments, "the prompt is empty");
             return Err(error.with_hint("say what is to be done"));
         }
         self.close_open_turn().map_err(host_bug)?;
         // Outcomes that went with a prompt which was never sent go with this one.
-        let mut parts: Vec<Part> = self.history.unsent_values().cloned().collect();
+        let unsent = self.history.unsent_values().filter(|part| !is_addition(part));
+        let mut parts: Vec<Part> = unsent.cloned().collect();
         parts.extend(self.take_news());
+        parts.extend(additions.iter().map(Addition::part));
         self.tell_what_is_not_looked_at(&prompt.files);
         parts.extend(prompt.into_parts());
         self.history.append_prompt(parts).map_err(host_bug)
@@ -185,6 +199,7 @@ impl Session {
         let nobody_asked = self.before_request(cancel).await.map_err(host_bug)?;
         self.tell_record();
         progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
+        self.ask_before_request(cancel).await.map_err(host_bug)?;
         self.shared.emitter.emit(Event::StepStarted { step });
         let mut came = self.exchange_with_room(step, cancel).await;
         while self.fall_back(&came) {

@@ -157,9 +157,9 @@ async fn read_only_tools_of_unshipped_plugins_are_asked_for() {
 async fn options_allow_without_a_question() {
     for all in [false, true] {
         let stage = Stage::new([Tool::echo("write").writing()]);
-        let mut setup = Stage::setup();
-        setup.rules.allow_all = all;
-        setup.rules.allowed.insert(Allowed::parse("write"));
+        let setup = Stage::setup();
+        setup.rules.lock().allow_all = all;
+        setup.rules.lock().allowed.insert(Allowed::parse("write"));
         let (results, report) = play(&stage, setup, vec![("write", json!({}))]).await;
         assert_eq!((results[0].is_error, report.outcome), (false, Outcome::Done));
     }
@@ -230,8 +230,8 @@ async fn a_call_typed_by_a_person_is_not_asked_and_joins_no_history() {
 #[tokio::test(start_paused = true)]
 async fn safe_calls_run_together_others_alone_and_results_keep_call_order() {
     let stage = Stage::new([Tool::sleeper("read"), Tool::sleeper("write").writing()]);
-    let mut setup = Stage::setup();
-    setup.rules.allow_all = true;
+    let setup = Stage::setup();
+    setup.rules.lock().allow_all = true;
     let ms = |ms: u64| json!({ "ms": ms });
     let calls = vec![
         ("read", ms(300)),

@@ -93,8 +93,8 @@ async fn while_tools_run_each_open_call_gets_a_result_that_says_so() {
         Beat::call("running", "read", ms(1_000)),
         Beat::call("waiting", "write", ms(10)),
     ]);
-    let mut setup = Stage::setup();
-    setup.rules.allow_all = true;
+    let setup = Stage::setup();
+    setup.rules.lock().allow_all = true;
     let (session, report) = cancelled_after(&stage, setup, 500).await;
     assert_eq!(report.text, "[Generation cancelled]");
     let results: Vec<(String, String)> = session.history().entries()[2]

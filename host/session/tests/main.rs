@@ -15,6 +15,7 @@ mod gc_plans;
 mod gc_window;
 mod handle;
 mod history;
+mod hooks;
 mod introspection;
 mod model_change;
 mod objects;

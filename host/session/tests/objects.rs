@@ -201,7 +201,8 @@ async fn a_session_goes_on_with_its_objects() {
     let (saved, bytes) = session.objects().with(|objects| objects.save());
     let stage = Stage::new([finder()]);
     let mut setup = Stage::setup();
-    setup.objects = jaato_objects::ObjectEnvironment::restore(&saved, &bytes).unwrap();
+    let restored = jaato_objects::ObjectEnvironment::restore(&saved, &bytes).unwrap();
+    setup.objects = jaato_session::Objects::Own(restored);
     let mut session = stage.start(setup).unwrap();
     stage.provider.then([Beat::text("there they are")]);
     turn(&mut session, "which pets?").await;

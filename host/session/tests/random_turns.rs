@@ -76,7 +76,7 @@ async fn play(seed: u64) -> Played {
         ..Limits::default()
     };
     let mut setup = SessionSetup { limits, ..Stage::setup() };
-    setup.rules.allow_all = random.below(3) == 0;
+    setup.rules.lock().allow_all = random.below(3) == 0;
     if random.below(2) == 0 {
         setup.model.takes.options.push(TOOLS_CHANGED.to_owned());
     }

@@ -16,6 +16,7 @@
 //! from cells.
 
 mod answer;
+mod idle;
 mod moving;
 mod own_output;
 mod question;
@@ -24,11 +25,12 @@ mod typed;
 mod writer;
 
 pub use answer::{Answer, Output};
+pub use idle::{IdlePrompt, Keys};
 pub use moving::Moving;
 pub use own_output::{log_what_is_printed, reserve};
-pub use question::{Before, Question, Reply, Value, ask};
+pub use question::{Before, Manner, Question, Reply, Value, ask, show};
 pub use text::{Text, exact_line, one_line};
-pub use typed::{read_line, something_is_typed};
+pub use typed::{CTRL_C, read_line, something_is_typed};
 pub use writer::{
     Channel, OpenQuestion, draw, errors_are_terminal, give_up, input_is_terminal, open_question,
     output_is_terminal, pass, print, print_json, print_styled, say, size, size_of,

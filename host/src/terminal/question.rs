@@ -10,6 +10,7 @@ mod rows;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use super::{Text, typed};
 
 use parking_lot::Mutex;
 use rows::Extent;
-pub use rows::{Question, Value};
+pub use rows::{Manner, Question, Value};
 
 /// How long a question stands there before it takes an answer: who types at that moment means
 /// something else.
@@ -42,26 +43,26 @@ pub enum Reply<T> {
     Nobody(String),
 }
 
-/// Asks until there is an answer: `read` makes one of a line, or none. Dropping the future takes
-/// the question back.
+/// Asks until there is an answer. `read` makes one of a line; its error is shown, unless it is
+/// empty, and the question asked again. Dropping the future takes the question back.
 ///
 /// # Errors
 /// When the terminal is gone.
 pub async fn ask<T>(
-    open: OpenQuestion,
+    open: Arc<OpenQuestion>,
     question: Question,
     before: Before<'_>,
-    read: impl Fn(&str) -> Option<T>,
+    read: impl Fn(&str) -> Result<T, String>,
 ) -> io::Result<Reply<T>> {
-    let mark = fresh_mark();
-    let mut asking =
-        Asking { open: Some(open), question, mark, extent: Extent::Fitted, size: (0, 0) };
-    take_early(before)?;
-    if let Some(reason) = asking.show_body().await? {
+    let manner = question.manner;
+    let mut asking = Asking::new(open, question);
+    if let Some(reason) = asking.begin(before).await? {
         return Ok(Reply::Nobody(reason));
     }
-    tokio::time::sleep(FIRST_LOOK).await;
-    take_early(before)?;
+    let _key = match manner {
+        Manner::Letters => None,
+        Manner::Words => Some(typed::CtrlCAsKey::begin()?),
+    };
     asking.show_prompt().await?;
     loop {
         while !typed::is_typed()? {
@@ -79,28 +80,46 @@ pub async fn ask<T>(
         if line.is_empty() {
             return Ok(Reply::Nobody("standard input has ended".to_owned()));
         }
-        asking.row_has_ended();
+        if line.ends_with(b"\n") {
+            asking.row_has_ended();
+        }
         let line = String::from_utf8_lossy(&line);
-        match line.trim() {
-            "s" | "show" if asking.question.can_show_more(&asking.mark, asking.size) => {
-                asking.extent = Extent::Whole;
-                asking.show_body().await?;
-                asking.extent = Extent::Fitted;
-            }
-            line => {
-                if let Some(answer) = read(line) {
-                    return Ok(Reply::Answer(answer));
-                }
+        if asking.is_show_word(line.trim()) {
+            asking.extent = Extent::Whole;
+            asking.show_body().await?;
+            asking.extent = Extent::Fitted;
+        } else {
+            match read(line.trim()) {
+                Ok(answer) => return Ok(Reply::Answer(answer)),
+                Err(wrong) if wrong.is_empty() => {}
+                Err(wrong) => asking.show_row(&wrong).await?,
             }
         }
         asking.show_prompt().await?;
     }
 }
 
+/// Shows what is asked, for an answer that is not shown while it is typed; returns the rows of the
+/// prompt.
+///
+/// # Errors
+/// When the terminal is gone.
+pub async fn show(
+    open: Arc<OpenQuestion>,
+    question: Question,
+    before: Before<'_>,
+) -> io::Result<Reply<Text>> {
+    let mut asking = Asking::new(open, question);
+    if let Some(reason) = asking.begin(before).await? {
+        return Ok(Reply::Nobody(reason));
+    }
+    let rows = asking.question.prompt_rows(&asking.mark, asking.size);
+    Ok(Reply::Answer(marked(&rows)))
+}
+
 /// A question that stands on the terminal.
 struct Asking {
-    /// Away while another thread writes with it.
-    open: Option<OpenQuestion>,
+    open: Arc<OpenQuestion>,
     question: Question,
     mark: String,
     extent: Extent,
@@ -108,6 +127,21 @@ struct Asking {
 }
 
 impl Asking {
+    fn new(open: Arc<OpenQuestion>, question: Question) -> Self {
+        Self { open, question, mark: fresh_mark(), extent: Extent::Fitted, size: (0, 0) }
+    }
+
+    /// Shows what is asked and leaves time to look at it; says why that cannot be done here.
+    async fn begin(&mut self, before: Before<'_>) -> io::Result<Option<String>> {
+        take_early(before)?;
+        if let Some(reason) = self.show_body().await? {
+            return Ok(Some(reason));
+        }
+        tokio::time::sleep(FIRST_LOOK).await;
+        take_early(before)?;
+        Ok(None)
+    }
+
     /// Shows what is asked; says why that cannot be done here.
     async fn show_body(&mut self) -> io::Result<Option<String>> {
         self.size = writer::size();
@@ -124,24 +158,29 @@ impl Asking {
         self.write(move |open| open.say_open(&marked(&rows))).await
     }
 
+    async fn show_row(&mut self, words: &str) -> io::Result<()> {
+        let rows = rows::words_as_rows(words, self.size);
+        self.write(move |open| open.say(&marked(&rows))).await
+    }
+
+    fn is_show_word(&self, line: &str) -> bool {
+        self.question.manner.show_words().contains(&line)
+            && self.question.can_show_more(&self.mark, self.size)
+    }
+
     /// Writes on a thread of its own: a terminal that stands still must not keep a cancel from
     /// being heard.
     async fn write(
         &mut self,
         rows: impl FnOnce(&OpenQuestion) -> io::Result<()> + Send + 'static,
     ) -> io::Result<()> {
-        let Some(open) = self.open.take() else { return Ok(()) };
-        let written = tokio::task::spawn_blocking(move || {
-            let written = rows(&open);
-            (open, written)
-        });
-        let (open, written) = written.await.map_err(io::Error::other)?;
-        self.open = Some(open);
-        written
+        let open = Arc::clone(&self.open);
+        let written = tokio::task::spawn_blocking(move || rows(&open));
+        written.await.map_err(io::Error::other)?
     }
 
     fn row_has_ended(&self) {
-        self.open.iter().for_each(OpenQuestion::row_has_ended);
+        self.open.row_has_ended();
     }
 }
 

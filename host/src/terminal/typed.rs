@@ -3,11 +3,15 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::termios::{FlushArg, tcflush};
+use nix::sys::termios::{
+    _POSIX_VDISABLE, FlushArg, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr,
+    tcsetattr,
+};
 
 /// How often it is looked whether something was typed.
 const LOOKED_AT_EVERY: Duration = Duration::from_millis(20);
@@ -18,6 +22,9 @@ const LINE_BYTES: usize = 4096;
 /// Lines that were typed too early, at most: a terminal holds as many bytes as one line may have.
 const EARLY_LINES_MAX: usize = LINE_BYTES;
 
+/// What Ctrl-C is where it is a key.
+pub const CTRL_C: char = '\u{3}';
+
 /// Tells whether something can be read from the terminal: a whole line, as terminals give out no
 /// others.
 ///
@@ -27,6 +34,22 @@ pub(super) fn is_typed() -> io::Result<bool> {
     let stdin = io::stdin();
     let mut terminal = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
     Ok(poll(&mut terminal, PollTimeout::ZERO)? > 0)
+}
+
+/// Blocks until something can be read from the terminal, or the other end of a pipe is closed.
+///
+/// # Errors
+/// When the terminal is gone.
+pub(super) fn until_typed(withdrawn: BorrowedFd<'_>) -> io::Result<()> {
+    let stdin = io::stdin();
+    loop {
+        let terminal = PollFd::new(stdin.as_fd(), PollFlags::POLLIN);
+        let withdrawn = PollFd::new(withdrawn, PollFlags::POLLIN);
+        match poll(&mut [terminal, withdrawn], PollTimeout::NONE) {
+            Err(Errno::EINTR) => {}
+            polled => return Ok(polled.map(drop)?),
+        }
+    }
 }
 
 /// Waits for the next look. Not on a thread that reads: a cancel would leave that behind, to take
@@ -46,8 +69,8 @@ pub async fn something_is_typed() -> io::Result<()> {
     Ok(())
 }
 
-/// Reads one line with its end, and blocks until there is one; an empty text where there are no
-/// more.
+/// Reads one line with its end (the line's, or [`CTRL_C`] where that is a key), and blocks until
+/// there is one; an empty text where there are no more.
 ///
 /// # Errors
 /// When the terminal cannot be read.
@@ -62,7 +85,7 @@ pub fn read_line() -> io::Result<Vec<u8>> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-        if line.ends_with(b"\n") {
+        if line.ends_with(b"\n") || line.ends_with(&[CTRL_C as u8]) {
             return Ok(line);
         }
     }
@@ -88,4 +111,28 @@ pub(super) fn take_early() -> io::Result<Vec<String>> {
     }
     tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
     Ok(lines)
+}
+
+/// A terminal on which Ctrl-C ends the line that is typed, as its last sign, and is no signal.
+/// Dropping it makes the terminal as it was.
+pub(super) struct CtrlCAsKey {
+    before: Termios,
+}
+
+impl CtrlCAsKey {
+    pub(super) fn begin() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut changed = before.clone();
+        changed.control_chars[SpecialCharacterIndices::VINTR as usize] = _POSIX_VDISABLE;
+        changed.control_chars[SpecialCharacterIndices::VEOL as usize] = CTRL_C as u8;
+        tcsetattr(io::stdin(), SetArg::TCSANOW, &changed)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for CtrlCAsKey {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing.
+        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.before);
+    }
 }

@@ -20,6 +20,9 @@ const HELD_BYTES_MAX: usize = 256 * 1024;
 /// Rows and columns where nobody knows the size.
 const SIZE: (usize, usize) = (24, 80);
 
+/// Goes to the beginning of the row and erases it.
+const ERASE_ROW: &str = "\r\u{1b}[K";
+
 /// Where something is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
@@ -207,12 +210,8 @@ impl Held {
     }
 
     fn note(&self) -> Option<String> {
-        (self.cut > 0).then(|| {
-            format!(
-                "\nnote: {} more bytes came while you were asked, and are not shown\n",
-                self.cut
-            )
-        })
+        (self.cut > 0)
+            .then(|| format!("\nnote: {} more bytes came meanwhile, and are not shown\n", self.cut))
     }
 }
 
@@ -229,6 +228,11 @@ pub struct OpenQuestion {
 pub fn open_question() -> OpenQuestion {
     *held() = Some(Held::default());
     OpenQuestion { line_is_open: AtomicBool::new(false) }
+}
+
+/// Tells whether something waits for the end of the question that is open.
+pub(super) fn something_is_held() -> bool {
+    held().as_ref().is_some_and(|held| !held.pieces.is_empty())
 }
 
 /// Tells whether a question is open.
@@ -253,6 +257,23 @@ impl OpenQuestion {
         self.write(&text.styled(|| Style::new().for_stderr()))?;
         self.line_is_open.store(true, SeqCst);
         Ok(())
+    }
+
+    /// Switches something on or off at the terminal: a sequence of jaato's own, in no text.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(super) fn switch(&self, sequence: &'static str) -> io::Result<()> {
+        self.write(sequence)
+    }
+
+    /// Takes the open row away, as if nothing had stood there.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(super) fn erase_row(&self) -> io::Result<()> {
+        self.row_has_ended();
+        self.write(ERASE_ROW)
     }
 
     /// Notes that the person has ended the open row.

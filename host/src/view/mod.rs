@@ -35,6 +35,8 @@ pub struct View {
     form: OutputForm,
     /// Whether a person is not told when a request is tried again.
     hides_retries: AtomicBool,
+    /// Whether a person is not told how tasks end.
+    hides_ends_of_tasks: AtomicBool,
 }
 
 /// How much of what was to be shown is shown.
@@ -84,12 +86,19 @@ impl View {
             queue.close();
         }
         let ended = Mutex::new(Some(ended));
-        Arc::new(Self { queue, ended, form, hides_retries: AtomicBool::new(false) })
+        let [hides_retries, hides_ends_of_tasks] = [false, false].map(AtomicBool::new);
+        Arc::new(Self { queue, ended, form, hides_retries, hides_ends_of_tasks })
     }
 
     /// Tells a person no more when a request is tried again; programs are told all.
     pub fn hide_retries(&self) {
         self.hides_retries.store(self.form == OutputForm::Text, Relaxed);
+    }
+
+    /// Tells a person no more how tasks end, where that is said in other words; programs are told
+    /// all.
+    pub fn hide_ends_of_tasks(&self) {
+        self.hides_ends_of_tasks.store(self.form == OutputForm::Text, Relaxed);
     }
 
     /// Waits until everything so far is written.
@@ -141,8 +150,12 @@ impl View {
 
 impl EventSink for View {
     fn event(&self, envelope: Envelope) {
-        let is_hidden = self.hides_retries.load(Relaxed);
-        if is_hidden && matches!(envelope.event, Event::Retry { .. }) {
+        let is_hidden = match envelope.event {
+            Event::Retry { .. } => self.hides_retries.load(Relaxed),
+            Event::TaskFinished { .. } => self.hides_ends_of_tasks.load(Relaxed),
+            _ => false,
+        };
+        if is_hidden {
             return;
         }
         self.queue.event(envelope);

@@ -6,6 +6,7 @@
 
 use std::io;
 
+use jaato_runtime::types::ask::FormOutcome;
 use jaato_runtime::types::{Envelope, Error, Event, Outcome};
 use jaato_runtime::visible;
 use serde_json::{Map, Value};
@@ -199,11 +200,15 @@ impl super::Writer for People {
                 self.dim_line(&format!("{}: {}", named(source), one_line(text, NOTICE_COLUMNS)))
             }
             Event::Progress { label, done, total, .. } => self.progress(label, *done, *total),
-            Event::ToolCallStarted { name, source, arguments, .. } => {
+            Event::ToolCallStarted { name, source, arguments, by, .. } => {
                 let (name, source) = (named(name.as_str()), named(source));
-                let room = self.columns().saturating_sub(name.len() + source.len() + 8);
-                let arguments = exact_line(&arguments.to_string(), room);
-                let line = Text::new().dim(&format!("[{source}]")).plain(" ").strong(&name);
+                // What a plugin calls stands further in, behind who calls it.
+                let by = by.as_ref().map(|by| format!("  {} calls ", named(by)));
+                let by = by.unwrap_or_default();
+                let taken = by.len() + name.len() + source.len() + 8;
+                let arguments =
+                    exact_line(&arguments.to_string(), self.columns().saturating_sub(taken));
+                let line = Text::new().dim(&format!("{by}[{source}]")).plain(" ").strong(&name);
                 self.line(&line.plain(" ").dim(&arguments))?;
                 self.spin("running…");
                 Ok(())
@@ -238,9 +243,17 @@ impl super::Writer for People {
                 self.dim_line(&format!("{} answers from here on{not_sent}", named(model)))
             }
             Event::TurnFinished { outcome, error, .. } => self.finished(*outcome, error.as_ref()),
-            Event::TaskStarted { name, source, .. } => {
+            Event::TaskStarted { task_id, name, source, by, .. } => {
                 let (source, name) = (named(source), named(name.as_str()));
-                self.dim_line(&format!("{source}: {name} goes on in the background"))
+                match by {
+                    None => self.dim_line(&format!("{source}: {name} goes on in the background")),
+                    Some(by) => {
+                        let (by, task_id) = (named(by), named(task_id));
+                        self.dim_line(&format!(
+                            "{by} has started {name} of {source} in the background: {task_id}"
+                        ))
+                    }
+                }
             }
             Event::TaskFinished { source, result, is_error, .. } => {
                 self.result(source, result, *is_error)
@@ -253,6 +266,23 @@ impl super::Writer for People {
             Event::MessageJoined { text } => {
                 self.dim_line(&format!("you: {}", one_line(text, self.columns())))
             }
+            Event::PromptAdded { source, tokens, .. } => self.dim_line(&format!(
+                "{} puts about {tokens} tokens before your prompt",
+                named(source)
+            )),
+            Event::RequestChanged { source, options, tokens } => {
+                self.dim_line(&request_line(source, options, *tokens))
+            }
+            Event::ToolCallChanged { name, source, .. } => self.dim_line(&format!(
+                "{} changes the arguments of {}",
+                named(source),
+                named(name.as_str())
+            )),
+            Event::ToolResultChanged { name, source, .. } => self.dim_line(&format!(
+                "{} changes what {} answered",
+                named(source),
+                named(name.as_str())
+            )),
             event @ Event::Gc { .. } => self.dim_line(&one_line(&gc_line(event), self.columns())),
             Event::CommandStarted { name, source, .. } => {
                 self.spin(&format!("{source}: {name}…"));
@@ -266,17 +296,24 @@ impl super::Writer for People {
             // For those who join: what is on a screen is told by the result of the call, as the
             // model has it.
             Event::TerminalScreen { .. } | Event::TerminalTyped { .. } => Ok(()),
+            Event::TurnStarted { woken_by, .. } if woken_by.is_empty() => Ok(()),
+            Event::TurnStarted { woken_by, .. } => {
+                let text = format!("woken by {}", named(&woken_by.join(", ")));
+                self.dim_line(&text)
+            }
+            Event::FormAnswered { source, outcome, .. } => match form_line(*outcome) {
+                Some(what) => self.dim_line(&format!("{}: {what}", named(source))),
+                None => Ok(()),
+            },
             // Asked on the terminal by the asker; told by what comes after.
             Event::TerminalAsked { .. }
             | Event::TerminalAnswered { .. }
             | Event::FormAsked { .. }
-            | Event::FormAnswered { .. }
             | Event::CompletionStarted { .. }
             | Event::CompletionFinished { .. }
             | Event::PermissionAsked { .. }
             | Event::PermissionDecided { .. }
             | Event::SessionStarted { .. }
-            | Event::TurnStarted { .. }
             | Event::ThoughtDelta { .. }
             | Event::Usage { .. }
             | Event::StepFinished { .. }
@@ -298,6 +335,24 @@ fn named(name: &str) -> String {
 /// Stands before what a plugin shows.
 fn label(source: &str) -> Text {
     Text::new().plain("  ").dim(&format!("{} │", named(source))).plain(" ")
+}
+
+/// Tells in one line how a plugin changed a request.
+fn request_line(source: &str, options: &[String], tokens: u64) -> String {
+    let mut changes: Vec<String> = options.iter().map(|name| named(name)).collect();
+    if tokens > 0 {
+        changes.push(format!("about {tokens} tokens more"));
+    }
+    format!("{} changes the request: {}", named(source), changes.join(", "))
+}
+
+/// Tells how a form ended that nobody has answered or declined.
+fn form_line(outcome: FormOutcome) -> Option<&'static str> {
+    match outcome {
+        FormOutcome::Answered | FormOutcome::Declined => None,
+        FormOutcome::Cancelled => Some("what it asked was taken back"),
+        FormOutcome::Nobody | FormOutcome::Unknown => Some("nobody answered what it asked"),
+    }
 }
 
 /// Tells in one line what a gc did, or why it did nothing.

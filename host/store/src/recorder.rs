@@ -230,6 +230,10 @@ impl Recorder {
             | Event::ThoughtDelta { .. }
             | Event::Notice { .. }
             | Event::Progress { .. }
+            | Event::PromptAdded { .. }
+            | Event::RequestChanged { .. }
+            | Event::ToolCallChanged { .. }
+            | Event::ToolResultChanged { .. }
             | Event::PermissionAsked { .. }
             | Event::Notified { .. }
             | Event::FormAsked { .. }

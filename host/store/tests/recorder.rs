@@ -32,7 +32,9 @@ fn lines(records: &[Record]) -> String {
 
 fn started() -> Vec<Event> {
     let turn = Event::TurnStarted { prompt: "my password is hunter2".into(), woken_by: Vec::new() };
-    vec![Event::SessionStarted { model: "test/moon".into(), tools: Vec::new() }, turn]
+    let (tools, agent, opener) = (Vec::new(), None, None);
+    let model = "test/moon".into();
+    vec![Event::SessionStarted { model, tools, agent, opener }, turn]
 }
 
 fn call(arguments: Value, result: Value, is_error: bool) -> Vec<Event> {

@@ -15,6 +15,7 @@ pub struct ToolAttributes {
     pub core: bool,
     pub auto_approval: bool,
     pub auto_background: bool,
+    pub previews: bool,
     pub traits: Vec<LitStr>,
     /// The arguments' JSON Schema, where it is not the one that is derived.
     pub schema: Option<Expr>,
@@ -71,6 +72,7 @@ impl ToolAttributes {
             Item::Flag(key, value) if key == "core" => self.core = value,
             Item::Flag(key, value) if key == "auto_approval" => self.auto_approval = value,
             Item::Flag(key, value) if key == "auto_background" => self.auto_background = value,
+            Item::Flag(key, value) if key == "previews" => self.previews = value,
             Item::Flag(key, value) if PROMISES.iter().any(|promise| key == promise) => {
                 if self.promise(&key.to_string()).is_some() {
                     return Err(Error::new(key.span(), format!("`{key}` is given twice")));
@@ -158,8 +160,8 @@ fn parse_example(input: ParseStream<'_>) -> Result<Example> {
 
 fn unknown(key: &Ident) -> Error {
     let known = "read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, \
-                 auto_background, name = \"…\", category = \"…\", schema = …, traits(…), example(…), \
-                 available_if(…), run_if(…)";
+                 auto_background, previews, name = \"…\", category = \"…\", schema = …, traits(…), \
+                 example(…), available_if(…), run_if(…)";
     Error::new(key.span(), format!("`{key}` is not known here; known are: {known}"))
 }
 

@@ -12,13 +12,13 @@ use syn::{Error, Ident, LitStr, Result, Token, Type, bracketed};
 
 /// Kinds of plugins that name a type, by their keys. Each key is also a method of the sdk's
 /// `Definition`, and the manifest's word for the kind.
-const KINDS: [&str; 3] = ["provider", "gc", "environment"];
+const KINDS: [&str; 4] = ["provider", "gc", "environment", "hook"];
 
 /// What the manifest calls a plugin with `tools`.
 const TOOL: &str = "tool";
 
-const KNOWN: &str = "state: TYPE, tools, provider: TYPE, gc: TYPE, environment: TYPE, scope: host, \
-                     isolation: worker, variables: [\"NAME\", \"NAME=VALUE\", …]";
+const KNOWN: &str = "state: TYPE, tools, provider: TYPE, gc: TYPE, environment: TYPE, hook: TYPE, \
+                     scope: host, isolation: worker, variables: [\"NAME\", \"NAME=VALUE\", …]";
 
 /// All that `export_plugin!` says of a plugin.
 pub struct Plugin {

@@ -140,6 +140,10 @@ fn check_signature(signature: &Signature) -> Result<()> {
 
 /// Refuses conditions that only a method could tell.
 fn check_conditions(tool: &ToolAttributes) -> Result<()> {
+    if tool.previews {
+        let text = "`previews` needs a method: write this tool as a struct with `impl Tool`";
+        return Err(Error::new(Span::call_site(), text));
+    }
     let available_if = tool.available_if.as_ref().map(|(_, condition)| condition);
     let mut conditions = available_if.into_iter().chain(&tool.run_if);
     match conditions.find_map(Condition::asked) {

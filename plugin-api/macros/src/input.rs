@@ -125,7 +125,7 @@ fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> Result<
         None => quote!(::jaato_plugin_sdk::__private::schema_of::<Wire>()),
     };
     let (auto_approval, traits) = (tool.auto_approval, &tool.traits);
-    let auto_background = tool.auto_background;
+    let (auto_background, previews) = (tool.auto_background, tool.previews);
 
     let read_only = tool.promise("read_only").unwrap_or(false);
     let destructive = tool.promise("destructive").unwrap_or(!read_only);
@@ -175,6 +175,7 @@ fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> Result<
             examples: ::std::vec![#(#examples),*],
             available_if: #available_if,
             run_if: #run_if,
+            previews: #previews,
             ..::core::default::Default::default()
         }
     })

@@ -29,6 +29,7 @@ use syn::{DeriveInput, Item, parse_macro_input};
 /// - `core`: stands in every request; without it the tool is found on demand.
 /// - `auto_approval`: asks to be run without a question.
 /// - `auto_background`: a call that takes long goes on as a task.
+/// - `previews`: a person who is asked about a call sees what `Tool::preview` says of it.
 /// - `traits("file_writer", …)`: properties that other plugins look for.
 /// - `example("what a person says", argument = value, …)`, as often as wanted.
 /// - `available_if(CONDITION, reason = "…")`: the model is offered the tool only while the
@@ -88,6 +89,7 @@ pub fn tool_fn(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// - `tools`: it has tools, collected by `#[tool_fn]`, `tool!` and `sync_tool!`;
 /// - `provider: TYPE`, `gc: TYPE`, `environment: TYPE`: it is a provider, a gc, an execution
 ///   environment;
+/// - `hook: TYPE`: it answers what plugins are asked beside their own calls;
 /// - `scope: host`: one instance a host process instead of one a session;
 /// - `isolation: worker`: it wants a process of its own (a native runtime, much memory);
 /// - `variables: ["NAME", "NAME=VALUE", …]`: variables that its worker needs, in the forms of

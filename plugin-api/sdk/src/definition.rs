@@ -9,6 +9,7 @@ use jaato_types::{Description, Error, Result, ToolName};
 
 use crate::environment::{EnvironmentEntry, ExecutionEnvironment};
 use crate::gc::{Gc, GcEntry};
+use crate::hook::{HookEntry, Hooks};
 use crate::provider::{Provider, ProviderEntry};
 use crate::state::State;
 use crate::tool::ToolEntry;
@@ -25,6 +26,8 @@ pub struct Definition<S: State> {
     pub gc: Option<GcEntry<S>>,
     /// Its execution environment.
     pub environment: Option<EnvironmentEntry<S>>,
+    /// What it answers beside its own calls.
+    pub hook: Option<HookEntry<S>>,
 }
 
 /// The two functions that a plugin exports. The export macro makes one of them public inside the
@@ -43,7 +46,7 @@ impl<S: State> Definition<S> {
     /// Begins with its tools. Each kind that `export_plugin!` names is added by the method of that
     /// name.
     pub fn new(tools: Vec<&'static ToolEntry<S>>, wants_tools: bool) -> Self {
-        Self { tools, wants_tools, provider: None, gc: None, environment: None }
+        Self { tools, wants_tools, provider: None, gc: None, environment: None, hook: None }
     }
 
     /// Adds its provider.
@@ -62,6 +65,12 @@ impl<S: State> Definition<S> {
     #[must_use]
     pub fn environment<E: ExecutionEnvironment<State = S>>(self) -> Self {
         Self { environment: Some(EnvironmentEntry::of::<E>()), ..self }
+    }
+
+    /// Adds what it answers beside its own calls.
+    #[must_use]
+    pub fn hook<H: Hooks<State = S>>(self) -> Self {
+        Self { hook: Some(HookEntry::of::<H>()), ..self }
     }
 
     /// Sorts the tools by name.
@@ -110,6 +119,13 @@ impl<S: State> Definition<S> {
         if let Some(environment) = &self.environment {
             description.environment = Some((environment.spec)());
             description.environment_lacks = (environment.lacks)();
+        }
+        if let Some(hook) = &self.hook {
+            if hook.asked.is_empty() {
+                let text = "the plugin exports a hook and wants to be asked nothing";
+                return Err(Error::failed(text).with_hint("name it in `Hooks::ASKED`"));
+            }
+            description.hooks = hook.asked.to_vec();
         }
         Ok(description)
     }

@@ -11,6 +11,8 @@ use jaato_plugin_api::abi::{
     Answer, ContextBox, EnvironmentAbi, EnvironmentBox, FactoryAbi, GcAbi, GcBox, InstanceAbi,
     InstanceBox, Maybe, ProviderAbi, ProviderBox, ToolAbi, ToolBox,
 };
+use jaato_types::count::{COUNT_TOKENS, TokenCount};
+use jaato_types::hooks::{COMPLETE_WORDS, CompleteWords, Hook, PREVIEW, PreviewRequest};
 use jaato_types::large::{LARGE, Large, LargeOf};
 use jaato_types::resources::RESOURCE;
 use jaato_types::{
@@ -127,6 +129,32 @@ impl<S: State> Core<S> {
         value_frame(&Pulled::default())
     }
 
+    async fn preview(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
+        let asked: PreviewRequest = Frame::read(frame).map_err(bad_frame)?;
+        let entry = self.tool(asked.tool.as_str())?;
+        let arguments = serde_json::to_vec(&asked.arguments)
+            .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
+        value_frame(&(entry.preview)(cx, &arguments).await?)
+    }
+
+    /// Answers a hook that the plugin wants to be asked.
+    async fn hook(&self, cx: &Cx<S>, name: &str, frame: &[u8]) -> Result<Vec<u8>> {
+        let entry = self.shared.definition.hook.as_ref();
+        let hook = Hook::of(name);
+        match entry.zip(hook).filter(|(entry, hook)| entry.asked.contains(hook)) {
+            Some((entry, hook)) => (entry.answer)(cx, hook, frame).await,
+            None => Err(unknown(name)),
+        }
+    }
+
+    async fn count_tokens(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
+        let provider = self.shared.definition.provider.as_ref();
+        let provider = provider.ok_or_else(|| unknown(COUNT_TOKENS))?;
+        let asked: Request = Frame::read(frame).map_err(bad_frame)?;
+        let tokens = (provider.count_tokens)(cx, asked).await?;
+        value_frame(&TokenCount { tokens, ..TokenCount::default() })
+    }
+
     /// Answers what did not fit into a frame.
     async fn large(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
         let asked: Large = Frame::read(frame).map_err(bad_frame)?;
@@ -192,7 +220,13 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
                 RESOURCE => resources::answer(&cx, &frame).await,
                 LARGE => core.large(&cx, &frame).await,
                 PULL_MODEL => core.pull_model(&cx, &frame).await,
-                _ => Err(unknown(&name)),
+                PREVIEW => core.preview(&cx, &frame).await,
+                COMPLETE_WORDS => {
+                    let asked: CompleteWords = Frame::read(&frame).map_err(bad_frame)?;
+                    value_frame(&S::complete_words(&cx, asked).await?)
+                }
+                COUNT_TOKENS => core.count_tokens(&cx, &frame).await,
+                name => core.hook(&cx, name, &frame).await,
             }
         })
     }

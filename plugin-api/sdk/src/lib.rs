@@ -34,12 +34,17 @@ extern crate self as jaato_plugin_sdk;
 
 mod block_on;
 mod blocking;
+mod children;
 mod context;
+mod conversation;
+mod count;
 mod definition;
 pub mod environment;
 mod export;
 mod fence;
+mod forms;
 mod gc;
+mod hook;
 mod http;
 mod instance;
 mod json_object;
@@ -51,11 +56,14 @@ mod processes;
 mod provider;
 pub mod resources;
 mod schema;
+mod secrets;
 mod session_files;
 mod session_terminals;
 mod started;
 mod state;
+pub mod store;
 mod tool;
+mod tool_calls;
 
 pub use context::stream::{Piece, Stream};
 pub use context::{BlobReader, Blobs, Cx, Home, Level, Reporter};
@@ -83,6 +91,7 @@ pub use jaato_plugin_macros::{ToolInput, export_plugin, tool_type};
 pub use jaato_types as types;
 pub use jaato_types::{Error, ErrorKind, Output, Result, to_object};
 pub use provider::Provider;
+pub use secrets::Secrets;
 pub use state::State;
 pub use tool::{SyncTool, Tool, ToolInput};
 pub use {schemars, serde, serde_json};
@@ -106,6 +115,38 @@ pub mod terminal {
         SessionTerminal, TerminalControl, TerminalStream, TerminalWatch,
     };
     pub use crate::types::terminal::*;
+}
+
+/// What a plugin is asked beside its own calls, by the methods of [`hooks::Hooks`].
+pub mod hooks {
+    pub use crate::hook::Hooks;
+    pub use crate::types::hooks::*;
+}
+
+/// Models that are asked beside the conversation, by [`Reporter::model`], and the conversation
+/// itself, read by [`Reporter::history`].
+pub mod model {
+    pub use crate::conversation::{Conversation, ModelStream, ask};
+    pub use crate::types::history::{HistoryMessage, HistoryRead};
+    pub use crate::types::model::{ModelAnswer, ModelComplete, ObjectsShown};
+}
+
+/// Forms for the person, shown by [`Reporter::ask`].
+pub mod form {
+    pub use crate::forms::{FormBuilder, form};
+    pub use crate::types::ask::{FieldKind, FieldOption, Form, FormAnswer, FormField, FormOutcome};
+}
+
+/// Calls that nobody waits for, reached by [`Reporter::tasks`].
+pub mod task {
+    pub use crate::tool_calls::Tasks;
+    pub use crate::types::tasks::{TaskFacts, TaskRead, TaskReadAnswer, TaskStatus};
+}
+
+/// Sessions that a plugin opens beside its own, by [`Reporter::open_session`].
+pub mod child {
+    pub use crate::children::{ChildEvents, ChildSession};
+    pub use crate::types::child::{ChildOpen, ChildOpened, ChildState, ChildTurn, ObjectsLent};
 }
 
 /// Programs that a call runs, started by [`Reporter::process`], and those that outlive it, started
@@ -140,6 +181,7 @@ pub mod __private {
     pub use crate::environment::EnvironmentEntry;
     pub use crate::export::{describe_answer, factory_answer};
     pub use crate::gc::GcEntry;
+    pub use crate::hook::HookEntry;
     pub use crate::manifest::{Facts, bytes, length};
     pub use crate::provider::ProviderEntry;
     pub use crate::schema::{object, parse_arguments, schema_of};

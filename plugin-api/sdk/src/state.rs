@@ -2,6 +2,7 @@
 
 use std::future::{Future, ready};
 
+use jaato_types::hooks::{CompleteWords, WordChoices};
 use jaato_types::{Description, Error, ErrorKind, Output, Result};
 use serde_json::Value;
 
@@ -52,6 +53,20 @@ pub trait State: Sized + Send + Sync + 'static {
         _arguments: Value,
     ) -> impl Future<Output = Result<Output>> + Send {
         let text = format!("the plugin has no command `{name}`");
+        ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
+    }
+
+    /// Offers words that may come next while a person types a command whose description says
+    /// `completes`, within 1 s. The context only reads. Choices that the command's schema lists need
+    /// no answer: the host knows them.
+    ///
+    /// # Errors
+    /// Nothing is offered.
+    fn complete_words(
+        _cx: &Cx<Self>,
+        asked: CompleteWords,
+    ) -> impl Future<Output = Result<WordChoices>> + Send {
+        let text = format!("the plugin offers no words for the command `{}`", asked.command);
         ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
     }
 

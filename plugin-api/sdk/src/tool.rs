@@ -3,6 +3,7 @@
 use std::future::{Future, ready};
 use std::pin::Pin;
 
+use jaato_types::hooks::Preview;
 use jaato_types::{ConditionAnswer, Deciding, Error, ErrorKind, Output, Result, ToolSpec};
 
 use crate::context::{Cx, Reporter};
@@ -80,6 +81,15 @@ pub trait Tool: ToolInput {
     fn run_if(_cx: &Cx<Self::State>) -> impl Future<Output = Result<ConditionAnswer>> + Send {
         ready(Err(unanswered::<Self>("run_if")))
     }
+
+    /// Shows a person what the call would change, before they are asked whether it may run; within
+    /// 1 s, and only where the spec says `previews`. The context only reads.
+    ///
+    /// # Errors
+    /// The question is asked without it.
+    fn preview(self, _cx: &Cx<Self::State>) -> impl Future<Output = Result<Preview>> + Send {
+        ready(Err(unanswered::<Self>("preview")))
+    }
 }
 
 /// A tool in plain blocking Rust, run on the host's blocking pool.
@@ -108,11 +118,20 @@ pub trait SyncTool: ToolInput {
     fn run_if(_state: &Self::State, _host: &Reporter) -> Result<ConditionAnswer> {
         Err(unanswered::<Self>("run_if"))
     }
+
+    /// As [`Tool::preview`]; may block.
+    ///
+    /// # Errors
+    /// As there.
+    fn preview(self, _state: &Self::State, _host: &Reporter) -> Result<Preview> {
+        Err(unanswered::<Self>("preview"))
+    }
 }
 
-/// A spec that says `asked` promises a method.
+/// A spec that says `asked` or `previews` promises a method.
 fn unanswered<T: ToolInput>(method: &str) -> Error {
-    let text = format!("the tool `{}` says `asked` and has no `{method}`", T::spec().name);
+    let word = if method == "preview" { "previews" } else { "asked" };
+    let text = format!("the tool `{}` says `{word}` and has no `{method}`", T::spec().name);
     Error::new(ErrorKind::UnknownOperation, text)
 }
 
@@ -147,17 +166,20 @@ pub struct ToolEntry<S: State> {
     pub(crate) spec: fn() -> ToolSpec,
     pub(crate) call: for<'a> fn(&'a Cx<S>, &'a [u8]) -> Running<'a, Output>,
     pub(crate) condition: for<'a> fn(&'a Cx<S>, Deciding) -> Running<'a, ConditionAnswer>,
+    pub(crate) preview: for<'a> fn(&'a Cx<S>, &'a [u8]) -> Running<'a, Preview>,
 }
 
 impl<S: State> ToolEntry<S> {
     /// Makes the entry of a [`Tool`].
     pub const fn of<T: Tool<State = S>>() -> Self {
-        Self { spec: T::spec, call: call::<T>, condition: condition::<T> }
+        let (call, condition, preview) = (call::<T>, condition::<T>, preview::<T>);
+        Self { spec: T::spec, call, condition, preview }
     }
 
     /// Makes the entry of a [`SyncTool`].
     pub const fn of_sync<T: SyncTool<State = S>>() -> Self {
-        Self { spec: T::spec, call: call_sync::<T>, condition: condition_sync::<T> }
+        let (call, condition, preview) = (call_sync::<T>, condition_sync::<T>, preview_sync::<T>);
+        Self { spec: T::spec, call, condition, preview }
     }
 }
 
@@ -170,6 +192,21 @@ fn call_sync<'a, T: SyncTool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> Runn
         let tool = T::parse(arguments)?;
         let state = cx.shared_state();
         cx.blocking(move |host| tool.call(&state, host)).await?
+    })
+}
+
+fn preview<'a, T: Tool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> Running<'a, Preview> {
+    Box::pin(async move { T::parse(arguments)?.preview(cx).await })
+}
+
+fn preview_sync<'a, T: SyncTool>(
+    cx: &'a Cx<T::State>,
+    arguments: &'a [u8],
+) -> Running<'a, Preview> {
+    Box::pin(async move {
+        let tool = T::parse(arguments)?;
+        let state = cx.shared_state();
+        cx.blocking(move |host| tool.preview(&state, host)).await?
     })
 }
 

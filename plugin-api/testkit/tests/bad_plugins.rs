@@ -29,6 +29,7 @@ macro_rules! plugin {
                     provider: [$(private::ProviderEntry::of::<$provider>())?].into_iter().next(),
                     gc: [$(private::GcEntry::of::<$gc>())?].into_iter().next(),
                     environment: None,
+                    hook: None,
                 }
             }
             extern "C" fn describe() -> Answer<RVec<u8>> {
@@ -139,6 +140,7 @@ mod careless {
                 examples: vec![Example { phrase: "dive".into(), arguments: Default::default() }],
                 available_if: None,
                 run_if: None,
+                previews: false,
             }
         }
 

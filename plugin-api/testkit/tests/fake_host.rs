@@ -370,6 +370,28 @@ fn the_fake_host_keeps_blobs_as_a_host_must() {
 }
 
 #[test]
+fn the_fake_host_keeps_values_as_a_host_must() {
+    for (name, check) in jaato_plugin_testkit::host_conformance::STORE_CHECKS {
+        eprintln!("{name}");
+        let host = host().with_clock(Clock::Manual);
+        check(&host);
+        host.settle().unwrap();
+        assert_eq!(host.live(), Live::default(), "{name}");
+    }
+}
+
+#[test]
+fn the_fake_host_keeps_secrets_as_a_host_must() {
+    for (name, check) in jaato_plugin_testkit::host_conformance::SECRET_CHECKS {
+        eprintln!("{name}");
+        let host = host().with_test_services().with_clock(Clock::Manual);
+        check(&host);
+        host.settle().unwrap();
+        assert_eq!(host.live(), Live::default(), "{name}");
+    }
+}
+
+#[test]
 #[cfg(unix)]
 fn the_fake_host_runs_programs_as_a_host_must() {
     let host = host().with_clock(Clock::Real);

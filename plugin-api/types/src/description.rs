@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::execution::{EnvironmentPart, EnvironmentSpec};
+use crate::hooks::Hook;
 use crate::resources::ResourceSpec;
 use crate::{Asset, ModelInfo, ToolSpec};
 
@@ -47,6 +48,10 @@ pub struct Description {
     /// plugins that are shipped as well.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<String>,
+    /// What it wants to be asked beside its own calls. Words that the host does not know are passed
+    /// over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Hook>,
 }
 
 impl Description {
@@ -67,6 +72,10 @@ pub struct CommandSpec {
     /// Whether the model is shown what the command answered.
     #[serde(default)]
     pub share_with_model: bool,
+    /// Whether the plugin is asked for words while a person types it
+    /// ([`COMPLETE_WORDS`](crate::hooks::COMPLETE_WORDS)).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub completes: bool,
 }
 
 /// A model provider.

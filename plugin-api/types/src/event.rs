@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ask::{Form, FormOutcome};
+use crate::hooks::Preview;
 use crate::{CallId, Error, FinishReason, GcReason, SessionId, ToolName, Usage};
 
 /// An event with its place in the stream.
@@ -40,6 +41,12 @@ pub enum Event {
         model: String,
         /// The tools in the request, by name.
         tools: Vec<ToolName>,
+        /// What people see it called, where another session opened it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// The session that opened it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opener: Option<SessionId>,
     },
     /// Another model answers from here on.
     ModelChanged {
@@ -58,6 +65,28 @@ pub enum Event {
         /// What woke the session, where that is why: the task, or the plugin that notified.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         woken_by: Vec<String>,
+    },
+    /// A plugin put text before a person's prompt: it is a part of the prompt's message, named after
+    /// the plugin.
+    PromptAdded {
+        /// The plugin's name without its kind.
+        source: String,
+        /// How long the text is, estimated.
+        tokens: u64,
+        /// Whether it was longer, and is cut.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cut: bool,
+    },
+    /// A plugin changed the request that is sent next.
+    RequestChanged {
+        /// The plugin's name without its kind.
+        source: String,
+        /// The names of the options that are others in this request.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        options: Vec<String>,
+        /// How much text it put behind the newest message, in tokens, estimated.
+        #[serde(default)]
+        tokens: u64,
     },
     /// A request goes to the provider.
     StepStarted {
@@ -96,6 +125,17 @@ pub enum Event {
         /// How much there is, in the same unit; 0 where that is not known.
         total: u64,
     },
+    /// A plugin gave a tool call other arguments, before it is decided whether it may run.
+    ToolCallChanged {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        name: ToolName,
+        /// The name, without its kind, of the plugin that changed them.
+        source: String,
+        /// The arguments from here on.
+        arguments: Value,
+    },
     /// A person must be asked before a call may run.
     PermissionAsked {
         /// The call.
@@ -106,6 +146,9 @@ pub enum Event {
         arguments: Value,
         /// The rule that says so.
         rule: String,
+        /// What the call would change, as the tool's own plugin shows it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        preview: Option<Preview>,
     },
     /// It is decided whether a call may run.
     PermissionDecided {
@@ -146,6 +189,15 @@ pub enum Event {
         source: String,
         /// The piece.
         text: String,
+    },
+    /// A plugin changed what the model is given of a call's result.
+    ToolResultChanged {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        name: ToolName,
+        /// The name, without its kind, of the plugin that changed it.
+        source: String,
     },
     /// A tool call has its result.
     ToolCallFinished {

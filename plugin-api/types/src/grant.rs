@@ -57,11 +57,13 @@ pub fn grant_of(operation: &str) -> Option<&'static str> {
     grant_named(group).map(|grant| grant.name)
 }
 
-/// Lists the grants that a plugin asks for, sorted and each once. A name that needs no grant is left
-/// out; an operation stands for the grant that it needs.
+/// Lists the grants that a plugin asks for, sorted and each once: those of its services and those of
+/// its hooks. A name that needs no grant is left out; an operation stands for the grant that it
+/// needs.
 pub fn grants_asked(description: &Description) -> Vec<&'static str> {
-    let asked = description.services.iter();
-    let mut asked: Vec<_> = asked.filter_map(|name| grant_of(name)).collect();
+    let services = description.services.iter().map(String::as_str);
+    let asked = services.chain(description.hooks.iter().map(|hook| hook.name()));
+    let mut asked: Vec<_> = asked.filter_map(grant_of).collect();
     asked.sort_unstable();
     asked.dedup();
     asked
@@ -88,6 +90,7 @@ pub fn not_granted(plugin: &PluginName, grant: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hooks::Hook;
 
     #[track_caller]
     fn check(operation: &str, grant: Option<&str>) {
@@ -123,8 +126,9 @@ mod tests {
     fn grants_are_asked_for_once_whatever_way_they_are_named() {
         let services =
             ["secret.get", "ask", "secret", "moon", "config"].map(str::to_owned).to_vec();
-        let description = Description { services, ..Description::default() };
-        assert_eq!(grants_asked(&description), ["ask", "secret"]);
+        let hooks = vec![Hook::BeforeTool, Hook::Unknown];
+        let description = Description { services, hooks, ..Description::default() };
+        assert_eq!(grants_asked(&description), ["ask", "before_tool", "secret"]);
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub enum Kind {
     Provider,
     /// An execution environment.
     Environment,
+    /// Answers to what plugins are asked beside their own calls ([`hooks`](crate::hooks)).
+    Hook,
     /// A kind that this side does not know.
     #[serde(other)]
     Unknown,

@@ -47,6 +47,10 @@ pub struct ToolSpec {
     /// When it runs by itself, whether it is offered or not; never where this is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_if: Option<Condition>,
+    /// Whether its plugin is asked what a call would change, before a person is asked whether it
+    /// may run ([`PREVIEW`](crate::hooks::PREVIEW)).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub previews: bool,
 }
 
 /// What a tool promises of its effects. Absent means no promise, so the defaults are the careful

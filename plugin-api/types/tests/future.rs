@@ -7,6 +7,7 @@ use std::fmt::Debug;
 
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::files::*;
+use jaato_types::hooks::{CalledBy, GuardAnswer, Hook};
 use jaato_types::large::LargeOf;
 use jaato_types::process::*;
 use jaato_types::resources::ResourceAction;
@@ -38,6 +39,7 @@ fn what_only_tells_is_passed_over() {
     reads(json!({ "event": WORD, "of": 1 }), TerminalEvent::Unknown);
     reads(json!({ "event": WORD, "of": 1 }), TerminalNews::Unknown);
     reads(json!({ "kind": WORD, "of": 1 }), AssetSource::Unknown);
+    reads(json!(WORD), Hook::Unknown);
 }
 
 #[test]
@@ -64,6 +66,7 @@ fn what_classifies_has_a_class_for_the_rest() {
     reads(json!(WORD), Effort::Unknown);
     reads(json!(WORD), ToolChoice::Unknown);
     reads(json!(WORD), SecretOutcome::Unknown);
+    reads(json!(WORD), CalledBy::Unknown);
     reads(json!({ "outcome": WORD, "of": 1 }), TerminalAsked::Unknown);
 }
 
@@ -75,6 +78,7 @@ fn what_asks_for_care_gets_the_careful_side() {
     reads(json!({ "when": WORD, "of": 1 }), Condition::Unknown);
     reads(json!(WORD), EnvironmentPart::Unknown);
     reads(json!(WORD), Deciding::Unknown);
+    reads(json!({ "decision": WORD, "of": 1 }), GuardAnswer::Unknown);
     reads(json!(WORD), LargeOf::Unknown);
 }
 

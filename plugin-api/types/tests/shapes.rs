@@ -7,6 +7,7 @@
 
 mod execution;
 mod files;
+mod hooks;
 mod objects;
 mod resources;
 
@@ -82,6 +83,7 @@ fn what_crosses_has_the_committed_json() {
     resources::shapes(&mut shapes);
     execution::shapes(&mut shapes);
     files::shapes(&mut shapes);
+    hooks::shapes(&mut shapes);
     expect_file!["shapes.txt"].assert_eq(&shapes.text);
 }
 
@@ -97,7 +99,14 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
         isolation: Isolation::Worker,
         variables: vec!["MOON_PHASE".to_owned()],
     });
-    shapes.words(&[Kind::Tool, Kind::Gc, Kind::Provider, Kind::Environment, Kind::Unknown]);
+    shapes.words(&[
+        Kind::Tool,
+        Kind::Gc,
+        Kind::Provider,
+        Kind::Environment,
+        Kind::Hook,
+        Kind::Unknown,
+    ]);
     shapes.words(&[Scope::Host, Scope::Session]);
     shapes.words(&[Isolation::Worker, Isolation::InProcess]);
     shapes.add(&Description {
@@ -109,6 +118,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             description: "shows the moon".to_owned(),
             parameters: json!({ "type": "object" }),
             share_with_model: true,
+            completes: true,
         }],
         config_schema: Some(json!({ "type": "object" })),
         provider: Some(ProviderSpec {
@@ -118,6 +128,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             models: vec![model()],
             options: vec!["temperature".to_owned()],
             accepts: vec!["image/*".to_owned()],
+            one_conversation: true,
             presets: vec![ProviderPreset {
                 name: "mare".to_owned(),
                 title: "Mare".to_owned(),
@@ -138,6 +149,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             base_url_variable: "MOON_URL".to_owned(),
         }],
         services: vec!["ask".to_owned()],
+        hooks: vec![jaato_types::hooks::Hook::BeforeTool],
     });
 }
 
@@ -206,6 +218,7 @@ fn tools(shapes: &mut Shapes) {
             reason: "once `look` has found a moon".to_owned(),
         }),
         run_if: Some(Condition::NoObjects),
+        previews: true,
     });
     for condition in [
         Condition::ObjectsPresent,
@@ -526,6 +539,7 @@ fn every_struct_that_is_read_has_an_example() {
         include_str!("shapes/objects.rs"),
         include_str!("shapes/execution.rs"),
         include_str!("shapes/files.rs"),
+        include_str!("shapes/hooks.rs"),
         include_str!("shapes/resources.rs"),
         // In `events.rs`.
         "Envelope {"

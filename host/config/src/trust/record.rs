@@ -5,10 +5,10 @@
 //! and the next write would lose it for good.
 
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jaato_places::{PlaceError, Why};
 use serde::de::DeserializeOwned;
@@ -24,8 +24,6 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// Longest record that is read: thousands of workspaces with hundreds of files each.
 const RECORD_BYTES_MAX: u64 = 256 * 1024 * 1024;
-
-const LOCK_POLL: Duration = Duration::from_millis(10);
 
 /// Which record it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,23 +129,9 @@ impl RecordFile {
 
     fn lock(&self) -> Result<File, TrustError> {
         let path = self.folder.join(format!("{}.lock", self.kind.stem()));
-        // Not the record itself: renaming over a locked file would leave two that are locked.
-        let mut options = OpenOptions::new();
-        let file = jaato_places::open(&path, options.write(true).create(true).truncate(false))
-            .map_err(|error| self.not_believed(error))?;
-        let begin = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if begin.elapsed() < LOCK_WAIT => {
-                    std::thread::sleep(LOCK_POLL);
-                }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(TrustError::Locked { record: self.kind, path });
-                }
-                Err(TryLockError::Error(error)) => return Err(failed(&path, "lock", &error)),
-            }
-        }
+        let held = jaato_places::lock(&path, LOCK_WAIT);
+        let held = held.map_err(|error| self.not_believed(error))?;
+        held.ok_or(TrustError::Locked { record: self.kind, path })
     }
 
     fn write(&self, content: &impl Serialize) -> Result<(), TrustError> {

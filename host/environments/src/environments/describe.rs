@@ -202,6 +202,11 @@ impl Environments {
         Ok(())
     }
 
+    /// Returns the environment of a session, for another one to share; none where it has none.
+    pub fn shared_of(&self, session: &SessionId) -> Option<SharedEnvironment> {
+        self.of(session).map(|member| SharedEnvironment(Arc::clone(member.scope())))
+    }
+
     /// Says where a call for a session stands that is no tool's: a provider's, a gc's.
     pub fn site(self: &Arc<Self>, session: &SessionId) -> CallSite {
         let environment = SessionEnvironment::of(self, session);

@@ -1,6 +1,9 @@
 //! Commands that people give: listed, their words read, run in a session.
 
+mod complete;
 mod words;
+
+pub use complete::{WORD_CHOICES_MAX, WordCompleter};
 
 use std::sync::Arc;
 
@@ -168,7 +171,7 @@ fn own() -> [CommandSpec; 2] {
         name: name.to_owned(),
         description: description.to_owned(),
         parameters,
-        share_with_model: false,
+        ..CommandSpec::default()
     };
     let hidden = json!({
         "type": "object",

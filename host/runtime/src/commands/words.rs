@@ -4,6 +4,7 @@
 //! property's type says. A text whose property says `"x-capture-rest": true` takes all that is
 //! left.
 
+use jaato_types::hooks::WordChoice;
 use jaato_types::{CommandSpec, Error, ErrorKind};
 use serde_json::{Map, Number, Value};
 
@@ -34,6 +35,27 @@ pub(super) fn usage(spec: &CommandSpec) -> String {
         text.push_str(&word);
     }
     text
+}
+
+/// Lists the words that the parameter in a place may be, as its schema lists them.
+pub(super) fn listed(spec: &CommandSpec, place: usize) -> Vec<WordChoice> {
+    let Some((_, schema)) = properties(spec).nth(place) else { return Vec::new() };
+    let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+    let mut values = Vec::new();
+    let forms = ["anyOf", "oneOf"].iter().filter_map(|key| schema.get(*key)?.as_array()).flatten();
+    for form in forms.chain([schema]) {
+        values.extend(form.get("enum").and_then(Value::as_array).into_iter().flatten().cloned());
+        values.extend(form.get("const").cloned());
+    }
+    if type_of(schema) == "boolean" {
+        values.extend([Value::Bool(true), Value::Bool(false)]);
+    }
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    };
+    values.iter().filter_map(text).map(|text| WordChoice::new(text, description)).collect()
 }
 
 fn object(spec: &CommandSpec, word: &str) -> Result<Value, Error> {
@@ -119,7 +141,7 @@ mod tests {
         });
         let parameters = json!({ "properties": properties, "required": ["count"] });
         let (name, description) = ("note".to_owned(), String::new());
-        CommandSpec { name, description, parameters, share_with_model: false }
+        CommandSpec { name, description, parameters, ..CommandSpec::default() }
     }
 
     #[track_caller]
@@ -142,6 +164,22 @@ mod tests {
                 "text": "a  b c",
             })),
         );
+    }
+
+    #[test]
+    fn words_that_a_schema_lists_are_known_by_their_place() {
+        let words = |place| -> Vec<String> {
+            listed(&note(), place).into_iter().map(|choice| choice.text).collect()
+        };
+        assert_eq!(words(0), Vec::<String>::new());
+        assert_eq!(words(1), ["true", "false"]);
+        assert_eq!(words(3), ["here", "there"]);
+        assert_eq!(words(9), Vec::<String>::new());
+        let choice = json!({ "anyOf": [{ "enum": ["a", 1] }, { "type": "null" }] });
+        let parameters = json!({ "properties": { "x": choice } });
+        let odd = CommandSpec { parameters, ..note() };
+        let found: Vec<_> = listed(&odd, 0).into_iter().map(|choice| choice.text).collect();
+        assert_eq!(found, ["a", "1"]);
     }
 
     #[test]

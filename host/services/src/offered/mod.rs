@@ -4,7 +4,9 @@ mod ask;
 mod assets;
 mod attach;
 pub mod blobs;
+mod children;
 mod config;
+mod count;
 mod environment;
 mod folder;
 mod history;
@@ -14,12 +16,16 @@ mod notify;
 mod objects;
 mod output;
 mod processes;
+mod reading;
 mod request;
 mod resources;
+mod secrets;
 mod session;
+mod store;
 mod tasks;
 mod tool_calls;
 
+pub use count::CountsInWork;
 use futures_util::future::BoxFuture;
 use jaato_loader::{Caller, Served};
 use jaato_types::{Error, ErrorKind, Frame, FrameError};
@@ -45,11 +51,13 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 19] = [
+const SERVICES: [&dyn Service; 23] = [
     &session::Session,
     &config::Configuration,
     &request::OfCall,
     &folder::CacheFolder,
+    &store::Store,
+    &secrets::Secrets,
     &assets::AssetFiles,
     &http::Http,
     &output::Output,
@@ -63,6 +71,8 @@ const SERVICES: [&dyn Service; 19] = [
     &notify::Notifications,
     &ask::Forms,
     &model::Models,
+    &children::Children,
+    &count::Counts,
     &processes::Processes,
     &environment::OfEnvironment,
 ];
@@ -72,7 +82,9 @@ const SERVICES: [&dyn Service; 19] = [
 pub fn call(call: &Call, caller: Caller, operation: &str, request: Vec<u8>) -> Answer {
     for service in SERVICES {
         if service.has(operation) && service.is_for(call, &caller) {
-            return match call.check_grant(operation) {
+            let allowed =
+                reading::check(call, operation).and_then(|()| call.check_grant(operation));
+            return match allowed {
                 Ok(()) => service.call(call, operation, request),
                 Err(error) => ready(Err(error)),
             };
@@ -92,7 +104,11 @@ fn ready(served: Result<Served, Error>) -> Answer {
 
 fn frame<T: Serialize + ?Sized>(value: &T) -> Result<Served, Error> {
     let written = Frame::write(value);
-    written.map(Served::Frame).map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
+    written.map(Served::Frame).map_err(host_bug)
+}
+
+fn host_bug(error: FrameError) -> Error {
+    Error::new(ErrorKind::HostBug, error.to_string())
 }
 
 fn bad_request(error: FrameError) -> Error {
@@ -111,7 +127,9 @@ mod tests {
     use jaato_types::service::{
         ASSET, ATTACH, BLOB_GET, BLOB_PUT, CACHE_FOLDER, CONFIG, OUTPUT, SESSION,
     };
-    use jaato_types::{execution, files, http, objects, process, resources, terminal};
+    use jaato_types::{
+        execution, files, http, objects, process, resources, secret, store, terminal,
+    };
 
     use super::*;
 
@@ -127,6 +145,8 @@ mod tests {
             CONFIG,
             REQUEST,
             CACHE_FOLDER,
+            store::SET,
+            secret::SET,
             ASSET,
             OUTPUT,
             http::HTTP_REQUEST,

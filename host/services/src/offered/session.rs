@@ -21,13 +21,14 @@ impl Service for Session {
 
 fn facts(call: &Call) -> SessionFacts {
     let shared = &call.shared;
+    let name = shared.sessions.agent_of(&call.site.session);
     let has_session = call.site.facts.is_some();
     let agent = |text: &str| if has_session { text.to_owned() } else { String::new() };
     SessionFacts {
         session_id: agent(call.site.session.as_str()),
-        agent_id: agent("main"),
-        agent_type: agent("main"),
-        agent_name: String::new(),
+        agent_id: agent(name.as_deref().unwrap_or("main")),
+        agent_type: agent(if name.is_some() { "subagent" } else { "main" }),
+        agent_name: name.unwrap_or_default(),
         env_session_id: shared.env_session_id.clone(),
         context: call.site.facts.as_ref().map(SharedFacts::read),
         working_directory: shared.working_directory.display().to_string(),

@@ -1,18 +1,36 @@
-//! May a call run? The tool is there, the arguments match, the rules or a person allow it.
+//! May a call run? The tool is there, the arguments match, the guards let it go on, the rules or a
+//! person allow it.
 
 use jaato_policy::{
-    Answer as Standing, ArgumentsDigest, Call, Caller, Decision, Outcome, PluginSource, RuleId,
-    SessionRule, decide,
+    AlwaysScope, Answer as Standing, ArgumentsDigest, Call, Caller, Decision, Outcome,
+    PluginSource, RuleId, SessionRule, decide,
 };
-use jaato_types::{Error, ErrorKind, Event, ToolCall};
+use jaato_types::hooks::CalledBy;
+use jaato_types::{Error, ErrorKind, Event, PluginName, ToolCall};
 
 use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
+use crate::hooks::Guarded;
 use crate::{Answer, KnownTool, Question, introspection};
 
 /// The rule's name where a person allowed this one call.
 const PERSON_ONCE: &str = "person.once";
 /// The rule's name where a person denied this one call.
 const PERSON_DENIED: &str = "person.denied";
+
+/// The rule's name where a guard denied the call.
+const GUARD_DENIED: &str = "guard.denied";
+/// The rule's name where a guard wants a person to be asked.
+const GUARD_ASKS: &str = "guard.asks";
+
+/// Why a person is asked.
+struct Asking {
+    decision: Decision,
+    rule: &'static str,
+    why: String,
+    hint: Option<String>,
+    /// What "always" means; none where each such call is asked.
+    always: Option<AlwaysScope>,
+}
 
 /// What was decided about a call.
 struct Ruling {
@@ -30,11 +48,11 @@ impl CallRunner<'_> {
         done: &mut CallsDone,
     ) -> Admitted<'a> {
         if self.cancel.is_cancelled() {
-            return Admitted { call, tool: None, fate: Fate::Drop };
+            return Admitted::without_tool(call, Fate::Drop);
         }
         let found = match self.toolbox.find(&call.name) {
             Ok(found) => found,
-            Err(error) => return Admitted { call, tool: None, fate: Fate::Refuse(error) },
+            Err(error) => return Admitted::without_tool(call, Fate::Refuse(error)),
         };
         let tool = found.tool;
         if !found.active && !done.activated.contains(&call.name) {
@@ -45,30 +63,57 @@ impl CallRunner<'_> {
             Initiative::Person | Initiative::Tool => None,
         };
         let checked = withheld.map_or_else(|| self.toolbox.check(tool, &call.arguments), Err);
-        let fate = match checked {
-            Ok(()) => self.pass_gate(call, tool, done).await,
-            Err(error) => Fate::Refuse(error),
+        if let Err(error) = checked {
+            let tool = Some(tool);
+            return Admitted { call, rewritten: None, tool, fate: Fate::Refuse(error) };
+        }
+        let guarded =
+            self.hooks.before_tool(call, tool, &self.toolbox, self.called_by(), self.cancel).await;
+        let Guarded { rewritten, asks, denied } = guarded;
+        let runs = rewritten.as_ref().map_or(call, |rewritten| &rewritten.call);
+        let fate = match denied {
+            _ if self.cancel.is_cancelled() => Fate::Drop,
+            Some((plugin, error)) => self.decided(runs, Ruling::deny_by_guard(&plugin, error)),
+            None => self.pass_gate(runs, tool, asks, done).await,
         };
         if matches!(fate, Fate::Run) && introspection::is_own(tool) {
-            done.activated.extend(introspection::wanted(&self.toolbox, call));
+            done.activated.extend(introspection::wanted(&self.toolbox, runs));
         }
-        Admitted { call, tool: Some(tool), fate }
+        Admitted { call, rewritten, tool: Some(tool), fate }
     }
 
-    async fn pass_gate(&self, call: &ToolCall, tool: &KnownTool, done: &mut CallsDone) -> Fate {
+    async fn pass_gate(
+        &self,
+        call: &ToolCall,
+        tool: &KnownTool,
+        guard: Option<(PluginName, String)>,
+        done: &mut CallsDone,
+    ) -> Fate {
         let facts = self.facts_of(call, tool);
         let decision = {
             let rules = self.rules.lock();
             decide(&rules, &facts)
         };
-        let ruling = match decision.outcome {
-            Outcome::Allow => Ruling::allow(decision.rule.name()),
-            Outcome::Deny => Ruling::deny(&facts, decision),
-            Outcome::Ask => match self.ask(call, tool, &facts, decision).await {
-                Some(answer) => self.rule_by(answer, &facts, decision, done),
-                None => return Fate::Drop,
-            },
+        let asking = match (decision.outcome, guard) {
+            (Outcome::Deny, _) => return self.decided(call, Ruling::deny(&facts, decision)),
+            (Outcome::Allow, None) => {
+                return self.decided(call, Ruling::allow(decision.rule.name()));
+            }
+            (Outcome::Ask, None) => Asking::by_rule(&facts, decision),
+            (Outcome::Allow | Outcome::Ask, Some((plugin, reason))) => {
+                Asking::by_guard(decision, &plugin, &reason)
+            }
         };
+        match self.ask(call, tool, &asking).await {
+            Some(answer) => {
+                let ruling = self.rule_by(answer, &facts, &asking, done);
+                self.decided(call, ruling)
+            }
+            None => Fate::Drop,
+        }
+    }
+
+    fn decided(&self, call: &ToolCall, ruling: Ruling) -> Fate {
         self.emitter.emit(Event::PermissionDecided {
             call_id: call.id.clone(),
             name: call.name.clone(),
@@ -94,27 +139,40 @@ impl CallRunner<'_> {
         }
     }
 
+    fn called_by(&self) -> (CalledBy, PluginName) {
+        let plugin = self.origin.map(|origin| origin.plugin.clone()).unwrap_or_default();
+        let called_by = match self.initiative {
+            Initiative::Model => CalledBy::Model,
+            Initiative::Person => CalledBy::Person,
+            Initiative::Tool => CalledBy::Itself,
+            Initiative::Plugin => CalledBy::Plugin,
+        };
+        (called_by, plugin)
+    }
+
     /// Asks a person; nothing if the turn was cancelled meanwhile.
-    async fn ask(
-        &self,
-        call: &ToolCall,
-        tool: &KnownTool,
-        facts: &Call<'_>,
-        decision: Decision,
-    ) -> Option<Answer> {
+    async fn ask(&self, call: &ToolCall, tool: &KnownTool, asking: &Asking) -> Option<Answer> {
         if let Some(reason) = self.ports.asker.nobody() {
             return Some(Answer::Nobody { reason });
+        }
+        let preview = self.preview(call, tool).await;
+        if self.cancel.is_cancelled() {
+            return None;
         }
         self.emitter.emit(Event::PermissionAsked {
             call_id: call.id.clone(),
             name: call.name.clone(),
             arguments: call.arguments.clone(),
-            rule: decision.rule.name().to_owned(),
+            rule: asking.rule.to_owned(),
+            preview: preview.clone(),
         });
-        let (why, always) = (decision.explain(facts), facts.always_scope());
+        let Asking { decision, always, .. } = *asking;
+        let why = asking.why.clone();
         let by = self.origin.map(|origin| &origin.plugin);
-        let question = Question { call, tool, by, decision, why, always };
-        let _held = self.origin.map(|origin| origin.hold.hold());
+        let agent = self.agent.map(|agent| agent.name.as_str());
+        let question = Question { call, tool, by, agent, decision, why, always, preview };
+        let of_origin = self.origin.map(|origin| origin.hold.hold());
+        let _held = (of_origin, self.agent.map(|agent| agent.hold.hold()));
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,
@@ -126,11 +184,13 @@ impl CallRunner<'_> {
         &self,
         answer: Answer,
         facts: &Call<'_>,
-        decision: Decision,
+        asking: &Asking,
         done: &mut CallsDone,
     ) -> Ruling {
         match answer {
             Answer::AllowOnce => Ruling::allow(PERSON_ONCE),
+            // It would be asked again all the same.
+            Answer::AllowInSession if asking.always.is_none() => Ruling::allow(PERSON_ONCE),
             Answer::AllowInSession => {
                 self.remember(facts, Standing::Always);
                 Ruling::allow(RuleId::SessionAlways.name())
@@ -141,7 +201,7 @@ impl CallRunner<'_> {
                 Ruling::deny_by_person(facts, RuleId::SessionNever.name(), comment)
             }
             Answer::Nobody { reason } => {
-                let ruling = Ruling::deny_unasked(facts, decision, &reason);
+                let ruling = Ruling::deny_unasked(facts, asking, &reason);
                 done.nobody_asked = done.nobody_asked.take().or_else(|| ruling.refusal.clone());
                 ruling
             }
@@ -151,6 +211,23 @@ impl CallRunner<'_> {
     fn remember(&self, facts: &Call<'_>, answer: Standing) {
         let mut rules = self.rules.lock();
         rules.remember(SessionRule::of(facts, answer));
+    }
+}
+
+impl Asking {
+    fn by_rule(facts: &Call<'_>, decision: Decision) -> Self {
+        Self {
+            decision,
+            rule: decision.rule.name(),
+            why: decision.explain(facts),
+            hint: decision.hint(facts),
+            always: Some(facts.always_scope()),
+        }
+    }
+
+    fn by_guard(decision: Decision, plugin: &PluginName, reason: &str) -> Self {
+        let why = format!("plugin `{plugin}` wants you to decide: {reason}");
+        Self { decision, rule: GUARD_ASKS, why, hint: None, always: None }
     }
 }
 
@@ -173,14 +250,19 @@ impl Ruling {
         Self::refuse(text, rule, Some(hint.to_owned()), comment)
     }
 
-    fn deny_unasked(facts: &Call<'_>, decision: Decision, reason: &str) -> Self {
+    fn deny_by_guard(plugin: &PluginName, error: Error) -> Self {
+        let comment = Some(format!("plugin `{plugin}`"));
+        let Error { message, hint, .. } = error;
+        Self::refuse(message, GUARD_DENIED, hint, comment)
+    }
+
+    fn deny_unasked(facts: &Call<'_>, asking: &Asking, reason: &str) -> Self {
         let text = format!(
             "the call of `{}` is denied: {}, and nobody can be asked ({reason})",
-            facts.tool,
-            decision.explain(facts)
+            facts.tool, asking.why
         );
         let comment = Some(format!("nobody can be asked: {reason}"));
-        Self::refuse(text, decision.rule.name(), decision.hint(facts), comment)
+        Self::refuse(text, asking.rule, asking.hint.clone(), comment)
     }
 
     fn refuse(

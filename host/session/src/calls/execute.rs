@@ -1,11 +1,14 @@
 //! Runs one admitted call and makes its result. Each call that begins also ends.
 
+use std::sync::Arc;
+
 use jaato_types::{Error, ErrorKind, Event, Output, ToolCall, ToolResult};
 use serde_json::{Map, Value, json};
 
 use super::running::{Running, Start};
 use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
 use crate::events::HOST;
+use crate::hooks::Changed;
 use crate::output::{self, error_content};
 use crate::tasks::{self, Surroundings};
 use crate::{CallScope, Cancel, Hold, KnownTool, OutputSink, VIEW_ENVIRONMENT, introspection};
@@ -16,7 +19,9 @@ impl CallRunner<'_> {
         let call = admitted.call;
         let Some(begun) = self.begin(&admitted) else { return failed(call, &never_began()) };
         let fitting = self.fitting(call);
-        let (content, attachments, is_error) = match self.outcome(admitted, &begun.source).await {
+        let outcome = self.outcome(&admitted, &begun.source).await;
+        let ran = !outcome.as_ref().is_err_and(|error| error.kind == ErrorKind::Cancelled);
+        let (mut content, attachments, is_error) = match outcome {
             Ok(mut output) => {
                 let attachments = std::mem::take(&mut output.attachments);
                 (output::content(output, fitting).await, attachments, false)
@@ -24,6 +29,9 @@ impl CallRunner<'_> {
             // What a call attached before it failed goes with it.
             Err(error) => (output::fit(error_content(&error), fitting).await, Vec::new(), true),
         };
+        if ran {
+            content = self.hooked(&admitted, content, is_error).await;
+        }
         self.finish(call, begun, content.clone(), is_error);
         ToolResult { is_error, attachments, ..result(call, content) }
     }
@@ -32,22 +40,46 @@ impl CallRunner<'_> {
     pub(crate) async fn run_whole(&self, call: &ToolCall) -> Result<Output, Error> {
         let admitted = self.admit(call, &mut CallsDone::default()).await;
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
-        let outcome = self.outcome(admitted, &begun.source).await;
-        let (content, is_error) = match &outcome {
-            Ok(output) => (output.content.clone(), false),
+        let mut outcome = self.outcome(&admitted, &begun.source).await;
+        let (content, is_error) = match &mut outcome {
+            Ok(output) => {
+                let content = std::mem::take(&mut output.content);
+                let after = self.hooks.after_tool(admitted.runs(), admitted.tool, content, false);
+                output.content = after.await.content;
+                admitted.note(&mut output.content);
+                (output.content.clone(), false)
+            }
+            // Nobody is given its content: who called is given the error itself.
             Err(error) => (error_content(error), true),
         };
         self.finish(call, begun, content, is_error);
         outcome
     }
 
+    /// Lets plugins change what the model is given; what they make of it must fit as well.
+    async fn hooked(
+        &self,
+        admitted: &Admitted<'_>,
+        content: Map<String, Value>,
+        is_error: bool,
+    ) -> Map<String, Value> {
+        let call = admitted.runs();
+        let after = self.hooks.after_tool(call, admitted.tool, content, is_error);
+        let Changed { mut content, is_changed } = after.await;
+        if is_changed {
+            content = output::fit(content, self.fitting(call)).await;
+        }
+        admitted.note(&mut content);
+        content
+    }
+
     /// Announces the call; nothing if it was cancelled before it began: then no event tells of it.
     fn begin(&self, admitted: &Admitted<'_>) -> Option<Begun> {
-        let Admitted { call, tool, fate } = admitted;
-        if self.cancel.is_cancelled() || matches!(fate, Fate::Drop) {
+        if self.cancel.is_cancelled() || matches!(admitted.fate, Fate::Drop) {
             return None;
         }
-        let source = tool.map_or(HOST, KnownTool::source).to_owned();
+        let call = admitted.runs();
+        let source = admitted.tool.map_or(HOST, KnownTool::source).to_owned();
         self.emitter.emit(Event::ToolCallStarted {
             call_id: call.id.clone(),
             name: call.name.clone(),
@@ -70,16 +102,17 @@ impl CallRunner<'_> {
         });
     }
 
-    async fn outcome(&self, admitted: Admitted<'_>, source: &str) -> Result<Output, Error> {
-        match admitted.fate {
-            Fate::Run => self.execute(admitted.call, source).await,
-            Fate::Refuse(error) => Err(error),
+    async fn outcome(&self, admitted: &Admitted<'_>, source: &str) -> Result<Output, Error> {
+        match &admitted.fate {
+            Fate::Run => self.execute(admitted, source).await,
+            Fate::Refuse(error) => Err(error.clone()),
             Fate::Drop => Err(never_began()),
         }
     }
 
     /// Runs the call to its end; one that takes long goes on as a task where it may.
-    async fn execute(&self, call: &ToolCall, source: &str) -> Result<Output, Error> {
+    async fn execute(&self, admitted: &Admitted<'_>, source: &str) -> Result<Output, Error> {
+        let call = admitted.runs();
         let background = match self.toolbox.find(&call.name) {
             // The host's own tools are answered here, all others by their plugins.
             Ok(found) if introspection::is_own(found.tool) => {
@@ -105,7 +138,7 @@ impl CallRunner<'_> {
         if self.tasks.board().all_running() >= self.limits.tasks_max {
             return running.finish().await;
         }
-        let number = self.tasks.take_over(running, None, self.surroundings());
+        let number = self.tasks.take_over(running, None, self.surroundings(admitted.tool));
         Ok(tasks::handle(number, (source, call.name.as_str()), threshold_ms))
     }
 
@@ -113,9 +146,9 @@ impl CallRunner<'_> {
     pub(crate) async fn run_detached(&self, call: &ToolCall, by: &str) -> Result<String, Error> {
         let admitted = self.admit(call, &mut CallsDone::default()).await;
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
-        let started = match admitted.fate {
-            Fate::Run => self.detach(call, &begun.source, by),
-            Fate::Refuse(error) => Err(error),
+        let started = match &admitted.fate {
+            Fate::Run => self.detach(&admitted, &begun.source, by),
+            Fate::Refuse(error) => Err(error.clone()),
             Fate::Drop => Err(never_began()),
         };
         let (content, is_error) = match &started {
@@ -126,7 +159,8 @@ impl CallRunner<'_> {
         started
     }
 
-    fn detach(&self, call: &ToolCall, source: &str, by: &str) -> Result<String, Error> {
+    fn detach(&self, admitted: &Admitted<'_>, source: &str, by: &str) -> Result<String, Error> {
+        let call = admitted.runs();
         if self.toolbox.find(&call.name).is_ok_and(|found| introspection::is_own(found.tool)) {
             let text = format!("`{}` is answered at once: it cannot be a task", call.name);
             return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -139,13 +173,16 @@ impl CallRunner<'_> {
         }
         // It goes on after the call that started it.
         let running = self.start(call, source, Cancel::new(), Keeps::Output);
-        let number = self.tasks.take_over(running, Some(by.to_owned()), self.surroundings());
+        let number =
+            self.tasks.take_over(running, Some(by.to_owned()), self.surroundings(admitted.tool));
         Ok(tasks::id_of(number))
     }
 
-    fn surroundings(&self) -> Surroundings {
+    fn surroundings(&self, tool: Option<&KnownTool>) -> Surroundings {
         Surroundings {
             emitter: self.emitter.clone(),
+            hooks: Arc::clone(self.hooks),
+            tool: tool.cloned(),
             outputs: self.ports.outputs.clone(),
             output_bytes_max: self.limits.output_bytes_max,
         }
@@ -192,6 +229,15 @@ impl CallRunner<'_> {
             call: &call.id,
             bytes_max: self.limits.output_bytes_max,
             store: &*self.ports.outputs,
+        }
+    }
+}
+
+impl Admitted<'_> {
+    /// Says in the result of a call that ran with other arguments which those were.
+    fn note(&self, content: &mut Map<String, Value>) {
+        if let (Some(rewritten), Fate::Run) = (&self.rewritten, &self.fate) {
+            rewritten.note(content);
         }
     }
 }

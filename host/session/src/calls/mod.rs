@@ -3,9 +3,11 @@
 mod admission;
 mod batch;
 mod execute;
+mod preview;
 mod running;
 
 pub(crate) use execute::failed;
+pub use preview::PREVIEW_BYTES_MAX;
 pub(crate) use running::{Running, Start};
 
 use std::sync::Arc;
@@ -17,17 +19,23 @@ use jaato_types::{Error, ErrorKind, SessionId, ToolCall, ToolName, ToolResult};
 use parking_lot::Mutex;
 
 use crate::events::Emitter;
+use crate::hooks::{HookAsker, Rewritten};
 use crate::tasks::Tasks;
-use crate::{CallOrigin, Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects, Toolbox};
+use crate::{
+    Agent, CallOrigin, Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects, Toolbox,
+};
 
 /// What the calls of a step run with.
 pub(crate) struct CallRunner<'a> {
     pub(crate) session: &'a SessionId,
     pub(crate) ports: &'a Ports,
+    pub(crate) hooks: &'a Arc<HookAsker>,
     pub(crate) emitter: &'a Emitter,
     pub(crate) toolbox: Arc<Toolbox>,
     pub(crate) tasks: &'a Tasks,
     pub(crate) rules: &'a Mutex<Rules>,
+    /// Who the session is, where another one opened it.
+    pub(crate) agent: Option<&'a Agent>,
     pub(crate) initiative: Initiative,
     /// The plugin that makes the call, where one does.
     pub(crate) origin: Option<&'a CallOrigin>,
@@ -63,10 +71,25 @@ pub(crate) struct CallsDone {
 
 /// A call on its way from admission to its result.
 struct Admitted<'a> {
+    /// As it was made.
     call: &'a ToolCall,
+    /// With other arguments, where plugins changed them.
+    rewritten: Option<Rewritten>,
     /// The tool, where there is one of that name that may be called.
     tool: Option<&'a KnownTool>,
     fate: Fate,
+}
+
+impl<'a> Admitted<'a> {
+    /// A call that comes to nothing before any plugin sees it.
+    fn without_tool(call: &'a ToolCall, fate: Fate) -> Self {
+        Self { call, rewritten: None, tool: None, fate }
+    }
+
+    /// Returns the call with the arguments that it runs with.
+    fn runs(&self) -> &ToolCall {
+        self.rewritten.as_ref().map_or(self.call, |rewritten| &rewritten.call)
+    }
 }
 
 /// What is to become of a call.
@@ -95,7 +118,7 @@ impl CallRunner<'_> {
             let text = format!("not run: an answer may make at most {most} calls");
             let error = Error::new(ErrorKind::LimitReached, text)
                 .with_hint("make the remaining calls in the next answer");
-            let refused = Admitted { call, tool: None, fate: Fate::Refuse(error) };
+            let refused = Admitted::without_tool(call, Fate::Refuse(error));
             done.results.push(self.settle(refused).await);
         }
         done

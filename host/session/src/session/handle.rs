@@ -6,12 +6,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-use jaato_policy::Rules;
 use jaato_types::ask::{Form, FormAnswer};
 use jaato_types::model::{ModelAnswer, ModelComplete};
 use jaato_types::tasks::{TASK_WAIT_MS_MAX, TaskFacts, TaskRead, TaskReadAnswer};
 use jaato_types::{
-    Error, ErrorKind, Event, Output, PluginName, Result, SessionId, ToolCall, ToolName,
+    Error, ErrorKind, Event, ModelId, Output, PluginName, Result, SessionId, ToolCall, ToolName,
 };
 use parking_lot::Mutex;
 
@@ -19,11 +18,13 @@ use crate::beside::{AskingPlugin, Beside, PieceSink};
 use crate::calls::{CallRunner, Initiative};
 use crate::events::Emitter;
 use crate::forms::Forms;
+use crate::hooks::HookAsker;
 use crate::pace::Pace;
+use crate::session::{Agent, SharedRules};
 use crate::tasks::Tasks;
 use crate::{
-    AnsweringModel, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, Entry, Inbox, Limits, Ports,
-    SharedFacts, SharedObjects, SharedSpent, Toolbox,
+    AnsweringModel, Asker, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, Entry, Hold, Inbox, Limits,
+    Ports, SharedFacts, SharedObjects, SharedSpent, Toolbox,
 };
 
 /// Most calls of plugins that run at once in a session. One more is refused, as a plugin that waits
@@ -34,12 +35,15 @@ pub const PLUGIN_CALLS_MAX: usize = 16;
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
     pub(crate) ports: Ports,
+    pub(crate) hooks: Arc<HookAsker>,
     pub(crate) limits: Limits,
     pub(crate) pace: Pace,
     pub(crate) emitter: Emitter,
     /// Changed between the calls of a turn; a call keeps what it began with.
     pub(crate) toolbox: Mutex<Arc<Toolbox>>,
-    pub(crate) rules: Mutex<Rules>,
+    pub(crate) rules: SharedRules,
+    /// Who it is, where another session opened it.
+    pub(crate) agent: Option<Agent>,
     pub(crate) facts: SharedFacts,
     pub(crate) objects: SharedObjects,
     pub(crate) tasks: Tasks,
@@ -57,6 +61,26 @@ pub(crate) struct Shared {
     pub(crate) record: Mutex<Vec<Arc<Entry>>>,
     /// Calls of plugins that run.
     pub(crate) plugin_calls: AtomicUsize,
+}
+
+/// What a session shares with those that are opened beside it.
+pub struct Lent {
+    /// The model that answers in it.
+    pub model: ModelId,
+    /// Who is asked.
+    pub asker: Arc<dyn Asker>,
+    /// What is allowed.
+    pub rules: SharedRules,
+    /// What all of them have used up.
+    pub spent: SharedSpent,
+    /// What all of them may use up.
+    pub caps: Caps,
+    /// What tools have put in front of its model.
+    pub objects: SharedObjects,
+    /// Its tools.
+    pub tools: Arc<Toolbox>,
+    /// Stops the deadline of the call that opens one.
+    pub hold: Hold,
 }
 
 /// A handle on a session, for who calls its tools while a turn runs. It does not keep the session.
@@ -195,6 +219,25 @@ impl SessionHandle {
         }
     }
 
+    /// Returns what a session that is opened beside this one, by a call with that deadline, shares
+    /// with it.
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over.
+    pub fn lend(&self, hold: &Hold) -> Result<Lent> {
+        let shared = self.shared()?;
+        Ok(Lent {
+            model: shared.model.lock().model.id.clone(),
+            asker: Arc::clone(&shared.ports.asker),
+            rules: Arc::clone(&shared.rules),
+            spent: shared.spent.clone(),
+            caps: shared.caps.clone(),
+            objects: shared.objects.clone(),
+            tools: shared.tools(),
+            hold: hold.clone(),
+        })
+    }
+
     /// Returns the record of the conversation as it was before the step that runs.
     ///
     /// # Errors
@@ -260,10 +303,12 @@ impl Shared {
         CallRunner {
             session: &self.id,
             ports: &self.ports,
+            hooks: &self.hooks,
             emitter: &self.emitter,
             toolbox: self.tools(),
             tasks: &self.tasks,
             rules: &self.rules,
+            agent: self.agent.as_ref(),
             initiative,
             origin: None,
             limits: &self.limits,

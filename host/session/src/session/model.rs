@@ -100,6 +100,8 @@ impl Session {
         let is_price_configured = setup.is_price_configured;
         // Half an answer of another model is no beginning of this one's.
         self.paused.clear();
+        // What plugins changed they changed for what that one honours.
+        self.options_asked = None;
         ask_for(&mut self.prefix, &id, options, &takes, &self.shared.id);
         (self.model, self.provider, self.takes) = (id.clone(), provider, takes);
         (self.price, self.is_price_configured) = (price, is_price_configured);

@@ -12,7 +12,7 @@ mod output;
 use std::sync::Arc;
 
 use jaato_types::tasks::{TaskFacts, TaskRead, TaskReadAnswer, TaskStatus};
-use jaato_types::{CallId, Error, ErrorKind, Event, Output, Part, Result};
+use jaato_types::{Error, ErrorKind, Event, Output, Part, Result, ToolCall};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
@@ -21,10 +21,11 @@ pub(crate) use board::{Board, Task};
 use board::{Ended, Place};
 pub(crate) use output::TaskOutput;
 
-use crate::OutputStore;
 use crate::calls::Running;
 use crate::events::Emitter;
+use crate::hooks::{Changed, HookAsker};
 use crate::output::{self as tool_output, Fitting, error_content};
+use crate::{KnownTool, OutputStore};
 
 /// Bytes of output that a read gives where it does not say how many.
 const READ_BYTES: u64 = 64 * 1024;
@@ -39,6 +40,9 @@ pub(crate) struct Tasks {
 #[derive(Clone)]
 pub(crate) struct Surroundings {
     pub(crate) emitter: Emitter,
+    pub(crate) hooks: Arc<HookAsker>,
+    /// The tool that was called.
+    pub(crate) tool: Option<KnownTool>,
     pub(crate) outputs: Arc<dyn OutputStore>,
     pub(crate) output_bytes_max: usize,
 }
@@ -120,7 +124,7 @@ async fn run(mut running: Running, around: Surroundings, mut place: Place) {
     let mut outcome = running.finish().await;
     let attachments = outcome.as_mut().map(|it| std::mem::take(&mut it.attachments));
     let attachments = attachments.unwrap_or_default();
-    let (content, error) = content(outcome, &running.call.id, &around).await;
+    let (content, error) = content(outcome, &running.call, &around).await;
     let duration_ms = running.duration_ms();
     let call = &running.call;
     let status = status(error.as_ref());
@@ -151,14 +155,24 @@ async fn run(mut running: Running, around: Surroundings, mut place: Place) {
 /// Makes of an outcome what the model is given: one object, within its bound.
 async fn content(
     outcome: Result<Output>,
-    call: &CallId,
+    call: &ToolCall,
     around: &Surroundings,
 ) -> (Map<String, Value>, Option<Error>) {
-    let fitting = Fitting { call, bytes_max: around.output_bytes_max, store: &*around.outputs };
-    match outcome {
+    let (bytes_max, store) = (around.output_bytes_max, &*around.outputs);
+    let fitting = Fitting { call: &call.id, bytes_max, store };
+    let (content, error) = match outcome {
         Ok(output) => (tool_output::content(output, fitting).await, None),
         Err(error) => (tool_output::fit(error_content(&error), fitting).await, Some(error)),
+    };
+    if error.as_ref().is_some_and(|error| error.kind == ErrorKind::Cancelled) {
+        return (content, error);
     }
+    let after = around.hooks.after_tool(call, around.tool.as_ref(), content, error.is_some());
+    let Changed { mut content, is_changed } = after.await;
+    if is_changed {
+        content = tool_output::fit(content, fitting).await;
+    }
+    (content, error)
 }
 
 fn status(error: Option<&Error>) -> TaskStatus {

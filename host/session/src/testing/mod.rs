@@ -4,6 +4,7 @@
 //! paused clock (`start_paused = true`) nothing here waits in real time, and a run repeats exactly.
 
 mod gc;
+mod hooks;
 mod outside;
 mod person;
 mod provider;
@@ -11,6 +12,7 @@ mod stage;
 mod tools;
 
 pub use gc::{GcBeat, ScriptedGc};
+pub use hooks::ScriptedHooks;
 pub use outside::{CountingIds, KeptOutputs, RecordedEvents, SimulatedClock};
 pub use person::ScriptedPerson;
 pub use provider::{Beat, ScriptedProvider};

@@ -34,8 +34,9 @@ impl Asker for ScriptedPerson {
     }
 
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
-        let Question { call, why, .. } = question;
-        let text = format!("{} {}: {why}", call.name, call.arguments);
+        let Question { call, why, preview, .. } = question;
+        let preview = preview.map(|preview| format!("\n{preview:?}")).unwrap_or_default();
+        let text = format!("{} {}: {why}{preview}", call.name, call.arguments);
         self.questions.lock().push(text);
         let mut answers = self.answers.lock();
         match answers.as_mut().and_then(VecDeque::pop_front) {

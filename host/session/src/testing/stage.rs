@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jaato_types::ModelId;
 
 use crate::testing::{
-    CountingIds, KeptOutputs, RecordedEvents, ScriptedGc, ScriptedPerson, ScriptedProvider,
-    ScriptedTools, SimulatedClock, Tool,
+    CountingIds, KeptOutputs, RecordedEvents, ScriptedGc, ScriptedHooks, ScriptedPerson,
+    ScriptedProvider, ScriptedTools, SimulatedClock, Tool,
 };
 use crate::{
     Clock, Gc, HistoryError, Ports, PromptParts, SeededRandom, Session, SessionSetup, SystemPrompt,
@@ -20,6 +20,8 @@ pub struct Stage {
     pub tools: Arc<ScriptedTools>,
     /// The person; not there until given answers.
     pub person: Arc<ScriptedPerson>,
+    /// The plugins that are asked beside their calls; none until a test adds some.
+    pub hooks: Arc<ScriptedHooks>,
     /// The gc; not there until given plans.
     pub gc: Arc<ScriptedGc>,
     /// The events.
@@ -37,6 +39,7 @@ impl Stage {
             provider: Arc::default(),
             tools: Arc::new(ScriptedTools::new(tools)),
             person: Arc::default(),
+            hooks: Arc::default(),
             gc: Arc::default(),
             events: Arc::default(),
             outputs: Arc::default(),
@@ -49,6 +52,7 @@ impl Stage {
         Ports {
             provider: self.provider.clone(),
             tools: self.tools.clone(),
+            hooks: self.hooks.clone(),
             asker: self.person.clone(),
             gc: self.gc.is_there().then(|| self.gc.clone() as Arc<dyn Gc>),
             events: self.events.clone(),

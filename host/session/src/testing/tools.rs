@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::execution::EnvironmentPart;
+use jaato_types::hooks::{Preview, PreviewRequest};
 use jaato_types::{
     Annotations, Availability, Condition, ConditionAnswer, ConditionRequest, Error, Offer, Output,
     PluginName, Result, ToolCall, ToolName, ToolSpec,
@@ -22,6 +23,9 @@ type ConditionBehaviour = Arc<
         + Sync,
 >;
 
+type PreviewBehaviour =
+    Arc<dyn Fn(PreviewRequest) -> BoxFuture<'static, Result<Preview>> + Send + Sync>;
+
 /// A tool of a test.
 #[derive(Clone)]
 pub struct Tool {
@@ -29,6 +33,7 @@ pub struct Tool {
     pub known: KnownTool,
     behaviour: Behaviour,
     condition: Option<ConditionBehaviour>,
+    preview: Option<PreviewBehaviour>,
 }
 
 /// A call that ran, and the most others that ran at some moment of its time.
@@ -69,11 +74,12 @@ impl Tool {
             examples: Vec::new(),
             available_if: None,
             run_if: None,
+            previews: false,
         };
         let plugin = PluginName::new(format!("tool-{name}"));
         let known = KnownTool { spec, plugin, shipped: true, state: ToolState::Active };
         let behaviour: Behaviour = Arc::new(move |call, scope| behaviour(call, scope).boxed());
-        Self { known, behaviour, condition: None }
+        Self { known, behaviour, condition: None, preview: None }
     }
 
     /// Makes a tool that answers with its arguments, under `echo`.
@@ -137,6 +143,18 @@ impl Tool {
         B: Fn(ConditionRequest, CallScope) -> F + Send + Sync + 'static,
     {
         self.condition = Some(Arc::new(move |asked, scope| answer(asked, scope).boxed()));
+        self
+    }
+
+    /// Gives it what its plugin answers where it is asked what a call would change.
+    #[must_use]
+    pub fn previews<F, B>(mut self, preview: B) -> Self
+    where
+        F: Future<Output = Result<Preview>> + Send + 'static,
+        B: Fn(PreviewRequest) -> F + Send + Sync + 'static,
+    {
+        self.known.spec.previews = true;
+        self.preview = Some(Arc::new(move |asked| preview(asked).boxed()));
         self
     }
 
@@ -265,6 +283,18 @@ impl ToolSet for ScriptedTools {
                 let text = format!("the test has no condition of `{}`", request.tool);
                 async { Err(Error::failed(text)) }.boxed()
             }
+        }
+    }
+
+    fn preview(
+        &self,
+        request: PreviewRequest,
+        _scope: CallScope,
+    ) -> BoxFuture<'static, Result<Preview>> {
+        let tool = self.locked().iter().find(|it| it.known.spec.name == request.tool).cloned();
+        match tool.and_then(|tool| tool.preview) {
+            Some(answer) => answer(request),
+            None => async { Err(Error::failed("the test has no such preview")) }.boxed(),
         }
     }
 }

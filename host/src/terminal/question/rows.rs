@@ -42,6 +42,35 @@ pub struct Question {
     pub why: String,
     /// What can be answered.
     pub prompt: String,
+    /// How.
+    pub manner: Manner,
+}
+
+/// How a question is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// By letters: `s` shows all of it, and Ctrl-C is the signal that it always is.
+    Letters,
+    /// By any words: `/show` shows all of it, and Ctrl-C ends the line, as its last sign.
+    Words,
+}
+
+impl Manner {
+    /// Returns the words that show all of a question, where something of it is left out.
+    pub(super) fn show_words(self) -> &'static [&'static str] {
+        match self {
+            Self::Letters => &["s", "show"],
+            Self::Words => &["/show"],
+        }
+    }
+
+    /// Puts the word that shows all among those that can be answered.
+    fn with_show_word(self, prompt: &str) -> String {
+        match self {
+            Self::Letters => prompt.replacen("[y]es", "[s]how all, [y]es", 1),
+            Self::Words => format!("/show shows all; {prompt}"),
+        }
+    }
 }
 
 /// Something that a question is about.
@@ -99,7 +128,7 @@ impl Question {
 
     fn prompt_rows_with(&self, mark: &str, size: (usize, usize), more: bool) -> Vec<String> {
         let prompt = match more {
-            true => self.prompt.replacen("[y]es", "[s]how all, [y]es", 1),
+            true => self.manner.with_show_word(&self.prompt),
             false => self.prompt.clone(),
         };
         // The answer begins in the row of the last word.
@@ -125,6 +154,11 @@ impl Question {
         // One row more stays free: the person's Enter scrolls.
         size.0.saturating_sub(head + head_rows(&self.why, width).len() + prompt + 1)
     }
+}
+
+/// Breaks words of jaato's own into rows.
+pub(super) fn words_as_rows(words: &str, size: (usize, usize)) -> Vec<String> {
+    head_rows(words, width(size))
 }
 
 fn width((_, columns): (usize, usize)) -> usize {

@@ -38,6 +38,7 @@ fn tool(name: &str) -> ToolSpec {
         examples: Vec::new(),
         available_if: None,
         run_if: None,
+        previews: false,
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod environment;
 mod fuzz;
 pub mod gc;
+pub mod hook;
 mod older_host;
 mod plan;
 pub mod plugin;
@@ -153,6 +154,7 @@ pub fn checks(kinds: &[Kind]) -> Vec<(&'static str, &'static str, Check)> {
             Kind::Gc => checks.extend(crate::__conformance!(list gc)),
             Kind::Provider => checks.extend(crate::__conformance!(list provider)),
             Kind::Environment => checks.extend(crate::__conformance!(list environment)),
+            Kind::Hook => checks.extend(crate::__conformance!(list hook)),
             // No suite knows it.
             Kind::Unknown => {}
         }
@@ -202,8 +204,8 @@ fn left_behind(host: &FakeHost) -> Verdict {
 
 /// Makes the conformance tests of a plugin: `conformance!(my_plugin: tool)`.
 ///
-/// First the crate, then its kinds (`tool`, `gc`, `provider`, `environment`), which must be those
-/// of its manifest. Behind a semicolon a closure may prepare the
+/// First the crate, then its kinds (`tool`, `gc`, `provider`, `environment`, `hook`), which must be
+/// those of its manifest. Behind a semicolon a closure may prepare the
 /// [`Suite`](crate::conformance::Suite):
 ///
 /// ```text
@@ -241,6 +243,7 @@ macro_rules! __conformance {
     (@kind gc) => { $crate::Kind::Gc };
     (@kind provider) => { $crate::Kind::Provider };
     (@kind environment) => { $crate::Kind::Environment };
+    (@kind hook) => { $crate::Kind::Hook };
     (@tests $module:ident: $($check:ident),+ $(,)?) => {
         mod $module {
             $(#[test]
@@ -319,6 +322,12 @@ macro_rules! __conformance {
         unknown_operations_of_it_are_named,
         bad_frames_are_refused,
         nothing_is_left_behind,
+    } };
+    ($as:ident hook) => { $crate::__conformance! { @$as hook:
+        hooks_are_listed,
+        each_question_is_answered_in_time,
+        other_questions_are_named,
+        bad_frames_are_refused,
     } };
     ($as:ident gc) => { $crate::__conformance! { @$as gc:
         a_full_history_shrinks,

@@ -37,6 +37,7 @@ pub fn the_description_agrees_with_the_manifest(_: &Suite, host: &FakeHost) -> V
     };
     agrees(Kind::Tool, !description.tools.is_empty())?;
     agrees(Kind::Provider, description.provider.is_some())?;
+    agrees(Kind::Hook, !description.hooks.is_empty())?;
     let v = Description::VERSION;
     ensure(description.v == v, || {
         format!("the description has version {}, not {v}", description.v)

@@ -6,6 +6,7 @@ use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
 use jaato_plugin_api::abi::{
     Answer, ContextBox, EnvironmentBox, FactoryBox, GcBox, InstanceBox, ProviderBox, ToolBox,
 };
+use jaato_types::count::{COUNT_TOKENS, TokenCount};
 use jaato_types::large::{LARGE, Large, LargeOf, REQUEST_BYTES_MAX};
 use jaato_types::{
     CONDITION, Completion, ConditionAnswer, ConditionRequest, Deciding, Description, Error,
@@ -172,6 +173,15 @@ impl FakeInstance {
         }
     }
 
+    /// Lets the provider count the tokens of a request.
+    ///
+    /// # Errors
+    /// What the provider fails with.
+    pub fn count_tokens(&self, request: &Request) -> Result<u64> {
+        let call = self.start_operation(read_answer::<TokenCount>, COUNT_TOKENS, frame(request)?);
+        call.wait().result.map(|counted| counted.tokens)
+    }
+
     /// Asks the execution environment with a frame that nobody has checked; the answer is a frame.
     pub fn environment(&self, operation: &str, frame: Vec<u8>) -> Call<Vec<u8>> {
         let operation = operation.to_owned();
@@ -257,6 +267,21 @@ impl FakeInstance {
         let saved = self.save();
         self.end();
         saved
+    }
+
+    /// Asks the plugin something, in a context that only reads.
+    pub(super) fn ask<A: DeserializeOwned>(
+        &self,
+        operation: &str,
+        request: &impl Serialize,
+    ) -> Result<A> {
+        let (host, frame) = (Arc::clone(&self.host), frame(request)?);
+        let operation = operation.to_owned();
+        let call = self.start_on(read_answer, move |objects, context| {
+            host.services.only_reads(context.id());
+            objects.instance.operation(operation.as_str().into(), context, frame.into())
+        });
+        call.wait().result
     }
 
     fn start_on<T>(

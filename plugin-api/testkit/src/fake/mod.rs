@@ -1,5 +1,6 @@
 //! A host in memory: what a plugin's unit tests and the conformance suites stand on.
 
+mod asked;
 mod call;
 mod context;
 mod executor;
@@ -15,7 +16,9 @@ mod own;
 mod platform;
 mod program;
 mod programs;
+mod secrets;
 mod services;
+mod stores;
 mod stream;
 mod subject;
 mod under_test;

@@ -1,6 +1,6 @@
 //! What the fake host answers when a plugin asks a service.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use jaato_objects::ObjectEnvironment;
 use jaato_objects::service::{Asker, Reach, answer};
+use jaato_types::count::{COUNT, Count, Counted};
+use jaato_types::hooks::{READING, only_reads};
 use jaato_types::http::{
     HTTP_BODIES_MAX, HTTP_BODY, HTTP_BODY_BYTES_MAX, HTTP_REQUEST, HttpBody, HttpBodyAnswer,
 };
@@ -30,6 +32,8 @@ use super::grants::Grants;
 use super::held::Time;
 use super::later::is_later;
 use super::programs::Programs;
+use super::secrets::Secrets;
+use super::stores::Stores;
 use super::stream::FakeStream;
 
 /// What a plugin asks a service.
@@ -105,6 +109,8 @@ pub(crate) struct Services(Mutex<State>);
 struct State {
     scripts: HashMap<String, Script>,
     grants: Grants,
+    stores: Stores,
+    secrets: Secrets,
     /// Whether services that came after the first release are not there.
     lacks_later: bool,
     session: Option<SessionFacts>,
@@ -126,6 +132,8 @@ struct State {
     objects: ObjectEnvironment,
     /// Which tool or command runs in a context.
     tools: BTreeMap<u64, String>,
+    /// Contexts in which a plugin is asked something, and only reads.
+    reading: BTreeSet<u64>,
 }
 
 impl Default for State {
@@ -133,6 +141,8 @@ impl Default for State {
         Self {
             scripts: HashMap::new(),
             grants: Grants::default(),
+            stores: Stores::default(),
+            secrets: Secrets::default(),
             lacks_later: false,
             session: None,
             config: json!({}),
@@ -148,6 +158,7 @@ impl Default for State {
             programs: Programs::default(),
             objects: ObjectEnvironment::default(),
             tools: BTreeMap::new(),
+            reading: BTreeSet::new(),
         }
     }
 }
@@ -301,6 +312,11 @@ impl Services {
         self.lock().tools.insert(context, tool.to_owned());
     }
 
+    /// Notes that a plugin is asked something in a context, where it only reads.
+    pub(crate) fn only_reads(&self, context: u64) {
+        self.lock().reading.insert(context);
+    }
+
     /// Forgets what a context that has ended did not finish.
     pub(crate) fn forget(&self, context: u64) {
         let mut state = self.lock();
@@ -396,6 +412,9 @@ impl Services {
             if state.lacks_later && is_later(operation) {
                 return Err(no_service(operation));
             }
+            if state.reading.contains(&context) && !READING.contains(&operation) {
+                return Err(only_reads(operation));
+            }
             state.grants.check(operation)?;
             state.scripts.get(operation).cloned()
         };
@@ -438,6 +457,21 @@ impl Services {
                 let folder = self.folder()?;
                 let state = &mut *self.lock();
                 state.programs.answer(request, state.session.as_ref(), &folder)
+            }
+            COUNT => {
+                let asked: Count = request.read::<Option<_>>()?.unwrap_or_default();
+                if asked.request_to("").is_none() {
+                    let text = "either `text` or `request` is counted, one of both";
+                    return Err(Error::new(ErrorKind::InvalidArguments, text));
+                }
+                let session = self.lock().session.as_ref().and_then(|it| it.context.clone());
+                let model = asked.model.clone().or(session.map(|context| context.model));
+                Reply::of(&Counted::estimate(asked.estimate(), model, None))
+            }
+            other if Secrets::has(other) => self.lock().secrets.answer(request),
+            other if Stores::has(other) => {
+                let folder = self.folder()?;
+                self.lock().stores.answer(request, &folder)
             }
             other if jaato_objects::service::is_operation(other) => self.answer_objects(request),
             other => Err(no_service(other)),

@@ -13,6 +13,8 @@ mod blobs;
 mod bodies;
 mod body;
 mod programs;
+mod secret;
+mod store;
 mod while_it_runs;
 
 use jaato_plugin_api::abi::{Answer, ContextBox};
@@ -36,6 +38,14 @@ use programs::{
     outputs_and_exits_are_told, programs_are_signalled_and_ended, programs_end_with_their_call,
     programs_of_another_call_are_out_of_reach, too_many_programs_are_refused,
     what_a_program_left_running_can_be_ended, what_cannot_be_started_is_told,
+};
+use secret::{
+    a_plugin_has_so_many_secrets, secrets_are_kept_and_forgotten, what_is_no_secret_is_refused,
+};
+use store::{
+    a_full_store_takes_no_more_and_loses_nothing, a_value_is_replaced_where_it_is_the_expected_one,
+    any_text_is_a_key, person_and_workspace_are_apart, too_large_values_are_refused,
+    values_are_kept_and_taken_away, what_is_no_key_is_refused,
 };
 use while_it_runs::{
     a_dropped_next_loses_nothing, a_head_comes_with_its_stream, a_panic_is_the_hosts,
@@ -170,6 +180,27 @@ pub const BLOB_CHECKS: &[(&str, Check)] = &[
     ("what is not finished goes with its call", what_is_not_finished_goes_with_its_call),
     ("a large blob comes in pieces and is read as it was written", large_blobs_come_in_pieces),
     ("a blob that is too large is refused", too_large_blobs_are_refused),
+];
+
+/// The checks of the services `store.*`, by name. Each begins with an empty store.
+pub const STORE_CHECKS: &[(&str, Check)] = &[
+    ("values are kept and taken away", values_are_kept_and_taken_away),
+    ("person and workspace are apart", person_and_workspace_are_apart),
+    ("any text is a key", any_text_is_a_key),
+    ("what is no key is refused", what_is_no_key_is_refused),
+    (
+        "a value is replaced where it is the expected one",
+        a_value_is_replaced_where_it_is_the_expected_one,
+    ),
+    ("a value that is too large is refused", too_large_values_are_refused),
+    ("a full store takes no more and loses nothing", a_full_store_takes_no_more_and_loses_nothing),
+];
+
+/// The checks of the services `secret.*`, by name. Each begins without secrets, and with the grant.
+pub const SECRET_CHECKS: &[(&str, Check)] = &[
+    ("secrets are kept and forgotten", secrets_are_kept_and_forgotten),
+    ("what is no secret is refused", what_is_no_secret_is_refused),
+    ("a plugin has so many secrets", a_plugin_has_so_many_secrets),
 ];
 
 /// Runs all checks; panics at the first that fails, with its name.

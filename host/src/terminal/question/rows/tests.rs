@@ -15,6 +15,7 @@ fn question(values: &[(&str, &str)]) -> Question {
         why: "(tool `cli_based_tool` needs a permission)".to_owned(),
         prompt: "run it? [y]es, [a]lways for exactly this call, [n]o, or say what to do instead:"
             .to_owned(),
+        manner: Manner::Letters,
     }
 }
 

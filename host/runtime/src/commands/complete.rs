@@ -1,0 +1,137 @@
+//! Which words may come next while a person types a command: what its schema lists, and what its
+//! plugin offers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_instances::{CallSite, Facet, misbehaved};
+use jaato_session::{Cancel, Session, SharedFacts};
+use jaato_types::hooks::{CompleteWords, HOOK_MS_MAX, WordChoice, WordChoices};
+use jaato_types::{CommandSpec, Error, ErrorKind, Frame, PluginName, SessionId};
+
+use super::{own, words};
+use crate::host::Host;
+use crate::runtime::Runtime;
+
+/// Most words that are offered at once: what follows nobody reads.
+pub const WORD_CHOICES_MAX: usize = 100;
+/// Longest word that is offered, in bytes.
+const WORD_BYTES_MAX: usize = 200;
+/// Longest description of a word, in characters.
+const DESCRIPTION_CHARS_MAX: usize = 120;
+
+/// Offers words in one session. Lives on beside it.
+#[derive(Clone)]
+pub struct WordCompleter {
+    host: Arc<Host>,
+    session: SessionId,
+    facts: SharedFacts,
+}
+
+impl Runtime {
+    /// Makes what offers words while a person types commands in a session.
+    pub fn word_completer(&self, session: &Session) -> WordCompleter {
+        let (host, session_id) = (Arc::clone(self.host()), session.id().clone());
+        WordCompleter { host, session: session_id, facts: session.shared_facts() }
+    }
+}
+
+impl WordCompleter {
+    /// Lists the commands whose names begin so, by name.
+    pub fn names(&self, begun: &str) -> Vec<WordChoice> {
+        let registry = self.host.registry();
+        let of_plugins = registry.commands().map(|entry| entry.spec.clone());
+        let mut specs: Vec<CommandSpec> = own().into_iter().chain(of_plugins).collect();
+        specs.sort_by(|a, b| a.name.cmp(&b.name));
+        let choices = specs.into_iter().map(|it| WordChoice::new(it.name, it.description));
+        usable(choices.collect(), begun)
+    }
+
+    /// Lists words that may come next behind a command's name; none where there is no such command,
+    /// or its plugin does not answer in time.
+    pub async fn words(&self, command: &str, words: &[String], begun: &str) -> Vec<WordChoice> {
+        let Some((spec, plugin)) = self.find(command) else { return Vec::new() };
+        let mut choices = words::listed(&spec, words.len());
+        if let Some(plugin) = plugin.filter(|_| spec.completes) {
+            let asked = CompleteWords::new(command, words.to_vec(), begun);
+            match self.ask(&plugin, &asked).await {
+                Ok(answer) => choices.extend(answer.choices),
+                Err(error) => {
+                    // The line that is being typed is no place for it.
+                    let text = format!("words of the command `{command}`: {error}");
+                    self.host.log.line(2, plugin.as_str(), &text);
+                }
+            }
+        }
+        usable(choices, begun)
+    }
+
+    fn find(&self, command: &str) -> Option<(CommandSpec, Option<PluginName>)> {
+        if let Some(spec) = own().into_iter().find(|spec| spec.name == command) {
+            return Some((spec, None));
+        }
+        let registry = self.host.registry();
+        let entry = registry.command(command)?;
+        Some((entry.spec.clone(), Some(entry.plugin.clone())))
+    }
+
+    async fn ask(&self, plugin: &PluginName, asked: &CompleteWords) -> Result<WordChoices, Error> {
+        let frame = Frame::write(asked)
+            .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
+        let site = self.host.environments.site(&self.session).reading();
+        let site = CallSite { facts: Some(self.facts.clone()), ..site };
+        let (cancel, tell) = (Cancel::new(), Arc::new(|_| {}) as _);
+        let plugins = &self.host.plugins;
+        let asked = plugins.ask(plugin.as_str(), Facet::CompleteWords, site, frame, &tell, &cancel);
+        let answer = tokio::time::timeout(Duration::from_millis(HOOK_MS_MAX), asked).await;
+        let too_slow = |_| {
+            let text = format!("its plugin did not answer within {HOOK_MS_MAX} ms");
+            Err(Error::new(ErrorKind::Timeout, text))
+        };
+        Frame::read(&answer.unwrap_or_else(too_slow)?).map_err(misbehaved)
+    }
+}
+
+/// Keeps the words that go on from what was typed, each once, and that are read as one word.
+fn usable(choices: Vec<WordChoice>, begun: &str) -> Vec<WordChoice> {
+    let is_word = |text: &str| {
+        let is_sign = |sign: char| !sign.is_whitespace() && !sign.is_control();
+        !text.is_empty() && text.len() <= WORD_BYTES_MAX && text.chars().all(is_sign)
+    };
+    let mut seen = BTreeSet::new();
+    let mut kept = Vec::new();
+    for WordChoice { text, description } in choices {
+        if kept.len() >= WORD_CHOICES_MAX {
+            break;
+        }
+        if text.starts_with(begun) && is_word(&text) && seen.insert(text.clone()) {
+            let line = description.lines().next().unwrap_or_default();
+            let description: String = line.chars().take(DESCRIPTION_CHARS_MAX).collect();
+            kept.push(WordChoice { text, description });
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_go_on_from_what_was_typed_are_kept_once() {
+        let offered = ["milk", "mint", "milk", "bread", "two words", "mi\u{1b}[2J", ""];
+        let offered = WordChoices::of(offered).choices;
+        let kept: Vec<_> = usable(offered, "mi").into_iter().map(|it| it.text).collect();
+        assert_eq!(kept, ["milk", "mint"]);
+    }
+
+    #[test]
+    fn what_is_offered_is_bounded() {
+        let many = (0..10_000).map(|number| WordChoice::new(number.to_string(), "x\ny"));
+        let kept = usable(many.collect(), "");
+        assert_eq!((kept.len(), kept[0].description.as_str()), (WORD_CHOICES_MAX, "x"));
+        let long = vec![WordChoice::new("x".repeat(WORD_BYTES_MAX + 1), "")];
+        assert_eq!(usable(long, ""), []);
+    }
+}

@@ -1,0 +1,352 @@
+//! Tells plugins what happens in a session, beside it: nothing ever waits for them.
+//!
+//! Each plugin has a queue that holds so much and no more. A task of its own asks it with what has
+//! come since; what finds no room is counted, and the person is told once.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use jaato_session::{
+    Cancel, Emitter, EventSink, HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX, HookPlugin, HookScope, Hooks,
+    SharedFacts,
+};
+use jaato_types::hooks::{EventsTold, HOOK_MS_MAX, Hook};
+use jaato_types::{Envelope, Error, ErrorKind, Event, Frame, SessionId};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::{PluginHooks, asked, named};
+use crate::host::Host;
+
+/// Events that wait for one plugin.
+const WAITING_MAX: usize = 1_000;
+/// Bytes of events, as JSON, that wait for one plugin.
+const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Events that a plugin is told at once.
+const TOLD_MAX: usize = 64;
+/// Bytes of events, as JSON, that a plugin is told at once; a larger event is left out.
+const TOLD_BYTES_MAX: usize = 1024 * 1024;
+/// How long what still waits at a session's end may take.
+const LAST_MS_MAX: u64 = 1_000;
+
+/// Passes a session's events on, and lets plugins hear them.
+pub(crate) struct EventHooks {
+    to: Arc<dyn EventSink>,
+    host: Arc<Host>,
+    session: SessionId,
+    runtime: Handle,
+    /// Where nobody listens an event costs a look at this.
+    has_listeners: AtomicBool,
+    listeners: Mutex<Vec<Listener>>,
+    around: Arc<Around>,
+}
+
+/// What the tasks need of the session, there once it has begun.
+#[derive(Default)]
+struct Around {
+    emitter: OnceLock<Emitter>,
+    facts: OnceLock<SharedFacts>,
+}
+
+/// A plugin that listens.
+struct Listener {
+    plugin: HookPlugin,
+    queue: Arc<Queue>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    news: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// Each with its size as JSON.
+    events: VecDeque<(Arc<Envelope>, usize)>,
+    bytes: usize,
+    /// How many found no room since the plugin was told last.
+    dropped: u64,
+    is_drop_told: bool,
+    /// Nothing comes any more, or nothing is taken.
+    is_closed: bool,
+}
+
+impl EventHooks {
+    /// Taps a session's events, for the plugins that listen at this moment.
+    pub(crate) fn new(host: Arc<Host>, session: SessionId, to: Arc<dyn EventSink>) -> Self {
+        let hooks = Self {
+            to,
+            host,
+            session,
+            runtime: Handle::current(),
+            has_listeners: AtomicBool::new(false),
+            listeners: Mutex::default(),
+            around: Arc::default(),
+        };
+        hooks.look();
+        hooks
+    }
+
+    /// Gives what exists only once the session does.
+    pub(crate) fn begin(&self, emitter: Emitter, facts: SharedFacts) {
+        // A second set would be of the same session.
+        let _ = self.around.emitter.set(emitter);
+        let _ = self.around.facts.set(facts);
+    }
+
+    /// Tells the plugins what still waits, as far as they take it in time, and ends.
+    pub(crate) async fn end(&self) {
+        self.has_listeners.store(false, Relaxed);
+        let listeners = std::mem::take(&mut *self.listeners.lock());
+        for listener in &listeners {
+            listener.queue.waiting.lock().is_closed = true;
+            listener.queue.news.notify_one();
+        }
+        let deadline = tokio::time::Instant::now() + Duration::from_millis(LAST_MS_MAX);
+        for mut listener in listeners {
+            if tokio::time::timeout_at(deadline, &mut listener.task).await.is_err() {
+                listener.task.abort();
+            }
+        }
+    }
+
+    /// Looks which plugins listen. What listened once goes on until the session ends.
+    fn look(&self) {
+        let registry = self.host.registry();
+        let mut listeners = self.listeners.lock();
+        for name in asked(&self.host, &registry, Hook::Event) {
+            if listeners.iter().any(|listener| listener.plugin.name == name) {
+                continue;
+            }
+            let (plugin, queue) = (named(&registry, name), Arc::<Queue>::default());
+            let teller = Teller {
+                port: PluginHooks::new(Arc::clone(&self.host)),
+                plugin: plugin.clone(),
+                session: self.session.clone(),
+                queue: Arc::clone(&queue),
+                around: Arc::clone(&self.around),
+            };
+            let task = self.runtime.spawn(teller.run());
+            listeners.push(Listener { plugin, queue, task });
+        }
+        self.has_listeners.store(!listeners.is_empty(), Relaxed);
+    }
+
+    fn tell(&self, envelope: &Envelope) {
+        let bytes = Frame::write(envelope).map_or(usize::MAX, |frame| frame.len());
+        let envelope = Arc::new(envelope.clone());
+        for listener in &*self.listeners.lock() {
+            listener.queue.push(&envelope, bytes);
+        }
+    }
+}
+
+impl EventSink for EventHooks {
+    fn event(&self, envelope: Envelope) {
+        if matches!(envelope.event, Event::TurnStarted { .. }) {
+            self.look();
+        }
+        if self.has_listeners.load(Relaxed) {
+            self.tell(&envelope);
+        }
+        self.to.event(envelope);
+    }
+}
+
+impl Queue {
+    fn push(&self, envelope: &Arc<Envelope>, bytes: usize) {
+        let mut waiting = self.waiting.lock();
+        if waiting.is_closed {
+            return;
+        }
+        let has_room = waiting.events.len() < WAITING_MAX
+            && bytes <= TOLD_BYTES_MAX
+            && waiting.bytes + bytes <= WAITING_BYTES_MAX;
+        if has_room {
+            waiting.bytes += bytes;
+            waiting.events.push_back((Arc::clone(envelope), bytes));
+        } else {
+            waiting.dropped += 1;
+        }
+        drop(waiting);
+        self.news.notify_one();
+    }
+
+    /// Takes what is told next; nothing where nothing waits.
+    fn take(&self) -> Option<EventsTold> {
+        let mut waiting = self.waiting.lock();
+        let (mut events, mut told_bytes) = (Vec::new(), 0);
+        while let Some((envelope, bytes)) = waiting.events.front() {
+            if events.len() >= TOLD_MAX || told_bytes + bytes > TOLD_BYTES_MAX {
+                break;
+            }
+            told_bytes += bytes;
+            events.push(Envelope::clone(envelope));
+            waiting.events.pop_front();
+        }
+        waiting.bytes -= told_bytes;
+        let dropped = std::mem::take(&mut waiting.dropped);
+        let is_nothing = events.is_empty() && dropped == 0;
+        (!is_nothing).then(|| EventsTold::new(events).after_dropping(dropped))
+    }
+
+    /// Waits until something is there; false once nothing comes any more.
+    async fn has_news(&self) -> bool {
+        loop {
+            let news = self.news.notified();
+            {
+                let waiting = self.waiting.lock();
+                if !waiting.events.is_empty() || waiting.dropped > 0 {
+                    return true;
+                }
+                if waiting.is_closed {
+                    return false;
+                }
+            }
+            news.await;
+        }
+    }
+
+    fn close(&self) {
+        let mut waiting = self.waiting.lock();
+        *waiting = Waiting { is_closed: true, ..Waiting::default() };
+    }
+}
+
+/// Tells one plugin.
+struct Teller {
+    port: PluginHooks,
+    plugin: HookPlugin,
+    session: SessionId,
+    queue: Arc<Queue>,
+    around: Arc<Around>,
+}
+
+impl Teller {
+    async fn run(self) {
+        let mut failures = 0;
+        let mut is_open = false;
+        while self.queue.has_news().await {
+            let Some(told) = self.queue.take() else { continue };
+            self.tell_dropped(told.dropped);
+            let told = self.ask(&told, &mut is_open).await;
+            failures = if told.is_ok() { 0 } else { failures + 1 };
+            if failures >= HOOK_FAILURES_MAX {
+                self.queue.close();
+                self.give_up(told.err());
+                return;
+            }
+        }
+    }
+
+    async fn ask(&self, told: &EventsTold, is_open: &mut bool) -> Result<(), Error> {
+        let cancel = Cancel::new();
+        let facts = self.around.facts.get().cloned().unwrap_or_default();
+        let scope = HookScope { session: self.session.clone(), cancel: cancel.clone(), facts };
+        if !*is_open {
+            let open = self.port.open(&self.plugin.name, scope.clone());
+            within(HOOK_OPEN_MS_MAX, open).await?;
+            *is_open = true;
+        }
+        let request = serde_json::to_value(told)
+            .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
+        let asked = self.port.ask(&self.plugin.name, Hook::Event, request, scope);
+        within(HOOK_MS_MAX, asked).await.map(drop)
+    }
+
+    /// Says once that the plugin is not told everything.
+    fn tell_dropped(&self, dropped: u64) {
+        let is_first = {
+            let mut waiting = self.queue.waiting.lock();
+            dropped > 0 && !std::mem::replace(&mut waiting.is_drop_told, true)
+        };
+        if is_first {
+            self.notice(format!(
+                "plugin `{}` hears events more slowly than they come: some are left out",
+                self.plugin.name
+            ));
+        }
+    }
+
+    fn give_up(&self, error: Option<Error>) {
+        let name = &self.plugin.name;
+        let why = error.map_or_else(String::new, |error| format!(": {}", error.message));
+        self.notice(format!(
+            "plugin `{name}` is told no more events in this session: it failed \
+             {HOOK_FAILURES_MAX} times in a row{why}"
+        ));
+    }
+
+    fn notice(&self, text: String) {
+        if let Some(emitter) = self.around.emitter.get() {
+            emitter.emit(Event::Notice { source: "host".to_owned(), text });
+        }
+    }
+}
+
+async fn within<T>(ms: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    tokio::time::timeout(Duration::from_millis(ms), work).await.unwrap_or_else(|_| {
+        let text = format!("it did not answer within {ms} ms");
+        Err(Error::new(ErrorKind::Timeout, text))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn envelope(text: String) -> (Arc<Envelope>, usize) {
+        let event = Event::Notice { source: "host".to_owned(), text };
+        let envelope = Envelope { v: 1, seq: 1, session: "s".into(), event };
+        let bytes = Frame::write(&envelope).map_or(usize::MAX, |frame| frame.len());
+        (Arc::new(envelope), bytes)
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted_and_told_with_what_waits() {
+        let queue = Queue::default();
+        let (event, bytes) = envelope("x".to_owned());
+        for _ in 0..10_000 {
+            queue.push(&event, bytes);
+        }
+        let mut told = Vec::new();
+        while let Some(next) = queue.take() {
+            told.push((next.events.len(), next.dropped));
+        }
+        assert_eq!(told[0], (TOLD_MAX, 9_000));
+        assert_eq!(told.iter().map(|(events, _)| events).sum::<usize>(), WAITING_MAX);
+        assert_eq!(queue.waiting.lock().bytes, 0);
+    }
+
+    #[test]
+    fn large_events_are_told_a_few_at_a_time_and_the_largest_not_at_all() {
+        let queue = Queue::default();
+        let (half, bytes) = envelope("x".repeat(TOLD_BYTES_MAX / 2));
+        for _ in 0..100 {
+            queue.push(&half, bytes);
+        }
+        let (huge, bytes) = envelope("x".repeat(TOLD_BYTES_MAX));
+        queue.push(&huge, bytes);
+        let first = queue.take().map(|told| (told.events.len(), told.dropped));
+        let held = WAITING_BYTES_MAX / (TOLD_BYTES_MAX / 2) - 1;
+        assert_eq!(first, Some((1, 101 - held as u64)));
+    }
+
+    #[tokio::test]
+    async fn what_waits_at_the_end_is_still_taken_and_nothing_comes_after_it() {
+        let queue = Queue::default();
+        let (event, bytes) = envelope("x".to_owned());
+        queue.push(&event, bytes);
+        queue.waiting.lock().is_closed = true;
+        queue.push(&event, bytes);
+        assert!(queue.has_news().await);
+        assert_eq!(queue.take().map(|told| told.events.len()), Some(1));
+        assert!(!queue.has_news().await);
+    }
+}

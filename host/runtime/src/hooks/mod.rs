@@ -1,0 +1,169 @@
+//! The plugins that want to be asked beside their own calls, as the session asks them.
+//!
+//! A plugin is asked a hook if it is in use, lists the hook, and is shipped or was granted it; in
+//! the order of names. Guards are held to more: what was a guard in a session stays one until the
+//! session ends, and denies every call where it cannot be asked.
+
+mod events;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_instances::{CallSite, Facet, Tell, misbehaved};
+use jaato_registry::{PluginEntry, Registry, Status, Trust};
+use jaato_session::{HookPlugin, HookScope, Hooks};
+use jaato_types::grant::not_granted;
+use jaato_types::hooks::Hook;
+use jaato_types::{Error, ErrorKind, Frame, Kind, PluginName};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+pub(crate) use events::EventHooks;
+
+use crate::host::Host;
+
+/// The hooks of one session.
+pub(crate) struct PluginHooks {
+    host: Arc<Host>,
+    /// What was a guard in this session, each with the digest of its file, where that matters.
+    guards: Mutex<BTreeMap<PluginName, Option<String>>>,
+}
+
+impl PluginHooks {
+    /// Makes them; no plugin is opened.
+    pub(crate) fn new(host: Arc<Host>) -> Self {
+        Self { host, guards: Mutex::default() }
+    }
+
+    fn guards(&self, registry: &Registry) -> Vec<PluginName> {
+        let mut guards = self.guards.lock();
+        guards.retain(|name, digest| !self.is_taken_back(registry, name, digest.as_deref()));
+        let found = registry.plugins().iter().filter(|entry| {
+            may_be_asked(&self.host, entry, Hook::BeforeTool) || self.is_broken_guard(entry)
+        });
+        guards.extend(found.map(|entry| {
+            let digest = digest_of(entry).map(str::to_owned);
+            (entry.candidate.manifest.name.clone(), digest)
+        }));
+        guards.keys().cloned().collect()
+    }
+
+    /// Tells whether a guard is none any more by a person's own act: they took its grant back while
+    /// its file stayed the same, or trust another content of it that wants to be no guard.
+    fn is_taken_back(&self, registry: &Registry, name: &PluginName, digest: Option<&str>) -> bool {
+        let entry = registry.plugin(name.as_str()).filter(|it| it.status == Status::Active);
+        let (Some(entry), None) = (entry, self.host.setup.grants.problem()) else { return false };
+        if !wants(entry, Hook::BeforeTool) {
+            return entry.candidate.trust.is_trusted();
+        }
+        digest_of(entry) == digest && !may_be_asked(&self.host, entry, Hook::BeforeTool)
+    }
+
+    /// Tells whether a plugin that cannot be used was to be a guard.
+    fn is_broken_guard(&self, entry: &PluginEntry) -> bool {
+        let (manifest, grant) = (&entry.candidate.manifest, Hook::BeforeTool.name());
+        let is_broken = matches!(entry.status, Status::Failed(_));
+        if !is_broken || !manifest.kinds.contains(&Kind::Hook) {
+            return false;
+        }
+        let grants = &self.host.setup.grants;
+        let was_granted = |digest| grants.granted(manifest.name.as_str(), digest).contains(grant);
+        digest_of(entry).map_or(entry.candidate.trust == Trust::Shipped, was_granted)
+    }
+}
+
+/// Lists the plugins that may be asked a hook, by name.
+fn asked(host: &Host, registry: &Registry, hook: Hook) -> BTreeSet<PluginName> {
+    let found = registry.plugins().iter().filter(|entry| may_be_asked(host, entry, hook));
+    found.map(|entry| entry.candidate.manifest.name.clone()).collect()
+}
+
+fn may_be_asked(host: &Host, entry: &PluginEntry, hook: Hook) -> bool {
+    // The grant comes last: it looks at a file.
+    entry.status == Status::Active
+        && wants(entry, hook)
+        && host.setup.grants.may(entry, hook.name())
+}
+
+fn digest_of(entry: &PluginEntry) -> Option<&str> {
+    match &entry.candidate.trust {
+        Trust::ByHash(digest) | Trust::No(digest) => Some(digest),
+        Trust::Shipped | Trust::WorkspaceNot => None,
+    }
+}
+
+fn wants(entry: &PluginEntry, hook: Hook) -> bool {
+    entry.description().is_some_and(|description| description.hooks.contains(&hook))
+}
+
+fn named(registry: &Registry, name: PluginName) -> HookPlugin {
+    let source = registry.source(&name).to_owned();
+    HookPlugin { name, source }
+}
+
+impl Hooks for PluginHooks {
+    fn asked(&self, hook: Hook) -> Vec<HookPlugin> {
+        let registry = self.host.registry();
+        let names: Vec<PluginName> = match hook {
+            Hook::BeforeTool => self.guards(&registry),
+            _ => asked(&self.host, &registry, hook).into_iter().collect(),
+        };
+        names.into_iter().map(|name| named(&registry, name)).collect()
+    }
+
+    fn open(&self, plugin: &PluginName, scope: HookScope) -> BoxFuture<'static, Result<(), Error>> {
+        let (host, plugin) = (Arc::clone(&self.host), plugin.clone());
+        Box::pin(async move {
+            let site = site(&host, &scope);
+            host.plugins.instance(plugin.as_str(), site, &quiet()).await.map(drop)
+        })
+    }
+
+    fn ask(
+        &self,
+        plugin: &PluginName,
+        hook: Hook,
+        request: Value,
+        scope: HookScope,
+    ) -> BoxFuture<'static, Result<Value, Error>> {
+        let (host, plugin) = (Arc::clone(&self.host), plugin.clone());
+        Box::pin(async move {
+            let frame = Frame::write(&request)
+                .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
+            Frame::read(&ask(&host, &plugin, hook, frame, &scope).await?).map_err(misbehaved)
+        })
+    }
+}
+
+/// Asks a plugin, where it may be asked at this moment.
+async fn ask(
+    host: &Host,
+    plugin: &PluginName,
+    hook: Hook,
+    frame: Vec<u8>,
+    scope: &HookScope,
+) -> Result<Vec<u8>, Error> {
+    let name = plugin.as_str();
+    let registry = host.registry();
+    let Some(entry) = registry.plugin(name) else {
+        return Err(Error::new(ErrorKind::NotFound, format!("plugin `{plugin}` is gone")));
+    };
+    if let Some((reason, _)) = entry.why_not() {
+        return Err(Error::new(ErrorKind::PluginDisabled, format!("it cannot be used: {reason}")));
+    }
+    if !host.setup.grants.may(entry, hook.name()) {
+        return Err(not_granted(plugin, hook.name()));
+    }
+    let (facet, site) = (Facet::Hook(hook), site(host, scope));
+    host.plugins.ask(name, facet, site, frame, &quiet(), &scope.cancel).await
+}
+
+fn site(host: &Host, scope: &HookScope) -> CallSite {
+    let facts = Some(scope.facts.clone());
+    CallSite { facts, ..host.environments.site(&scope.session).reading() }
+}
+
+fn quiet() -> Tell {
+    Arc::new(|_| {})
+}

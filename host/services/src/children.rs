@@ -1,0 +1,241 @@
+//! Child sessions of one call, or of one instance: opened, talked to, and ended with it.
+//!
+//! Each child runs in a task of its own, which owns its session. Dropping the children drops what
+//! the tasks listen to: they cancel the turn that runs, close the session and end.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::pending;
+use std::sync::Arc;
+
+use jaato_session::{Cancel, EventSink, Hold, Inbox, Session, TurnReport};
+use jaato_types::child::{CHILD_EVENTS_MAX, ChildOpen, ChildOpened, ChildState, ChildTurn};
+use jaato_types::{Envelope, Error, ErrorKind, Result, SessionId};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+
+use crate::shared::Shared;
+
+/// Messages that wait for a child's next turn.
+const WAITING_MAX: usize = 16;
+
+/// The children of one call or instance.
+#[derive(Default)]
+pub struct Children(Mutex<Opened>);
+
+#[derive(Default)]
+struct Opened {
+    last: u64,
+    living: BTreeMap<u64, Child>,
+}
+
+/// A child, as its opener has it.
+struct Child {
+    says: mpsc::Sender<String>,
+    inbox: Inbox,
+    state: Arc<watch::Sender<ChildState>>,
+    /// The turn that runs.
+    turn: Arc<Mutex<Cancel>>,
+    followers: Arc<Followers>,
+}
+
+/// Who follows the events of a child.
+#[derive(Default)]
+pub struct Followers(Mutex<Vec<mpsc::Sender<Envelope>>>);
+
+impl Followers {
+    fn follow(&self) -> mpsc::Receiver<Envelope> {
+        let (sender, receiver) = mpsc::channel(CHILD_EVENTS_MAX);
+        self.0.lock().push(sender);
+        receiver
+    }
+}
+
+impl EventSink for Followers {
+    fn event(&self, envelope: Envelope) {
+        let mut followers = self.0.lock();
+        // One that does not read loses events, never the child.
+        followers.retain(|to| {
+            !matches!(to.try_send(envelope.clone()), Err(mpsc::error::TrySendError::Closed(_)))
+        });
+    }
+}
+
+impl Children {
+    /// Opens a child of a session.
+    ///
+    /// # Errors
+    /// What keeps it from being opened.
+    pub fn open(
+        &self,
+        shared: &Arc<Shared>,
+        (parent, hold): (&SessionId, &Hold),
+        asked: &ChildOpen,
+    ) -> Result<ChildOpened> {
+        let followers = Arc::<Followers>::default();
+        let session = shared.sessions.open(parent, asked, hold, Arc::clone(&followers) as _)?;
+        let (id, model) = (session.id().clone(), session.facts().model);
+        let (says, said) = mpsc::channel(WAITING_MAX);
+        let state = Arc::new(watch::Sender::new(ChildState::default()));
+        let tells = Arc::clone(&state);
+        let turn = Arc::<Mutex<Cancel>>::default();
+        let child =
+            Child { says, inbox: session.inbox(), state, turn: Arc::clone(&turn), followers };
+        let running = Running { session, said, tells, turn, shared: Arc::clone(shared) };
+        tokio::spawn(running.run());
+        let mut opened = self.0.lock();
+        opened.last += 1;
+        let number = opened.last;
+        opened.living.insert(number, child);
+        Ok(ChildOpened::new(number, id.as_str(), model))
+    }
+
+    /// Says something to a child.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_arguments` for nothing; `limit_reached` where too much waits.
+    pub fn send(&self, number: u64, text: String) -> Result<()> {
+        if text.trim().is_empty() {
+            return Err(Error::new(ErrorKind::InvalidArguments, "there is nothing to say"));
+        }
+        self.with(number, |child| {
+            if child.state.borrow().is_running {
+                return child.inbox.send(text);
+            }
+            child.says.try_send(text).map_err(|_| {
+                let text = format!("{WAITING_MAX} messages wait for the child already");
+                Error::new(ErrorKind::LimitReached, text).temporary()
+            })?;
+            // Who waits from here on waits for its turn.
+            child.state.send_modify(|state| state.is_running = true);
+            Ok(())
+        })
+    }
+
+    /// Returns what tells how a child stands.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn state(&self, number: u64) -> Result<watch::Receiver<ChildState>> {
+        self.with(number, |child| Ok(child.state.subscribe()))
+    }
+
+    /// Follows a child's events.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn follow(&self, number: u64) -> Result<mpsc::Receiver<Envelope>> {
+        self.with(number, |child| Ok(child.followers.follow()))
+    }
+
+    /// Ends the turn of a child that runs.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn cancel(&self, number: u64) -> Result<()> {
+        self.with(number, |child| {
+            child.turn.lock().cancel();
+            Ok(())
+        })
+    }
+
+    /// Ends a child.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn close(&self, number: u64) -> Result<()> {
+        // Its task hears that nobody talks to it any more.
+        self.0.lock().living.remove(&number).map(drop).ok_or_else(|| not_found(number))
+    }
+
+    fn with<T>(&self, number: u64, work: impl FnOnce(&Child) -> Result<T>) -> Result<T> {
+        let opened = self.0.lock();
+        opened.living.get(&number).map_or_else(|| Err(not_found(number)), work)
+    }
+}
+
+fn not_found(number: u64) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no child session {number}"))
+        .with_hint("a child ends with the call, or the instance, that opened it")
+}
+
+/// A child, as its task has it.
+struct Running {
+    session: Session,
+    said: mpsc::Receiver<String>,
+    tells: Arc<watch::Sender<ChildState>>,
+    turn: Arc<Mutex<Cancel>>,
+    shared: Arc<Shared>,
+}
+
+/// What a child is to do next.
+enum Next {
+    Turn(String),
+    Woken,
+    End,
+}
+
+impl Running {
+    async fn run(mut self) {
+        let wake = self.session.wake();
+        loop {
+            let next = tokio::select! {
+                biased;
+                said = self.said.recv() => said.map_or(Next::End, Next::Turn),
+                () = wake.woken() => Next::Woken,
+            };
+            let cancel = Cancel::new();
+            *self.turn.lock() = cancel.clone();
+            self.tells.send_modify(|state| state.is_running = true);
+            let mut waiting = VecDeque::new();
+            let mut is_over = false;
+            let report = {
+                let turn = async {
+                    match next {
+                        Next::Turn(text) => Some(self.session.turn(text, &cancel).await),
+                        Next::Woken => Some(self.session.turn_woken(&cancel).await),
+                        Next::End => None,
+                    }
+                };
+                tokio::pin!(turn);
+                loop {
+                    let heard =
+                        async { if is_over { pending().await } else { self.said.recv().await } };
+                    tokio::select! {
+                        biased;
+                        report = &mut turn => break report,
+                        said = heard => match said {
+                            // It was sent before the turn was known to run.
+                            Some(text) => waiting.push_back(text),
+                            None => {
+                                is_over = true;
+                                cancel.cancel();
+                            }
+                        },
+                    }
+                }
+            };
+            let Some(report) = report else { break };
+            let is_idle = waiting.is_empty() && self.said.is_empty();
+            let inbox = self.session.inbox();
+            // What found its way past the turn joins the next one.
+            waiting.into_iter().for_each(|text| drop(inbox.send(text)));
+            self.tells.send_modify(|state| {
+                state.is_running = !is_idle;
+                state.turns += 1;
+                state.last = Some(turn_of(report));
+            });
+            if is_over {
+                break;
+            }
+        }
+        let id = self.session.id().clone();
+        drop(self.session);
+        self.shared.sessions.close(&id).await;
+    }
+}
+
+fn turn_of(report: TurnReport) -> ChildTurn {
+    let mut turn = ChildTurn::new(report.outcome, report.text);
+    (turn.usage, turn.steps, turn.error) = (report.usage, report.steps, report.error);
+    turn
+}

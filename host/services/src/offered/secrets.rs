@@ -1,0 +1,66 @@
+//! The services `secret.*`: secrets of a plugin's own. They need the grant `secret`.
+
+use std::sync::Arc;
+
+use jaato_loader::Served;
+use jaato_types::secret::{DELETE, GET, SET, SecretForgotten, SecretFound, SecretKept, SecretName};
+use jaato_types::{Error, Frame, PluginName};
+
+use super::{Answer, Service, bad_request, frame, host_bug, unknown};
+use crate::call::Call;
+use crate::secret_place::StoredIn;
+use crate::secrets::PluginSecrets;
+
+/// The plugin's own secrets.
+pub struct Secrets;
+
+impl Service for Secrets {
+    fn has(&self, operation: &str) -> bool {
+        matches!(operation, GET | SET | DELETE)
+    }
+
+    fn call(&self, call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+        answer(&call.shared.secrets, &call.plugin, operation, request)
+    }
+}
+
+/// Answers an operation on the secrets of a plugin.
+pub fn answer(
+    secrets: &Arc<PluginSecrets>,
+    plugin: &PluginName,
+    operation: &str,
+    request: Vec<u8>,
+) -> Answer {
+    let (secrets, plugin) = (Arc::clone(secrets), plugin.clone());
+    let operation = operation.to_owned();
+    Box::pin(async move { work(&secrets, &plugin, &operation, &request).await })
+}
+
+async fn work(
+    secrets: &PluginSecrets,
+    plugin: &PluginName,
+    operation: &str,
+    request: &[u8],
+) -> Result<Served, Error> {
+    let parsed = Frame::parse(request).map_err(bad_request)?;
+    let asked: Option<SecretName> = parsed.json().map_err(bad_request)?;
+    let SecretName { name } = asked.unwrap_or_default();
+    match operation {
+        GET => match secrets.get(plugin, &name).await? {
+            None => frame(&SecretFound::new(false)),
+            Some(value) => Frame::write_with_bytes(&SecretFound::new(true), &value)
+                .map(Served::Frame)
+                .map_err(host_bug),
+        },
+        SET => {
+            let stored = secrets.set(plugin, &name, parsed.bytes.to_vec()).await?;
+            frame(&SecretKept::new(stored == StoredIn::Tool))
+        }
+        DELETE => frame(&SecretForgotten::new(secrets.delete(plugin, &name).await?)),
+        other => Err(unknown(other)),
+    }
+}
+
+#[cfg(test)]
+#[path = "secrets_tests.rs"]
+mod tests;

@@ -1,0 +1,95 @@
+//! The services `secret.*` under the testkit's checks, on the loader's contexts: the fake host passes
+//! the very same.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_config::{Folders, Variables};
+use jaato_loader::testing::LoaderHost;
+use jaato_loader::{Caller, Served, Services};
+use jaato_plugin_testkit::host_conformance::SECRET_CHECKS;
+use jaato_process::{GuardianCommand, Supervisor};
+use jaato_types::{ErrorKind, PluginName};
+
+use super::*;
+use crate::key_commands::KeyCommands;
+
+struct OnlySecrets(Arc<PluginSecrets>, PluginName);
+
+impl Services for OnlySecrets {
+    fn call(
+        &self,
+        _caller: Caller,
+        operation: &str,
+        frame: Vec<u8>,
+    ) -> BoxFuture<'static, Result<Served, Error>> {
+        answer(&self.0, &self.1, operation, frame)
+    }
+}
+
+/// Where no tool can be started, so that files are used.
+fn secrets(folder: &std::path::Path) -> Arc<PluginSecrets> {
+    let guardian = GuardianCommand { program: "/nonexistent".into(), args: Vec::new() };
+    let commands = KeyCommands::new(Supervisor::new(guardian), &Variables::default());
+    Arc::new(PluginSecrets::new(&Folders::below(folder), Arc::new(commands)))
+}
+
+#[test]
+fn the_real_host_keeps_secrets_as_the_fake_one_does() {
+    for (name, check) in SECRET_CHECKS {
+        eprintln!("{name}");
+        let folder = tempfile::tempdir().unwrap();
+        let secrets = secrets(folder.path());
+        let name = PluginName::from("moon");
+        let services =
+            || Arc::new(OnlySecrets(Arc::clone(&secrets), name.clone())) as Arc<dyn Services>;
+        check(&LoaderHost::new(services));
+    }
+}
+
+#[tokio::test]
+async fn a_secret_is_its_plugins_and_its_persons_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let secrets = secrets(folder.path());
+    let (moon, sun) = (PluginName::from("moon"), PluginName::from("sun"));
+    secrets.set(&moon, "token", b"moonlight".to_vec()).await.unwrap();
+    assert_eq!(secrets.get(&sun, "token").await.unwrap(), None);
+    let own = folder.path().join("data/plugin-secrets/moon");
+    assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);
+    for entry in fs::read_dir(&own).unwrap().flatten() {
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[tokio::test]
+async fn errors_do_not_repeat_what_was_passed() {
+    let folder = tempfile::tempdir().unwrap();
+    let secrets = secrets(folder.path());
+    let moon = PluginName::from("moon");
+    let token = "0123456789-moonlight-0123456789";
+    secrets.set(&moon, "token", token.into()).await.unwrap();
+    let error = Error::new(ErrorKind::Failed, format!("the server said: bad token {token}!"))
+        .with_hint(format!("is {token} right?"));
+    let cleaned = secrets.without("moon", error.clone());
+    assert_eq!(cleaned.message, "the server said: bad token ********!");
+    assert_eq!(cleaned.hint.as_deref(), Some("is ******** right?"));
+    // Another plugin was never given it.
+    assert_eq!(secrets.without("sun", error.clone()), error);
+}
+
+#[tokio::test]
+async fn a_file_that_others_may_write_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let secrets = secrets(folder.path());
+    let moon = PluginName::from("moon");
+    secrets.set(&moon, "token", b"moonlight".to_vec()).await.unwrap();
+    let own = folder.path().join("data/plugin-secrets/moon");
+    for entry in fs::read_dir(&own).unwrap().flatten() {
+        fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o666)).unwrap();
+    }
+    let error = secrets.get(&moon, "token").await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Io);
+    assert!(!error.message.contains("moonlight"), "{error}");
+}

@@ -1,0 +1,40 @@
+//! The services `store.*` under the testkit's checks, on the loader's contexts: the fake host passes
+//! the very same.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_config::Folders;
+use jaato_loader::testing::LoaderHost;
+use jaato_loader::{Caller, Served, Services};
+use jaato_plugin_testkit::host_conformance::STORE_CHECKS;
+use jaato_types::{Error, PluginName};
+
+use super::answer;
+use crate::store::Stores;
+
+struct OnlyStore(Arc<Stores>, PluginName);
+
+impl Services for OnlyStore {
+    fn call(
+        &self,
+        _caller: Caller,
+        operation: &str,
+        frame: Vec<u8>,
+    ) -> BoxFuture<'static, Result<Served, Error>> {
+        answer(&self.0, &self.1, operation, frame)
+    }
+}
+
+#[test]
+fn the_real_host_keeps_values_as_the_fake_one_does() {
+    for (name, check) in STORE_CHECKS {
+        eprintln!("{name}");
+        let folder = tempfile::tempdir().unwrap();
+        let stores = Arc::new(Stores::new(&Folders::below(folder.path()), folder.path()));
+        let name = PluginName::from("moon");
+        let services =
+            || Arc::new(OnlyStore(Arc::clone(&stores), name.clone())) as Arc<dyn Services>;
+        check(&LoaderHost::new(services));
+    }
+}

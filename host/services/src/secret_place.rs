@@ -1,0 +1,197 @@
+//! Where one secret of a person lies: in the system's tool for secrets where that keeps it, else in a
+//! file that nobody else may read.
+//!
+//! Beside the other secrets of its kind lies a file for each: `STEM.key` holds the secret itself,
+//! `STEM.secret-tool` (`STEM.security` on macOS) only says that the tool has it. So looking for one
+//! asks no tool.
+
+use std::fs;
+use std::io::{ErrorKind as Io, Write as _};
+use std::path::{Path, PathBuf};
+
+use jaato_places::{PlaceError, Why};
+
+use crate::key_commands::KeyCommands;
+
+/// The ending of a file that holds its secret.
+const FILE_ENDING: &str = "key";
+
+/// What keeps secrets on most Linux desktops, or on macOS, and how it is asked.
+const TOOL: &str = if cfg!(target_os = "macos") { "security" } else { "secret-tool" };
+
+/// Where a secret is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoredIn {
+    /// In a file, this one.
+    File,
+    /// In the system's tool for secrets.
+    Tool,
+}
+
+/// The place of one secret.
+#[derive(Debug, Clone)]
+pub(crate) struct SecretPlace {
+    /// The folder of the secrets of its kind.
+    pub folder: PathBuf,
+    /// The name of its file without the ending.
+    pub stem: String,
+    /// What kind it is of, for the tool: `provider`, `plugin`.
+    pub kind: &'static str,
+    /// Its name among its kind, for the tool: `openai`, `moon/token`.
+    pub name: String,
+}
+
+/// A secret that was found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// The secret.
+    Here(Vec<u8>),
+    /// The tool has it.
+    InTool,
+}
+
+impl SecretPlace {
+    /// Looks for the secret, and asks no tool.
+    pub(crate) fn find(&self, bytes_max: u64) -> Result<Option<Found>, PlaceError> {
+        if let Some(bytes) = jaato_places::read(&self.path(StoredIn::File), bytes_max)? {
+            return Ok(Some(Found::Here(bytes)));
+        }
+        Ok(jaato_places::read(&self.path(StoredIn::Tool), bytes_max)?.map(|_| Found::InTool))
+    }
+
+    /// Returns the words that let the tool print the secret.
+    pub(crate) fn lookup(&self) -> Vec<&str> {
+        match TOOL {
+            "security" => {
+                vec![TOOL, "find-generic-password", "-s", self.kind, "-a", &self.name, "-w"]
+            }
+            _ => [&[TOOL, "lookup"][..], &self.about()].concat(),
+        }
+    }
+
+    /// Lets the tool print the secret; `None` where it does not.
+    pub(crate) async fn printed(&self, commands: &KeyCommands) -> Option<Vec<u8>> {
+        let mut printed = commands.run_program(&self.lookup(), b"").await?;
+        // `security` ends what it prints with a line end; `secret-tool` does so on a terminal alone.
+        if TOOL == "security" && printed.last() == Some(&b'\n') {
+            printed.pop();
+        }
+        Some(printed)
+    }
+
+    /// Keeps the secret, in place of what was there.
+    pub(crate) async fn store(
+        &self,
+        commands: &KeyCommands,
+        secret: &[u8],
+    ) -> Result<StoredIn, PlaceError> {
+        let form = match self.kept_by_tool(commands, secret).await {
+            true => StoredIn::Tool,
+            false => StoredIn::File,
+        };
+        let content = if form == StoredIn::File { secret } else { b"" };
+        self.write(form, content)?;
+        let other = if form == StoredIn::File { StoredIn::Tool } else { StoredIn::File };
+        // Usually there is none.
+        let _ = fs::remove_file(self.path(other));
+        Ok(form)
+    }
+
+    /// Forgets the secret; false where there was none.
+    pub(crate) async fn remove(&self, commands: &KeyCommands) -> std::io::Result<bool> {
+        let mut was_there = false;
+        for form in [StoredIn::File, StoredIn::Tool] {
+            match fs::remove_file(self.path(form)) {
+                Ok(()) => was_there = true,
+                Err(error) if error.kind() == Io::NotFound => continue,
+                Err(error) => return Err(error),
+            }
+            if form == StoredIn::Tool {
+                self.clear(commands).await;
+            }
+        }
+        Ok(was_there)
+    }
+
+    /// Lets the tool keep a text, and looks whether it did: on a machine without a desktop there is
+    /// often the program and nothing that it could ask, and long ones it cuts.
+    async fn kept_by_tool(&self, commands: &KeyCommands, secret: &[u8]) -> bool {
+        let is_text =
+            std::str::from_utf8(secret).is_ok_and(|text| !text.contains(char::is_control));
+        if !is_text || secret.is_empty() {
+            return false;
+        }
+        let stored = match TOOL {
+            "security" => {
+                // Not as an argument, which everybody on the machine can read.
+                let hex: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+                let (kind, name) = (self.kind, self.name.replace(['"', '\\'], "_"));
+                let line =
+                    format!("add-generic-password -U -s \"{kind}\" -a \"{name}\" -X {hex}\n");
+                commands.run_program(&[TOOL, "-i"], line.as_bytes()).await
+            }
+            _ => {
+                let label = format!("--label=jaato: {} {}", self.kind, self.name);
+                let words = [&[TOOL, "store", &label][..], &self.about()].concat();
+                commands.run_program(&words, secret).await
+            }
+        };
+        if stored.is_none() {
+            return false;
+        }
+        let is_kept = self.printed(commands).await.is_some_and(|printed| printed == secret);
+        if !is_kept {
+            self.clear(commands).await;
+        }
+        is_kept
+    }
+
+    /// Takes the secret out of the tool. What the tool does not have is gone as well.
+    async fn clear(&self, commands: &KeyCommands) {
+        let words = match TOOL {
+            "security" => vec![TOOL, "delete-generic-password", "-s", self.kind, "-a", &self.name],
+            _ => [&[TOOL, "clear"][..], &self.about()].concat(),
+        };
+        commands.run_program(&words, b"").await;
+    }
+
+    /// What `secret-tool` knows the secret by.
+    fn about(&self) -> [&str; 4] {
+        ["service", "jaato", self.kind, &self.name]
+    }
+
+    fn write(&self, form: StoredIn, content: &[u8]) -> Result<(), PlaceError> {
+        jaato_places::make(&self.folder)?;
+        let path = self.path(form);
+        let write = || -> std::io::Result<()> {
+            // Made with mode 0600.
+            let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+            file.write_all(content)?;
+            file.as_file().sync_all()?;
+            file.persist(&path)?;
+            Ok(())
+        };
+        write().map_err(|error| PlaceError { path: path.clone(), why: Why::System(error) })
+    }
+
+    pub(crate) fn path(&self, form: StoredIn) -> PathBuf {
+        let ending = if form == StoredIn::File { FILE_ENDING } else { TOOL };
+        self.folder.join(format!("{}.{ending}", self.stem))
+    }
+}
+
+/// Counts the secrets in a folder, beside one of them.
+pub(crate) fn count_beside(folder: &Path, stem: &str) -> usize {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let endings = [FILE_ENDING, TOOL];
+    let mut stems: Vec<_> = entries
+        .flatten()
+        .map(|entry| PathBuf::from(entry.file_name()))
+        .filter(|name| name.extension().is_some_and(|it| endings.iter().any(|end| it == *end)))
+        .filter_map(|name| Some(name.file_stem()?.to_owned()))
+        .filter(|found| found != stem)
+        .collect();
+    stems.sort();
+    stems.dedup();
+    stems.len()
+}

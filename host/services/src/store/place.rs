@@ -1,0 +1,257 @@
+//! The folder of one store on disk.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind as Io, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_places::PlaceError;
+use jaato_types::store::{BYTES_MAX, KEYS_MAX, StoredKey, VALUE_BYTES_MAX};
+use jaato_types::{Error, ErrorKind, Frame, Retry};
+use sha2::{Digest as _, Sha256};
+
+use super::hex;
+use super::used::{Remembered, Used};
+use super::values::{Expected, check_key};
+
+/// Longest wait for another process that writes to the same store: it takes milliseconds.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// What a file begins with, at most: the length, and a key that JSON writes as escapes.
+const HEAD_BYTES_MAX: u64 = 4 * 1024;
+
+/// What files that are not whole yet begin with.
+const UNFINISHED: &str = "unfinished-";
+
+/// Most entries of a folder that are looked at: those of a full store and what others may have put
+/// there.
+const ENTRIES_MAX: usize = 4 * KEYS_MAX;
+
+/// Where a plugin keeps what is its own. Everything here blocks.
+#[derive(Debug, Clone)]
+pub struct StorePlace {
+    folder: PathBuf,
+    remembered: Arc<Remembered>,
+}
+
+/// A value and its digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value {
+    /// The value.
+    pub bytes: Vec<u8>,
+    /// Its SHA-256 in lower-case hex.
+    pub digest: String,
+}
+
+impl StorePlace {
+    pub(super) fn new(folder: PathBuf, remembered: Arc<Remembered>) -> Self {
+        Self { folder, remembered }
+    }
+
+    /// Makes the folder for files of the plugin's own, and returns it.
+    ///
+    /// # Errors
+    /// `io`.
+    pub fn folder(&self) -> Result<PathBuf, Error> {
+        let folder = self.folder.join("files");
+        jaato_places::make(&folder).map_err(|error| not_usable(&error))?;
+        Ok(folder)
+    }
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is no key; `io`.
+    pub fn get(&self, key: &str) -> Result<Option<Value>, Error> {
+        check_key(key)?;
+        let path = self.file(key);
+        let read = jaato_places::read(&path, VALUE_BYTES_MAX as u64 + HEAD_BYTES_MAX);
+        let Some(file) = read.map_err(|error| not_usable(&error))? else { return Ok(None) };
+        let damaged = || {
+            let text = format!("the value of `{key}` is damaged: `{}`", path.display());
+            Error::new(ErrorKind::Io, text)
+                .with_hint("take the file away, or write the value again")
+        };
+        let frame = Frame::parse(&file).map_err(|_| damaged())?;
+        if !frame.json::<String>().is_ok_and(|has| has == key) {
+            return Err(damaged());
+        }
+        let bytes = frame.bytes.to_vec();
+        let digest = hex(&Sha256::digest(&bytes));
+        Ok(Some(Value { bytes, digest }))
+    }
+
+    /// Keeps a value and returns its digest.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is no key; `limit_reached` when the value or the store would be
+    /// too large; `conflict` when another value is there than expected; `io`. The value that was
+    /// there stays.
+    pub fn set(&self, key: &str, value: &[u8], expected: &Expected) -> Result<String, Error> {
+        check_key(key)?;
+        if value.len() > VALUE_BYTES_MAX {
+            let text = format!(
+                "a value has at most {VALUE_BYTES_MAX} bytes, this one has {}",
+                value.len()
+            );
+            let hint = "keep it as a file in the folder that `store.folder` answers";
+            return Err(Error::new(ErrorKind::LimitReached, text).with_hint(hint));
+        }
+        let bug =
+            |error: jaato_types::FrameError| Error::new(ErrorKind::HostBug, error.to_string());
+        let file = Frame::write_with_bytes(key, value).map_err(bug)?;
+        let _lock = self.lock()?;
+        self.check_expected(key, expected)?;
+        let mut used = self.used_beside(key).map_err(|error| failed("look at", key, &error))?;
+        if used.keys >= KEYS_MAX || used.bytes + file.len() as u64 > BYTES_MAX {
+            let text = format!(
+                "the store is full: it holds at most {KEYS_MAX} values and {BYTES_MAX} bytes, beside \
+                 `{key}` it has {} values and {} bytes",
+                used.keys, used.bytes
+            );
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        self.write(key, &file).map_err(|error| failed("keep", key, &error))?;
+        used.keys += 1;
+        used.bytes += file.len() as u64;
+        self.remembered.note(&self.values(), used);
+        Ok(hex(&Sha256::digest(value)))
+    }
+
+    /// Takes a value away; false where there was none.
+    ///
+    /// # Errors
+    /// As [`StorePlace::set`].
+    pub fn delete(&self, key: &str, expected: &Expected) -> Result<bool, Error> {
+        check_key(key)?;
+        let _lock = self.lock()?;
+        self.check_expected(key, expected)?;
+        match fs::remove_file(self.file(key)) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == Io::NotFound => Ok(false),
+            Err(error) => Err(failed("take away", key, &error)),
+        }
+    }
+
+    /// Lists the keys with a prefix, sorted.
+    ///
+    /// # Errors
+    /// `io`.
+    pub fn list(&self, prefix: &str) -> Result<Vec<StoredKey>, Error> {
+        let failed = |error: &std::io::Error| {
+            Error::new(ErrorKind::Io, format!("the keys cannot be listed: {error}"))
+        };
+        let entries = match fs::read_dir(self.values()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == Io::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed(&error)),
+        };
+        let mut keys = Vec::new();
+        for entry in entries.take(ENTRIES_MAX) {
+            // One that is damaged, or went meanwhile, is none: who asks for it is told more.
+            let Some(found) = stored_key(&entry.map_err(|error| failed(&error))?.path()) else {
+                continue;
+            };
+            if found.key.starts_with(prefix) && keys.len() < KEYS_MAX {
+                keys.push(found);
+            }
+        }
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    fn values(&self) -> PathBuf {
+        self.folder.join("values")
+    }
+
+    pub(super) fn file(&self, key: &str) -> PathBuf {
+        self.values().join(hex(&Sha256::digest(key)))
+    }
+
+    fn lock(&self) -> Result<File, Error> {
+        jaato_places::make(&self.values()).map_err(|error| not_usable(&error))?;
+        let path = self.folder.join("lock");
+        let held = jaato_places::lock(&path, LOCK_WAIT).map_err(|error| not_usable(&error))?;
+        held.ok_or_else(|| {
+            let text = "another process writes to the plugin's store all the time";
+            Error { retry: Retry::Temporary, ..Error::new(ErrorKind::Unavailable, text) }
+        })
+    }
+
+    fn check_expected(&self, key: &str, expected: &Expected) -> Result<(), Error> {
+        if *expected == Expected::Anything {
+            return Ok(());
+        }
+        let has = self.get(key)?;
+        expected.check(key, has.as_ref().map(|value| value.digest.as_str()))
+    }
+
+    /// Tells what the other values come to. Called under the lock.
+    fn used_beside(&self, key: &str) -> std::io::Result<Used> {
+        let mut used = match self.remembered.recall(&self.values()) {
+            Some(used) => used,
+            None => self.count()?,
+        };
+        match fs::symlink_metadata(self.file(key)) {
+            Ok(own) => {
+                used.keys = used.keys.saturating_sub(1);
+                used.bytes = used.bytes.saturating_sub(own.len());
+            }
+            Err(error) if error.kind() == Io::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        Ok(used)
+    }
+
+    /// Counts all values, and removes what processes that died have left.
+    fn count(&self) -> std::io::Result<Used> {
+        let mut used = Used::default();
+        for entry in fs::read_dir(self.values())?.take(ENTRIES_MAX) {
+            let entry = entry?;
+            if entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
+                // What stays takes room, and is looked at again.
+                let _ = fs::remove_file(entry.path());
+                continue;
+            }
+            used.keys += 1;
+            used.bytes += entry.metadata()?.len();
+        }
+        Ok(used)
+    }
+
+    fn write(&self, key: &str, content: &[u8]) -> std::io::Result<()> {
+        // Made with mode 0600, and removed where it does not come to its name.
+        let beside = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(self.values());
+        let mut file = beside?;
+        file.write_all(content)?;
+        file.as_file().sync_data()?;
+        file.persist(self.file(key))?;
+        Ok(())
+    }
+}
+
+/// Reads which key a file is of, and how large its value is; `None` for what is no value.
+fn stored_key(path: &Path) -> Option<StoredKey> {
+    let file = jaato_places::open_plain(path).ok()?;
+    let bytes = file.metadata().ok()?.len();
+    let mut length = [0; 4];
+    (&file).read_exact(&mut length).ok()?;
+    let length = u64::from(u32::from_le_bytes(length));
+    let mut head = Vec::new();
+    file.take(length.min(HEAD_BYTES_MAX)).read_to_end(&mut head).ok()?;
+    let key: String = serde_json::from_slice(&head).ok()?;
+    let is_its = path.file_name()?.to_str()? == hex(&Sha256::digest(&key));
+    is_its.then(|| StoredKey::new(key, bytes.saturating_sub(4 + length)))
+}
+
+fn failed(doing: &str, key: &str, error: &std::io::Error) -> Error {
+    let text = format!("cannot {doing} the value of `{key}`, what was there stays: {error}");
+    let made = Error::new(ErrorKind::Io, text);
+    jaato_places::hint_of(error).into_iter().fold(made, Error::with_hint)
+}
+
+fn not_usable(error: &PlaceError) -> Error {
+    let made = Error::new(ErrorKind::Io, format!("the plugin's store cannot be used: {error}"));
+    error.hint().into_iter().fold(made, Error::with_hint)
+}

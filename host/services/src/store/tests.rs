@@ -1,0 +1,148 @@
+//! What the checks of all hosts do not see: files, processes at once, damage.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use jaato_types::Frame;
+use jaato_types::store::KEYS_MAX;
+use tempfile::TempDir;
+
+use super::*;
+
+fn place(folder: &TempDir) -> StorePlace {
+    let stores = Stores::new(&Folders::below(folder.path()), Path::new("/w"));
+    stores.place(&PluginName::from("moon"), StoreOf::Person).unwrap()
+}
+
+fn values(folder: &TempDir) -> PathBuf {
+    folder.path().join("data/plugin-data/moon/person/values")
+}
+
+#[test]
+fn what_lies_on_the_disk_is_for_the_person_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    place(&folder).set("k", b"1", &Expected::Anything).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let own = folder.path().join("data/plugin-data/moon");
+    for path in [own.clone(), own.join("person"), values(&folder), place(&folder).folder().unwrap()]
+    {
+        assert_eq!(mode(&path), 0o700, "{}", path.display());
+    }
+    let files: Vec<_> = fs::read_dir(values(&folder)).unwrap().flatten().collect();
+    assert_eq!(files.len(), 1);
+    assert_eq!(mode(&files[0].path()), 0o600);
+}
+
+#[test]
+fn plugins_and_workspaces_are_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let folders = Folders::below(folder.path());
+    let set = |workspace: &str, plugin: &str, of| {
+        let stores = Stores::new(&folders, Path::new(workspace));
+        let place = stores.place(&PluginName::from(plugin), of).unwrap();
+        place.set("k", format!("{workspace} {plugin}").as_bytes(), &Expected::Absent)
+    };
+    for workspace in ["/a", "/b"] {
+        set(workspace, "moon", StoreOf::Workspace).unwrap();
+        set(workspace, "sun", StoreOf::Workspace).unwrap();
+    }
+    set("/a", "moon", StoreOf::Person).unwrap();
+    assert_eq!(set("/b", "moon", StoreOf::Person).unwrap_err().kind, ErrorKind::Conflict);
+}
+
+#[test]
+fn many_at_once_lose_nothing_and_see_no_half() {
+    let folder = tempfile::tempdir().unwrap();
+    let count = |value: &[u8]| value.len();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..25 {
+                    let place = place(&folder);
+                    loop {
+                        let has = place.get("k").unwrap();
+                        let (expected, value) = match has {
+                            None => (Expected::Absent, vec![b'x'; 1000]),
+                            Some(value) => {
+                                assert_eq!(count(&value.bytes) % 1000, 0, "half a value");
+                                let more = vec![b'x'; count(&value.bytes) + 1000];
+                                (Expected::Digest(value.digest), more)
+                            }
+                        };
+                        match place.set("k", &value, &expected) {
+                            Ok(_) => break,
+                            Err(error) => assert_eq!(error.kind, ErrorKind::Conflict, "{error}"),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(place(&folder).get("k").unwrap().unwrap().bytes.len(), 100 * 1000);
+}
+
+#[test]
+fn a_store_holds_so_many_values_also_where_another_process_wrote_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(&folder);
+    place.set("k", b"1", &Expected::Anything).unwrap();
+    for number in 2..=KEYS_MAX {
+        let key = number.to_string();
+        fs::write(place.file(&key), Frame::write(&key).unwrap()).unwrap();
+    }
+    let error = place.set("more", b"1", &Expected::Anything).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::LimitReached, "{error}");
+    place.set("k", b"2", &Expected::Anything).unwrap();
+    assert!(place.delete("2", &Expected::Anything).unwrap());
+    place.set("more", b"1", &Expected::Anything).unwrap();
+    assert_eq!(place.list("").unwrap().len(), KEYS_MAX);
+}
+
+#[test]
+fn a_damaged_value_is_told_and_can_be_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(&folder);
+    place.set("k", b"1", &Expected::Anything).unwrap();
+    place.set("other", b"2", &Expected::Anything).unwrap();
+    let file = place.file("k");
+    let other = fs::read(place.file("other")).unwrap();
+    for damage in [&b""[..], b"\x05", b"\xff\xff\xff\xff", b"\x01\x00\x00\x007", &other] {
+        fs::write(&file, damage).unwrap();
+        let error = place.get("k").unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Io, "{error}");
+        assert!(error.message.contains("is damaged"), "{error}");
+        let keys: Vec<_> = place.list("").unwrap().into_iter().map(|it| it.key).collect();
+        assert_eq!(keys, ["other"]);
+    }
+    place.set("k", b"3", &Expected::Anything).unwrap();
+    assert_eq!(place.get("k").unwrap().unwrap().bytes, b"3");
+}
+
+#[test]
+fn what_a_dead_process_left_unfinished_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(&folder);
+    place.set("k", b"1", &Expected::Anything).unwrap();
+    let left = values(&folder).join("unfinished-abc");
+    fs::write(&left, vec![0; 1000]).unwrap();
+    assert_eq!(place.list("").unwrap().len(), 1);
+    place.set("k", b"2", &Expected::Anything).unwrap();
+    assert!(!left.exists());
+}
+
+#[test]
+fn what_others_can_write_to_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(&folder);
+    place.set("k", b"1", &Expected::Anything).unwrap();
+    fs::set_permissions(place.file("k"), fs::Permissions::from_mode(0o666)).unwrap();
+    let error = place.get("k").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Io, "{error}");
+}
+
+#[test]
+fn without_a_home_nothing_is_kept() {
+    let stores = Stores::new(&Folders::none(), Path::new("/w"));
+    let error = stores.place(&PluginName::from("moon"), StoreOf::Person).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unavailable);
+}

@@ -1,0 +1,89 @@
+//! What a call would change, as the tool's own plugin shows it to the person who is asked.
+
+use jaato_types::hooks::{HOOK_MS_MAX, Preview, PreviewRequest};
+use jaato_types::{Error, ErrorKind, ToolCall};
+
+use super::CallRunner;
+use crate::{CallScope, Hold, KnownTool, OutputSink};
+
+/// Longest preview, in bytes of all that it says: an event holds it.
+pub const PREVIEW_BYTES_MAX: usize = 64 * 1024;
+
+/// Stands at the end of what is too long.
+const CUT: &str = "\n[… the rest is left out]";
+
+impl CallRunner<'_> {
+    /// Asks for a preview; nothing where the tool has none. One that fails costs only itself.
+    pub(super) async fn preview(&self, call: &ToolCall, tool: &KnownTool) -> Option<Preview> {
+        if !tool.spec.previews {
+            return None;
+        }
+        let output = OutputSink::new(self.emitter.clone(), call.id.clone(), tool.source());
+        // The call has not begun, and what its plugin emits meanwhile has no place.
+        output.close();
+        let stop = self.cancel.child();
+        let scope = CallScope {
+            session: self.session.clone(),
+            call: call.id.clone(),
+            cancel: stop.clone(),
+            output,
+            facts: self.facts.clone(),
+            objects: self.objects.clone(),
+            depth: 0,
+            hold: Hold::default(),
+        };
+        let request = PreviewRequest::new(call.name.clone(), call.arguments.clone());
+        let answer = tokio::select! {
+            biased;
+            answer = self.ports.tools.preview(request, scope) => answer,
+            () = self.cancel.cancelled() => Err(Error::cancelled()),
+            () = self.ports.clock.sleep(HOOK_MS_MAX) => {
+                let text = format!("its plugin did not answer within {HOOK_MS_MAX} ms");
+                Err(Error::new(ErrorKind::Timeout, text))
+            }
+        };
+        stop.cancel();
+        match answer {
+            Ok(preview) => Some(in_bounds(preview)).filter(|preview| !preview.is_empty()),
+            Err(_) if self.cancel.is_cancelled() => None,
+            Err(error) => {
+                let name = &call.name;
+                self.emitter.notice(format!("there is no preview of `{name}`: {error}"));
+                None
+            }
+        }
+    }
+}
+
+/// Cuts what is too long, the last first.
+fn in_bounds(mut preview: Preview) -> Preview {
+    let mut left = PREVIEW_BYTES_MAX;
+    for text in [&mut preview.text, &mut preview.command, &mut preview.diff] {
+        if text.len() > left {
+            text.truncate(text.floor_char_boundary(left.saturating_sub(CUT.len())));
+            text.push_str(CUT);
+        }
+        left = left.saturating_sub(text.len());
+    }
+    preview.files.retain(|file| {
+        let fits = file.len() <= left;
+        left = left.saturating_sub(file.len());
+        fits
+    });
+    preview
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preview_is_cut_at_its_bound() {
+        let whole = Preview { files: vec!["f".to_owned()], ..Preview::diff("d") };
+        assert_eq!(in_bounds(whole.clone()), whole);
+        let long = Preview { diff: "d".repeat(PREVIEW_BYTES_MAX + 1), ..whole };
+        let cut = in_bounds(long);
+        assert_eq!((cut.diff.len(), cut.files.len()), (PREVIEW_BYTES_MAX, 0));
+        assert!(cut.diff.ends_with(CUT));
+    }
+}

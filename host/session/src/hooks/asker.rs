@@ -1,0 +1,177 @@
+//! Asks one plugin: opens it first, waits no longer than it may take, counts its failures.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_types::hooks::{BEFORE_PROMPT_MS_MAX, HOOK_MS_MAX, Hook};
+use jaato_types::{Error, ErrorKind, PluginName, Result, SessionId};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{HookPlugin, HookScope, Hooks};
+use crate::events::Emitter;
+use crate::{Cancel, Clock, SharedFacts};
+
+/// Failures in a row after which a plugin is not asked any more in a session: it costs each call
+/// its deadline.
+pub const HOOK_FAILURES_MAX: u32 = 3;
+
+/// Longest wait for a plugin to be opened before it is asked first: its worker may have to be
+/// started.
+pub const HOOK_OPEN_MS_MAX: u64 = 5_000;
+
+/// Asks the plugins of a session.
+pub(crate) struct HookAsker {
+    pub(crate) port: Arc<dyn Hooks>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) emitter: Emitter,
+    pub(crate) session: SessionId,
+    pub(crate) facts: SharedFacts,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    opened: HashSet<PluginName>,
+    failures: HashMap<(PluginName, Hook), Failures>,
+}
+
+/// How often a plugin failed in a row, and how the last time.
+struct Failures {
+    count: u32,
+    last: Error,
+}
+
+impl HookAsker {
+    pub(crate) fn new(
+        port: Arc<dyn Hooks>,
+        clock: Arc<dyn Clock>,
+        emitter: Emitter,
+        facts: SharedFacts,
+        session: SessionId,
+    ) -> Self {
+        Self { port, clock, emitter, session, facts, state: Mutex::default() }
+    }
+
+    /// Lists the plugins that are asked a hook, but for those that have failed too often.
+    pub(crate) fn asked(&self, hook: Hook) -> Vec<HookPlugin> {
+        let mut plugins = self.port.asked(hook);
+        plugins.retain(|plugin| self.given_up(plugin, hook).is_none());
+        plugins
+    }
+
+    /// Returns why a plugin is not asked a hook any more.
+    pub(crate) fn given_up(&self, plugin: &HookPlugin, hook: Hook) -> Option<Error> {
+        let state = self.state.lock();
+        let failures = state.failures.get(&(plugin.name.clone(), hook))?;
+        (failures.count >= HOOK_FAILURES_MAX).then(|| failures.last.clone())
+    }
+
+    /// Asks a plugin, and lets `take` judge the answer. A failure is counted and told.
+    ///
+    /// # Errors
+    /// Why there is no answer that can be used; `cancelled`, which is no failure.
+    pub(crate) async fn ask<Q: Serialize, A: DeserializeOwned, T>(
+        &self,
+        plugin: &HookPlugin,
+        hook: Hook,
+        request: &Q,
+        cancel: &Cancel,
+        take: impl FnOnce(A) -> Result<T>,
+    ) -> Result<T> {
+        let answer = self.answer(plugin, hook, request, cancel).await;
+        let taken = answer.and_then(|answer| {
+            let read = serde_json::from_value(answer);
+            take(read.map_err(|error| misbehaved(&format!("its answer is wrong: {error}")))?)
+        });
+        match &taken {
+            Ok(_) => drop(self.state.lock().failures.remove(&(plugin.name.clone(), hook))),
+            Err(error) if error.kind == ErrorKind::Cancelled && cancel.is_cancelled() => {}
+            Err(error) => self.failed(plugin, hook, error),
+        }
+        taken
+    }
+
+    async fn answer<Q: Serialize>(
+        &self,
+        plugin: &HookPlugin,
+        hook: Hook,
+        request: &Q,
+        cancel: &Cancel,
+    ) -> Result<Value> {
+        let request = serde_json::to_value(request)
+            .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
+        let is_open = self.state.lock().opened.contains(&plugin.name);
+        if !is_open {
+            let scope = |stop| self.port.open(&plugin.name, self.scope(stop));
+            self.within(HOOK_OPEN_MS_MAX, cancel, scope).await?;
+            self.state.lock().opened.insert(plugin.name.clone());
+        }
+        let ask = |stop| self.port.ask(&plugin.name, hook, request, self.scope(stop));
+        self.within(deadline_ms(hook), cancel, ask).await
+    }
+
+    /// Waits for an answer, at most so long.
+    async fn within<T>(
+        &self,
+        ms: u64,
+        cancel: &Cancel,
+        ask: impl FnOnce(Cancel) -> BoxFuture<'static, Result<T>>,
+    ) -> Result<T> {
+        let stop = cancel.child();
+        let answer = tokio::select! {
+            biased;
+            answer = ask(stop.clone()) => answer,
+            () = cancel.cancelled() => Err(Error::cancelled()),
+            () = self.clock.sleep(ms) => {
+                let text = format!("it did not answer within {ms} ms");
+                Err(Error::new(ErrorKind::Timeout, text))
+            }
+        };
+        stop.cancel();
+        answer
+    }
+
+    fn scope(&self, cancel: Cancel) -> HookScope {
+        HookScope { session: self.session.clone(), cancel, facts: self.facts.clone() }
+    }
+
+    fn failed(&self, plugin: &HookPlugin, hook: Hook, error: &Error) {
+        let count = {
+            let mut state = self.state.lock();
+            let new = || Failures { count: 0, last: error.clone() };
+            let failures = state.failures.entry((plugin.name.clone(), hook)).or_insert_with(new);
+            failures.count += 1;
+            failures.last = error.clone();
+            failures.count
+        };
+        let (name, operation, why) = (&plugin.name, hook.name(), &error.message);
+        let is_guard = hook == Hook::BeforeTool;
+        let then = if is_guard { "denies the call, as it failed" } else { "is passed over" };
+        self.emitter.notice(format!("plugin `{name}` {then}: `{operation}`: {why}"));
+        if count == HOOK_FAILURES_MAX {
+            let then = if is_guard { "; every call is denied from here on" } else { "" };
+            self.emitter.notice(format!(
+                "plugin `{name}` is not asked `{operation}` any more in this session: it failed \
+                 {HOOK_FAILURES_MAX} times in a row{then}; `jaato plugin disable {name}` keeps it \
+                 out of the next one"
+            ));
+        }
+    }
+}
+
+fn deadline_ms(hook: Hook) -> u64 {
+    match hook {
+        Hook::BeforePrompt => BEFORE_PROMPT_MS_MAX,
+        Hook::BeforeRequest | Hook::BeforeTool | Hook::AfterTool | Hook::Event | Hook::Unknown => {
+            HOOK_MS_MAX
+        }
+    }
+}
+
+pub(super) fn misbehaved(text: &str) -> Error {
+    Error::new(ErrorKind::PluginMisbehaved, text)
+}

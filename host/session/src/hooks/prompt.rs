@@ -1,0 +1,91 @@
+//! Text that plugins put before a prompt.
+//!
+//! It is a part of the prompt's message, never of the system text: what was sent before stays as it
+//! was. It is data that names its plugin, so that neither the model nor a person takes it for what
+//! the person said.
+
+use futures_util::future::join_all;
+use jaato_types::hooks::{BeforePrompt, Hook, PromptAddition};
+use jaato_types::{Data, DataContent, Event, Part};
+use serde_json::json;
+
+use super::{HookAsker, HookPlugin, cut_to_tokens};
+use crate::{Cancel, estimate_tokens};
+
+/// Most tokens that one plugin adds to a prompt, as they are estimated: a page or two.
+pub const ADDITION_TOKENS_MAX: u64 = 2_000;
+/// Most tokens that all plugins add to one prompt.
+pub const ADDITIONS_TOKENS_MAX: u64 = 8_000;
+/// What they may have of the model's window, where that is known: a quarter.
+const WINDOW_SHARE: u64 = 4;
+
+/// The key of such a part that names its plugin.
+const ADDED_BY: &str = "added_by_plugin";
+
+/// What a plugin adds to a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addition {
+    /// The plugin.
+    pub plugin: HookPlugin,
+    /// The text.
+    pub text: String,
+    /// How long it is, estimated.
+    pub tokens: u64,
+    /// Whether it was longer.
+    pub is_cut: bool,
+}
+
+impl Addition {
+    /// Returns the part of the message.
+    pub(crate) fn part(&self) -> Part {
+        let mut value = json!({ ADDED_BY: self.plugin.name, "text": self.text });
+        if self.is_cut {
+            value["cut"] = true.into();
+        }
+        Part::json(value)
+    }
+
+    pub(crate) fn event(&self) -> Event {
+        let source = self.plugin.source.clone();
+        Event::PromptAdded { source, tokens: self.tokens, cut: self.is_cut }
+    }
+}
+
+/// Returns true for the part of a plugin: it belongs to its prompt, and goes with no other.
+pub(crate) fn is_addition(part: &Part) -> bool {
+    let Part::Data(Data { content: DataContent::Json { json, .. }, .. }) = part else {
+        return false;
+    };
+    json.get(ADDED_BY).is_some()
+}
+
+impl HookAsker {
+    /// Asks all plugins at once, as the person waits, and gives what they add in their order.
+    pub(crate) async fn before_prompt(&self, prompt: &str, cancel: &Cancel) -> Vec<Addition> {
+        let plugins = self.asked(Hook::BeforePrompt);
+        if plugins.is_empty() || prompt.trim().is_empty() {
+            return Vec::new();
+        }
+        let request = BeforePrompt::new(prompt, self.facts.read());
+        let answers = plugins.iter().map(|plugin| {
+            let take = |answer: PromptAddition| Ok(answer.text);
+            self.ask(plugin, Hook::BeforePrompt, &request, cancel, take)
+        });
+        let answers = join_all(answers).await;
+        let limit = request.context.context_limit;
+        let share = if limit == 0 { u64::MAX } else { limit / WINDOW_SHARE };
+        let mut left = ADDITIONS_TOKENS_MAX.min(share);
+        let mut additions = Vec::new();
+        for (plugin, answer) in plugins.into_iter().zip(answers) {
+            let Ok(mut text) = answer else { continue };
+            if text.trim().is_empty() {
+                continue;
+            }
+            let is_cut = cut_to_tokens(&mut text, left.min(ADDITION_TOKENS_MAX));
+            let tokens = estimate_tokens(&text);
+            left = left.saturating_sub(tokens);
+            additions.push(Addition { plugin, text, tokens, is_cut });
+        }
+        additions
+    }
+}

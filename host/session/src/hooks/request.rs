@@ -1,0 +1,203 @@
+//! What plugins change of a request: options that the provider honours, and text behind its newest
+//! message. Nothing else: what the model has seen stays as it was.
+
+use std::sync::Arc;
+
+use jaato_types::hooks::{BeforeRequest, Hook, RequestChange};
+use jaato_types::{Error, Event, Part, RequestOptions, Result};
+use serde_json::{Map, Value, json};
+
+use super::asker::misbehaved;
+use super::{HookPlugin, cut_to_tokens};
+use crate::history::Next;
+use crate::{Cancel, HistoryError, ModelTakes, Session, estimate_tokens};
+
+/// Most tokens that one plugin puts behind the newest message of a request, as they are estimated:
+/// each request may have as many again.
+pub const REQUEST_TEXT_TOKENS_MAX: u64 = 500;
+
+/// The options that a plugin may change, where the provider honours them. Headers, the body and the
+/// session's key are the person's and the host's.
+const CHANGEABLE: [&str; 9] = [
+    "effort",
+    "max_output_tokens",
+    "output_schema",
+    "seed",
+    "service_tier",
+    "stop",
+    "stream",
+    "temperature",
+    "tool_choice",
+];
+
+/// The keys that an answer may have.
+const KNOWN_KEYS: [&str; 2] = ["options", "text"];
+
+impl Session {
+    /// Lets plugins change the request that is sent next.
+    pub(crate) async fn ask_before_request(
+        &mut self,
+        cancel: &Cancel,
+    ) -> std::result::Result<(), HistoryError> {
+        self.options_asked = None;
+        let hooks = Arc::clone(&self.shared.hooks);
+        for plugin in hooks.asked(Hook::BeforeRequest) {
+            let options = self.options_asked.as_ref().unwrap_or(&self.prefix.options).clone();
+            let may_change = changeable(&self.takes);
+            let Some(newest) = self.history.messages().next_back().cloned() else { return Ok(()) };
+            let request = BeforeRequest::new(shown(&options), may_change.clone(), newest);
+            let take = |answer: Value| change_of(answer, &options, &may_change);
+            let asked = hooks.ask(&plugin, Hook::BeforeRequest, &request, cancel, take).await;
+            let Ok(change) = asked else { continue };
+            self.change_request(&plugin, change)?;
+        }
+        Ok(())
+    }
+
+    fn change_request(
+        &mut self,
+        plugin: &HookPlugin,
+        change: Change,
+    ) -> std::result::Result<(), HistoryError> {
+        let Change { changed, options, mut text } = change;
+        if !changed.is_empty() {
+            self.options_asked = Some(options);
+        }
+        let mut tokens = 0;
+        // A message that the model has seen stays as it was.
+        if !text.trim().is_empty() && self.is_newest_unsent() {
+            let is_cut = cut_to_tokens(&mut text, REQUEST_TEXT_TOKENS_MAX);
+            tokens = estimate_tokens(&text);
+            let mut value = json!({ "added_by_plugin": plugin.name, "text": text });
+            if is_cut {
+                value["cut"] = true.into();
+            }
+            self.history.add_news(vec![Part::json(value)])?;
+        }
+        if !changed.is_empty() || tokens > 0 {
+            let source = plugin.source.clone();
+            self.shared.emitter.emit(Event::RequestChanged { source, options: changed, tokens });
+        }
+        Ok(())
+    }
+
+    fn is_newest_unsent(&self) -> bool {
+        self.history.next() == Next::Answer
+            && self.paused.is_empty()
+            && self.sent_entries < self.history.entries().len()
+    }
+}
+
+/// Returns the options without what is the person's and the host's own.
+fn shown(options: &RequestOptions) -> RequestOptions {
+    let mut shown = options.clone();
+    shown.extra_body.clear();
+    shown.extra_headers.clear();
+    shown.session_key = None;
+    shown
+}
+
+fn changeable(takes: &ModelTakes) -> Vec<String> {
+    let honoured = CHANGEABLE.into_iter().filter(|option| takes.honours(option));
+    honoured.map(str::to_owned).collect()
+}
+
+/// What a plugin changes.
+struct Change {
+    /// The names of the options that are others.
+    changed: Vec<String>,
+    /// All options of the request.
+    options: RequestOptions,
+    text: String,
+}
+
+/// Reads an answer; one that wants anything else is refused as a whole.
+fn change_of(answer: Value, options: &RequestOptions, may_change: &[String]) -> Result<Change> {
+    let keys = answer.as_object().map(Map::keys).into_iter().flatten();
+    if let Some(key) = keys.into_iter().find(|key| !KNOWN_KEYS.contains(&key.as_str())) {
+        let text = format!("its answer changes `{key}`, and may change `options` and `text` alone");
+        return Err(misbehaved(&text));
+    }
+    let answer: RequestChange = serde_json::from_value(answer)
+        .map_err(|error| misbehaved(&format!("its answer is wrong: {error}")))?;
+    let host_bug = |error: serde_json::Error| Error::failed(error.to_string());
+    let Value::Object(mut all) = serde_json::to_value(options).map_err(host_bug)? else {
+        return Err(Error::failed("options are no object"));
+    };
+    let mut changed = Vec::new();
+    for (name, value) in &answer.options {
+        if !may_change.contains(name) {
+            let known = may_change.join(", ");
+            let text = format!("the option `{name}` is not to be changed here; known are: {known}");
+            return Err(misbehaved(&text));
+        }
+        let before = if value.is_null() {
+            all.remove(name)
+        } else {
+            all.insert(name.clone(), value.clone())
+        };
+        if before.as_ref().unwrap_or(&Value::Null) != value {
+            changed.push(name.clone());
+        }
+    }
+    let wrong = |error: serde_json::Error| misbehaved(&format!("an option is wrong: {error}"));
+    let read: RequestOptions = serde_json::from_value(Value::Object(all)).map_err(wrong)?;
+    let written = serde_json::to_value(&read).map_err(host_bug)?;
+    for (name, value) in answer.options.iter().filter(|(_, value)| value.is_string()) {
+        // A word that is not known reads as one that says nothing.
+        if written.get(name) != Some(value) {
+            return Err(misbehaved(&format!("the option `{name}` is not {value}")));
+        }
+    }
+    Ok(Change { changed, options: read, text: answer.text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(answer: Value, expected: std::result::Result<(&[&str], Value), &str>) {
+        let may_change = ["effort", "max_output_tokens", "temperature"].map(str::to_owned);
+        let mut options = RequestOptions::default();
+        options.temperature = Some(1.0);
+        let found = change_of(answer, &options, &may_change);
+        let found =
+            found.map(|it| (it.changed, serde_json::to_value(it.options).unwrap_or_default()));
+        let expected = expected
+            .map(|(names, options)| (names.iter().map(|it| (*it).to_owned()).collect(), options));
+        assert_eq!(found.map_err(|error| error.message), expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn options_are_set_taken_away_and_left_as_they_are() {
+        check(json!({}), Ok((&[], json!({ "temperature": 1.0 }))));
+        check(
+            json!({ "options": { "temperature": 1.0 } }),
+            Ok((&[], json!({ "temperature": 1.0 }))),
+        );
+        check(
+            json!({ "options": { "temperature": null, "effort": "low" } }),
+            Ok((&["temperature", "effort"], json!({ "effort": "low" }))),
+        );
+    }
+
+    #[test]
+    fn what_is_not_to_be_changed_makes_the_whole_answer_void() {
+        check(
+            json!({ "messages": [] }),
+            Err("its answer changes `messages`, and may change `options` and `text` alone"),
+        );
+        let known = "known are: effort, max_output_tokens, temperature";
+        for name in ["extra_headers", "session_key", "stop", "moonlight"] {
+            let text = format!("the option `{name}` is not to be changed here; {known}");
+            check(json!({ "options": { name: {} } }), Err(&text));
+        }
+        check(
+            json!({ "options": { "effort": "huge" } }),
+            Err("the option `effort` is not \"huge\""),
+        );
+        let wrong = "an option is wrong: invalid type: string \"many\", expected u32";
+        check(json!({ "options": { "max_output_tokens": "many" } }), Err(wrong));
+    }
+}

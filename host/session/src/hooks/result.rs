@@ -1,0 +1,58 @@
+//! What plugins change of a tool's result, before the model is given it.
+
+use jaato_types::hooks::{AfterTool, Hook, ResultChange};
+use jaato_types::{Event, ToolCall};
+use serde_json::{Map, Value};
+
+use super::HookAsker;
+use super::tool::owner;
+use crate::{Cancel, KnownTool};
+
+/// A result, and whether a plugin changed it.
+pub(crate) struct Changed {
+    pub(crate) content: Map<String, Value>,
+    pub(crate) is_changed: bool,
+}
+
+impl HookAsker {
+    /// Asks the plugins, one after the other, each for what the one before it left. Not even a
+    /// cancel stops it: what a plugin takes out of a result is not to be seen then either.
+    pub(crate) async fn after_tool(
+        &self,
+        call: &ToolCall,
+        tool: Option<&KnownTool>,
+        content: Map<String, Value>,
+        is_error: bool,
+    ) -> Changed {
+        let mut changed = Changed { content, is_changed: false };
+        let plugins = self.asked(Hook::AfterTool);
+        if plugins.is_empty() {
+            return changed;
+        }
+        let owner = tool.map(owner).unwrap_or_default();
+        let never = Cancel::new();
+        for plugin in plugins {
+            let (name, arguments) = (call.name.clone(), call.arguments.clone());
+            let request = AfterTool::new(name, arguments, changed.content.clone()).of(
+                call.id.clone(),
+                owner.clone(),
+                is_error,
+            );
+            let take = |answer: ResultChange| Ok(answer);
+            let answer = self.ask(&plugin, Hook::AfterTool, &request, &never, take).await;
+            let Ok(answer) = answer else { continue };
+            let mut content = answer.replace.unwrap_or_else(|| changed.content.clone());
+            content.extend(answer.add);
+            if content == changed.content {
+                continue;
+            }
+            changed = Changed { content, is_changed: true };
+            self.emitter.emit(Event::ToolResultChanged {
+                call_id: call.id.clone(),
+                name: call.name.clone(),
+                source: plugin.source,
+            });
+        }
+        changed
+    }
+}

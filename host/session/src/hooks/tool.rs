@@ -1,0 +1,170 @@
+//! Guards: plugins that see each tool call before the person's rules decide about it.
+//!
+//! Invariant: a call goes on to the gate only where each guard has answered. One that fails, lies,
+//! is too slow or is gone denies the call, and is named.
+
+use jaato_types::hooks::{BeforeTool, CalledBy, GuardAnswer, Hook};
+use jaato_types::{Error, ErrorKind, Event, PluginName, Result, ToolCall};
+use serde_json::{Map, Value};
+
+use super::asker::misbehaved;
+use super::{HookAsker, HookPlugin};
+use crate::{Cancel, KnownTool, Toolbox, introspection};
+
+/// Arguments that a guard changed are repeated in the result up to so many bytes of JSON.
+pub const ARGUMENTS_SHOWN_BYTES_MAX: usize = 2 * 1024;
+
+/// Longest reason of a guard, in bytes: it is told to the model and in one line to a person.
+const REASON_BYTES_MAX: usize = 1_000;
+
+/// The key of a result that names who changed the arguments.
+const CHANGED_BY: &str = "arguments_changed_by";
+/// The key of a result that holds them.
+const THAT_RAN: &str = "arguments_that_ran";
+
+/// A call with the arguments that guards gave it.
+#[derive(Debug)]
+pub(crate) struct Rewritten {
+    pub(crate) call: ToolCall,
+    /// The plugins that changed them, in order.
+    by: Vec<PluginName>,
+}
+
+impl Rewritten {
+    /// Says in a result what ran: the history has the call as the model made it.
+    pub(crate) fn note(&self, content: &mut Map<String, Value>) {
+        let names = self.by.iter().map(|name| Value::from(name.as_str())).collect();
+        content.insert(CHANGED_BY.to_owned(), Value::Array(names));
+        let arguments = &self.call.arguments;
+        if arguments.to_string().len() <= ARGUMENTS_SHOWN_BYTES_MAX {
+            content.insert(THAT_RAN.to_owned(), arguments.clone());
+        }
+    }
+}
+
+/// What the guards say to a call.
+#[derive(Debug, Default)]
+pub(crate) struct Guarded {
+    /// The call with other arguments, where they changed them.
+    pub(crate) rewritten: Option<Rewritten>,
+    /// Who wants a person to be asked, and why.
+    pub(crate) asks: Option<(PluginName, String)>,
+    /// Who denies the call, and why.
+    pub(crate) denied: Option<(PluginName, Error)>,
+}
+
+/// What one guard says.
+enum Said {
+    GoOn,
+    Rewrite(Value),
+    Deny(String),
+    Ask(String),
+}
+
+impl HookAsker {
+    /// Asks the guards, one after the other; the first that denies ends it.
+    pub(crate) async fn before_tool(
+        &self,
+        call: &ToolCall,
+        tool: &KnownTool,
+        toolbox: &Toolbox,
+        (called_by, caller): (CalledBy, PluginName),
+        cancel: &Cancel,
+    ) -> Guarded {
+        let mut guarded = Guarded::default();
+        // Not those alone that answer still: a guard that is gone opens no gate.
+        for plugin in self.port.asked(Hook::BeforeTool) {
+            if let Some(error) = self.given_up(&plugin, Hook::BeforeTool) {
+                guarded.denied = Some((plugin.name.clone(), failed(call, &plugin, &error)));
+                break;
+            }
+            let arguments =
+                guarded.rewritten.as_ref().map_or(&call.arguments, |it| &it.call.arguments);
+            let request = BeforeTool::new(call.name.clone(), arguments.clone())
+                .of(call.id.clone(), owner(tool), tool.spec.annotations)
+                .called_by(called_by, caller.clone());
+            let take = |answer| said(answer, tool, toolbox);
+            let answer = self.ask(&plugin, Hook::BeforeTool, &request, cancel, take).await;
+            match answer {
+                Ok(Said::GoOn) => {}
+                Ok(Said::Rewrite(changed)) if changed == *arguments => {}
+                Ok(Said::Rewrite(changed)) => self.rewrite(call, &plugin, changed, &mut guarded),
+                Ok(Said::Ask(reason)) => {
+                    guarded.asks.get_or_insert((plugin.name, reason));
+                }
+                Ok(Said::Deny(reason)) => {
+                    let error = denied(call, &plugin, &reason);
+                    guarded.denied = Some((plugin.name, error));
+                    break;
+                }
+                Err(error) => {
+                    guarded.denied = Some((plugin.name.clone(), failed(call, &plugin, &error)));
+                    break;
+                }
+            }
+        }
+        guarded
+    }
+
+    fn rewrite(
+        &self,
+        call: &ToolCall,
+        plugin: &HookPlugin,
+        arguments: Value,
+        guarded: &mut Guarded,
+    ) {
+        self.emitter.emit(Event::ToolCallChanged {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            source: plugin.source.clone(),
+            arguments: arguments.clone(),
+        });
+        let new = || Rewritten { call: call.clone(), by: Vec::new() };
+        let rewritten = guarded.rewritten.get_or_insert_with(new);
+        rewritten.call.arguments = arguments;
+        rewritten.by.push(plugin.name.clone());
+    }
+}
+
+/// The plugin that a tool comes from; none of the host's own.
+pub(super) fn owner(tool: &KnownTool) -> PluginName {
+    if introspection::is_own(tool) { PluginName::default() } else { tool.plugin.clone() }
+}
+
+fn said(answer: GuardAnswer, tool: &KnownTool, toolbox: &Toolbox) -> Result<Said> {
+    Ok(match answer {
+        GuardAnswer::GoOn => Said::GoOn,
+        GuardAnswer::Rewrite { arguments, .. } => {
+            toolbox.check(tool, &arguments).map_err(|error| {
+                misbehaved(&format!("its arguments cannot be used: {}", error.message))
+            })?;
+            Said::Rewrite(arguments)
+        }
+        GuardAnswer::Deny { reason, .. } => Said::Deny(in_bounds(reason)),
+        GuardAnswer::Ask { reason, .. } => Said::Ask(in_bounds(reason)),
+        GuardAnswer::Unknown => return Err(misbehaved("it says a word that jaato does not know")),
+    })
+}
+
+fn in_bounds(mut reason: String) -> String {
+    reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
+    if reason.trim().is_empty() { "it says no reason".to_owned() } else { reason }
+}
+
+fn denied(call: &ToolCall, plugin: &HookPlugin, reason: &str) -> Error {
+    let text = format!("plugin `{}` denied the call of `{}`: {reason}", plugin.name, call.name);
+    Error::new(ErrorKind::PermissionDenied, text)
+}
+
+fn failed(call: &ToolCall, plugin: &HookPlugin, error: &Error) -> Error {
+    if error.kind == ErrorKind::Cancelled {
+        return error.clone();
+    }
+    let (name, tool) = (&plugin.name, &call.name);
+    let text = format!(
+        "the call of `{tool}` is denied: plugin `{name}`, which is asked before each call, fails: {}",
+        error.message
+    );
+    Error::new(ErrorKind::PermissionDenied, text)
+        .with_hint(format!("`jaato plugin disable {name}` keeps the plugin out"))
+}

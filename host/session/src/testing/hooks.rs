@@ -1,0 +1,78 @@
+//! Plugins that are asked beside their own calls, and answer as a test says.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use jaato_types::hooks::Hook;
+use jaato_types::{Error, PluginName, Result};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::{HookPlugin, HookScope, Hooks};
+
+type Answering = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value>> + Send + Sync>;
+
+/// Plugins that answer as a test says. Without any, nobody is asked.
+#[derive(Default)]
+pub struct ScriptedHooks {
+    plugins: Mutex<Vec<(PluginName, Hook, Answering)>>,
+    asked: Mutex<Vec<(PluginName, Hook, Value)>>,
+}
+
+impl ScriptedHooks {
+    /// Adds a plugin that answers a hook so. The order is that of the calls.
+    pub fn answers<F, B>(&self, plugin: &str, hook: Hook, answer: B) -> &Self
+    where
+        F: Future<Output = Result<Value>> + Send + 'static,
+        B: Fn(Value) -> F + Send + Sync + 'static,
+    {
+        let answer: Answering = Arc::new(move |asked| answer(asked).boxed());
+        self.plugins.lock().push((PluginName::from(plugin), hook, answer));
+        self
+    }
+
+    /// Adds a plugin that answers a hook with this value.
+    pub fn says(&self, plugin: &str, hook: Hook, answer: Value) -> &Self {
+        self.answers(plugin, hook, move |_| std::future::ready(Ok(answer.clone())))
+    }
+
+    /// Adds a plugin that never answers a hook.
+    pub fn hangs(&self, plugin: &str, hook: Hook) -> &Self {
+        self.answers(plugin, hook, |_| std::future::pending())
+    }
+
+    /// Returns what was asked so far, in order.
+    pub fn asked(&self) -> Vec<(PluginName, Hook, Value)> {
+        self.asked.lock().clone()
+    }
+}
+
+impl Hooks for ScriptedHooks {
+    fn asked(&self, hook: Hook) -> Vec<HookPlugin> {
+        let plugins = self.plugins.lock();
+        let asked = plugins.iter().filter(|(_, known, _)| *known == hook);
+        asked
+            .map(|(name, ..)| HookPlugin { name: name.clone(), source: name.to_string() })
+            .collect()
+    }
+
+    fn open(&self, _plugin: &PluginName, _scope: HookScope) -> BoxFuture<'static, Result<()>> {
+        async { Ok(()) }.boxed()
+    }
+
+    fn ask(
+        &self,
+        plugin: &PluginName,
+        hook: Hook,
+        request: Value,
+        _scope: HookScope,
+    ) -> BoxFuture<'static, Result<Value>> {
+        self.asked.lock().push((plugin.clone(), hook, request.clone()));
+        let plugins = self.plugins.lock();
+        let mut found = plugins.iter().filter(|(name, known, _)| name == plugin && *known == hook);
+        match found.next() {
+            Some((_, _, answer)) => answer(request),
+            None => async { Err(Error::failed("the test has no such plugin")) }.boxed(),
+        }
+    }
+}

@@ -1,0 +1,571 @@
+//! Plugins that are asked beside their own calls: what they may change, and what becomes of those
+//! that fail.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use expect_test::{Expect, expect};
+use jaato_policy::Allowed;
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{
+    ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, Answer, CallOrigin, Cancel, HOOK_FAILURES_MAX,
+    Session, SessionSetup, TurnReport,
+};
+use jaato_types::hooks::{HOOK_MS_MAX, Hook, Preview};
+use jaato_types::{DataContent, Error, Event, Outcome, Part, Request, ToolName};
+use serde_json::{Value, json};
+
+/// A tool that takes a text, and is asked for.
+fn write() -> Tool {
+    Tool::echo("write").writing().schema(json!({
+        "type": "object",
+        "properties": { "text": { "type": "string" } },
+        "required": ["text"],
+        "additionalProperties": false,
+    }))
+}
+
+/// The setup of a session in which `write` is allowed.
+fn allowing() -> SessionSetup {
+    let setup = Stage::setup();
+    setup.rules.lock().allowed.insert(Allowed::parse("write"));
+    setup
+}
+
+/// Plays a turn that calls `write` once and ends; returns the result as JSON.
+async fn call_write(stage: &Stage, session: &mut Session, id: &str) -> (Value, TurnReport) {
+    stage.provider.then([Beat::call(id, "write", json!({ "text": "a" }))]);
+    stage.provider.then([Beat::text("done")]);
+    let report = session.turn("x", &Cancel::new()).await;
+    let message = session.history().messages().rev().nth(1).unwrap();
+    let result = message.tool_results().next().unwrap().clone();
+    (Value::Object(result.content), report)
+}
+
+async fn check_call(stage: &Stage, expected: Expect) {
+    let mut session = stage.start(allowing()).unwrap();
+    let (result, _) = call_write(stage, &mut session, "0").await;
+    expected.assert_eq(&format!("{result}\n{}", happened(stage)));
+}
+
+/// The events of calls and what a person was told, a line each.
+fn happened(stage: &Stage) -> String {
+    let lines = stage.events.events().into_iter().filter_map(|event| match event {
+        Event::ToolCallChanged { source, arguments, .. } => {
+            Some(format!("{source} changes to {arguments}\n"))
+        }
+        Event::PermissionAsked { arguments, rule, .. } => {
+            Some(format!("asked by {rule}: {arguments}\n"))
+        }
+        Event::PermissionDecided { allowed, rule, comment, .. } => {
+            Some(format!("allowed {allowed} by {rule} {}\n", comment.unwrap_or_default()))
+        }
+        Event::ToolCallStarted { arguments, .. } => Some(format!("started {arguments}\n")),
+        Event::ToolResultChanged { source, .. } => Some(format!("{source} changes the result\n")),
+        Event::RequestChanged { source, options, tokens } => {
+            Some(format!("{source} changes {options:?} and adds {tokens}\n"))
+        }
+        Event::PromptAdded { source, tokens, cut } => {
+            Some(format!("{source} adds {tokens} before the prompt, cut {cut}\n"))
+        }
+        Event::Notice { text, .. } => Some(format!("{text}\n")),
+        _ => None,
+    });
+    lines.collect()
+}
+
+/// The data of the newest message of a request.
+fn data(request: &Request) -> Vec<Value> {
+    let parts = request.messages.last().unwrap().parts.iter();
+    let values = parts.filter_map(|part| match part {
+        Part::Data(data) => match &data.content {
+            DataContent::Json { json, .. } => Some(json.clone()),
+            _ => None,
+        },
+        _ => None,
+    });
+    values.collect()
+}
+
+fn go_on() -> Value {
+    json!({ "decision": "go_on" })
+}
+
+fn rewrite(text: &str) -> Value {
+    json!({ "decision": "rewrite", "arguments": { "text": text } })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_lets_a_call_go_on_changes_nothing() {
+    let stage = Stage::new([write()]);
+    stage.hooks.says("guard", Hook::BeforeTool, go_on());
+    let expected = expect![[r#"
+        {"echo":{"text":"a"}}
+        allowed true by option.allow 
+        started {"text":"a"}
+    "#]];
+    check_call(&stage, expected).await;
+    let (_, _, asked) = stage.hooks.asked().remove(0);
+    let expected = expect![[
+        r#"{"call_id":"0","tool":"write","plugin":"tool-write","arguments":{"text":"a"},"annotations":{"read_only":false,"destructive":true,"idempotent":false,"open_world":true,"parallel_safe":false},"called_by":"model","caller":""}"#
+    ]];
+    expected.assert_eq(&asked.to_string());
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_guard_sees_what_the_one_before_it_made_and_the_history_keeps_the_models_call() {
+    let stage = Stage::new([write()]);
+    stage.hooks.says("a", Hook::BeforeTool, rewrite("b"));
+    stage.hooks.answers("b", Hook::BeforeTool, |asked| async move {
+        let text = asked["arguments"]["text"].as_str().unwrap().to_owned();
+        Ok(rewrite(&format!("{text}c")))
+    });
+    let expected = expect![[r#"
+        {"echo":{"text":"bc"},"arguments_changed_by":["a","b"],"arguments_that_ran":{"text":"bc"}}
+        a changes to {"text":"b"}
+        b changes to {"text":"bc"}
+        allowed true by option.allow 
+        started {"text":"bc"}
+    "#]];
+    check_call(&stage, expected).await;
+    let sent = &stage.provider.requests()[1].messages;
+    let call = sent.iter().flat_map(|it| it.tool_calls()).next().unwrap();
+    assert_eq!(call.arguments, json!({ "text": "a" }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_guard_that_denies_ends_it_and_is_named() {
+    let stage = Stage::new([write()]);
+    let deny = json!({ "decision": "deny", "reason": "not on a Friday" });
+    stage.hooks.says("a", Hook::BeforeTool, deny).says("b", Hook::BeforeTool, go_on());
+    let expected = expect![[r#"
+        {"error":{"kind":"permission_denied","message":"plugin `a` denied the call of `write`: not on a Friday (rule `guard.denied`)"}}
+        allowed false by guard.denied plugin `a`
+        started {"text":"a"}
+    "#]];
+    check_call(&stage, expected).await;
+    assert_eq!((stage.hooks.asked().len(), stage.tools.seats().len()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_may_want_a_person_to_be_asked_whatever_else_allows_the_call() {
+    let stage = Stage::new([write()]);
+    let ask = json!({ "decision": "ask", "reason": "it is Friday" });
+    stage.hooks.says("a", Hook::BeforeTool, ask);
+    let mut session = stage.start(allowing()).unwrap();
+    // Each such call is asked: an answer for all of them holds for this one.
+    stage.person.answers([Answer::AllowInSession, Answer::Deny { comment: None }]);
+    let (result, _) = call_write(&stage, &mut session, "0").await;
+    assert_eq!(result, json!({ "echo": { "text": "a" } }));
+    let (result, _) = call_write(&stage, &mut session, "1").await;
+    assert_eq!(
+        result["error"]["message"],
+        "the user denied the call of `write` (rule `person.denied`)"
+    );
+    let question = "write {\"text\":\"a\"}: plugin `a` wants you to decide: it is Friday";
+    assert_eq!(stage.person.questions(), [question, question]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_can_be_asked_what_a_guard_wants_to_be_asked_is_denied() {
+    let stage = Stage::new([write()]);
+    stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "Friday" }));
+    let mut session = stage.start(allowing()).unwrap();
+    let (result, report) = call_write(&stage, &mut session, "0").await;
+    assert_eq!(report.outcome, Outcome::Denied);
+    let message = "the call of `write` is denied: plugin `a` wants you to decide: Friday, and nobody \
+                   can be asked (standard input is not a terminal) (rule `guard.asks`)";
+    assert_eq!(result["error"]["message"], message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_rules_deny_no_guard_allows_and_nobody_is_asked() {
+    let stage = Stage::new([write()]);
+    stage.person.answers([Answer::AllowOnce]);
+    stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "Friday" }));
+    let setup = allowing();
+    setup.rules.lock().disabled.insert(ToolName::from("write"));
+    let mut session = stage.start(setup).unwrap();
+    let (result, _) = call_write(&stage, &mut session, "0").await;
+    assert!(
+        result["error"]["message"].as_str().unwrap().contains("`[tools] disabled`"),
+        "{result}"
+    );
+    assert_eq!(stage.person.questions().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_lies_denies_the_call() {
+    let wrong = [
+        (rewrite("a"), None),
+        (
+            json!({ "decision": "rewrite", "arguments": { "text": 7 } }),
+            Some("do not match its schema"),
+        ),
+        (json!({ "decision": "rewrite", "arguments": [] }), Some("must be a JSON object")),
+        (json!({ "decision": "rewrite" }), Some("missing field `arguments`")),
+        (json!({ "decision": "perhaps" }), Some("a word that jaato does not know")),
+        (json!({}), Some("missing field `decision`")),
+        (json!(null), Some("its answer is wrong")),
+    ];
+    for (answer, expected) in wrong {
+        let stage = Stage::new([write()]);
+        stage.hooks.says("guard", Hook::BeforeTool, answer.clone());
+        let mut session = stage.start(allowing()).unwrap();
+        let (result, _) = call_write(&stage, &mut session, "0").await;
+        let Some(expected) = expected else {
+            assert_eq!(result, json!({ "echo": { "text": "a" } }));
+            continue;
+        };
+        let message = result["error"]["message"].as_str().unwrap();
+        let begins =
+            "the call of `write` is denied: plugin `guard`, which is asked before each call";
+        assert!(message.starts_with(begins) && message.contains(expected), "{answer}: {message}");
+        assert_eq!(result["error"]["hint"], "`jaato plugin disable guard` keeps the plugin out");
+        assert_eq!(stage.tools.seats().len(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_hangs_costs_its_deadline_three_times_and_then_denies_at_once() {
+    let stage = Stage::new([write()]);
+    stage.hooks.hangs("guard", Hook::BeforeTool);
+    let mut session = stage.start(allowing()).unwrap();
+    for times in 0..=HOOK_FAILURES_MAX {
+        let before_ms = stage.clock.monotonic_ms();
+        let (result, _) = call_write(&stage, &mut session, &times.to_string()).await;
+        let message = result["error"]["message"].as_str().unwrap();
+        assert!(message.contains("it did not answer within 1000 ms"), "{message}");
+        let took_ms = stage.clock.monotonic_ms() - before_ms;
+        assert_eq!(took_ms >= HOOK_MS_MAX, times < HOOK_FAILURES_MAX, "{times}: {took_ms} ms");
+    }
+    let expected = expect![[r#"
+        host: plugin `guard` denies the call, as it failed: `before_tool`: it did not answer within 1000 ms
+        host: plugin `guard` denies the call, as it failed: `before_tool`: it did not answer within 1000 ms
+        host: plugin `guard` denies the call, as it failed: `before_tool`: it did not answer within 1000 ms
+        host: plugin `guard` is not asked `before_tool` any more in this session: it failed 3 times in a row; every call is denied from here on; `jaato plugin disable guard` keeps it out of the next one
+    "#]];
+    expected.assert_eq(&stage.events.notices());
+    assert_eq!(stage.tools.seats().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_that_do_not_follow_each_other_do_not_end_the_asking() {
+    let stage = Stage::new([write()]);
+    let times = Arc::new(AtomicU32::new(0));
+    stage.hooks.answers("guard", Hook::BeforeTool, move |_| {
+        let time = times.fetch_add(1, Ordering::Relaxed);
+        async move { if time % 3 == 2 { Ok(go_on()) } else { Err(Error::failed("no")) } }
+    });
+    let mut session = stage.start(allowing()).unwrap();
+    let mut ran = 0;
+    for id in 0..9 {
+        let (result, _) = call_write(&stage, &mut session, &id.to_string()).await;
+        ran += u32::from(result.get("echo").is_some());
+    }
+    assert_eq!(ran, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_sees_a_persons_a_plugins_and_a_self_running_call() {
+    let itself = Tool::echo("itself").run_if(jaato_types::Condition::NoObjects);
+    let stage = Stage::new([write(), itself]);
+    let deny = json!({ "decision": "deny", "reason": "no" });
+    stage.hooks.says("guard", Hook::BeforeTool, deny);
+    let mut session = stage.start(allowing()).unwrap();
+    let (name, arguments) = (ToolName::from("write"), json!({ "text": "a" }));
+    let refused = session.call(&name, arguments.clone(), &Cancel::new()).await.unwrap_err();
+    assert_eq!(
+        refused.message,
+        "plugin `guard` denied the call of `write`: no (rule `guard.denied`)"
+    );
+    let origin = CallOrigin::of("tool-sun".into());
+    session.handle().call_tool(&name, arguments, &origin, &Cancel::new()).await.unwrap_err();
+    stage.provider.then([Beat::text("done")]);
+    session.turn("x", &Cancel::new()).await;
+    let asked = stage.hooks.asked();
+    let by = asked.iter().map(|(_, _, asked)| (&asked["called_by"], &asked["caller"]));
+    let by: Vec<String> = by.map(|(by, caller)| format!("{by} {caller}")).collect();
+    assert_eq!(by, [r#""person" """#, r#""plugin" "tool-sun""#, r#""itself" """#]);
+    assert_eq!(stage.tools.seats().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_while_a_guard_thinks_drops_the_call() {
+    let stage = Stage::new([write()]);
+    let (cancel, seen) = (Cancel::new(), Arc::new(AtomicBool::new(false)));
+    let (stop, heard) = (cancel.clone(), Arc::clone(&seen));
+    stage.hooks.answers("guard", Hook::BeforeTool, move |_| {
+        heard.store(true, Ordering::Relaxed);
+        stop.cancel();
+        std::future::pending()
+    });
+    let mut session = stage.start(allowing()).unwrap();
+    stage.provider.then([Beat::call("0", "write", json!({ "text": "a" }))]);
+    let report = session.turn("x", &cancel).await;
+    assert!(seen.load(Ordering::Relaxed));
+    assert_eq!((report.outcome, happened(&stage).as_str()), (Outcome::Cancelled, ""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_is_replaced_and_added_to_and_the_event_says_by_whom() {
+    let stage = Stage::new([write()]);
+    stage.hooks.says("a", Hook::AfterTool, json!({ "replace": { "seen": 1 } }));
+    stage.hooks.says("b", Hook::AfterTool, json!({ "add": { "more": 2 } }));
+    stage.hooks.says("c", Hook::AfterTool, json!({}));
+    let expected = expect![[r#"
+        {"seen":1,"more":2}
+        allowed true by option.allow 
+        started {"text":"a"}
+        a changes the result
+        b changes the result
+    "#]];
+    check_call(&stage, expected).await;
+    let asked = stage.hooks.asked();
+    let results: Vec<&Value> = asked.iter().map(|(_, _, asked)| &asked["result"]).collect();
+    let whole = json!({ "seen": 1, "more": 2 });
+    assert_eq!(results, [&json!({ "echo": { "text": "a" } }), &json!({ "seen": 1 }), &whole]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_a_plugin_makes_too_long_is_cut_as_any_other() {
+    let stage = Stage::new([write()]);
+    stage.hooks.says("a", Hook::AfterTool, json!({ "add": { "text": "x".repeat(100_000) } }));
+    let mut session = stage.start(allowing()).unwrap();
+    let (result, _) = call_write(&stage, &mut session, "0").await;
+    assert!(result.to_string().len() <= session_bytes_max(), "{}", result.to_string().len());
+    assert_eq!(stage.outputs.files().len(), 1);
+}
+
+fn session_bytes_max() -> usize {
+    Stage::setup().limits.output_bytes_max
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_fails_after_a_call_is_passed_over_and_told() {
+    let stage = Stage::new([write()]);
+    stage.hooks.hangs("a", Hook::AfterTool);
+    stage.hooks.says("b", Hook::AfterTool, json!({ "replace": 7 }));
+    stage.hooks.says("c", Hook::AfterTool, json!({ "add": { "seen": true } }));
+    let expected = expect![[r#"
+        {"echo":{"text":"a"},"seen":true}
+        allowed true by option.allow 
+        started {"text":"a"}
+        plugin `a` is passed over: `after_tool`: it did not answer within 1000 ms
+        plugin `b` is passed over: `after_tool`: its answer is wrong: invalid type: integer `7`, expected a map
+        c changes the result
+    "#]];
+    check_call(&stage, expected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_whole_output_of_a_persons_call_is_looked_at_too() {
+    let stage = Stage::new([write()]);
+    stage.hooks.says("a", Hook::BeforeTool, rewrite("b"));
+    stage.hooks.says("a", Hook::AfterTool, json!({ "add": { "seen": true } }));
+    let session = stage.start(allowing()).unwrap();
+    let (name, arguments) = (ToolName::from("write"), json!({ "text": "a" }));
+    let output = session.call(&name, arguments, &Cancel::new()).await.unwrap();
+    let expected = json!({
+        "echo": { "text": "b" }, "seen": true, "arguments_changed_by": ["a"],
+        "arguments_that_ran": { "text": "b" },
+    });
+    assert_eq!(Value::Object(output.content), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn text_before_a_prompt_is_a_part_of_its_message_that_names_the_plugin() {
+    let stage = Stage::new([]);
+    stage.hooks.says("notes", Hook::BeforePrompt, json!({ "text": "buy milk" }));
+    stage.hooks.says("silent", Hook::BeforePrompt, json!({ "text": " " }));
+    let mut session = stage.start(Stage::setup()).unwrap();
+    for prompt in ["one", "two"] {
+        stage.provider.then([Beat::text("done")]);
+        session.turn(prompt, &Cancel::new()).await;
+    }
+    let requests = stage.provider.requests();
+    for (request, prompt) in requests.iter().zip(["one", "two"]) {
+        let parts = &request.messages.last().unwrap().parts;
+        let added = json!({ "added_by_plugin": "notes", "text": "buy milk" });
+        assert_eq!(parts, &[Part::json(added), Part::text(prompt)]);
+    }
+    // What the model has seen stays as it was.
+    assert_eq!(requests[0].system, requests[1].system);
+    assert_eq!(requests[0].messages, requests[1].messages[..1]);
+    let line = "notes adds 2 before the prompt, cut false\n";
+    assert_eq!(happened(&stage), line.repeat(2));
+    assert_eq!(session.history().messages().next().unwrap().text(), "one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_added_to_a_prompt_is_bounded_for_each_plugin_and_in_all() {
+    let stage = Stage::new([]);
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        stage.hooks.says(name, Hook::BeforePrompt, json!({ "text": "word".repeat(2_001) }));
+    }
+    let mut session = stage.start(Stage::setup_of(1_000_000)).unwrap();
+    let tokens = |additions: Vec<jaato_session::Addition>| {
+        additions.iter().map(|addition| addition.tokens).collect::<Vec<_>>()
+    };
+    let all = tokens(session.additions_to("x", &Cancel::new()).await);
+    assert_eq!(all, [ADDITION_TOKENS_MAX, 2_000, 2_000, 2_000, 0, 0]);
+    assert_eq!(all.iter().sum::<u64>(), ADDITIONS_TOKENS_MAX);
+    // No more than a quarter of a small window.
+    session = stage.start(Stage::setup_of(4_000)).unwrap();
+    assert_eq!(tokens(session.additions_to("x", &Cancel::new()).await).iter().sum::<u64>(), 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_that_is_slow_before_a_prompt_holds_it_up_for_its_deadline_alone() {
+    let stage = Stage::new([]);
+    stage.hooks.hangs("a", Hook::BeforePrompt).hangs("b", Hook::BeforePrompt);
+    stage.hooks.says("c", Hook::BeforePrompt, json!({ "text": "milk" }));
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::text("done")]);
+    let before_ms = stage.clock.monotonic_ms();
+    session.turn("x", &Cancel::new()).await;
+    // Side by side.
+    assert_eq!(stage.clock.monotonic_ms() - before_ms, 200);
+    let expected = expect![[r#"
+        plugin `a` is passed over: `before_prompt`: it did not answer within 200 ms
+        plugin `b` is passed over: `before_prompt`: it did not answer within 200 ms
+        c adds 1 before the prompt, cut false
+    "#]];
+    expected.assert_eq(&happened(&stage));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_added_to_a_prompt_that_was_never_sent_goes_with_no_other() {
+    let stage = Stage::new([]);
+    stage.hooks.says("notes", Hook::BeforePrompt, json!({ "text": "milk" }));
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::Fail(Error::failed("no"))]);
+    session.turn("one", &Cancel::new()).await;
+    stage.provider.then([Beat::text("done")]);
+    session.turn("two", &Cancel::new()).await;
+    assert_eq!(data(&stage.provider.requests()[1]).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn options_of_one_request_are_changed_and_text_stands_behind_its_newest_message() {
+    let stage = Stage::new([write()]);
+    let first = Arc::new(AtomicBool::new(true));
+    stage.hooks.answers("a", Hook::BeforeRequest, move |_| {
+        let is_first = first.swap(false, Ordering::Relaxed);
+        let change = json!({ "options": { "temperature": 0.5 }, "text": "be brief" });
+        async move { Ok(if is_first { change } else { json!({}) }) }
+    });
+    stage.hooks.says("b", Hook::BeforeRequest, json!({ "options": { "max_output_tokens": 7 } }));
+    let mut session = stage.start(allowing()).unwrap();
+    call_write(&stage, &mut session, "0").await;
+    let requests = stage.provider.requests();
+    let options = |at: usize| serde_json::to_value(&requests[at].options).unwrap();
+    assert_eq!(options(0), json!({ "temperature": 0.5, "max_output_tokens": 7 }));
+    assert_eq!(options(1), json!({ "max_output_tokens": 7 }));
+    assert_eq!(data(&requests[0]), [json!({ "added_by_plugin": "a", "text": "be brief" })]);
+    assert_eq!(requests[1].messages[0], requests[0].messages[0]);
+    let expected = expect![[r#"
+        a changes ["temperature"] and adds 2
+        b changes ["max_output_tokens"] and adds 0
+        allowed true by option.allow 
+        started {"text":"a"}
+        b changes ["max_output_tokens"] and adds 0
+    "#]];
+    expected.assert_eq(&happened(&stage));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_that_wants_to_change_more_of_a_request_changes_nothing() {
+    let stage = Stage::new([]);
+    let changes = [
+        json!({ "text": "x", "messages": [] }),
+        json!({ "options": { "session_key": "x" } }),
+        json!({ "options": { "seed": 1 } }),
+    ];
+    for (name, change) in ["a", "b", "c"].into_iter().zip(changes) {
+        stage.hooks.says(name, Hook::BeforeRequest, change);
+    }
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::text("done")]);
+    session.turn("x", &Cancel::new()).await;
+    let expected = expect![[r#"
+        plugin `a` is passed over: `before_request`: its answer changes `messages`, and may change `options` and `text` alone
+        plugin `b` is passed over: `before_request`: the option `session_key` is not to be changed here; known are: max_output_tokens, temperature
+        plugin `c` is passed over: `before_request`: the option `seed` is not to be changed here; known are: max_output_tokens, temperature
+    "#]];
+    expected.assert_eq(&happened(&stage));
+    let request = &stage.provider.requests()[0];
+    assert_eq!((data(request).len(), request.options == session.request().options), (0, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_was_sent_before_is_not_added_to() {
+    let stage = Stage::new([]);
+    stage.hooks.says("a", Hook::BeforeRequest, json!({ "text": "again" }));
+    let mut session = stage.start(Stage::setup()).unwrap();
+    // The model says nothing, and is asked again.
+    stage.provider.then([]).then([Beat::text("done")]);
+    session.turn("x", &Cancel::new()).await;
+    let requests = stage.provider.requests();
+    assert_eq!((requests.len(), data(&requests[0]).len()), (2, 1));
+    assert_eq!(requests[0].messages, requests[1].messages);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_who_is_asked_sees_what_a_call_would_change() {
+    let shows = write().previews(|asked| async move {
+        Ok(Preview::diff(format!("+{}", asked.arguments["text"].as_str().unwrap())))
+    });
+    let stage = Stage::new([shows]);
+    stage.person.answers([Answer::AllowOnce]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    call_write(&stage, &mut session, "0").await;
+    let asked = stage.events.events().into_iter().find_map(|event| match event {
+        Event::PermissionAsked { preview, .. } => preview,
+        _ => None,
+    });
+    assert_eq!(asked, Some(Preview::diff("+a")));
+    assert!(
+        stage.person.questions()[0].contains(r#"diff: "+a""#),
+        "{:?}",
+        stage.person.questions()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_preview_that_fails_or_hangs_costs_only_itself() {
+    for hangs in [true, false] {
+        let shows = write().previews(move |_| async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            Err(Error::failed("no moon"))
+        });
+        let stage = Stage::new([shows]);
+        stage.person.answers([Answer::AllowOnce]);
+        let mut session = stage.start(Stage::setup()).unwrap();
+        let (result, _) = call_write(&stage, &mut session, "0").await;
+        assert_eq!(result, json!({ "echo": { "text": "a" } }));
+        let why = if hangs { "its plugin did not answer within 1000 ms" } else { "no moon" };
+        let notices = stage.events.notices();
+        assert!(notices.contains(why), "{notices}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_is_asked_about_is_not_previewed() {
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&asked);
+    let shows = write().previews(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        async { Ok(Preview::text("x")) }
+    });
+    let stage = Stage::new([shows]);
+    let mut session = stage.start(allowing()).unwrap();
+    call_write(&stage, &mut session, "0").await;
+    // Nobody is there.
+    let mut session = stage.start(Stage::setup()).unwrap();
+    call_write(&stage, &mut session, "1").await;
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+}

@@ -1,0 +1,404 @@
+//! `jaato run --answers`: a program answers what a person would be asked, by JSON lines on standard
+//! input.
+//!
+//! A question is announced by an event (`permission_asked`, `form_asked`), and an answer names it
+//! by that event's id. What is wrong with a line is said on standard error, without a word of the
+//! line but its id: an answer may be a secret.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_runtime::session_loop::{Answer, Asker, EventSink, FormQuestion, Question};
+use jaato_runtime::types::ask::FormAnswer;
+use jaato_runtime::types::{Envelope, Error, ErrorKind, Event};
+use jaato_runtime::visible;
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+
+use crate::conversation::Watch;
+use crate::input_lines::read_lines;
+use crate::report;
+use crate::terminal::exact_line;
+use crate::view::View;
+
+/// Lines of which it is told what is wrong with them. A client that writes more of them does not
+/// read standard error.
+const PROBLEMS_TOLD_MAX: usize = 100;
+/// Questions that are remembered when they are over, to tell a second answer from one to nothing.
+const REMEMBERED_MAX: usize = 256;
+/// How often a form may be answered by what does not fit it.
+const ANSWERS_MAX: usize = 3;
+/// Longest comment on a decision, in bytes: the model reads it.
+const COMMENT_BYTES_MAX: usize = 16 * 1024;
+/// Columns of an id in what is told.
+const ID_COLUMNS: usize = 80;
+
+/// What a line looks like.
+const HINT: &str = "a line is {\"answer\": {\"call_id\": …, \"decision\": \"allow_once\" or \"allow_in_session\" \
+or \"deny\" or \"deny_in_session\", \"comment\": …}} or {\"answer\": {\"form_id\": …, \"outcome\": \
+\"answered\" or \"declined\", \"values\": {…}}}";
+
+/// Reads answers from standard input, for a session whose events go to a view.
+pub fn watch(view: &Arc<View>) -> Watch {
+    let client = Client::default();
+    tokio::spawn(client.clone().read());
+    let events = Announcing { client: client.clone(), view: Arc::clone(view) };
+    Watch { events: Arc::new(events), asker: Arc::new(client) }
+}
+
+/// The program that answers.
+#[derive(Clone, Default)]
+struct Client(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    state: Mutex<State>,
+    /// Wakes those that wait for an answer.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// Questions that were announced and are not over.
+    open: BTreeMap<String, Slot>,
+    /// Those that are over, the newest last.
+    over: VecDeque<String>,
+    /// Why no answers come any more.
+    ended: Option<String>,
+}
+
+/// A question that is open.
+struct Slot {
+    kind: Kind,
+    /// Its answer, until that is taken.
+    given: Option<Given>,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Call,
+    Form,
+}
+
+/// What a client answered.
+#[derive(Debug, Clone, PartialEq)]
+enum Given {
+    Decision(Answer),
+    Form(FormAnswer),
+}
+
+/// Notes each question before anybody learns of it, so that no answer can come too early.
+struct Announcing {
+    client: Client,
+    view: Arc<View>,
+}
+
+impl EventSink for Announcing {
+    fn event(&self, envelope: Envelope) {
+        match &envelope.event {
+            Event::FormAsked { form_id, .. } => self.client.open(form_id, Kind::Form),
+            Event::PermissionAsked { call_id, .. } => {
+                self.client.open(call_id.as_str(), Kind::Call);
+            }
+            _ => {}
+        }
+        self.view.event(envelope);
+    }
+}
+
+/// A question that waits. Dropping it closes it.
+struct Open<'a> {
+    client: &'a Client,
+    id: String,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let mut state = self.client.0.state.lock();
+        state.open.remove(&self.id);
+        state.over.push_back(std::mem::take(&mut self.id));
+        if state.over.len() > REMEMBERED_MAX {
+            state.over.pop_front();
+        }
+    }
+}
+
+impl Client {
+    fn open(&self, id: &str, kind: Kind) {
+        let mut state = self.0.state.lock();
+        state.open.entry(id.to_owned()).or_insert(Slot { kind, given: None });
+    }
+
+    fn waiting(&self, id: &str, kind: Kind) -> Open<'_> {
+        self.open(id, kind);
+        Open { client: self, id: id.to_owned() }
+    }
+
+    /// Reads lines to the end, each as it comes.
+    async fn read(self) {
+        let mut lines = read_lines();
+        let (mut number, mut problems) = (0_usize, 0_usize);
+        while let Some(line) = lines.recv().await {
+            number += 1;
+            let taken = match line {
+                Ok(line) if line.trim_ascii().is_empty() => Ok(()),
+                Ok(line) => parse(&line).and_then(|(id, given)| self.take(&id, given)),
+                Err(error) if error.kind == ErrorKind::Io => {
+                    self.end(error.message);
+                    return;
+                }
+                Err(error) => Err(error),
+            };
+            let Err(error) = taken else { continue };
+            problems += 1;
+            if problems <= PROBLEMS_TOLD_MAX {
+                tell(&format!("line {number} of standard input is no answer: {error}"), &error);
+            }
+            if problems == PROBLEMS_TOLD_MAX {
+                report::problems(&["no more is told of lines that are no answers".to_owned()]);
+            }
+        }
+        self.end("standard input has ended".to_owned());
+    }
+
+    /// Hands an answer to the question that it names.
+    fn take(&self, id: &str, given: Given) -> Result<(), Error> {
+        let mut state = self.0.state.lock();
+        let shown = exact_line(&visible::name(id), ID_COLUMNS);
+        let is_over = state.over.iter().any(|known| known == id);
+        let text = match state.open.get_mut(id) {
+            Some(slot) if slot.kind != given.kind() => match slot.kind {
+                Kind::Call => format!("`{shown}` is a call: it is answered by `call_id`"),
+                Kind::Form => format!("`{shown}` is a form: it is answered by `form_id`"),
+            },
+            Some(Slot { given: Some(_), .. }) => format!("`{shown}` has its answer already"),
+            Some(slot) => {
+                slot.given = Some(given);
+                drop(state);
+                self.0.changed.notify_waiters();
+                return Ok(());
+            }
+            None if is_over => format!("`{shown}` is over: it was answered or taken back"),
+            None => format!("no question `{shown}` waits"),
+        };
+        Err(Error::new(ErrorKind::InvalidArguments, text))
+    }
+
+    /// Says that no answers come any more. Those that came count.
+    fn end(&self, reason: String) {
+        self.0.state.lock().ended = Some(reason);
+        self.0.changed.notify_waiters();
+    }
+
+    /// Waits for an answer.
+    ///
+    /// # Errors
+    /// Why none comes any more.
+    async fn given(&self, open: &Open<'_>) -> Result<Given, String> {
+        loop {
+            let changed = self.0.changed.notified();
+            tokio::pin!(changed);
+            // Enlists before it looks: an answer that comes in between is not missed.
+            changed.as_mut().enable();
+            {
+                let mut state = self.0.state.lock();
+                if let Some(given) = state.open.get_mut(&open.id).and_then(|it| it.given.take()) {
+                    return Ok(given);
+                }
+                if let Some(reason) = &state.ended {
+                    return Err(reason.clone());
+                }
+            }
+            changed.await;
+        }
+    }
+}
+
+fn tell(text: &str, error: &Error) {
+    let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    report::problems(&[format!("{text}{hint}")]);
+}
+
+impl Asker for Client {
+    fn nobody(&self) -> Option<String> {
+        self.0.state.lock().ended.clone()
+    }
+
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let open = self.waiting(question.call.id.as_str(), Kind::Call);
+            match self.given(&open).await {
+                Ok(Given::Decision(answer)) => answer,
+                Ok(Given::Form(_)) => unreachable!("checked by `take`"),
+                Err(reason) => Answer::Nobody { reason },
+            }
+        })
+    }
+
+    fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
+        Box::pin(async move {
+            let open = self.waiting(question.id, Kind::Form);
+            for left in (0..ANSWERS_MAX).rev() {
+                let answer = match self.given(&open).await {
+                    Ok(Given::Form(answer)) => answer,
+                    Ok(Given::Decision(_)) => unreachable!("checked by `take`"),
+                    Err(reason) => return FormAnswer::nobody(reason),
+                };
+                let Err(error) = question.check(&answer) else { return answer };
+                let id = &open.id;
+                report::problems(&[format!(
+                    "the answer to `{id}` does not fit the form ({left} more may come): {error}"
+                )]);
+            }
+            FormAnswer::nobody(format!("{ANSWERS_MAX} answers did not fit the form"))
+        })
+    }
+}
+
+impl Given {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Decision(_) => Kind::Call,
+            Self::Form(_) => Kind::Form,
+        }
+    }
+}
+
+/// Reads one line. Errors hold nothing of it.
+fn parse(line: &[u8]) -> Result<(String, Given), Error> {
+    let wrong = |text: &str| Error::new(ErrorKind::InvalidArguments, text).with_hint(HINT);
+    let value: Value = serde_json::from_slice(line)
+        .map_err(|error| wrong(&format!("it is not JSON (column {})", error.column())))?;
+    let Some(answer) = value.get("answer").and_then(Value::as_object) else {
+        return Err(wrong("it is no JSON object with an object `answer`"));
+    };
+    let text = |key: &str| answer.get(key).and_then(Value::as_str);
+    match (text("call_id"), text("form_id")) {
+        (Some(id), None) => Ok((id.to_owned(), Given::Decision(decision(answer, wrong)?))),
+        (None, Some(id)) => Ok((id.to_owned(), Given::Form(form(answer, wrong)?))),
+        _ => Err(wrong("`answer` has either a text `call_id` or a text `form_id`")),
+    }
+}
+
+fn decision(answer: &Map<String, Value>, wrong: impl Fn(&str) -> Error) -> Result<Answer, Error> {
+    let comment = match answer.get("comment") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) if text.len() <= COMMENT_BYTES_MAX => Some(text.clone()),
+        Some(_) => {
+            return Err(wrong(&format!(
+                "`comment` is no text of at most {COMMENT_BYTES_MAX} bytes"
+            )));
+        }
+    };
+    match answer.get("decision").and_then(Value::as_str) {
+        Some("allow_once") => Ok(Answer::AllowOnce),
+        Some("allow_in_session") => Ok(Answer::AllowInSession),
+        Some("deny") => Ok(Answer::Deny { comment }),
+        Some("deny_in_session") => Ok(Answer::DenyInSession { comment }),
+        _ => Err(wrong("`decision` is none that is known")),
+    }
+}
+
+fn form(answer: &Map<String, Value>, wrong: impl Fn(&str) -> Error) -> Result<FormAnswer, Error> {
+    let values = match answer.get("values") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(values)) => values.clone(),
+        Some(_) => return Err(wrong("`values` is no object")),
+    };
+    let outcome = answer.get("outcome").and_then(Value::as_str);
+    match outcome {
+        Some("answered") => Ok(FormAnswer::answered(values.into_iter().collect())),
+        Some("declined") if values.is_empty() => Ok(FormAnswer::declined()),
+        Some("declined") => Err(wrong("what is declined has no `values`")),
+        _ => Err(wrong("`outcome` is neither `answered` nor `declined`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Result<(&str, Given), &str>) {
+        let expected = expected.map(|(id, given)| (id.to_owned(), given));
+        let parsed = parse(line.as_bytes()).map_err(|error| error.message);
+        assert_eq!(parsed, expected.map_err(str::to_owned), "{line}");
+    }
+
+    fn decided(answer: Answer) -> Result<(&'static str, Given), &'static str> {
+        Ok(("call_1", Given::Decision(answer)))
+    }
+
+    #[test]
+    fn a_line_decides_a_call_or_answers_a_form() {
+        let line = |decision: &str| {
+            let comment = "use your fingers";
+            let answer = json!({ "call_id": "call_1", "decision": decision, "comment": comment });
+            json!({ "answer": answer }).to_string()
+        };
+        let comment = Some("use your fingers".to_owned());
+        check(&line("allow_once"), decided(Answer::AllowOnce));
+        check(&line("allow_in_session"), decided(Answer::AllowInSession));
+        check(&line("deny"), decided(Answer::Deny { comment: comment.clone() }));
+        check(&line("deny_in_session"), decided(Answer::DenyInSession { comment }));
+        check(&line("yes"), Err("`decision` is none that is known"));
+        check(
+            r#"{"answer": {"form_id": "form_1", "outcome": "declined"}}"#,
+            Ok(("form_1", Given::Form(FormAnswer::declined()))),
+        );
+        let values = [("day".to_owned(), json!("monday"))];
+        check(
+            r#"{"answer": {"form_id": "form_1", "outcome": "answered", "values": {"day": "monday"}}}"#,
+            Ok(("form_1", Given::Form(FormAnswer::answered(values.into_iter().collect())))),
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_without_what_the_line_says() {
+        let object = "it is no JSON object with an object `answer`";
+        for line in ["[]", "1", "{}", r#"{"answer": "hunter2"}"#, r#"{"call_id": "call_1"}"#] {
+            check(line, Err(object));
+        }
+        check("{\"answer\": hunter2", Err("it is not JSON (column 12)"));
+        let ids = "`answer` has either a text `call_id` or a text `form_id`";
+        check(r#"{"answer": {}}"#, Err(ids));
+        check(r#"{"answer": {"call_id": 1, "decision": "deny"}}"#, Err(ids));
+        check(r#"{"answer": {"call_id": "a", "form_id": "b"}}"#, Err(ids));
+        let values = r#"{"answer": {"form_id": "b", "outcome": "answered", "values": "hunter2"}}"#;
+        check(values, Err("`values` is no object"));
+        let outcome = "`outcome` is neither `answered` nor `declined`";
+        check(r#"{"answer": {"form_id": "b", "outcome": "hunter2"}}"#, Err(outcome));
+        let comment = r#"{"answer": {"call_id": "a", "decision": "deny", "comment": ["hunter2"]}}"#;
+        check(comment, Err("`comment` is no text of at most 16384 bytes"));
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_taken_once_and_by_the_question_that_waits() {
+        let client = Client::default();
+        let given = || Given::Decision(Answer::AllowOnce);
+        let told = |id: &str| client.take(id, given()).map_err(|error| error.message);
+        assert_eq!(told("call_1"), Err("no question `call_1` waits".to_owned()));
+        client.open("call_1", Kind::Call);
+        let form = client.take("call_1", Given::Form(FormAnswer::declined()));
+        assert_eq!(form.unwrap_err().message, "`call_1` is a call: it is answered by `call_id`");
+        assert_eq!(told("call_1"), Ok(()));
+        assert_eq!(told("call_1"), Err("`call_1` has its answer already".to_owned()));
+        // It came before anybody waited for it, and before the end of standard input.
+        client.end("standard input has ended".to_owned());
+        let open = client.waiting("call_1", Kind::Call);
+        assert_eq!(client.given(&open).await, Ok(given()));
+        assert_eq!(client.given(&open).await, Err("standard input has ended".to_owned()));
+        drop(open);
+        let over = "`call_1` is over: it was answered or taken back";
+        assert_eq!(told("call_1"), Err(over.to_owned()));
+        for number in 0..=REMEMBERED_MAX {
+            drop(client.waiting(&format!("form_{number}"), Kind::Form));
+        }
+        assert_eq!(client.0.state.lock().over.len(), REMEMBERED_MAX);
+    }
+}

@@ -1,0 +1,314 @@
+//! Forms of plugins at the terminal: one field after the other, each as a question of its own.
+//!
+//! The plugin that asks is named by jaato. The plugin's own words stand behind labels and bars, in
+//! rows that begin with the question's mark: they can say anything, and pose as nothing.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use jaato_runtime::session_loop::FormQuestion;
+use jaato_runtime::types::ask::{FieldKind, FieldOption, FormAnswer, FormField};
+use jaato_runtime::visible;
+use serde_json::{Value, json};
+
+use crate::ask::NAME_COLUMNS;
+use crate::hidden::{self, Hidden};
+use crate::terminal::{self, Before, CTRL_C, Manner, OpenQuestion, Question, Reply, exact_line};
+
+/// The word that declines a form.
+const DECLINE: &str = "/decline";
+/// The word that chooses nothing, where several may be chosen.
+const NONE: &str = "none";
+
+/// What came of one field.
+#[derive(Debug, Clone, PartialEq)]
+enum Given {
+    /// A value.
+    Value(Value),
+    /// An optional field was left empty.
+    Nothing,
+    /// The person would not answer the form.
+    Declined,
+}
+
+/// Asks field by field. Dropping the future takes the form back.
+///
+/// # Errors
+/// When the terminal is gone.
+pub async fn ask(
+    open: Arc<OpenQuestion>,
+    asked: &FormQuestion<'_>,
+    before: Before<'_>,
+) -> io::Result<FormAnswer> {
+    let mut values = BTreeMap::new();
+    for (at, field) in asked.form.fields.iter().enumerate() {
+        // What is typed between two fields was meant for the form, and not for the next message.
+        let before = if at == 0 { before } else { Before::Dropped };
+        let question = question_of(asked, at, field);
+        let reply = match field.kind {
+            FieldKind::Secret => ask_secret(&open, question, before, field).await?,
+            _ => {
+                let read = |line: &str| read_line(field, line);
+                terminal::ask(Arc::clone(&open), question, before, read).await?
+            }
+        };
+        match reply {
+            Reply::Answer(Given::Value(value)) => _ = values.insert(field.name.clone(), value),
+            Reply::Answer(Given::Nothing) => {}
+            Reply::Answer(Given::Declined) => return Ok(FormAnswer::declined()),
+            Reply::Nobody(reason) => return Ok(FormAnswer::nobody(reason)),
+        }
+    }
+    Ok(FormAnswer::answered(values))
+}
+
+/// Asks for what is not shown while it is typed.
+async fn ask_secret(
+    open: &Arc<OpenQuestion>,
+    question: Question,
+    mut before: Before<'_>,
+    field: &FormField,
+) -> io::Result<Reply<Given>> {
+    loop {
+        let prompt = match terminal::show(Arc::clone(open), question.clone(), before).await? {
+            Reply::Answer(prompt) => prompt,
+            Reply::Nobody(reason) => return Ok(Reply::Nobody(reason)),
+        };
+        let secret = match hidden::ask(open, &prompt).await? {
+            Hidden::Typed(secret) => secret,
+            Hidden::Declined => return Ok(Reply::Answer(Given::Declined)),
+        };
+        match std::str::from_utf8(secret.bytes()) {
+            Ok("") if field.is_optional => return Ok(Reply::Answer(Given::Nothing)),
+            // Asked again: it needs an answer, and one that is text.
+            Ok("") | Err(_) => {}
+            Ok(text) => return Ok(Reply::Answer(Given::Value(Value::from(text)))),
+        }
+        before = Before::Dropped;
+    }
+}
+
+fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Question {
+    let plugin = exact_line(&visible::name(asked.plugin.as_str()), NAME_COLUMNS);
+    let count = asked.form.fields.len();
+    let of = if count > 1 { format!(", {} of {count}", at + 1) } else { String::new() };
+    let labelled = |name: &str, text: &str| {
+        let (name, text) = (Some(name.to_owned()), text.to_owned());
+        (!text.trim().is_empty()).then_some(terminal::Value { name, text })
+    };
+    let about = labelled("about", &asked.form.title).filter(|_| at == 0);
+    let asks = labelled("asks", if field.text.is_empty() { &field.name } else { &field.text });
+    let default = field.default.as_ref().and_then(Value::as_str);
+    let default = default.filter(|_| field.kind == FieldKind::Text);
+    let default = default.and_then(|text| labelled("default", text));
+    let options = field.options.iter().zip(1..);
+    let options = options.filter_map(|(it, number)| labelled(&number.to_string(), &shown(it)));
+    let why = match field.kind {
+        FieldKind::Secret => format!("(what you type goes to {plugin} and is not shown)"),
+        _ => String::new(),
+    };
+    Question {
+        head: format!("{plugin} asks you{of}"),
+        values: about.into_iter().chain(asks).chain(default).chain(options).collect(),
+        why,
+        prompt: prompt_of(field),
+        manner: Manner::Words,
+    }
+}
+
+/// Returns an option as a person reads it: what it is called, its value where that is another word,
+/// and what it means.
+fn shown(option: &FieldOption) -> String {
+    let FieldOption { value, label, description } = option;
+    let name = match label.trim() {
+        "" => value.clone(),
+        label if label == value => value.clone(),
+        label => format!("{label} ({value})"),
+    };
+    if description.trim().is_empty() { name } else { format!("{name}: {description}") }
+}
+
+/// Says what can be answered, in words that are all jaato's own.
+fn prompt_of(field: &FormField) -> String {
+    let numbers = |value: &Value| {
+        let is = |option: &FieldOption| value.as_str() == Some(&option.value);
+        field.options.iter().position(is).map(|at| (at + 1).to_string())
+    };
+    let what = match field.kind {
+        FieldKind::Secret => return "type it; Ctrl-C declines:".to_owned(),
+        FieldKind::Choice => "a number or a value",
+        FieldKind::Several => "numbers, with commas or blanks between",
+        FieldKind::Text | FieldKind::Unknown => "your answer",
+    };
+    let enter = match (&field.default, field.kind) {
+        (Some(Value::Array(values)), _) if !values.is_empty() => {
+            let numbers: Vec<String> = values.iter().filter_map(numbers).collect();
+            format!(" (Enter: {}; or `{NONE}`)", numbers.join(", "))
+        }
+        (_, FieldKind::Several) => " (Enter: none)".to_owned(),
+        (Some(value), FieldKind::Choice) => {
+            format!(" (Enter: {})", numbers(value).unwrap_or_default())
+        }
+        (Some(_), _) => " (Enter: the default)".to_owned(),
+        (None, _) if field.is_optional => " (Enter leaves it out)".to_owned(),
+        (None, _) => String::new(),
+    };
+    format!("{what}{enter}; {DECLINE} declines:")
+}
+
+/// Reads what a person typed for a field.
+///
+/// # Errors
+/// Says what is wanted.
+fn read_line(field: &FormField, line: &str) -> Result<Given, String> {
+    if line.ends_with(CTRL_C) || line == DECLINE {
+        return Ok(Given::Declined);
+    }
+    if line.is_empty() {
+        return match (&field.default, field.kind) {
+            (Some(default), _) => Ok(Given::Value(default.clone())),
+            (None, FieldKind::Several) => Ok(Given::Value(json!([]))),
+            (None, _) if field.is_optional => Ok(Given::Nothing),
+            (None, _) => Err(format!("it needs an answer; {DECLINE} declines")),
+        };
+    }
+    match field.kind {
+        FieldKind::Choice => chosen(&field.options, line)
+            .map(|value| Given::Value(Value::from(value)))
+            .ok_or_else(|| wanted(&field.options, "a number")),
+        FieldKind::Several => read_several(&field.options, line)
+            .map(|values| Given::Value(Value::from(values)))
+            .ok_or_else(|| wanted(&field.options, "numbers")),
+        FieldKind::Text | FieldKind::Secret | FieldKind::Unknown => {
+            Ok(Given::Value(Value::from(line)))
+        }
+    }
+}
+
+fn wanted(options: &[FieldOption], what: &str) -> String {
+    format!("that is none of them: give {what} from 1 to {}", options.len())
+}
+
+/// Finds an option by its number in the list, else by its value.
+fn chosen<'a>(options: &'a [FieldOption], words: &str) -> Option<&'a str> {
+    let number = words.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let listed = number.and_then(|at| options.get(at));
+    let found = listed.or_else(|| options.iter().find(|option| option.value == words));
+    found.map(|option| option.value.as_str())
+}
+
+/// Reads numbers and values, each once; a value that has blanks stands between commas.
+fn read_several<'a>(options: &'a [FieldOption], line: &str) -> Option<Vec<&'a str>> {
+    if line == NONE && chosen(options, NONE).is_none() {
+        return Some(Vec::new());
+    }
+    let mut values = Vec::new();
+    for piece in line.split(',').map(str::trim).filter(|piece| !piece.is_empty()) {
+        match chosen(options, piece) {
+            Some(value) => values.push(value),
+            None => {
+                for word in piece.split_whitespace() {
+                    values.push(chosen(options, word)?);
+                }
+            }
+        }
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    values.retain(|value| seen.insert(*value));
+    (!values.is_empty()).then_some(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_runtime::types::PluginName;
+    use jaato_runtime::types::ask::Form;
+
+    use super::*;
+
+    fn field(kind: FieldKind, options: &[&str], default: Option<Value>) -> FormField {
+        let option =
+            |value: &&str| FieldOption { value: (*value).to_owned(), ..FieldOption::default() };
+        let options = options.iter().map(option).collect();
+        FormField { name: "f".to_owned(), kind, options, default, ..FormField::default() }
+    }
+
+    #[track_caller]
+    fn check(field: &FormField, line: &str, expected: Result<Given, &str>) {
+        assert_eq!(read_line(field, line), expected.map_err(str::to_owned), "{line:?}");
+    }
+
+    fn value(value: Value) -> Result<Given, &'static str> {
+        Ok(Given::Value(value))
+    }
+
+    const NONE_OF_THREE: Result<Given, &str> =
+        Err("that is none of them: give a number from 1 to 3");
+
+    #[test]
+    fn one_is_chosen_by_number_or_value() {
+        let colours = ["red", "dark blue", "7"];
+        let choice = field(FieldKind::Choice, &colours, None);
+        check(&choice, "1", value(json!("red")));
+        check(&choice, "dark blue", value(json!("dark blue")));
+        check(&choice, "7", value(json!("7")));
+        for wrong in ["0", "4", "-1", "green", "Red", "1 2", "99999999999999999999"] {
+            check(&choice, wrong, NONE_OF_THREE);
+        }
+        check(&choice, "", Err("it needs an answer; /decline declines"));
+        // What the list shows as 1 is meant, whatever the values are.
+        check(&field(FieldKind::Choice, &["2", "1"], None), "1", value(json!("2")));
+        check(&field(FieldKind::Choice, &colours, Some(json!("7"))), "", value(json!("7")));
+    }
+
+    #[test]
+    fn several_are_chosen_by_numbers_and_values() {
+        let colours = ["red", "dark blue", "none at all"];
+        let several = field(FieldKind::Several, &colours, None);
+        check(&several, "1,2", value(json!(["red", "dark blue"])));
+        check(&several, " 2  1 2 ".trim(), value(json!(["dark blue", "red"])));
+        check(&several, "dark blue, 1", value(json!(["dark blue", "red"])));
+        check(&several, "", value(json!([])));
+        check(&several, "none", value(json!([])));
+        for wrong in ["4", "1 blue", ",", "dark blue 1"] {
+            let told = "that is none of them: give numbers from 1 to 3";
+            check(&several, wrong, Err(told));
+        }
+        let with_default = field(FieldKind::Several, &colours, Some(json!(["red"])));
+        check(&with_default, "", value(json!(["red"])));
+        check(&with_default, "none", value(json!([])));
+    }
+
+    #[test]
+    fn a_text_is_what_was_typed_and_may_be_declined_or_left_out() {
+        let mut text = field(FieldKind::Text, &[], None);
+        check(&text, "s", value(json!("s")));
+        check(&text, "/show me", value(json!("/show me")));
+        check(&text, "/decline", Ok(Given::Declined));
+        check(&text, "half\u{3}", Ok(Given::Declined));
+        check(&text, "", Err("it needs an answer; /decline declines"));
+        text.is_optional = true;
+        check(&text, "", Ok(Given::Nothing));
+        text.default = Some(json!("tea"));
+        check(&text, "", value(json!("tea")));
+    }
+
+    #[test]
+    fn the_plugin_is_named_first_and_its_words_stand_behind_labels() {
+        let plugin = PluginName::from("tool-x");
+        let mut field = field(FieldKind::Choice, &["a"], Some(json!("a")));
+        field.text = "run it? [y]es".to_owned();
+        field.options[0].label = "A\u{1b}[2J".to_owned();
+        field.options[0].description = "the first\nof all".to_owned();
+        let form = Form { title: "question 2 kovami:".to_owned(), fields: vec![field.clone()] };
+        let asked = FormQuestion { plugin: &plugin, id: "form_1", form: &form };
+        let question = question_of(&asked, 0, &field);
+        assert_eq!(question.head, "tool-x asks you");
+        let values: Vec<_> =
+            question.values.iter().map(|it| (it.name.as_deref().unwrap(), &*it.text)).collect();
+        let option = "A\u{1b}[2J (a): the first\nof all";
+        let expected = [("about", "question 2 kovami:"), ("asks", "run it? [y]es"), ("1", option)];
+        assert_eq!(values, expected);
+        assert_eq!(question.prompt, "a number or a value (Enter: 1); /decline declines:");
+    }
+}

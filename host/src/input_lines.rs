@@ -1,0 +1,59 @@
+//! Lines of standard input for programs: each within a bound, and few at a time.
+
+use std::io::{self, BufRead as _, Read as _};
+
+use jaato_runtime::types::{Error, ErrorKind};
+use tokio::sync::mpsc;
+
+/// Longest line, in bytes: what a frame can carry.
+const LINE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Lines that wait to be taken: a fast writer must not fill the memory.
+const LINES_WAITING_MAX: usize = 16;
+
+/// Reads lines on a thread of their own: standard input cannot be waited for without blocking.
+pub fn read_lines() -> mpsc::Receiver<Result<Vec<u8>, Error>> {
+    let (sender, receiver) = mpsc::channel(LINES_WAITING_MAX);
+    std::thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            let read = (&mut input).take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line);
+            let message = match read {
+                Ok(0) => return,
+                Ok(_) if line.len() as u64 > LINE_BYTES_MAX => {
+                    // Its end may be the very byte by which it is too long.
+                    if !line.ends_with(b"\n") && skip_line(&mut input).is_err() {
+                        return;
+                    }
+                    let text = format!("the line has more than {LINE_BYTES_MAX} bytes");
+                    Err(Error::new(ErrorKind::LimitReached, text))
+                }
+                Ok(_) => Ok(line),
+                Err(error) => {
+                    Err(Error::new(ErrorKind::Io, format!("cannot read standard input: {error}")))
+                }
+            };
+            let is_end = message.as_ref().is_err_and(|error| error.kind == ErrorKind::Io);
+            if sender.blocking_send(message).is_err() || is_end {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn skip_line(input: &mut impl io::BufRead) -> io::Result<()> {
+    loop {
+        let buffer = input.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok(());
+        }
+        let end = buffer.iter().position(|&byte| byte == b'\n');
+        let skipped = end.map_or(buffer.len(), |at| at + 1);
+        input.consume(skipped);
+        if end.is_some() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Words that Tab offers in a conversation: behind `/` the names of commands, behind a name its
+//! words.
+
+use jaato_runtime::types::hooks::WordChoice;
+use jaato_runtime::{WordCompleter, visible};
+use rustyline::completion::{Completer, Pair};
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::validate::Validator;
+use rustyline::{Context, Helper};
+use tokio::runtime::Handle;
+
+/// What the conversation itself takes behind `/`.
+const OWN: [(&str, &str); 6] = [
+    ("again", "send the last request again"),
+    ("attach", "show the model a file"),
+    ("help", "what else there is"),
+    ("model", "another model answers"),
+    ("plugin", "the plugins"),
+    ("quit", "end the conversation"),
+];
+
+/// Columns of a word with what it stands for.
+const DISPLAY_COLUMNS: usize = 60;
+
+/// Offers words to the line editor, which asks on a thread of its own.
+pub struct Words {
+    completer: WordCompleter,
+    runtime: Handle,
+}
+
+impl Words {
+    /// Makes it on the runtime of the caller.
+    pub fn new(completer: WordCompleter) -> Self {
+        Self { completer, runtime: Handle::current() }
+    }
+
+    fn choices(&self, typed: &Typed<'_>) -> Vec<WordChoice> {
+        match typed {
+            Typed::Name(begun) => {
+                let own = OWN.iter().filter(|(name, _)| name.starts_with(begun));
+                let own = own.map(|(name, text)| WordChoice::new(*name, *text));
+                let mut choices: Vec<_> = own.chain(self.completer.names(begun)).collect();
+                choices.sort_by(|a, b| a.text.cmp(&b.text));
+                choices
+            }
+            Typed::Word { command, words, begun } => {
+                self.runtime.block_on(self.completer.words(command, words, begun))
+            }
+        }
+    }
+}
+
+/// What stands before the cursor.
+#[derive(Debug, PartialEq, Eq)]
+enum Typed<'a> {
+    /// The beginning of a command's name.
+    Name(&'a str),
+    /// The beginning of a word behind a name.
+    Word { command: &'a str, words: Vec<String>, begun: &'a str },
+}
+
+impl Typed<'_> {
+    fn begun(&self) -> &str {
+        match self {
+            Self::Name(begun) | Self::Word { begun, .. } => begun,
+        }
+    }
+}
+
+/// Reads what is typed; nothing where no word can be offered: a message, or arguments as JSON.
+fn read(line: &str) -> Option<Typed<'_>> {
+    let rest = line.strip_prefix('/').filter(|rest| !rest.starts_with('/'))?;
+    let Some((command, rest)) = rest.split_once(char::is_whitespace) else {
+        return Some(Typed::Name(rest));
+    };
+    if rest.trim_start().starts_with('{') {
+        return None;
+    }
+    let begun = rest.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let whole = &rest[..rest.len() - begun.len()];
+    let words = whole.split_whitespace().map(str::to_owned).collect();
+    Some(Typed::Word { command, words, begun })
+}
+
+impl Completer for Words {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        pos: usize,
+        _ctx: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let Some(typed) = line.get(..pos).and_then(read) else { return Ok((pos, Vec::new())) };
+        let pairs = self.choices(&typed).into_iter().map(|choice| Pair {
+            display: display(&choice),
+            replacement: format!("{} ", choice.text),
+        });
+        Ok((pos - typed.begun().len(), pairs.collect()))
+    }
+}
+
+fn display(choice: &WordChoice) -> String {
+    let text = visible::name(&choice.text);
+    if choice.description.is_empty() {
+        return text.into();
+    }
+    let line = format!("{text}  {}", visible::name(&choice.description));
+    line.chars().take(DISPLAY_COLUMNS).collect()
+}
+
+impl Hinter for Words {
+    type Hint = String;
+}
+
+impl Highlighter for Words {}
+
+impl Validator for Words {}
+
+impl Helper for Words {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Option<(&str, &[&str], &str)>) {
+        let found = read(line);
+        let expected = expected.map(|(command, words, begun)| {
+            let words = words.iter().map(|word| (*word).to_owned()).collect();
+            Typed::Word { command, words, begun }
+        });
+        assert_eq!(found, expected, "{line}");
+    }
+
+    #[test]
+    fn a_message_gets_no_words_and_neither_do_arguments_as_json() {
+        for line in ["", "hello", "//usr", "/note {\"a\": "] {
+            check(line, None);
+        }
+    }
+
+    #[test]
+    fn behind_a_name_the_last_word_is_the_one_that_is_typed() {
+        assert_eq!(read("/no"), Some(Typed::Name("no")));
+        check("/note ", Some(("note", &[], "")));
+        check("/note a  b", Some(("note", &["a"], "b")));
+        check("/note a b ", Some(("note", &["a", "b"], "")));
+    }
+
+    #[test]
+    fn what_is_shown_of_a_word_hides_nothing_and_has_its_bound() {
+        let choice = WordChoice::new("milk", format!("\u{1b}[2J{}", "x".repeat(100)));
+        let shown = display(&choice);
+        assert!(!shown.contains('\u{1b}') && shown.chars().count() == DISPLAY_COLUMNS, "{shown}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Secrets of a plugin's own, kept where the system keeps secrets.
+
+use jaato_types::secret::{self, SecretForgotten, SecretFound, SecretKept, SecretName};
+use jaato_types::{Error, ErrorKind, Result};
+
+use crate::context::Reporter;
+
+/// Secrets of the plugin's own, made by [`Reporter::secrets`]: at most 64, of 16 KiB each.
+#[derive(Clone)]
+pub struct Secrets {
+    host: Reporter,
+}
+
+impl Reporter {
+    /// Reaches the plugin's own secrets: a token that a person logged in for, say. The plugin lists
+    /// `secret` in [`Description::services`](jaato_types::Description::services), and a person
+    /// grants it. For the key of a provider there are credentials, which the plugin never sees.
+    ///
+    /// ```
+    /// # use jaato_plugin_sdk::prelude::*;
+    /// # async fn log_in(cx: &Cx) -> Result<()> {
+    /// cx.secrets().set("token", "moonlight").await?;
+    /// let token = cx.secrets().get("token").await?;
+    /// # drop(token); Ok(())
+    /// # }
+    /// ```
+    pub fn secrets(&self) -> Secrets {
+        Secrets { host: self.clone() }
+    }
+}
+
+impl Secrets {
+    /// Reads a secret that is text; nothing where there is none.
+    ///
+    /// # Errors
+    /// As [`Reporter::service`]; `permission_denied` without the grant; `unavailable` when the
+    /// system's tool does not give it.
+    pub async fn get(&self, name: &str) -> Result<Option<String>> {
+        let Some(bytes) = self.get_bytes(name).await? else { return Ok(None) };
+        let text = String::from_utf8(bytes);
+        let wrong = format!("the secret `{name}` is no text");
+        text.map(Some).map_err(|_| Error::new(ErrorKind::InvalidArguments, wrong))
+    }
+
+    /// Reads a secret; nothing where there is none.
+    ///
+    /// # Errors
+    /// As [`Secrets::get`].
+    pub async fn get_bytes(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let (answer, bytes): (SecretFound, _) =
+            self.host.service_for_bytes(secret::GET, &named(name), &[]).await?;
+        Ok(answer.found.then_some(bytes))
+    }
+
+    /// Keeps a secret, in place of what was there.
+    ///
+    /// # Errors
+    /// As [`Secrets::get`]; `limit_reached` when it is too large, or there are too many.
+    pub async fn set(&self, name: &str, value: impl AsRef<[u8]> + Send) -> Result<()> {
+        let request = named(name);
+        let answer = self.host.service_with_bytes(secret::SET, &request, value.as_ref());
+        answer.await.map(|_: SecretKept| ())
+    }
+
+    /// Forgets a secret; false where there was none.
+    ///
+    /// # Errors
+    /// As [`Secrets::get`].
+    pub async fn delete(&self, name: &str) -> Result<bool> {
+        let answer: SecretForgotten = self.host.service(secret::DELETE, &named(name)).await?;
+        Ok(answer.deleted)
+    }
+}
+
+fn named(name: &str) -> SecretName {
+    SecretName { name: name.to_owned(), ..SecretName::default() }
+}

@@ -1,0 +1,119 @@
+//! Checks of plugins that are asked beside their own calls.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use jaato_types::hooks::{
+    AfterTool, BEFORE_PROMPT_MS_MAX, BeforePrompt, BeforeRequest, BeforeTool, EventsTold,
+    HOOK_MS_MAX, Hook,
+};
+use jaato_types::service::ContextFacts;
+use jaato_types::{Envelope, Error, ErrorKind, Event, Frame, Message, RequestOptions, Result};
+use serde_json::{Map, json};
+
+use super::{Suite, Verdict, clear_error, ensure, fuzz, told};
+use crate::{FakeHost, FakeInstance};
+
+/// What an error is of that wants what a bare host has not.
+const WANTING: [ErrorKind; 4] = [
+    ErrorKind::Configuration,
+    ErrorKind::Unavailable,
+    ErrorKind::UnknownOperation,
+    ErrorKind::PermissionDenied,
+];
+
+/// Everything that can be listed.
+const ALL: [Hook; 5] =
+    [Hook::BeforePrompt, Hook::BeforeRequest, Hook::BeforeTool, Hook::AfterTool, Hook::Event];
+
+fn listed(host: &FakeHost) -> std::result::Result<Vec<Hook>, String> {
+    Ok(host.description().map_err(told("description"))?.hooks.clone())
+}
+
+/// The description lists what the plugin wants to be asked, each once.
+pub fn hooks_are_listed(_: &Suite, host: &FakeHost) -> Verdict {
+    let hooks = listed(host)?;
+    ensure(!hooks.is_empty(), || "the plugin is a hook, and wants to be asked nothing".into())?;
+    let once: BTreeSet<_> = hooks.iter().collect();
+    ensure(once.len() == hooks.len(), || format!("a hook is listed twice: {hooks:?}"))?;
+    ensure(!hooks.contains(&Hook::Unknown), || "it lists a hook that this host lacks".into())
+}
+
+/// Each question is answered in its form and in its time. One that wants a service or a setting
+/// which is not here may say so instead.
+pub fn each_question_is_answered_in_time(_: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    for hook in listed(host)? {
+        let began = Instant::now();
+        let answer = ask(&instance, hook);
+        let took = began.elapsed();
+        let name = hook.name();
+        match answer {
+            Err(error) if WANTING.contains(&error.kind) => clear_error(name, &error)?,
+            answer => answer.map_err(told(name))?,
+        }
+        let ms_max = if hook == Hook::BeforePrompt { BEFORE_PROMPT_MS_MAX } else { HOOK_MS_MAX };
+        ensure(took <= Duration::from_millis(ms_max), || {
+            format!("`{name}` is answered after {took:?}, and has {ms_max} ms")
+        })?;
+    }
+    Ok(())
+}
+
+/// A question that the plugin does not list is answered `unknown_operation`.
+pub fn other_questions_are_named(_: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    let listed = listed(host)?;
+    for hook in ALL.into_iter().filter(|hook| !listed.contains(hook)) {
+        let kind = ask(&instance, hook).map_err(|error| error.kind);
+        ensure(kind == Err(ErrorKind::UnknownOperation), || {
+            format!("`{}`, which is not listed, is answered {kind:?}", hook.name())
+        })?;
+    }
+    Ok(())
+}
+
+/// A frame that is none is answered with an error.
+pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    for hook in listed(host)? {
+        fuzz::refuses_bad_frames(hook.name(), |frame| {
+            instance.operation(hook.name(), frame).wait().result
+        })?;
+    }
+    Ok(())
+}
+
+fn ask(instance: &FakeInstance, hook: Hook) -> Result<()> {
+    let arguments = || json!({ "command": "echo moon", "text": "moon" });
+    match hook {
+        Hook::BeforePrompt => {
+            let asked = BeforePrompt::new("what moon is it?", ContextFacts::default());
+            instance.before_prompt(&asked).map(drop)
+        }
+        Hook::BeforeRequest => {
+            let newest = Message::user("what moon is it?");
+            let may_change = vec!["temperature".to_owned()];
+            let asked = BeforeRequest::new(RequestOptions::default(), may_change, newest);
+            instance.before_request(&asked).map(drop)
+        }
+        Hook::BeforeTool => {
+            instance.before_tool(&BeforeTool::new("conformance_tool", arguments())).map(drop)
+        }
+        Hook::AfterTool => {
+            let result = Map::from_iter([("result".to_owned(), "moon".into())]);
+            let asked = AfterTool::new("conformance_tool", arguments(), result);
+            instance.after_tool(&asked).map(drop)
+        }
+        Hook::Event => {
+            let event = Event::Notice { source: "host".to_owned(), text: "moon".to_owned() };
+            let (v, session) = (Envelope::VERSION, "conformance".into());
+            instance.events(&EventsTold::new(vec![Envelope { v, seq: 1, session, event }]))
+        }
+        Hook::Unknown => {
+            let frame = Frame::write(&json!({}))
+                .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
+            instance.operation(hook.name(), frame).wait().result.map(drop)
+        }
+    }
+}

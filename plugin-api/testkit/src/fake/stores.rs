@@ -1,0 +1,124 @@
+//! What a fake host keeps for its plugin: the services `store.*`, in memory.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jaato_types::service::FolderAnswer;
+use jaato_types::store::{
+    ABSENT, BYTES_MAX, DELETE, FOLDER, GET, KEY_BYTES_MAX, KEYS_MAX, LIST, SET, StoreDelete,
+    StoreDeleted, StoreFolder, StoreGet, StoreKeys, StoreList, StoreOf, StoreSet, StoreStored,
+    StoreValue, StoredKey, VALUE_BYTES_MAX,
+};
+use jaato_types::{Error, ErrorKind, Frame, Result};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::services::{Reply, ServiceRequest};
+
+/// The values of a plugin.
+#[derive(Default)]
+pub(crate) struct Stores(BTreeMap<(StoreOf, String), Vec<u8>>);
+
+impl Stores {
+    /// Tells whether an operation is one of the store's.
+    pub(crate) fn has(operation: &str) -> bool {
+        matches!(operation, GET | SET | DELETE | LIST | FOLDER)
+    }
+
+    /// Answers as the host does. Files lie below the folder.
+    pub(crate) fn answer(&mut self, request: &ServiceRequest, folder: &Path) -> Result<Reply> {
+        match request.operation.as_str() {
+            GET => {
+                let StoreGet { key, of, .. } = read(request)?;
+                check_key(&key)?;
+                let Some(value) = self.0.get(&(of, key)) else {
+                    return Reply::of(&StoreValue::default());
+                };
+                Ok(Reply::Bytes(json!(StoreValue::found(digest(value))), value.clone()))
+            }
+            SET => self.set(request),
+            DELETE => {
+                let StoreDelete { key, of, expected, .. } = read(request)?;
+                check_key(&key)?;
+                self.check_expected(of, &key, expected.as_deref())?;
+                Reply::of(&StoreDeleted::new(self.0.remove(&(of, key)).is_some()))
+            }
+            LIST => {
+                let StoreList { prefix, of, .. } = read(request)?;
+                let of_place = self.0.iter().filter(|((place, _), _)| *place == of);
+                let found = of_place.filter(|((_, key), _)| key.starts_with(&prefix));
+                let keys = found.map(|((_, key), value)| StoredKey::new(key, value.len() as u64));
+                Reply::of(&StoreKeys::new(keys.collect()))
+            }
+            _ => {
+                let StoreFolder { of, .. } = read(request)?;
+                let name = if of == StoreOf::Person { "store-person" } else { "store-workspace" };
+                let folder = folder.join(name);
+                let io = |error: std::io::Error| Error::new(ErrorKind::Io, error.to_string());
+                std::fs::create_dir_all(&folder).map_err(io)?;
+                Reply::of(&FolderAnswer::new(folder.to_string_lossy()))
+            }
+        }
+    }
+
+    fn set(&mut self, request: &ServiceRequest) -> Result<Reply> {
+        let StoreSet { key, of, expected, .. } = read(request)?;
+        check_key(&key)?;
+        let value = &request.bytes;
+        if value.len() > VALUE_BYTES_MAX {
+            let text = format!(
+                "a value has at most {VALUE_BYTES_MAX} bytes, this one has {}",
+                value.len()
+            );
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        self.check_expected(of, &key, expected.as_deref())?;
+        let others = self.0.iter().filter(|((place, other), _)| *place == of && *other != key);
+        let (count, bytes) = others.fold((0, 0), |(count, bytes), ((_, key), value)| {
+            (count + 1, bytes + on_disk(key, value))
+        });
+        if count >= KEYS_MAX || bytes + on_disk(&key, value) > BYTES_MAX {
+            let text = format!("the store is full: {KEYS_MAX} values and {BYTES_MAX} bytes");
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        let answer = StoreStored::new(digest(value));
+        self.0.insert((of, key), value.clone());
+        Reply::of(&answer)
+    }
+
+    fn check_expected(&self, of: StoreOf, key: &str, expected: Option<&str>) -> Result<()> {
+        let is_digest = |it: &str| it.len() == 64 && it.bytes().all(|it| it.is_ascii_hexdigit());
+        let Some(expected) = expected else { return Ok(()) };
+        if expected != ABSENT && !is_digest(expected) {
+            let text = "`expected` is the SHA-256 of a value in hex, or `absent`";
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
+        let has = self.0.get(&(of, key.to_owned())).map(|value| digest(value));
+        if has.as_deref().unwrap_or(ABSENT).eq_ignore_ascii_case(expected) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Conflict, format!("`{key}` was changed meanwhile")))
+    }
+}
+
+fn read<T: Default + serde::de::DeserializeOwned>(request: &ServiceRequest) -> Result<T> {
+    Ok(request.read::<Option<T>>()?.unwrap_or_default())
+}
+
+fn check_key(key: &str) -> Result<()> {
+    if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        let text = format!("a key has 1 to {KEY_BYTES_MAX} bytes, this one has {}", key.len());
+        return Err(Error::new(ErrorKind::InvalidArguments, text));
+    }
+    Ok(())
+}
+
+/// Counts a value as the host does: by the file that holds it with its key.
+fn on_disk(key: &str, value: &[u8]) -> u64 {
+    let head = Frame::write(key).map_or(0, |head| head.len());
+    (head + value.len()) as u64
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

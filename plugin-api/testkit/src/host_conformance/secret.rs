@@ -1,0 +1,87 @@
+//! What the services `secret.*` do: values are the plugin's, as they were given, few and short.
+
+use jaato_types::secret::{
+    DELETE, GET, NAME_BYTES_MAX, SECRETS_MAX, SET, SecretForgotten, SecretFound, SecretName,
+    VALUE_BYTES_MAX,
+};
+use jaato_types::{Error, ErrorKind, Frame};
+
+use super::HostUnderTest;
+use super::body::{Kept, ask, frame, opened, read_error, run};
+
+fn named(name: &str) -> SecretName {
+    SecretName { name: name.to_owned() }
+}
+
+fn wrong(error: jaato_types::FrameError) -> Error {
+    Error::failed(error.to_string())
+}
+
+async fn set(context: &Kept, name: &str, value: &[u8]) -> Result<(), Error> {
+    let asked = Frame::write_with_bytes(&named(name), value).map_err(wrong)?;
+    opened(context.service(SET.into(), asked.into()).await).map(drop)
+}
+
+async fn get(context: &Kept, name: &str) -> Result<Option<Vec<u8>>, Error> {
+    let answer = ask(context, GET, &named(name)).await?;
+    let parsed = Frame::parse(&answer).map_err(wrong)?;
+    let found: SecretFound = parsed.json().map_err(wrong)?;
+    Ok(found.found.then(|| parsed.bytes.to_vec()))
+}
+
+async fn delete(context: &Kept, name: &str) -> Result<bool, Error> {
+    let answer = ask(context, DELETE, &named(name)).await?;
+    Ok(Frame::read::<SecretForgotten>(&answer).map_err(wrong)?.deleted)
+}
+
+pub(super) fn secrets_are_kept_and_forgotten(host: &dyn HostUnderTest) {
+    let values = [b"moonlight".to_vec(), Vec::new(), b"\0\xff\nline".to_vec(), vec![b'x'; 16384]];
+    for value in values {
+        let has = value.clone();
+        let ended = run(host, |context| async move {
+            set(&context, "token of 月", b"old").await?;
+            set(&context, "token of 月", &value).await?;
+            Ok(frame(&get(&context, "token of 月").await?))
+        });
+        assert_eq!(ended.answer, Ok(frame(&Some(has))));
+    }
+    // Another call of the plugin has it too.
+    let ended = run(host, |context| async move {
+        let has = get(&context, "token of 月").await?.map(|value| value.len());
+        let gone = [delete(&context, "token of 月").await?, delete(&context, "token of 月").await?];
+        Ok(frame(&(has, gone, get(&context, "token of 月").await?)))
+    });
+    assert_eq!(ended.answer, Ok(frame(&(Some(16384), [true, false], None::<()>))));
+}
+
+pub(super) fn what_is_no_secret_is_refused(host: &dyn HostUnderTest) {
+    let long = "k".repeat(NAME_BYTES_MAX + 1);
+    for name in ["", "a\nb", "a\0", &long] {
+        let name = name.to_owned();
+        let ended = run(host, |context| async move {
+            let (set, get) = (set(&context, &name, b"1").await, get(&context, &name).await);
+            Ok(frame(&(set.err().map(|it| it.kind), get.err().map(|it| it.kind))))
+        });
+        let refused = Some(ErrorKind::InvalidArguments);
+        assert_eq!(ended.answer, Ok(frame(&(refused, refused))));
+    }
+    let ended = run(host, |context| async move {
+        set(&context, "large", &[b'x'; VALUE_BYTES_MAX + 1]).await.map(|()| Vec::new())
+    });
+    let found = ended.answer.map_err(|frame| read_error(&frame).kind);
+    assert_eq!(found, Err(ErrorKind::LimitReached));
+}
+
+pub(super) fn a_plugin_has_so_many_secrets(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        for number in 0..SECRETS_MAX {
+            set(&context, &number.to_string(), b"1").await?;
+        }
+        let more = set(&context, "more", b"1").await.err().map(|error| error.kind);
+        set(&context, "0", b"2").await?;
+        delete(&context, "1").await?;
+        set(&context, "more", b"1").await?;
+        Ok(frame(&(more, get(&context, "0").await?)))
+    });
+    assert_eq!(ended.answer, Ok(frame(&(Some(ErrorKind::LimitReached), Some(b"2")))));
+}

@@ -1,0 +1,193 @@
+//! What the services `store.*` do: values are the plugin's, whole, bounded, and replaced only where
+//! the expected one is there.
+
+use jaato_types::service::FolderAnswer;
+use jaato_types::store::{
+    ABSENT, BYTES_MAX, DELETE, FOLDER, GET, KEY_BYTES_MAX, LIST, SET, StoreDelete, StoreDeleted,
+    StoreFolder, StoreGet, StoreKeys, StoreList, StoreOf, StoreSet, StoreStored, StoreValue,
+    VALUE_BYTES_MAX,
+};
+use jaato_types::{Error, ErrorKind, Frame};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::body::{Kept, ask, frame, opened, read_error, run};
+use super::{Ended, HostUnderTest};
+
+const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
+    Frame::read(answer).map_err(|error| Error::failed(error.to_string()))
+}
+
+async fn set_where(
+    context: &Kept,
+    of: StoreOf,
+    key: &str,
+    value: &[u8],
+    expected: Option<&str>,
+) -> Result<String, Error> {
+    let request = StoreSet { key: key.to_owned(), of, expected: expected.map(str::to_owned) };
+    let asked = Frame::write_with_bytes(&request, value);
+    let asked = asked.map_err(|error| Error::failed(error.to_string()))?;
+    let answer = opened(context.service(SET.into(), asked.into()).await)?;
+    Ok(read::<StoreStored>(&answer)?.digest)
+}
+
+async fn set(context: &Kept, key: &str, value: &[u8]) -> Result<String, Error> {
+    set_where(context, StoreOf::Person, key, value, None).await
+}
+
+async fn get(context: &Kept, of: StoreOf, key: &str) -> Result<Option<Vec<u8>>, Error> {
+    let answer = ask(context, GET, &StoreGet { key: key.to_owned(), of }).await?;
+    let parsed = Frame::parse(&answer).map_err(|error| Error::failed(error.to_string()))?;
+    let value: StoreValue = parsed.json().map_err(|error| Error::failed(error.to_string()))?;
+    Ok(value.found.then(|| parsed.bytes.to_vec()))
+}
+
+async fn delete(context: &Kept, key: &str, expected: Option<&str>) -> Result<bool, Error> {
+    let expected = expected.map(str::to_owned);
+    let request = StoreDelete { key: key.to_owned(), expected, ..StoreDelete::default() };
+    Ok(read::<StoreDeleted>(&ask(context, DELETE, &request).await?)?.deleted)
+}
+
+async fn list(context: &Kept, prefix: &str) -> Result<Vec<(String, u64)>, Error> {
+    let request = StoreList { prefix: prefix.to_owned(), ..StoreList::default() };
+    let keys = read::<StoreKeys>(&ask(context, LIST, &request).await?)?.keys;
+    Ok(keys.into_iter().map(|found| (found.key, found.bytes)).collect())
+}
+
+#[track_caller]
+fn refused(ended: Ended, kind: ErrorKind) {
+    let found = ended.answer.map_err(|frame| read_error(&frame).kind);
+    assert_eq!(found, Err(kind));
+}
+
+pub(super) fn values_are_kept_and_taken_away(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        let digest = set(&context, "moon", b"abc").await?;
+        Ok(frame(&(digest, get(&context, StoreOf::Person, "moon").await?)))
+    });
+    assert_eq!(ended.answer, Ok(frame(&(ABC, Some(b"abc")))));
+    // Another call of the plugin has them too.
+    let ended = run(host, |context| async move {
+        let has = get(&context, StoreOf::Person, "moon").await?;
+        let taken = [delete(&context, "moon", None).await?, delete(&context, "moon", None).await?];
+        Ok(frame(&(has, taken, get(&context, StoreOf::Person, "moon").await?)))
+    });
+    assert_eq!(ended.answer, Ok(frame(&(Some(b"abc"), [true, false], None::<()>))));
+}
+
+pub(super) fn person_and_workspace_are_apart(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        set_where(&context, StoreOf::Workspace, "moon", b"here", None).await?;
+        let before = get(&context, StoreOf::Person, "moon").await?;
+        set(&context, "moon", b"everywhere").await?;
+        let here = get(&context, StoreOf::Workspace, "moon").await?;
+        let mut folders = Vec::new();
+        for of in [StoreOf::Person, StoreOf::Workspace] {
+            let answer = ask(&context, FOLDER, &StoreFolder { of }).await?;
+            folders.push(read::<FolderAnswer>(&answer)?.path);
+        }
+        let are_apart = folders[0] != folders[1];
+        let are_there = folders.iter().all(|it| std::path::Path::new(it).is_dir());
+        Ok(frame(&(before, here, are_apart, are_there)))
+    });
+    assert_eq!(ended.answer, Ok(frame(&(None::<()>, Some(b"here"), true, true))));
+}
+
+pub(super) fn any_text_is_a_key(host: &dyn HostUnderTest) {
+    let longest = "k".repeat(KEY_BYTES_MAX);
+    let keys = ["a", "A", "../../x", "a/b", ".", "\u{0}\n\"\\", "月", &longest];
+    for (at, key) in keys.iter().enumerate() {
+        let (key, value) = ((*key).to_owned(), vec![u8::try_from(at).unwrap_or_default()]);
+        let has = value.clone();
+        let ended = run(host, |context| async move {
+            set(&context, &key, &value).await?;
+            Ok(frame(&get(&context, StoreOf::Person, &key).await?))
+        });
+        assert_eq!(ended.answer, Ok(frame(&Some(has))));
+    }
+    let mut sorted: Vec<_> = keys.iter().map(|key| ((*key).to_owned(), 1)).collect();
+    sorted.sort();
+    let ended = run(host, |context| async move { list(&context, "").await.map(|it| frame(&it)) });
+    assert_eq!(ended.answer, Ok(frame(&sorted)));
+    let ended = run(host, |context| async move { list(&context, "a").await.map(|it| frame(&it)) });
+    assert_eq!(ended.answer, Ok(frame(&[("a", 1), ("a/b", 1)])));
+}
+
+pub(super) fn what_is_no_key_is_refused(host: &dyn HostUnderTest) {
+    for key in [String::new(), "k".repeat(KEY_BYTES_MAX + 1), "月".repeat(KEY_BYTES_MAX / 3 + 1)] {
+        let ended = run(host, |context| async move {
+            set(&context, &key, b"1").await.map(|digest| frame(&digest))
+        });
+        refused(ended, ErrorKind::InvalidArguments);
+    }
+    for (operation, request) in [
+        (GET, json!({ "key": 7 })),
+        (GET, json!({ "key": "a", "of": "moonlight" })),
+        (SET, json!({ "key": "a", "expected": "moonlight" })),
+        (LIST, json!("a")),
+        (DELETE, json!(null)),
+    ] {
+        let ended =
+            run(host, move |context| async move { ask(&context, operation, &request).await });
+        refused(ended, ErrorKind::InvalidArguments);
+    }
+}
+
+pub(super) fn a_value_is_replaced_where_it_is_the_expected_one(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        let person = StoreOf::Person;
+        let first = set_where(&context, person, "moon", b"abc", Some(ABSENT)).await?;
+        let second = set_where(&context, person, "moon", b"new", Some(&first)).await?;
+        let mut kinds = Vec::new();
+        for expected in [ABSENT, &first] {
+            let set = set_where(&context, person, "moon", b"lost", Some(expected)).await;
+            kinds.push(set.err().map(|error| error.kind));
+            let taken = delete(&context, "moon", Some(expected)).await;
+            kinds.push(taken.err().map(|error| error.kind));
+        }
+        let has = get(&context, person, "moon").await?;
+        let taken = delete(&context, "moon", Some(&second)).await?;
+        Ok(frame(&(kinds, has, taken)))
+    });
+    let conflicts = [Some(ErrorKind::Conflict); 4];
+    assert_eq!(ended.answer, Ok(frame(&(conflicts, Some(b"new"), true))));
+}
+
+pub(super) fn too_large_values_are_refused(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        set(&context, "large", &vec![1; VALUE_BYTES_MAX]).await?;
+        let has = get(&context, StoreOf::Person, "large").await?.map(|value| value.len());
+        let more = set(&context, "large", &vec![2; VALUE_BYTES_MAX + 1]).await;
+        let kind = more.err().map(|error| error.kind);
+        let stays = get(&context, StoreOf::Person, "large").await?;
+        let first = stays.and_then(|value| value.first().copied());
+        Ok(frame(&(has, kind, first)))
+    });
+    let expected = (Some(VALUE_BYTES_MAX), Some(ErrorKind::LimitReached), Some(1));
+    assert_eq!(ended.answer, Ok(frame(&expected)));
+}
+
+pub(super) fn a_full_store_takes_no_more_and_loses_nothing(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        let value = vec![1; VALUE_BYTES_MAX];
+        let (mut kept, mut kind) = (0, None);
+        // One more than fit, as each has its key beside it.
+        for number in 0..=BYTES_MAX / VALUE_BYTES_MAX as u64 {
+            match set(&context, &format!("k{number}"), &value).await {
+                Ok(_) => kept += 1,
+                Err(error) => kind = Some(error.kind),
+            }
+        }
+        let listed = list(&context, "k").await?.len();
+        // What is there may still be replaced by as much, and room that is given back is room.
+        set(&context, "k0", &value).await?;
+        set(&context, "k0", b"little").await?;
+        set(&context, "other", b"little").await?;
+        Ok(frame(&(kept, kind, listed)))
+    });
+    let fit = BYTES_MAX / VALUE_BYTES_MAX as u64 - 1;
+    assert_eq!(ended.answer, Ok(frame(&(fit, Some(ErrorKind::LimitReached), fit))));
+}

@@ -1,0 +1,69 @@
+//! What plugins are asked beside their own calls.
+
+use std::fmt::Write as _;
+
+use jaato_types::hooks::*;
+use jaato_types::service::ContextFacts;
+use jaato_types::{Annotations, Envelope, Event, Message, RequestOptions};
+use serde_json::json;
+
+use super::{Shapes, object};
+
+pub fn shapes(shapes: &mut Shapes) {
+    shapes.section("hooks");
+    shapes.words(&[
+        Hook::BeforePrompt,
+        Hook::BeforeRequest,
+        Hook::BeforeTool,
+        Hook::AfterTool,
+        Hook::Event,
+        Hook::Unknown,
+    ]);
+    shapes.add(&BeforePrompt::new("what moon is it?", ContextFacts::default()));
+    shapes.add(&PromptAddition { text: "it is night".to_owned() });
+    let may_change = vec!["temperature".to_owned()];
+    let newest = Message::user("what moon is it?");
+    shapes.add(&BeforeRequest::new(RequestOptions::default(), may_change, newest));
+    shapes.add(&RequestChange {
+        options: object(json!({ "temperature": 0.5 })),
+        text: "be brief".to_owned(),
+    });
+    shapes.words(&[
+        CalledBy::Model,
+        CalledBy::Person,
+        CalledBy::Plugin,
+        CalledBy::Itself,
+        CalledBy::Unknown,
+    ]);
+    let called = BeforeTool::new("phase", json!({ "day": 1 }));
+    let called = called.of("c1".into(), "tool-moon".into(), Annotations::default());
+    shapes.add(&called.called_by(CalledBy::Plugin, "tool-sun".into()));
+    for answer in [
+        GuardAnswer::GoOn,
+        GuardAnswer::rewrite(json!({ "day": 2 })),
+        GuardAnswer::deny("not at night"),
+        GuardAnswer::ask("it is night"),
+        GuardAnswer::Unknown,
+    ] {
+        shapes.add(&answer);
+    }
+    let result = object(json!({ "phase": "full" }));
+    let ended = AfterTool::new("phase", json!({ "day": 1 }), result.clone());
+    shapes.add(&ended.of("c1".into(), "tool-moon".into(), true));
+    shapes.add(&ResultChange { replace: Some(result), add: object(json!({ "seen": true })) });
+    let event = Event::Notice { source: "host".to_owned(), text: "it is night".to_owned() };
+    let event = Envelope { v: 1, seq: 7, session: "s".into(), event };
+    shapes.add(&EventsTold::new(vec![event]).after_dropping(2));
+    for operation in [PREVIEW, COMPLETE_WORDS] {
+        writeln!(shapes.text, "{operation}").unwrap();
+    }
+    shapes.add(&PreviewRequest::new("phase", json!({ "day": 1 })));
+    shapes.add(&Preview {
+        text: "looks up".to_owned(),
+        diff: "-a\n+b".to_owned(),
+        command: "look up".to_owned(),
+        files: vec!["moon.txt".to_owned()],
+    });
+    shapes.add(&CompleteWords::new("moon", vec!["show".to_owned()], "fu"));
+    shapes.add(&WordChoices { choices: vec![WordChoice::new("full", "the whole of it")] });
+}
