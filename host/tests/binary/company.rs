@@ -224,7 +224,9 @@ fn a_model_beside_sees_the_objects_that_are_asked_for_and_nothing_hidden() {
         let Some(house) = house_in("shipped") else { return };
         let expect = match shown {
             None => json!({ "data": "[]" }),
-            Some(false) => json!({ "data": "[{\"_REF_ID\":\"find_0_0\",\"name\":\"moon\"}]" }),
+            Some(false) => {
+                json!({ "data": "\"find\":[{\"name\":\"moon\",\"_REF_ID\":\"find_1\"}]" })
+            }
             Some(true) => json!({ "data": "\"metadata\":{\"place\":\"sky\"}" }),
         };
         house.script(&json!({ "answers": [

@@ -142,6 +142,7 @@ mod careless {
                 available_if: None,
                 run_if: None,
                 previews: false,
+                foreign: false,
             }
         }
 

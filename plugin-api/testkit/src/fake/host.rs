@@ -7,9 +7,14 @@ use std::time::Duration;
 use jaato_objects::ObjectEnvironment;
 use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::{FactoryBox, LogBox};
+use jaato_types::ask::{Form, FormAnswer};
+use jaato_types::child::{ChildOpen, ChildTurn};
+use jaato_types::model::ModelComplete;
 use jaato_types::service::{AssetAnswer, SessionFacts};
+use jaato_types::tools_set::ToolsSet;
 use jaato_types::{
-    Completion, Description, Error, ErrorKind, FrameError, Manifest, Output, Request, Result,
+    Completion, Description, Error, ErrorKind, FrameError, Manifest, Message, Output, Request,
+    Result,
 };
 use serde_json::Value;
 
@@ -99,6 +104,63 @@ impl FakeHost {
     ) -> Self {
         self.shared.services.add_script(operation.to_owned(), Arc::new(answer));
         self
+    }
+
+    /// Adds another tool of the session, for `tools.call` and `tasks.start`. A task has ended before
+    /// the call that starts it goes on.
+    #[must_use]
+    pub fn with_tool(
+        self,
+        name: &str,
+        tool: impl Fn(Value) -> Result<Output> + Send + Sync + 'static,
+    ) -> Self {
+        self.shared.services.lent(|lent| lent.add_tool(name, Arc::new(tool)));
+        self
+    }
+
+    /// Lets a model answer `model.complete`: the text of the answer for a request.
+    #[must_use]
+    pub fn with_model(
+        self,
+        model: impl Fn(&ModelComplete) -> Result<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.shared.services.lent(|lent| lent.set_model(Arc::new(model)));
+        self
+    }
+
+    /// Lets a person answer forms. Without one, nobody is there.
+    #[must_use]
+    pub fn with_person(self, person: impl Fn(&Form) -> FormAnswer + Send + Sync + 'static) -> Self {
+        self.shared.services.lent(|lent| lent.set_person(Arc::new(person)));
+        self
+    }
+
+    /// Lets child sessions be opened: how a turn ends for what one is like and what is said to it.
+    #[must_use]
+    pub fn with_child(
+        self,
+        child: impl Fn(&ChildOpen, &str) -> ChildTurn + Send + Sync + 'static,
+    ) -> Self {
+        self.shared.services.lent(|lent| lent.set_child(Arc::new(child)));
+        self
+    }
+
+    /// Sets the conversation that `session.history` reads.
+    #[must_use]
+    pub fn with_history(self, messages: Vec<Message>) -> Self {
+        self.shared.services.lent(|lent| lent.set_history(messages));
+        self
+    }
+
+    /// Lists what the plugin has notified.
+    pub fn notified(&self) -> Vec<String> {
+        self.shared.services.lent(|lent| lent.notified())
+    }
+
+    /// Returns what the plugin has set last by `tools.set`. Its tools are called as declared ones
+    /// are.
+    pub fn tools_set(&self) -> Option<ToolsSet> {
+        self.shared.services.lent(|lent| lent.tools_set())
     }
 
     /// Denies the plugin a grant that it lists (`ask`), as a person who has not given it. Without

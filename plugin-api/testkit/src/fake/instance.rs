@@ -105,7 +105,9 @@ impl FakeInstance {
     /// `unknown_tool`, `invalid_arguments` from the host.
     pub fn start(&self, tool: &str, arguments: Value) -> Result<Call<Output>> {
         let name = ToolName::from(tool);
-        let Some(spec) = self.description.tools.iter().find(|spec| spec.name == name) else {
+        let set = self.host.services.lent(|lent| lent.tools_set()).unwrap_or_default();
+        let mut known = self.description.tools.iter().chain(&set.tools);
+        let Some(spec) = known.find(|spec| spec.name == name) else {
             let text = format!("there is no tool `{tool}`");
             return Err(Error::new(ErrorKind::UnknownTool, text));
         };

@@ -11,6 +11,7 @@ mod host;
 mod http;
 mod instance;
 mod later;
+mod lent;
 mod live;
 mod log;
 mod own;

@@ -32,6 +32,7 @@ use tempfile::TempDir;
 use super::grants::Grants;
 use super::held::Time;
 use super::later::is_later;
+use super::lent::Lent;
 use super::programs::Programs;
 use super::secrets::Secrets;
 use super::session_environment::{self, SessionEnvironment};
@@ -115,6 +116,8 @@ struct State {
     secrets: Secrets,
     /// Whether services that came after the first release are not there.
     lacks_later: bool,
+    /// What the session lends.
+    lent: Lent,
     session: Option<SessionFacts>,
     config: Value,
     assets: BTreeMap<String, AssetAnswer>,
@@ -147,6 +150,7 @@ impl Default for State {
             stores: Stores::default(),
             secrets: Secrets::default(),
             lacks_later: false,
+            lent: Lent::default(),
             session: None,
             config: json!({}),
             assets: BTreeMap::new(),
@@ -375,6 +379,11 @@ impl Services {
         change(&mut self.lock().grants);
     }
 
+    /// Changes, or reads, what the session lends.
+    pub(crate) fn lent<T>(&self, work: impl FnOnce(&mut Lent) -> T) -> T {
+        work(&mut self.lock().lent)
+    }
+
     pub(crate) fn lack_later(&self) {
         self.lock().lacks_later = true;
     }
@@ -476,6 +485,7 @@ impl Services {
                 let model = asked.model.clone().or(session.map(|context| context.model));
                 Reply::of(&Counted::estimate(asked.estimate(), model, None))
             }
+            other if Lent::has(other) => self.lock().lent.answer(request),
             other if Secrets::has(other) => self.lock().secrets.answer(request),
             other if Stores::has(other) => {
                 let folder = self.folder()?;
@@ -526,7 +536,7 @@ impl Services {
     }
 }
 
-fn no_service(operation: &str) -> Error {
+pub(super) fn no_service(operation: &str) -> Error {
     let text = format!("this host has no service `{operation}`");
     Error::new(ErrorKind::UnknownOperation, text)
 }

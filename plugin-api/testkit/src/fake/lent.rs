@@ -1,0 +1,272 @@
+//! What a fake session lends to a plugin: other tools, models, the conversation, the person, child
+//! sessions. Each answers as the test says; without a word of the test nobody is there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jaato_types::ask::{ASK, Form, FormAnswer};
+use jaato_types::child::{
+    ChildDone, ChildOpen, ChildOpened, ChildRef, ChildSend, ChildState, ChildTurn, ChildWait,
+    SESSION_CANCEL, SESSION_CLOSE, SESSION_EVENTS, SESSION_OPEN, SESSION_SEND, SESSION_WAIT,
+};
+use jaato_types::history::{HistoryMessage, HistoryRead, SESSION_HISTORY};
+use jaato_types::model::{MODEL_COMPLETE, ModelAnswer, ModelComplete, ModelPiece};
+use jaato_types::notify::{
+    NOTIFICATION_BYTES_MAX, NOTIFICATIONS_PER_MINUTE_MAX, NOTIFY, Notified, Notify,
+};
+use jaato_types::tasks::{
+    TASKS_CANCEL, TASKS_LIST, TASKS_READ, TASKS_START, TaskCancel, TaskFacts, TaskRead,
+    TaskReadAnswer, TaskStart, TaskStarted, TaskStatus, TasksAnswer,
+};
+use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
+use jaato_types::tools_set::{TOOLS_SET, ToolsSet, ToolsSetAnswer};
+use jaato_types::{Completion, Delta, Error, ErrorKind, Message, Output, Part, Result};
+use serde_json::{Value, json};
+
+use super::services::{Reply, ServiceRequest};
+use super::stream::FakeStream;
+
+type Tool = Arc<dyn Fn(Value) -> Result<Output> + Send + Sync>;
+type Model = Arc<dyn Fn(&ModelComplete) -> Result<String> + Send + Sync>;
+type Person = Arc<dyn Fn(&Form) -> FormAnswer + Send + Sync>;
+type Child = Arc<dyn Fn(&ChildOpen, &str) -> ChildTurn + Send + Sync>;
+
+/// What a fake session lends.
+#[derive(Default)]
+pub(crate) struct Lent {
+    tools: BTreeMap<String, Tool>,
+    model: Option<Model>,
+    person: Option<Person>,
+    child: Option<Child>,
+    history: Vec<Message>,
+    notified: Vec<String>,
+    set: Option<ToolsSet>,
+    tasks: Vec<TaskFacts>,
+    children: BTreeMap<u64, Opened>,
+    opened: u64,
+}
+
+/// A child session.
+struct Opened {
+    open: ChildOpen,
+    state: ChildState,
+}
+
+impl Lent {
+    pub(super) fn has(operation: &str) -> bool {
+        let names = [ASK, SESSION_HISTORY, MODEL_COMPLETE, NOTIFY, TOOLS_CALL, TOOLS_SET];
+        let is_group = operation.starts_with("session.") || operation.starts_with("tasks.");
+        names.contains(&operation) || is_group
+    }
+
+    pub(super) fn add_tool(&mut self, name: &str, tool: Tool) {
+        self.tools.insert(name.to_owned(), tool);
+    }
+
+    pub(super) fn set_model(&mut self, model: Model) {
+        self.model = Some(model);
+    }
+
+    pub(super) fn set_person(&mut self, person: Person) {
+        self.person = Some(person);
+    }
+
+    pub(super) fn set_child(&mut self, child: Child) {
+        self.child = Some(child);
+    }
+
+    pub(super) fn set_history(&mut self, history: Vec<Message>) {
+        self.history = history;
+    }
+
+    pub(super) fn notified(&self) -> Vec<String> {
+        self.notified.clone()
+    }
+
+    pub(super) fn tools_set(&self) -> Option<ToolsSet> {
+        self.set.clone()
+    }
+
+    pub(super) fn answer(&mut self, request: &ServiceRequest) -> Result<Reply> {
+        match request.operation.as_str() {
+            TOOLS_CALL => {
+                let ToolsCall { name, arguments, .. } = request.read()?;
+                let Output { content, bytes, attachments } = self.call(name.as_str(), arguments)?;
+                let answer = ToolsCallAnswer::new(content, attachments);
+                Ok(Reply::Bytes(json!(answer), bytes))
+            }
+            TOOLS_SET => {
+                let set: ToolsSet = request.read()?;
+                let count = set.tools.len() as u64;
+                self.set = Some(set);
+                Reply::of(&ToolsSetAnswer::new(count, Vec::new()))
+            }
+            ASK => {
+                let form: Form = request.read()?;
+                Reply::of(&match &self.person {
+                    Some(person) => person(&form),
+                    None => FormAnswer::nobody("nobody sits at a fake host"),
+                })
+            }
+            NOTIFY => self.notify(request),
+            SESSION_HISTORY => self.read_history(request),
+            MODEL_COMPLETE => self.complete(request),
+            operation if operation.starts_with("tasks.") => self.answer_tasks(request),
+            _ => self.answer_children(request),
+        }
+    }
+
+    fn call(&self, name: &str, arguments: Value) -> Result<Output> {
+        let unknown = || {
+            let text = format!("there is no tool `{name}`");
+            Error::new(ErrorKind::UnknownTool, text)
+        };
+        self.tools.get(name).ok_or_else(unknown)?(arguments)
+    }
+
+    fn notify(&mut self, request: &ServiceRequest) -> Result<Reply> {
+        let Notify { text, .. } = request.read()?;
+        if text.trim().is_empty() || text.len() > NOTIFICATION_BYTES_MAX {
+            let text = format!("a notification has 1 to {NOTIFICATION_BYTES_MAX} bytes of text");
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
+        // The fake host has one minute.
+        if self.notified.len() >= NOTIFICATIONS_PER_MINUTE_MAX as usize {
+            let text = format!(
+                "a plugin notifies a session at most {NOTIFICATIONS_PER_MINUTE_MAX} times a minute"
+            );
+            return Err(Error::new(ErrorKind::LimitReached, text).temporary());
+        }
+        self.notified.push(text);
+        Reply::of(&Notified::default())
+    }
+
+    fn read_history(&self, request: &ServiceRequest) -> Result<Reply> {
+        let asked: HistoryRead = request.read::<Option<_>>()?.unwrap_or_default();
+        let all = self.history.len() as u64;
+        let first = asked.from.max(asked.last.map_or(0, |last| all.saturating_sub(last)));
+        let stream = FakeStream::open();
+        for (number, message) in (0..).zip(&self.history).skip_while(|(at, _)| *at < first) {
+            stream.push_frame(&HistoryMessage::new(number, message.clone()), &[]);
+        }
+        stream.finish();
+        Ok(Reply::StreamWith(json!({ "messages": all }), stream))
+    }
+
+    fn complete(&self, request: &ServiceRequest) -> Result<Reply> {
+        let asked: ModelComplete = request.read()?;
+        let Some(model) = &self.model else {
+            let text = "the fake host has no model: say one by `FakeHost::with_model`";
+            return Err(Error::new(ErrorKind::Unavailable, text));
+        };
+        let text = model(&asked)?;
+        let name = asked.model.unwrap_or_else(|| "fake/model".to_owned());
+        let parts = vec![Part::text(text.clone())];
+        let answer = ModelAnswer::new(name, Completion { parts, ..Completion::default() });
+        if !asked.stream {
+            return Reply::of(&answer);
+        }
+        let stream = FakeStream::open();
+        stream.push_frame(&ModelPiece::delta(Delta::text(text)), &[]);
+        stream.push_frame(&ModelPiece::answer(answer), &[]);
+        stream.finish();
+        Ok(Reply::Stream(stream))
+    }
+
+    /// A task of a fake host has ended before the call that starts it goes on.
+    fn answer_tasks(&mut self, request: &ServiceRequest) -> Result<Reply> {
+        match request.operation.as_str() {
+            TASKS_START => {
+                let TaskStart { name, arguments, .. } = request.read()?;
+                if !self.tools.contains_key(name.as_str()) {
+                    let text = format!("there is no tool `{name}`");
+                    return Err(Error::new(ErrorKind::UnknownTool, text));
+                }
+                let mut facts = TaskFacts::default();
+                facts.task_id = format!("task_{}", self.tasks.len() + 1);
+                facts.tool = name.clone();
+                facts.is_detached = true;
+                match self.call(name.as_str(), arguments) {
+                    Ok(output) => {
+                        facts.status = TaskStatus::Completed;
+                        facts.result = Some(output.content);
+                    }
+                    Err(error) => {
+                        facts.status = TaskStatus::Failed;
+                        let content = json!({ "error": { "message": error.message } });
+                        facts.result = content.as_object().cloned();
+                    }
+                }
+                self.tasks.push(facts.clone());
+                Reply::of(&TaskStarted::new(facts.task_id))
+            }
+            TASKS_LIST => Reply::of(&TasksAnswer::new(self.tasks.clone())),
+            TASKS_READ => {
+                let asked: TaskRead = request.read()?;
+                let mut answer = TaskReadAnswer::default();
+                answer.task = self.task(&asked.task_id)?;
+                Reply::of(&answer)
+            }
+            TASKS_CANCEL => Reply::of(&self.task(&request.read::<TaskCancel>()?.task_id)?),
+            other => Err(super::services::no_service(other)),
+        }
+    }
+
+    fn task(&self, id: &str) -> Result<TaskFacts> {
+        let found = self.tasks.iter().find(|task| task.task_id == id).cloned();
+        let text = format!("the session has no task `{id}`");
+        found.ok_or_else(|| Error::new(ErrorKind::NotFound, text))
+    }
+
+    /// A turn of a child has ended before what is said to it is answered.
+    fn answer_children(&mut self, request: &ServiceRequest) -> Result<Reply> {
+        match request.operation.as_str() {
+            SESSION_OPEN => {
+                let open: ChildOpen = request.read()?;
+                if self.child.is_none() {
+                    let text = "the fake host opens no sessions: say one by `FakeHost::with_child`";
+                    return Err(Error::new(ErrorKind::Unavailable, text));
+                }
+                self.opened += 1;
+                let model = open.model.clone().unwrap_or_else(|| "fake/model".to_owned());
+                let opened = ChildOpened::new(self.opened, format!("child_{}", self.opened), model);
+                self.children.insert(self.opened, Opened { open, state: ChildState::default() });
+                Reply::of(&opened)
+            }
+            SESSION_SEND => {
+                let ChildSend { session, text, .. } = request.read()?;
+                let said = self.child.clone();
+                let child = self.child(session)?;
+                if let Some(said) = said {
+                    child.state.last = Some(said(&child.open, &text));
+                    child.state.turns += 1;
+                }
+                Reply::of(&ChildDone::default())
+            }
+            SESSION_WAIT => {
+                let asked: ChildWait = request.read()?;
+                Reply::of(&self.child(asked.session)?.state)
+            }
+            SESSION_EVENTS => {
+                self.child(request.read::<ChildRef>()?.session)?;
+                Ok(Reply::Stream(FakeStream::of(Vec::<Vec<u8>>::new())))
+            }
+            SESSION_CANCEL => {
+                self.child(request.read::<ChildRef>()?.session)?;
+                Reply::of(&ChildDone::default())
+            }
+            SESSION_CLOSE => {
+                let session = request.read::<ChildRef>()?.session;
+                self.child(session)?;
+                self.children.remove(&session);
+                Reply::of(&ChildDone::default())
+            }
+            other => Err(super::services::no_service(other)),
+        }
+    }
+
+    fn child(&mut self, number: u64) -> Result<&mut Opened> {
+        let text = format!("there is no child session {number}");
+        self.children.get_mut(&number).ok_or_else(|| Error::new(ErrorKind::NotFound, text))
+    }
+}
