@@ -8,7 +8,7 @@ use jaato_runtime::loader::PlaceKind;
 use jaato_runtime::registry::{Candidate, Trust};
 use jaato_runtime::types::Description;
 use jaato_runtime::types::grant::grants_asked;
-use jaato_runtime::{Runtime, Setup, places, rules, sha256_of, trust_line};
+use jaato_runtime::{Runtime, Setup, places, rules, sha256_of, trust_line, visible};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
@@ -32,7 +32,7 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
         return Err(Failure::new(Exit::Plugin, text).hint("give yours a name of its own"));
     }
     let description = plugin::described(setup, source.file()).await?;
-    refuse_conflict(&runtime, &source, &description, &folder)?;
+    let unusable = refuse_conflict(&runtime, &source, &description, &folder)?;
     let installed = install::install(&source, &folder).map_err(refused)?;
     let instead = match &installed.before {
         Some(before) => format!(", in place of {before}"),
@@ -41,6 +41,10 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
     let offered = plugin::offered(manifest, &description);
     report::line(&format!("installed `{name}` {}{instead}: {offered}", manifest.version))?;
     report::line(&format!("  {}", installed.path.display()))?;
+    if !unusable.is_empty() {
+        let lines: Vec<_> = unusable.iter().map(|line| visible::name(line)).collect();
+        report::line(&format!("not all of it can be used:\n  {}", lines.join("\n  ")))?;
+    }
     if setup.config.plugins_disabled.iter().any(|disabled| disabled == name.as_str()) {
         report::line(&format!("it is disabled: `jaato plugin enable {name}` lets it run"))?;
     }
@@ -78,13 +82,13 @@ fn say_lacking(
 }
 
 /// Refuses a plugin that could not be used where it would lie, or that would take a name from one
-/// that is used.
+/// that is used. Returns a line for each part of it that cannot be used.
 fn refuse_conflict(
     runtime: &Runtime,
     source: &Source,
     description: &Description,
     folder: &Path,
-) -> Result<(), Failure> {
+) -> Result<Vec<String>, Failure> {
     let setup = runtime.setup();
     let name = &source.manifest().name;
     let (path, before) = install::place_of(name, folder);
@@ -100,12 +104,12 @@ fn refuse_conflict(
     };
     let replaced = before.map_or(path, |plugin| plugin.file.path);
     let registry = runtime.registry();
-    let text = match install::conflict(&registry, newcomer, &replaced, &rules(setup)) {
-        None => return Ok(()),
-        Some(install::Conflict::Refused(why)) => {
+    let text = match install::examine(&registry, newcomer, &replaced, &rules(setup)) {
+        Ok(unusable) => return Ok(unusable),
+        Err(install::Conflict::Refused(why)) => {
             format!("plugin `{name}` could not be used, so it is not installed: {why}")
         }
-        Some(install::Conflict::Displaces(other, why)) => format!(
+        Err(install::Conflict::Displaces(other, why)) => format!(
             "plugin `{name}` would keep `{other}` from being used, so it is not installed: of that, {why}"
         ),
     };

@@ -1,9 +1,10 @@
 //! `dist`: builds the archive that is unpacked on other machines, where no toolchain is.
 //!
-//! Binary, plugins, what there is to read, the header for plugins in C, and the sources against
-//! which authors build. The same inputs give the same bytes.
+//! Binary, plugins, what there is to read, the header for plugins in C, the sources against which
+//! authors build, and their documentation. The same inputs give the same bytes.
 
 mod archive;
+mod doc;
 mod needs;
 pub mod sdk;
 
@@ -28,6 +29,9 @@ const HEADER: &str = "plugin-api/include/jaato_plugin.h";
 
 /// Where `jaato plugin new` looks for the sdk, from the folder above the binary's.
 const SDK: &str = "share/jaato/sdk";
+
+/// The API documentation for authors.
+const DOC: &str = "doc";
 
 /// Where the binary looks for its plugins, likewise.
 const PLUGINS: &str = "lib/jaato/plugins";
@@ -125,6 +129,7 @@ fn lay_out(workspace: &Workspace, programs: &Programs, tree: &Path) -> Result<()
     }
     place(&workspace.root.join(HEADER), &tree.join("include"))?;
     sdk::lay_out(workspace, &tree.join(SDK))?;
+    doc::lay_out(workspace, &tree.join(DOC))?;
     check_all(&placed[0], &placed[1..])
 }
 

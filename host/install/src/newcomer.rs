@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jaato_loader::PlaceKind;
-use jaato_registry::{Candidate, PluginEntry, Registry, Rules, Status};
+use jaato_registry::{Candidate, CommandStatus, PluginEntry, Registry, Rules, Status};
 
 /// What is wrong with a plugin that is to lie in the user's folder, beside all others that are
 /// there.
@@ -16,13 +16,17 @@ pub enum Conflict {
     Displaces(String, String),
 }
 
-/// Looks for names that clash. `replaced` is the file that the newcomer takes the place of.
-pub fn conflict(
+/// Looks for names that clash. `replaced` is the file that the newcomer takes the place of. Returns
+/// a line for each part that could not be used while the rest can.
+///
+/// # Errors
+/// The conflict, where the plugin as a whole could not be used or would displace another.
+pub fn examine(
     registry: &Registry,
     newcomer: Candidate,
     replaced: &Path,
     rules: &Rules,
-) -> Option<Conflict> {
+) -> Result<Vec<String>, Conflict> {
     let path = newcomer.path.clone();
     let others = registry.plugins().iter().map(|entry| &entry.candidate);
     let others = others.filter(|other| other.path != replaced && other.path != path);
@@ -30,21 +34,41 @@ pub fn conflict(
     all.sort_by(|one, other| key(one).cmp(&key(other)));
     let after = Registry::build(all, rules);
     let is_new = |entry: &&PluginEntry| entry.candidate.path == path;
-    if let Some(Status::Refused(refusal)) = after.plugins().iter().find(is_new).map(|it| &it.status)
-    {
-        return Some(Conflict::Refused(refusal.to_string()));
+    let entry = after.plugins().iter().find(is_new);
+    if let Some(Status::Refused(refusal)) = entry.map(|entry| &entry.status) {
+        return Err(Conflict::Refused(refusal.to_string()));
     }
     let was_used = |entry: &PluginEntry| {
         let before = registry.plugins().iter().find(|it| it.candidate.path == entry.candidate.path);
         before.is_some_and(|before| before.status == Status::Active)
     };
-    after.plugins().iter().find_map(|entry| match &entry.status {
+    let displaced = after.plugins().iter().find_map(|entry| match &entry.status {
         Status::Refused(refusal) if was_used(entry) => {
             let name = entry.candidate.manifest.name.to_string();
             Some(Conflict::Displaces(name, refusal.to_string()))
         }
         _ => None,
-    })
+    });
+    match displaced {
+        Some(conflict) => Err(conflict),
+        None => Ok(entry.map(|entry| unusable(entry, registry, &after)).unwrap_or_default()),
+    }
+}
+
+/// Lists the parts of a plugin that cannot be used, and the commands that it takes from others.
+fn unusable(newcomer: &PluginEntry, before: &Registry, after: &Registry) -> Vec<String> {
+    let name = &newcomer.candidate.manifest.name;
+    let left_out = newcomer.left_out.iter().map(ToString::to_string);
+    let refused = after.refused_commands().filter_map(|command| {
+        let CommandStatus::Refused(why) = &command.status else { return None };
+        let spec = &command.spec.name;
+        if command.plugin == name {
+            return Some(format!("command `{spec}` is refused: {why}"));
+        }
+        let had = before.command(spec).is_some_and(|it| it.plugin == command.plugin);
+        had.then(|| format!("command `{spec}` of `{}` can no longer be run: {why}", command.plugin))
+    });
+    left_out.chain(refused).collect()
 }
 
 /// How files are ordered when they are searched: by place, trusted ones first, then by name.

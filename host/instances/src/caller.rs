@@ -8,6 +8,7 @@ use jaato_log::Log;
 use jaato_process::Supervisor;
 use jaato_registry::{PluginEntry, Registry};
 use jaato_session::Cancel;
+use jaato_types::count::COUNT_TOKENS;
 use jaato_types::hooks::{COMPLETE_WORDS, Hook, PREVIEW};
 use jaato_types::large::{LARGE, LargeOf};
 use jaato_types::resources::RESOURCE;
@@ -81,6 +82,8 @@ pub enum Facet<'a> {
     Preview,
     /// Which words may come next in a command of its own.
     CompleteWords,
+    /// To count the tokens of a request.
+    CountTokens,
 }
 
 /// Whether a call may change what the instance would save.
@@ -323,6 +326,7 @@ impl Facet<'_> {
             | Self::Resource(_)
             | Self::Plan
             | Self::Models
+            | Self::CountTokens
             | Self::Hook(_)
             | Self::Preview
             | Self::CompleteWords => false,
@@ -340,6 +344,7 @@ impl Facet<'_> {
             | Self::Plan
             | Self::Large(_)
             | Self::Models
+            | Self::CountTokens
             | Self::PullModel => true,
         }
     }
@@ -350,7 +355,7 @@ impl Facet<'_> {
             Self::Tool(_, effect) | Self::Resource(effect) => effect == Effect::Changes,
             // What was told to it may be what it keeps; a question changes nothing.
             Self::Hook(hook) => matches!(hook, Hook::AfterTool | Hook::Event),
-            Self::Condition | Self::Preview | Self::CompleteWords => false,
+            Self::Condition | Self::Preview | Self::CompleteWords | Self::CountTokens => false,
             Self::Command
             | Self::Completion
             | Self::Plan
@@ -379,6 +384,7 @@ impl Facet<'_> {
             Self::Hook(hook) => lease.operation(hook.name(), request, services),
             Self::Preview => lease.operation(PREVIEW, request, services),
             Self::CompleteWords => lease.operation(COMPLETE_WORDS, request, services),
+            Self::CountTokens => lease.operation(COUNT_TOKENS, request, services),
         }
     }
 }

@@ -3,12 +3,16 @@
 use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
-use jaato_services::SessionMaker;
+use jaato_catalog::rules;
+use jaato_instances::{CallSite, Facet, Tell, misbehaved};
+use jaato_services::{Counting, SessionMaker};
 use jaato_session::{
-    Agent, AnsweringModel, EventSink, History, Lent, Objects, Session, SessionSetup,
+    Agent, AnsweringModel, Cancel, EventSink, History, Lent, Objects, Session, SessionSetup,
 };
 use jaato_types::child::{ChildOpen, ObjectsLent};
-use jaato_types::{Envelope, Error, ErrorKind, RequestOptions, SessionId};
+use jaato_types::count::{Count, TokenCount};
+use jaato_types::tools_set::{ToolsSet, ToolsSetAnswer};
+use jaato_types::{Envelope, Error, ErrorKind, Frame, PluginName, RequestOptions, SessionId};
 
 use crate::host::Host;
 use crate::session::SessionOptions;
@@ -31,6 +35,28 @@ impl SessionMaker for Maker {
         Ok(AnsweringModel { model: ready.setup, provider: ready.provider })
     }
 
+    fn count(&self, name: &str, asked: &Count, session: &SessionId) -> Result<Counting, Error> {
+        let host = self.host()?;
+        let model = host.model_by_name(name)?.model;
+        let known = host.provider_of(&model)?;
+        let (_, own_name) = model.split().unwrap_or_default();
+        let request = asked
+            .request_to(own_name)
+            .ok_or_else(|| Error::new(ErrorKind::InvalidArguments, "there is nothing to count"))?;
+        let provider = known.names.map(|names| names.given);
+        let site = CallSite { provider, ..host.environments.site(session) };
+        let tokens = Box::pin(async move {
+            let written = Frame::write(&request)
+                .map_err(|error| Error::new(ErrorKind::LimitReached, error.to_string()))?;
+            let (plugin, facet) = (known.plugin.as_str(), Facet::CountTokens);
+            let nobody: Tell = Arc::new(|_| {});
+            let cancel = Cancel::new();
+            let asked = host.plugins.ask(plugin, facet, site, written, &nobody, &cancel);
+            Ok(Frame::read::<TokenCount>(&asked.await?).map_err(misbehaved)?.tokens)
+        });
+        Ok(Counting { model: model.to_string(), tokens })
+    }
+
     fn open(
         &self,
         opener: &SessionId,
@@ -39,6 +65,16 @@ impl SessionMaker for Maker {
         follower: Arc<dyn EventSink>,
     ) -> Result<Session, Error> {
         self.host()?.open_child(opener, lent, asked, follower)
+    }
+
+    fn set_tools(
+        &self,
+        plugin: &PluginName,
+        owner: Option<&SessionId>,
+        set: ToolsSet,
+    ) -> Result<ToolsSetAnswer, Error> {
+        let host = self.host()?;
+        host.plugins.plugins.set_tools(plugin, owner, set, &rules(&host.setup))
     }
 
     fn close(&self, session: SessionId) -> BoxFuture<'static, ()> {

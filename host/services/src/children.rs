@@ -32,7 +32,7 @@ struct Opened {
 struct Child {
     says: mpsc::Sender<String>,
     inbox: Inbox,
-    state: watch::Receiver<ChildState>,
+    state: Arc<watch::Sender<ChildState>>,
     /// The turn that runs.
     turn: Arc<Mutex<Cancel>>,
     followers: Arc<Followers>,
@@ -75,7 +75,8 @@ impl Children {
         let session = shared.sessions.open(parent, asked, hold, Arc::clone(&followers) as _)?;
         let (id, model) = (session.id().clone(), session.facts().model);
         let (says, said) = mpsc::channel(WAITING_MAX);
-        let (tells, state) = watch::channel(ChildState::default());
+        let state = Arc::new(watch::Sender::new(ChildState::default()));
+        let tells = Arc::clone(&state);
         let turn = Arc::<Mutex<Cancel>>::default();
         let child =
             Child { says, inbox: session.inbox(), state, turn: Arc::clone(&turn), followers };
@@ -103,7 +104,10 @@ impl Children {
             child.says.try_send(text).map_err(|_| {
                 let text = format!("{WAITING_MAX} messages wait for the child already");
                 Error::new(ErrorKind::LimitReached, text).temporary()
-            })
+            })?;
+            // Who waits from here on waits for its turn.
+            child.state.send_modify(|state| state.is_running = true);
+            Ok(())
         })
     }
 
@@ -112,7 +116,7 @@ impl Children {
     /// # Errors
     /// `not_found`.
     pub fn state(&self, number: u64) -> Result<watch::Receiver<ChildState>> {
-        self.with(number, |child| Ok(child.state.clone()))
+        self.with(number, |child| Ok(child.state.subscribe()))
     }
 
     /// Follows a child's events.
@@ -158,7 +162,7 @@ fn not_found(number: u64) -> Error {
 struct Running {
     session: Session,
     said: mpsc::Receiver<String>,
-    tells: watch::Sender<ChildState>,
+    tells: Arc<watch::Sender<ChildState>>,
     turn: Arc<Mutex<Cancel>>,
     shared: Arc<Shared>,
 }
@@ -211,7 +215,7 @@ impl Running {
                 }
             };
             let Some(report) = report else { break };
-            let is_idle = waiting.is_empty();
+            let is_idle = waiting.is_empty() && self.said.is_empty();
             let inbox = self.session.inbox();
             // What found its way past the turn joins the next one.
             waiting.into_iter().for_each(|text| drop(inbox.send(text)));

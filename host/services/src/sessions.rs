@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
+use jaato_registry::INSTRUCTIONS_BYTES_MAX;
 use jaato_session::{AnsweringModel, EventSink, Hold, Lent, Session, SessionHandle};
 use jaato_types::child::{CHILD_DEPTH_MAX, CHILDREN_MAX, ChildOpen};
+use jaato_types::count::Count;
 use jaato_types::notify::NOTIFICATIONS_PER_MINUTE_MAX;
+use jaato_types::tools_set::{ToolsSet, ToolsSetAnswer};
 use jaato_types::{Error, ErrorKind, PluginName, SessionId, ToolName};
 use parking_lot::Mutex;
 
@@ -20,6 +23,12 @@ pub trait SessionMaker: Send + Sync {
     /// # Errors
     /// `configuration` for a name that stands for no model, and a provider that cannot be used.
     fn model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error>;
+
+    /// Lets the provider of a model count, on behalf of a session.
+    ///
+    /// # Errors
+    /// As [`SessionMaker::model`].
+    fn count(&self, model: &str, asked: &Count, session: &SessionId) -> Result<Counting, Error>;
 
     /// Starts a session that shares with its opener what is lent. Its events go to the person, the
     /// ledger and `follower`.
@@ -35,6 +44,17 @@ pub trait SessionMaker: Send + Sync {
         follower: Arc<dyn EventSink>,
     ) -> Result<Session, Error>;
 
+    /// Takes the tools that an instance of a plugin sets: a session's, or with none the process's.
+    ///
+    /// # Errors
+    /// `limit_reached` for a change too soon after the last one.
+    fn set_tools(
+        &self,
+        plugin: &PluginName,
+        owner: Option<&SessionId>,
+        set: ToolsSet,
+    ) -> Result<ToolsSetAnswer, Error>;
+
     /// Ends what a session has, once it is over.
     fn close(&self, session: SessionId) -> BoxFuture<'static, ()>;
 }
@@ -49,6 +69,14 @@ pub struct Entered {
     pub opener: Option<SessionId>,
     /// What people see it called, where it is one that another opened.
     pub agent: Option<String>,
+}
+
+/// A count that a provider is asked for.
+pub struct Counting {
+    /// `provider/model`.
+    pub model: String,
+    /// What the provider says.
+    pub tokens: BoxFuture<'static, Result<u64, Error>>,
 }
 
 /// The sessions of a host.
@@ -81,6 +109,19 @@ impl Sessions {
     /// As [`SessionMaker::model`].
     pub fn model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error> {
         self.maker()?.model(name, session)
+    }
+
+    /// Lets the provider of a model count.
+    ///
+    /// # Errors
+    /// As [`SessionMaker::count`].
+    pub fn count(
+        &self,
+        model: &str,
+        asked: &Count,
+        session: &SessionId,
+    ) -> Result<Counting, Error> {
+        self.maker()?.count(model, asked, session)
     }
 
     fn maker(&self) -> Result<&dyn SessionMaker, Error> {
@@ -161,6 +202,35 @@ impl Sessions {
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
         self.maker()?.open(opener, lent, asked, follower)
+    }
+
+    /// Takes the tools that an instance of a plugin sets, and tells the models of the sessions what
+    /// it says about them.
+    ///
+    /// # Errors
+    /// As [`SessionMaker::set_tools`].
+    pub fn set_tools(
+        &self,
+        plugin: &PluginName,
+        owner: Option<&SessionId>,
+        mut set: ToolsSet,
+    ) -> Result<ToolsSetAnswer, Error> {
+        let instructions = set.instructions.take();
+        let answer = self.maker()?.set_tools(plugin, owner, set)?;
+        let Some(text) = instructions.filter(|text| !text.trim().is_empty()) else {
+            return Ok(answer);
+        };
+        if text.len() > INSTRUCTIONS_BYTES_MAX {
+            let text = format!("instructions have at most {INSTRUCTIONS_BYTES_MAX} bytes");
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
+        let live = self.live.lock();
+        let all = live.iter().filter(|(id, _)| owner.is_none_or(|owner| owner == *id));
+        for (_, live) in all {
+            // One that is over needs no instructions.
+            let _ = live.entered.handle.instruct(plugin, &text);
+        }
+        Ok(answer)
     }
 
     /// Ends what a session has, once it is over.

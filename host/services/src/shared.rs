@@ -15,6 +15,7 @@ use crate::blobs::Blobs;
 use crate::facts;
 use crate::http::Requests;
 use crate::key_commands::KeyCommands;
+use crate::offered::CountsInWork;
 use crate::secrets::PluginSecrets;
 use crate::sessions::Sessions;
 use crate::store::Stores;
@@ -43,6 +44,8 @@ pub struct Shared {
     pub(crate) stores: Arc<Stores>,
     /// Their secrets.
     pub(crate) secrets: Arc<PluginSecrets>,
+    /// Counts of tokens that go on.
+    pub(crate) counts: CountsInWork,
     /// Programs that run for calls.
     pub(crate) processes: Arc<Processes>,
     /// The person's terminal.
@@ -73,6 +76,7 @@ impl Shared {
             assets: Assets::new(setup, supervisor, http.clone()).ok(),
             http,
             sessions: Sessions::default(),
+            counts: CountsInWork::default(),
             requests: Requests::default(),
             secrets: Arc::new(PluginSecrets::new(&setup.folders, Arc::clone(&key_commands))),
             key_commands,

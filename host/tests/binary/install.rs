@@ -237,6 +237,27 @@ fn only_what_lies_in_the_persons_folder_is_removed() {
     assert!(given.exists());
 }
 
+#[test]
+fn parts_whose_names_are_refused_are_told_and_the_rest_is_installed() {
+    let house = house!();
+    let given = house.give("c.so", &fs::read(fixture("commands")).unwrap());
+    let output = house.run(&["plugin", "install", &text(&given)]).silent();
+    expect![[r#"
+        exit 0
+        --- stdout
+        installed `fixture-commands` 0.1.0: tools repeat
+          $HOUSE/home/.local/share/jaato/plugins/libfixture_commands.so
+        not all of it can be used:
+          command `gc` is refused: the name is one of jaato's own
+          command `two words` is refused: a name has 1 to 64 letters, digits, `_` and `-`, and does not begin with `-`
+        it is not trusted: it runs in a worker, which is no sandbox, and is given no key. To have it run inside jaato:
+          jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_commands.so' --sha256 DIGEST
+    "#]].assert_eq(&output.to_string());
+    // The same file in another plugin's name would take its commands.
+    let named = house.run(&["command"]).code(0);
+    assert!(named.stdout.contains("note"), "{named}");
+}
+
 /// The echo under another plugin's name, with the same tool.
 fn other_echo() -> Vec<u8> {
     crate::support::elf::patch(&fs::read(fixture("echo")).unwrap(), "fixture-echo", "another-echo")

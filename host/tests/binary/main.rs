@@ -19,6 +19,7 @@ mod cli;
 mod cli_ends;
 mod client_answers;
 mod command;
+mod company;
 mod conditions;
 mod config;
 mod docker;

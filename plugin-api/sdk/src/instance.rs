@@ -11,6 +11,7 @@ use jaato_plugin_api::abi::{
     Answer, ContextBox, EnvironmentAbi, EnvironmentBox, FactoryAbi, GcAbi, GcBox, InstanceAbi,
     InstanceBox, Maybe, ProviderAbi, ProviderBox, ToolAbi, ToolBox,
 };
+use jaato_types::count::{COUNT_TOKENS, TokenCount};
 use jaato_types::hooks::{COMPLETE_WORDS, CompleteWords, Hook, PREVIEW, PreviewRequest};
 use jaato_types::large::{LARGE, Large, LargeOf};
 use jaato_types::resources::RESOURCE;
@@ -146,6 +147,14 @@ impl<S: State> Core<S> {
         }
     }
 
+    async fn count_tokens(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
+        let provider = self.shared.definition.provider.as_ref();
+        let provider = provider.ok_or_else(|| unknown(COUNT_TOKENS))?;
+        let asked: Request = Frame::read(frame).map_err(bad_frame)?;
+        let tokens = (provider.count_tokens)(cx, asked).await?;
+        value_frame(&TokenCount { tokens, ..TokenCount::default() })
+    }
+
     /// Answers what did not fit into a frame.
     async fn large(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
         let asked: Large = Frame::read(frame).map_err(bad_frame)?;
@@ -177,7 +186,7 @@ impl<T> Fence<T> {
 impl<S: State> InstanceAbi for Fence<Instance<S>> {
     fn tools(&self) -> ROption<ToolBox> {
         let core = &self.inner().core;
-        let has = !core.shared.tools.is_empty();
+        let has = !core.shared.tools.is_empty() || core.shared.definition.is_dynamic;
         has.then(|| ToolBox::from_value(Fence(FencedDrop::new(core.clone())), TD_Opaque)).into()
     }
 
@@ -216,6 +225,7 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
                     let asked: CompleteWords = Frame::read(&frame).map_err(bad_frame)?;
                     value_frame(&S::complete_words(&cx, asked).await?)
                 }
+                COUNT_TOKENS => core.count_tokens(&cx, &frame).await,
                 name => core.hook(&cx, name, &frame).await,
             }
         })
@@ -261,12 +271,20 @@ struct Command {
 impl<S: State> ToolAbi for Fence<Core<S>> {
     fn call(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
         let core = self.inner().clone();
-        let entry = core.tool(name.as_str());
+        let name = name.as_str().to_owned();
         answer(async move {
-            let entry = entry?;
-            let arguments = Frame::parse(&frame).map_err(bad_frame)?.json;
             let cx = core.cx(context);
-            let output = (entry.call)(&cx, arguments).await?;
+            let output = match core.tool(&name) {
+                Ok(entry) => {
+                    let arguments = Frame::parse(&frame).map_err(bad_frame)?.json;
+                    (entry.call)(&cx, arguments).await?
+                }
+                Err(_) if core.shared.definition.is_dynamic => {
+                    let arguments = Frame::read(&frame).map_err(bad_frame)?;
+                    S::call_tool(&cx, &name, arguments).await?
+                }
+                Err(error) => return Err(error),
+            };
             for data in &output.attachments {
                 cx.attach_data(data).await?;
             }

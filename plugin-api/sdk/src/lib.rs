@@ -32,12 +32,17 @@
 // The macros name this crate by its own name, in its tests and doctests too.
 extern crate self as jaato_plugin_sdk;
 
+mod block_on;
 mod blocking;
+mod children;
 mod context;
+mod conversation;
+mod count;
 mod definition;
 pub mod environment;
 mod export;
 mod fence;
+mod forms;
 mod gc;
 mod hook;
 mod http;
@@ -46,6 +51,7 @@ mod json_object;
 mod large;
 mod manifest;
 mod objects;
+mod output_file;
 mod processes;
 mod provider;
 pub mod resources;
@@ -57,6 +63,7 @@ mod started;
 mod state;
 pub mod store;
 mod tool;
+mod tool_calls;
 
 pub use context::stream::{Piece, Stream};
 pub use context::{BlobReader, Blobs, Cx, Home, Level, Reporter};
@@ -114,6 +121,37 @@ pub mod terminal {
 pub mod hooks {
     pub use crate::hook::Hooks;
     pub use crate::types::hooks::*;
+}
+
+/// Models that are asked beside the conversation, by [`Reporter::model`], and the conversation
+/// itself, read by [`Reporter::history`].
+pub mod model {
+    pub use crate::conversation::{Conversation, ModelStream, ask};
+    pub use crate::types::history::{HistoryMessage, HistoryRead};
+    pub use crate::types::model::{ModelAnswer, ModelComplete, ObjectsShown};
+}
+
+/// Forms for the person, shown by [`Reporter::ask`].
+pub mod form {
+    pub use crate::forms::{FormBuilder, form};
+    pub use crate::types::ask::{FieldKind, FieldOption, Form, FormAnswer, FormField, FormOutcome};
+}
+
+/// Calls that nobody waits for, reached by [`Reporter::tasks`].
+pub mod task {
+    pub use crate::tool_calls::Tasks;
+    pub use crate::types::tasks::{TaskFacts, TaskRead, TaskReadAnswer, TaskStatus};
+}
+
+/// Tools that change while the plugin runs, set by [`Reporter::set_tools`].
+pub mod dynamic {
+    pub use crate::types::tools_set::{RefusedTool, ToolsSet, ToolsSetAnswer};
+}
+
+/// Sessions that a plugin opens beside its own, by [`Reporter::open_session`].
+pub mod child {
+    pub use crate::children::{ChildEvents, ChildSession};
+    pub use crate::types::child::{ChildOpen, ChildOpened, ChildState, ChildTurn, ObjectsLent};
 }
 
 /// Programs that a call runs, started by [`Reporter::process`], and those that outlive it, started

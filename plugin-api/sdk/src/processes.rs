@@ -143,7 +143,7 @@ impl ProcessControl {
     /// Ends its standard input.
     ///
     /// # Errors
-    /// As [`Process::write`].
+    /// As [`ProcessControl::write`].
     pub async fn close_input(&self) -> Result<()> {
         let write = ProcessWrite { process: self.number, close: true, ..ProcessWrite::default() };
         self.host.service(process::WRITE, &write).await

@@ -3,6 +3,7 @@
 use std::future::{Future, ready};
 use std::pin::Pin;
 
+use jaato_types::count::COUNT_TOKENS;
 use jaato_types::{
     Completion, Error, ErrorKind, ModelInfo, PULL_MODEL, ProviderSpec, Request, Result,
 };
@@ -54,6 +55,19 @@ pub trait Provider: Send + Sync + 'static {
         let text = format!("the provider does not know the operation `{PULL_MODEL}`");
         ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
     }
+
+    /// Counts the tokens of a request as [`Provider::complete`] would send it, without sending it.
+    ///
+    /// # Errors
+    /// `unknown_operation`, as without this method, where the provider cannot count; any other
+    /// error says why it could not this time. The host estimates then.
+    fn count_tokens(
+        _cx: &Cx<Self::State>,
+        _request: Request,
+    ) -> impl Future<Output = Result<u64>> + Send {
+        let text = format!("the provider does not know the operation `{COUNT_TOKENS}`");
+        ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
+    }
 }
 
 type Running<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
@@ -64,6 +78,7 @@ pub struct ProviderEntry<S: State> {
     pub(crate) complete: for<'a> fn(&'a Cx<S>, Request) -> Running<'a, Completion>,
     pub(crate) models: for<'a> fn(&'a Cx<S>) -> Running<'a, Vec<ModelInfo>>,
     pub(crate) pull_model: for<'a> fn(&'a Cx<S>, String) -> Running<'a, ()>,
+    pub(crate) count_tokens: for<'a> fn(&'a Cx<S>, Request) -> Running<'a, u64>,
 }
 
 impl<S: State> ProviderEntry<S> {
@@ -74,6 +89,7 @@ impl<S: State> ProviderEntry<S> {
             complete: |cx, request| Box::pin(P::complete(cx, request)),
             models: |cx| Box::pin(P::models(cx)),
             pull_model: |cx, model| Box::pin(P::pull_model(cx, model)),
+            count_tokens: |cx, request| Box::pin(P::count_tokens(cx, request)),
         }
     }
 }

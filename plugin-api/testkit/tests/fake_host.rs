@@ -68,6 +68,7 @@ enum What {
     Session,
     Write,
     Count,
+    Block,
 }
 
 /// Says on which thread it is dropped.
@@ -124,6 +125,14 @@ impl Tool for Act {
                 Ok(Output::default())
             }
             What::Session => Ok(Output::text(cx.session().await?.session_id)),
+            What::Block => {
+                let waited = cx.blocking(|host| {
+                    let facts = host.block_on(host.session())?;
+                    host.block_on(host.sleep(Duration::from_secs(60)))?;
+                    Ok(facts.session_id)
+                });
+                Ok(Output::text(waited.await??))
+            }
             What::Count => Ok(Output::json(cx.service("count", &json!({ "text": "a" })).await?)),
             What::Write => {
                 let written: Value = cx.service_with_bytes("output", &json!({}), b"moon").await?;
@@ -218,6 +227,12 @@ fn a_stream_that_breaks_is_an_error_and_one_that_is_fed_later_waits() {
     fed.push("a");
     fed.fail(Error::failed("the line is cut").temporary());
     assert_eq!(call.wait().result.unwrap_err().message, "the line is cut");
+}
+
+#[test]
+fn blocking_work_may_wait_for_services() {
+    let facts = SessionFacts { session_id: "s1".into(), ..SessionFacts::default() };
+    assert_eq!(act(&host().with_session(facts), "block").unwrap(), "s1");
 }
 
 #[test]

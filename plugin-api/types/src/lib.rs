@@ -19,6 +19,7 @@ mod asset;
 pub mod child;
 mod completion;
 mod condition;
+pub mod count;
 mod data;
 mod description;
 mod error;
@@ -51,6 +52,7 @@ pub mod tasks;
 pub mod terminal;
 mod tool;
 pub mod tool_calls;
+pub mod tools_set;
 mod worker_variable;
 
 pub use asset::{Asset, AssetSource};

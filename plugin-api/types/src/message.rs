@@ -65,8 +65,9 @@ pub enum Part {
     },
     /// What only its maker understands, at its place in the order; never shown.
     Opaque(Opaque),
-    /// The tools are others from here on. Only a provider that lists [`TOOLS_CHANGED`] among its
-    /// options is sent such a part; for any other the request's list of tools is the new one.
+    /// The tools are others from here on. Only a provider that lists
+    /// [`TOOLS_CHANGED`](crate::TOOLS_CHANGED) among its options is sent such a part; for any other
+    /// the request's list of tools is the new one.
     ToolsChanged(ToolsChanged),
     /// A type that this side does not know: passed over, and kept as it is, `type` and all, so that
     /// a history gives it back to who understands it.

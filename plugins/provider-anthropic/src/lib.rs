@@ -12,6 +12,7 @@
 
 mod cache;
 pub mod content;
+mod count;
 pub mod endpoint;
 mod exchange;
 mod facts;

@@ -13,10 +13,13 @@ use crate::exchange::{refused, send};
 use crate::models::{PAGE_MODELS, PAGES_MAX};
 use crate::reply::Reply;
 use crate::state::{Anthropic, Config};
-use crate::{content, endpoint, models, request, settings};
+use crate::{content, count, endpoint, models, request, settings};
 
 /// Wait for a list of models, for which a person sits and waits.
 const LIST_WAIT: Duration = Duration::from_secs(10);
+
+/// Wait for a count, for which a plugin's call waits.
+const COUNT_WAIT: Duration = Duration::from_secs(10);
 
 /// The provider `anthropic`.
 pub struct AnthropicProvider;
@@ -48,6 +51,24 @@ impl Provider for AnthropicProvider {
             return Err(refused(cx, &url, response).await);
         }
         receive(cx, &url, response, Reply::new(&url)).await
+    }
+
+    async fn count_tokens(cx: &Cx<Anthropic>, request: Request) -> Result<u64> {
+        let base = config::<Config>(cx).await?.base_url;
+        let url = endpoint::below(&base, "messages/count_tokens");
+        let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
+        let written = cx.blocking(move |_| count::write(&request, &blobs)).await??;
+        let make = || {
+            let request = cx.http("POST", url.as_str()).timeout(COUNT_WAIT);
+            request.header("content-type", "application/json").body(written.body.as_slice())
+        };
+        let response = send(cx, &base, &written.betas, make).await;
+        let response = response.map_err(failure::of_exchange)?;
+        if !is_success(&response) {
+            return Err(refused(cx, &url, response).await);
+        }
+        let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
+        count::read(&url, &body)
     }
 
     async fn models(cx: &Cx<Anthropic>) -> Result<Vec<ModelInfo>> {

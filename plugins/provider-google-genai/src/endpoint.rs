@@ -76,6 +76,14 @@ impl Endpoint {
         Ok(format!("{}/{path}:{method}", self.versioned()))
     }
 
+    /// The URL by which the tokens of a request are counted.
+    ///
+    /// # Errors
+    /// As [`Endpoint::generate`].
+    pub fn count(&self, model: &str) -> Result<String> {
+        Ok(format!("{}/{}:countTokens", self.versioned(), self.model_path(model)?))
+    }
+
     /// The URL of a page of the list of models.
     pub fn models(&self, page: &str, page_models: usize) -> String {
         let path = match self.backend {

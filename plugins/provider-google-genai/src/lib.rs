@@ -13,6 +13,7 @@
 
 pub mod config;
 pub mod content;
+mod count;
 mod credentials;
 pub mod endpoint;
 mod exchange;

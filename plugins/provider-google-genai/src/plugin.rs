@@ -17,10 +17,13 @@ use crate::facts::Sight;
 use crate::models::{PAGE_MODELS, PAGES_MAX};
 use crate::reply::Reply;
 use crate::state::Google;
-use crate::{content, models, request, settings};
+use crate::{content, count, models, request, settings};
 
 /// Wait for a list of models, for which a person sits and waits.
 const LIST_WAIT: Duration = Duration::from_secs(10);
+
+/// Wait for a count, for which a plugin's call waits.
+const COUNT_WAIT: Duration = Duration::from_secs(10);
 
 /// The provider `google`.
 pub struct GoogleProvider;
@@ -64,6 +67,26 @@ impl Provider for GoogleProvider {
             // The same words in another way: no second attempt, as nothing was attempted yet.
             cx.state().remember(&url, habits);
         }
+    }
+
+    async fn count_tokens(cx: &Cx<Google>, request: Request) -> Result<u64> {
+        let endpoint = Endpoint::of(&config::<Config>(cx).await?)?;
+        let url = endpoint.count(&request.model)?;
+        let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
+        let habits = cx.state().habits_of(&endpoint.generate(&request.model, true)?);
+        let backend = endpoint.backend.clone();
+        let write = move |_: &Reporter| count::body(&request, &endpoint, habits, &blobs);
+        let body = cx.blocking(write).await??;
+        let make = || {
+            let request = cx.http("POST", url.as_str()).timeout(COUNT_WAIT);
+            request.header("content-type", "application/json").body(body.as_slice())
+        };
+        let response = send(cx, &backend, make).await.map_err(failure::of_exchange)?;
+        if !is_success(&response) {
+            return Err(refused(cx, &backend, &url, response).await.error);
+        }
+        let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
+        count::read(&url, &body)
     }
 
     async fn models(cx: &Cx<Google>) -> Result<Vec<ModelInfo>> {

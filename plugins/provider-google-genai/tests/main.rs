@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bad;
+mod count;
 mod credentials;
 mod endings;
 mod history;

@@ -45,6 +45,21 @@ pub trait Sink {
     fn log(&mut self, text: String);
 }
 
+/// Counts the tokens of requests by a model's vocabulary.
+#[derive(Clone)]
+pub struct TokenCounter(Arc<Tokenizer>);
+
+impl TokenCounter {
+    /// Counts what the model would be sent.
+    ///
+    /// # Errors
+    /// Kind `provider` when the tokenizer fails.
+    pub fn count(&self, request: &Request) -> Result<u64> {
+        let prompt = render(request, &tools_by_name(request), &self.0)?;
+        Ok(u64::try_from(prompt.tokens.len()).unwrap_or(u64::MAX))
+    }
+}
+
 /// A loaded model and what its cache holds.
 pub struct LocalModel {
     engine: Box<dyn Engine>,
@@ -104,6 +119,11 @@ impl LocalModel {
     /// Kind `provider` when the tokenizer fails.
     pub fn prefix_tokens(&self, request: &Request) -> Result<usize> {
         Ok(render(request, &tools_by_name(request), &self.tokenizer)?.prefix_len)
+    }
+
+    /// Returns what counts tokens, also while the model computes.
+    pub fn counter(&self) -> TokenCounter {
+        TokenCounter(Arc::clone(&self.tokenizer))
     }
 
     /// Answers a request.

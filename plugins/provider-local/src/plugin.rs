@@ -84,6 +84,20 @@ impl Provider for LocalProvider {
             Err(Error::new(ErrorKind::Unavailable, "the local model was shut down"))
         })
     }
+
+    async fn count_tokens(cx: &Cx<Local>, request: Request) -> Result<u64> {
+        let model = match request.model.as_str() {
+            "" => catalog::DEFAULT_MODEL,
+            model => model,
+        };
+        let Some(counter) = cx.state().worker.counter(model) else {
+            let text =
+                format!("`{model}` is loaded with its first request, and counts from then on");
+            return Err(Error::new(ErrorKind::Unavailable, text));
+        };
+        // A long text takes longer than the executor may be held up.
+        cx.blocking(move |_| counter.count(&request)).await?
+    }
 }
 
 /// Asks the host for everything that the model is loaded from.

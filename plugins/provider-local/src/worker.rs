@@ -15,7 +15,7 @@ use jaato_plugin_sdk::types::{Completion, Error, ErrorKind, Request, Result};
 use parking_lot::Mutex;
 
 use crate::cancel::CancelFlag;
-use crate::local::{LocalModel, Sink};
+use crate::local::{LocalModel, Sink, TokenCounter};
 use crate::memory::{self, Kernels};
 use crate::state::{BYTES_MAX, ModelDigest, Store};
 
@@ -46,7 +46,11 @@ pub struct Worker {
     waiting: Arc<AtomicUsize>,
     running: Mutex<CancelFlag>,
     ended: Mutex<Option<oneshot::Receiver<()>>>,
+    counter: SharedCounter,
 }
+
+/// What counts for the model in memory, with its name.
+type SharedCounter = Arc<Mutex<Option<(String, TokenCounter)>>>;
 
 struct Job {
     weights: Weights,
@@ -68,10 +72,12 @@ impl Worker {
         let waiting = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&waiting);
         let running = CancelFlag::default();
+        let counter_of_model = SharedCounter::default();
+        let loaded = Arc::clone(&counter_of_model);
         thread::Builder::new()
             .name("jaato-local-model".to_owned())
             .spawn(move || {
-                serve(load, &receiver, &counter, &say);
+                serve(load, &receiver, &counter, &loaded, &say);
                 // Nobody may be waiting for the end.
                 let _ = ended_sender.send(());
             })
@@ -83,7 +89,15 @@ impl Worker {
             waiting,
             running: Mutex::new(running),
             ended: Mutex::new(Some(ended)),
+            counter: counter_of_model,
         })
+    }
+
+    /// Returns what counts tokens for a model, if that is in memory: nothing is loaded or fetched
+    /// for a count.
+    pub fn counter(&self, model: &str) -> Option<TokenCounter> {
+        let counter = self.counter.lock();
+        counter.as_ref().filter(|(name, _)| name == model).map(|(_, counter)| counter.clone())
     }
 
     /// Hands a request to the thread and returns what will hold the answer. `cancel` ends it,
@@ -143,7 +157,13 @@ struct Loaded {
     model: LocalModel,
 }
 
-fn serve(load: Load, jobs: &Receiver<Job>, waiting: &AtomicUsize, say: &dyn Fn(String)) {
+fn serve(
+    load: Load,
+    jobs: &Receiver<Job>,
+    waiting: &AtomicUsize,
+    counter: &SharedCounter,
+    say: &dyn Fn(String),
+) {
     let mut loaded: Option<Loaded> = None;
     while let Ok(job) = jobs.recv() {
         let Job { weights, request, cancel, mut sink, answer } = job;
@@ -155,6 +175,8 @@ fn serve(load: Load, jobs: &Receiver<Job>, waiting: &AtomicUsize, say: &dyn Fn(S
             loaded = None;
             Err(Error::new(ErrorKind::PluginPanicked, "the local model panicked"))
         });
+        let counting = |it: &Loaded| (it.weights.model.clone(), it.model.counter());
+        *counter.lock() = loaded.as_ref().map(counting);
         // The sink's context must be gone before the answer: nothing is emitted behind it.
         drop(sink);
         waiting.fetch_sub(1, Ordering::AcqRel);

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod ci;
+mod doc;
 mod grows;
 mod guide;
 mod installed;

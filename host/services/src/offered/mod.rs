@@ -6,6 +6,7 @@ mod attach;
 pub mod blobs;
 mod children;
 mod config;
+mod count;
 mod environment;
 mod folder;
 mod history;
@@ -23,7 +24,9 @@ mod session;
 mod store;
 mod tasks;
 mod tool_calls;
+mod tools_set;
 
+pub use count::CountsInWork;
 use futures_util::future::BoxFuture;
 use jaato_loader::{Caller, Served};
 use jaato_types::{Error, ErrorKind, Frame, FrameError};
@@ -49,7 +52,7 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 22] = [
+const SERVICES: [&dyn Service; 24] = [
     &session::Session,
     &config::Configuration,
     &request::OfCall,
@@ -65,11 +68,13 @@ const SERVICES: [&dyn Service; 22] = [
     &resources::Resources,
     &history::History,
     &tool_calls::ToolCalls,
+    &tools_set::SettingTools,
     &tasks::Tasks,
     &notify::Notifications,
     &ask::Forms,
     &model::Models,
     &children::Children,
+    &count::Counts,
     &processes::Processes,
     &environment::OfEnvironment,
 ];

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::EXECUTOR_THREAD;
 use super::held::{JobToken, Time, WaitToken};
 use super::wanted::{Receiver, channel};
+use super::{EXECUTOR_THREAD, POOL_THREAD};
 
 /// How the host's time passes for a plugin that sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,6 +49,13 @@ enum Work {
     Stop,
 }
 
+/// Who waits for an alarm.
+struct Sleeper {
+    waker: Waker,
+    /// A blocking job waits on its own thread: nothing else happens there.
+    is_job: bool,
+}
+
 pub(super) struct Inbox {
     state: Mutex<State>,
     /// There is work, or time has moved.
@@ -59,7 +66,7 @@ pub(super) struct Inbox {
 
 pub(super) struct State {
     work: VecDeque<Work>,
-    alarms: BTreeMap<Alarm, Waker>,
+    alarms: BTreeMap<Alarm, Sleeper>,
     number: u64,
     clock: Clock,
     now_ms: u64,
@@ -204,15 +211,16 @@ impl Executor {
     /// Sets an alarm, or sets it anew with another waker.
     pub(crate) fn set_alarm(&self, due_ms: u64, known: Option<Alarm>, waker: Waker) -> Alarm {
         let alarm = known.unwrap_or_else(|| (due_ms, self.inbox.number()));
-        let earlier = self.inbox.lock().alarms.insert(alarm, waker);
+        let is_job = std::thread::current().name() == Some(POOL_THREAD);
+        let earlier = self.inbox.lock().alarms.insert(alarm, Sleeper { waker, is_job });
         drop(earlier);
         self.inbox.changed.notify_all();
         alarm
     }
 
     pub(crate) fn clear_alarm(&self, alarm: Alarm) {
-        let waker = self.inbox.lock().alarms.remove(&alarm);
-        drop(waker);
+        let sleeper = self.inbox.lock().alarms.remove(&alarm);
+        drop(sleeper);
     }
 
     /// Returns the host's time, for those who must hold it.
@@ -243,15 +251,22 @@ impl State {
     }
 
     fn is_calm(&self) -> bool {
-        let is_still = !self.is_busy && self.work.is_empty() && self.jobs == 0;
+        let is_still = !self.is_busy && self.work.is_empty() && !self.a_job_works();
         self.has_ended || is_still
+    }
+
+    /// Tells whether a blocking job does something, rather than wait for an alarm.
+    fn a_job_works(&self) -> bool {
+        let sleeping = self.alarms.values().filter(|sleeper| sleeper.is_job).count();
+        self.jobs > sleeping
     }
 
     /// Takes out the wakers of all alarms that are due.
     fn due(&mut self) -> Vec<Waker> {
         let now = self.now();
         let later = self.alarms.split_off(&(now.saturating_add(1), 0));
-        std::mem::replace(&mut self.alarms, later).into_values().collect()
+        let due = std::mem::replace(&mut self.alarms, later);
+        due.into_values().map(|sleeper| sleeper.waker).collect()
     }
 }
 
@@ -289,7 +304,7 @@ impl Inbox {
             let first = state.alarms.keys().next().map(|alarm| alarm.0);
             let left = match (state.clock, first) {
                 (Clock::Skipping, Some(due))
-                    if state.jobs == 0 && state.programs == 0 && state.waits > 0 =>
+                    if !state.a_job_works() && state.programs == 0 && state.waits > 0 =>
                 {
                     state.now_ms = state.now_ms.max(due);
                     Duration::ZERO

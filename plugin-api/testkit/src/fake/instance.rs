@@ -6,6 +6,7 @@ use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
 use jaato_plugin_api::abi::{
     Answer, ContextBox, EnvironmentBox, FactoryBox, GcBox, InstanceBox, ProviderBox, ToolBox,
 };
+use jaato_types::count::{COUNT_TOKENS, TokenCount};
 use jaato_types::large::{LARGE, Large, LargeOf, REQUEST_BYTES_MAX};
 use jaato_types::{
     CONDITION, Completion, ConditionAnswer, ConditionRequest, Deciding, Description, Error,
@@ -170,6 +171,15 @@ impl FakeInstance {
             Ok(frame) => self.start_operation(read_answer, PULL_MODEL, frame).wait(),
             Err(error) => Finished { result: Err(error), deltas: Vec::new(), output: Vec::new() },
         }
+    }
+
+    /// Lets the provider count the tokens of a request.
+    ///
+    /// # Errors
+    /// What the provider fails with.
+    pub fn count_tokens(&self, request: &Request) -> Result<u64> {
+        let call = self.start_operation(read_answer::<TokenCount>, COUNT_TOKENS, frame(request)?);
+        call.wait().result.map(|counted| counted.tokens)
     }
 
     /// Asks the execution environment with a frame that nobody has checked; the answer is a frame.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jaato_objects::ObjectEnvironment;
 use jaato_objects::service::{Asker, Reach, answer};
+use jaato_types::count::{COUNT, Count, Counted};
 use jaato_types::hooks::{READING, only_reads};
 use jaato_types::http::{
     HTTP_BODIES_MAX, HTTP_BODY, HTTP_BODY_BYTES_MAX, HTTP_REQUEST, HttpBody, HttpBodyAnswer,
@@ -456,6 +457,16 @@ impl Services {
                 let folder = self.folder()?;
                 let state = &mut *self.lock();
                 state.programs.answer(request, state.session.as_ref(), &folder)
+            }
+            COUNT => {
+                let asked: Count = request.read::<Option<_>>()?.unwrap_or_default();
+                if asked.request_to("").is_none() {
+                    let text = "either `text` or `request` is counted, one of both";
+                    return Err(Error::new(ErrorKind::InvalidArguments, text));
+                }
+                let session = self.lock().session.as_ref().and_then(|it| it.context.clone());
+                let model = asked.model.clone().or(session.map(|context| context.model));
+                Reply::of(&Counted::estimate(asked.estimate(), model, None))
             }
             other if Secrets::has(other) => self.lock().secrets.answer(request),
             other if Stores::has(other) => {

@@ -43,6 +43,10 @@ const BETAS: [&str; 4] = [
     "thinking-binding-controls-2026-08-01",
 ];
 
+/// What of a request may be counted.
+const COUNTED_FIELDS: [&str; 6] =
+    ["messages", "model", "system", "thinking", "tool_choice", "tools"];
+
 /// A piece of what the model says.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
@@ -166,6 +170,7 @@ impl Anthropic {
         let path = asked.path.split('?').next().unwrap_or_default();
         let answered = match (asked.method.as_str(), path) {
             ("POST", "/v1/messages") => self.message(asked),
+            ("POST", "/v1/messages/count_tokens") => self.count(asked),
             ("GET", "/v1/models") => check_headers(asked).map(|_| written::json(&models::list())),
             _ => Err(Refused { status: 404, kind: "not_found_error", message: "Not Found".into() }),
         };
@@ -227,6 +232,24 @@ impl Anthropic {
             true => written::stream(&turn, &message),
             false => written::json(&message),
         })
+    }
+
+    /// Counts what a message would be asked for; what is no part of the prompt is refused.
+    fn count(&self, asked: &Asked) -> Checked<Answered> {
+        let betas = check_headers(asked)?;
+        let body = read_body(asked)?;
+        let mut body =
+            body.as_object().cloned().ok_or_else(|| invalid("Input should be an object"))?;
+        check_fields("", &body, &COUNTED_FIELDS)?;
+        let model = settings::model(&body)?;
+        body.insert("max_tokens".to_owned(), json!(model.output));
+        settings::check(&body, model)?;
+        let tools = tools::check(&body)?;
+        let messages = messages::check(&body, model, &betas, &tools)?;
+        messages::check_marks(&body)?;
+        bound::check(&body, model, &betas, &messages)?;
+        let counted = Cache::default().ask(&body, model);
+        Ok(written::json(&json!({ "input_tokens": counted.total })))
     }
 
     /// Makes the blocks of an answer, and signs its thoughts.

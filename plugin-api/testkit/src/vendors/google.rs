@@ -124,6 +124,10 @@ impl Google {
     /// Answers a request.
     pub fn answer(&self, asked: &Asked) -> Answered {
         let path = asked.path.split('?').next().unwrap_or_default();
+        if let Some(model) = path.strip_suffix(":countTokens").filter(|_| asked.method == "POST") {
+            let counted = self.count_tokens(asked, &format!("{model}:generateContent"));
+            return counted.unwrap_or_else(|refused| written::refusal(&refused));
+        }
         let answered = match (asked.method.as_str(), Place::of(path)) {
             ("POST", Some(place)) => self.generate(asked, &place),
             ("GET", None) if ["/v1beta/models", "/v1/models"].contains(&path) => {
@@ -188,6 +192,36 @@ impl Google {
             true => written::stream(&turn, &parts, counted, model),
             false => written::whole(&turn, &parts, counted, model),
         })
+    }
+
+    /// Counts what a model would be sent: AI Studio takes the whole request inside, Vertex AI its
+    /// pieces.
+    fn count_tokens(&self, asked: &Asked, generate: &str) -> Checked<Answered> {
+        let not_found = || Refused::new(404, "NOT_FOUND", "Requested entity was not found.");
+        let place = Place::of(generate).ok_or_else(not_found)?;
+        place.check_credential(asked)?;
+        let body: Value = serde_json::from_slice(&asked.body)
+            .map_err(|error| invalid(format!("Invalid JSON payload received. {error}")))?;
+        let body = object("", &body)?;
+        let inner = if place.is_studio() {
+            check_fields("", body, &["contents", "generateContentRequest"])?;
+            let inner = body.get("generateContentRequest").unwrap_or(&Value::Null);
+            let mut inner = object("generate_content_request", inner)?.clone();
+            inner.remove("model").ok_or_else(|| invalid("model is required"))?;
+            inner
+        } else {
+            let fields = ["contents", "generationConfig", "systemInstruction", "tools"];
+            check_fields("", body, &fields)?;
+            body.clone()
+        };
+        let inner = names::named(Value::Object(inner));
+        let inner = object("", &inner)?;
+        let model = place.model()?;
+        settings::check_body(inner, &place)?;
+        tools::check(inner, self.knows_json_schema)?;
+        contents::check(inner, model, &place)?;
+        let bytes = Value::Object(inner.clone()).to_string().len();
+        Ok(written::json(&json!({ "totalTokens": bytes / TOKEN_BYTES })))
     }
 
     fn count(&self, body: &[u8], model: &Model) -> Checked<Counted> {

@@ -40,7 +40,7 @@ pub fn read(document: &str) -> Vec<Block> {
                 });
                 is_open = true;
             }
-            (Some(_), true) => is_open = false,
+            (Some(_), true) => (before, is_open) = ("", false),
             (None, true) => {
                 let text = &mut blocks.last_mut().unwrap().text;
                 text.push_str(line);

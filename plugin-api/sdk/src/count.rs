@@ -1,0 +1,33 @@
+//! How many tokens a text or a request has for a model.
+
+use jaato_types::Result;
+use jaato_types::count::{COUNT, Count, Counted};
+
+use crate::context::Reporter;
+
+impl Reporter {
+    /// Counts the tokens of a text for the session's model: its provider counts where it can, else
+    /// it is an estimate, and the answer says so.
+    ///
+    /// ```
+    /// # use jaato_plugin_sdk::prelude::*;
+    /// # async fn fits(cx: &Cx, text: &str) -> Result<bool> {
+    /// Ok(cx.count_text(text).await?.tokens <= 1000)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Reporter::service`].
+    pub async fn count_text(&self, text: impl Into<String> + Send) -> Result<Counted> {
+        self.count(&Count { text: Some(text.into()), ..Count::default() }).await
+    }
+
+    /// Counts the tokens of a text or of a whole request, for the session's model or another.
+    ///
+    /// # Errors
+    /// As [`Reporter::service`]; `configuration` for a model that nobody offers; `limit_reached`
+    /// when too many counts wait.
+    pub async fn count(&self, what: &Count) -> Result<Counted> {
+        self.service(COUNT, what).await
+    }
+}

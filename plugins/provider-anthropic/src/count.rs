@@ -1,0 +1,36 @@
+//! Writes what `/v1/messages/count_tokens` takes, and reads its answer. Pure.
+
+use jaato_plugin_sdk::serde_json::{self, Map, Value};
+use jaato_plugin_sdk::types::Request;
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_provider::shown::Blobs;
+
+use crate::request::{self, Written};
+
+/// What of a request the endpoint takes: what is no part of the prompt it refuses.
+const COUNTED: [&str; 6] = ["messages", "model", "system", "thinking", "tool_choice", "tools"];
+
+/// Writes a request to be counted, as it would be sent.
+///
+/// # Errors
+/// As [`request::write`].
+pub fn write(request: &Request, blobs: &Blobs) -> Result<Written> {
+    let Written { body, betas } = request::write(request, blobs)?;
+    let bug = |error: serde_json::Error| Error::failed(format!("the request is no JSON: {error}"));
+    let mut body: Map<String, Value> = serde_json::from_slice(&body).map_err(bug)?;
+    body.retain(|key, _| COUNTED.contains(&key.as_str()));
+    Ok(Written { body: serde_json::to_vec(&body).map_err(bug)?, betas })
+}
+
+/// Reads a count.
+///
+/// # Errors
+/// `provider` for what is none.
+pub fn read(url: &str, body: &[u8]) -> Result<u64> {
+    let count = serde_json::from_slice::<Value>(body).ok();
+    let count = count.and_then(|count| count.get("input_tokens")?.as_u64());
+    count.ok_or_else(|| {
+        let text = format!("`{url}` answered without `input_tokens`");
+        Error::new(ErrorKind::Provider, text)
+    })
+}

@@ -1,0 +1,57 @@
+//! Tokens are counted by the vendor, of what would be sent and nothing else.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::ErrorKind;
+use jaato_plugin_sdk::serde_json::json;
+use jaato_plugin_sdk::types::{Effort, Message, Request, ToolSpec};
+use jaato_plugin_testkit::vendors::anthropic::Anthropic;
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
+
+fn request(model: &str, text: &str) -> Request {
+    let mut request = Request::new(model, vec![Message::user(text)]);
+    request.system = "be kind".to_owned();
+    request.tools = vec![ToolSpec {
+        name: "moon".into(),
+        description: "tells the phase".to_owned(),
+        parameters: json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+        ..ToolSpec::default()
+    }];
+    // What is no part of the prompt must not be sent.
+    request.options.max_output_tokens = Some(100);
+    request.options.stop = vec!["end".to_owned()];
+    request.options.effort = Some(Effort::Low);
+    request
+}
+
+#[test]
+fn the_vendor_counts_what_would_be_sent() {
+    for model in super::vendor::MODELS {
+        let vendor = Arc::new(Anthropic::new([]));
+        let answering = Arc::clone(&vendor);
+        let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
+            .with_http(move |request| answering.answer_plugin(request));
+        let instance = host.instance().unwrap();
+        let short = instance.count_tokens(&request(model, "hi")).unwrap();
+        let long = instance.count_tokens(&request(model, &"moon ".repeat(400))).unwrap();
+        assert!(short > 5 && long > short + 400, "{model}: {short}, {long}");
+        assert!(vendor.accepted().is_empty(), "nothing was asked of the model");
+    }
+}
+
+#[test]
+fn what_is_no_count_is_an_error() {
+    for (status, body, kind) in [
+        (200, "{}", ErrorKind::Provider),
+        (200, "moon", ErrorKind::Provider),
+        (200, r#"{"input_tokens":-1}"#, ErrorKind::Provider),
+        (404, "{}", ErrorKind::Provider),
+    ] {
+        let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
+            .with_config(json!({ "base_url": "http://localhost:1/v1" }))
+            .with_http(move |_| Ok(FakeHttpAnswer::status(status).body(body)));
+        let counted = host.instance().unwrap().count_tokens(&request("claude-opus-5-5", "hi"));
+        assert_eq!(counted.map_err(|error| error.kind), Err(kind), "{status} {body}");
+    }
+}

@@ -1,0 +1,51 @@
+//! Writes what `countTokens` takes, and reads its answer. Pure.
+
+use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
+use jaato_plugin_sdk::types::Request;
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_provider::shown::Blobs;
+
+use crate::endpoint::Endpoint;
+use crate::request::{self, Habits};
+
+/// What of a request Vertex AI takes to count.
+const COUNTED: [&str; 4] = ["contents", "generationConfig", "systemInstruction", "tools"];
+
+/// Writes a request to be counted, as it would be sent: AI Studio takes it whole, inside a body of
+/// its own.
+///
+/// # Errors
+/// As [`request::body`].
+pub fn body(
+    request: &Request,
+    endpoint: &Endpoint,
+    habits: Habits,
+    blobs: &Blobs,
+) -> Result<Vec<u8>> {
+    let body = request::body(request, endpoint, habits, blobs)?;
+    let bug = |error: serde_json::Error| Error::failed(format!("the request is no JSON: {error}"));
+    let mut body: Map<String, Value> = serde_json::from_slice(&body).map_err(bug)?;
+    let body = if endpoint.is_vertex() {
+        body.retain(|key, _| COUNTED.contains(&key.as_str()));
+        Value::Object(body)
+    } else {
+        let model = request.model.trim_matches('/');
+        let model = if model.contains('/') { model.to_owned() } else { format!("models/{model}") };
+        body.insert("model".to_owned(), json!(model));
+        json!({ "generateContentRequest": body })
+    };
+    serde_json::to_vec(&body).map_err(bug)
+}
+
+/// Reads a count.
+///
+/// # Errors
+/// `provider` for what is none.
+pub fn read(url: &str, body: &[u8]) -> Result<u64> {
+    let count = serde_json::from_slice::<Value>(body).ok();
+    let count = count.and_then(|count| count.get("totalTokens")?.as_u64());
+    count.ok_or_else(|| {
+        let text = format!("`{url}` answered without `totalTokens`");
+        Error::new(ErrorKind::Provider, text)
+    })
+}

@@ -1,0 +1,54 @@
+//! Tokens are counted by the vendor, of what would be sent and nothing else.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::ErrorKind;
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Message, Request, ToolSpec};
+use jaato_plugin_testkit::vendors::google::Google;
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
+
+fn request(text: &str) -> Request {
+    let mut request = Request::new("gemini-4-argon", vec![Message::user(text)]);
+    request.system = "be kind".to_owned();
+    request.tools = vec![ToolSpec {
+        name: "moon".into(),
+        description: "tells the phase".to_owned(),
+        parameters: json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+        ..ToolSpec::default()
+    }];
+    request.options.max_output_tokens = Some(100);
+    request
+}
+
+fn count(config: Value, text: &str) -> u64 {
+    let vendor = Arc::new(Google::new([]));
+    let answering = Arc::clone(&vendor);
+    let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
+        .with_config(config)
+        .with_http(move |request| answering.answer_plugin(request));
+    let counted = host.instance().unwrap().count_tokens(&request(text)).unwrap();
+    assert!(vendor.accepted().is_empty(), "nothing was asked of the model");
+    counted
+}
+
+#[test]
+fn the_vendor_counts_what_would_be_sent_at_both_of_its_servers() {
+    for config in [json!({}), json!({ "project": "p" })] {
+        let (short, long) =
+            (count(config.clone(), "hi"), count(config.clone(), &"moon ".repeat(400)));
+        assert!(short > 5 && long > short + 400, "{config}: {short}, {long}");
+    }
+}
+
+#[test]
+fn what_is_no_count_is_an_error() {
+    for (status, body) in [(200, "{}"), (200, "moon"), (404, "{}")] {
+        let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
+            .with_config(json!({ "base_url": "http://localhost:1/v1beta" }))
+            .with_http(move |_| Ok(FakeHttpAnswer::status(status).body(body)));
+        let counted = host.instance().unwrap().count_tokens(&request("hi"));
+        assert_eq!(counted.map_err(|error| error.kind), Err(ErrorKind::Provider), "{body}");
+    }
+}
