@@ -62,9 +62,6 @@ impl Beside<'_> {
     }
 }
 
-/// Edits a line, and offers words by Tab.
-type Editor = rustyline::Editor<Words, DefaultHistory>;
-
 /// Reads lines from standard input.
 pub struct Lines {
     source: Source,
@@ -98,10 +95,8 @@ enum Idle {
 impl Lines {
     /// Looks at the terminal once; without an editor for it, lines come plain.
     pub fn new(words: Words) -> Self {
-        let source = match terminal::input_is_terminal() {
-            true => of_terminal(words),
-            false => Source::Pipe(None),
-        };
+        let is_terminal = terminal::input_is_terminal();
+        let source = if is_terminal { of_terminal(words) } else { Source::Pipe(None) };
         Self { source, early: VecDeque::new() }
     }
 
@@ -146,8 +141,8 @@ fn of_terminal(words: Words) -> Source {
         return Source::Terminal;
     }
     let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(true);
-    let config = config.completion_type(CompletionType::List).build();
-    match Editor::with_config(config) {
+    let config = config.completion_type(CompletionType::List);
+    match Editor::with_config(config.build()) {
         Ok(mut editor) => {
             editor.set_helper(Some(words));
             let editor = Some(Box::new(editor));

@@ -192,8 +192,8 @@ pub struct Question<'a> {
     pub decision: Decision,
     /// The decision in words.
     pub why: String,
-    /// What [`Answer::AllowInSession`] will hold for; for this call alone where there is nothing, as
-    /// a plugin wants each such call to be asked.
+    /// What [`Answer::AllowInSession`] will hold for; `None` where a plugin wants each such call to
+    /// be asked, so that it holds for this call alone.
     pub always: Option<AlwaysScope>,
     /// What the call would change, as the tool's own plugin shows it.
     pub preview: Option<Preview>,

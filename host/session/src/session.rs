@@ -4,6 +4,7 @@
 //! prefix of its requests changes only when a tool is activated or plugins were replaced between
 //! two turns, and an event says so.
 
+mod asked;
 mod handle;
 mod listed;
 mod model;

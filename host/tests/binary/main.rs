@@ -32,6 +32,7 @@ mod gc;
 mod github_models;
 mod google;
 mod help;
+mod hooks;
 mod hostile;
 mod install;
 mod introspection;

@@ -57,8 +57,8 @@ pub fn grant_of(operation: &str) -> Option<&'static str> {
     grant_named(group).map(|grant| grant.name)
 }
 
-/// Lists the grants that a plugin asks for, sorted and each once: those of its services and those of
-/// its hooks. A name that needs no grant is left out; an operation stands for the grant that it
+/// Lists the grants that a plugin asks for, sorted and each once: those of its services and those
+/// of its hooks. A name that needs no grant is left out; an operation stands for the grant that it
 /// needs.
 pub fn grants_asked(description: &Description) -> Vec<&'static str> {
     let services = description.services.iter().map(String::as_str);
