@@ -42,6 +42,9 @@ pub enum Line {
     End,
 }
 
+/// Edits a line, and offers words by Tab.
+type Editor = rustyline::Editor<Words, DefaultHistory>;
+
 /// What a wait for a line looks at beside the line.
 #[derive(Clone, Copy)]
 pub struct Beside<'a> {
