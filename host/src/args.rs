@@ -32,6 +32,10 @@ pub struct Global {
     /// Read this file instead of your own config.toml
     #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL)]
     pub config: Option<PathBuf>,
+
+    /// Read variables from this file instead of the workspace's .env
+    #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL)]
+    pub env_file: Option<PathBuf>,
 }
 
 /// What a conversation with a model is started with.
@@ -57,10 +61,6 @@ pub struct SessionArgs {
     /// More instructions for the model
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
-
-    /// Read variables from this file instead of the workspace's .env
-    #[arg(long, value_name = "FILE")]
-    pub env_file: Option<PathBuf>,
 
     #[command(flatten)]
     pub request: RequestArgs,

@@ -46,6 +46,7 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
     let mut start_arguments = start::arguments(global);
     start::in_environment(&mut start_arguments, &args.environment);
     let runtime = start::runtime(start_arguments).await?;
+    report::problems(runtime.setting_problems());
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());

@@ -118,6 +118,7 @@ async fn complete(global: Global, name: &str, words: &[String]) -> Outcome {
 
 async fn run(global: Global, name: &str, words: &[String]) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
+    report::problems(runtime.setting_problems());
     let arguments = match runtime.command_arguments(name, words) {
         Ok(arguments) => arguments,
         Err(error) => {

@@ -172,21 +172,13 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-
-        /// Variables file, instead of the workspace's .env
-        #[arg(long, value_name = "FILE")]
-        env_file: Option<PathBuf>,
-    } |global| provider::list(global, env_file, json).await;
+    } |global| provider::list(global, json).await;
 
     /// Ask a provider for a word and for a call of a tool; says what was found and what came
     Check {
         /// The provider, or provider/model; the configured model without it
         name: Option<String>,
-
-        /// Variables file, instead of the workspace's .env
-        #[arg(long, value_name = "FILE")]
-        env_file: Option<PathBuf>,
-    } |global| provider::check(global, name, env_file).await;
+    } |global| provider::check(global, name).await;
 
     /// List the models of a provider, and what is known of each
     Models {
@@ -196,11 +188,7 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-
-        /// Variables file, instead of the workspace's .env
-        #[arg(long, value_name = "FILE")]
-        env_file: Option<PathBuf>,
-    } |global| provider::models(global, env_file, name, json).await;
+    } |global| provider::models(global, name, json).await;
 
     /// Keep a key for a provider, typed unseen or from a pipe
     Login {
@@ -448,7 +436,7 @@ commands! {
     ConfigCommand:
 
     /// Print each value with the layer it came from
-    Show |global| config::show(global);
+    Show |global| config::show(global).await;
 
     /// Print which configuration files count, and where they lie
     Path {

@@ -11,13 +11,16 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::{report, start};
 
 /// Prints each value with the layer it came from.
-pub fn show(global: Global) -> Outcome {
-    let setup = start::setup(start::arguments(global))?;
-    report::problems(&start::workspace_line(&setup).into_iter().collect::<Vec<_>>());
+pub async fn show(global: Global) -> Outcome {
+    // Which variables give settings is the plugins' to say.
+    let runtime = start::lasting_runtime(start::arguments(global)).await?;
+    let setup = runtime.setup();
+    report::problems(&start::workspace_line(setup).into_iter().collect::<Vec<_>>());
     let warnings: Vec<_> =
         setup.config.warnings.iter().map(|warning| warning.text.clone()).collect();
     report::problems(&warnings);
-    report::line(setup.config.shown().trim_end())?;
+    report::problems(runtime.setting_problems());
+    report::line(setup.config.shown_with(runtime.given_settings()).trim_end())?;
     Ok(Exit::Done)
 }
 

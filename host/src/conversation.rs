@@ -32,7 +32,6 @@ pub async fn runtime(
     }
     start::in_environment(&mut arguments, &args.environment);
     arguments.tools_only = args.tools.clone();
-    arguments.env_file = args.env_file.clone();
     let mut setup = start::setup(arguments.clone())?;
     if is_read && trust::ask_once(&setup).await? {
         setup = start::setup(arguments)?;
@@ -42,6 +41,8 @@ pub async fn runtime(
     if is_read {
         report::problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
         report::problems(&start::problems(&runtime));
+    } else {
+        report::problems(runtime.setting_problems());
     }
     Ok(runtime)
 }

@@ -1,6 +1,5 @@
 //! `jaato provider`: which providers there are, with which key, and whether one answers.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,16 +28,9 @@ const CALL: &str = "Call the tool `get_environment` with the aspect `os`, then n
 /// How long a provider may take to list its models.
 const LIST_WAIT: Duration = Duration::from_secs(15);
 
-/// Finds the plugins, with the variables of a file that a person names.
-async fn runtime(global: Global, env_file: Option<PathBuf>) -> Result<Runtime, Failure> {
-    let mut arguments = start::arguments(global);
-    arguments.env_file = env_file;
-    start::runtime(arguments).await
-}
-
 /// Lists the providers.
-pub async fn list(global: Global, env_file: Option<PathBuf>, as_json: bool) -> Outcome {
-    let runtime = runtime(global, env_file).await?;
+pub async fn list(global: Global, as_json: bool) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
     let providers = runtime.providers();
     let default = runtime.model();
     let is_default = |name: &str| default.split().is_some_and(|(provider, _)| provider == name);
@@ -83,13 +75,8 @@ pub async fn list(global: Global, env_file: Option<PathBuf>, as_json: bool) -> O
 }
 
 /// Lists the models of a provider.
-pub async fn models(
-    global: Global,
-    env_file: Option<PathBuf>,
-    name: Option<String>,
-    as_json: bool,
-) -> Outcome {
-    let runtime = runtime(global, env_file).await?;
+pub async fn models(global: Global, name: Option<String>, as_json: bool) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
     let configured = runtime.model().split().map(|(provider, _)| provider.to_owned());
     let name = name.or(configured).unwrap_or_default();
     let listed = runtime.models_of_provider(&name, LIST_WAIT).await;
@@ -159,9 +146,8 @@ fn key_of(provider: &ProviderInfo) -> String {
 }
 
 /// Asks a provider for a word and for a call of a tool, and says what came and how long it took.
-pub async fn check(global: Global, name: Option<String>, env_file: Option<PathBuf>) -> Outcome {
+pub async fn check(global: Global, name: Option<String>) -> Outcome {
     let mut arguments = start::arguments(global);
-    arguments.env_file = env_file;
     arguments.tools_only = Some(vec![TOOL.to_owned()]);
     let runtime = start::runtime(arguments).await?;
     let checked = ask(&runtime, name.as_deref()).await;

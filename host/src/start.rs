@@ -25,6 +25,7 @@ pub fn arguments(global: Global) -> Arguments {
         overrides,
         plugin_dirs: global.plugin_dir,
         config_file: global.config,
+        env_file: global.env_file,
         ..Arguments::default()
     }
 }

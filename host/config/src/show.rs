@@ -44,11 +44,8 @@ impl Config {
             for (name, value) in sorted {
                 let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
                 let origins = settings.origin(&pointer).map_or(&[][..], std::slice::from_ref);
-                let shown = match masked(name, value) {
-                    Json::String(text) if text == MASK => text,
-                    value => value.to_string(),
-                };
-                entries.push(Entry::new(&format!("{section}.{owner}.{name}"), shown, origins));
+                let key = format!("{section}.{owner}.{name}");
+                entries.push(Entry::new(&key, shown(name, value), origins));
             }
         }
         entries
@@ -56,8 +53,19 @@ impl Config {
 
     /// The text of `jaato config show`: a line for each key, its origin in a comment.
     pub fn shown(&self) -> String {
-        let lines: Vec<_> = self
-            .entries()
+        self.shown_with(Vec::new())
+    }
+
+    /// The same with settings of plugins that variables give, which win over those of files.
+    pub fn shown_with(&self, given: Vec<Entry>) -> String {
+        let mut entries = self.entries();
+        for one in given {
+            match entries.iter_mut().find(|entry| entry.key == one.key) {
+                Some(entry) => *entry = one,
+                None => entries.push(one),
+            }
+        }
+        let lines: Vec<_> = entries
             .into_iter()
             .map(|entry| (format!("{} = {}", entry.key, entry.value), entry.origins))
             .collect();
@@ -71,7 +79,20 @@ impl Config {
     }
 }
 
+/// Writes a setting's value, without what looks like a secret.
+fn shown(name: &str, value: &Json) -> String {
+    match masked(name, value) {
+        Json::String(text) if text == MASK => text,
+        value => value.to_string(),
+    }
+}
+
 impl Entry {
+    /// Makes the entry of a plugin's setting.
+    pub fn of_plugin(plugin: &str, name: &str, value: &Json, origin: Origin) -> Self {
+        Self::new(&format!("{PLUGINS}.{plugin}.{name}"), shown(name, value), &[origin])
+    }
+
     pub(crate) fn new(key: &str, value: String, origins: &[Origin]) -> Self {
         Self { key: key.to_owned(), value: mask_credentials(&value), origins: origins.to_vec() }
     }

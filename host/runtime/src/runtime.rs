@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_catalog::{Discovery, Plugins, Setup, Start, discover, supervisor};
+use jaato_config::Entry;
 use jaato_environments::{EndedProcess, Environments, Outputs, Processes, declared_secrets};
 use jaato_instances::{CallSite, Instances, PluginCaller, ServiceFactory, Workers, why_in_worker};
 use jaato_loader::{Executor, Report, Watch};
 use jaato_log::Log;
 use jaato_process::{Orphan, Supervisor};
 use jaato_registry::{PluginEntry, Registry, Status};
-use jaato_services::{Assets, HostServices, Shared, problems_of_settings};
+use jaato_services::{Assets, HostServices, Shared, given_entries, problems_of_settings};
 use jaato_terminals::{Door, Terminals, own_temporary_folder};
 use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId};
 use parking_lot::Mutex;
@@ -30,6 +31,7 @@ pub struct Runtime {
     host: Arc<Host>,
     supervisor: Supervisor,
     problems: Vec<String>,
+    setting_problems: Vec<String>,
     described: usize,
 }
 
@@ -83,7 +85,8 @@ impl Runtime {
     pub(crate) fn with(setup: Setup, supervisor: Supervisor, discovery: Discovery) -> Self {
         let log = Log::in_folder(setup.folders.cache().ok());
         let Discovery { registry, mut problems, described, stamps, trust } = discovery;
-        problems.extend(problems_of_settings(&registry, &setup.config, &setup.variables));
+        let setting_problems = problems_of_settings(&registry, &setup.config, &setup.variables);
+        problems.extend(setting_problems.iter().cloned());
         problems.extend(left_out(&registry));
         problems.extend(gc::problem(&registry, &setup.config));
         problems.extend(setup.config.warnings.iter().map(|warning| warning.text.clone()));
@@ -134,7 +137,7 @@ impl Runtime {
         });
         let maker = Maker(Arc::downgrade(&host));
         host.services.shared().sessions().made_by(Box::new(maker));
-        Self { host, supervisor, problems, described }
+        Self { host, supervisor, problems, setting_problems, described }
     }
 
     /// Returns what starts children, and as what.
@@ -156,6 +159,18 @@ impl Runtime {
     /// Returns what could not be used, each with its hint on a second line.
     pub fn problems(&self) -> &[String] {
         &self.problems
+    }
+
+    /// Returns those of the problems that are wrong settings of plugins: a person is told them
+    /// before anything is done.
+    pub fn setting_problems(&self) -> &[String] {
+        &self.setting_problems
+    }
+
+    /// Lists the settings of plugins that variables give, for people.
+    pub fn given_settings(&self) -> Vec<Entry> {
+        let setup = self.setup();
+        given_entries(&self.registry(), &setup.config, &setup.variables)
     }
 
     /// Counts the plugins that had to be described at this start.

@@ -19,6 +19,10 @@ use crate::credentials::Credentials;
 use crate::rate::Rate;
 use crate::shared::Shared;
 
+/// Programs of this machine that one instance of a plugin may have running outside of the session's
+/// environment: servers of tools, of which a person has a handful.
+const HOST_PROGRAMS_MAX: usize = 32;
+
 /// Who asks for services, for one call or one instance of one plugin.
 pub struct Call {
     /// What all calls share.
@@ -35,6 +39,8 @@ pub struct Call {
     pub grants: Option<Arc<GrantHolder>>,
     /// Programs of this machine: an execution environment's alone.
     pub processes: Option<CallProcesses>,
+    /// Programs of this machine that it runs where it was granted that.
+    pub host_processes: CallProcesses,
     /// Where the call stands.
     pub site: CallSite,
     /// The tools to whose objects it is kept, where it is not trusted.
@@ -69,6 +75,8 @@ impl Call {
         site: CallSite,
         tell: Tell,
     ) -> Self {
+        let host_processes =
+            CallProcesses::new(Arc::clone(&shared.processes), site.session.clone());
         Self {
             shared,
             plugin,
@@ -77,6 +85,7 @@ impl Call {
             credentials: Arc::default(),
             grants: None,
             processes: None,
+            host_processes,
             site,
             own_tools: None,
             tell,
@@ -127,6 +136,7 @@ impl Call {
             credentials: Arc::clone(&self.credentials),
             grants: self.grants.clone(),
             processes: self.processes.as_ref().map(CallProcesses::for_instance),
+            host_processes: self.host_processes.for_instance().at_most(HOST_PROGRAMS_MAX),
             site: self.site_of_instance(),
             own_tools: self.own_tools.clone(),
             tell: Arc::new(|_| {}),

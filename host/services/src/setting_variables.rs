@@ -6,39 +6,51 @@
 
 use jaato_config::{Config, Origin, Variables};
 use jaato_types::{Error, ErrorKind};
-use serde_json::{Map, Value};
+use serde_json::{Number, Value};
 
 /// The word of a plugin's schema by which variables stand for a setting: a list of names in its
 /// property, of which the first that is set counts.
 const VARIABLES: &str = "x-jaato-variables";
 
-/// Adds what the variables that a schema names say.
+/// A setting that a variable gives.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct GivenSetting {
+    /// The key of the setting.
+    pub key: String,
+    /// Its value.
+    pub value: Value,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// Reads the settings that variables give which a schema names.
 ///
 /// # Errors
 /// `configuration` for a text that is no value of the setting.
-pub(crate) fn add(
+pub(crate) fn given_settings(
     schema: &Value,
     config: &Config,
     variables: &Variables,
     workspace_may: impl Fn(&str) -> bool,
-    values: &mut Map<String, Value>,
-) -> Result<(), Error> {
+) -> Result<Vec<GivenSetting>, Error> {
+    let mut settings = Vec::new();
     for (key, property) in schema["properties"].as_object().into_iter().flatten() {
         let names = property[VARIABLES].as_array().into_iter().flatten();
         let given = |name: &Value| given(name.as_str()?, config, variables);
         let mut found = names.filter_map(given);
         if let Some(given) = found.find(|given| given.is_own || workspace_may(key)) {
-            values.insert(key.clone(), given.read(property)?);
+            let value = given.read(property)?;
+            settings.push(GivenSetting { key: key.clone(), value, origin: given.origin });
         }
     }
-    Ok(())
+    Ok(settings)
 }
 
 /// A variable that is set.
 struct Given {
     name: String,
     text: String,
-    place: String,
+    origin: Origin,
     /// Whether it is the person's, and not a workspace's.
     is_own: bool,
 }
@@ -47,18 +59,18 @@ fn given(name: &str, config: &Config, variables: &Variables) -> Option<Given> {
     let is_set = |text: &&str| !text.is_empty();
     let of_process = variables.get(name).and_then(|value| value.to_str()).map(str::trim);
     if let Some(text) = of_process.filter(is_set) {
-        let place = Origin::Variable { name: name.to_owned() }.to_string();
-        return Some(Given { name: name.to_owned(), text: text.to_owned(), place, is_own: true });
+        let origin = Origin::Variable { name: name.to_owned() };
+        return Some(Given { name: name.to_owned(), text: text.to_owned(), origin, is_own: true });
     }
     let of_file = config.env_file_variable(name)?;
     let text = Some(of_file.value.trim()).filter(is_set)?.to_owned();
-    let (place, is_own) = (of_file.origin.to_string(), of_file.is_own);
-    Some(Given { name: name.to_owned(), text, place, is_own })
+    let (origin, is_own) = (of_file.origin.clone(), of_file.is_own);
+    Some(Given { name: name.to_owned(), text, origin, is_own })
 }
 
 impl Given {
     /// Reads the text as the first type of the setting that is more than a text, else as a text.
-    fn read(self, property: &Value) -> Result<Value, Error> {
+    fn read(&self, property: &Value) -> Result<Value, Error> {
         let is_of = |name: &str| match &property["type"] {
             Value::Array(names) => names.iter().any(|one| one == name),
             only => only == name,
@@ -71,14 +83,18 @@ impl Given {
                 _ => Err(self.wrong("true or false")),
             };
         }
+        if is_of("number") && !is_of("integer") {
+            let number = text.parse::<f64>().ok().and_then(Number::from_f64);
+            return number.map(Value::Number).ok_or_else(|| self.wrong("a number"));
+        }
         if is_of("integer") {
             return text.parse::<i64>().map(Value::from).map_err(|_| self.wrong("a whole number"));
         }
-        Ok(Value::String(self.text))
+        Ok(Value::String(self.text.clone()))
     }
 
     fn wrong(&self, wants: &str) -> Error {
-        let text = format!("`{}` wants {wants} ({})", self.name, self.place);
+        let text = format!("`{}` wants {wants} ({})", self.name, self.origin);
         Error::new(ErrorKind::Configuration, text)
     }
 }
@@ -86,7 +102,7 @@ impl Given {
 #[cfg(test)]
 mod tests {
     use jaato_config::{Folders, Overrides, Sources, load};
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     use super::*;
 
@@ -114,7 +130,9 @@ mod tests {
             "name": { "type": "string" },
         } });
         let mut values = Map::from_iter([("phase".to_owned(), json!("new"))]);
-        add(&schema, &config, &variables, |_| false, &mut values)?;
+        for given in given_settings(&schema, &config, &variables, |_| false)? {
+            values.insert(given.key, given.value);
+        }
         Ok(Value::Object(values))
     }
 

@@ -2,15 +2,17 @@
 //! the wrong value stands.
 
 use jaato_catalog::Setup;
-use jaato_config::{Config, PluginSettings, Variables};
+use jaato_config::{Config, Entry, PluginSettings, Variables};
 use jaato_loader::PlaceKind;
-use jaato_registry::{Candidate, PluginEntry, Registry, Trust, nearest};
+use jaato_registry::{Candidate, PluginEntry, Registry, Status, Trust, nearest};
 use jaato_types::{Description, Error, ErrorKind, PluginName, ProviderPreset};
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
 use crate::credentials::{BASE_URL, Credentials, Found, HOST_KEYS, OWN_KEYS};
 use crate::section::{PLUGIN, Section};
-use crate::setting_variables;
+use crate::setting_variables::{self, GivenSetting};
 use crate::stored_keys::StoredKeys;
 
 /// The word of a plugin's schema by which a workspace may give a setting: `"x-jaato-workspace":
@@ -33,17 +35,10 @@ pub fn of_plugin(
     let settings = allowed(entry, section, description, config).map(|(settings, _)| settings);
     let settings = settings.as_ref();
     let preset = section.preset(config, description);
-    let mut values = checked(plugin, section, description, settings, preset)?;
     let (specs, variables) = (&description.credentials, &setup.variables);
-    // A provider under a name of its own takes nothing from variables of the plugin.
-    let is_plugins = matches!(section, Section::Plugin(_));
-    let schema = description.config_schema.as_ref();
-    let schema = schema.filter(|_| trust.is_trusted() && is_plugins);
-    if let (Some(schema), Some(values)) = (schema, values.as_object_mut()) {
-        let is_workspaces = entry.candidate.place == PlaceKind::Workspace.name();
-        let may = |key: &str| is_workspaces || workspace_may(Some(schema), key);
-        setting_variables::add(schema, config, variables, may, values)?;
-    }
+    let given = given_by_variables(entry, section, description, config, variables)?;
+    let sources = Sources { settings, preset, given: &given };
+    let mut values = checked(plugin, section, description, &sources)?;
     let stored_keys = StoredKeys::new(&setup.folders);
     let provider = section.provider(description);
     let stored = provider.map(|provider| (&stored_keys, provider));
@@ -97,6 +92,52 @@ pub fn workspace_may(schema: Option<&Value>, key: &str) -> bool {
     property.is_some_and(|property| property.get(WORKSPACE_MAY) == Some(&Value::Bool(true)))
 }
 
+/// Reads what variables say of a plugin's settings: of one that is trusted, under its own name.
+fn given_by_variables(
+    entry: &PluginEntry,
+    section: &Section,
+    description: &Description,
+    config: &Config,
+    variables: &Variables,
+) -> Result<Vec<GivenSetting>, Error> {
+    // A provider under a name of its own takes nothing from variables of the plugin.
+    let is_plugins = matches!(section, Section::Plugin(_));
+    let schema = description.config_schema.as_ref();
+    let schema = schema.filter(|_| entry.candidate.trust.is_trusted() && is_plugins);
+    let Some(schema) = schema else { return Ok(Vec::new()) };
+    let is_workspaces = entry.candidate.place == PlaceKind::Workspace.name();
+    let may = |key: &str| is_workspaces || workspace_may(Some(schema), key);
+    setting_variables::given_settings(schema, config, variables, may)
+        .map_err(|error| Error { message: format!("`{section}`: {}", error.message), ..error })
+}
+
+/// Where a plugin's settings come from; later ones win.
+struct Sources<'a> {
+    preset: Option<&'a ProviderPreset>,
+    settings: Option<&'a PluginSettings>,
+    given: &'a [GivenSetting],
+}
+
+impl Sources<'_> {
+    /// Says where the value under a pointer stands.
+    fn place(&self, plugin: &PluginName, pointer: &str) -> String {
+        let key = pointer.split('/').nth(1).unwrap_or_default();
+        let by_variable = self.given.iter().find(|given| given.key == key);
+        let by_file = || self.settings.and_then(|settings| settings.origin(pointer));
+        match by_variable.map(|given| &given.origin).or_else(by_file) {
+            Some(origin) => origin.to_string(),
+            None => match (self.settings, self.preset, self.given.first()) {
+                (Some(settings), _, _) if !settings.values().is_empty() => first_place(settings),
+                (_, Some(preset), _) => {
+                    format!("the preset `{}` of plugin `{plugin}`", preset.name)
+                }
+                (_, None, Some(given)) => given.origin.to_string(),
+                (_, None, None) => "the configuration".to_owned(),
+            },
+        }
+    }
+}
+
 /// Returns a plugin's settings as JSON, without those that are the host's.
 ///
 /// # Errors
@@ -105,12 +146,13 @@ fn checked(
     plugin: &PluginName,
     section: &Section,
     description: &Description,
-    settings: Option<&PluginSettings>,
-    preset: Option<&ProviderPreset>,
+    sources: &Sources<'_>,
 ) -> Result<Value, Error> {
+    let Sources { settings, preset, given } = *sources;
     let mut values = preset.map(|preset| preset.settings.clone()).unwrap_or_default();
-    let given = settings.map(PluginSettings::values).into_iter().flatten();
-    values.extend(given.map(|(name, value)| (name.clone(), value.clone())));
+    let of_files = settings.map(PluginSettings::values).into_iter().flatten();
+    values.extend(of_files.map(|(name, value)| (name.clone(), value.clone())));
+    values.extend(given.iter().map(|given| (given.key.clone(), given.value.clone())));
     let is_given = !values.is_empty();
     values.retain(|name, _| !is_of_host(section, description, name));
     // Nobody says anything, or nothing is left for the plugin of what was all the host's.
@@ -118,17 +160,12 @@ fn checked(
         return Ok(Value::Object(values));
     }
     let values = Value::Object(values);
-    let place_of = |settings: Option<&PluginSettings>| match (settings, preset) {
-        (Some(settings), _) => first_place(settings),
-        (None, Some(preset)) => format!("the preset `{}` of plugin `{plugin}`", preset.name),
-        (None, None) => "the configuration".to_owned(),
-    };
-    let wrong = |place: String, text: &str| {
+    let wrong = |pointer: &str, text: &str| {
+        let place = sources.place(plugin, pointer);
         Error::new(ErrorKind::Configuration, format!("`{section}` {text} ({place})"))
     };
     let Some(schema) = &description.config_schema else {
-        let place = place_of(settings);
-        return Err(wrong(place, "is set, but the plugin takes no configuration"));
+        return Err(wrong("", "is set, but the plugin takes no configuration"));
     };
     let validator = jsonschema::validator_for(schema).map_err(|error| {
         let text = format!("the configuration schema of plugin `{plugin}` is broken: {error}");
@@ -136,12 +173,57 @@ fn checked(
     })?;
     if let Some(error) = validator.iter_errors(&values).next() {
         let pointer = error.instance_path().to_string();
-        let origin = settings.and_then(|settings| settings.origin(&pointer));
-        let place = origin.map_or_else(|| place_of(settings), ToString::to_string);
+        if let Some(key) = unknown_key(&error).filter(|_| pointer.is_empty()) {
+            let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+            return Err(with_known_keys(
+                wrong(&pointer, &format!("has no key `{key}`")),
+                key,
+                schema,
+            ));
+        }
         let at = if pointer.is_empty() { String::new() } else { format!(" at `{pointer}`") };
-        return Err(wrong(place, &format!("is wrong{at}: {error}")));
+        return Err(wrong(&pointer, &format!("is wrong{at}: {error}")));
     }
     Ok(values)
+}
+
+/// Returns the first key that a schema does not know, where that is what is wrong.
+fn unknown_key<'a>(error: &'a ValidationError<'_>) -> Option<&'a str> {
+    match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            unexpected.first().map(String::as_str)
+        }
+        _ => None,
+    }
+}
+
+/// Names the key that is nearest to one that is not known, else those that are.
+fn with_known_keys(error: Error, key: &str, schema: &Value) -> Error {
+    let known = schema["properties"].as_object();
+    let names = || known.into_iter().flat_map(|known| known.keys().map(String::as_str));
+    let hint = match nearest(key, names()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known here: `{}`", names().collect::<Vec<_>>().join("`, `")),
+    };
+    if known.is_none_or(serde_json::Map::is_empty) { error } else { error.with_hint(hint) }
+}
+
+/// Lists the settings of plugins that variables give, for people: what `jaato config show` adds to
+/// those of files. One that cannot be read is told by [`problems`].
+pub fn given_entries(registry: &Registry, config: &Config, variables: &Variables) -> Vec<Entry> {
+    let used = registry.plugins().iter().filter(|entry| entry.status == Status::Active);
+    let entries = used.flat_map(|entry| {
+        let name = &entry.candidate.manifest.name;
+        let section = Section::Plugin(name.clone());
+        let given = entry.description().map(|description| {
+            given_by_variables(entry, &section, description, config, variables).unwrap_or_default()
+        });
+        let shown =
+            move |it: GivenSetting| Entry::of_plugin(name.as_str(), &it.key, &it.value, it.origin);
+        given.unwrap_or_default().into_iter().map(shown)
+    });
+    entries.collect()
 }
 
 /// Lists what is wrong with the settings of all plugins: names that no plugin has, values that a
@@ -167,7 +249,32 @@ pub fn problems(registry: &Registry, config: &Config, variables: &Variables) -> 
         let section = Section::Plugin(entry.candidate.manifest.name.clone());
         problems.extend(of_section(entry, &section, config, variables));
     }
+    // Those of which no file says anything; a variable may.
+    let is_silent = |entry: &&PluginEntry| {
+        let name = entry.candidate.manifest.name.as_str();
+        entry.status == Status::Active && !config.plugin_settings.contains_key(name)
+    };
+    for entry in registry.plugins().iter().filter(is_silent) {
+        let section = Section::Plugin(entry.candidate.manifest.name.clone());
+        problems.extend(of_variables(entry, &section, config, variables));
+    }
     problems
+}
+
+/// Lists what is wrong with the settings that variables alone give.
+fn of_variables(
+    entry: &PluginEntry,
+    section: &Section,
+    config: &Config,
+    variables: &Variables,
+) -> Option<String> {
+    let description = entry.description()?;
+    let given = given_by_variables(entry, section, description, config, variables);
+    let checked = given.and_then(|given| {
+        let sources = Sources { settings: None, preset: None, given: &given };
+        checked(&entry.candidate.manifest.name, section, description, &sources)
+    });
+    checked.err().map(|error| error.to_string())
 }
 
 /// Lists what is wrong with the settings of one section.
@@ -186,7 +293,10 @@ fn of_section(
     let preset = section.preset(config, description);
     let settings = Some(&settings);
     let found = Found { section, settings, preset, config, variables, stored: None };
-    let checked = checked(name, section, description, settings, preset)
+    let checked = given_by_variables(entry, section, description, config, variables)
+        .and_then(|given| {
+            checked(name, section, description, &Sources { settings, preset, given: &given })
+        })
         .and_then(|_| Credentials::read(name, specs, &found).map(drop));
     told.extend(checked.err().map(|error| error.to_string()));
     told

@@ -309,6 +309,7 @@ fn settings_for_a_plugin_without_any_are_refused_at_its_first_use() {
     expect![[r#"
         exit 3
         --- stderr
+        note: `[plugins.tool-environment]` is set, but the plugin takes no configuration (user $HOUSE/home/.config/jaato/config.toml:3)
         error: `[plugins.tool-environment]` is set, but the plugin takes no configuration (user $HOUSE/home/.config/jaato/config.toml:3)
     "#]].assert_eq(&output.to_string());
 }
@@ -330,8 +331,10 @@ fn settings_are_checked_by_the_plugins_own_schema() {
     expect![[r#"
         exit 3
         --- stderr
-        note: `[plugins.provider-scripted]` is wrong: Additional properties are not allowed ('scirpt' was unexpected) (user $HOUSE/home/.config/jaato/config.toml:3)
-        error: `[plugins.provider-scripted]` is wrong: Additional properties are not allowed ('scirpt' was unexpected) (user $HOUSE/home/.config/jaato/config.toml:3)
+        note: `[plugins.provider-scripted]` has no key `scirpt` (user $HOUSE/home/.config/jaato/config.toml:3)
+        hint: did you mean `script`?
+        error: `[plugins.provider-scripted]` has no key `scirpt` (user $HOUSE/home/.config/jaato/config.toml:3)
+        hint: did you mean `script`?
     "#]].assert_eq(&output.to_string());
 }
 

@@ -4,7 +4,7 @@ use jaato_types::process::{
     self, OutputStream, ProcessEvent, ProcessExit, ProcessRef, ProcessSignal, ProcessWrite, Signal,
     Spawn, SpawnOnTerminal, Spawned,
 };
-use jaato_types::{Error, ErrorKind, Result};
+use jaato_types::{Error, ErrorKind, Result, host_process};
 
 use crate::context::Reporter;
 use crate::context::stream::Stream;
@@ -21,8 +21,41 @@ pub struct Process {
 #[derive(Clone)]
 pub struct ProcessControl {
     host: Reporter,
+    side: Side,
     number: u64,
     pid: u32,
+}
+
+/// On whose side a program runs.
+#[derive(Clone, Copy)]
+enum Side {
+    /// The session's execution environment; an environment's own programs are the host's.
+    Session,
+    /// The machine of the host.
+    Host,
+}
+
+impl Side {
+    fn write(self) -> &'static str {
+        match self {
+            Self::Session => process::WRITE,
+            Self::Host => host_process::WRITE,
+        }
+    }
+
+    fn signal(self) -> &'static str {
+        match self {
+            Self::Session => process::SIGNAL,
+            Self::Host => host_process::SIGNAL,
+        }
+    }
+
+    fn end(self) -> &'static str {
+        match self {
+            Self::Session => process::END,
+            Self::Host => host_process::END,
+        }
+    }
 }
 
 /// The other half of a [`Process`]: what it does. Dropping it ends the program and all that it
@@ -76,7 +109,22 @@ impl Reporter {
     /// programs.
     pub async fn process(&self, spawn: &Spawn) -> Result<Process> {
         let spawned = self.service(process::SPAWN, spawn).await?;
-        Ok(self.spawned(spawned))
+        Ok(self.spawned(spawned, Side::Session))
+    }
+
+    /// Starts a program of the machine that the host runs on, outside of the session's environment:
+    /// a server of tools, say, which a session in a container could not reach otherwise. Asked of a
+    /// [`Home`](crate::Home), it runs as long as the instance, else as long as the call; none
+    /// outlives the host. The plugin lists `host_process` in
+    /// [`Description::services`](jaato_types::Description::services), and a person grants it.
+    ///
+    /// It gets the host's variables without those that hold or look like secrets.
+    ///
+    /// # Errors
+    /// As [`Reporter::process`]; `permission_denied` without the grant.
+    pub async fn host_process(&self, spawn: &Spawn) -> Result<Process> {
+        let spawned = self.service(host_process::SPAWN, spawn).await?;
+        Ok(self.spawned(spawned, Side::Host))
     }
 
     /// Starts a program on a terminal of the plugin's, watched by the host as any other: what
@@ -88,13 +136,13 @@ impl Reporter {
     /// terminals.
     pub async fn process_on_terminal(&self, spawn: &SpawnOnTerminal) -> Result<Process> {
         let spawned = self.service(process::SPAWN_ON_TERMINAL, spawn).await?;
-        Ok(self.spawned(spawned))
+        Ok(self.spawned(spawned, Side::Session))
     }
 
-    fn spawned(&self, spawned: Spawned) -> Process {
+    fn spawned(&self, spawned: Spawned, side: Side) -> Process {
         let Spawned { process: number, pid, handle, .. } = spawned;
         let events = ProcessEvents(Stream::new(self.clone(), handle));
-        Process { control: ProcessControl { host: self.clone(), number, pid }, events }
+        Process { control: ProcessControl { host: self.clone(), side, number, pid }, events }
     }
 }
 
@@ -137,7 +185,7 @@ impl ProcessControl {
     /// `io` when it reads no more; `invalid_arguments` when its input is no pipe.
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
         let write = ProcessWrite { process: self.number, close: false, ..ProcessWrite::default() };
-        self.host.service_with_bytes(process::WRITE, &write, bytes).await
+        self.host.service_with_bytes(self.side.write(), &write, bytes).await
     }
 
     /// Ends its standard input.
@@ -146,7 +194,7 @@ impl ProcessControl {
     /// As [`ProcessControl::write`].
     pub async fn close_input(&self) -> Result<()> {
         let write = ProcessWrite { process: self.number, close: true, ..ProcessWrite::default() };
-        self.host.service(process::WRITE, &write).await
+        self.host.service(self.side.write(), &write).await
     }
 
     /// Sends a signal to its process group. Does nothing when nothing of it is left.
@@ -155,7 +203,7 @@ impl ProcessControl {
     /// What the host answers.
     pub async fn signal(&self, signal: Signal) -> Result<()> {
         let signal = ProcessSignal { process: self.number, signal, ..ProcessSignal::default() };
-        self.host.service(process::SIGNAL, &signal).await
+        self.host.service(self.side.signal(), &signal).await
     }
 
     /// Ends it and all that it started, with a moment to tidy up; [`Process::next`] then tells the
@@ -165,7 +213,7 @@ impl ProcessControl {
     /// What the host answers.
     pub async fn end(&self) -> Result<()> {
         self.host
-            .service(process::END, &ProcessRef { process: self.number, ..ProcessRef::default() })
+            .service(self.side.end(), &ProcessRef { process: self.number, ..ProcessRef::default() })
             .await
     }
 }

@@ -32,6 +32,7 @@ mod gc;
 pub mod grant;
 pub mod history;
 pub mod hooks;
+pub mod host_process;
 pub mod http;
 mod id;
 pub mod large;

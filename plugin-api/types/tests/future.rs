@@ -11,6 +11,7 @@ use jaato_types::hooks::{CalledBy, GuardAnswer, Hook};
 use jaato_types::large::LargeOf;
 use jaato_types::process::*;
 use jaato_types::resources::ResourceAction;
+use jaato_types::store::StoreOf;
 use jaato_types::terminal::{TerminalAsked, TerminalEvent, TerminalNews, TerminalWait};
 use jaato_types::*;
 use serde::de::DeserializeOwned;
@@ -90,6 +91,7 @@ fn what_would_be_done_wrongly_is_refused_with_the_words_that_are_known() {
     is_refused::<TextUnit>(json!(WORD), "`characters` or `lines`");
     is_refused::<FileOrder>(json!(WORD), "`newest` or `path`");
     is_refused::<ResourceAction>(json!(WORD), "`create`");
+    is_refused::<StoreOf>(json!(WORD), "`person` or `workspace`");
     is_refused::<OutputStream>(json!(WORD), "`stdout` or `stderr`");
 }
 

@@ -9,6 +9,7 @@ mod execution;
 mod files;
 mod hooks;
 mod objects;
+mod own;
 mod resources;
 
 use std::fmt::{Debug, Write as _};
@@ -84,6 +85,7 @@ fn what_crosses_has_the_committed_json() {
     execution::shapes(&mut shapes);
     files::shapes(&mut shapes);
     hooks::shapes(&mut shapes);
+    own::shapes(&mut shapes);
     expect_file!["shapes.txt"].assert_eq(&shapes.text);
 }
 
@@ -540,6 +542,7 @@ fn every_struct_that_is_read_has_an_example() {
         include_str!("shapes/execution.rs"),
         include_str!("shapes/files.rs"),
         include_str!("shapes/hooks.rs"),
+        include_str!("shapes/own.rs"),
         include_str!("shapes/resources.rs"),
         // In `events.rs`.
         "Envelope {"
@@ -553,9 +556,18 @@ fn every_struct_that_is_read_has_an_example() {
             let attributes = source[..at].rsplit("\n\n").next().unwrap();
             // One that may not be written as a literal has a constructor; `RequestOptions` stand
             // in a request.
-            let has_example = [" {", "::new(", "::default(", "::user(", "::blob(", "::begun("]
-                .iter()
-                .any(|made| examples.contains(&format!("{name}{made}")));
+            let has_example = [
+                " {",
+                "::new(",
+                "::default(",
+                "::user(",
+                "::blob(",
+                "::begun(",
+                "::found(",
+                "::estimate(",
+            ]
+            .iter()
+            .any(|made| examples.contains(&format!("{name}{made}")));
             if attributes.contains("Deserialize") && !has_example && name != "RequestOptions" {
                 missing.push(name);
             }

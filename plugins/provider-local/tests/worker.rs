@@ -140,3 +140,20 @@ fn missing_weights_are_an_error_with_the_path() {
     let error = wait(answer.unwrap()).unwrap().unwrap_err();
     assert!(error.kind == ErrorKind::Io && error.message.contains("none.gguf"), "{error}");
 }
+
+#[test]
+fn tokens_are_counted_by_the_model_in_memory_as_its_prompts_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let worker = start(worker::load);
+    assert!(worker.counter("tiny").is_none(), "nothing is loaded for a count");
+    let (sink, _notices) = sink();
+    let weights = weights(&path, folder.path());
+    let asked = request("one two three", &[], 4);
+    let answer = worker.complete(weights, asked.clone(), CancelFlag::default(), sink).unwrap();
+    let usage = wait(answer).unwrap().unwrap().usage;
+    let counter = worker.counter("tiny").unwrap();
+    assert_eq!(counter.count(&asked).unwrap(), usage.prompt_tokens);
+    assert!(worker.counter("other").is_none());
+    wait(worker.stop().unwrap()).unwrap();
+}

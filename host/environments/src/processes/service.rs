@@ -70,6 +70,12 @@ impl CallProcesses {
         Self { running_max, ..Self::new(processes, session) }
     }
 
+    /// Keeps it to so many programs at a time.
+    #[must_use]
+    pub fn at_most(self, running_max: usize) -> Self {
+        Self { running_max, ..self }
+    }
+
     /// Starts a program with pipes.
     pub fn start(&self, spawn: Spawn) -> Answer {
         self.spawn(Ok(spawn), pipes)

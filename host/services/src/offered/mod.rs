@@ -10,6 +10,7 @@ mod count;
 mod environment;
 mod folder;
 mod history;
+mod host_processes;
 mod http;
 mod model;
 mod notify;
@@ -52,7 +53,7 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 24] = [
+const SERVICES: &[&dyn Service] = &[
     &session::Session,
     &config::Configuration,
     &request::OfCall,
@@ -75,6 +76,7 @@ const SERVICES: [&dyn Service; 24] = [
     &model::Models,
     &children::Children,
     &count::Counts,
+    &host_processes::HostProcesses,
     &processes::Processes,
     &environment::OfEnvironment,
 ];

@@ -10,6 +10,7 @@ use jaato_objects::ObjectEnvironment;
 use jaato_objects::service::{Asker, Reach, answer};
 use jaato_types::count::{COUNT, Count, Counted};
 use jaato_types::hooks::{READING, only_reads};
+use jaato_types::host_process::process_operation;
 use jaato_types::http::{
     HTTP_BODIES_MAX, HTTP_BODY, HTTP_BODY_BYTES_MAX, HTTP_REQUEST, HttpBody, HttpBodyAnswer,
 };
@@ -33,6 +34,7 @@ use super::held::Time;
 use super::later::is_later;
 use super::programs::Programs;
 use super::secrets::Secrets;
+use super::session_environment::{self, SessionEnvironment};
 use super::stores::Stores;
 use super::stream::FakeStream;
 
@@ -129,6 +131,7 @@ struct State {
     asked: Vec<ServiceRequest>,
     folder: Option<TempDir>,
     programs: Programs,
+    environment: SessionEnvironment,
     objects: ObjectEnvironment,
     /// Which tool or command runs in a context.
     tools: BTreeMap<u64, String>,
@@ -156,6 +159,7 @@ impl Default for State {
             asked: Vec::new(),
             folder: None,
             programs: Programs::default(),
+            environment: SessionEnvironment::default(),
             objects: ObjectEnvironment::default(),
             tools: BTreeMap::new(),
             reading: BTreeSet::new(),
@@ -458,6 +462,10 @@ impl Services {
                 let state = &mut *self.lock();
                 state.programs.answer(request, state.session.as_ref(), &folder)
             }
+            other if let Some(meant) = process_operation(other) => {
+                let request = ServiceRequest { operation: meant.to_owned(), ..request.clone() };
+                self.built_in(&request)
+            }
             COUNT => {
                 let asked: Count = request.read::<Option<_>>()?.unwrap_or_default();
                 if asked.request_to("").is_none() {
@@ -474,8 +482,18 @@ impl Services {
                 self.lock().stores.answer(request, &folder)
             }
             other if jaato_objects::service::is_operation(other) => self.answer_objects(request),
+            other if session_environment::is_operation(other) => self.answer_environment(request),
             other => Err(no_service(other)),
         }
+    }
+
+    /// Answers for the files of the session's working directory, or of the host's own folder.
+    fn answer_environment(&self, request: &ServiceRequest) -> Result<Reply> {
+        let folder = self.folder()?;
+        let state = &mut *self.lock();
+        let working = state.session.as_ref().map(|facts| PathBuf::from(&facts.working_directory));
+        let working = working.filter(|path| path.is_absolute()).unwrap_or(folder);
+        state.environment.answer(request, &working)
     }
 
     fn answer_objects(&self, request: &ServiceRequest) -> Result<Reply> {

@@ -1,0 +1,219 @@
+//! Grants: what a plugin may do in the person's name, and who decides that.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::support::{House, Output, fixture, set_mode};
+
+/// Asks a service by the fixture.
+fn ask(house: &House, operation: &str, request: &Value) -> Output {
+    let arguments = json!({ "operation": operation, "request": request, "bytes": "moonlight" });
+    house.run(&["call", "ask_wanted", &arguments.to_string()])
+}
+
+fn set_secret(house: &House) -> Output {
+    ask(house, "secret.set", &json!({ "name": "token" }))
+}
+
+#[track_caller]
+fn grant(house: &House) {
+    house.run(&["plugin", "grant", "fixture-wants"]).silent();
+}
+
+fn record(house: &House) -> std::path::PathBuf {
+    house.home().join(".local/share/jaato/grants.json")
+}
+
+#[test]
+fn a_plugin_does_without_until_the_person_grants_it() {
+    let house = house!();
+    house.drop_in(&fixture("wants"));
+    let denied = set_secret(&house).code(6);
+    assert!(denied.stderr.contains("plugin `fixture-wants` was not granted `secret`"), "{denied}");
+    assert!(denied.stderr.contains("hint: jaato plugin grant fixture-wants secret"), "{denied}");
+    let list = house.run(&["plugin", "list"]).code(0);
+    let told =
+        "fixture-wants: not granted `host_process`, `secret`\n  jaato plugin grant fixture-wants";
+    assert!(list.stdout.contains(told), "{list}");
+    let doctor = house.run(&["doctor"]);
+    assert!(doctor.stdout.contains("fixture-wants: not granted `host_process`"), "{doctor}");
+    let granted = house.run(&["plugin", "grant", "fixture-wants"]).silent();
+    expect![[r#"
+        exit 0
+        --- stdout
+        plugin `fixture-wants` may from here on:
+          host_process     run programs on this machine, outside of the session's environment
+          secret           keep secrets of its own in your system's key store
+        this holds for this content of its file, sha256 DIGEST; to take it back:
+          jaato plugin revoke fixture-wants
+    "#]]
+    .assert_eq(&granted.to_string());
+    assert_eq!(fs::metadata(record(&house)).unwrap().permissions().mode() & 0o777, 0o600);
+    set_secret(&house).code(0);
+    let shown = house.run(&["plugin", "show", "fixture-wants"]).silent();
+    let line = "  asks for    secret: keep secrets of its own in your system's key store (granted)";
+    assert!(shown.stdout.contains(line), "{shown}");
+    let revoked = house.run(&["plugin", "revoke", "fixture-wants", "secret"]).silent();
+    expect![[r#"
+        exit 0
+        --- stdout
+        plugin `fixture-wants` may from here on no more:
+          secret           keep secrets of its own in your system's key store
+    "#]]
+    .assert_eq(&revoked.to_string());
+    set_secret(&house).code(6);
+    let shown = house.run(&["plugin", "show", "fixture-wants", "--json"]).silent().json();
+    let standing: Vec<_> = shown["asks_for"].as_array().unwrap().iter().collect();
+    assert_eq!(standing[0]["standing"], "granted");
+    assert_eq!(
+        (&standing[1]["name"], &standing[1]["standing"]),
+        (&json!("secret"), &json!("not_granted"))
+    );
+}
+
+#[test]
+fn a_shipped_plugin_has_what_it_lists_and_nothing_else() {
+    let house = house!();
+    house.ship(&fixture("wants"));
+    set_secret(&house).code(0);
+    let shown = house.run(&["plugin", "show", "fixture-wants"]).silent();
+    assert!(shown.stdout.contains("secret: keep secrets of its own"), "{shown}");
+    assert!(shown.stdout.contains("(shipped)"), "{shown}");
+    let denied = ask(&house, "session.history", &json!({})).code(6);
+    assert!(denied.stderr.contains("does not list it among `services`"), "{denied}");
+    let grant = house.run(&["plugin", "grant", "fixture-wants"]).silent();
+    assert!(grant.stdout.contains("is shipped with jaato: it has what it asks for"), "{grant}");
+    let revoke = house.run(&["plugin", "revoke", "fixture-wants"]).code(4);
+    assert!(revoke.stderr.contains("jaato plugin disable fixture-wants"), "{revoke}");
+    assert!(!record(&house).exists());
+}
+
+#[test]
+fn what_is_not_listed_cannot_be_granted() {
+    let house = house!();
+    house.drop_in(&fixture("wants"));
+    grant(&house);
+    let denied = ask(&house, "session.history", &json!({})).code(6);
+    assert!(denied.stderr.contains("does not list it among `services`"), "{denied}");
+    let refused = house.run(&["plugin", "grant", "fixture-wants", "session.history"]).code(4);
+    expect![[r#"
+        exit 4
+        --- stderr
+        error: plugin `fixture-wants` does not ask for `session.history`
+        hint: it asks for host_process, secret
+    "#]]
+    .assert_eq(&refused.to_string());
+    let refused = house.run(&["plugin", "grant", "fixture-wants", "secrets"]).code(2);
+    assert!(refused.stderr.contains("did you mean `secret`?"), "{refused}");
+    let refused = house.run(&["plugin", "grant", "moon"]).code(2);
+    assert!(refused.stderr.contains("there is no plugin `moon`"), "{refused}");
+    let nothing = house.run(&["plugin", "grant", "tool-environment"]).silent();
+    assert!(nothing.stdout.contains("asks for nothing that needs a grant"), "{nothing}");
+}
+
+#[test]
+fn a_replaced_file_has_nothing_until_it_is_granted_or_trusted() {
+    let house = house!();
+    let file = house.drop_in(&fixture("wants"));
+    grant(&house);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes.push(0);
+    fs::write(&file, &bytes).unwrap();
+    set_secret(&house).code(6);
+    let shown = house.run(&["plugin", "show", "fixture-wants", "--json"]).silent().json();
+    let digest = shown["sha256"].as_str().unwrap().to_owned();
+    let file = file.display().to_string();
+    let trusted = house.run(&["plugin", "trust", &file, "--sha256", &digest]).silent();
+    expect![[r#"
+        exit 0
+        --- stdout
+        plugin `fixture-wants` is trusted with this content: DIGEST
+        as its earlier file was granted, it may:
+          host_process     run programs on this machine, outside of the session's environment
+          secret           keep secrets of its own in your system's key store
+        to take that back:
+          jaato plugin revoke fixture-wants
+    "#]]
+    .assert_eq(&trusted.to_string());
+    set_secret(&house).silent();
+    // Taken back from every file of the name: the first one has nothing either.
+    house.run(&["plugin", "revoke", "fixture-wants"]).silent();
+    fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
+    set_secret(&house).code(6);
+}
+
+#[test]
+fn a_host_that_runs_sees_what_is_granted_and_taken_back() {
+    let house = house!();
+    house.drop_in(&fixture("wants"));
+    let mut batch = house.command(&["call", "--batch"]).start();
+    let set = json!({ "operation": "secret.set", "request": { "name": "token" }, "bytes": "x" });
+    let line = format!("{}\n", json!({ "tool": "ask_wanted", "args": set }));
+    let mut said = |expected: &str| {
+        batch.write(line.as_bytes());
+        let answer = batch.line();
+        assert!(answer.contains(expected), "{answer}");
+    };
+    said("permission_denied");
+    grant(&house);
+    said("by_system");
+    house.run(&["plugin", "revoke", "fixture-wants", "secret"]).silent();
+    said("permission_denied");
+    house.run(&["plugin", "grant", "fixture-wants", "secret"]).silent();
+    said("by_system");
+    batch.finish();
+}
+
+#[test]
+fn a_session_cannot_grant() {
+    let house = house!();
+    house.drop_in(&fixture("wants"));
+    for words in [["plugin", "grant", "fixture-wants"], ["plugin", "revoke", "fixture-wants"]] {
+        let refused = house.command(&words).variable("JAATO_SESSION_ID", "s1").run().code(3);
+        assert!(refused.stderr.contains("only a person can trust"), "{refused}");
+    }
+    assert!(!record(&house).exists());
+}
+
+#[test]
+fn a_damaged_record_grants_nothing_and_is_left_as_it_is() {
+    let house = house!();
+    house.drop_in(&fixture("wants"));
+    grant(&house);
+    let nothing_is_granted = |why: &str| {
+        let denied = set_secret(&house).code(6);
+        assert!(denied.stderr.contains(why), "{denied}");
+        assert!(denied.stderr.contains("nothing is granted meanwhile"), "{denied}");
+        let list = house.run(&["plugin", "list"]).code(0);
+        assert!(list.stderr.contains(why), "{list}");
+        let before = fs::read(record(&house)).unwrap();
+        for words in [["plugin", "grant", "fixture-wants"], ["plugin", "revoke", "fixture-wants"]] {
+            assert!(house.run(&words).code(3).stderr.contains(why));
+        }
+        assert_eq!(fs::read(record(&house)).unwrap(), before);
+    };
+    let fine = fs::read(record(&house)).unwrap();
+    set_mode(&record(&house), 0o666);
+    nothing_is_granted("chmod go-w");
+    set_mode(&record(&house), 0o600);
+    set_secret(&house).code(0);
+    fs::write(record(&house), "{").unwrap();
+    nothing_is_granted("is damaged");
+    fs::write(record(&house), r#"{"version":9}"#).unwrap();
+    nothing_is_granted("has version 9");
+    fs::write(record(&house), fine).unwrap();
+    set_secret(&house).code(0);
+}
+
+#[test]
+fn an_install_says_what_is_asked_for() {
+    let house = house!();
+    let file = house.give("libwants.so", &fs::read(fixture("wants")).unwrap());
+    let installed = house.run(&["plugin", "install", &file.display().to_string()]).silent();
+    let told = "it asks for `host_process`, `secret`; to grant it that:\n  jaato plugin grant fixture-wants";
+    assert!(installed.stdout.contains(told), "{installed}");
+}

@@ -1,0 +1,290 @@
+//! What a plugin keeps of its own: values, secrets, programs of the host's side; and tokens counted.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::support::{Command, House, Output, fixture};
+
+/// A house in which the fixture may do what it lists; `in_worker` decides where it runs.
+fn granted(in_worker: bool) -> Option<House> {
+    let house = House::new()?;
+    if in_worker {
+        house.drop_in(&fixture("wants"));
+        house.run(&["plugin", "grant", "fixture-wants"]).silent();
+    } else {
+        house.ship(&fixture("wants"));
+    }
+    Some(house)
+}
+
+fn call(house: &House, tool: &str, arguments: &Value) -> Output {
+    house.run(&["call", tool, &arguments.to_string()])
+}
+
+fn asking(operation: &str, request: &Value, bytes: &str) -> Value {
+    json!({ "operation": operation, "request": request, "bytes": bytes })
+}
+
+#[track_caller]
+fn ask(house: &House, operation: &str, request: &Value, bytes: &str) -> Value {
+    call(house, "ask_wanted", &asking(operation, request, bytes)).code(0).json()
+}
+
+#[test]
+fn values_outlive_the_host_and_an_update_here_and_in_a_worker() {
+    for in_worker in [false, true] {
+        let Some(house) = granted(in_worker) else { return };
+        let key = json!({ "key": "moon/phase" });
+        ask(&house, "store.set", &key, "full");
+        let read = ask(&house, "store.get", &key, "");
+        assert_eq!((&read["answer"]["found"], &read["bytes"]), (&json!(true), &json!("full")));
+        // At home the same store is reached.
+        let at_home = json!({ "operation": "store.get", "request": key, "at_home": true });
+        assert_eq!(call(&house, "ask_wanted", &at_home).code(0).json()["bytes"], "full");
+        let here = json!({ "key": "moon/phase", "of": "workspace" });
+        assert_eq!(ask(&house, "store.get", &here, "")["answer"]["found"], false);
+        ask(&house, "store.set", &here, "dark");
+        let elsewhere = house.path().join("elsewhere");
+        fs::create_dir_all(elsewhere.join(".git")).unwrap();
+        let arguments = asking("store.get", &here, "").to_string();
+        let other = house.command(&["call", "ask_wanted", &arguments]).directory(&elsewhere);
+        assert_eq!(other.run().code(0).json()["answer"]["found"], false, "another workspace");
+        // Another file of the same name is the same plugin.
+        if in_worker {
+            let file = house.user_plugins().join(fixture("wants").file_name().unwrap());
+            let mut bytes = fs::read(&file).unwrap();
+            bytes.push(0);
+            fs::write(&file, bytes).unwrap();
+        }
+        assert_eq!(ask(&house, "store.get", &here, "")["bytes"], "dark");
+        let folder = ask(&house, "store.folder", &json!({}), "")["answer"]["path"].clone();
+        assert!(std::path::Path::new(folder.as_str().unwrap()).is_dir(), "{folder}");
+        assert!(!house.workspace().join(".jaato").exists(), "nothing is written there");
+    }
+}
+
+#[test]
+fn bad_requests_and_storms_are_bounded_here_and_in_a_worker() {
+    for in_worker in [false, true] {
+        let Some(house) = granted(in_worker) else { return };
+        for (operation, request, told) in [
+            ("store.set", json!({ "key": "" }), "a key has 1 to 200 bytes"),
+            ("store.set", json!({ "key": "k".repeat(201) }), "a key has 1 to 200 bytes"),
+            ("store.get", json!({ "key": 7 }), "invalid type"),
+            ("store.get", json!({ "key": "k", "of": "moonlight" }), "moonlight"),
+            ("store.set", json!({ "key": "k", "expected": "moonlight" }), "neither"),
+            ("secret.set", json!({ "name": "" }), "the name of a secret"),
+            ("secret.get", json!({ "name": [] }), "invalid type"),
+            ("count", json!({}), "one of both"),
+            ("count", json!({ "text": "a", "request": { "messages": [] } }), "one of both"),
+            ("count", json!({ "text": "a", "model": "nobody/m" }), "no plugin offers"),
+            ("host_process.spawn", json!({ "program": "/no/such" }), "/no/such"),
+            ("host_process.write", json!({ "process": 1 }), "runs no program"),
+        ] {
+            let output = call(&house, "ask_wanted", &asking(operation, &request, "x"));
+            assert!(output.code != 0 && output.stderr.contains(told), "{operation}: {output}");
+        }
+        let storm = |operation: &str, request: Value, times: u32| {
+            let arguments = json!({ "operation": operation, "request": request, "times": times });
+            call(&house, "ask_often", &arguments).code(0).json()
+        };
+        let secrets = storm("secret.set", json!({ "name": "s#" }), 70);
+        assert_eq!(secrets, json!({ "ok": 64, "limit_reached": 6 }));
+        assert_eq!(storm("store.set", json!({ "key": "k#" }), 200), json!({ "ok": 200 }));
+        assert_eq!(storm("count", json!({ "text": "#" }), 200), json!({ "ok": 200 }));
+    }
+}
+
+#[test]
+fn two_that_write_at_once_lose_nothing() {
+    let house = house!();
+    house.ship(&fixture("wants"));
+    let absent = json!({ "key": "k", "expected": "absent" });
+    ask(&house, "store.set", &absent, "first");
+    let output = call(&house, "ask_wanted", &asking("store.set", &absent, "second"));
+    assert!(output.stderr.contains("`k` was changed meanwhile"), "{output}");
+    assert_eq!(ask(&house, "store.get", &json!({ "key": "k" }), "")["bytes"], "first");
+}
+
+#[test]
+fn a_full_disk_leaves_the_value_that_was_there() {
+    let house = house!();
+    house.ship(&fixture("wants"));
+    ask(&house, "store.set", &json!({ "key": "k" }), "small");
+    // A bound on the size of files stands for the disk; what writes is told, not ended.
+    let large = asking("store.set", &json!({ "key": "k" }), &"x".repeat(600 * 1024)).to_string();
+    let file = house.write(
+        "large.json",
+        &format!(
+            "{}\n",
+            json!({ "tool": "ask_wanted", "args":
+        serde_json::from_str::<Value>(&large).unwrap() })
+        ),
+    );
+    let line = format!(
+        "trap '' XFSZ; ulimit -f 512; {} call --batch < {}",
+        house.binary().display(),
+        file.display()
+    );
+    let output = Command::program(&house, "bash", &["-c", &line]).run();
+    assert!(output.stdout.contains("what was there stays"), "{output}");
+    assert_eq!(ask(&house, "store.get", &json!({ "key": "k" }), "")["bytes"], "small");
+}
+
+#[test]
+fn secrets_stay_with_their_plugin_and_are_not_repeated() {
+    for in_worker in [false, true] {
+        let Some(house) = granted(in_worker) else { return };
+        let secret = "correct-horse-battery-staple";
+        let kept = ask(&house, "secret.set", &json!({ "name": "token" }), secret);
+        assert_eq!(kept["answer"]["by_system"], false);
+        assert_eq!(ask(&house, "secret.get", &json!({ "name": "token" }), "")["bytes"], secret);
+        let told = call(&house, "tell_secret", &json!({ "name": "token" })).code(1);
+        assert!(told.stderr.contains("the server refused `********`"), "{told}");
+        assert!(!told.to_string().contains(secret));
+        let log = fs::read_to_string(house.cache().join("jaato.log")).unwrap_or_default();
+        assert!(!log.contains(secret), "{log}");
+        ask(&house, "secret.delete", &json!({ "name": "token" }), "");
+        let gone = ask(&house, "secret.get", &json!({ "name": "token" }), "");
+        assert_eq!(gone["answer"]["found"], false);
+    }
+}
+
+#[test]
+fn the_systems_tool_keeps_secrets_where_there_is_one() {
+    let house = house!();
+    house.ship(&fixture("wants"));
+    // It keeps what it reads under its words, as the real one does.
+    let tool = house.write(
+        "tools/secret-tool",
+        "#!/bin/sh\nverb=$1; shift\n[ \"$verb\" = store ] && shift\n\
+         file=$HOME/kept-$(printf '%s ' \"$@\" | tr -c 'a-z0-9-' _)\ncase $verb in\n\
+         store) cat > \"$file\";;\nlookup) cat \"$file\";;\nclear) rm -f \"$file\";;\nesac\n",
+    );
+    crate::support::set_mode(&tool, 0o755);
+    let path = format!("{}:/usr/bin:/bin", house.path().join("tools").display());
+    let run = |operation: &str, bytes: &str| {
+        let arguments = asking(operation, &json!({ "name": "token" }), bytes).to_string();
+        let command = house.command(&["call", "ask_wanted", &arguments]);
+        command.variable("PATH", &path).run().code(0).json()
+    };
+    assert_eq!(run("secret.set", "moonlight")["answer"]["by_system"], true);
+    let kept = house.home().join("kept-service_jaato_plugin_fixture-wants_token_");
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "moonlight");
+    let own = house.home().join(".local/share/jaato/plugin-secrets/fixture-wants");
+    for entry in fs::read_dir(own).unwrap().flatten() {
+        assert_eq!(entry.metadata().unwrap().len(), 0, "the secret is not in a file");
+    }
+    assert_eq!(run("secret.get", "")["bytes"], "moonlight");
+    // What is no text the tool is not asked to keep.
+    assert_eq!(run("secret.set", "two\nlines")["answer"]["by_system"], false);
+    assert_eq!(run("secret.get", "")["bytes"], "two\nlines");
+    run("secret.delete", "");
+    assert_eq!(run("secret.get", "")["answer"]["found"], false);
+}
+
+#[test]
+fn programs_of_the_hosts_side_live_with_the_instance_and_end_with_the_host() {
+    for in_worker in [false, true] {
+        let Some(house) = granted(in_worker) else { return };
+        let mut batch = house.command(&["call", "--batch"]).start();
+        let mut said = |line: &str| {
+            let call = json!({ "tool": "use_helper", "args": { "line": line } });
+            batch.write(format!("{call}\n").as_bytes());
+            serde_json::from_str::<Value>(&batch.line()).unwrap()
+        };
+        let first = said("one");
+        let second = said("two");
+        let result = |answer: &Value| answer.get("result").unwrap_or(answer).clone();
+        let (first, second) = (result(&first), result(&second));
+        assert_eq!((&first["repeated"], &first["is_new"]), (&json!("one\n"), &json!(true)));
+        assert_eq!((&second["repeated"], &second["is_new"]), (&json!("two\n"), &json!(false)));
+        assert_eq!(first["pid"], second["pid"]);
+        let pid = first["pid"].as_u64().unwrap();
+        assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
+        batch.finish().code(0);
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn tokens_are_estimated_where_nobody_counts() {
+    let house = house!();
+    house.ship(&fixture("wants"));
+    let counted = ask(&house, "count", &json!({ "text": "moonlight" }), "");
+    assert_eq!(counted["answer"], json!({ "tokens": 3, "is_estimate": true }));
+    house.ship(&crate::support::fixtures::built("provider_scripted"));
+    let of_model = json!({ "text": "moonlight", "model": "scripted/test" });
+    let counted = ask(&house, "count", &of_model, "");
+    let expected = json!({ "tokens": 3, "is_estimate": true, "model": "scripted/test" });
+    assert_eq!(counted["answer"], expected);
+}
+
+#[test]
+fn settings_come_from_variables_everywhere_and_are_shown_with_their_origin() {
+    let house = house!();
+    house.ship(&fixture("wants"));
+    house.configure("[plugins.fixture-wants]\nphase = \"new\"\n");
+    let file = house.write("named.env", "WANTS_DAYS=7\nWANTS_PHASE=full\n");
+    let file = file.display().to_string();
+    let told = house.run(&["call", "tell_settings", "{}", "--env-file", &file]).code(0).json();
+    assert_eq!(told, json!({ "phase": "full", "days": 7 }));
+    let shown = house.command(&["config", "show", "--env-file", &file]);
+    let shown = shown.variable("WANTS_DAYS", "9").run().code(0);
+    let line = |key: &str| {
+        let start = format!("plugins.fixture-wants.{key} ");
+        let line = shown.stdout.lines().find(|line| line.starts_with(&start)).unwrap();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line("days"), "plugins.fixture-wants.days = 9 # variable WANTS_DAYS");
+    let of_file = line("phase");
+    assert!(of_file.contains("phase = \"full\" #") && of_file.contains("named.env:2"), "{of_file}");
+    let all = [
+        &["tool", "list"][..],
+        &["plugin", "list"],
+        &["doctor"],
+        &["model", "list"],
+        &["provider", "list"],
+        &["command"],
+        &["environment", "list"],
+        &["config", "path"],
+    ];
+    for words in all {
+        let output = house.run(&[words, &["--env-file", "/no/such.env"]].concat());
+        assert_eq!(output.code, 3, "{words:?}: {output}");
+        assert!(output.stderr.contains("/no/such.env"), "{words:?}: {output}");
+    }
+}
+
+#[test]
+fn wrong_settings_are_told_at_the_start_with_their_place() {
+    let house = house!();
+    house.ship(&fixture("wants"));
+    let stderr = |text: &str, variable: Option<&str>| {
+        house.configure(text);
+        let call = house.command(&["call", "get_environment"]);
+        let call = match variable {
+            Some(value) => call.variable("WANTS_DAYS", value),
+            None => call,
+        };
+        let output = call.run().code(0);
+        house.clean(&output.stderr)
+    };
+    let config = "user $HOUSE/home/.config/jaato/config.toml:2";
+    assert_eq!(
+        stderr("[plugins.fixture-wants]\nphse = \"full\"\n", None),
+        format!(
+            "note: `[plugins.fixture-wants]` has no key `phse` ({config})\nhint: did you mean `phase`?\n"
+        )
+    );
+    let wrong = stderr("[plugins.fixture-wants]\nphase = 3\n", None);
+    assert!(wrong.contains("is wrong at `/phase`") && wrong.contains(config), "{wrong}");
+    let wrong = stderr("", Some("many"));
+    assert!(wrong.contains("`WANTS_DAYS` wants a whole number (variable WANTS_DAYS)"), "{wrong}");
+    let wrong = stderr("", Some("-3"));
+    assert!(wrong.contains("is wrong at `/days`"), "{wrong}");
+    assert!(wrong.contains("(variable WANTS_DAYS)"), "{wrong}");
+    assert_eq!(stderr("[plugins.fixture-wants]\nphase = \"full\"\n", Some("3")), "");
+}

@@ -1,0 +1,73 @@
+//! What is a plugin's own and what a person grants, from its source, as its author would test it.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "../fixtures/wants/src/lib.rs"]
+mod wants;
+
+use jaato_plugin_testkit::{Clock, FakeHost};
+use jaato_types::{ErrorKind, Output, Result};
+use serde_json::{Value, json};
+// `tool!` looks for it at the root, which a plugin's crate has and this test does not.
+use wants::__jaato;
+
+jaato_plugin_testkit::conformance!(crate::wants: tool);
+
+fn host() -> FakeHost {
+    FakeHost::new(__jaato::MODULE).with_clock(Clock::Real)
+}
+
+fn ask(host: &FakeHost, operation: &str, request: &Value, bytes: &str) -> Result<Output> {
+    let arguments = json!({ "operation": operation, "request": request, "bytes": bytes });
+    host.call("ask_wanted", arguments)
+}
+
+#[test]
+fn a_value_is_kept_from_one_instance_to_the_next() {
+    let host = host();
+    ask(&host, "store.set", &json!({ "key": "k" }), "full").unwrap();
+    let next = host.create(None).unwrap();
+    let arguments = json!({ "operation": "store.get", "request": { "key": "k" }, "at_home": true });
+    assert_eq!(next.call("ask_wanted", arguments).unwrap().content["bytes"], "full");
+}
+
+#[test]
+fn a_grant_is_denied_given_and_taken_back() {
+    let host = host().with_denied("secret");
+    let set = || ask(&host, "secret.set", &json!({ "name": "token" }), "moonlight");
+    let denied = set().unwrap_err();
+    assert_eq!(denied.kind, ErrorKind::PermissionDenied);
+    let hint = denied.hint.unwrap();
+    assert!(hint.starts_with("jaato plugin grant ") && hint.ends_with(" secret"), "{hint}");
+    host.grant("secret");
+    set().unwrap();
+    host.deny("secret");
+    assert_eq!(set().unwrap_err().kind, ErrorKind::PermissionDenied);
+    // What is not listed is refused without a word of the test's.
+    let unlisted = ask(&host, "session.history", &json!({}), "").unwrap_err();
+    assert!(unlisted.message.contains("does not list it among `services`"), "{unlisted}");
+}
+
+#[test]
+fn a_program_of_the_hosts_side_is_kept_by_the_instance() {
+    let host = host();
+    for line in ["one", "two"] {
+        let output = host.call("use_helper", json!({ "line": line })).unwrap();
+        assert_eq!(output.content["repeated"], format!("{line}\n"));
+        assert_eq!(output.content["is_new"], line == "one");
+    }
+}
+
+#[test]
+fn tokens_are_estimated() {
+    let counted = ask(&host(), "count", &json!({ "text": "moonlight" }), "").unwrap();
+    assert_eq!(counted.content["answer"], json!({ "tokens": 3, "is_estimate": true }));
+}
+
+#[test]
+fn a_host_without_these_services_says_so() {
+    let host = host().without_later_services();
+    for operation in ["store.get", "secret.get", "count", "host_process.spawn"] {
+        let error = ask(&host, operation, &json!({}), "").unwrap_err();
+        assert_eq!(error.kind, ErrorKind::UnknownOperation, "{operation}");
+    }
+}

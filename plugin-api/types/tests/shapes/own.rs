@@ -1,0 +1,54 @@
+//! The services for what is a plugin's own: store, secrets, counts, programs of the host's side.
+
+use std::fmt::Write as _;
+
+use jaato_types::count::{COUNT, COUNT_TOKENS, Count, Counted, ModelInput, TokenCount};
+use jaato_types::secret::{SecretForgotten, SecretFound, SecretKept, SecretName};
+use jaato_types::store::*;
+use jaato_types::{Message, ToolSpec, host_process, secret};
+
+use super::Shapes;
+
+pub fn shapes(shapes: &mut Shapes) {
+    store(shapes);
+    shapes.section("services: secrets");
+    writeln!(shapes.text, "{} {} {}", secret::GET, secret::SET, secret::DELETE).unwrap();
+    shapes.add(&SecretName { name: "token".to_owned() });
+    shapes.add(&SecretFound::new(true));
+    shapes.add(&SecretKept::new(true));
+    shapes.add(&SecretForgotten::new(true));
+    shapes.section("services: counts");
+    writeln!(shapes.text, "{COUNT} {COUNT_TOKENS}").unwrap();
+    shapes.add(&Count {
+        text: Some("moonlight".to_owned()),
+        request: Some(ModelInput {
+            system: "be kind".to_owned(),
+            tools: vec![ToolSpec { name: "phase".into(), ..ToolSpec::default() }],
+            messages: vec![Message::user("is it full?")],
+        }),
+        model: Some("moon/full".to_owned()),
+    });
+    let (model, why) = (Some("moon/full".to_owned()), Some("no count came".to_owned()));
+    shapes.add(&Counted::estimate(3, model, why));
+    shapes.add(&TokenCount { tokens: 3 });
+    shapes.section("services: programs of the host's side");
+    let [spawn, write] = [host_process::SPAWN, host_process::WRITE];
+    writeln!(shapes.text, "{spawn} {write} {} {}", host_process::SIGNAL, host_process::END)
+        .unwrap();
+}
+
+fn store(shapes: &mut Shapes) {
+    shapes.section("services: the store");
+    writeln!(shapes.text, "{GET} {SET} {DELETE} {LIST} {FOLDER}").unwrap();
+    shapes.words(&[StoreOf::Person, StoreOf::Workspace]);
+    let (key, of) = ("phase".to_owned(), StoreOf::Workspace);
+    shapes.add(&StoreGet { key: key.clone(), of });
+    shapes.add(&StoreValue::found("00"));
+    shapes.add(&StoreSet { key: key.clone(), of, expected: Some(ABSENT.to_owned()) });
+    shapes.add(&StoreStored::new("00"));
+    shapes.add(&StoreDelete { key, of, expected: Some("00".to_owned()) });
+    shapes.add(&StoreDeleted::new(true));
+    shapes.add(&StoreList { prefix: "ph".to_owned(), of });
+    shapes.add(&StoreKeys::new(vec![StoredKey::new("phase", 4)]));
+    shapes.add(&StoreFolder { of });
+}
