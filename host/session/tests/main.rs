@@ -19,6 +19,7 @@ mod hooks;
 mod introspection;
 mod model_change;
 mod objects;
+mod people;
 mod random;
 mod random_turns;
 mod renewal;

@@ -7,7 +7,7 @@ use crate::house;
 use crate::questions::wait_for_file;
 use crate::support::command::Running;
 use crate::support::{Command, House, fixture};
-use crate::terminal::on_terminal;
+use crate::terminal::{on_terminal, shell_on_terminal};
 
 fn call(name: &str, arguments: Value) -> Value {
     json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
@@ -142,6 +142,56 @@ fn a_task_asks_while_the_conversation_is_idle() {
     running.write(b"y\n");
     running.wait_for_text("counted");
     ends(running, &house);
+}
+
+#[test]
+fn what_a_task_shows_stands_above_the_prompt() {
+    let Some(house) = with_talks() else { return };
+    let go = house.path().join("go").display().to_string();
+    let arguments = json!({ "text": "x", "after": go, "shows": "half a line" });
+    let quiet = json!({ "text": "x", "after": go });
+    let detached = |arguments: Value| json!({ "name": "tell_model", "arguments": arguments, "detached": true });
+    // The second task shows its words while the conversation is idle: it is started by the first.
+    let inner = json!({ "name": "call_other", "arguments": detached(arguments), "detached": true });
+    house.script(&json!({ "answers": [
+        call("call_other", detached(quiet)),
+        call("call_other", inner),
+        says("started"),
+    ] }));
+    let Some(mut running) = on_terminal(&house, "chat --yes go", editing) else { return };
+    running.wait_for_text("half a line");
+    running.wait_for_text("> ");
+    running.write(b"/quit\r");
+    let output = running.wait_with_open_input().code(0);
+    let shown = output.stdout;
+    let line = shown.find("half a line").unwrap();
+    // The prompt begins a row of its own.
+    assert!(shown[line..].contains("\n\u{1b}[?2004h> "), "{shown:?}");
+    house.nothing_lives();
+}
+
+#[test]
+fn ctrl_z_at_an_idle_prompt_stops_jaato_and_leaves_the_shell_its_terminal() {
+    let house = house!();
+    house.script(&json!({ "answers": [says("hello again")] }));
+    let binary = house.binary().display().to_string();
+    let line = format!(
+        "set -m; stty -a > before; '{binary}' chat; stty -a > stopped; echo has stopped; fg; echo ended"
+    );
+    let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };
+    running.wait_for_text("> ");
+    running.write(b"\x1a");
+    running.wait_for_text("has stopped");
+    let settings = |file: &str| std::fs::read_to_string(house.workspace().join(file)).unwrap();
+    assert_eq!(settings("before"), settings("stopped"));
+    running.wait_for_text("> ");
+    running.write(b"hi\r");
+    running.wait_for_text("hello again");
+    running.wait_for_text("> ");
+    running.write(b"\x04");
+    running.wait_for_text("ended");
+    running.wait_with_open_input().code(0);
+    house.nothing_lives();
 }
 
 #[test]

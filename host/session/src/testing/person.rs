@@ -3,15 +3,17 @@
 use std::collections::VecDeque;
 
 use futures_util::future::{BoxFuture, FutureExt};
+use jaato_types::ask::FormAnswer;
 use parking_lot::Mutex;
 
-use crate::{Answer, Asker, Question};
+use crate::{Answer, Asker, FormQuestion, Question};
 
 /// A person with prepared answers. Without any left, the question stays open for ever.
 #[derive(Debug, Default)]
 pub struct ScriptedPerson {
     answers: Mutex<Option<VecDeque<Answer>>>,
     questions: Mutex<Vec<String>>,
+    forms: Mutex<VecDeque<FormAnswer>>,
 }
 
 impl ScriptedPerson {
@@ -19,6 +21,11 @@ impl ScriptedPerson {
     pub fn answers(&self, answers: impl IntoIterator<Item = Answer>) {
         let mut slot = self.answers.lock();
         *slot = Some(answers.into_iter().collect());
+    }
+
+    /// Has forms answered with these, in order.
+    pub fn forms(&self, answers: impl IntoIterator<Item = FormAnswer>) {
+        self.forms.lock().extend(answers);
     }
 
     /// Returns the questions so far: tool, arguments, and why.
@@ -40,6 +47,13 @@ impl Asker for ScriptedPerson {
         self.questions.lock().push(text);
         let mut answers = self.answers.lock();
         match answers.as_mut().and_then(VecDeque::pop_front) {
+            Some(answer) => std::future::ready(answer).boxed(),
+            None => std::future::pending().boxed(),
+        }
+    }
+
+    fn form<'a>(&'a self, _question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
+        match self.forms.lock().pop_front() {
             Some(answer) => std::future::ready(answer).boxed(),
             None => std::future::pending().boxed(),
         }

@@ -75,6 +75,7 @@ impl Tool {
             available_if: None,
             run_if: None,
             previews: false,
+            foreign: false,
         };
         let plugin = PluginName::new(format!("tool-{name}"));
         let known = KnownTool { spec, plugin, shipped: true, state: ToolState::Active };

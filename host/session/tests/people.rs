@@ -1,0 +1,105 @@
+//! Forms for the person, and what wakes a session.
+
+use std::collections::BTreeMap;
+
+use jaato_session::testing::{Beat, Stage};
+use jaato_session::{Cancel, Session};
+use jaato_types::ask::{FORMS_WAITING_MAX, Form, FormAnswer, FormField, FormOutcome};
+use jaato_types::{ErrorKind, Event, Outcome, PluginName};
+use serde_json::{Value, json};
+
+fn form() -> Form {
+    let field = FormField { name: "drink".to_owned(), ..FormField::default() };
+    Form { title: "You".to_owned(), fields: vec![field] }
+}
+
+fn answered(values: Value) -> FormAnswer {
+    let values: BTreeMap<String, Value> = serde_json::from_value(values).unwrap();
+    FormAnswer::answered(values)
+}
+
+fn with_person(forms: impl IntoIterator<Item = FormAnswer>) -> (Stage, Session) {
+    let stage = Stage::new([]);
+    stage.person.answers([]);
+    stage.person.forms(forms);
+    let session = stage.start(Stage::setup()).unwrap();
+    (stage, session)
+}
+
+fn plugin() -> PluginName {
+    PluginName::from("tool-x")
+}
+
+fn ends_of_forms(stage: &Stage) -> Vec<(String, FormOutcome)> {
+    let end = |event| match event {
+        Event::FormAnswered { form_id, outcome, .. } => Some((form_id, outcome)),
+        _ => None,
+    };
+    stage.events.events().into_iter().filter_map(end).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_fit_is_asked_for_again_within_a_bound() {
+    let unfit = || answered(json!({ "food": "cake" }));
+    let fits = answered(json!({ "drink": "tea" }));
+    let (stage, session) = with_person([unfit(), unfit(), fits.clone(), unfit(), unfit(), unfit()]);
+    let (handle, cancel) = (session.handle(), Cancel::new());
+    assert_eq!(handle.ask(&plugin(), &form(), &cancel).await, Ok(fits));
+    let nobody = FormAnswer::nobody("3 answers did not fit the form");
+    assert_eq!(handle.ask(&plugin(), &form(), &cancel).await, Ok(nobody));
+    let expected = [("form_1", FormOutcome::Answered), ("form_2", FormOutcome::Nobody)];
+    assert_eq!(ends_of_forms(&stage), expected.map(|(id, end)| (id.to_owned(), end)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn few_forms_wait_and_all_are_taken_back_at_the_end() {
+    let (stage, session) = with_person([]);
+    let handle = session.handle();
+    let ask = || {
+        let handle = handle.clone();
+        tokio::spawn(async move { handle.ask(&plugin(), &form(), &Cancel::new()).await })
+    };
+    let waiting: Vec<_> = (0..=FORMS_WAITING_MAX).map(|_| ask()).collect();
+    tokio::task::yield_now().await;
+    assert_eq!(ask().await.unwrap().unwrap_err().kind, ErrorKind::LimitReached);
+    session.end_forms().await;
+    // Of those that were never shown no event tells.
+    assert_eq!(ends_of_forms(&stage), [("form_1".to_owned(), FormOutcome::Cancelled)]);
+    for form in waiting {
+        assert_eq!(form.await.unwrap().unwrap_err().kind, ErrorKind::Cancelled);
+    }
+    assert_eq!(ask().await.unwrap().unwrap_err().kind, ErrorKind::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notification_is_announced_and_wakes_an_idle_session() {
+    let (stage, mut session) = with_person([]);
+    let (wake, cancel) = (session.wake(), Cancel::new());
+    let woken = tokio::spawn(async move { wake.woken().await });
+    session.handle().notify(&plugin(), "the tea is ready".to_owned()).unwrap();
+    woken.await.unwrap();
+    stage.provider.then([Beat::text("drink it")]);
+    let report = session.turn_woken(&cancel).await;
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "drink it"));
+    let told = stage.events.events().into_iter().filter_map(|event| match event {
+        Event::Notified { source, text } => Some((source, text)),
+        Event::TurnStarted { woken_by, .. } => Some((woken_by.join(","), String::new())),
+        _ => None,
+    });
+    let expected = [("tool-x", "the tea is ready"), ("tool-x", "")];
+    let expected = expected.map(|(who, what)| (who.to_owned(), what.to_owned()));
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+    // Nothing is left to be woken by.
+    assert_eq!(session.turn_woken(&cancel).await.outcome, Outcome::Failed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notification_that_finds_no_place_is_not_announced() {
+    let (stage, session) = with_person([]);
+    let notify = || session.handle().notify(&plugin(), "again".to_owned());
+    let refused = (0..1000).filter_map(|_| notify().err()).next().unwrap();
+    assert_eq!(refused.kind, ErrorKind::LimitReached);
+    let announced = stage.events.events().into_iter();
+    let announced = announced.filter(|event| matches!(event, Event::Notified { .. })).count();
+    assert_eq!(announced, jaato_session::WAITING_MESSAGES_MAX);
+}
