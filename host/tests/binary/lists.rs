@@ -224,7 +224,7 @@ fn a_good_plugin_passes_the_check() {
         description  ok: tools count_bytes_echo
         instance     ok: it starts in a worker
         tool count_bytes_echo  ok: 1 example ran
-        conformance  ok: 21 checks hold
+        conformance  ok: 22 checks hold
     "#]]
     .assert_eq(&output.to_string());
 }
