@@ -57,7 +57,9 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
     if !args.batch {
         options.asker = Arc::new(TerminalAsker::new(Arc::clone(&view), Arc::default()));
     }
-    let session = runtime.session_for_calls(options)?;
+    let mut session = runtime.session_for_calls(options)?;
+    // Plugins may have tools that their code does not declare.
+    session.renew_tools(&cancel).await;
     let outcome = match (args.tool, arguments) {
         (Some(tool), Some(arguments)) => one(&runtime, &session, &tool, arguments, &cancel).await,
         _ => batch(&runtime, &session, &cancel).await,

@@ -25,7 +25,7 @@ pub use registry::{
 };
 pub use usable::{
     COMMANDS_MAX, INSTRUCTIONS_BYTES_MAX, LINE_BYTES_MAX, LeftOut, SCHEMA_BYTES_MAX,
-    TOOL_TEXT_BYTES_MAX, TOOLS_MAX,
+    TOOL_TEXT_BYTES_MAX, TOOLS_MAX, keep_usable,
 };
 
 /// Tool names that the host keeps for itself.

@@ -145,6 +145,8 @@ pub struct ToolEntry<'a> {
     pub is_shipped: bool,
     /// Whether it can be used.
     pub status: ToolStatus,
+    /// Whether the plugin has set it while it runs.
+    pub is_set: bool,
 }
 
 /// Whether a tool can be used.
@@ -275,6 +277,7 @@ impl Registry {
             plugin: &candidate.manifest.name,
             is_shipped: candidate.trust == Trust::Shipped,
             status: place.status,
+            is_set: false,
         })
     }
 
@@ -380,7 +383,8 @@ fn offers_besides_tools(description: &Description) -> impl Iterator<Item = (Kind
 }
 
 impl Rules {
-    fn tool_status(&self, name: &str) -> ToolStatus {
+    /// Returns whether a tool of that name can be used.
+    pub fn tool_status(&self, name: &str) -> ToolStatus {
         let is_named = |names: &[String]| names.iter().any(|known| known == name);
         if is_named(&self.tools_disabled) {
             return ToolStatus::Disabled;

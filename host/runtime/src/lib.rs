@@ -42,6 +42,7 @@
 
 mod about_models;
 mod answers;
+mod at_start;
 mod attach;
 mod attachments;
 mod check;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
+use jaato_catalog::rules;
 use jaato_instances::{CallSite, Facet, Tell, misbehaved};
 use jaato_services::{Counting, SessionMaker};
 use jaato_session::{
@@ -10,7 +11,8 @@ use jaato_session::{
 };
 use jaato_types::child::{ChildOpen, ObjectsLent};
 use jaato_types::count::{Count, TokenCount};
-use jaato_types::{Envelope, Error, ErrorKind, Frame, RequestOptions, SessionId};
+use jaato_types::tools_set::{ToolsSet, ToolsSetAnswer};
+use jaato_types::{Envelope, Error, ErrorKind, Frame, PluginName, RequestOptions, SessionId};
 
 use crate::host::Host;
 use crate::session::SessionOptions;
@@ -63,6 +65,16 @@ impl SessionMaker for Maker {
         follower: Arc<dyn EventSink>,
     ) -> Result<Session, Error> {
         self.host()?.open_child(opener, lent, asked, follower)
+    }
+
+    fn set_tools(
+        &self,
+        plugin: &PluginName,
+        owner: Option<&SessionId>,
+        set: ToolsSet,
+    ) -> Result<ToolsSetAnswer, Error> {
+        let host = self.host()?;
+        host.plugins.plugins.set_tools(plugin, owner, set, &rules(&host.setup))
     }
 
     fn close(&self, session: SessionId) -> BoxFuture<'static, ()> {

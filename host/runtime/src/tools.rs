@@ -13,6 +13,7 @@ use jaato_types::{
     SessionId, ToolCall, ToolName,
 };
 
+use crate::at_start::Openings;
 use crate::host::Host;
 
 /// The tools of one session.
@@ -23,13 +24,15 @@ pub struct PluginTools {
     has_model: bool,
     /// The tools that the session has, all of them offered from the start; none where it has all.
     only: Option<Vec<ToolName>>,
+    openings: Openings,
 }
 
 impl PluginTools {
     /// Makes them for a session, with the plugins as they are known at this moment.
     pub fn new(host: Arc<Host>, session: SessionId, has_model: bool) -> Self {
         host.plugins.plugins.open_view(&session);
-        Self { host, session, has_model, only: None }
+        let openings = Openings::begin(&host, &session);
+        Self { host, session, has_model, only: None, openings }
     }
 
     /// Keeps the session to some tools, all of which it is offered from the start.
@@ -112,6 +115,10 @@ async fn preview(
 
 /// The gate and the schema judged the call by what was offered: nothing else is called.
 fn check_offer(offered: ToolEntry<'_>, instance: &Lease) -> Result<(), Error> {
+    if offered.is_set {
+        // The instance itself has set it; one that has another list by now says so.
+        return Ok(());
+    }
     let name = offered.spec.name.as_str();
     let is_it = |has: ToolEntry<'_>| {
         // Most often it is the very same: schemas may be large.
@@ -139,6 +146,7 @@ impl ToolSet for PluginTools {
     fn renew(&self) -> BoxFuture<'_, Renewal> {
         Box::pin(async {
             let (host, session) = (&self.host, &self.session);
+            self.openings.wait().await;
             host.plugins.look().await;
             let is_live = |plugin: &PluginName| host.plugins.instances.is_live(plugin, session);
             let is_new = host.plugins.plugins.turn(session, is_live);

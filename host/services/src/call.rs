@@ -8,7 +8,7 @@ use jaato_instances::{AskingInstance, CallSite, EnvironmentRequest, OutputSink, 
 use jaato_session::CallOrigin;
 use jaato_types::grant::{grant_of, not_asked_for};
 use jaato_types::tool_calls::{CALLS_PER_CALL_MAX, CALLS_PER_MINUTE_MAX};
-use jaato_types::{Asset, Error, ErrorKind, PluginName};
+use jaato_types::{Asset, Error, ErrorKind, PluginName, SessionId};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -55,6 +55,8 @@ pub struct Call {
     pub bodies: Arc<Bodies>,
     /// The sessions that it has opened.
     pub children: Arc<Children>,
+    /// Whether the plugin has one instance for all sessions.
+    pub is_host_wide: bool,
     /// Whether the instance asks, outside of its calls.
     pub is_instance: bool,
     /// The tools that it has called.
@@ -91,6 +93,7 @@ impl Call {
             uploads: Arc::default(),
             bodies: Arc::default(),
             children: Arc::default(),
+            is_host_wide: false,
             is_instance: false,
             made_calls: Arc::default(),
             asker: AskingInstance::default(),
@@ -134,13 +137,14 @@ impl Call {
             grants: self.grants.clone(),
             processes: self.processes.as_ref().map(CallProcesses::for_instance),
             host_processes: self.host_processes.for_instance().at_most(HOST_PROGRAMS_MAX),
-            site: self.site.for_instance(),
+            site: self.site_of_instance(),
             own_tools: self.own_tools.clone(),
             tell: Arc::new(|_| {}),
             output: Arc::default(),
             uploads: Arc::default(),
             bodies: Arc::default(),
             children: Arc::default(),
+            is_host_wide: self.is_host_wide,
             is_instance: true,
             made_calls: Arc::default(),
             asker: Arc::clone(&self.asker),
@@ -186,6 +190,16 @@ impl Call {
             Some(holder) => self.shared.grants.check(holder, grant),
             None => Err(not_asked_for(&self.plugin, grant)),
         }
+    }
+
+    /// Says where the instance stands: a host-wide one in no session, as it outlives the one that
+    /// it was made for.
+    fn site_of_instance(&self) -> CallSite {
+        let site = self.site.for_instance();
+        if !self.is_host_wide {
+            return site;
+        }
+        CallSite { facts: None, session: SessionId::from(""), ..site }
     }
 
     /// Passes an operation on to the session's environment.

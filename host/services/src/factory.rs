@@ -8,7 +8,7 @@ use jaato_catalog::{GrantHolder, Setup};
 use jaato_environments::declared_secrets;
 use jaato_instances::{CallServices, CallSite, PluginInUse, ServiceFactory, Tell};
 use jaato_registry::{PluginEntry, Registry, Trust};
-use jaato_types::{Asset, Error, ErrorKind, Kind, PluginName};
+use jaato_types::{Asset, Error, ErrorKind, Kind, PluginName, Scope};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -140,6 +140,8 @@ impl ServiceFactory for HostServices {
             Some(own_tools) => call.kept_to(own_tools),
             None => call,
         };
+        let is_host_wide = entry.candidate.manifest.scope == Scope::Host;
+        let call = Call { is_host_wide, ..call };
         let is_environment = entry.candidate.manifest.kinds.contains(&Kind::Environment);
         let call = if is_environment { call.with_processes() } else { call };
         Ok(Arc::new(PluginServices(call)))

@@ -89,11 +89,21 @@ impl SecretPlace {
             true => StoredIn::Tool,
             false => StoredIn::File,
         };
-        let content = if form == StoredIn::File { secret } else { b"" };
-        self.write(form, content)?;
-        let other = if form == StoredIn::File { StoredIn::Tool } else { StoredIn::File };
-        // Usually there is none.
-        let _ = fs::remove_file(self.path(other));
+        let content = if form == StoredIn::File { secret.to_vec() } else { Vec::new() };
+        let place = self.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            place.write(form, &content)?;
+            let other = if form == StoredIn::File { StoredIn::Tool } else { StoredIn::File };
+            // Usually there is none.
+            let _ = fs::remove_file(place.path(other));
+            Ok(())
+        });
+        // It does not panic; if it did, nothing was kept.
+        let broken = |error| PlaceError {
+            path: self.path(form),
+            why: Why::System(std::io::Error::other(error)),
+        };
+        written.await.map_err(broken)??;
         Ok(form)
     }
 

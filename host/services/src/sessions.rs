@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
+use jaato_registry::INSTRUCTIONS_BYTES_MAX;
 use jaato_session::{AnsweringModel, EventSink, Hold, Lent, Session, SessionHandle};
 use jaato_types::child::{CHILD_DEPTH_MAX, CHILDREN_MAX, ChildOpen};
 use jaato_types::count::Count;
 use jaato_types::notify::NOTIFICATIONS_PER_MINUTE_MAX;
+use jaato_types::tools_set::{ToolsSet, ToolsSetAnswer};
 use jaato_types::{Error, ErrorKind, PluginName, SessionId, ToolName};
 use parking_lot::Mutex;
 
@@ -41,6 +43,17 @@ pub trait SessionMaker: Send + Sync {
         asked: &ChildOpen,
         follower: Arc<dyn EventSink>,
     ) -> Result<Session, Error>;
+
+    /// Takes the tools that an instance of a plugin sets: a session's, or with none the process's.
+    ///
+    /// # Errors
+    /// `limit_reached` for a change too soon after the last one.
+    fn set_tools(
+        &self,
+        plugin: &PluginName,
+        owner: Option<&SessionId>,
+        set: ToolsSet,
+    ) -> Result<ToolsSetAnswer, Error>;
 
     /// Ends what a session has, once it is over.
     fn close(&self, session: SessionId) -> BoxFuture<'static, ()>;
@@ -189,6 +202,35 @@ impl Sessions {
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
         self.maker()?.open(opener, lent, asked, follower)
+    }
+
+    /// Takes the tools that an instance of a plugin sets, and tells the models of the sessions what
+    /// it says about them.
+    ///
+    /// # Errors
+    /// As [`SessionMaker::set_tools`].
+    pub fn set_tools(
+        &self,
+        plugin: &PluginName,
+        owner: Option<&SessionId>,
+        mut set: ToolsSet,
+    ) -> Result<ToolsSetAnswer, Error> {
+        let instructions = set.instructions.take();
+        let answer = self.maker()?.set_tools(plugin, owner, set)?;
+        let Some(text) = instructions.filter(|text| !text.trim().is_empty()) else {
+            return Ok(answer);
+        };
+        if text.len() > INSTRUCTIONS_BYTES_MAX {
+            let text = format!("instructions have at most {INSTRUCTIONS_BYTES_MAX} bytes");
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
+        let live = self.live.lock();
+        let all = live.iter().filter(|(id, _)| owner.is_none_or(|owner| owner == *id));
+        for (_, live) in all {
+            // One that is over needs no instructions.
+            let _ = live.entered.handle.instruct(plugin, &text);
+        }
+        Ok(answer)
     }
 
     /// Ends what a session has, once it is over.

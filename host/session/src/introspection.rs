@@ -100,6 +100,7 @@ pub(crate) fn known(
         traits: Vec::new(),
         examples: Vec::new(),
         available_if: None,
+        foreign: false,
         run_if: None,
         previews: false,
     };

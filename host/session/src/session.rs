@@ -205,6 +205,7 @@ impl Session {
             model: Mutex::new(answering),
             spent: setup.spent,
             caps: setup.caps,
+            late_instructions: Mutex::default(),
             beside: Beside::default(),
             record: Mutex::default(),
             plugin_calls: AtomicUsize::new(0),

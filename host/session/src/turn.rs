@@ -6,7 +6,8 @@
 use std::ops::ControlFlow;
 
 use jaato_types::{
-    Completion, Error, ErrorKind, Event, FinishReason, Outcome, Part, Result, ToolCall, Usage,
+    Completion, Error, ErrorKind, Event, FinishReason, Outcome, Part, PluginName, Result, ToolCall,
+    Usage,
 };
 
 use crate::calls::{self, CallsDone, Initiative};
@@ -389,7 +390,12 @@ impl Session {
     /// Takes what the model is to be told with the next request: outcomes of tasks, answers of
     /// commands, objects that it has not seen, then what the person said.
     fn take_news(&self) -> Vec<Part> {
-        let mut news = tasks::parts(self.shared.tasks.board().take_outcomes());
+        let late = std::mem::take(&mut *self.shared.late_instructions.lock());
+        let instruct = |(from, text): (PluginName, String)| {
+            Part::json(json!({ "instructions": { "from": from, "text": text } }))
+        };
+        let mut news: Vec<Part> = late.into_iter().map(instruct).collect();
+        news.extend(tasks::parts(self.shared.tasks.board().take_outcomes()));
         news.extend(self.take_answers());
         news.extend(self.shared.objects.news(self.shared.limits.objects_tokens_max));
         for message in self.shared.inbox.take() {

@@ -18,6 +18,7 @@ mod children;
 mod cli;
 mod cli_ends;
 mod command;
+mod company;
 mod conditions;
 mod config;
 mod docker;

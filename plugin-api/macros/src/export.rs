@@ -17,13 +17,15 @@ const KINDS: [&str; 4] = ["provider", "gc", "environment", "hook"];
 /// What the manifest calls a plugin with `tools`.
 const TOOL: &str = "tool";
 
-const KNOWN: &str = "state: TYPE, tools, provider: TYPE, gc: TYPE, environment: TYPE, hook: TYPE, \
+const KNOWN: &str = "state: TYPE, tools (or tools: dynamic), provider: TYPE, gc: TYPE, environment: TYPE, hook: TYPE, \
                      scope: host, isolation: worker, variables: [\"NAME\", \"NAME=VALUE\", …]";
 
 /// All that `export_plugin!` says of a plugin.
 pub struct Plugin {
     state: Type,
     has_tools: bool,
+    /// Whether it may set tools while it runs, so that it need not declare any.
+    has_dynamic_tools: bool,
     /// Words of the manifest, in the order in which they were written.
     kinds: Vec<String>,
     /// The kinds that name a type, and their types.
@@ -35,12 +37,14 @@ pub struct Plugin {
 
 impl ToTokens for Plugin {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Self { state, has_tools, kinds, types, scope, isolation, variables } = self;
+        let Self { state, has_tools, has_dynamic_tools, kinds, types, scope, isolation, variables } =
+            self;
         let types = types.iter().map(|(kind, of)| quote!(#kind: #of));
         tokens.extend(quote! {
             ::jaato_plugin_sdk::__plugin! {
                 state: #state,
                 has_tools: #has_tools,
+                has_dynamic_tools: #has_dynamic_tools,
                 kinds: [#(#kinds),*],
                 types: [#(#types),*],
                 scope: #scope,
@@ -57,6 +61,7 @@ impl Parse for Plugin {
         let mut state = None;
         let (mut kinds, mut types, mut variables) = (Vec::new(), Vec::new(), Vec::new());
         let (mut scope, mut isolation) = ("session", "in_process");
+        let mut has_dynamic_tools = false;
         while !input.is_empty() {
             // Any word, so that a keyword is told like all that is not known.
             let key = input.call(Ident::parse_any)?;
@@ -67,7 +72,10 @@ impl Parse for Plugin {
             match name.as_str() {
                 "state" => state = Some(type_of(input)?),
                 "tools" => {
-                    refuse_value(&key, input)?;
+                    if input.peek(Token![:]) {
+                        word(&key, "dynamic", input)?;
+                        has_dynamic_tools = true;
+                    }
                     kinds.push(TOOL.to_owned());
                 }
                 "scope" => scope = word(&key, "host", input)?,
@@ -93,7 +101,7 @@ impl Parse for Plugin {
             return Err(Error::new(proc_macro2::Span::call_site(), text));
         };
         let has_tools = kinds.iter().any(|kind| kind == TOOL);
-        Ok(Self { state, has_tools, kinds, types, scope, isolation, variables })
+        Ok(Self { state, has_tools, has_dynamic_tools, kinds, types, scope, isolation, variables })
     }
 }
 
@@ -101,15 +109,6 @@ impl Parse for Plugin {
 fn type_of(input: ParseStream<'_>) -> Result<Type> {
     input.parse::<Token![:]>()?;
     input.parse()
-}
-
-/// Refuses `: VALUE`, so that a later version can give it a meaning (`tools: dynamic`).
-fn refuse_value(key: &Ident, input: ParseStream<'_>) -> Result<()> {
-    if !input.peek(Token![:]) {
-        return Ok(());
-    }
-    input.parse::<Token![:]>()?;
-    Err(input.error(format!("`{key}` takes no value")))
 }
 
 /// Reads `: WORD`, where one word is known.
@@ -231,7 +230,7 @@ mod tests {
 
     #[test]
     fn values_are_what_their_keys_take() {
-        refused("state: (), tools: dynamic", "`tools` takes no value");
+        refused("state: (), tools: static", "`tools` is `dynamic` or left out, not `static`");
         refused("state: (), scope: session", "`scope` is `host` or left out, not `session`");
         refused("state: (), isolation: host", "`isolation` is `worker` or left out, not `host`");
         refused("state: () tools", "expected `,`");

@@ -20,6 +20,8 @@ pub struct Definition<S: State> {
     pub tools: Vec<&'static ToolEntry<S>>,
     /// Whether the manifest says that it has tools.
     pub wants_tools: bool,
+    /// Whether it may set tools while it runs.
+    pub is_dynamic: bool,
     /// Its provider.
     pub provider: Option<ProviderEntry<S>>,
     /// Its gc.
@@ -46,7 +48,21 @@ impl<S: State> Definition<S> {
     /// Begins with its tools. Each kind that `export_plugin!` names is added by the method of that
     /// name.
     pub fn new(tools: Vec<&'static ToolEntry<S>>, wants_tools: bool) -> Self {
-        Self { tools, wants_tools, provider: None, gc: None, environment: None, hook: None }
+        Self {
+            tools,
+            wants_tools,
+            is_dynamic: false,
+            provider: None,
+            gc: None,
+            environment: None,
+            hook: None,
+        }
+    }
+
+    /// Says that it may set tools while it runs: it need not declare any.
+    #[must_use]
+    pub fn dynamic(self, is_dynamic: bool) -> Self {
+        Self { is_dynamic, ..self }
     }
 
     /// Adds its provider.
@@ -91,7 +107,7 @@ impl<S: State> Definition<S> {
                 return Err(Error::failed(format!("the plugin has two tools named `{name}`")));
             }
         }
-        if tools.is_empty() == self.wants_tools {
+        if tools.is_empty() == self.wants_tools && !self.is_dynamic {
             let (text, hint) = if self.wants_tools {
                 (
                     "the plugin exports tools but has none",
@@ -112,7 +128,7 @@ impl<S: State> Definition<S> {
         if !description.tools.is_empty() {
             let text = "`State::describe` fills in `tools`, which are those that `tool!` declares";
             return Err(Error::failed(text)
-                .with_hint("write `tool!(…)` beside each tool's `impl`; a list that changes is not offered yet"));
+                .with_hint("write `tool!(…)` beside each tool's `impl`; a list that changes is set by `Reporter::set_tools`"));
         }
         description.tools = self.tools_by_name()?.values().map(|entry| (entry.spec)()).collect();
         description.provider = self.provider.as_ref().map(|provider| (provider.spec)());

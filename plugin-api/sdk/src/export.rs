@@ -43,6 +43,7 @@ macro_rules! __plugin {
     (
         state: $state:ty,
         has_tools: $has_tools:literal,
+        has_dynamic_tools: $has_dynamic_tools:literal,
         kinds: [$($kind:literal),*],
         types: [$($method:ident: $of:ty),*],
         scope: $scope:literal,
@@ -69,6 +70,7 @@ macro_rules! __plugin {
             fn definition() -> private::Definition<$state> {
                 let entries = private::inventory::iter::<Entry>.into_iter();
                 private::Definition::new(entries.map(|entry| &entry.0).collect(), $has_tools)
+                    .dynamic($has_dynamic_tools)
                     $(.$method::<$of>())*
             }
 

@@ -186,7 +186,7 @@ impl<T> Fence<T> {
 impl<S: State> InstanceAbi for Fence<Instance<S>> {
     fn tools(&self) -> ROption<ToolBox> {
         let core = &self.inner().core;
-        let has = !core.shared.tools.is_empty();
+        let has = !core.shared.tools.is_empty() || core.shared.definition.is_dynamic;
         has.then(|| ToolBox::from_value(Fence(FencedDrop::new(core.clone())), TD_Opaque)).into()
     }
 
@@ -271,12 +271,20 @@ struct Command {
 impl<S: State> ToolAbi for Fence<Core<S>> {
     fn call(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
         let core = self.inner().clone();
-        let entry = core.tool(name.as_str());
+        let name = name.as_str().to_owned();
         answer(async move {
-            let entry = entry?;
-            let arguments = Frame::parse(&frame).map_err(bad_frame)?.json;
             let cx = core.cx(context);
-            let output = (entry.call)(&cx, arguments).await?;
+            let output = match core.tool(&name) {
+                Ok(entry) => {
+                    let arguments = Frame::parse(&frame).map_err(bad_frame)?.json;
+                    (entry.call)(&cx, arguments).await?
+                }
+                Err(_) if core.shared.definition.is_dynamic => {
+                    let arguments = Frame::read(&frame).map_err(bad_frame)?;
+                    S::call_tool(&cx, &name, arguments).await?
+                }
+                Err(error) => return Err(error),
+            };
             for data in &output.attachments {
                 cx.attach_data(data).await?;
             }

@@ -143,6 +143,11 @@ pub mod task {
     pub use crate::types::tasks::{TaskFacts, TaskRead, TaskReadAnswer, TaskStatus};
 }
 
+/// Tools that change while the plugin runs, set by [`Reporter::set_tools`].
+pub mod dynamic {
+    pub use crate::types::tools_set::{RefusedTool, ToolsSet, ToolsSetAnswer};
+}
+
 /// Sessions that a plugin opens beside its own, by [`Reporter::open_session`].
 pub mod child {
     pub use crate::children::{ChildEvents, ChildSession};

@@ -70,6 +70,21 @@ pub trait State: Sized + Send + Sync + 'static {
         ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
     }
 
+    /// Runs a tool that the plugin has set while it runs
+    /// ([`Reporter::set_tools`](crate::Reporter::set_tools)); with `tools: dynamic` alone. The
+    /// arguments match the tool's schema.
+    ///
+    /// # Errors
+    /// What the model is told.
+    fn call_tool(
+        _cx: &Cx<Self>,
+        name: &str,
+        _arguments: Value,
+    ) -> impl Future<Output = Result<Output>> + Send {
+        let text = format!("the plugin has no tool `{name}`");
+        ready(Err(Error::new(ErrorKind::UnknownTool, text)))
+    }
+
     /// Returns where it holds its resources; nothing where it keeps none. Without this the host can
     /// neither close them nor lend them to others.
     fn resources(&self) -> Option<&Resources> {

@@ -4,6 +4,7 @@ use jaato_types::tasks::{
     self, TaskCancel, TaskFacts, TaskRead, TaskReadAnswer, TaskStart, TaskStarted, TasksAnswer,
 };
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
+use jaato_types::tools_set::{TOOLS_SET, ToolsSet, ToolsSetAnswer};
 use jaato_types::{Output, Result, ToolName};
 use serde_json::Value;
 
@@ -37,6 +38,17 @@ impl Reporter {
             self.service_for_bytes(TOOLS_CALL, &request, &[]).await?;
         let ToolsCallAnswer { content, attachments, .. } = answer;
         Ok(Output { content, bytes, attachments })
+    }
+
+    /// Sets tools and commands that the plugin offers besides those that its code declares, from the
+    /// next turn on; what it has set before goes. For plugins with `tools: dynamic`, whose
+    /// [`State::call_tool`](crate::State::call_tool) runs them. An instance of a session sets them
+    /// for that session, a host-wide one for all.
+    ///
+    /// # Errors
+    /// `limit_reached` for more than one change a second.
+    pub async fn set_tools(&self, set: &ToolsSet) -> Result<ToolsSetAnswer> {
+        self.service(TOOLS_SET, set).await
     }
 
     /// Reaches the session's tasks.

@@ -30,6 +30,7 @@ macro_rules! plugin {
                     gc: [$(private::GcEntry::of::<$gc>())?].into_iter().next(),
                     environment: None,
                     hook: None,
+                    is_dynamic: false,
                 }
             }
             extern "C" fn describe() -> Answer<RVec<u8>> {

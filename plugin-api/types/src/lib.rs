@@ -53,6 +53,7 @@ pub mod tasks;
 pub mod terminal;
 mod tool;
 pub mod tool_calls;
+pub mod tools_set;
 mod worker_variable;
 
 pub use asset::{Asset, AssetSource};

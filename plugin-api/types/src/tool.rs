@@ -44,6 +44,10 @@ pub struct ToolSpec {
     /// time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_if: Option<Offer>,
+    /// Whether somebody else than the plugin's author wrote it (a server that the plugin talks to):
+    /// its annotations then never count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub foreign: bool,
     /// When it runs by itself, whether it is offered or not; never where this is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_if: Option<Condition>,

@@ -10,6 +10,7 @@ mod again;
 mod catalog;
 mod look;
 mod news;
+mod set;
 mod views;
 
 use std::collections::HashMap;
@@ -30,6 +31,7 @@ pub use views::Offer;
 
 use crate::discover::Seen;
 use news::Journal;
+use set::SetTools;
 use views::View;
 
 /// What was seen when the host started.
@@ -58,6 +60,8 @@ struct State {
     current: Arc<Catalog>,
     views: HashMap<SessionId, View>,
     journal: Journal,
+    /// What plugins have set while they run.
+    set: Vec<Arc<SetTools>>,
     /// The number of the last edition.
     last_edition: u64,
 }
@@ -66,8 +70,13 @@ impl Plugins {
     /// Takes what was found at the start.
     pub fn new(registry: Registry, start: Start, log: Log) -> Self {
         let current = Arc::new(Catalog::first(registry));
-        let state =
-            State { current, views: HashMap::new(), journal: Journal::default(), last_edition: 0 };
+        let state = State {
+            current,
+            views: HashMap::new(),
+            journal: Journal::default(),
+            set: Vec::new(),
+            last_edition: 0,
+        };
         let (seen, is_watched) = (tokio::sync::Mutex::default(), AtomicBool::new(false));
         Self { state: Mutex::new(state), seen, is_watched, start: Mutex::new(start), log }
     }

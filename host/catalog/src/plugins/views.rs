@@ -11,6 +11,7 @@ use jaato_registry::ToolEntry;
 use jaato_types::{PluginName, SessionId};
 
 use super::news::{News, Told, WARN};
+use super::set::SetTools;
 use super::{Catalog, Plugins};
 
 /// The plugins as one session has them.
@@ -21,6 +22,8 @@ pub struct View {
     /// Editions that could not be started, and why.
     refused: HashMap<PluginName, (u64, String)>,
     told: Told,
+    /// What plugins have set for it, as the turn that runs has it.
+    set: Vec<Arc<SetTools>>,
 }
 
 impl View {
@@ -43,6 +46,7 @@ impl View {
 pub struct Offer {
     base: Arc<Catalog>,
     others: HashMap<PluginName, Arc<Catalog>>,
+    set: Vec<Arc<SetTools>>,
 }
 
 impl Offer {
@@ -57,7 +61,7 @@ impl Offer {
             let holder = self.base.registry.tool(tool.spec.name.as_str());
             holder.is_none_or(|holder| self.others.contains_key(holder.plugin))
         };
-        base.chain(others.filter(is_free))
+        base.chain(others.filter(is_free)).chain(self.set.iter().flat_map(|set| set.entries()))
     }
 
     /// Returns a tool by name.
@@ -77,13 +81,16 @@ impl Plugins {
             others: HashMap::new(),
             refused: HashMap::new(),
             told: state.journal.now(),
+            set: Vec::new(),
         };
         state.views.insert(session.clone(), view);
     }
 
     /// Ends a session's view.
     pub fn close_view(&self, session: &SessionId) {
-        self.state().views.remove(session);
+        let mut state = self.state();
+        state.views.remove(session);
+        state.set.retain(|set| !set.is_of(session));
     }
 
     /// Returns the catalog by which a session calls a plugin.
@@ -109,10 +116,12 @@ impl Plugins {
     pub fn offer(&self, session: &SessionId) -> Offer {
         let state = self.state();
         match state.views.get(session) {
-            Some(View { base, others, .. }) => {
-                Offer { base: Arc::clone(base), others: others.clone() }
+            Some(View { base, others, set, .. }) => {
+                Offer { base: Arc::clone(base), others: others.clone(), set: set.clone() }
             }
-            None => Offer { base: Arc::clone(&state.current), others: HashMap::new() },
+            None => {
+                Offer { base: Arc::clone(&state.current), others: HashMap::new(), set: Vec::new() }
+            }
         }
     }
 
@@ -121,9 +130,14 @@ impl Plugins {
     pub fn turn(&self, session: &SessionId, is_live: impl Fn(&PluginName) -> bool) -> bool {
         let mut state = self.state();
         let newest = Arc::clone(&state.current);
+        let set = state.set.iter().filter(|set| set.is_for(session));
+        let set: Vec<Arc<SetTools>> = set.cloned().collect();
         let Some(view) = state.views.get_mut(session) else { return false };
+        let is_same = |(a, b): (&Arc<SetTools>, &Arc<SetTools>)| Arc::ptr_eq(a, b);
+        let has_set = view.set.len() != set.len() || !view.set.iter().zip(&set).all(is_same);
+        view.set = set;
         if Arc::ptr_eq(&view.base, &newest) && view.others.is_empty() {
-            return false;
+            return has_set;
         }
         let known: Vec<PluginName> = view.base.names().chain(view.others.keys()).cloned().collect();
         let mut others = HashMap::new();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jaato_instances::{CallSite, Facet, misbehaved, teller};
 use jaato_registry::{CommandStatus, nearest};
 use jaato_session::{ArgumentChecks, CallScope, Cancel, CommandCall, GcReport, Session};
-use jaato_types::{CommandSpec, Error, ErrorKind, Frame, Output, PluginName, ToolSpec};
+use jaato_types::{CommandSpec, Error, ErrorKind, Frame, Output, PluginName, SessionId, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use crate::host::Host;
@@ -52,6 +52,12 @@ impl Runtime {
         let own = own().map(|spec| Command { spec, plugin: None, status: CommandStatus::Enabled });
         let mut commands: Vec<_> =
             own.into_iter().chain(registry.commands().map(of_plugin)).collect();
+        let set = self.host().plugins.plugins.set_commands(None);
+        commands.extend(set.into_iter().map(|(plugin, spec)| Command {
+            spec,
+            plugin: Some(plugin),
+            status: CommandStatus::Enabled,
+        }));
         commands.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
         commands.extend(registry.refused_commands().map(of_plugin));
         commands
@@ -66,9 +72,21 @@ impl Runtime {
         if let Some(spec) = own().iter().find(|spec| spec.name == name) {
             return words::arguments(spec, words);
         }
-        let registry = self.registry();
-        let entry = registry.command(name).ok_or_else(|| self.unknown_command(name))?;
-        words::arguments(entry.spec, words)
+        let (_, spec) = self.command_of_plugin(name, None)?;
+        words::arguments(&spec, words)
+    }
+
+    /// Finds a command of a plugin: one that its code declares, or that it has set for the session.
+    fn command_of_plugin(
+        &self,
+        name: &str,
+        session: Option<&SessionId>,
+    ) -> Result<(PluginName, CommandSpec), Error> {
+        if let Some(entry) = self.registry().command(name) {
+            return Ok((entry.plugin.clone(), entry.spec.clone()));
+        }
+        let mut set = self.host().plugins.plugins.set_commands(session).into_iter();
+        set.find(|(_, spec)| spec.name == name).ok_or_else(|| self.unknown_command(name))
     }
 
     /// Runs a command in a session. It is the person's own act: nobody is asked. Events tell of it,
@@ -92,17 +110,16 @@ impl Runtime {
         }
         // Nothing runs between turns: the conversation goes over to what is new.
         session.renew_tools(cancel).await;
-        let registry = self.registry();
-        let entry = registry.command(name).ok_or_else(|| self.unknown_command(name))?;
-        check(entry.spec, &arguments)?;
+        let (plugin, spec) = self.command_of_plugin(name, Some(session.id()))?;
+        check(&spec, &arguments)?;
         let call = CommandCall {
             name: name.to_owned(),
-            source: registry.source(entry.plugin).to_owned(),
+            source: self.registry().source(&plugin).to_owned(),
             arguments: arguments.clone(),
-            share_with_model: entry.spec.share_with_model,
+            share_with_model: spec.share_with_model,
         };
         let has_model = !session.facts().model.is_empty();
-        let (host, plugin) = (Arc::clone(self.host()), entry.plugin.clone());
+        let host = Arc::clone(self.host());
         let request = json!({ "name": name, "arguments": arguments });
         let work = |scope| Box::pin(run(host, plugin, request, scope, has_model)) as _;
         session.command(call, work, cancel).await

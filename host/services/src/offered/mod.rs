@@ -25,6 +25,7 @@ mod session;
 mod store;
 mod tasks;
 mod tool_calls;
+mod tools_set;
 
 pub use count::CountsInWork;
 use futures_util::future::BoxFuture;
@@ -68,6 +69,7 @@ const SERVICES: &[&dyn Service] = &[
     &resources::Resources,
     &history::History,
     &tool_calls::ToolCalls,
+    &tools_set::SettingTools,
     &tasks::Tasks,
     &notify::Notifications,
     &ask::Forms,

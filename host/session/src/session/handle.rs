@@ -3,6 +3,7 @@
 //! The session itself is lent out while a turn runs. A handle is not: who has one calls a tool of
 //! the session meanwhile, by the same gate, the same bounds and the same events as the model does.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     /// What it has used up, and may.
     pub(crate) spent: SharedSpent,
     pub(crate) caps: Caps,
+    /// What plugins say about tools that they have set, until the model is told.
+    pub(crate) late_instructions: Mutex<BTreeMap<PluginName, String>>,
     /// What plugins ask models.
     pub(crate) beside: Beside,
     /// The record as it was when it was told last.
@@ -180,6 +183,18 @@ impl SessionHandle {
         let source = plugin.as_str().to_owned();
         shared.inbox.notify(&source, text.clone())?;
         shared.emitter.emit(Event::Notified { source, text });
+        Ok(())
+    }
+
+    /// Tells the model something about tools with the next request; it wakes nobody. What the same
+    /// plugin said before and was not told yet gives way.
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over.
+    pub fn instruct(&self, plugin: &PluginName, text: &str) -> Result<()> {
+        let shared = self.shared()?;
+        let mut late = shared.late_instructions.lock();
+        late.insert(plugin.clone(), text.to_owned());
         Ok(())
     }
 

@@ -1,0 +1,151 @@
+//! Tools and commands that plugins set while they run.
+//!
+//! What an instance of a session sets holds for that session, what a host-wide one sets for all. A
+//! session takes it when a turn begins. A name that is taken costs that tool alone.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Plugins;
+use jaato_registry::{
+    RESERVED_COMMANDS, RESERVED_TOOLS, Rules, ToolEntry, ToolStatus, Trust, keep_usable,
+};
+use jaato_types::tools_set::{RefusedTool, TOOLS_SET_INTERVAL_MS, ToolsSet, ToolsSetAnswer};
+use jaato_types::{
+    Annotations, CommandSpec, Description, Error, ErrorKind, PluginName, SessionId, ToolSpec,
+};
+
+/// Things left out that an answer names.
+const REFUSED_TOLD_MAX: usize = 20;
+
+/// What one instance of a plugin has set.
+#[derive(Debug)]
+pub struct SetTools {
+    plugin: PluginName,
+    /// Whose it is: a session's, or with none the process's.
+    owner: Option<SessionId>,
+    is_shipped: bool,
+    tools: Vec<(ToolSpec, ToolStatus)>,
+    commands: Vec<CommandSpec>,
+    at: Instant,
+}
+
+impl SetTools {
+    /// Lists the tools.
+    pub(super) fn entries(&self) -> impl Iterator<Item = ToolEntry<'_>> {
+        self.tools.iter().map(|(spec, status)| ToolEntry {
+            spec,
+            plugin: &self.plugin,
+            is_shipped: self.is_shipped,
+            status: *status,
+            is_set: true,
+        })
+    }
+
+    /// Returns true if it holds for a session.
+    pub(super) fn is_for(&self, session: &SessionId) -> bool {
+        self.owner.as_ref().is_none_or(|owner| owner == session)
+    }
+
+    /// Returns true if it holds for that session alone.
+    pub(super) fn is_of(&self, session: &SessionId) -> bool {
+        self.owner.as_ref() == Some(session)
+    }
+
+    fn is_by(&self, plugin: &PluginName, owner: Option<&SessionId>) -> bool {
+        self.plugin == *plugin && self.owner.as_ref() == owner
+    }
+}
+
+impl Plugins {
+    /// Takes what an instance of a plugin sets, in place of what it has set before.
+    ///
+    /// # Errors
+    /// `limit_reached` for a change too soon after the last one; `plugin_disabled` for a plugin that
+    /// is none any more.
+    pub fn set_tools(
+        &self,
+        plugin: &PluginName,
+        owner: Option<&SessionId>,
+        set: ToolsSet,
+        rules: &Rules,
+    ) -> Result<ToolsSetAnswer, Error> {
+        let registry = Arc::clone(&self.current().registry);
+        let Some(entry) = registry.plugin(plugin.as_str()) else {
+            let text = format!("plugin `{plugin}` cannot be used");
+            return Err(Error::new(ErrorKind::PluginDisabled, text));
+        };
+        let is_shipped = entry.candidate.trust == Trust::Shipped;
+        let ToolsSet { tools, commands, .. } = set;
+        let mut description = Description { tools, commands, ..Description::default() };
+        let left_out = keep_usable(&mut description);
+        let mut refused: Vec<RefusedTool> =
+            left_out.iter().map(|it| RefusedTool::new(&it.what, &it.why)).collect();
+        let mut state = self.state();
+        let now = Instant::now();
+        let interval = Duration::from_millis(TOOLS_SET_INTERVAL_MS);
+        if state.set.iter().any(|it| it.is_by(plugin, owner) && now - it.at < interval) {
+            let text = "a plugin sets its tools at most once a second";
+            return Err(Error::new(ErrorKind::LimitReached, text).temporary());
+        }
+        let others = state.set.iter().filter(|it| {
+            !it.is_by(plugin, owner) && (owner.is_none() || owner.is_some_and(|of| it.is_for(of)))
+        });
+        let others: Vec<&str> =
+            others.flat_map(|it| &it.tools).map(|(spec, _)| spec.name.as_str()).collect();
+        let mut kept = Vec::new();
+        for mut spec in description.tools {
+            let name = spec.name.as_str();
+            let why = if RESERVED_TOOLS.contains(&name) {
+                Some("jaato has a tool of that name".to_owned())
+            } else if let Some(holder) = registry.tool(name) {
+                Some(format!("plugin `{}` has a tool of that name", holder.plugin))
+            } else {
+                others.contains(&name).then(|| "another plugin has set a tool of that name".into())
+            };
+            if let Some(why) = why {
+                refused.push(RefusedTool::new(name, why));
+                continue;
+            }
+            if spec.foreign {
+                // Who wrote them is not the plugin's author: nobody here vouches for a promise.
+                spec.annotations = Annotations::default();
+                spec.auto_approval = false;
+                spec.traits.clear();
+            }
+            let status = rules.tool_status(name);
+            kept.push((spec, status));
+        }
+        let commands = description.commands.into_iter().filter(|command| {
+            let is_taken = registry.command(&command.name).is_some()
+                || RESERVED_COMMANDS.contains(&command.name.as_str());
+            if is_taken {
+                refused.push(RefusedTool::new(&command.name, "there is a command of that name"));
+            }
+            !is_taken
+        });
+        let commands = commands.collect();
+        let count = kept.len() as u64;
+        state.set.retain(|it| !it.is_by(plugin, owner));
+        state.set.push(Arc::new(SetTools {
+            plugin: plugin.clone(),
+            owner: owner.cloned(),
+            is_shipped,
+            tools: kept,
+            commands,
+            at: now,
+        }));
+        refused.truncate(REFUSED_TOLD_MAX);
+        Ok(ToolsSetAnswer::new(count, refused))
+    }
+
+    /// Lists the commands that plugins have set, each with its plugin: those for one session, or
+    /// all.
+    pub fn set_commands(&self, session: Option<&SessionId>) -> Vec<(PluginName, CommandSpec)> {
+        let state = self.state();
+        let is_for = |it: &&Arc<SetTools>| session.is_none_or(|session| it.is_for(session));
+        let set = state.set.iter().filter(is_for);
+        set.flat_map(|it| it.commands.iter().map(|spec| (it.plugin.clone(), spec.clone())))
+            .collect()
+    }
+}

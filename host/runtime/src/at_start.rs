@@ -1,0 +1,54 @@
+//! Plugins that are opened when a session begins, as they have tools to set.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_instances::Tell;
+use jaato_registry::{PluginEntry, Status};
+use jaato_types::{PluginName, SessionId};
+use tokio::task::JoinSet;
+
+use crate::host::Host;
+
+/// How long the first turn waits for them. Who is not there by then comes with the next turn.
+const WAIT: Duration = Duration::from_millis(500);
+
+/// The plugins that are being opened for a session.
+#[derive(Default)]
+pub struct Openings(tokio::sync::Mutex<JoinSet<()>>);
+
+impl Openings {
+    /// Begins to open them. What keeps one from being opened is told with its first call.
+    pub fn begin(host: &Arc<Host>, session: &SessionId) -> Self {
+        let registry = host.registry();
+        let is_due = |entry: &&PluginEntry| {
+            entry.status == Status::Active && entry.description().is_some_and(|it| it.at_start)
+        };
+        let mut opening = JoinSet::new();
+        // Who starts a session outside of a runtime opens plugins with their first call.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            for entry in registry.plugins().iter().filter(is_due) {
+                let (host, session) = (Arc::clone(host), session.clone());
+                opening.spawn(open(host, entry.candidate.manifest.name.clone(), session));
+            }
+        }
+        Self(tokio::sync::Mutex::new(opening))
+    }
+
+    /// Waits until they are open, for a moment; at once from the second time on.
+    pub async fn wait(&self) {
+        let mut opening = self.0.lock().await;
+        let all = async { while opening.join_next().await.is_some() {} };
+        // What is too late goes on, and is not waited for again.
+        let _ = tokio::time::timeout(WAIT, all).await;
+        opening.detach_all();
+    }
+}
+
+async fn open(host: Arc<Host>, plugin: PluginName, session: SessionId) {
+    let quiet: Tell = Arc::new(|_| {});
+    let site = host.environments.site(&session);
+    if let Err(error) = host.plugins.instance(plugin.as_str(), site, &quiet).await {
+        host.log.line(2, "host", &format!("opening `{plugin}` with its session: {error}"));
+    }
+}

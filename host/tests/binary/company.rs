@@ -1,0 +1,329 @@
+//! What a session lends to its plugins: other tools, models, the conversation, sessions beside it.
+//! In the session's process and in a worker alike.
+
+use serde_json::{Value, json};
+
+use crate::support::{House, fixture};
+
+/// Where the fixture runs: shipped in the process, shipped in a worker, or dropped in by a person,
+/// not trusted, and granted what it asks for.
+const PLACES: [&str; 3] = ["shipped", "isolated", "granted"];
+
+fn house_in(place: &str) -> Option<House> {
+    let house = House::without_plugins()?;
+    let plugin = fixture("company");
+    match place {
+        "granted" => {
+            house.drop_in(&plugin);
+            house.run(&["plugin", "grant", "fixture-company"]).code(0);
+        }
+        _ => _ = house.ship(&plugin),
+    }
+    Some(house)
+}
+
+fn configure(house: &House, place: &str) {
+    if place == "isolated" {
+        house.configure_more("\n[plugins]\nisolated = [\"*\"]\n");
+    }
+}
+
+fn call(name: &str, arguments: &Value) -> Value {
+    json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
+}
+
+fn text(text: &str) -> Value {
+    json!({ "steps": [{ "text": text }], "usage": { "prompt_tokens": 9, "output_tokens": 4 } })
+}
+
+/// Runs a task in which the model calls the tool, and then says that it is done; returns the
+/// events.
+fn play(house: &House, words: &[&str]) -> Vec<Value> {
+    let run = [&["run", "--output", "json", "--yes", "go"], words].concat();
+    house.run(&run).code(0).json_lines()
+}
+
+/// The result of the first call of that tool.
+fn result_of(events: &[Value], tool: &str) -> Value {
+    let is_it = |it: &&Value| it["event"] == "tool_call_finished" && it["name"] == tool;
+    let found = events.iter().find(is_it).unwrap_or_else(|| panic!("no {tool} in {events:#?}"));
+    found["result"].clone()
+}
+
+#[test]
+fn a_tool_calls_another_by_the_gate_and_all_is_told() {
+    for place in PLACES {
+        let Some(house) = house_in(place) else { return };
+        let arguments = json!({ "name": "echo", "arguments": "{\"text\":\"moon\"}" });
+        house.script(&json!({ "answers": [call("call_other", &arguments), text("done")] }));
+        configure(&house, place);
+        let events = play(&house, &[]);
+        let result = result_of(&events, "call_other");
+        assert_eq!(
+            result,
+            json!({ "of": "echo", "gave": { "echo": "moon" }, "bytes": 0 }),
+            "{place}"
+        );
+        let started = |name: &str| {
+            let is_it = |it: &&Value| it["event"] == "tool_call_started" && it["name"] == name;
+            events.iter().find(is_it).unwrap().clone()
+        };
+        let (outer, inner) = (started("call_other"), started("echo"));
+        assert_eq!(inner["parent"], outer["call_id"], "{place}");
+        assert_eq!(inner["by"], "fixture-company", "{place}");
+        assert!(outer.get("by").is_none() && outer.get("parent").is_none());
+        let ledger = house.run(&["ledger", "show", "--json"]).code(0);
+        assert_eq!(ledger.json()["totals"]["tool_calls"], 2, "{place}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn the_rules_hold_for_a_tool_that_a_tool_calls() {
+    let Some(house) = house_in("shipped") else { return };
+    let arguments = json!({ "name": "change", "arguments": "{}" });
+    house.script(&json!({ "answers": [call("call_other", &arguments), text("done")] }));
+    // Nobody sits there, and only the outer one is allowed.
+    let run = ["run", "--output", "json", "--allow", "call_other", "go"];
+    let events = house.run(&run).json_lines();
+    let error = &result_of(&events, "call_other")["error"];
+    assert_eq!(error["kind"], "permission_denied", "{error:#}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.starts_with("the call of `change` is denied"), "{message}");
+}
+
+#[test]
+fn a_tool_that_calls_itself_without_end_and_one_that_calls_too_often_are_stopped() {
+    for place in ["shipped", "isolated"] {
+        let Some(house) = house_in(place) else { return };
+        // Each call calls the same again: three deep it ends.
+        let mut arguments = json!({ "text": "deep" }).to_string();
+        let mut name = "echo";
+        for _ in 0..4 {
+            arguments = json!({ "name": name, "arguments": arguments }).to_string();
+            name = "call_other";
+        }
+        let deep: Value = serde_json::from_str(&arguments).unwrap();
+        let often = json!({ "name": "echo", "arguments": "{\"text\":\"x\"}", "times": 201 });
+        house.script(&json!({ "answers": [
+            call("call_other", &deep), call("call_other", &often), text("done"),
+        ] }));
+        configure(&house, place);
+        let events = play(&house, &[]);
+        let is_outer = |it: &&Value| {
+            it["event"] == "tool_call_finished"
+                && it["name"] == "call_other"
+                && it["is_error"] == true
+        };
+        let errors: Vec<&str> = events
+            .iter()
+            .filter(is_outer)
+            .filter_map(|it| it["result"]["error"]["message"].as_str())
+            .collect();
+        assert_eq!(errors.first(), Some(&"tools call tools at most 3 deep"), "{place}");
+        assert_eq!(errors.last(), Some(&"a call may call tools 200 times"), "{place}");
+    }
+}
+
+#[test]
+fn a_tool_reads_the_conversation() {
+    for place in PLACES {
+        let Some(house) = house_in(place) else { return };
+        house.script(&json!({ "answers": [
+            call("read_history", &json!({})), call("read_history", &json!({ "last": 1 })), text("done"),
+        ] }));
+        configure(&house, place);
+        let events = play(&house, &[]);
+        let results: Vec<Value> = events
+            .iter()
+            .filter(|it| it["event"] == "tool_call_finished")
+            .map(|it| it["result"].clone())
+            .collect();
+        let first = json!({ "all": 2, "messages": [[0, "user", "go"], [1, "model", ""]] });
+        assert_eq!(results[0], first, "{place}");
+        assert_eq!(results[1], json!({ "all": 4, "messages": [[3, "model", ""]] }), "{place}");
+    }
+}
+
+#[test]
+fn a_tool_asks_the_sessions_model_and_another_and_the_ledger_has_it() {
+    for place in PLACES {
+        let Some(house) = house_in(place) else { return };
+        // Beside the conversation, the session's model takes the next answer of its script.
+        house.script(&json!({ "answers": [
+            call("ask_model", &json!({ "text": "How far?" })),
+            { "expect": { "prompt": "How far?", "tools": [], "messages": 1 },
+              "steps": [{ "text": "Far." }], "usage": { "prompt_tokens": 5, "output_tokens": 2 } },
+            call("ask_model", &json!({ "text": "And there?", "model": "other/moon", "stream": true })),
+            text("done"),
+        ] }));
+        let other = house.write(
+            "other.json",
+            &json!({ "answers": [
+            { "expect": { "model": "moon", "prompt": "And there?" },
+              "steps": [{ "text": "Very " }, { "text": "far." }] },
+        ] })
+            .to_string(),
+        );
+        house.configure_more(&format!(
+            "[providers.other]\nplugin = \"provider-scripted\"\nscript = \"{}\"\n",
+            other.display()
+        ));
+        configure(&house, place);
+        let events = play(&house, &[]);
+        let results: Vec<Value> = events
+            .iter()
+            .filter(|it| it["event"] == "tool_call_finished")
+            .map(|it| it["result"].clone())
+            .collect();
+        let first = json!({ "model": "scripted/test", "text": "Far.", "pieces": [], "tokens": 7 });
+        assert_eq!(results[0], first, "{place}: {events:#?}");
+        assert_eq!(results[1]["model"], "other/moon", "{place}: {results:#?}");
+        assert_eq!(results[1]["text"], "Very far.");
+        let pieces: Vec<&str> =
+            results[1]["pieces"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert_eq!(pieces.concat(), "Very far.", "{place}");
+        let told: Vec<(&str, &str)> = events
+            .iter()
+            .filter(|it| it["event"] == "completion_finished")
+            .map(|it| (it["by"].as_str().unwrap(), it["model"].as_str().unwrap()))
+            .collect();
+        let by = "fixture-company";
+        assert_eq!(told, [(by, "scripted/test"), (by, "other/moon")], "{place}");
+        // Nothing of it is the session's own answer.
+        let said = |it: &&Value| it["event"] == "text_delta";
+        let said: Vec<&str> =
+            events.iter().filter(said).filter_map(|it| it["text"].as_str()).collect();
+        assert_eq!(said, ["done"], "{place}");
+        let ledger = std::fs::read_to_string(house.home().join(".local/share/jaato/ledger.jsonl"));
+        let ledger = ledger.unwrap();
+        assert_eq!(ledger.matches("\"stage\":\"completion\"").count(), 2, "{ledger}");
+        assert!(!ledger.contains("How far?"));
+    }
+}
+
+#[test]
+fn requests_of_plugins_are_bounded_by_the_turn_or_by_the_persons_caps() {
+    let Some(house) = house_in("shipped") else { return };
+    let asking = call("ask_model", &json!({ "text": "Again?", "times": 9 }));
+    let answers: Vec<Value> = [asking].into_iter().chain((0..9).map(|_| text("yes"))).collect();
+    house.script(&json!({ "answers": answers }));
+    let events = play(&house, &[]);
+    let message = result_of(&events, "ask_model")["error"]["message"].clone();
+    let expected = "after 8 answers: plugins ask models at most 8 times in a turn";
+    assert_eq!(message, expected);
+    let events = house.run(&["run", "--output", "json", "--yes", "--max-steps", "3", "go"]);
+    let message = result_of(&events.json_lines(), "ask_model")["error"]["message"].clone();
+    let message = message.as_str().unwrap();
+    assert!(message.starts_with("after 2 answers: the session has reached its cap"), "{message}");
+}
+
+#[test]
+fn a_model_beside_sees_the_objects_that_are_asked_for_and_nothing_hidden() {
+    for (objects, shown) in [("none", None), ("contents", Some(false)), ("full", Some(true))] {
+        let Some(house) = house_in("shipped") else { return };
+        let expect = match shown {
+            None => json!({ "data": "[]" }),
+            Some(false) => json!({ "data": "[{\"_REF_ID\":\"find_0_0\",\"name\":\"moon\"}]" }),
+            Some(true) => json!({ "data": "\"metadata\":{\"place\":\"sky\"}" }),
+        };
+        house.script(&json!({ "answers": [
+            call("find", &json!({})),
+            call("ask_model", &json!({ "text": "What is there?", "objects": objects })),
+            { "expect": expect, "steps": [{ "text": "seen" }] },
+            text("done"),
+        ] }));
+        let events = play(&house, &[]);
+        let answer = result_of(&events, "ask_model");
+        assert_eq!(answer["text"], "seen", "{objects}: {answer:#}");
+        assert!(!events.iter().any(|it| it.to_string().contains("treasure")), "{objects}");
+    }
+}
+
+#[test]
+fn a_child_session_works_under_its_own_name_and_ends_with_its_call() {
+    for place in PLACES {
+        let Some(house) = house_in(place) else { return };
+        let open = json!({ "text": "Say moon", "model": "other/moon", "tools": ["echo"] });
+        let leave = json!({ "text": "Never end", "model": "endless/moon", "leave": true });
+        house.script(&json!({ "answers": [
+            call("open_child", &open), call("open_child", &leave), text("done"),
+        ] }));
+        let other = json!({ "answers": [
+            { "expect": { "prompt": "Say moon", "tools": ["echo"] },
+              "steps": [{ "call": { "name": "echo", "arguments": { "text": "moon" } } }] },
+            { "expect": { "tool_result": "moon" }, "steps": [{ "text": "It says moon." }] },
+        ] });
+        let other = house.write("other.json", &other.to_string());
+        let endless = json!({ "answers": [{ "steps": [{ "text": "so" }, "hang"] }] });
+        let endless = house.write("endless.json", &endless.to_string());
+        for (name, script) in [("other", other), ("endless", endless)] {
+            house.configure_more(&format!(
+                "[providers.{name}]\nplugin = \"provider-scripted\"\nscript = \"{}\"\n",
+                script.display()
+            ));
+        }
+        configure(&house, place);
+        let events = play(&house, &[]);
+        let answer = result_of(&events, "open_child");
+        assert_eq!(answer["text"], "It says moon.", "{place}: {answer:#}");
+        assert_eq!((&answer["outcome"], &answer["steps"]), (&json!("done"), &json!(2)), "{place}");
+        let started: Vec<&Value> =
+            events.iter().filter(|it| it["event"] == "session_started").collect();
+        let [main, child, left] = started.as_slice() else { panic!("{place}: {started:#?}") };
+        assert_eq!(child["agent"], "helper");
+        assert_eq!(child["opener"], main["session"]);
+        assert_eq!(child["tools"], json!(["echo"]));
+        let echoed = |it: &&Value| it["event"] == "tool_call_finished" && it["name"] == "echo";
+        let echoed: Vec<&Value> = events.iter().filter(echoed).collect();
+        assert_eq!(echoed[0]["session"], child["session"], "{place}");
+        // The one that was left behind ended with the call that opened it.
+        let ended =
+            |it: &&Value| it["event"] == "turn_finished" && it["session"] == left["session"];
+        let ended: Vec<&Value> = events.iter().filter(ended).collect();
+        assert!(ended.iter().all(|it| it["outcome"] == "cancelled"), "{place}: {ended:#?}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn children_are_bounded_in_number_and_depth_and_have_no_tools_but_their_openers() {
+    let Some(house) = house_in("shipped") else { return };
+    let nested = json!({ "text": "deeper", "model": "deep/moon" });
+    let strange = json!({ "text": "x", "tools": ["echo", "no_such_tool"] });
+    house.script(&json!({ "answers": [
+        call("open_many", &json!({})), call("open_child", &nested), call("open_child", &strange),
+        text("done"),
+    ] }));
+    let deep = json!({ "answers": [call("open_child", &nested), text("bottom")] });
+    let deep = house.write("deep.json", &deep.to_string());
+    house.configure_more(&format!(
+        "[providers.deep]\nplugin = \"provider-scripted\"\nscript = \"{}\"\n",
+        deep.display()
+    ));
+    let events = play(&house, &[]);
+    let many = result_of(&events, "open_many");
+    assert_eq!(many, json!({ "opened": 16, "why": "16 child sessions are open already" }));
+    let errors: Vec<&str> = events
+        .iter()
+        .filter(|it| it["event"] == "tool_call_finished" && it["name"] == "open_child")
+        .filter_map(|it| it["result"]["error"]["message"].as_str())
+        .collect();
+    assert_eq!(errors[0], "sessions open sessions at most 2 deep", "{errors:#?}");
+    assert!(errors[1].contains("no_such_tool"), "{errors:#?}");
+}
+
+#[test]
+fn a_plugin_without_a_grant_is_refused_and_goes_on() {
+    let Some(house) = House::without_plugins() else { return };
+    house.drop_in(&fixture("company"));
+    let arguments = json!({ "name": "echo", "arguments": "{\"text\":\"moon\"}" });
+    house.script(&json!({ "answers": [
+        call("call_other", &arguments), call("echo", &json!({ "text": "still here" })), text("done"),
+    ] }));
+    let events = play(&house, &[]);
+    let error = result_of(&events, "call_other")["error"].clone();
+    assert_eq!(error["kind"], "permission_denied");
+    assert_eq!(error["hint"], "jaato plugin grant fixture-company tools.call");
+    assert_eq!(result_of(&events, "echo"), json!({ "echo": "still here" }));
+}
