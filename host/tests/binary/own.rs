@@ -1,4 +1,5 @@
-//! What a plugin keeps of its own: values, secrets, programs of the host's side; and tokens counted.
+//! What a plugin keeps of its own: values, secrets, programs of the host's side; and tokens
+//! counted.
 
 use std::fs;
 

@@ -1,9 +1,9 @@
 //! What a plugin may ask for only where a person grants it, by name.
 //!
-//! A plugin lists what it wants in [`Description::services`]. What is shipped with jaato has what it
-//! lists; any other plugin has of that what the person granted by `jaato plugin grant`. A service
-//! that is the plugin's own business (its settings, its store, the files of the session) needs no
-//! grant.
+//! A plugin lists what it wants in [`Description::services`]. What is shipped with jaato has what
+//! it lists; any other plugin has of that what the person granted by `jaato plugin grant`. A
+//! service that is the plugin's own business (its settings, its store, the files of the session)
+//! needs no grant.
 
 use crate::{Description, Error, ErrorKind, PluginName};
 
@@ -57,8 +57,8 @@ pub fn grant_of(operation: &str) -> Option<&'static str> {
     grant_named(group).map(|grant| grant.name)
 }
 
-/// Lists the grants that a plugin asks for, sorted and each once: those of its services and those of
-/// its hooks. A name that needs no grant is left out; an operation stands for the grant that it
+/// Lists the grants that a plugin asks for, sorted and each once: those of its services and those
+/// of its hooks. A name that needs no grant is left out; an operation stands for the grant that it
 /// needs.
 pub fn grants_asked(description: &Description) -> Vec<&'static str> {
     let services = description.services.iter().map(String::as_str);
