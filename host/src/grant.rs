@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::{plugin, report, start, trust};
+use crate::{find, report, start, trust};
 
 /// Grants a plugin services that it asks for; all of them where none is named.
 pub async fn grant(global: Global, name: &str, services: &[String]) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let (setup, registry) = (runtime.setup(), runtime.registry());
     refuse_inside_session(&setup.variables).map_err(trust::failed)?;
-    let entry = plugin::find(&runtime, &registry, name)?;
+    let entry = find::plugin(&runtime, &registry, name)?;
     if entry.description().is_none() {
         let (why, hint) = entry.why_not().unwrap_or_default();
         let text = format!("plugin `{name}` cannot be asked what it wants: {why}");
@@ -63,7 +63,7 @@ pub async fn revoke(global: Global, name: &str, services: &[String]) -> Outcome 
         return Ok(Exit::Done);
     }
     let registry = runtime.registry();
-    let entry = plugin::find(&runtime, &registry, name)?;
+    let entry = find::plugin(&runtime, &registry, name)?;
     let asked = setup.grants.asked(entry);
     if asked.iter().any(|(_, standing)| *standing == GrantStanding::Shipped) {
         let text = format!("plugin `{name}` is shipped with jaato and has what it asks for");

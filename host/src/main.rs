@@ -14,6 +14,7 @@ mod conversation;
 mod doctor;
 mod environment;
 mod exit;
+mod find;
 mod form;
 mod grant;
 mod hidden;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use jaato_runtime::config::trust::{TrustStore, refuse_inside_session};
-use jaato_runtime::registry::{PluginEntry, Registry, Status, Trust};
+use jaato_runtime::registry::{PluginEntry, Status, Trust};
 use jaato_runtime::types::hooks::Hook;
 use jaato_runtime::types::{API_VERSION, CredentialSpec, Description, Kind, Manifest};
 use jaato_runtime::{
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::{grant, report, start, trust as workspace_trust};
+use crate::{find, grant, report, start, trust as workspace_trust};
 
 /// What a person must know before strangers' code runs.
 const TRUST_WARNING: &str = "what is not trusted runs in a worker: it cannot take jaato down and gets no key, \
@@ -81,7 +81,7 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     if as_json {
         let registry = runtime.registry();
-        return report::json(&to_json(&runtime, find(&runtime, &registry, name)?));
+        return report::json(&to_json(&runtime, find::plugin(&runtime, &registry, name)?));
     }
     print(&runtime, name)
 }
@@ -89,7 +89,7 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
 /// Prints what there is to say of one plugin at this moment.
 pub fn print(runtime: &Runtime, name: &str) -> Outcome {
     let registry = runtime.registry();
-    let entry = find(runtime, &registry, name)?;
+    let entry = find::plugin(runtime, &registry, name)?;
     let manifest = &entry.candidate.manifest;
     report::line(&format!("{} {}", manifest.name, visible::name(&manifest.version)))?;
     report::line(&format!("  file        {}", visible::name(&path(entry))))?;
@@ -269,20 +269,6 @@ pub fn read_manifest(file: &Path) -> Result<Manifest, Failure> {
         }
         failure.hint("a file is wanted; `jaato plugin list` and `show` tell where a plugin's lies")
     })
-}
-
-/// Finds a plugin by its name.
-pub fn find<'a>(
-    runtime: &Runtime,
-    registry: &'a Registry,
-    name: &str,
-) -> Result<&'a PluginEntry, Failure> {
-    if let Some(entry) = registry.plugin(name) {
-        return Ok(entry);
-    }
-    report::problems(runtime.problems());
-    let known = registry.plugins().iter().map(|entry| entry.candidate.manifest.name.as_str());
-    Err(Failure::unknown("plugin", name, known))
 }
 
 /// Says why a plugin is not what its file holds, where that is so.

@@ -1,8 +1,8 @@
 //! Keys that a command of the person's prints: `api_key_command = "pass show vendor"`; and the
 //! programs that keep secrets on this system.
 //!
-//! A command is run when its key is first needed, in the person's home and with their variables, and what
-//! it printed is kept as long as the host lives. Nothing that it prints is shown.
+//! A command is run when its key is first needed, in the person's home and with their variables,
+//! and what it printed is kept as long as the host lives. Nothing that it prints is shown.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -14,6 +14,7 @@ mod blobs;
 mod bodies;
 mod call;
 mod children;
+mod counts;
 mod credentials;
 mod detached;
 mod factory;

@@ -1,5 +1,5 @@
-//! Where one secret of a person lies: in the system's tool for secrets where that keeps it, else in a
-//! file that nobody else may read.
+//! Where one secret of a person lies: in the system's tool for secrets where that keeps it, else in
+//! a file that nobody else may read.
 //!
 //! Beside the other secrets of its kind lies a file for each: `STEM.key` holds the secret itself,
 //! `STEM.secret-tool` (`STEM.security` on macOS) only says that the tool has it. So looking for one
@@ -72,7 +72,8 @@ impl SecretPlace {
     /// Lets the tool print the secret; `None` where it does not.
     pub(crate) async fn printed(&self, commands: &KeyCommands) -> Option<Vec<u8>> {
         let mut printed = commands.run_program(&self.lookup(), b"").await?;
-        // `security` ends what it prints with a line end; `secret-tool` does so on a terminal alone.
+        // `security` ends what it prints with a line end; `secret-tool` does so on a terminal
+        // alone.
         if TOOL == "security" && printed.last() == Some(&b'\n') {
             printed.pop();
         }
@@ -89,11 +90,21 @@ impl SecretPlace {
             true => StoredIn::Tool,
             false => StoredIn::File,
         };
-        let content = if form == StoredIn::File { secret } else { b"" };
-        self.write(form, content)?;
-        let other = if form == StoredIn::File { StoredIn::Tool } else { StoredIn::File };
-        // Usually there is none.
-        let _ = fs::remove_file(self.path(other));
+        let content = if form == StoredIn::File { secret.to_vec() } else { Vec::new() };
+        let place = self.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            place.write(form, &content)?;
+            let other = if form == StoredIn::File { StoredIn::Tool } else { StoredIn::File };
+            // Usually there is none.
+            let _ = fs::remove_file(place.path(other));
+            Ok(())
+        });
+        // It does not panic; if it did, nothing was kept.
+        let broken = |error| PlaceError {
+            path: self.path(form),
+            why: Why::System(std::io::Error::other(error)),
+        };
+        written.await.map_err(broken)??;
         Ok(form)
     }
 

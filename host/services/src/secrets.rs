@@ -1,5 +1,5 @@
-//! The secrets of plugins: a folder for each plugin in the person's data folder, and what was passed
-//! to each, so that no error repeats it.
+//! The secrets of plugins: a folder for each plugin in the person's data folder, and what was
+//! passed to each, so that no error repeats it.
 //!
 //! A plugin reaches those under its own name alone. Nothing here logs a value.
 

@@ -46,6 +46,18 @@ pub(crate) fn given_settings(
     Ok(settings)
 }
 
+/// Reads a variable as the text of a setting.
+pub(crate) fn given_text(
+    key: &str,
+    name: &str,
+    config: &Config,
+    variables: &Variables,
+) -> Option<GivenSetting> {
+    let given = given(name, config, variables)?;
+    let value = Value::String(given.text);
+    Some(GivenSetting { key: key.to_owned(), value, origin: given.origin })
+}
+
 /// A variable that is set.
 struct Given {
     name: String,

@@ -209,6 +209,18 @@ fn with_known_keys(error: Error, key: &str, schema: &Value) -> Error {
     if known.is_none_or(serde_json::Map::is_empty) { error } else { error.with_hint(hint) }
 }
 
+/// Reads the base URL that a variable gives, which is the host's to use and the plugin's to know.
+fn given_base_url(
+    entry: &PluginEntry,
+    description: &Description,
+    config: &Config,
+    variables: &Variables,
+) -> Option<GivenSetting> {
+    let credential = description.credentials.first();
+    let name = &credential.filter(|_| entry.candidate.trust.is_trusted())?.base_url_variable;
+    setting_variables::given_text(BASE_URL, name, config, variables)
+}
+
 /// Lists the settings of plugins that variables give, for people: what `jaato config show` adds to
 /// those of files. One that cannot be read is told by [`problems`].
 pub fn given_entries(registry: &Registry, config: &Config, variables: &Variables) -> Vec<Entry> {
@@ -217,7 +229,10 @@ pub fn given_entries(registry: &Registry, config: &Config, variables: &Variables
         let name = &entry.candidate.manifest.name;
         let section = Section::Plugin(name.clone());
         let given = entry.description().map(|description| {
-            given_by_variables(entry, &section, description, config, variables).unwrap_or_default()
+            let given = given_by_variables(entry, &section, description, config, variables);
+            let mut given = given.unwrap_or_default();
+            given.extend(given_base_url(entry, description, config, variables));
+            given
         });
         let shown =
             move |it: GivenSetting| Entry::of_plugin(name.as_str(), &it.key, &it.value, it.origin);

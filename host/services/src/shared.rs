@@ -12,10 +12,10 @@ use jaato_types::service::TerminalFacts;
 
 use crate::assets::Assets;
 use crate::blobs::Blobs;
+use crate::counts::CountsInWork;
 use crate::facts;
 use crate::http::Requests;
 use crate::key_commands::KeyCommands;
-use crate::offered::CountsInWork;
 use crate::secrets::PluginSecrets;
 use crate::sessions::Sessions;
 use crate::store::Stores;

@@ -1,4 +1,5 @@
-//! What a plugin keeps of its own: values, secrets, programs of the host's side; and tokens counted.
+//! What a plugin keeps of its own: values, secrets, programs of the host's side; and tokens
+//! counted.
 
 use std::fs;
 
@@ -256,6 +257,31 @@ fn settings_come_from_variables_everywhere_and_are_shown_with_their_origin() {
         assert_eq!(output.code, 3, "{words:?}: {output}");
         assert!(output.stderr.contains("/no/such.env"), "{words:?}: {output}");
     }
+}
+
+#[test]
+fn a_workspaces_variables_give_what_the_schema_lets_them_once_it_is_trusted() {
+    let house = house!();
+    house.ship(&fixture("wants"));
+    house.write("workspace/.env", "WANTS_PHASE=full\nWANTS_DAYS=3\n");
+    let settings = || house.run(&["call", "tell_settings", "{}"]).code(0).json();
+    assert_eq!(settings(), json!({}));
+    house.run(&["trust"]).code(0);
+    assert_eq!(settings(), json!({ "phase": "full" }));
+    let shown = house.run(&["config", "show"]).code(0);
+    let line = shown.stdout.lines().find(|line| line.contains("fixture-wants")).unwrap();
+    assert!(line.contains("phase = \"full\"") && line.contains("/.env:1"), "{shown}");
+    assert!(!shown.stdout.contains("fixture-wants.days"), "{shown}");
+}
+
+#[test]
+fn what_is_not_trusted_is_given_no_variable() {
+    let house = house!();
+    house.drop_in(&fixture("wants"));
+    let call = house.command(&["call", "tell_settings", "{}"]).variable("WANTS_PHASE", "full");
+    assert_eq!(call.run().code(0).json(), json!({}));
+    let shown = house.command(&["config", "show"]).variable("WANTS_PHASE", "full").run().code(0);
+    assert!(!shown.stdout.contains("fixture-wants"), "{shown}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The service `count` and the operation `count_tokens`: how many tokens a text or a request has for
-//! a model.
+//! The service `count` and the operation `count_tokens`: how many tokens a text or a request has
+//! for a model.
 //!
 //! A plugin asks the host; the host asks the model's provider, and where that does not count, it
 //! estimates: four bytes are a token.

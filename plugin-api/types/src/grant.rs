@@ -1,9 +1,9 @@
 //! What a plugin may ask for only where a person grants it, by name.
 //!
-//! A plugin lists what it wants in [`Description::services`]. What is shipped with jaato has what it
-//! lists; any other plugin has of that what the person granted by `jaato plugin grant`. A service
-//! that is the plugin's own business (its settings, its store, the files of the session) needs no
-//! grant.
+//! A plugin lists what it wants in [`Description::services`]. What is shipped with jaato has what
+//! it lists; any other plugin has of that what the person granted by `jaato plugin grant`. A
+//! service that is the plugin's own business (its settings, its store, the files of the session)
+//! needs no grant.
 
 use crate::{Description, Error, ErrorKind, PluginName};
 

@@ -1,8 +1,9 @@
 //! The services `secret.*`: secrets of a plugin's own, such as a token that a person logged in for.
 //!
-//! They lie in the system's tool for secrets where there is one, else in a file that only the person
-//! can read. Values cross as bytes, never as JSON, so that nothing logs them. The grant `secret` is
-//! needed. For the key of a provider there are credentials, which the plugin never sees.
+//! They lie in the system's tool for secrets where there is one, else in a file that only the
+//! person can read. Values cross as bytes, never as JSON, so that nothing logs them. The grant
+//! `secret` is needed. For the key of a provider there are credentials, which the plugin never
+//! sees.
 
 use serde::{Deserialize, Serialize};
 

@@ -83,8 +83,8 @@ pub struct StoreSet {
     pub key: String,
     /// Whose.
     pub of: StoreOf,
-    /// The digest of the value that is replaced, or [`ABSENT`]. Where the store has another, nothing
-    /// is written and the answer is `conflict`. Without it whatever is there is replaced.
+    /// The digest of the value that is replaced, or [`ABSENT`]. Where the store has another,
+    /// nothing is written and the answer is `conflict`. Without it whatever is there is replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
 }

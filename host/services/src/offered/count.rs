@@ -1,14 +1,11 @@
 //! The service `count`: how many tokens a text or a request has for a model.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use jaato_types::count::{
-    COUNT, COUNT_WAIT_MS, COUNTS_AT_ONCE, COUNTS_WAITING_MAX, Count, Counted,
-};
+use jaato_types::count::{COUNT, COUNT_WAIT_MS, COUNTS_WAITING_MAX, Count, Counted};
 use jaato_types::{Error, ErrorKind, Frame, SessionId};
-use tokio::sync::Semaphore;
 
 use super::{Answer, Service, bad_request, frame, ready};
 use crate::call::Call;
@@ -17,19 +14,6 @@ use crate::shared::Shared;
 
 /// Counts of tokens.
 pub struct Counts;
-
-/// Those that go on, of all plugins.
-#[derive(Debug)]
-pub struct CountsInWork {
-    at_once: Semaphore,
-    waiting: AtomicUsize,
-}
-
-impl Default for CountsInWork {
-    fn default() -> Self {
-        Self { at_once: Semaphore::new(COUNTS_AT_ONCE), waiting: AtomicUsize::new(0) }
-    }
-}
 
 impl Service for Counts {
     fn has(&self, operation: &str) -> bool {

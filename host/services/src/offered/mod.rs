@@ -27,7 +27,6 @@ mod tasks;
 mod tool_calls;
 mod tools_set;
 
-pub use count::CountsInWork;
 use futures_util::future::BoxFuture;
 use jaato_loader::{Caller, Served};
 use jaato_types::{Error, ErrorKind, Frame, FrameError};

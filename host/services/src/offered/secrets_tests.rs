@@ -1,5 +1,5 @@
-//! The services `secret.*` under the testkit's checks, on the loader's contexts: the fake host passes
-//! the very same.
+//! The services `secret.*` under the testkit's checks, on the loader's contexts: the fake host
+//! passes the very same.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -38,8 +38,7 @@ fn secrets(folder: &std::path::Path) -> Arc<PluginSecrets> {
 
 #[test]
 fn the_real_host_keeps_secrets_as_the_fake_one_does() {
-    for (name, check) in SECRET_CHECKS {
-        eprintln!("{name}");
+    for (_, check) in SECRET_CHECKS {
         let folder = tempfile::tempdir().unwrap();
         let secrets = secrets(folder.path());
         let name = PluginName::from("moon");

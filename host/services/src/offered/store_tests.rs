@@ -1,5 +1,5 @@
-//! The services `store.*` under the testkit's checks, on the loader's contexts: the fake host passes
-//! the very same.
+//! The services `store.*` under the testkit's checks, on the loader's contexts: the fake host
+//! passes the very same.
 
 use std::sync::Arc;
 
@@ -28,8 +28,7 @@ impl Services for OnlyStore {
 
 #[test]
 fn the_real_host_keeps_values_as_the_fake_one_does() {
-    for (name, check) in STORE_CHECKS {
-        eprintln!("{name}");
+    for (_, check) in STORE_CHECKS {
         let folder = tempfile::tempdir().unwrap();
         let stores = Arc::new(Stores::new(&Folders::below(folder.path()), folder.path()));
         let name = PluginName::from("moon");

@@ -1,0 +1,21 @@
+//! Finds what a person names on the command line.
+
+use jaato_runtime::Runtime;
+use jaato_runtime::registry::{PluginEntry, Registry};
+
+use crate::exit::Failure;
+use crate::report;
+
+/// Finds a plugin by its name.
+pub fn plugin<'a>(
+    runtime: &Runtime,
+    registry: &'a Registry,
+    name: &str,
+) -> Result<&'a PluginEntry, Failure> {
+    if let Some(entry) = registry.plugin(name) {
+        return Ok(entry);
+    }
+    report::problems(runtime.problems());
+    let known = registry.plugins().iter().map(|entry| entry.candidate.manifest.name.as_str());
+    Err(Failure::unknown("plugin", name, known))
+}
