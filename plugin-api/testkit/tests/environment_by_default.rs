@@ -77,7 +77,7 @@ impl Tree {
                 path,
                 kind: FileKind::File,
                 size: bytes.len() as u64,
-                modified_ms: version.cast_signed(),
+                modified_ms: i64::try_from(version).unwrap_or(i64::MAX),
                 version: Some(version.to_string()),
                 ..FileFacts::default()
             },

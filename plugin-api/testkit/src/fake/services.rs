@@ -497,12 +497,16 @@ impl Services {
         }
     }
 
-    /// Answers for the files of the session's working directory, or of the host's own folder.
+    /// Answers for the files of the session's working directory, or of the host's own folder. A
+    /// session whose directory a test has made up has no environment.
     fn answer_environment(&self, request: &ServiceRequest) -> Result<Reply> {
         let folder = self.folder()?;
         let state = &mut *self.lock();
         let working = state.session.as_ref().map(|facts| PathBuf::from(&facts.working_directory));
         let working = working.filter(|path| path.is_absolute()).unwrap_or(folder);
+        if !working.is_dir() {
+            return Err(no_service(&request.operation));
+        }
         state.environment.answer(request, &working)
     }
 
