@@ -1,18 +1,14 @@
 //! Forms of plugins for the person: checked, one at a time, announced and answered by events.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use jaato_types::ask::{
-    FORM_ANSWER_BYTES_MAX, FORM_FIELDS_MAX, FORM_OPTIONS_MAX, FORM_TEXT_BYTES_MAX,
-    FORMS_WAITING_MAX, FieldKind, Form, FormAnswer, FormField, FormOutcome,
-};
+use jaato_types::ask::{FORMS_WAITING_MAX, Form, FormAnswer, FormOutcome};
 use jaato_types::{Error, ErrorKind, Event, PluginName, Result};
-use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::Cancel;
 use crate::ask::FormQuestion;
+use crate::form_check::{check_answer, check_form};
 use crate::session::Shared;
 
 /// How often a client may answer what does not fit the form.
@@ -123,160 +119,5 @@ impl Forms {
         }
         announced.outcome = FormOutcome::Nobody;
         FormAnswer::nobody(format!("{ANSWERS_MAX} answers did not fit the form"))
-    }
-}
-
-fn invalid(text: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidArguments, text.into())
-}
-
-/// Checks what a plugin wants to ask.
-fn check_form(form: &Form) -> Result<()> {
-    let count = form.fields.len();
-    if !(1..=FORM_FIELDS_MAX).contains(&count) {
-        return Err(invalid(format!("a form has 1 to {FORM_FIELDS_MAX} fields, this has {count}")));
-    }
-    let mut names = BTreeSet::new();
-    check_text(&form.title)?;
-    for field in &form.fields {
-        check_field(field)?;
-        if !names.insert(&field.name) {
-            return Err(invalid(format!("the form has two fields `{}`", field.name)));
-        }
-    }
-    Ok(())
-}
-
-fn check_text(text: &str) -> Result<()> {
-    if text.len() <= FORM_TEXT_BYTES_MAX {
-        return Ok(());
-    }
-    Err(invalid(format!("a text of a form has at most {FORM_TEXT_BYTES_MAX} bytes")))
-}
-
-fn check_field(field: &FormField) -> Result<()> {
-    let FormField { name, text, kind, options, default, .. } = field;
-    if name.is_empty() || name.len() > FORM_TEXT_BYTES_MAX {
-        return Err(invalid("a field of a form has a name"));
-    }
-    check_text(text)?;
-    match kind {
-        FieldKind::Choice | FieldKind::Several => {
-            let values: BTreeSet<&str> = options.iter().map(|it| it.value.as_str()).collect();
-            if options.is_empty() || options.len() > FORM_OPTIONS_MAX {
-                let text = format!("the field `{name}` has 1 to {FORM_OPTIONS_MAX} options");
-                return Err(invalid(text));
-            }
-            if values.len() < options.len() || values.contains("") {
-                let text = format!("the options of the field `{name}` have values of their own");
-                return Err(invalid(text));
-            }
-            for option in options {
-                check_text(&option.value)?;
-                check_text(&option.label)?;
-                check_text(&option.description)?;
-            }
-        }
-        FieldKind::Text | FieldKind::Secret if !options.is_empty() => {
-            return Err(invalid(format!("the field `{name}` is typed: it has no options")));
-        }
-        FieldKind::Secret if default.is_some() => {
-            return Err(invalid(format!("the secret `{name}` has no default")));
-        }
-        FieldKind::Text | FieldKind::Secret => {}
-        FieldKind::Unknown => {
-            let text = format!("the kind of the field `{name}` is not known to this host");
-            return Err(invalid(text).with_hint("`text`, `choice`, `several` and `secret` are"));
-        }
-    }
-    let fits = default.as_ref().is_none_or(|value| fits(field, value));
-    if fits { Ok(()) } else { Err(invalid(format!("the default of `{name}` is no answer to it"))) }
-}
-
-/// Returns true if a value is an answer to a field.
-fn fits(field: &FormField, value: &Value) -> bool {
-    let is_option = |value: &Value| {
-        value.as_str().is_some_and(|value| field.options.iter().any(|it| it.value == value))
-    };
-    match field.kind {
-        FieldKind::Text | FieldKind::Secret => {
-            value.as_str().is_some_and(|text| text.len() <= FORM_ANSWER_BYTES_MAX)
-        }
-        FieldKind::Choice => is_option(value),
-        FieldKind::Several => value.as_array().is_some_and(|it| it.iter().all(is_option)),
-        FieldKind::Unknown => false,
-    }
-}
-
-/// Checks what whoever shows the form answers: a client may be anybody's.
-pub(crate) fn check_answer(form: &Form, answer: &FormAnswer) -> Result<()> {
-    if answer.outcome != FormOutcome::Answered {
-        return if answer.values.is_empty() { Ok(()) } else { Err(invalid("values unasked for")) };
-    }
-    let is_known = |name: &String| form.fields.iter().any(|field| field.name == *name);
-    if let Some(name) = answer.values.keys().find(|name| !is_known(name)) {
-        return Err(invalid(format!("the form has no field `{name}`")));
-    }
-    for field in &form.fields {
-        match answer.values.get(&field.name) {
-            Some(value) if fits(field, value) => {}
-            None if field.is_optional => {}
-            _ => return Err(invalid(format!("`{}` is not answered", field.name))),
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use jaato_types::ask::FieldOption;
-    use serde_json::json;
-
-    use super::*;
-
-    fn choice(default: Option<Value>) -> Form {
-        let option =
-            |value: &str| FieldOption { value: value.to_owned(), ..FieldOption::default() };
-        let field = FormField {
-            name: "colour".to_owned(),
-            kind: FieldKind::Choice,
-            options: vec![option("red"), option("blue")],
-            default,
-            ..FormField::default()
-        };
-        Form { title: "t".to_owned(), fields: vec![field] }
-    }
-
-    #[test]
-    fn a_form_that_cannot_be_shown_is_refused() {
-        assert!(check_form(&choice(None)).is_ok());
-        assert!(check_form(&choice(Some(json!("blue")))).is_ok());
-        let mut twice = choice(None);
-        twice.fields.push(twice.fields[0].clone());
-        let mut same = choice(None);
-        same.fields[0].options[1].value = "red".to_owned();
-        let mut secret = choice(None);
-        (secret.fields[0].kind, secret.fields[0].options) = (FieldKind::Secret, Vec::new());
-        secret.fields[0].default = Some(json!("x"));
-        let mut long = choice(None);
-        long.title = "x".repeat(FORM_TEXT_BYTES_MAX + 1);
-        let mut many = choice(None);
-        many.fields = vec![many.fields[0].clone(); FORM_FIELDS_MAX + 1];
-        let bad = [Form::default(), choice(Some(json!("green"))), twice, same, secret, long, many];
-        for form in bad {
-            let error = check_form(&form).unwrap_err();
-            assert_eq!(error.kind, ErrorKind::InvalidArguments, "{form:?}");
-        }
-    }
-
-    #[test]
-    fn an_answer_fits_its_form() {
-        let form = choice(None);
-        let answered = |json: Value| FormAnswer::answered(serde_json::from_value(json).unwrap());
-        assert!(check_answer(&form, &answered(json!({ "colour": "red" }))).is_ok());
-        assert!(check_answer(&form, &FormAnswer::declined()).is_ok());
-        for bad in [json!({}), json!({ "colour": "green" }), json!({ "colour": "red", "x": 1 })] {
-            assert!(check_answer(&form, &answered(bad)).is_err());
-        }
     }
 }

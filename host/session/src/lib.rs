@@ -17,6 +17,7 @@ mod conditions;
 mod events;
 mod exchange;
 mod facts;
+mod form_check;
 mod forms;
 mod gc;
 mod history;
