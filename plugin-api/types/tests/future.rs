@@ -5,13 +5,17 @@
 
 use std::fmt::Debug;
 
+use jaato_types::ask::{FieldKind, FormOutcome};
+use jaato_types::child::ObjectsLent;
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::files::*;
 use jaato_types::hooks::{CalledBy, GuardAnswer, Hook};
 use jaato_types::large::LargeOf;
+use jaato_types::model::ObjectsShown;
 use jaato_types::process::*;
 use jaato_types::resources::ResourceAction;
 use jaato_types::store::StoreOf;
+use jaato_types::tasks::TaskStatus;
 use jaato_types::terminal::{TerminalAsked, TerminalEvent, TerminalNews, TerminalWait};
 use jaato_types::*;
 use serde::de::DeserializeOwned;
@@ -68,6 +72,10 @@ fn what_classifies_has_a_class_for_the_rest() {
     reads(json!(WORD), ToolChoice::Unknown);
     reads(json!(WORD), SecretOutcome::Unknown);
     reads(json!(WORD), CalledBy::Unknown);
+    reads(json!(WORD), TaskStatus::Unknown);
+    reads(json!(WORD), FormOutcome::Unknown);
+    // The host refuses a form with such a field.
+    reads(json!(WORD), FieldKind::Unknown);
     reads(json!({ "outcome": WORD, "of": 1 }), TerminalAsked::Unknown);
 }
 
@@ -81,6 +89,8 @@ fn what_asks_for_care_gets_the_careful_side() {
     reads(json!(WORD), Deciding::Unknown);
     reads(json!({ "decision": WORD, "of": 1 }), GuardAnswer::Unknown);
     reads(json!(WORD), LargeOf::Unknown);
+    reads(json!(WORD), ObjectsShown::None);
+    reads(json!(WORD), ObjectsLent::None);
 }
 
 #[test]

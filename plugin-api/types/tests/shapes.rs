@@ -8,6 +8,7 @@
 mod execution;
 mod files;
 mod hooks;
+mod lent;
 mod objects;
 mod own;
 mod resources;
@@ -86,6 +87,7 @@ fn what_crosses_has_the_committed_json() {
     files::shapes(&mut shapes);
     hooks::shapes(&mut shapes);
     own::shapes(&mut shapes);
+    lent::shapes(&mut shapes);
     expect_file!["shapes.txt"].assert_eq(&shapes.text);
 }
 
@@ -112,6 +114,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
     shapes.words(&[Scope::Host, Scope::Session]);
     shapes.words(&[Isolation::Worker, Isolation::InProcess]);
     shapes.add(&Description {
+        at_start: true,
         v: Description::VERSION,
         tools: Vec::new(),
         instructions: Some("look up".to_owned()),
@@ -196,6 +199,7 @@ fn asset() -> Asset {
 fn tools(shapes: &mut Shapes) {
     shapes.section("tools");
     shapes.add(&ToolSpec {
+        foreign: true,
         name: "phase".into(),
         description: "tells the phase".to_owned(),
         parameters: json!({ "type": "object" }),
@@ -542,6 +546,7 @@ fn every_struct_that_is_read_has_an_example() {
         include_str!("shapes/execution.rs"),
         include_str!("shapes/files.rs"),
         include_str!("shapes/hooks.rs"),
+        include_str!("shapes/lent.rs"),
         include_str!("shapes/own.rs"),
         include_str!("shapes/resources.rs"),
         // In `events.rs`.
@@ -565,6 +570,8 @@ fn every_struct_that_is_read_has_an_example() {
                 "::begun(",
                 "::found(",
                 "::estimate(",
+                "::answered(",
+                "::delta(",
             ]
             .iter()
             .any(|made| examples.contains(&format!("{name}{made}")));

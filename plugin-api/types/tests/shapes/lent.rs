@@ -1,0 +1,169 @@
+//! The services by which a session lends itself: tools, models, the conversation, the person, child
+//! sessions.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use jaato_types::ask::{ASK, FieldKind, FieldOption, Form, FormAnswer, FormField, FormOutcome};
+use jaato_types::child::*;
+use jaato_types::history::{HistoryAnswer, HistoryMessage, HistoryRead, SESSION_HISTORY};
+use jaato_types::model::{MODEL_COMPLETE, ModelAnswer, ModelComplete, ModelPiece, ObjectsShown};
+use jaato_types::notify::{NOTIFY, Notified, Notify};
+use jaato_types::tasks::*;
+use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
+use jaato_types::tools_set::{RefusedTool, TOOLS_SET, ToolsSet, ToolsSetAnswer};
+use jaato_types::{
+    CommandSpec, Completion, Data, Delta, Error, ErrorKind, Message, Outcome, Part, RequestOptions,
+    ToolSpec,
+};
+use serde_json::{Map, json};
+
+use super::Shapes;
+
+pub fn shapes(shapes: &mut Shapes) {
+    tools(shapes);
+    tasks(shapes);
+    models(shapes);
+    people(shapes);
+    children(shapes);
+}
+
+fn result() -> Map<String, serde_json::Value> {
+    Map::from_iter([("phase".to_owned(), json!("full"))])
+}
+
+fn tools(shapes: &mut Shapes) {
+    shapes.section("services: other tools, tools that change");
+    writeln!(shapes.text, "{TOOLS_CALL} {TOOLS_SET}").unwrap();
+    shapes.add(&ToolsCall { name: "phase".into(), arguments: json!({ "day": 1 }) });
+    shapes.add(&ToolsCallAnswer::new(result(), vec![Data::blob("image/png", "00ff")]));
+    shapes.add(&ToolsSet {
+        tools: vec![ToolSpec { name: "phase".into(), foreign: true, ..ToolSpec::default() }],
+        instructions: Some("ask for the day".to_owned()),
+        commands: vec![CommandSpec { name: "moon".to_owned(), ..CommandSpec::default() }],
+    });
+    let refused = RefusedTool::new("cli_based_tool", "plugin `tool-cli` has a tool of that name");
+    shapes.add(&refused);
+    shapes.add(&ToolsSetAnswer::new(1, vec![refused]));
+}
+
+fn tasks(shapes: &mut Shapes) {
+    shapes.section("services: tasks");
+    writeln!(shapes.text, "{TASKS_START} {TASKS_LIST} {TASKS_READ} {TASKS_CANCEL}").unwrap();
+    shapes.add(&TaskStart { name: "phase".into(), arguments: json!({ "day": 1 }) });
+    shapes.add(&TaskStarted::new("task_1"));
+    let task_id = "task_1".to_owned();
+    shapes.add(&TaskRead { task_id: task_id.clone(), offset: 3, bytes_max: 100, wait_ms: 5 });
+    shapes.add(&TaskCancel { task_id: task_id.clone() });
+    let mut facts = TaskFacts::default();
+    (facts.task_id, facts.tool, facts.source) = (task_id, "phase".into(), "moon".to_owned());
+    (facts.by, facts.status) = (Some("tool-later".to_owned()), TaskStatus::Completed);
+    (facts.is_detached, facts.duration_ms, facts.output_bytes) = (true, 7, 4);
+    facts.result = Some(result());
+    shapes.add(&TasksAnswer::new(vec![facts.clone()]));
+    let mut answer = TaskReadAnswer::default();
+    (answer.task, answer.output) = (facts, "full".to_owned());
+    (answer.offset, answer.lost_bytes) = (7, 1);
+    shapes.add(&answer);
+    shapes.words(&[
+        TaskStatus::Running,
+        TaskStatus::Completed,
+        TaskStatus::Failed,
+        TaskStatus::Cancelled,
+        TaskStatus::Timeout,
+        TaskStatus::Unknown,
+    ]);
+}
+
+fn models(shapes: &mut Shapes) {
+    shapes.section("services: models, the conversation");
+    writeln!(shapes.text, "{MODEL_COMPLETE} {SESSION_HISTORY} {NOTIFY}").unwrap();
+    let mut options = RequestOptions::default();
+    options.max_output_tokens = Some(9);
+    shapes.add(&ModelComplete {
+        model: Some("moon/full".to_owned()),
+        system: "be kind".to_owned(),
+        messages: vec![Message::user("is it full?")],
+        options,
+        objects: ObjectsShown::Full,
+        stream: true,
+    });
+    shapes.words(&[ObjectsShown::Contents, ObjectsShown::Full, ObjectsShown::None]);
+    let parts = vec![Part::text("yes")];
+    let answer = ModelAnswer::new("moon/full", Completion { parts, ..Completion::default() });
+    shapes.add(&answer);
+    shapes.add(&ModelPiece::delta(Delta::text("yes")));
+    shapes.add(&ModelPiece::answer(answer));
+    shapes.add(&HistoryRead { from: 2, last: Some(3) });
+    shapes.add(&HistoryAnswer::default());
+    let mut message = HistoryMessage::new(2, Message::user("is it full?"));
+    (message.is_collected, message.is_unsent) = (true, true);
+    shapes.add(&message);
+    shapes.add(&Notify { text: "it rises".to_owned() });
+    shapes.add(&Notified::default());
+}
+
+fn people(shapes: &mut Shapes) {
+    shapes.section("services: forms");
+    writeln!(shapes.text, "{ASK}").unwrap();
+    let option = FieldOption {
+        value: "full".to_owned(),
+        label: "Full moon".to_owned(),
+        description: "bright nights".to_owned(),
+    };
+    let field = FormField {
+        name: "phase".to_owned(),
+        text: "Which phase?".to_owned(),
+        kind: FieldKind::Choice,
+        options: vec![option],
+        default: Some(json!("full")),
+        is_optional: true,
+    };
+    shapes.add(&Form { title: "The moon".to_owned(), fields: vec![field] });
+    let values = BTreeMap::from([("phase".to_owned(), json!("full"))]);
+    shapes.add(&FormAnswer::answered(values));
+    shapes.add(&FormAnswer::nobody("nobody is there"));
+    shapes.words(&[
+        FieldKind::Text,
+        FieldKind::Choice,
+        FieldKind::Several,
+        FieldKind::Secret,
+        FieldKind::Unknown,
+    ]);
+    shapes.words(&[
+        FormOutcome::Answered,
+        FormOutcome::Declined,
+        FormOutcome::Cancelled,
+        FormOutcome::Nobody,
+        FormOutcome::Unknown,
+    ]);
+}
+
+fn children(shapes: &mut Shapes) {
+    shapes.section("services: child sessions");
+    writeln!(
+        shapes.text,
+        "{SESSION_OPEN} {SESSION_SEND} {SESSION_WAIT} {SESSION_EVENTS} {SESSION_CANCEL} {SESSION_CLOSE}"
+    )
+    .unwrap();
+    shapes.add(&ChildOpen {
+        name: "helper".to_owned(),
+        model: Some("moon/full".to_owned()),
+        tools: Some(vec!["phase".into()]),
+        instructions: Some("be brief".to_owned()),
+        steps_max: Some(3),
+        objects: ObjectsLent::Copy,
+    });
+    shapes.words(&[ObjectsLent::Share, ObjectsLent::Copy, ObjectsLent::None]);
+    shapes.add(&ChildOpened::new(1, "c", "moon/full"));
+    shapes.add(&ChildRef { session: 1 });
+    shapes.add(&ChildSend { session: 1, text: "is it full?".to_owned() });
+    shapes.add(&ChildWait { session: 1, wait_ms: 5 });
+    shapes.add(&ChildDone::default());
+    let mut turn = ChildTurn::new(Outcome::Done, "yes");
+    (turn.steps, turn.error) = (2, Some(Error::new(ErrorKind::Io, "clouds")));
+    shapes.add(&turn);
+    let mut state = ChildState::default();
+    (state.is_running, state.turns, state.last) = (true, 1, Some(turn));
+    shapes.add(&state);
+}
