@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use jaato_runtime::session_loop::{Answer, Asker, EventSink, FormQuestion, Question};
 use jaato_runtime::types::ask::FormAnswer;
-use jaato_runtime::types::{Envelope, Error, ErrorKind, Event};
+use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, SessionId};
 use jaato_runtime::visible;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -62,12 +62,15 @@ struct Inner {
 #[derive(Default)]
 struct State {
     /// Questions that were announced and are not over.
-    open: BTreeMap<String, Slot>,
+    open: BTreeMap<Key, Slot>,
     /// Those that are over, the newest last.
-    over: VecDeque<String>,
+    over: VecDeque<Key>,
     /// Why no answers come any more.
     ended: Option<String>,
 }
+
+/// What names a question: its id, which another session may have too, and its session.
+type Key = (String, SessionId);
 
 /// A question that is open.
 struct Slot {
@@ -81,6 +84,15 @@ struct Slot {
 enum Kind {
     Call,
     Form,
+}
+
+/// An answer with the question that it is for.
+#[derive(Debug, Clone, PartialEq)]
+struct Named {
+    id: String,
+    /// Where several sessions ask.
+    session: Option<SessionId>,
+    given: Given,
 }
 
 /// What a client answered.
@@ -98,10 +110,11 @@ struct Announcing {
 
 impl EventSink for Announcing {
     fn event(&self, envelope: Envelope) {
+        let session = &envelope.session;
         match &envelope.event {
-            Event::FormAsked { form_id, .. } => self.client.open(form_id, Kind::Form),
+            Event::FormAsked { form_id, .. } => self.client.open(form_id, session, Kind::Form),
             Event::PermissionAsked { call_id, .. } => {
-                self.client.open(call_id.as_str(), Kind::Call);
+                self.client.open(call_id.as_str(), session, Kind::Call);
             }
             _ => {}
         }
@@ -112,14 +125,14 @@ impl EventSink for Announcing {
 /// A question that waits. Dropping it closes it.
 struct Open<'a> {
     client: &'a Client,
-    id: String,
+    key: Key,
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         let mut state = self.client.0.state.lock();
-        state.open.remove(&self.id);
-        state.over.push_back(std::mem::take(&mut self.id));
+        state.open.remove(&self.key);
+        state.over.push_back(self.key.clone());
         if state.over.len() > REMEMBERED_MAX {
             state.over.pop_front();
         }
@@ -127,14 +140,14 @@ impl Drop for Open<'_> {
 }
 
 impl Client {
-    fn open(&self, id: &str, kind: Kind) {
-        let mut state = self.0.state.lock();
-        state.open.entry(id.to_owned()).or_insert(Slot { kind, given: None });
+    fn open(&self, id: &str, session: &SessionId, kind: Kind) {
+        let key = (id.to_owned(), session.clone());
+        self.0.state.lock().open.entry(key).or_insert(Slot { kind, given: None });
     }
 
-    fn waiting(&self, id: &str, kind: Kind) -> Open<'_> {
-        self.open(id, kind);
-        Open { client: self, id: id.to_owned() }
+    fn waiting(&self, id: &str, session: &SessionId, kind: Kind) -> Open<'_> {
+        self.open(id, session, kind);
+        Open { client: self, key: (id.to_owned(), session.clone()) }
     }
 
     /// Reads lines to the end, each as it comes.
@@ -145,7 +158,7 @@ impl Client {
             number += 1;
             let taken = match line {
                 Ok(line) if line.trim_ascii().is_empty() => Ok(()),
-                Ok(line) => parse(&line).and_then(|(id, given)| self.take(&id, given)),
+                Ok(line) => parse(&line).and_then(|named| self.take(named)),
                 Err(error) if error.kind == ErrorKind::Io => {
                     self.end(error.message);
                     return;
@@ -165,24 +178,29 @@ impl Client {
     }
 
     /// Hands an answer to the question that it names.
-    fn take(&self, id: &str, given: Given) -> Result<(), Error> {
+    fn take(&self, named: Named) -> Result<(), Error> {
+        let Named { id, session, given } = named;
+        let names = |key: &Key| key.0 == id && session.as_ref().is_none_or(|it| *it == key.1);
         let mut state = self.0.state.lock();
-        let shown = exact_line(&visible::name(id), ID_COLUMNS);
-        let is_over = state.over.iter().any(|known| known == id);
-        let text = match state.open.get_mut(id) {
-            Some(slot) if slot.kind != given.kind() => match slot.kind {
+        let shown = exact_line(&visible::name(&id), ID_COLUMNS);
+        let is_over = state.over.iter().any(names);
+        let mut found: Vec<&mut Slot> =
+            state.open.iter_mut().filter(|(key, _)| names(key)).map(|(_, slot)| slot).collect();
+        let text = match found.as_mut_slice() {
+            [slot] if slot.kind != given.kind() => match slot.kind {
                 Kind::Call => format!("`{shown}` is a call: it is answered by `call_id`"),
                 Kind::Form => format!("`{shown}` is a form: it is answered by `form_id`"),
             },
-            Some(Slot { given: Some(_), .. }) => format!("`{shown}` has its answer already"),
-            Some(slot) => {
+            [slot] if slot.given.is_some() => format!("`{shown}` has its answer already"),
+            [slot] => {
                 slot.given = Some(given);
                 drop(state);
                 self.0.changed.notify_waiters();
                 return Ok(());
             }
-            None if is_over => format!("`{shown}` is over: it was answered or taken back"),
-            None => format!("no question `{shown}` waits"),
+            [] if is_over => format!("`{shown}` is over: it was answered or taken back"),
+            [] => format!("no question `{shown}` waits"),
+            _ => format!("several sessions ask `{shown}`: the answer's `session` says which"),
         };
         Err(Error::new(ErrorKind::InvalidArguments, text))
     }
@@ -205,7 +223,7 @@ impl Client {
             changed.as_mut().enable();
             {
                 let mut state = self.0.state.lock();
-                if let Some(given) = state.open.get_mut(&open.id).and_then(|it| it.given.take()) {
+                if let Some(given) = state.open.get_mut(&open.key).and_then(|it| it.given.take()) {
                     return Ok(given);
                 }
                 if let Some(reason) = &state.ended {
@@ -229,7 +247,7 @@ impl Asker for Client {
 
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
-            let open = self.waiting(question.call.id.as_str(), Kind::Call);
+            let open = self.waiting(question.call.id.as_str(), question.session, Kind::Call);
             match self.given(&open).await {
                 Ok(Given::Decision(answer)) => answer,
                 Ok(Given::Form(_)) => unreachable!("checked by `take`"),
@@ -240,7 +258,7 @@ impl Asker for Client {
 
     fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
         Box::pin(async move {
-            let open = self.waiting(question.id, Kind::Form);
+            let open = self.waiting(question.id, question.session, Kind::Form);
             for left in (0..ANSWERS_MAX).rev() {
                 let answer = match self.given(&open).await {
                     Ok(Given::Form(answer)) => answer,
@@ -248,7 +266,7 @@ impl Asker for Client {
                     Err(reason) => return FormAnswer::nobody(reason),
                 };
                 let Err(error) = question.check(&answer) else { return answer };
-                let id = &open.id;
+                let id = &open.key.0;
                 report::problems(&[format!(
                     "the answer to `{id}` does not fit the form ({left} more may come): {error}"
                 )]);
@@ -268,7 +286,7 @@ impl Given {
 }
 
 /// Reads one line. Errors hold nothing of it.
-fn parse(line: &[u8]) -> Result<(String, Given), Error> {
+fn parse(line: &[u8]) -> Result<Named, Error> {
     let wrong = |text: &str| Error::new(ErrorKind::InvalidArguments, text).with_hint(HINT);
     let value: Value = serde_json::from_slice(line)
         .map_err(|error| wrong(&format!("it is not JSON (column {})", error.column())))?;
@@ -276,11 +294,12 @@ fn parse(line: &[u8]) -> Result<(String, Given), Error> {
         return Err(wrong("it is no JSON object with an object `answer`"));
     };
     let text = |key: &str| answer.get(key).and_then(Value::as_str);
-    match (text("call_id"), text("form_id")) {
-        (Some(id), None) => Ok((id.to_owned(), Given::Decision(decision(answer, wrong)?))),
-        (None, Some(id)) => Ok((id.to_owned(), Given::Form(form(answer, wrong)?))),
-        _ => Err(wrong("`answer` has either a text `call_id` or a text `form_id`")),
-    }
+    let (id, given) = match (text("call_id"), text("form_id")) {
+        (Some(id), None) => (id, Given::Decision(decision(answer, wrong)?)),
+        (None, Some(id)) => (id, Given::Form(form(answer, wrong)?)),
+        _ => return Err(wrong("`answer` has either a text `call_id` or a text `form_id`")),
+    };
+    Ok(Named { id: id.to_owned(), session: text("session").map(SessionId::from), given })
 }
 
 fn decision(answer: &Map<String, Value>, wrong: impl Fn(&str) -> Error) -> Result<Answer, Error> {
@@ -325,7 +344,8 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: Result<(&str, Given), &str>) {
-        let expected = expected.map(|(id, given)| (id.to_owned(), given));
+        let expected =
+            expected.map(|(id, given)| Named { id: id.to_owned(), session: None, given });
         let parsed = parse(line.as_bytes()).map_err(|error| error.message);
         assert_eq!(parsed, expected.map_err(str::to_owned), "{line}");
     }
@@ -379,25 +399,33 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_is_taken_once_and_by_the_question_that_waits() {
-        let client = Client::default();
+        let (client, main) = (Client::default(), SessionId::from("main"));
         let given = || Given::Decision(Answer::AllowOnce);
-        let told = |id: &str| client.take(id, given()).map_err(|error| error.message);
+        let take = |id: &str, session: Option<&str>, given| {
+            let (id, session) = (id.to_owned(), session.map(SessionId::from));
+            client.take(Named { id, session, given }).map_err(|error| error.message)
+        };
+        let told = |id: &str| take(id, None, given());
         assert_eq!(told("call_1"), Err("no question `call_1` waits".to_owned()));
-        client.open("call_1", Kind::Call);
-        let form = client.take("call_1", Given::Form(FormAnswer::declined()));
-        assert_eq!(form.unwrap_err().message, "`call_1` is a call: it is answered by `call_id`");
-        assert_eq!(told("call_1"), Ok(()));
-        assert_eq!(told("call_1"), Err("`call_1` has its answer already".to_owned()));
+        client.open("call_1", &main, Kind::Call);
+        let form = take("call_1", None, Given::Form(FormAnswer::declined()));
+        assert_eq!(form, Err("`call_1` is a call: it is answered by `call_id`".to_owned()));
+        client.open("call_1", &SessionId::from("helper"), Kind::Call);
+        let several = "several sessions ask `call_1`: the answer's `session` says which";
+        assert_eq!(told("call_1"), Err(several.to_owned()));
+        assert_eq!(take("call_1", Some("main"), given()), Ok(()));
+        let again = take("call_1", Some("main"), given());
+        assert_eq!(again, Err("`call_1` has its answer already".to_owned()));
         // It came before anybody waited for it, and before the end of standard input.
         client.end("standard input has ended".to_owned());
-        let open = client.waiting("call_1", Kind::Call);
+        let open = client.waiting("call_1", &main, Kind::Call);
         assert_eq!(client.given(&open).await, Ok(given()));
         assert_eq!(client.given(&open).await, Err("standard input has ended".to_owned()));
         drop(open);
         let over = "`call_1` is over: it was answered or taken back";
-        assert_eq!(told("call_1"), Err(over.to_owned()));
+        assert_eq!(take("call_1", Some("main"), given()), Err(over.to_owned()));
         for number in 0..=REMEMBERED_MAX {
-            drop(client.waiting(&format!("form_{number}"), Kind::Form));
+            drop(client.waiting(&format!("form_{number}"), &main, Kind::Form));
         }
         assert_eq!(client.0.state.lock().over.len(), REMEMBERED_MAX);
     }

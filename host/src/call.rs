@@ -61,7 +61,12 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
     // Plugins may have tools that their code does not declare.
     session.renew_tools(&cancel).await;
     let outcome = match (args.tool, arguments) {
-        (Some(tool), Some(arguments)) => one(&runtime, &session, &tool, arguments, &cancel).await,
+        (Some(tool), Some(arguments)) => {
+            let called = session.call(&ToolName::from(tool.as_str()), arguments, &cancel).await;
+            // What happened on the way stands above the result.
+            view.settle().await;
+            one(&runtime, &session, &tool, called).await
+        }
         _ => batch(&runtime, &session, &cancel).await,
     };
     conversation::end_tasks(&session, &view).await;
@@ -76,10 +81,9 @@ async fn one(
     runtime: &Runtime,
     session: &Session,
     tool: &str,
-    arguments: Value,
-    cancel: &Cancel,
+    called: Result<Output, Error>,
 ) -> Outcome {
-    match session.call(&ToolName::from(tool), arguments, cancel).await {
+    match called {
         Ok(output) => {
             report::json(&shown(runtime, session, output).await)?;
             Ok(Exit::Done)

@@ -98,11 +98,13 @@ pub fn start(
     runtime.session(options).map_err(failure)
 }
 
-/// Ends the calls that nobody waits for any more, and says which they were.
+/// Ends what the session has open: forms, and the calls that nobody waits for any more, of which it
+/// says which they were.
 pub async fn end_tasks(session: &Session, view: &View) {
     let facts = session.handle().tasks().unwrap_or_default();
     let running = facts.iter().filter(|task| task.status == TaskStatus::Running);
     let named: Vec<String> = running.map(task_name).collect();
+    session.end_forms().await;
     view.hide_ends_of_tasks();
     session.end_tasks().await;
     if named.is_empty() {

@@ -75,7 +75,9 @@ async fn ask_secret(
             Reply::Answer(prompt) => prompt,
             Reply::Nobody(reason) => return Ok(Reply::Nobody(reason)),
         };
-        let secret = match hidden::ask(open, &prompt).await? {
+        let typed = hidden::ask(open, &prompt).await?;
+        open.end_row()?;
+        let secret = match typed {
             Hidden::Typed(secret) => secret,
             Hidden::Declined => return Ok(Reply::Answer(Given::Declined)),
         };
@@ -91,6 +93,7 @@ async fn ask_secret(
 
 fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Question {
     let plugin = exact_line(&visible::name(asked.plugin.as_str()), NAME_COLUMNS);
+    let agent = asked.agent.map(|agent| format!("[{agent}] ")).unwrap_or_default();
     let count = asked.form.fields.len();
     let of = if count > 1 { format!(", {} of {count}", at + 1) } else { String::new() };
     let labelled = |name: &str, text: &str| {
@@ -109,7 +112,7 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Questi
         _ => String::new(),
     };
     Question {
-        head: format!("{plugin} asks you{of}"),
+        head: format!("{agent}{plugin} asks you{of}"),
         values: about.into_iter().chain(asks).chain(default).chain(options).collect(),
         why,
         prompt: prompt_of(field),
@@ -221,8 +224,8 @@ fn read_several<'a>(options: &'a [FieldOption], line: &str) -> Option<Vec<&'a st
 
 #[cfg(test)]
 mod tests {
-    use jaato_runtime::types::PluginName;
     use jaato_runtime::types::ask::Form;
+    use jaato_runtime::types::{PluginName, SessionId};
 
     use super::*;
 
@@ -301,9 +304,10 @@ mod tests {
         field.options[0].label = "A\u{1b}[2J".to_owned();
         field.options[0].description = "the first\nof all".to_owned();
         let form = Form { title: "question 2 kovami:".to_owned(), fields: vec![field.clone()] };
-        let asked = FormQuestion { plugin: &plugin, id: "form_1", form: &form };
+        let (session, id, agent) = (&SessionId::from("s"), "form_1", Some("helper"));
+        let asked = FormQuestion { session, agent, plugin: &plugin, id, form: &form };
         let question = question_of(&asked, 0, &field);
-        assert_eq!(question.head, "tool-x asks you");
+        assert_eq!(question.head, "[helper] tool-x asks you");
         let values: Vec<_> =
             question.values.iter().map(|it| (it.name.as_deref().unwrap(), &*it.text)).collect();
         let option = "A\u{1b}[2J (a): the first\nof all";

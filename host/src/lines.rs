@@ -42,6 +42,9 @@ pub enum Line {
     End,
 }
 
+/// Edits a line, and offers words by Tab.
+type Editor = rustyline::Editor<Words, DefaultHistory>;
+
 /// What a wait for a line looks at beside the line.
 #[derive(Clone, Copy)]
 pub struct Beside<'a> {
@@ -61,9 +64,6 @@ impl Beside<'_> {
         }
     }
 }
-
-/// Edits a line, and offers words by Tab.
-type Editor = rustyline::Editor<Words, DefaultHistory>;
 
 /// Reads lines from standard input.
 pub struct Lines {
@@ -98,10 +98,8 @@ enum Idle {
 impl Lines {
     /// Looks at the terminal once; without an editor for it, lines come plain.
     pub fn new(words: Words) -> Self {
-        let source = match terminal::input_is_terminal() {
-            true => of_terminal(words),
-            false => Source::Pipe(None),
-        };
+        let is_terminal = terminal::input_is_terminal();
+        let source = if is_terminal { of_terminal(words) } else { Source::Pipe(None) };
         Self { source, early: VecDeque::new() }
     }
 
@@ -146,8 +144,8 @@ fn of_terminal(words: Words) -> Source {
         return Source::Terminal;
     }
     let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(true);
-    let config = config.completion_type(CompletionType::List).build();
-    match Editor::with_config(config) {
+    let config = config.completion_type(CompletionType::List);
+    match Editor::with_config(config.build()) {
         Ok(mut editor) => {
             editor.set_helper(Some(words));
             let editor = Some(Box::new(editor));

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use jaato_runtime::config::trust::{TrustStore, refuse_inside_session};
 use jaato_runtime::registry::{PluginEntry, Status, Trust};
+use jaato_runtime::types::hooks::Hook;
 use jaato_runtime::types::{API_VERSION, CredentialSpec, Description, Kind, Manifest};
 use jaato_runtime::{
     Runtime, Setup, describe, forget_copy, loader, sha256_of, supervisor, trust_command, visible,
@@ -251,10 +252,12 @@ fn others_of<'a>(
         ("gc", gc.map(|name| (name, ""))),
         ("environment", environment.map(|it| (it.name.as_str(), ""))),
     ];
-    rows.into_iter().filter_map(|(kind, named)| {
+    let named = rows.into_iter().filter_map(|(kind, named)| {
         let (name, title) = named?;
         Some(Other { kind, name, title })
-    })
+    });
+    let hooks = description.hooks.iter().filter(|hook| **hook != Hook::Unknown);
+    named.chain(hooks.map(|hook| Other { kind: "hook", name: hook.name(), title: "" }))
 }
 
 /// Reads the manifest of a plugin file, without running it.

@@ -3,24 +3,32 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use jaato_catalog::Setup;
 use jaato_environments::Environments;
 use jaato_instances::{CallSite, PluginCaller};
 use jaato_log::Log;
 use jaato_registry::Registry;
 use jaato_services::HostServices;
-use jaato_session::CallScope;
+use jaato_session::{CallScope, Emitter, SharedFacts};
 use jaato_store::Ledger;
 use jaato_terminals::Terminals;
 use jaato_types::SessionId;
 use parking_lot::Mutex;
 
-use crate::hooks::EventHooks;
+/// What tells plugins of a session's events.
+pub(crate) trait EventTap: Send + Sync {
+    /// Gives what exists only once the session does.
+    fn begin(&self, emitter: Emitter, facts: SharedFacts);
+
+    /// Tells the plugins what still waits, as far as they take it in time, and ends.
+    fn end(&self) -> BoxFuture<'_, ()>;
+}
 
 /// What sessions and their ports share.
 pub struct Host {
     /// What tells plugins of each session's events, while it lives.
-    pub(crate) event_hooks: Mutex<HashMap<SessionId, Arc<EventHooks>>>,
+    pub(crate) taps: Mutex<HashMap<SessionId, Arc<dyn EventTap>>>,
     pub(crate) setup: Arc<Setup>,
     /// Calls plugins.
     pub(crate) plugins: Arc<PluginCaller>,
@@ -48,9 +56,9 @@ impl Host {
     /// Forgets a session that is over: what its plugins keep open is closed first, then they end,
     /// then what they had in its environment.
     pub(crate) async fn close_session(&self, session: &SessionId) {
-        let event_hooks = self.event_hooks.lock().remove(session);
-        if let Some(event_hooks) = event_hooks {
-            event_hooks.end().await;
+        let tap = self.taps.lock().remove(session);
+        if let Some(tap) = tap {
+            tap.end().await;
         }
         self.environments.close_resources(session).await;
         self.plugins.plugins.close_view(session);

@@ -126,7 +126,7 @@ impl Runtime {
         let (callers, board) = (Arc::clone(&plugins), Arc::clone(&terminals));
         let environments = Environments::new(callers, board, outputs, processes);
         let host = Arc::new(Host {
-            event_hooks: Mutex::default(),
+            taps: Mutex::default(),
             setup,
             plugins,
             services,
@@ -291,9 +291,9 @@ impl Runtime {
     /// person is to be told in the end.
     pub async fn close(self) -> Ending {
         // Those of sessions that nobody closed hold the host.
-        let event_hooks: Vec<_> = self.host.event_hooks.lock().drain().collect();
-        for (_, event_hooks) in event_hooks {
-            event_hooks.end().await;
+        let taps: Vec<_> = self.host.taps.lock().drain().collect();
+        for (_, tap) in taps {
+            tap.end().await;
         }
         self.host.environments.close().await;
         let resources = self.host.environments.take_problems();

@@ -247,9 +247,9 @@ impl Host {
         let opener = child.map(|child| child.opener);
         let entered = Entered { handle: session.handle(), events, opener, agent };
         self.services.shared().sessions().enter(session.id(), entered);
-        let event_hooks = self.event_hooks.lock().get(session.id()).cloned();
-        if let Some(event_hooks) = event_hooks {
-            event_hooks.begin(session.emitter(), session.shared_facts());
+        let tap = self.taps.lock().get(session.id()).cloned();
+        if let Some(tap) = tap {
+            tap.begin(session.emitter(), session.shared_facts());
         }
     }
 }
@@ -274,7 +274,7 @@ fn ports(
 ) -> Ports {
     let told = EventHooks::new(Arc::clone(host), session.clone(), options.events);
     let told = Arc::new(told);
-    host.event_hooks.lock().insert(session.clone(), Arc::clone(&told));
+    host.taps.lock().insert(session.clone(), Arc::clone(&told) as _);
     let events = match &host.ledger {
         Some(ledger) => Arc::new(Recorded::new(ledger.clone(), told)) as _,
         None => told as _,

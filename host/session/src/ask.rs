@@ -6,13 +6,60 @@ use futures_util::future::BoxFuture;
 use jaato_policy::{AlwaysScope, Decision};
 use jaato_types::ask::{Form, FormAnswer};
 use jaato_types::hooks::Preview;
-use jaato_types::{PluginName, Result, ToolCall};
+use jaato_types::{PluginName, Result, SessionId, ToolCall};
 use zeroize::Zeroizing;
 
 use crate::KnownTool;
 use crate::forms::check_answer;
 
 /// Asks a person, or says that nobody can be asked.
+///
+/// A program that embeds jaato shows questions and forms in its own way:
+///
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// use futures_util::future::BoxFuture;
+/// use jaato_session::{Answer, Asker, FormQuestion, Question};
+/// use jaato_types::ask::{FieldKind, FormAnswer};
+/// use serde_json::Value;
+///
+/// /// Asks in a window of the program. Here everything is answered at once.
+/// struct Window;
+///
+/// impl Asker for Window {
+///     fn nobody(&self) -> Option<String> {
+///         None
+///     }
+///
+///     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+///         let comment = Some(format!("{} is not wanted here", question.call.name));
+///         Box::pin(async move { Answer::Deny { comment } })
+///     }
+///
+///     fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
+///         Box::pin(async move {
+///             let mut values = BTreeMap::new();
+///             for field in &question.form.fields {
+///                 // A field without a default is shown here, and the person's answer taken.
+///                 let given = match (field.kind, &field.default) {
+///                     (_, Some(default)) => default.clone(),
+///                     (FieldKind::Choice, None) => field.options[0].value.as_str().into(),
+///                     (FieldKind::Several, None) => Value::Array(Vec::new()),
+///                     _ => "what was typed".into(),
+///                 };
+///                 values.insert(field.name.clone(), given);
+///             }
+///             let answer = FormAnswer::answered(values);
+///             // One that does not fit would be asked for again: say what is wrong first.
+///             match question.check(&answer) {
+///                 Ok(()) => answer,
+///                 Err(_) => FormAnswer::declined(),
+///             }
+///         })
+///     }
+/// }
+/// ```
 pub trait Asker: Send + Sync {
     /// Tells why nobody can be asked (`standard input is not a terminal`); nothing if somebody can.
     fn nobody(&self) -> Option<String>;
@@ -42,6 +89,10 @@ pub trait Asker: Send + Sync {
 /// A form of a plugin.
 #[derive(Debug, Clone, Copy)]
 pub struct FormQuestion<'a> {
+    /// The session in which it asks.
+    pub session: &'a SessionId,
+    /// What people see that session called, where another one opened it.
+    pub agent: Option<&'a str>,
     /// The plugin that asks.
     pub plugin: &'a PluginName,
     /// Its number within the session: `form_1`.
@@ -127,6 +178,8 @@ impl fmt::Debug for Secret {
 /// What a person is asked.
 #[derive(Debug, Clone)]
 pub struct Question<'a> {
+    /// The session in which it is made.
+    pub session: &'a SessionId,
     /// The call, with the arguments that it would run with.
     pub call: &'a ToolCall,
     /// The tool.
@@ -139,8 +192,8 @@ pub struct Question<'a> {
     pub decision: Decision,
     /// The decision in words.
     pub why: String,
-    /// What [`Answer::AllowInSession`] will hold for; for this call alone where there is nothing, as
-    /// a plugin wants each such call to be asked.
+    /// What [`Answer::AllowInSession`] will hold for; `None` where a plugin wants each such call to
+    /// be asked, so that it holds for this call alone.
     pub always: Option<AlwaysScope>,
     /// What the call would change, as the tool's own plugin shows it.
     pub preview: Option<Preview>,

@@ -1,7 +1,7 @@
 //! Forms of plugins for the person: checked, one at a time, announced and answered by events.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use jaato_types::ask::{
     FORM_ANSWER_BYTES_MAX, FORM_FIELDS_MAX, FORM_OPTIONS_MAX, FORM_TEXT_BYTES_MAX,
@@ -9,7 +9,9 @@ use jaato_types::ask::{
 };
 use jaato_types::{Error, ErrorKind, Event, PluginName, Result};
 use serde_json::Value;
+use tokio::sync::watch;
 
+use crate::Cancel;
 use crate::ask::FormQuestion;
 use crate::session::Shared;
 
@@ -21,16 +23,30 @@ const ANSWERS_MAX: u32 = 3;
 pub(crate) struct Forms {
     /// Held while the person has a form.
     shown: tokio::sync::Mutex<()>,
-    waiting: AtomicUsize,
+    waiting: watch::Sender<usize>,
     asked: AtomicU64,
+    /// Set when the session takes no more.
+    over: Cancel,
 }
 
 /// A form that is shown or waits, counted until it is dropped.
-struct Counted<'a>(&'a AtomicUsize);
+struct Counted<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Counted<'a> {
+    /// Counts one more; nothing where too many wait.
+    fn begin(waiting: &'a watch::Sender<usize>) -> Option<Self> {
+        let has_room = waiting.send_if_modified(|count| {
+            let has_room = *count <= FORMS_WAITING_MAX;
+            *count += usize::from(has_room);
+            has_room
+        });
+        has_room.then(|| Self(waiting))
+    }
+}
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+        self.0.send_modify(|count| *count -= 1);
     }
 }
 
@@ -64,11 +80,27 @@ impl Forms {
         if let Some(reason) = shared.ports.asker.nobody() {
             return Ok(FormAnswer::nobody(reason));
         }
-        let counted = Counted(&self.waiting);
-        if counted.0.fetch_add(1, Relaxed) > FORMS_WAITING_MAX {
+        let Some(_counted) = Counted::begin(&self.waiting) else {
             let text = format!("{FORMS_WAITING_MAX} forms wait for the person already");
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
+        };
+        let asking = self.ask_alone(plugin, form, shared);
+        tokio::select! {
+            biased;
+            () = self.over.cancelled() => Err(Error::cancelled()),
+            answer = asking => Ok(answer),
         }
+    }
+
+    /// Takes back all forms, those that come too, and waits until they are told to be.
+    pub(crate) async fn end(&self) {
+        self.over.cancel();
+        // Its sender is here: it cannot fail.
+        let _ = self.waiting.subscribe().wait_for(|count| *count == 0).await;
+    }
+
+    /// Asks once no other form is shown.
+    async fn ask_alone(&self, plugin: &PluginName, form: &Form, shared: &Shared) -> FormAnswer {
         let _shown = self.shown.lock().await;
         let form_id = format!("form_{}", self.asked.fetch_add(1, Relaxed) + 1);
         let source = plugin.as_str().to_owned();
@@ -79,17 +111,18 @@ impl Forms {
         });
         let outcome = FormOutcome::Cancelled;
         let mut announced = Announced { shared, form_id: form_id.clone(), source, outcome };
-        let question = FormQuestion { plugin, id: &form_id, form };
+        let agent = shared.agent.as_ref().map(|agent| agent.name.as_str());
+        let session = &shared.id;
+        let question = FormQuestion { session, agent, plugin, id: &form_id, form };
         for _ in 0..ANSWERS_MAX {
             let answer = shared.ports.asker.form(question).await;
             if check_answer(form, &answer).is_ok() {
                 announced.outcome = answer.outcome;
-                return Ok(answer);
+                return answer;
             }
         }
         announced.outcome = FormOutcome::Nobody;
-        let reason = format!("{ANSWERS_MAX} answers did not fit the form");
-        Ok(FormAnswer::nobody(reason))
+        FormAnswer::nobody(format!("{ANSWERS_MAX} answers did not fit the form"))
     }
 }
 

@@ -34,9 +34,16 @@ pub struct Inbox(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    waiting: Mutex<VecDeque<Waiting>>,
+    messages: Mutex<Messages>,
     /// Wakes a turn that waits for tasks, and who waits between turns.
     arrived: Notify,
+}
+
+#[derive(Default)]
+struct Messages {
+    waiting: VecDeque<Waiting>,
+    /// Messages that have a place and are being announced.
+    promised: usize,
 }
 
 impl Inbox {
@@ -49,37 +56,44 @@ impl Inbox {
         if text.trim().is_empty() {
             return Err(Error::new(ErrorKind::InvalidArguments, "the message is empty"));
         }
-        self.take_in(Waiting::Said(text))
+        self.take_in(Waiting::Said(text), || ())
     }
 
-    /// Takes what a plugin has for the model; it wakes an idle session.
+    /// Takes what a plugin has for the model; it wakes an idle session. `announce` runs before that,
+    /// once there is a place for it, so that nobody is woken by what was not announced.
     ///
     /// # Errors
     /// As [`Inbox::send`].
-    pub(crate) fn notify(&self, from: &str, text: String) -> Result<()> {
-        self.take_in(Waiting::Notified { from: from.to_owned(), text })
+    pub(crate) fn notify(&self, from: &str, text: String, announce: impl FnOnce()) -> Result<()> {
+        self.take_in(Waiting::Notified { from: from.to_owned(), text }, announce)
     }
 
-    fn take_in(&self, message: Waiting) -> Result<()> {
-        let mut waiting = self.lock();
-        if waiting.len() >= WAITING_MESSAGES_MAX {
+    fn take_in(&self, message: Waiting, announce: impl FnOnce()) -> Result<()> {
+        let mut messages = self.lock();
+        if messages.waiting.len() + messages.promised >= WAITING_MESSAGES_MAX {
             let text = format!("{WAITING_MESSAGES_MAX} messages wait for the model already");
             return Err(Error::new(ErrorKind::LimitReached, text)
                 .with_hint("wait until the model has read them"));
         }
-        waiting.push_back(message);
-        drop(waiting);
+        messages.promised += 1;
+        // Whoever sees the announcement may look into this inbox.
+        drop(messages);
+        announce();
+        let mut messages = self.lock();
+        messages.promised -= 1;
+        messages.waiting.push_back(message);
+        drop(messages);
         self.0.arrived.notify_waiters();
         Ok(())
     }
 
     /// Counts the messages that wait.
     pub fn waiting(&self) -> usize {
-        self.lock().len()
+        self.lock().waiting.len()
     }
 
     pub(crate) fn take(&self) -> Vec<Waiting> {
-        self.lock().drain(..).collect()
+        self.lock().waiting.drain(..).collect()
     }
 
     /// Lists the plugins that have something for the model.
@@ -88,7 +102,7 @@ impl Inbox {
             Waiting::Said(_) => None,
             Waiting::Notified { from, .. } => Some(from.clone()),
         };
-        self.lock().iter().filter_map(from).collect()
+        self.lock().waiting.iter().filter_map(from).collect()
     }
 
     /// Becomes ready when a message waits.
@@ -104,7 +118,7 @@ impl Inbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
-        self.0.waiting.lock()
+    fn lock(&self) -> MutexGuard<'_, Messages> {
+        self.0.messages.lock()
     }
 }

@@ -117,6 +117,12 @@ pub(crate) fn is_own(tool: &KnownTool) -> bool {
     tool.plugin.as_str() == HOST_PLUGIN
 }
 
+/// Returns the plugin that a tool comes from; an empty name for the host's own, and for none.
+pub(crate) fn owner(tool: Option<&KnownTool>) -> PluginName {
+    let of_plugin = tool.filter(|tool| !is_own(tool));
+    of_plugin.map(|tool| tool.plugin.clone()).unwrap_or_default()
+}
+
 /// Answers a call of one of the two tools. Pure: activating is the session's, see [`wanted`].
 pub(crate) fn answer(toolbox: &Toolbox, call: &ToolCall) -> Result<Output> {
     match call.name.as_str() {

@@ -4,6 +4,7 @@
 //! prefix of its requests changes only when a tool is activated or plugins were replaced between
 //! two turns, and an event says so.
 
+mod asked;
 mod handle;
 mod listed;
 mod model;
@@ -321,6 +322,11 @@ impl Session {
         board.cancel_all();
         board.all_ended().await;
         running
+    }
+
+    /// Takes back the forms that wait for the person: the session takes no more of them.
+    pub async fn end_forms(&self) {
+        self.shared.forms.end().await;
     }
 
     /// Shows the record to who reads it while a turn goes on.

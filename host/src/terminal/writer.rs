@@ -276,6 +276,14 @@ impl OpenQuestion {
         self.write(ERASE_ROW)
     }
 
+    /// Ends the open row, where nothing that was typed has.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn end_row(&self) -> io::Result<()> {
+        if self.line_is_open.swap(false, SeqCst) { self.write("\n") } else { Ok(()) }
+    }
+
     /// Notes that the person has ended the open row.
     pub fn row_has_ended(&self) {
         self.line_is_open.store(false, SeqCst);

@@ -337,15 +337,6 @@ fn label(source: &str) -> Text {
     Text::new().plain("  ").dim(&format!("{} │", named(source))).plain(" ")
 }
 
-/// Tells in one line how a plugin changed a request.
-fn request_line(source: &str, options: &[String], tokens: u64) -> String {
-    let mut changes: Vec<String> = options.iter().map(|name| named(name)).collect();
-    if tokens > 0 {
-        changes.push(format!("about {tokens} tokens more"));
-    }
-    format!("{} changes the request: {}", named(source), changes.join(", "))
-}
-
 /// Tells how a form ended that nobody has answered or declined.
 fn form_line(outcome: FormOutcome) -> Option<&'static str> {
     match outcome {
@@ -353,6 +344,15 @@ fn form_line(outcome: FormOutcome) -> Option<&'static str> {
         FormOutcome::Cancelled => Some("what it asked was taken back"),
         FormOutcome::Nobody | FormOutcome::Unknown => Some("nobody answered what it asked"),
     }
+}
+
+/// Tells in one line how a plugin changed a request.
+fn request_line(source: &str, options: &[String], tokens: u64) -> String {
+    let mut changes: Vec<String> = options.iter().map(|name| named(name)).collect();
+    if tokens > 0 {
+        changes.push(format!("about {tokens} tokens more"));
+    }
+    format!("{} changes the request: {}", named(source), changes.join(", "))
 }
 
 /// Tells in one line what a gc did, or why it did nothing.

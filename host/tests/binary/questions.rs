@@ -50,7 +50,7 @@ fn waits_for(file: &str) -> String {
 }
 
 #[track_caller]
-fn wait_for_file(path: &Path) {
+pub fn wait_for_file(path: &Path) {
     let begin = std::time::Instant::now();
     while !path.exists() {
         assert!(begin.elapsed() < DEADLINE, "{} never comes", path.display());

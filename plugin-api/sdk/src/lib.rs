@@ -183,7 +183,7 @@ pub mod prelude {
 #[doc(hidden)]
 pub mod __private {
     pub use crate::definition::{Definition, Module};
-    pub use crate::environment::EnvironmentEntry;
+    pub use crate::environment::{EnvironmentEntry, Served};
     pub use crate::export::{describe_answer, factory_answer};
     pub use crate::gc::GcEntry;
     pub use crate::hook::HookEntry;

@@ -57,8 +57,8 @@ pub trait State: Sized + Send + Sync + 'static {
     }
 
     /// Offers words that may come next while a person types a command whose description says
-    /// `completes`, within 1 s. The context only reads. Choices that the command's schema lists need
-    /// no answer: the host knows them.
+    /// `completes`, within 1 s. The context only reads. Choices that the command's schema lists
+    /// need no answer: the host knows them.
     ///
     /// # Errors
     /// Nothing is offered.

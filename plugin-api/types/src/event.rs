@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ask::{Form, FormOutcome};
-use crate::hooks::Preview;
+use crate::preview::Preview;
 use crate::{CallId, Error, FinishReason, GcReason, SessionId, ToolName, Usage};
 
 /// An event with its place in the stream.
@@ -66,7 +66,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         woken_by: Vec<String>,
     },
-    /// A plugin put text before a person's prompt: it is a part of the prompt's message, named after
+    /// A plugin put text before a person's prompt: it is a part of the prompt's message that names
     /// the plugin.
     PromptAdded {
         /// The plugin's name without its kind.

@@ -9,18 +9,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use crate::command_words::{COMPLETE_WORDS, CompleteWords, WordChoice, WordChoices};
 use crate::history::SESSION_HISTORY;
+pub use crate::preview::{PREVIEW, Preview, PreviewRequest};
 use crate::service::{BLOB_GET, CONFIG, ContextFacts, SESSION};
 use crate::{
     Annotations, CallId, Envelope, Error, ErrorKind, Message, PluginName, RequestOptions, ToolName,
     execution, files,
 };
-
-/// Asks a tool's own plugin what a call would change, before a person is asked whether it may run:
-/// [`PreviewRequest`], [`Preview`].
-pub const PREVIEW: &str = "preview";
-/// Asks a command's own plugin which words may come next: [`CompleteWords`], [`WordChoices`].
-pub const COMPLETE_WORDS: &str = "complete_words";
 
 /// Longest wait for the text that a plugin adds to a prompt: the person has just pressed Enter.
 pub const BEFORE_PROMPT_MS_MAX: u64 = 200;
@@ -390,113 +386,6 @@ impl EventsTold {
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
-}
-
-/// A call of the plugin's own tool that a person will be asked about.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct PreviewRequest {
-    /// The tool.
-    pub tool: ToolName,
-    /// The arguments, which match the tool's schema.
-    pub arguments: Value,
-}
-
-impl PreviewRequest {
-    /// Makes the question; the host does, and tests.
-    pub fn new(tool: impl Into<ToolName>, arguments: Value) -> Self {
-        Self { tool: tool.into(), arguments }
-    }
-}
-
-/// What a call would change. All of it is for a person; the model never sees it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Preview {
-    /// What it would do, in words.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub text: String,
-    /// How files would change, as a unified diff.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub diff: String,
-    /// The command that would run, as the tool reads it.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub command: String,
-    /// The files that it would touch.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<String>,
-}
-
-impl Preview {
-    /// Says in words what a call would do.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), ..Self::default() }
-    }
-
-    /// Shows how files would change.
-    pub fn diff(diff: impl Into<String>) -> Self {
-        Self { diff: diff.into(), ..Self::default() }
-    }
-
-    /// Returns true if it shows nothing.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// The words of a command line, and the one that is being typed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct CompleteWords {
-    /// The command.
-    pub command: String,
-    /// The words behind it that are whole.
-    pub words: Vec<String>,
-    /// The beginning of the word that is being typed, possibly empty.
-    pub begun: String,
-}
-
-impl CompleteWords {
-    /// Makes the question; the host does, and tests.
-    pub fn new(command: impl Into<String>, words: Vec<String>, begun: impl Into<String>) -> Self {
-        Self { command: command.into(), words, begun: begun.into() }
-    }
-}
-
-/// Words that may come next. The host leaves out those that do not go on from what was typed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct WordChoices {
-    /// The words, best first.
-    pub choices: Vec<WordChoice>,
-}
-
-/// A word that may come next.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct WordChoice {
-    /// The whole word.
-    pub text: String,
-    /// What it stands for, in one line.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub description: String,
-}
-
-impl WordChoice {
-    /// Offers a word.
-    pub fn new(text: impl Into<String>, description: impl Into<String>) -> Self {
-        Self { text: text.into(), description: description.into() }
-    }
-}
-
-impl WordChoices {
-    /// Offers words without descriptions.
-    pub fn of<T: Into<String>>(words: impl IntoIterator<Item = T>) -> Self {
-        let choices = words.into_iter().map(|word| WordChoice::new(word, "")).collect();
-        Self { choices }
-    }
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ impl PluginName {
     /// Returns the name without its kind, which is an event's `source`: `environment` of
     /// `tool-environment`.
     pub fn source(&self) -> &str {
-        ["tool-", "gc-", "provider-", "environment-"]
+        ["tool-", "gc-", "provider-", "environment-", "hook-"]
             .iter()
             .find_map(|kind| self.0.strip_prefix(kind))
             .filter(|rest| !rest.is_empty())

@@ -21,7 +21,7 @@ const CIRCLES_MAX: &[(&str, usize)] = &[
     ("jaato-assets", 3),
     ("jaato-config", 6),
     ("jaato-loader", 7),
-    ("jaato-plugin-sdk", 10),
+    ("jaato-plugin-sdk", 11),
     ("jaato-process", 5),
     ("jaato-registry", 2),
     ("jaato-session", 14),

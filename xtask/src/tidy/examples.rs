@@ -50,9 +50,10 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
 /// An example is named by its kind, and the guide tells of it.
 fn named(name: &str, files: &[TextFile]) -> Vec<Finding> {
     let (folder, mut findings) = (format!("{EXAMPLES}{name}"), Vec::new());
-    if !["tool-", "gc-", "provider-", "environment-"].iter().any(|kind| name.starts_with(kind)) {
+    let kinds = ["tool-", "gc-", "provider-", "environment-", "hook-"];
+    if !kinds.iter().any(|kind| name.starts_with(kind)) {
         let what = "its name does not begin with a kind of plugin";
-        let remedy = "name it `tool-…`, `gc-…`, `provider-…` or `environment-…`";
+        let remedy = "name it `tool-…`, `gc-…`, `provider-…`, `environment-…` or `hook-…`";
         findings.push(Finding::error(&folder, 0, what, remedy));
     }
     let guide = files.iter().find(|file| file.path == "docs/plugin-authors.md");

@@ -13,11 +13,13 @@ const CRATES: [&str; 5] = [
     "jaato_types",
 ];
 
-/// Where the links of a page lead that stay in the archive.
+/// Where the links of a page lead that stay in the archive. Those that a script puts together are
+/// not looked at.
 fn links(page: &Path) -> Vec<PathBuf> {
     let text = fs::read_to_string(page).unwrap();
     let targets = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
-    let own = targets.filter(|target| !target.contains("://") && !target.starts_with('#'));
+    let own = targets.filter(|target| !["://", "${"].iter().any(|part| target.contains(part)));
+    let own = own.filter(|target| !target.starts_with('#'));
     let files = own.map(|target| target.split(['#', '?']).next().unwrap_or_default());
     files.map(|target| page.parent().unwrap().join(target)).collect()
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jaato_session::{
     Cancel, Emitter, EventSink, HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX, HookPlugin, HookScope, Hooks,
     SharedFacts,
@@ -20,7 +21,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::{PluginHooks, asked, named};
-use crate::host::Host;
+use crate::host::{EventTap, Host};
 
 /// Events that wait for one plugin.
 const WAITING_MAX: usize = 1_000;
@@ -93,29 +94,6 @@ impl EventHooks {
         hooks
     }
 
-    /// Gives what exists only once the session does.
-    pub(crate) fn begin(&self, emitter: Emitter, facts: SharedFacts) {
-        // A second set would be of the same session.
-        let _ = self.around.emitter.set(emitter);
-        let _ = self.around.facts.set(facts);
-    }
-
-    /// Tells the plugins what still waits, as far as they take it in time, and ends.
-    pub(crate) async fn end(&self) {
-        self.has_listeners.store(false, Relaxed);
-        let listeners = std::mem::take(&mut *self.listeners.lock());
-        for listener in &listeners {
-            listener.queue.waiting.lock().is_closed = true;
-            listener.queue.news.notify_one();
-        }
-        let deadline = tokio::time::Instant::now() + Duration::from_millis(LAST_MS_MAX);
-        for mut listener in listeners {
-            if tokio::time::timeout_at(deadline, &mut listener.task).await.is_err() {
-                listener.task.abort();
-            }
-        }
-    }
-
     /// Looks which plugins listen. What listened once goes on until the session ends.
     fn look(&self) {
         let registry = self.host.registry();
@@ -144,6 +122,31 @@ impl EventHooks {
         for listener in &*self.listeners.lock() {
             listener.queue.push(&envelope, bytes);
         }
+    }
+}
+
+impl EventTap for EventHooks {
+    fn begin(&self, emitter: Emitter, facts: SharedFacts) {
+        // A second set would be of the same session.
+        let _ = self.around.emitter.set(emitter);
+        let _ = self.around.facts.set(facts);
+    }
+
+    fn end(&self) -> BoxFuture<'_, ()> {
+        self.has_listeners.store(false, Relaxed);
+        let listeners = std::mem::take(&mut *self.listeners.lock());
+        for listener in &listeners {
+            listener.queue.waiting.lock().is_closed = true;
+            listener.queue.news.notify_one();
+        }
+        Box::pin(async move {
+            let deadline = tokio::time::Instant::now() + Duration::from_millis(LAST_MS_MAX);
+            for mut listener in listeners {
+                if tokio::time::timeout_at(deadline, &mut listener.task).await.is_err() {
+                    listener.task.abort();
+                }
+            }
+        })
     }
 }
 

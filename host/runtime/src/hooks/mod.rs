@@ -40,7 +40,7 @@ impl PluginHooks {
         let mut guards = self.guards.lock();
         guards.retain(|name, digest| !self.is_taken_back(registry, name, digest.as_deref()));
         let found = registry.plugins().iter().filter(|entry| {
-            may_be_asked(&self.host, entry, Hook::BeforeTool) || self.is_broken_guard(entry)
+            may_be_asked(&self.host, entry, Hook::BeforeTool) || self.may_be_guard(entry)
         });
         guards.extend(found.map(|entry| {
             let digest = digest_of(entry).map(str::to_owned);
@@ -58,6 +58,16 @@ impl PluginHooks {
             return entry.candidate.trust.is_trusted();
         }
         digest_of(entry) == digest && !may_be_asked(&self.host, entry, Hook::BeforeTool)
+    }
+
+    /// Tells whether a plugin that cannot be asked may have been granted to be a guard.
+    fn may_be_guard(&self, entry: &PluginEntry) -> bool {
+        // Nobody can tell what a damaged record says.
+        let is_unknown = entry.status == Status::Active
+            && wants(entry, Hook::BeforeTool)
+            && entry.candidate.trust.is_trusted()
+            && self.host.setup.grants.problem().is_some();
+        is_unknown || self.is_broken_guard(entry)
     }
 
     /// Tells whether a plugin that cannot be used was to be a guard.

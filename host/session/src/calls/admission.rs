@@ -9,7 +9,7 @@ use jaato_types::hooks::CalledBy;
 use jaato_types::{Error, ErrorKind, Event, PluginName, ToolCall};
 
 use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
-use crate::hooks::Guarded;
+use crate::hooks::{AboutCall, Guarded};
 use crate::{Answer, KnownTool, Question, introspection};
 
 /// The rule's name where a person allowed this one call.
@@ -67,8 +67,7 @@ impl CallRunner<'_> {
             let tool = Some(tool);
             return Admitted { call, rewritten: None, tool, fate: Fate::Refuse(error) };
         }
-        let guarded =
-            self.hooks.before_tool(call, tool, &self.toolbox, self.called_by(), self.cancel).await;
+        let guarded = self.ask_guards(call, tool).await;
         let Guarded { rewritten, asks, denied } = guarded;
         let runs = rewritten.as_ref().map_or(call, |rewritten| &rewritten.call);
         let fate = match denied {
@@ -139,15 +138,21 @@ impl CallRunner<'_> {
         }
     }
 
-    fn called_by(&self) -> (CalledBy, PluginName) {
-        let plugin = self.origin.map(|origin| origin.plugin.clone()).unwrap_or_default();
+    async fn ask_guards(&self, call: &ToolCall, tool: &KnownTool) -> Guarded {
         let called_by = match self.initiative {
             Initiative::Model => CalledBy::Model,
             Initiative::Person => CalledBy::Person,
             Initiative::Tool => CalledBy::Itself,
             Initiative::Plugin => CalledBy::Plugin,
         };
-        (called_by, plugin)
+        let about = AboutCall {
+            owner: introspection::owner(Some(tool)),
+            annotations: tool.spec.annotations,
+            called_by,
+            caller: self.origin.map(|origin| origin.plugin.clone()).unwrap_or_default(),
+            check: &|arguments| self.toolbox.check(tool, arguments),
+        };
+        self.hooks.before_tool(call, about, self.cancel).await
     }
 
     /// Asks a person; nothing if the turn was cancelled meanwhile.
@@ -170,7 +175,8 @@ impl CallRunner<'_> {
         let why = asking.why.clone();
         let by = self.origin.map(|origin| &origin.plugin);
         let agent = self.agent.map(|agent| agent.name.as_str());
-        let question = Question { call, tool, by, agent, decision, why, always, preview };
+        let session = self.session;
+        let question = Question { session, call, tool, by, agent, decision, why, always, preview };
         let of_origin = self.origin.map(|origin| origin.hold.hold());
         let _held = (of_origin, self.agent.map(|agent| agent.hold.hold()));
         tokio::select! {

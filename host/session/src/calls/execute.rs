@@ -44,7 +44,8 @@ impl CallRunner<'_> {
         let (content, is_error) = match &mut outcome {
             Ok(output) => {
                 let content = std::mem::take(&mut output.content);
-                let after = self.hooks.after_tool(admitted.runs(), admitted.tool, content, false);
+                let owner = introspection::owner(admitted.tool);
+                let after = self.hooks.after_tool(admitted.runs(), &owner, content, false);
                 output.content = after.await.content;
                 admitted.note(&mut output.content);
                 (output.content.clone(), false)
@@ -64,7 +65,8 @@ impl CallRunner<'_> {
         is_error: bool,
     ) -> Map<String, Value> {
         let call = admitted.runs();
-        let after = self.hooks.after_tool(call, admitted.tool, content, is_error);
+        let owner = introspection::owner(admitted.tool);
+        let after = self.hooks.after_tool(call, &owner, content, is_error);
         let Changed { mut content, is_changed } = after.await;
         if is_changed {
             content = output::fit(content, self.fitting(call)).await;
@@ -182,7 +184,7 @@ impl CallRunner<'_> {
         Surroundings {
             emitter: self.emitter.clone(),
             hooks: Arc::clone(self.hooks),
-            tool: tool.cloned(),
+            owner: introspection::owner(tool),
             outputs: self.ports.outputs.clone(),
             output_bytes_max: self.limits.output_bytes_max,
         }

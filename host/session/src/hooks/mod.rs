@@ -23,9 +23,10 @@ pub use asker::{HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX};
 pub(crate) use prompt::is_addition;
 pub use prompt::{ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, Addition};
 pub use request::REQUEST_TEXT_TOKENS_MAX;
+pub(crate) use request::RequestHook;
 pub(crate) use result::Changed;
 pub use tool::ARGUMENTS_SHOWN_BYTES_MAX;
-pub(crate) use tool::{Guarded, Rewritten};
+pub(crate) use tool::{AboutCall, Guarded, Rewritten};
 
 use crate::{Cancel, SharedFacts};
 

@@ -1,16 +1,13 @@
 //! What plugins change of a request: options that the provider honours, and text behind its newest
 //! message. Nothing else: what the model has seen stays as it was.
 
-use std::sync::Arc;
-
 use jaato_types::hooks::{BeforeRequest, Hook, RequestChange};
-use jaato_types::{Error, Event, Part, RequestOptions, Result};
+use jaato_types::{Error, Message, Part, RequestOptions, Result};
 use serde_json::{Map, Value, json};
 
 use super::asker::misbehaved;
-use super::{HookPlugin, cut_to_tokens};
-use crate::history::Next;
-use crate::{Cancel, HistoryError, ModelTakes, Session, estimate_tokens};
+use super::{HookAsker, HookPlugin, cut_to_tokens};
+use crate::{Cancel, ModelTakes, estimate_tokens};
 
 /// Most tokens that one plugin puts behind the newest message of a request, as they are estimated:
 /// each request may have as many again.
@@ -33,58 +30,53 @@ const CHANGEABLE: [&str; 9] = [
 /// The keys that an answer may have.
 const KNOWN_KEYS: [&str; 2] = ["options", "text"];
 
-impl Session {
-    /// Lets plugins change the request that is sent next.
-    pub(crate) async fn ask_before_request(
-        &mut self,
-        cancel: &Cancel,
-    ) -> std::result::Result<(), HistoryError> {
-        self.options_asked = None;
-        let hooks = Arc::clone(&self.shared.hooks);
-        for plugin in hooks.asked(Hook::BeforeRequest) {
-            let options = self.options_asked.as_ref().unwrap_or(&self.prefix.options).clone();
-            let may_change = changeable(&self.takes);
-            let Some(newest) = self.history.messages().next_back().cloned() else { return Ok(()) };
-            let request = BeforeRequest::new(shown(&options), may_change.clone(), newest);
-            let take = |answer: Value| change_of(answer, &options, &may_change);
-            let asked = hooks.ask(&plugin, Hook::BeforeRequest, &request, cancel, take).await;
-            let Ok(change) = asked else { continue };
-            self.change_request(&plugin, change)?;
-        }
-        Ok(())
-    }
+/// A request that plugins are asked about, as it stands by then.
+pub(crate) struct RequestHook<'a> {
+    pub(crate) options: &'a RequestOptions,
+    pub(crate) takes: &'a ModelTakes,
+    pub(crate) newest: Message,
+}
 
-    fn change_request(
-        &mut self,
+/// What a plugin changes.
+pub(crate) struct Change {
+    /// The names of the options that are others.
+    pub(crate) changed: Vec<String>,
+    /// All options of the request.
+    pub(crate) options: RequestOptions,
+    text: String,
+}
+
+impl HookAsker {
+    /// Asks one plugin; nothing where it fails.
+    pub(crate) async fn before_request(
+        &self,
         plugin: &HookPlugin,
-        change: Change,
-    ) -> std::result::Result<(), HistoryError> {
-        let Change { changed, options, mut text } = change;
-        if !changed.is_empty() {
-            self.options_asked = Some(options);
-        }
-        let mut tokens = 0;
-        // A message that the model has seen stays as it was.
-        if !text.trim().is_empty() && self.is_newest_unsent() {
-            let is_cut = cut_to_tokens(&mut text, REQUEST_TEXT_TOKENS_MAX);
-            tokens = estimate_tokens(&text);
-            let mut value = json!({ "added_by_plugin": plugin.name, "text": text });
-            if is_cut {
-                value["cut"] = true.into();
-            }
-            self.history.add_news(vec![Part::json(value)])?;
-        }
-        if !changed.is_empty() || tokens > 0 {
-            let source = plugin.source.clone();
-            self.shared.emitter.emit(Event::RequestChanged { source, options: changed, tokens });
-        }
-        Ok(())
+        asked: RequestHook<'_>,
+        cancel: &Cancel,
+    ) -> Option<Change> {
+        let RequestHook { options, takes, newest } = asked;
+        let may_change = changeable(takes);
+        let request = BeforeRequest::new(shown(options), may_change.clone(), newest);
+        let take = |answer: Value| change_of(answer, options, &may_change);
+        self.ask(plugin, Hook::BeforeRequest, &request, cancel, take).await.ok()
     }
+}
 
-    fn is_newest_unsent(&self) -> bool {
-        self.history.next() == Next::Answer
-            && self.paused.is_empty()
-            && self.sent_entries < self.history.entries().len()
+impl Change {
+    /// Returns the part that stands behind the newest message, and its tokens; nothing where the
+    /// plugin adds none.
+    pub(crate) fn part(&self, plugin: &HookPlugin) -> Option<(Part, u64)> {
+        if self.text.trim().is_empty() {
+            return None;
+        }
+        let mut text = self.text.clone();
+        let is_cut = cut_to_tokens(&mut text, REQUEST_TEXT_TOKENS_MAX);
+        let tokens = estimate_tokens(&text);
+        let mut value = json!({ "added_by_plugin": plugin.name, "text": text });
+        if is_cut {
+            value["cut"] = true.into();
+        }
+        Some((Part::json(value), tokens))
     }
 }
 
@@ -100,15 +92,6 @@ fn shown(options: &RequestOptions) -> RequestOptions {
 fn changeable(takes: &ModelTakes) -> Vec<String> {
     let honoured = CHANGEABLE.into_iter().filter(|option| takes.honours(option));
     honoured.map(str::to_owned).collect()
-}
-
-/// What a plugin changes.
-struct Change {
-    /// The names of the options that are others.
-    changed: Vec<String>,
-    /// All options of the request.
-    options: RequestOptions,
-    text: String,
 }
 
 /// Reads an answer; one that wants anything else is refused as a whole.

@@ -1,12 +1,11 @@
 //! What plugins change of a tool's result, before the model is given it.
 
 use jaato_types::hooks::{AfterTool, Hook, ResultChange};
-use jaato_types::{Event, ToolCall};
+use jaato_types::{Event, PluginName, ToolCall};
 use serde_json::{Map, Value};
 
 use super::HookAsker;
-use super::tool::owner;
-use crate::{Cancel, KnownTool};
+use crate::Cancel;
 
 /// A result, and whether a plugin changed it.
 pub(crate) struct Changed {
@@ -15,12 +14,13 @@ pub(crate) struct Changed {
 }
 
 impl HookAsker {
-    /// Asks the plugins, one after the other, each for what the one before it left. Not even a
-    /// cancel stops it: what a plugin takes out of a result is not to be seen then either.
+    /// Asks the plugins, one after the other, each with what the one before it left. `owner` is the
+    /// plugin that the tool comes from, empty for the host's own. Not even a cancel stops it: what a
+    /// plugin takes out of a result is not to be seen then either.
     pub(crate) async fn after_tool(
         &self,
         call: &ToolCall,
-        tool: Option<&KnownTool>,
+        owner: &PluginName,
         content: Map<String, Value>,
         is_error: bool,
     ) -> Changed {
@@ -29,7 +29,6 @@ impl HookAsker {
         if plugins.is_empty() {
             return changed;
         }
-        let owner = tool.map(owner).unwrap_or_default();
         let never = Cancel::new();
         for plugin in plugins {
             let (name, arguments) = (call.name.clone(), call.arguments.clone());

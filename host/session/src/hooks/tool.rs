@@ -4,12 +4,12 @@
 //! is too slow or is gone denies the call, and is named.
 
 use jaato_types::hooks::{BeforeTool, CalledBy, GuardAnswer, Hook};
-use jaato_types::{Error, ErrorKind, Event, PluginName, Result, ToolCall};
+use jaato_types::{Annotations, Error, ErrorKind, Event, PluginName, Result, ToolCall};
 use serde_json::{Map, Value};
 
 use super::asker::misbehaved;
 use super::{HookAsker, HookPlugin};
-use crate::{Cancel, KnownTool, Toolbox, introspection};
+use crate::Cancel;
 
 /// Arguments that a guard changed are repeated in the result up to so many bytes of JSON.
 pub const ARGUMENTS_SHOWN_BYTES_MAX: usize = 2 * 1024;
@@ -42,6 +42,18 @@ impl Rewritten {
     }
 }
 
+/// What guards are told of a call beside itself.
+pub(crate) struct AboutCall<'a> {
+    /// The plugin that the tool comes from; empty for the host's own.
+    pub(crate) owner: PluginName,
+    pub(crate) annotations: Annotations,
+    pub(crate) called_by: CalledBy,
+    /// The plugin whose act the call is; empty where it is none's.
+    pub(crate) caller: PluginName,
+    /// Checks arguments against the tool's schema.
+    pub(crate) check: &'a (dyn Fn(&Value) -> Result<()> + Sync),
+}
+
 /// What the guards say to a call.
 #[derive(Debug, Default)]
 pub(crate) struct Guarded {
@@ -66,11 +78,10 @@ impl HookAsker {
     pub(crate) async fn before_tool(
         &self,
         call: &ToolCall,
-        tool: &KnownTool,
-        toolbox: &Toolbox,
-        (called_by, caller): (CalledBy, PluginName),
+        about: AboutCall<'_>,
         cancel: &Cancel,
     ) -> Guarded {
+        let AboutCall { owner, annotations, called_by, caller, check } = about;
         let mut guarded = Guarded::default();
         // Not those alone that answer still: a guard that is gone opens no gate.
         for plugin in self.port.asked(Hook::BeforeTool) {
@@ -81,9 +92,9 @@ impl HookAsker {
             let arguments =
                 guarded.rewritten.as_ref().map_or(&call.arguments, |it| &it.call.arguments);
             let request = BeforeTool::new(call.name.clone(), arguments.clone())
-                .of(call.id.clone(), owner(tool), tool.spec.annotations)
+                .of(call.id.clone(), owner.clone(), annotations)
                 .called_by(called_by, caller.clone());
-            let take = |answer| said(answer, tool, toolbox);
+            let take = |answer| said(answer, check);
             let answer = self.ask(&plugin, Hook::BeforeTool, &request, cancel, take).await;
             match answer {
                 Ok(Said::GoOn) => {}
@@ -126,16 +137,11 @@ impl HookAsker {
     }
 }
 
-/// The plugin that a tool comes from; none of the host's own.
-pub(super) fn owner(tool: &KnownTool) -> PluginName {
-    if introspection::is_own(tool) { PluginName::default() } else { tool.plugin.clone() }
-}
-
-fn said(answer: GuardAnswer, tool: &KnownTool, toolbox: &Toolbox) -> Result<Said> {
+fn said(answer: GuardAnswer, check: &dyn Fn(&Value) -> Result<()>) -> Result<Said> {
     Ok(match answer {
         GuardAnswer::GoOn => Said::GoOn,
         GuardAnswer::Rewrite { arguments, .. } => {
-            toolbox.check(tool, &arguments).map_err(|error| {
+            check(&arguments).map_err(|error| {
                 misbehaved(&format!("its arguments cannot be used: {}", error.message))
             })?;
             Said::Rewrite(arguments)

@@ -181,9 +181,8 @@ impl SessionHandle {
     pub fn notify(&self, plugin: &PluginName, text: String) -> Result<()> {
         let shared = self.shared()?;
         let source = plugin.as_str().to_owned();
-        shared.inbox.notify(&source, text.clone())?;
-        shared.emitter.emit(Event::Notified { source, text });
-        Ok(())
+        let told = Event::Notified { source: source.clone(), text: text.clone() };
+        shared.inbox.notify(&source, text, || shared.emitter.emit(told))
     }
 
     /// Tells the model something about tools with the next request; it wakes nobody. What the same

@@ -12,7 +12,7 @@ mod output;
 use std::sync::Arc;
 
 use jaato_types::tasks::{TaskFacts, TaskRead, TaskReadAnswer, TaskStatus};
-use jaato_types::{Error, ErrorKind, Event, Output, Part, Result, ToolCall};
+use jaato_types::{Error, ErrorKind, Event, Output, Part, PluginName, Result, ToolCall};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
@@ -21,11 +21,11 @@ pub(crate) use board::{Board, Task};
 use board::{Ended, Place};
 pub(crate) use output::TaskOutput;
 
+use crate::OutputStore;
 use crate::calls::Running;
 use crate::events::Emitter;
 use crate::hooks::{Changed, HookAsker};
 use crate::output::{self as tool_output, Fitting, error_content};
-use crate::{KnownTool, OutputStore};
 
 /// Bytes of output that a read gives where it does not say how many.
 const READ_BYTES: u64 = 64 * 1024;
@@ -41,8 +41,8 @@ pub(crate) struct Tasks {
 pub(crate) struct Surroundings {
     pub(crate) emitter: Emitter,
     pub(crate) hooks: Arc<HookAsker>,
-    /// The tool that was called.
-    pub(crate) tool: Option<KnownTool>,
+    /// The plugin that the tool comes from; empty for the host's own.
+    pub(crate) owner: PluginName,
     pub(crate) outputs: Arc<dyn OutputStore>,
     pub(crate) output_bytes_max: usize,
 }
@@ -167,7 +167,7 @@ async fn content(
     if error.as_ref().is_some_and(|error| error.kind == ErrorKind::Cancelled) {
         return (content, error);
     }
-    let after = around.hooks.after_tool(call, around.tool.as_ref(), content, error.is_some());
+    let after = around.hooks.after_tool(call, &around.owner, content, error.is_some());
     let Changed { mut content, is_changed } = after.await;
     if is_changed {
         content = tool_output::fit(content, fitting).await;

@@ -12,6 +12,7 @@ mod file_calls;
 mod files;
 mod held;
 mod program_calls;
+mod served;
 mod shell;
 mod terminal_calls;
 mod terminals;
@@ -34,6 +35,8 @@ use crate::state::State;
 use desk::Desk;
 
 pub use files::{ByDefault, FilePieces, FileWriter, Files, NoFiles, TreePages};
+#[doc(hidden)]
+pub use served::Served;
 pub use shell::{NoShell, Program, ProgramEvents, Shell};
 pub use terminals::{NoTerminals, Terminal, TerminalEvents, TerminalHappened, Terminals};
 

@@ -45,7 +45,7 @@ pub fn each_question_is_answered_in_time(_: &Suite, host: &FakeHost) -> Verdict 
     let instance = host.instance().map_err(told("an instance"))?;
     for hook in listed(host)? {
         let began = Instant::now();
-        let answer = ask(&instance, hook);
+        let answer = ask(instance, hook);
         let took = began.elapsed();
         let name = hook.name();
         match answer {
@@ -65,7 +65,7 @@ pub fn other_questions_are_named(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let listed = listed(host)?;
     for hook in ALL.into_iter().filter(|hook| !listed.contains(hook)) {
-        let kind = ask(&instance, hook).map_err(|error| error.kind);
+        let kind = ask(instance, hook).map_err(|error| error.kind);
         ensure(kind == Err(ErrorKind::UnknownOperation), || {
             format!("`{}`, which is not listed, is answered {kind:?}", hook.name())
         })?;

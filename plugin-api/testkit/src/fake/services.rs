@@ -34,6 +34,7 @@ use super::held::Time;
 use super::later::is_later;
 use super::programs::Programs;
 use super::secrets::Secrets;
+use super::session_environment::{self, SessionEnvironment};
 use super::stores::Stores;
 use super::stream::FakeStream;
 
@@ -130,6 +131,7 @@ struct State {
     asked: Vec<ServiceRequest>,
     folder: Option<TempDir>,
     programs: Programs,
+    environment: SessionEnvironment,
     objects: ObjectEnvironment,
     /// Which tool or command runs in a context.
     tools: BTreeMap<u64, String>,
@@ -157,6 +159,7 @@ impl Default for State {
             asked: Vec::new(),
             folder: None,
             programs: Programs::default(),
+            environment: SessionEnvironment::default(),
             objects: ObjectEnvironment::default(),
             tools: BTreeMap::new(),
             reading: BTreeSet::new(),
@@ -479,8 +482,18 @@ impl Services {
                 self.lock().stores.answer(request, &folder)
             }
             other if jaato_objects::service::is_operation(other) => self.answer_objects(request),
+            other if session_environment::is_operation(other) => self.answer_environment(request),
             other => Err(no_service(other)),
         }
+    }
+
+    /// Answers for the files of the session's working directory, or of the host's own folder.
+    fn answer_environment(&self, request: &ServiceRequest) -> Result<Reply> {
+        let folder = self.folder()?;
+        let state = &mut *self.lock();
+        let working = state.session.as_ref().map(|facts| PathBuf::from(&facts.working_directory));
+        let working = working.filter(|path| path.is_absolute()).unwrap_or(folder);
+        state.environment.answer(request, &working)
     }
 
     fn answer_objects(&self, request: &ServiceRequest) -> Result<Reply> {

@@ -1,0 +1,77 @@
+//! `hook-guard`: sees each tool call before it runs, and denies it, asks the person, or changes it,
+//! by rules of the person's configuration.
+//!
+//! Shows a plugin that is asked beside its own calls: it has no tool at all.
+#![forbid(unsafe_code)]
+
+mod rules;
+
+use jaato_plugin_sdk::hooks::{BeforeTool, GuardAnswer, Hook, Hooks};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::{schemars, serde_json};
+
+pub use rules::{Rules, Verdict};
+
+/// `[plugins.hook-guard]` of the person's configuration.
+#[tool_type]
+#[serde(default)]
+struct Config {
+    /// Words by which a call is denied.
+    deny: Vec<String>,
+    /// Words by which the person is asked.
+    ask: Vec<String>,
+    /// Commands, by their first words, that get `--dry-run`.
+    dry_run: Vec<String>,
+    /// The tools that are looked at; all of them where none is named.
+    tools: Vec<String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        Self {
+            deny: list(&["rm -rf /", "rm -rf ~", "git push --force"]),
+            ask: list(&["git push", "rm -rf"]),
+            dry_run: list(&["cargo publish", "npm publish"]),
+            tools: Vec::new(),
+        }
+    }
+}
+
+/// The rules of one session.
+pub struct Guard {
+    rules: Rules,
+    tools: Vec<String>,
+}
+
+impl State for Guard {
+    async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
+        let Config { deny, ask, dry_run, tools } = home.config().await?;
+        Ok(Self { rules: Rules { deny, ask, dry_run }, tools })
+    }
+
+    fn describe(description: &mut Description) {
+        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+    }
+}
+
+impl Hooks for Guard {
+    type State = Self;
+
+    const ASKED: &'static [Hook] = &[Hook::BeforeTool];
+
+    async fn before_tool(cx: &Cx<Self>, asked: BeforeTool) -> Result<GuardAnswer> {
+        let Guard { rules, tools } = cx.state();
+        if !tools.is_empty() && !tools.iter().any(|tool| tool == asked.tool.as_str()) {
+            return Ok(GuardAnswer::GoOn);
+        }
+        Ok(match rules.judge(&asked.arguments) {
+            Verdict::GoOn => GuardAnswer::GoOn,
+            Verdict::Deny(rule) => GuardAnswer::deny(format!("`{rule}` is not to be run here")),
+            Verdict::Ask(rule) => GuardAnswer::ask(format!("it has `{rule}`")),
+            Verdict::Rewrite(arguments) => GuardAnswer::rewrite(arguments),
+        })
+    }
+}
+
+export_plugin! { state: Guard, hook: Guard }

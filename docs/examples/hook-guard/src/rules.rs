@@ -1,0 +1,145 @@
+//! What the rules say to the texts of a call. Knows nothing of plugins.
+//!
+//! A rule is a few words, and holds where they stand one after the other in a text: `rm -rf` in
+//! `cd x && sudo rm  -rf .`. That stops slips of a model, not somebody who wants to get past it.
+
+use jaato_plugin_sdk::prelude::Value;
+
+/// The option that makes a command only show what it would do.
+const DRY_RUN: &str = "--dry-run";
+
+/// Rules, each a few words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Calls that must not run.
+    pub deny: Vec<String>,
+    /// Calls that a person decides about.
+    pub ask: Vec<String>,
+    /// Commands that get the option `--dry-run`.
+    pub dry_run: Vec<String>,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// It goes on as it is.
+    GoOn,
+    /// A rule denies it.
+    Deny(String),
+    /// A rule wants a person to decide.
+    Ask(String),
+    /// It goes on with these arguments.
+    Rewrite(Value),
+}
+
+impl Rules {
+    /// Judges a call by all texts in its arguments. What denies comes first, then what asks: a call
+    /// that a person decides about is not changed before.
+    pub fn judge(&self, arguments: &Value) -> Verdict {
+        let texts = texts(arguments);
+        let holds = |rules: &[String]| {
+            let found =
+                rules.iter().find(|rule| texts.iter().any(|text| place(text, rule).is_some()));
+            found.cloned()
+        };
+        if let Some(rule) = holds(&self.deny) {
+            return Verdict::Deny(rule);
+        }
+        if let Some(rule) = holds(&self.ask) {
+            return Verdict::Ask(rule);
+        }
+        let mut rewritten = arguments.clone();
+        self.make_dry(&mut rewritten);
+        if rewritten == *arguments { Verdict::GoOn } else { Verdict::Rewrite(rewritten) }
+    }
+
+    fn make_dry(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                let places = self.dry_run.iter().filter_map(|rule| place(text, rule));
+                let is_dry = text.split_whitespace().any(|word| word == DRY_RUN);
+                if let Some(end) = places.min().filter(|_| !is_dry) {
+                    text.insert_str(end, &format!(" {DRY_RUN}"));
+                }
+            }
+            Value::Array(values) => values.iter_mut().for_each(|value| self.make_dry(value)),
+            Value::Object(fields) => fields.values_mut().for_each(|value| self.make_dry(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(values) => values.iter().flat_map(texts).collect(),
+        Value::Object(fields) => fields.values().flat_map(texts).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
+/// Returns where the words of a rule end in a text, the first time that they stand there.
+fn place(text: &str, rule: &str) -> Option<usize> {
+    let wanted: Vec<&str> = rule.split_whitespace().collect();
+    let words = words(text);
+    let found = words.windows(wanted.len().max(1)).find(|window| {
+        !wanted.is_empty() && window.iter().zip(&wanted).all(|((_, word), wanted)| word == wanted)
+    })?;
+    found.last().map(|(end, _)| *end)
+}
+
+/// Lists the words of a text, each with the place behind it.
+fn words(text: &str) -> Vec<(usize, &str)> {
+    let start_of = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
+    text.split_whitespace().map(|word| (start_of(word) + word.len(), word)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::prelude::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(command: &str, expected: Verdict) {
+        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let rules = Rules {
+            deny: list(&["rm -rf", "mkfs"]),
+            ask: list(&["git push"]),
+            dry_run: list(&["cargo publish"]),
+        };
+        assert_eq!(rules.judge(&json!({ "command": command, "n": 1 })), expected, "{command}");
+    }
+
+    fn dry(command: &str) -> Verdict {
+        Verdict::Rewrite(json!({ "command": command, "n": 1 }))
+    }
+
+    #[test]
+    fn words_that_stand_one_after_the_other_are_a_rules() {
+        check("ls", Verdict::GoOn);
+        check("rm -r -f x", Verdict::GoOn);
+        check("rmdir -rf x", Verdict::GoOn);
+        check("cd /tmp && sudo  rm \t -rf x", Verdict::Deny("rm -rf".to_owned()));
+        check("git  push origin", Verdict::Ask("git push".to_owned()));
+        check("git push; mkfs /dev/sda", Verdict::Deny("mkfs".to_owned()));
+    }
+
+    #[test]
+    fn a_command_gets_its_option_once_and_at_its_place() {
+        check("cargo publish -p moon", dry("cargo publish --dry-run -p moon"));
+        check("cd é && cargo  publish", dry("cd é && cargo  publish --dry-run"));
+        check("cargo publish --dry-run", Verdict::GoOn);
+    }
+
+    #[test]
+    fn texts_are_found_however_deep_they_stand() {
+        let rules = Rules { deny: vec!["mkfs".to_owned()], ..Rules::default() };
+        let arguments = json!({ "all": [{ "run": ["sudo mkfs"] }] });
+        assert_eq!(rules.judge(&arguments), Verdict::Deny("mkfs".to_owned()));
+        // A rule without a word holds nowhere.
+        let empty = Rules { deny: vec![" ".to_owned()], ..Rules::default() };
+        assert_eq!(empty.judge(&arguments), Verdict::GoOn);
+        assert_eq!(empty.judge(&json!({ "text": "" })), Verdict::GoOn);
+    }
+}

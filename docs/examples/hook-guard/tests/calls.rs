@@ -1,0 +1,41 @@
+//! The guard on a host in memory: by the person's rules, and for the tools that they name.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::hooks::{BeforeTool, GuardAnswer};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_testkit::FakeHost;
+
+#[track_caller]
+fn check(config: Value, command: &str, expected: GuardAnswer) {
+    let host = FakeHost::new(hook_guard::__jaato::MODULE).with_config(config);
+    let instance = host.create(None).unwrap();
+    let asked = BeforeTool::new("cli_based_tool", json!({ "command": command }));
+    assert_eq!(instance.before_tool(&asked).unwrap(), expected, "{command}");
+}
+
+#[test]
+fn without_settings_the_worst_slips_are_held_up() {
+    check(json!({}), "ls", GuardAnswer::GoOn);
+    check(
+        json!({}),
+        "rm -rf / --no-preserve-root",
+        GuardAnswer::deny("`rm -rf /` is not to be run here"),
+    );
+    check(json!({}), "rm -rf target", GuardAnswer::ask("it has `rm -rf`"));
+    let dry = GuardAnswer::rewrite(json!({ "command": "npm publish --dry-run" }));
+    check(json!({}), "npm publish", dry);
+}
+
+#[test]
+fn a_persons_rules_stand_for_all_of_a_kind() {
+    let config = json!({ "deny": ["ls"], "ask": [], "dry_run": [] });
+    check(config.clone(), "ls", GuardAnswer::deny("`ls` is not to be run here"));
+    check(config, "rm -rf target", GuardAnswer::GoOn);
+}
+
+#[test]
+fn tools_that_are_not_named_go_on() {
+    check(json!({ "deny": ["ls"], "tools": ["shell_input"] }), "ls", GuardAnswer::GoOn);
+    let denied = GuardAnswer::deny("`ls` is not to be run here");
+    check(json!({ "deny": ["ls"], "tools": ["cli_based_tool"] }), "ls", denied);
+}

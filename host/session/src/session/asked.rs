@@ -1,0 +1,46 @@
+//! Lets plugins change the request that is sent next, and nothing that was sent.
+
+use std::sync::Arc;
+
+use jaato_types::Event;
+use jaato_types::hooks::Hook;
+
+use super::Session;
+use crate::history::Next;
+use crate::hooks::RequestHook;
+use crate::{Cancel, HistoryError};
+
+impl Session {
+    /// Asks the plugins, each with what the one before it left.
+    pub(crate) async fn ask_before_request(&mut self, cancel: &Cancel) -> Result<(), HistoryError> {
+        self.options_asked = None;
+        let hooks = Arc::clone(&self.shared.hooks);
+        for plugin in hooks.asked(Hook::BeforeRequest) {
+            let Some(newest) = self.history.messages().next_back().cloned() else { break };
+            let options = self.options_asked.as_ref().unwrap_or(&self.prefix.options);
+            let asked = RequestHook { options, takes: &self.takes, newest };
+            let Some(change) = hooks.before_request(&plugin, asked, cancel).await else { continue };
+            // A message that the model has seen stays as it was.
+            let part = change.part(&plugin).filter(|_| self.is_newest_unsent());
+            let tokens = part.as_ref().map_or(0, |(_, tokens)| *tokens);
+            if let Some((part, _)) = part {
+                self.history.add_news(vec![part])?;
+            }
+            if !change.changed.is_empty() {
+                self.options_asked = Some(change.options);
+            }
+            if !change.changed.is_empty() || tokens > 0 {
+                let (source, options) = (plugin.source, change.changed);
+                let event = Event::RequestChanged { source, options, tokens };
+                self.shared.emitter.emit(event);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_newest_unsent(&self) -> bool {
+        self.history.next() == Next::Answer
+            && self.paused.is_empty()
+            && self.sent_entries < self.history.entries().len()
+    }
+}

@@ -1,0 +1,234 @@
+//! `jaato run --output json --answers`: a program answers questions and forms.
+
+use serde_json::{Value, json};
+
+use crate::forms::{with_talks, with_talks_in_a_worker};
+use crate::house;
+use crate::secrets::{SECRET, is_nowhere};
+use crate::support::command::Running;
+use crate::support::{House, fixture};
+
+const RUN: [&str; 5] = ["run", "--output", "json", "--answers", "go"];
+
+fn call(name: &str, arguments: Value) -> Value {
+    json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
+}
+
+fn told(result: &str, then: Value) -> Value {
+    let mut answer = then;
+    answer["expect"] = json!({ "tool_result": result });
+    answer
+}
+
+fn says(text: &str) -> Value {
+    json!({ "steps": [{ "text": text }] })
+}
+
+fn name_form() -> Value {
+    let colours = json!([{ "value": "red" }, { "value": "blue" }]);
+    json!({ "title": "You", "fields": [
+        { "name": "colour", "kind": "choice", "options": colours },
+        { "name": "word", "kind": "secret" },
+    ] })
+}
+
+/// Waits for an event and returns it.
+#[track_caller]
+fn event(running: &Running, name: &str) -> Value {
+    let line = running.wait_for(&format!("\"event\":\"{name}\""));
+    serde_json::from_str(&line).unwrap()
+}
+
+fn write(running: &mut Running, answer: &Value) {
+    running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
+}
+
+fn decide(running: &mut Running, decision: &str) {
+    let call_id = event(running, "permission_asked")["call_id"].clone();
+    write(running, &json!({ "call_id": call_id, "decision": decision }));
+}
+
+/// A house whose model asks the person.
+fn asking(house: Option<House>) -> Option<House> {
+    let house = house?;
+    house.script(&json!({ "answers": [
+        call("ask_person", json!({ "form": name_form(), "lengths": true })),
+        told("\"colour\":4,\"word\":21", says("done")),
+    ] }));
+    Some(house)
+}
+
+#[test]
+fn a_program_answers_what_a_person_would_be_asked() {
+    for house in [with_talks(), with_talks_in_a_worker()] {
+        let Some(house) = asking(house) else { return };
+        let mut running = house.command(&RUN).start();
+        decide(&mut running, "allow_once");
+        let asked = event(&running, "form_asked");
+        assert_eq!((&asked["form_id"], &asked["form"]["title"]), (&json!("form_1"), &json!("You")));
+        let values = json!({ "colour": "blue", "word": SECRET });
+        let answer = json!({ "form_id": "form_1", "outcome": "answered", "values": values });
+        write(&mut running, &answer);
+        let over = event(&running, "form_answered");
+        assert_eq!(over["outcome"], "answered");
+        let output = running.finish().code(0);
+        assert_eq!(output.stderr, "", "{output}");
+        assert!(!output.stdout.contains(SECRET), "{output}");
+        is_nowhere(&house);
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn decisions_count_for_once_for_the_session_and_with_a_comment() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    house.script(&json!({ "answers": [
+        call("count", json!({})),
+        told("use your fingers", call("count", json!({}))),
+        told("\"count\":1", call("count", json!({}))),
+        told("\"count\":2", says("done")),
+    ] }));
+    let mut running = house.command(&RUN).start();
+    let call_id = event(&running, "permission_asked")["call_id"].clone();
+    let comment = "use your fingers";
+    let answer = json!({ "call_id": call_id, "decision": "deny", "comment": comment });
+    write(&mut running, &answer);
+    decide(&mut running, "allow_in_session");
+    let output = running.finish().code(0);
+    assert_eq!(output.stdout.matches("\"permission_asked\"").count(), 2, "{output}");
+}
+
+#[test]
+fn what_is_no_answer_is_told_and_costs_nothing() {
+    let Some(house) = asking(with_talks()) else { return };
+    let mut running = house.command(&RUN).start();
+    let call_id = event(&running, "permission_asked")["call_id"].as_str().unwrap().to_owned();
+    let session = "elsewhere";
+    let wrong = [
+        "hunter2".to_owned(),
+        "{\"answer\": {\"word\": \"hunter2\"}}".to_owned(),
+        json!({ "answer": { "call_id": "call_9", "decision": "allow_once" } }).to_string(),
+        json!({ "answer": { "call_id": call_id, "session": session, "decision": "deny" } })
+            .to_string(),
+        json!({ "answer": { "form_id": call_id, "outcome": "declined" } }).to_string(),
+        json!({ "answer": { "call_id": call_id, "decision": "hunter2" } }).to_string(),
+        "\u{1b}[2J".to_owned(),
+        String::new(),
+    ];
+    for line in &wrong {
+        running.write(format!("{line}\n").as_bytes());
+    }
+    running.write(b"\xff\xfe\n");
+    write(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
+    event(&running, "form_asked");
+    write(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
+    // What does not fit is asked for again.
+    let unfit = json!({ "form_id": "form_1", "outcome": "answered", "values": { "colour": "x" } });
+    write(&mut running, &unfit);
+    running.wait_for_error("does not fit the form (2 more may come): `colour` is not answered");
+    let values = json!({ "colour": "blue", "word": SECRET });
+    let answer = json!({ "form_id": "form_1", "outcome": "answered", "values": values });
+    write(&mut running, &answer);
+    event(&running, "turn_finished");
+    write(&mut running, &answer);
+    let output = running.finish().code(0);
+    let told: Vec<&str> = output.stderr.lines().filter(|line| line.starts_with("note:")).collect();
+    for (line, what) in [
+        (1, "it is not JSON (column 1)"),
+        (2, "either a text `call_id` or a text `form_id`"),
+        (3, "no question `call_9` waits"),
+        (4, &*format!("no question `{call_id}` waits")),
+        (5, "is a call: it is answered by `call_id`"),
+        (6, "`decision` is none that is known"),
+        (7, "it is not JSON"),
+        (9, "it is not JSON"),
+        (11, "is over: it was answered or taken back"),
+    ] {
+        let begin = format!("note: line {line} of standard input is no answer: ");
+        let found = told.iter().any(|it| it.starts_with(&begin) && it.contains(what));
+        assert!(found, "{line}: {what}: {output}");
+    }
+    for secret in ["hunter2", SECRET, "\u{1b}"] {
+        assert!(!output.stderr.contains(secret), "{output}");
+    }
+}
+
+#[test]
+fn the_end_of_its_input_is_nobody_to_ask() {
+    let Some(house) = with_talks() else { return };
+    let asks = || call("ask_person", json!({ "form": name_form() }));
+    let nobody = "nobody can be asked (standard input has ended)";
+    house.script(&json!({ "answers": [asks(), told(nobody, says("done"))] }));
+    let output = house.command(&RUN).run().code(6);
+    assert!(output.stderr.contains(nobody), "{output}");
+    // Not even where a question is open.
+    house.script(&json!({ "answers": [
+        asks(),
+        told("\"outcome\":\"nobody\",\"reason\":\"standard input has ended\"", says("done")),
+    ] }));
+    let mut running = house.command(&RUN).start();
+    decide(&mut running, "allow_once");
+    event(&running, "form_asked");
+    running.finish().code(0);
+    house.nothing_lives();
+}
+
+#[test]
+fn a_form_that_is_answered_wrongly_again_and_again_is_not_answered() {
+    let Some(house) = asking(with_talks()) else { return };
+    house.script(&json!({ "answers": [
+        call("ask_person", json!({ "form": name_form() })),
+        told("3 answers did not fit the form", says("done")),
+    ] }));
+    let mut running = house.command(&RUN).start();
+    decide(&mut running, "allow_once");
+    event(&running, "form_asked");
+    for left in (0..3).rev() {
+        write(&mut running, &json!({ "form_id": "form_1", "outcome": "answered" }));
+        running.wait_for_error(&format!("({left} more may come)"));
+    }
+    assert_eq!(event(&running, "form_answered")["outcome"], "nobody");
+    running.finish().code(0);
+}
+
+#[test]
+fn a_flood_of_lines_is_read_on_and_told_of_within_a_bound() {
+    let Some(house) = asking(with_talks()) else { return };
+    let mut running = house.command(&RUN).start();
+    let call_id = event(&running, "permission_asked")["call_id"].clone();
+    running.write("x\n".repeat(20_000).as_bytes());
+    let long = format!("{{\"answer\": \"{}\"}}\n", "y".repeat(9 * 1024 * 1024));
+    running.write(long.as_bytes());
+    write(&mut running, &json!({ "call_id": call_id, "decision": "allow_once" }));
+    event(&running, "form_asked");
+    write(&mut running, &json!({ "form_id": "form_1", "outcome": "declined" }));
+    let output = running.finish().code(5);
+    assert_eq!(output.stderr.matches("is no answer").count(), 100, "{}", output.stderr.len());
+    assert!(output.stderr.contains("no more is told of lines that are no answers"), "{output}");
+}
+
+#[test]
+fn a_client_that_hangs_keeps_nobody_from_ending_the_run() {
+    for house in [with_talks(), with_talks_in_a_worker()] {
+        let Some(house) = asking(house) else { return };
+        let mut running = house.command(&RUN).start();
+        decide(&mut running, "allow_once");
+        event(&running, "form_asked");
+        running.signal("TERM");
+        assert_eq!(event(&running, "form_answered")["outcome"], "cancelled");
+        running.wait_with_open_input().code(130);
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn answers_are_for_programs_that_follow_events_and_name_their_task() {
+    let house = house!();
+    house.script(&json!({ "answers": [] }));
+    let output = house.run(&["run", "--answers", "go"]).code(2);
+    assert!(output.stderr.contains("hint: `--output json` prints them"), "{output}");
+    let output = house.command(&["run", "--output", "json", "--answers"]).input("go\n").run();
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("there is no task"), "{output}");
+}

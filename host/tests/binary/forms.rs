@@ -1,0 +1,298 @@
+//! Forms of plugins at the terminal: answered field by field, declined, taken back, and never
+//! something else than what they are.
+
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::secrets::{SECRET, is_nowhere};
+use crate::support::command::Running;
+use crate::support::{Command, House, Output, fixture};
+use crate::terminal::{on_terminal, shell_on_terminal};
+
+/// What stands at the end of every prompt of a form.
+const PROMPT: &str = "declines:";
+
+fn as_it_is(command: Command) -> Command {
+    command
+}
+
+/// A house with the plugin that talks, inside jaato.
+pub fn with_talks() -> Option<House> {
+    let house = House::new()?;
+    house.ship(&fixture("talks"));
+    Some(house)
+}
+
+/// A house with the plugin that talks in a worker, with all that it asks for.
+pub fn with_talks_in_a_worker() -> Option<House> {
+    let house = House::new()?;
+    house.drop_in(&fixture("talks"));
+    house.run(&["plugin", "grant", "fixture-talks"]).code(0);
+    Some(house)
+}
+
+fn text(name: &str) -> Value {
+    json!({ "name": name, "text": format!("What {name}?") })
+}
+
+fn form(fields: Value) -> Value {
+    json!({ "title": "A form", "fields": fields })
+}
+
+/// All kinds of fields.
+fn whole_form() -> Value {
+    let options = json!([
+        { "value": "red" },
+        { "value": "blue", "label": "Dark blue", "description": "as the night" },
+        { "value": "green" },
+    ]);
+    form(json!([
+        { "name": "colour", "text": "Which colour?", "kind": "choice", "options": options, "default": "green" },
+        { "name": "colours", "text": "Which colours?", "kind": "several", "options": options },
+        { "name": "reason", "text": "Why?", "default": "none" },
+        { "name": "word", "text": "Which word?", "kind": "secret" },
+    ]))
+}
+
+/// Runs `call ask_person` where a person sits.
+fn asking(house: &House, arguments: &Value, size: &str) -> Option<Running> {
+    let arguments = arguments.to_string().replace('\'', "'\\''");
+    let binary = house.binary().display().to_string();
+    let line = format!("stty {size}; exec '{binary}' call ask_person '{arguments}'");
+    shell_on_terminal(house, &line, as_it_is)
+}
+
+fn answer(running: &mut Running, line: &str) {
+    running.wait_for_text(PROMPT);
+    running.write(line.as_bytes());
+}
+
+/// The JSON that a call has printed below everything else.
+#[track_caller]
+fn result(output: &Output) -> Value {
+    let begin = output.stdout.find("{\r\n").unwrap_or_else(|| panic!("no result: {output}"));
+    serde_json::from_str(&output.stdout[begin..])
+        .unwrap_or_else(|error| panic!("{error}: {output}"))
+}
+
+#[track_caller]
+fn answered(values: Value) -> Value {
+    json!({ "answer": { "outcome": "answered", "values": values } })
+}
+
+#[test]
+fn a_form_is_answered_field_by_field_on_narrow_terminals_too() {
+    for columns in [40, 80, 100] {
+        let Some(house) = with_talks() else { return };
+        let arguments = json!({ "form": whole_form() });
+        let size = format!("rows 24 cols {columns}");
+        let Some(mut running) = asking(&house, &arguments, &size) else { return };
+        running.wait_for_text("1 of 4");
+        // One that is not there, then one by its number.
+        answer(&mut running, "7\n");
+        running.wait_for_text("none of them");
+        answer(&mut running, "2\n");
+        answer(&mut running, "3, 1\n");
+        answer(&mut running, "\n");
+        answer(&mut running, "hush\r");
+        let output = running.wait_with_open_input().code(0);
+        let values = json!({
+            "colour": "blue", "colours": ["green", "red"], "reason": "none", "word": "hush",
+        });
+        assert_eq!(result(&output), answered(values), "{output}");
+        let shown = &output.stdout[..output.stdout.find("{\r\n").unwrap()];
+        let rows: Vec<&str> = shown.split("\r\n").filter(|row| !row.is_empty()).collect();
+        let is_marked = |row: &&str| row.starts_with("║ ") && row.chars().count() < columns;
+        assert!(rows.iter().all(is_marked), "{columns}: {rows:#?}");
+        assert!(shown.contains("Dark blue (blue)"), "{output}");
+    }
+}
+
+#[test]
+fn in_a_worker_it_is_the_same() {
+    let Some(house) = with_talks_in_a_worker() else { return };
+    let arguments = json!({ "form": form(json!([text("name"), text("place")])) });
+    let Some(mut running) = asking(&house, &arguments, "cols 80") else { return };
+    running.wait_for_text("fixture-talks asks you, 1 of 2");
+    answer(&mut running, "Ada\n");
+    answer(&mut running, "here\n");
+    let output = running.wait_with_open_input().code(0);
+    assert_eq!(result(&output), answered(json!({ "name": "Ada", "place": "here" })));
+    house.nothing_lives();
+}
+
+#[test]
+fn a_form_is_declined_by_its_word_and_by_ctrl_c_and_the_terminal_is_as_it_was() {
+    let Some(house) = with_talks() else { return };
+    let settings = |file: &str| std::fs::read_to_string(house.workspace().join(file)).unwrap();
+    let binary = house.binary().display().to_string();
+    let arguments = json!({ "form": form(json!([text("name"), text("place")])) });
+    let line =
+        format!("stty -a > before; '{binary}' call ask_person '{arguments}'; stty -a > after");
+    for declining in ["/decline\n", "\u{3}", "half a name\u{3}"] {
+        let Some(mut running) = shell_on_terminal(&house, &line, as_it_is) else { return };
+        answer(&mut running, declining);
+        let output = running.wait_with_open_input().code(0);
+        assert_eq!(result(&output), json!({ "answer": { "outcome": "declined" } }), "{output}");
+        assert_eq!(output.stdout.matches("asks you").count(), 1, "{output}");
+        assert_eq!(settings("before"), settings("after"), "{declining:?}");
+    }
+}
+
+#[test]
+fn a_form_that_says_anything_poses_as_nothing() {
+    let Some(house) = with_talks() else { return };
+    let evil = "║ question 1 koruma: cli_based_tool wants to run\u{1b}[2J\nrun it? [y]es\u{202e}";
+    let long = format!("{}{evil}", " ".repeat(700));
+    let option = json!({ "value": "a", "label": evil, "description": long });
+    let field = json!({ "name": evil, "text": long, "kind": "choice", "options": [option], "default": "a" });
+    let arguments = json!({ "form": { "title": evil, "fields": [field] } });
+    for columns in [23, 40, 80] {
+        let size = format!("rows 30 cols {columns}");
+        let Some(mut running) = asking(&house, &arguments, &size) else { return };
+        answer(&mut running, "\n");
+        let output = running.wait_with_open_input().code(0);
+        let shown = &output.stdout[..output.stdout.find("{\r\n").unwrap()];
+        let rows: Vec<&str> = shown.split("\r\n").filter(|row| !row.is_empty()).collect();
+        assert!(rows.iter().all(|row| row.starts_with("║ ")), "{columns}: {rows:#?}");
+        assert!(rows.iter().all(|row| row.chars().count() < columns), "{columns}: {rows:#?}");
+        assert_eq!(shown.matches("║ question").count(), 1, "{output}");
+        assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
+        // What it says stands behind a label or a bar.
+        let posing = rows.iter().skip(1).filter(|row| row.contains("run it?"));
+        assert!(posing.clone().count() > 0 || columns < 40, "{rows:#?}");
+        for row in posing {
+            assert!(row.starts_with("║   "), "{row}");
+        }
+    }
+}
+
+#[test]
+fn a_long_list_shows_all_of_itself_when_asked() {
+    let Some(house) = with_talks() else { return };
+    let options: Vec<Value> =
+        (1..=100).map(|number| json!({ "value": format!("value {number}") })).collect();
+    let field = json!({ "name": "one", "kind": "choice", "options": options });
+    let arguments = json!({ "form": form(json!([field])) });
+    let Some(mut running) = asking(&house, &arguments, "rows 20 cols 60") else { return };
+    running.wait_for_text("more lines");
+    answer(&mut running, "/show\n");
+    running.wait_for_text("100: value 100");
+    answer(&mut running, "value 77\n");
+    let output = running.wait_with_open_input().code(0);
+    assert_eq!(result(&output), answered(json!({ "one": "value 77" })));
+}
+
+#[test]
+fn a_secret_of_a_form_is_nowhere_but_with_the_plugin() {
+    let Some(house) = with_talks() else { return };
+    let secret = json!({ "name": "word", "text": "Which word?", "kind": "secret" });
+    let arguments = json!({ "form": form(json!([secret])), "lengths": true });
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "ask_person", "arguments": arguments } }] },
+        { "expect": { "tool_result": "\"word\":21" }, "steps": [{ "text": "done" }] },
+    ] }));
+    for output in ["json", "text"] {
+        let words = format!("run --yes --output {output} go");
+        let Some(mut running) = on_terminal(&house, &words, as_it_is) else { return };
+        // Nothing is no answer.
+        answer(&mut running, "\r");
+        answer(&mut running, &format!("{SECRET}\r"));
+        let output = running.wait_with_open_input().code(0);
+        assert!(output.stdout.contains("done"), "{output}");
+        assert!(!output.stdout.contains(SECRET), "{output}");
+        is_nowhere(&house);
+    }
+}
+
+#[test]
+fn where_nobody_sits_the_plugin_is_told_at_once() {
+    let Some(house) = with_talks() else { return };
+    let arguments = json!({ "form": form(json!([text("name")])) }).to_string();
+    let output = house.run(&["call", "ask_person", &arguments]).silent();
+    let answer = json!({ "outcome": "nobody", "reason": "standard input is no terminal" });
+    assert_eq!(output.json(), json!({ "answer": answer }));
+    let line =
+        json!({ "tool": "ask_person", "args": serde_json::from_str::<Value>(&arguments).unwrap() });
+    let output = house.command(&["call", "--batch"]).input(format!("{line}\n")).run().code(0);
+    assert_eq!(output.json()["result"]["answer"]["outcome"], "nobody", "{output}");
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "ask_person", "arguments": serde_json::from_str::<Value>(&arguments).unwrap() } }] },
+        { "expect": { "tool_result": "\"outcome\":\"nobody\"" }, "steps": [{ "text": "done" }] },
+    ] }));
+    house.run(&["run", "--yes", "go"]).code(0);
+}
+
+#[test]
+fn a_form_that_cannot_be_shown_is_refused_and_a_small_terminal_is_nobody() {
+    let Some(house) = with_talks() else { return };
+    let fields = |count: usize| (0..count).map(|number| text(&format!("f{number}"))).collect();
+    let arguments = json!({ "form": form(Value::Array(fields(21))) }).to_string();
+    let output = house.run(&["call", "ask_person", &arguments]).code(2);
+    assert!(output.stderr.contains("a form has 1 to 20 fields, this has 21"), "{output}");
+    let arguments = json!({ "form": form(Value::Array(fields(1))) });
+    let Some(running) = asking(&house, &arguments, "rows 3 cols 80") else { return };
+    let output = running.wait_with_open_input().code(0);
+    assert_eq!(result(&output)["answer"]["outcome"], "nobody", "{output}");
+}
+
+#[test]
+fn of_a_storm_of_forms_few_wait_and_each_is_asked_alone() {
+    for house in [with_talks(), with_talks_in_a_worker()] {
+        let Some(house) = house else { return };
+        let arguments = json!({ "form": form(json!([text("name")])), "times": 30 });
+        let Some(mut running) = asking(&house, &arguments, "cols 80") else { return };
+        for _ in 0..9 {
+            answer(&mut running, "/decline\n");
+        }
+        let output = running.wait_with_open_input().code(0);
+        assert_eq!(result(&output), json!({ "came": { "declined": 9, "limit_reached": 21 } }));
+    }
+}
+
+#[test]
+fn a_form_that_nobody_answers_ends_with_its_session() {
+    let house = house!();
+    house.ship(&fixture("talks"));
+    let arguments = json!({ "form": form(json!([text("name")])) });
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "ask_person", "arguments": arguments } }] },
+    ] }));
+    let binary = house.binary().display().to_string();
+    let settings = |file: &str| std::fs::read_to_string(house.workspace().join(file)).unwrap();
+    let line = format!("stty -a > before; '{binary}' run --yes go; echo ended $?; stty -a > after");
+    let Some(mut running) = shell_on_terminal(&house, &line, as_it_is) else { return };
+    running.wait_for_text(PROMPT);
+    running.write(b"half an answ");
+    let words = format!("{binary} run --yes go");
+    let processes = house.processes();
+    let mut runs = processes.iter().filter_map(|it| it.trim_end().strip_suffix(&words));
+    let pid = runs.next().unwrap().trim_end_matches(": ");
+    assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());
+    running.wait_for_text("ended 130");
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("what it asked was taken back"), "{output}");
+    assert_eq!(settings("before"), settings("after"));
+    house.nothing_lives();
+}
+
+#[test]
+fn commands_and_conversations_ask_too() {
+    let Some(house) = with_talks() else { return };
+    let Some(mut running) = on_terminal(&house, "command quiz", as_it_is) else { return };
+    answer(&mut running, "tea\n");
+    let output = running.wait_with_open_input().code(0);
+    assert_eq!(result(&output), answered(json!({ "drink": "tea" })));
+    house.script(&json!({ "answers": [
+        { "steps": [{ "text": "hello" }] },
+    ] }));
+    let editing = |command: Command| command.variable("TERM", "xterm");
+    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    running.wait_for_text("> ");
+    running.write(b"/quiz\r");
+    answer(&mut running, "tea\n");
+    running.wait_for_text("\"drink\": \"tea\"");
+    running.wait_for_text("> ");
+    running.write(b"\x04");
+    running.wait_with_open_input().code(0);
+}

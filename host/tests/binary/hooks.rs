@@ -1,0 +1,349 @@
+//! Plugins that are asked beside their own calls, by the real binary: in its process and in a
+//! worker, well behaved and not.
+
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::support::command::Output;
+use crate::support::{Command, House, fixture};
+use crate::terminal::{on_terminal, shell_on_terminal};
+
+/// Inside jaato, and in a worker.
+const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
+
+fn says(text: &str) -> Value {
+    json!({ "steps": [{ "text": text }] })
+}
+
+fn keeps() -> Value {
+    json!({ "steps": [{ "call": { "name": "keep_text", "arguments": { "text": "t" } } }] })
+}
+
+/// The script of a model that calls once, and is to be given this result.
+fn calls_once(result: &str) -> Value {
+    let told = json!({ "expect": { "tool_result": result }, "steps": [{ "text": "done" }] });
+    json!({ "answers": [keeps(), told] })
+}
+
+/// A house with the plugin that is asked everything, and what it does.
+fn with_hooks(place: &str, settings: &str, script: &Value) -> Option<House> {
+    let house = House::new()?;
+    house.ship(&fixture("hooks"));
+    house.script(script);
+    house.configure_more(&format!("{place}[plugins.fixture-hooks]\n{settings}\n"));
+    Some(house)
+}
+
+#[track_caller]
+fn check_call(settings: &str, result: &str) {
+    for place in PLACES {
+        check_call_at(place, settings, result);
+    }
+}
+
+#[track_caller]
+fn check_call_at(place: &str, settings: &str, result: &str) {
+    let Some(house) = with_hooks(place, settings, &calls_once(result)) else { return };
+    let output = house.run(&["run", "--yes", "go"]).code(0);
+    assert_eq!(output.stdout, "done\n", "{place} {output}");
+    house.nothing_lives();
+}
+
+fn events(output: &Output, name: &str) -> Vec<Value> {
+    let lines = output.json_lines().into_iter();
+    lines.filter(|line| line["event"] == name).collect()
+}
+
+#[test]
+fn a_guard_rewrites_denies_and_lets_go_on() {
+    check_call("", r#"{"kept":"t"}"#);
+    let ran = r#"{"kept":"rewritten","arguments_changed_by":["fixture-hooks"],"arguments_that_ran":{"text":"rewritten"}}"#;
+    check_call("before_tool = \"rewrite\"", ran);
+    check_call(
+        "before_tool = \"deny\"",
+        "plugin `fixture-hooks` denied the call of `keep_text`: not tonight",
+    );
+}
+
+#[test]
+fn a_guard_that_fails_in_whatever_way_denies_the_call_and_is_named() {
+    let named = "is denied: plugin `fixture-hooks`, which is asked before each call, fails: ";
+    let ways = [
+        ("fail", "no moon tonight"),
+        ("panic", ""),
+        ("hang", "it did not answer within 1000 ms"),
+        (
+            "lie",
+            "its arguments cannot be used: the arguments of `keep_text` do not match its schema",
+        ),
+        ("huge", ""),
+        ("write", "`files.write` cannot be asked here"),
+        ("fetch", "`http.request` cannot be asked here"),
+    ];
+    for (way, why) in ways {
+        check_call(&format!("before_tool = \"{way}\""), &format!("{named}{why}"));
+    }
+    check_call_at(PLACES[1], "before_tool = \"exit\"", named);
+}
+
+#[test]
+fn a_guard_whose_worker_died_is_asked_again() {
+    let script = json!({ "answers": [
+        keeps(),
+        { "expect": { "tool_result": "is denied: plugin `fixture-hooks`" }, "steps": keeps()["steps"] },
+        { "expect": { "tool_result": "is denied" }, "steps": [{ "text": "done" }] },
+    ] });
+    let Some(house) = with_hooks(PLACES[1], "before_tool = \"once-exit\"", &script) else { return };
+    let output = house.run(&["run", "--yes", "go"]).code(0);
+    // Each worker forgets that it was asked before.
+    assert_eq!(output.stderr.matches("denies the call, as it failed").count(), 2, "{output}");
+    let script = json!({ "answers": [
+        keeps(),
+        { "expect": { "tool_result": "is denied" }, "steps": keeps()["steps"] },
+        { "expect": { "tool_result": r#"{"kept":"t"}"# }, "steps": [{ "text": "done" }] },
+    ] });
+    for place in PLACES {
+        let Some(house) = with_hooks(place, "before_tool = \"once-panic\"", &script) else {
+            return;
+        };
+        house.run(&["run", "--yes", "go"]).code(0);
+    }
+}
+
+#[test]
+fn a_guard_that_cannot_be_described_opens_no_gate() {
+    let house = house!();
+    house.ship(&fixture("broken_guard"));
+    house.ship(&fixture("hooks"));
+    house.script(&calls_once(
+        "plugin `fixture-broken-guard`, which is asked before each call, fails",
+    ));
+    house.run(&["run", "--yes", "go"]).code(0);
+    let called = house.run(&["call", "keep_text", r#"{"text": "t"}"#]).code(6);
+    assert!(called.stderr.contains("jaato plugin disable fixture-broken-guard"), "{called}");
+    house.run(&["plugin", "disable", "fixture-broken-guard"]).code(0);
+    house.run(&["call", "keep_text", r#"{"text": "t"}"#]).code(0);
+}
+
+#[test]
+fn a_guard_sees_a_call_that_a_person_types() {
+    for place in PLACES {
+        let script = json!({ "answers": [] });
+        let Some(house) = with_hooks(place, "before_tool = \"deny\"", &script) else { return };
+        let output = house.run(&["call", "keep_text", r#"{"text": "t"}"#]);
+        assert!(output.code != 0 && output.stderr.contains("not tonight"), "{output}");
+    }
+}
+
+#[test]
+fn a_plugin_from_elsewhere_is_asked_what_the_person_granted_it_and_no_longer() {
+    let house = house!();
+    house.drop_in(&fixture("hooks"));
+    house.script(&calls_once("kept"));
+    house.configure_more("[plugins.fixture-hooks]\nbefore_tool = \"deny\"\n");
+    let allowed = ["run", "--allow", "fixture-hooks:keep_text", "go"];
+    house.run(&allowed).code(0);
+    let shown = house.run(&["plugin", "show", "fixture-hooks"]).code(0);
+    assert!(shown.stdout.contains("before_tool: see each tool call"), "{shown}");
+    house.run(&["plugin", "grant", "fixture-hooks", "before_tool"]).code(0);
+    let output = house.run(&allowed);
+    assert!(output.stderr.contains("not tonight"), "{output}");
+    house.run(&["plugin", "revoke", "fixture-hooks"]).code(0);
+    house.run(&allowed).code(0);
+}
+
+#[test]
+fn a_person_is_asked_where_a_guard_wants_it_and_sees_what_the_call_would_change() {
+    for place in PLACES {
+        let settings = "before_tool = \"ask\"";
+        let Some(house) = with_hooks(place, settings, &calls_once("\"kept\":\"t\"")) else {
+            return;
+        };
+        let Some(mut running) = on_terminal(&house, "run --yes go", as_it_is) else { return };
+        running.wait_for_text("run it?");
+        running.write(b"y\n");
+        let output = running.wait_with_open_input().code(0);
+        let rows = [
+            "wants you to decide: it is night",
+            "changes, says fixture-hooks",
+            "+t",
+            "files, says",
+        ];
+        for row in rows {
+            assert!(output.stdout.contains(row), "{row}: {output}");
+        }
+        assert!(!output.stdout.contains("[a]lways"), "{output}");
+    }
+}
+
+#[test]
+fn a_preview_that_hangs_lies_or_is_huge_does_not_keep_the_question_away() {
+    for (settings, row) in [
+        ("preview = \"hang\"", "there is no preview of `keep_text`"),
+        ("preview = \"panic\"", "there is no preview of `keep_text`"),
+        ("preview = \"write\"", "there is no preview of `keep_text`"),
+        ("preview = \"huge\"", "more lines"),
+    ] {
+        for place in PLACES {
+            let script = calls_once("\"kept\":\"t\"");
+            let Some(house) = with_hooks(place, settings, &script) else { return };
+            let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
+            running.wait_for_text("run it?");
+            running.write(b"y\n");
+            let output = running.wait_with_open_input().code(0);
+            assert!(output.stdout.contains(row), "{settings} {place}: {output}");
+        }
+    }
+}
+
+#[test]
+fn text_before_a_prompt_is_sent_told_of_and_shown_beforehand() {
+    let script = json!({ "answers": [
+        { "expect": { "data": "milk is on the list", "prompt": "milk" }, "steps": [{ "text": "done" }] },
+    ] });
+    for place in PLACES {
+        let Some(house) = with_hooks(place, "before_prompt = \"add\"", &script) else { return };
+        let output = house.run(&["run", "--output", "json", "milk"]).code(0);
+        let added = events(&output, "prompt_added");
+        assert_eq!(added.len(), 1, "{output}");
+        assert_eq!(
+            (&added[0]["source"], &added[0]["tokens"]),
+            (&json!("fixture-hooks"), &json!(5))
+        );
+        let shown = house.run(&["run", "--show-prompt", "milk"]).code(0);
+        let part = "--- before the task, by fixture-hooks (about 5 tokens)\nmilk is on the list\n";
+        assert!(shown.stdout.contains(part), "{shown}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn who_fails_before_a_prompt_a_request_or_after_a_call_is_passed_over() {
+    for place in PLACES {
+        for way in ["fail", "panic", "hang", "write"] {
+            let settings = format!(
+                "before_prompt = \"{way}\"\nbefore_request = \"{way}\"\nafter_tool = \"{way}\""
+            );
+            let script = calls_once(r#"{"kept":"t"}"#);
+            let Some(house) = with_hooks(place, &settings, &script) else { return };
+            let output = house.run(&["run", "--yes", "go"]).code(0);
+            assert_eq!(output.stdout, "done\n", "{way} {output}");
+            for hook in ["before_prompt", "before_request", "after_tool"] {
+                let told = format!("plugin `fixture-hooks` is passed over: `{hook}`: ");
+                assert!(output.stderr.contains(&told), "{way} {hook}: {output}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_huge_addition_is_cut_and_a_request_is_changed_within_its_bounds() {
+    for place in PLACES {
+        let script = json!({ "answers": [
+            { "expect": { "data": "be brief" }, "steps": [{ "text": "done" }] },
+        ] });
+        let settings = "before_prompt = \"huge\"\nbefore_request = \"change\"";
+        let Some(house) = with_hooks(place, settings, &script) else { return };
+        let output = house.run(&["run", "--output", "json", "go"]).code(0);
+        let added = events(&output, "prompt_added");
+        assert_eq!((&added[0]["tokens"], &added[0]["cut"]), (&json!(2000), &json!(true)));
+        let changed = events(&output, "request_changed");
+        assert_eq!(changed[0]["options"], json!(["temperature"]));
+        let Some(house) = with_hooks(place, "before_request = \"lie\"", &script) else { return };
+        let output = house.run(&["run", "go"]);
+        assert!(
+            output.stderr.contains("the option `session_key` is not to be changed"),
+            "{output}"
+        );
+    }
+}
+
+#[test]
+fn a_result_is_changed_cut_where_it_is_large_and_left_alone_where_it_does_not_cross() {
+    check_call("after_tool = \"replace\"", r#"{"keys_before":1}"#);
+    check_call("after_tool = \"large\"", "output_cut");
+    check_call("after_tool = \"huge\"", r#"{"kept":"t"}"#);
+}
+
+#[test]
+fn every_event_is_told_or_counted_and_the_turn_waits_for_none() {
+    let storm: Vec<Value> = (0..10_000).map(|_| json!({ "text": "x" })).collect();
+    let script = json!({ "answers": [{ "steps": storm }] });
+    for place in PLACES {
+        for way in ["", "hang", "fail"] {
+            let Some(house) = with_hooks(place, "", &script) else { return };
+            let heard = house.path().join("heard");
+            house.configure_more(&format!("event = \"{way}\"\nheard = \"{}\"\n", heard.display()));
+            let output = house.run(&["run", "--output", "json", "go"]).code(0);
+            let all = output.json_lines().len();
+            assert!(all > 10_000, "{all}");
+            let counts = std::fs::read_to_string(heard).unwrap();
+            let counts: Vec<usize> = counts.split(' ').map(|it| it.parse().unwrap()).collect();
+            match way {
+                // The notice that some are left out may come when nothing is shown any more.
+                "" => {
+                    let told = counts.iter().sum::<usize>();
+                    assert!(told == all || told == all + 1, "{place} {all} {counts:?}");
+                }
+                _ => assert!(counts[0] <= 3 * 64, "{place} {way} {counts:?}"),
+            }
+            house.nothing_lives();
+        }
+    }
+}
+
+#[test]
+fn words_of_a_command_come_from_its_schema_and_from_its_plugin() {
+    for place in PLACES {
+        let Some(house) = with_hooks(place, "", &json!({ "answers": [] })) else { return };
+        let complete = |words: &[&str]| {
+            let output = house.run(&[&["command", "pick", "--complete"], words].concat());
+            output.code(0).stdout
+        };
+        assert_eq!(complete(&[]), "shopping\ta list\nmoving\ta list\n");
+        assert_eq!(complete(&["sh"]), "shopping\ta list\n");
+        assert_eq!(
+            complete(&["shopping", ""]),
+            "milk\twhite\nmint\nshopping-list\tthe list itself\n"
+        );
+        assert_eq!(complete(&["shopping", "mi"]), "milk\twhite\nmint\n");
+        assert_eq!(complete(&["shopping", "milk", ""]), "");
+    }
+}
+
+#[test]
+fn words_that_do_not_come_in_time_or_are_too_many_are_left_out() {
+    for place in PLACES {
+        for (way, lines) in [("hang", 0), ("panic", 0), ("write", 0), ("storm", 100)] {
+            let settings = format!("words = \"{way}\"");
+            let Some(house) = with_hooks(place, &settings, &json!({ "answers": [] })) else {
+                return;
+            };
+            let output = house.run(&["command", "pick", "--complete", "shopping", ""]).code(0);
+            assert_eq!(output.stdout.lines().count(), lines, "{way} {place}: {output}");
+        }
+    }
+}
+
+#[test]
+fn tab_offers_names_and_words_in_a_conversation() {
+    let Some(house) = with_hooks("", "", &json!({ "answers": [says("hello")] })) else { return };
+    let line = format!("exec '{}' chat hi", house.binary().display());
+    let editing = |command: Command| command.variable("TERM", "xterm");
+    let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };
+    running.wait_for_text("hello");
+    running.wait_for_text("> ");
+    running.write(b"/pi\tsh\tmil\t\r");
+    running.wait_for_text("\"item\": \"milk\"");
+    running.wait_for_text("> ");
+    running.write(b"/pick shopping \t\t");
+    running.wait_for_text("shopping-list");
+    // Ctrl-U takes what is typed away.
+    running.write(b"\x15/quit\r");
+    running.wait_with_open_input();
+    house.nothing_lives();
+}
+
+fn as_it_is(command: Command) -> Command {
+    command
+}

@@ -1,0 +1,272 @@
+//! What reaches a conversation that is idle, and tasks that nobody waits for.
+
+use serde_json::{Value, json};
+
+use crate::forms::{with_talks, with_talks_in_a_worker};
+use crate::house;
+use crate::questions::wait_for_file;
+use crate::support::command::Running;
+use crate::support::{Command, House, fixture};
+use crate::terminal::on_terminal;
+
+fn call(name: &str, arguments: Value) -> Value {
+    json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
+}
+
+fn says(text: &str) -> Value {
+    json!({ "steps": [{ "text": text }] })
+}
+
+fn told(what: &str, wanted: &str, then: Value) -> Value {
+    let mut answer = then;
+    answer["expect"] = json!({ what: wanted });
+    answer
+}
+
+/// A call that starts a task that notifies once a file is there, and then leaves another.
+fn starts(house: &House) -> Value {
+    let [after, marks] = ["go", "told"].map(|file| house.path().join(file).display().to_string());
+    let (text, shows) = ("the tea is ready", "the tea draws\n");
+    let arguments = json!({ "text": text, "shows": shows, "after": after, "marks": marks });
+    call("call_other", json!({ "name": "tell_model", "arguments": arguments, "detached": true }))
+}
+
+/// The answers of a model that starts the task, is told that, and hears of the tea.
+fn tea(house: &House, more: &[Value]) {
+    let mut answers =
+        vec![starts(house), told("tool_result", "\"task_id\":\"task_1\"", says("I will tell you"))];
+    answers.extend_from_slice(more);
+    house.script(&json!({ "answers": answers }));
+}
+
+fn editing(command: Command) -> Command {
+    command.variable("TERM", "xterm")
+}
+
+fn ends(mut running: Running, house: &House) -> String {
+    running.wait_for_text("> ");
+    running.write(b"\x04");
+    let output = running.wait_with_open_input().code(0);
+    house.nothing_lives();
+    output.stdout
+}
+
+#[test]
+fn an_idle_conversation_is_woken_and_the_prompt_comes_back() {
+    for house in [with_talks(), with_talks_in_a_worker()] {
+        let Some(house) = house else { return };
+        // It notifies and ends: the model may hear of both at once, or of one after the other.
+        tea(&house, &[told("data", "the tea is ready", says("drink it")), says("that is all")]);
+        let Some(mut running) = on_terminal(&house, "chat --yes make tea", editing) else { return };
+        running.wait_for_text("I will tell you");
+        running.wait_for_text("> ");
+        house.write("go", "");
+        running.wait_for_text("says: the tea is ready");
+        running.wait_for_text("woken by");
+        running.wait_for_text("drink it");
+        running.wait_for_text("> ");
+        running.write(b"/help\r");
+        running.wait_for_text("/again");
+        let shown = ends(running, &house);
+        for what in ["has started tell_model of ", "the tea draws"] {
+            assert!(shown.contains(what), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn while_a_person_types_a_wake_waits_and_joins_what_they_send() {
+    let Some(house) = with_talks() else { return };
+    house.ship(&fixture("probe"));
+    tea(
+        &house,
+        &[told("prompt", "is it ready", told("data", "the tea is ready", says("drink it")))],
+    );
+    let Some(mut running) = on_terminal(&house, "chat --yes make tea", editing) else { return };
+    running.wait_for_text("I will tell you");
+    running.wait_for_text("> ");
+    running.write(b"is it re");
+    running.wait_for_text("is it re");
+    house.write("go", "");
+    wait_for_file(&house.path().join("told"));
+    running.write(b"ady?\r");
+    running.wait_for_text("the tea is ready");
+    running.wait_for_text("drink it");
+    let shown = ends(running, &house);
+    let typed = shown.find("is it re").unwrap();
+    let whole = typed + shown[typed..].find("y?").unwrap();
+    assert!(!shown[typed..whole].contains("tea"), "{shown:?}");
+    assert!(!shown.contains("woken by"), "{shown}");
+}
+
+#[test]
+fn a_woken_turn_asks_on_the_whole_terminal() {
+    let Some(house) = with_talks() else { return };
+    house.ship(&fixture("probe"));
+    tea(
+        &house,
+        &[
+            told("data", "the tea is ready", call("count", json!({}))),
+            told("tool_result", "\"count\":1", says("counted")),
+            says("that is all"),
+        ],
+    );
+    let words = "chat --allow call_other --allow tell_model make tea";
+    let Some(mut running) = on_terminal(&house, words, editing) else { return };
+    running.wait_for_text("I will tell you");
+    running.wait_for_text("> ");
+    house.write("go", "");
+    running.wait_for_text("run it?");
+    running.write(b"y\n");
+    running.wait_for_text("counted");
+    ends(running, &house);
+}
+
+#[test]
+fn a_task_asks_while_the_conversation_is_idle() {
+    let Some(house) = with_talks() else { return };
+    house.ship(&fixture("probe"));
+    // The task calls a tool that is asked about, while nobody types.
+    let count = json!({ "name": "count", "arguments": {} });
+    let inner = json!({ "name": "call_other", "arguments": count, "detached": true });
+    house.script(&json!({ "answers": [
+        call("call_other", inner),
+        told("tool_result", "\"task_id\":\"task_1\"", says("started")),
+        told("data", "\"count\":1", says("counted")),
+    ] }));
+    let Some(mut running) = on_terminal(&house, "chat --allow call_other go", editing) else {
+        return;
+    };
+    running.wait_for_text("called by fixture-talks");
+    running.wait_for_text("run it?");
+    running.write(b"y\n");
+    running.wait_for_text("counted");
+    ends(running, &house);
+}
+
+#[test]
+fn what_is_pasted_at_an_idle_prompt_is_one_line_until_it_is_sent() {
+    let house = house!();
+    house.script(&json!({ "answers": [
+        { "expect": { "prompt": "one\ntwo\nthree and four" }, "steps": [{ "text": "counted" }] },
+    ] }));
+    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    running.wait_for_text("> ");
+    // As terminals do it, once they were told to.
+    running.write(b"\x1b[200~one\rtwo\rthree\x1b[201~");
+    running.wait_for_text("three");
+    running.write(b" and four\r");
+    running.wait_for_text("counted");
+    let shown = ends(running, &house);
+    let (marked, prompt) = (shown.find("\u{1b}[?2004h").unwrap(), shown.find("> ").unwrap());
+    assert!(marked < prompt, "{shown:?}");
+}
+
+#[test]
+fn a_terminal_without_an_editor_is_woken_too() {
+    let Some(house) = with_talks() else { return };
+    tea(
+        &house,
+        &[
+            told("data", "the tea is ready", says("drink it")),
+            says("that is all"),
+            told("prompt", "and now?", says("nothing")),
+        ],
+    );
+    let as_it_is = |command: Command| command;
+    let Some(mut running) = on_terminal(&house, "chat --yes make tea", as_it_is) else { return };
+    running.wait_for_text("I will tell you");
+    running.wait_for_text("> ");
+    house.write("go", "");
+    running.wait_for_text("that is all");
+    running.wait_for_text("> ");
+    running.write(b"and now?\n");
+    running.wait_for_text("nothing");
+    ends(running, &house);
+}
+
+#[test]
+fn between_the_lines_of_a_pipe_a_wake_comes_first() {
+    for house in [with_talks(), with_talks_in_a_worker()] {
+        let Some(house) = house else { return };
+        tea(
+            &house,
+            &[
+                told("data", "the tea is ready", says("drink it")),
+                says("that is all"),
+                told("prompt", "next", says("bye")),
+            ],
+        );
+        let mut running = house.command(&["chat", "--yes", "make tea"]).start();
+        running.wait_for("I will tell you");
+        house.write("go", "");
+        running.wait_for("that is all");
+        running.write(b"next\n");
+        running.wait_for("bye");
+        running.finish().code(0);
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn tasks_end_with_the_conversation_and_are_named() {
+    let ended =
+        "note: ended with the session, background task: task_1 (tell_model started by talks)";
+    for house in [with_talks(), with_talks_in_a_worker()] {
+        let Some(house) = house else { return };
+        tea(&house, &[]);
+        let output = house.command(&["chat", "--yes"]).input("make tea\n").run().code(0);
+        let by_its_name = ended.replace("by talks", "by fixture-talks");
+        assert!(output.stderr.contains(ended) || output.stderr.contains(&by_its_name), "{output}");
+        let output = house.run(&["run", "--yes", "make tea"]).code(0);
+        assert_eq!(output.stderr.matches("ended with the session").count(), 1, "{output}");
+        assert_eq!(output.stdout, "I will tell you\n");
+        let output = house.run(&["run", "--yes", "--output", "json", "make tea"]).code(0);
+        let events = output.json_lines();
+        let finished = events.iter().find(|event| event["event"] == "task_finished").unwrap();
+        assert_eq!((&finished["task_id"], &finished["is_error"]), (&json!("task_1"), &json!(true)));
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn calls_and_commands_end_their_tasks() {
+    let Some(house) = with_talks() else { return };
+    let file = house.path().join("never").display().to_string();
+    let inner = json!({ "text": "x", "after": file });
+    let arguments = json!({ "name": "tell_model", "arguments": inner, "detached": true });
+    // What the call calls in turn is asked about.
+    let words = format!("call call_other '{arguments}'");
+    let Some(mut running) = on_terminal(&house, &words, editing) else { return };
+    running.wait_for_text("run it?");
+    running.write(b"y\n");
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("background task: task_1 (tell_model"), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_storm_of_notifications_is_refused_and_wakes_few_times() {
+    for house in [with_talks(), with_talks_in_a_worker()] {
+        let Some(house) = house else { return };
+        let storm = json!({ "text": "again", "times": 1000 });
+        house.script(&json!({ "answers": [
+            call("tell_model", storm),
+            told("tool_result", "\"told\":6,\"then\":\"limit_reached\"", says("six")),
+        ] }));
+        let output = house.command(&["chat", "--yes"]).input("go\n").run().code(0);
+        assert_eq!(output.stderr.matches("says: again").count(), 6, "{output}");
+    }
+}
+
+#[test]
+fn what_a_plugin_calls_is_shown_behind_its_name() {
+    let Some(house) = with_talks() else { return };
+    house.ship(&fixture("probe"));
+    house.script(&json!({ "answers": [
+        call("call_other", json!({ "name": "count", "arguments": {} })),
+        says("done"),
+    ] }));
+    let output = house.run(&["run", "--yes", "go"]).code(0);
+    assert!(output.stderr.contains("talks calls [fixture-probe] count {}"), "{output}");
+}

@@ -1,0 +1,182 @@
+//! The execution environment of a fake host's session: the files of its working directory, answered
+//! as the sdk answers them for an environment plugin.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
+use jaato_plugin_api::abi::abi_stable::std_types::{RStr, RVec};
+use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
+use jaato_plugin_api::abi::{Answer, ContextAbi, ContextBox, JobBox, Maybe};
+use jaato_plugin_sdk::__private::Served;
+use jaato_plugin_sdk::Cx;
+use jaato_plugin_sdk::environment::{ExecutionEnvironment, NoShell, NoTerminals};
+use jaato_types::execution::{
+    AllowedPath, DESCRIBE, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec, SETUP, STREAM_END,
+    STREAM_KEY, STREAM_NEXT, StreamNext,
+};
+use jaato_types::{Error, ErrorKind, Frame, Result};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::folder::FolderFiles;
+use super::services::{Reply, ServiceRequest};
+use super::stream::FakeStream;
+
+/// Answers of one stream that are taken at most: a test has no tree and no file that is larger.
+const FRAMES_MAX: usize = 100_000;
+
+/// Tells whether the session's environment answers a service.
+pub(super) fn is_operation(operation: &str) -> bool {
+    operation == DESCRIBE || operation.starts_with("files.")
+}
+
+/// The environment of one folder, set up when something is first asked of it.
+#[derive(Default)]
+pub(super) struct SessionEnvironment(Option<(PathBuf, Served<Here>)>);
+
+impl SessionEnvironment {
+    /// Answers a service.
+    pub(super) fn answer(&mut self, request: &ServiceRequest, folder: &Path) -> Result<Reply> {
+        let served = match &mut self.0 {
+            Some((of, served)) if of == folder => served,
+            kept => &kept.insert((folder.to_owned(), set_up(folder)?)).1,
+        };
+        let frame = Frame::write_with_bytes(&request.json, &request.bytes).map_err(host_bug)?;
+        let answer = at_once(served.answer(&request.operation, &frame))?;
+        let parsed = Frame::parse(&answer).map_err(host_bug)?;
+        let mut json: Value = parsed.json().map_err(host_bug)?;
+        let stream = json.as_object_mut().and_then(|head| head.remove(STREAM_KEY));
+        match stream.and_then(|number| number.as_u64()) {
+            Some(number) => Ok(Reply::StreamWith(json, stream_of(served, number)?)),
+            None => Ok(Reply::Bytes(json, parsed.bytes.to_vec())),
+        }
+    }
+}
+
+fn set_up(folder: &Path) -> Result<Served<Here>> {
+    let context = || ContextBox::from_value(Nowhere, TD_Opaque);
+    let served = Served::new(context(), context(), ());
+    let mut setup = EnvironmentSetup::default();
+    setup.workspace = folder.to_string_lossy().into_owned();
+    at_once(served.answer(SETUP, &frame_of(&setup)?))?;
+    Ok(served)
+}
+
+/// Reads a stream of the environment to its end.
+fn stream_of(served: &Served<Here>, stream: u64) -> Result<FakeStream> {
+    let (next, frames) = (StreamNext { stream, ..StreamNext::default() }, FakeStream::open());
+    let next = frame_of(&next)?;
+    for _ in 0..FRAMES_MAX {
+        let frame = at_once(served.answer(STREAM_NEXT, &next))?;
+        let parsed = Frame::parse(&frame).map_err(host_bug)?;
+        if parsed.json == STREAM_END.to_string().as_bytes() {
+            break;
+        }
+        match parsed.json {
+            b"" => frames.push(parsed.bytes),
+            _ => frames.push_frame(&parsed.json::<Value>().map_err(host_bug)?, parsed.bytes),
+        }
+    }
+    frames.finish();
+    Ok(frames)
+}
+
+fn frame_of(value: &impl Serialize) -> Result<Vec<u8>> {
+    Frame::write(value).map_err(host_bug)
+}
+
+/// Polls what never waits: files of a test are read in place.
+fn at_once<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => Err(Error::new(ErrorKind::HostBug, "the fake host's files wait")),
+    }
+}
+
+fn host_bug(error: jaato_types::FrameError) -> Error {
+    Error::new(ErrorKind::HostBug, error.to_string())
+}
+
+/// A folder of this machine.
+struct Here {
+    files: FolderFiles,
+}
+
+impl ExecutionEnvironment for Here {
+    type State = ();
+    type Files = FolderFiles;
+    type Shell = NoShell;
+    type Terminals = NoTerminals;
+
+    fn spec() -> EnvironmentSpec {
+        EnvironmentSpec { name: "local".to_owned(), ..EnvironmentSpec::default() }
+    }
+
+    async fn setup(_cx: &Cx, setup: EnvironmentSetup) -> Result<Self> {
+        Ok(Self { files: FolderFiles::new(Path::new(&setup.workspace))? })
+    }
+
+    async fn facts(&self, _cx: &Cx) -> Result<EnvironmentFacts> {
+        let folder = self.files.folder().to_string_lossy().into_owned();
+        let allowed = AllowedPath { path: folder.clone(), ..AllowedPath::default() };
+        Ok(EnvironmentFacts {
+            name: Self::spec().name,
+            is_host: true,
+            working_directory: folder,
+            allowed_paths: vec![allowed],
+            ..EnvironmentFacts::default()
+        })
+    }
+
+    fn files(&self) -> Option<&FolderFiles> {
+        Some(&self.files)
+    }
+}
+
+/// A context of nobody: the environment's files ask the host for nothing.
+struct Nowhere;
+
+impl ContextAbi for Nowhere {
+    fn id(&self) -> u64 {
+        0
+    }
+
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
+    fn cancelled(&self) -> FfiFuture<()> {
+        std::future::pending().into_ffi()
+    }
+
+    fn log(&self, _level: u8, _text: RStr<'_>) {}
+
+    fn emit(&self, _frame: RVec<u8>) -> bool {
+        false
+    }
+
+    fn sleep_ms(&self, _milliseconds: u64) -> FfiFuture<bool> {
+        std::future::ready(false).into_ffi()
+    }
+
+    fn spawn_blocking(&self, _job: JobBox) -> FfiFuture<bool> {
+        std::future::ready(false).into_ffi()
+    }
+
+    fn spawn(&self, _task: FfiFuture<()>) -> bool {
+        false
+    }
+
+    fn service(&self, _operation: RStr<'_>, _frame: RVec<u8>) -> Answer {
+        std::future::pending().into_ffi()
+    }
+
+    fn next(&self, _handle: u64) -> Maybe {
+        std::future::pending().into_ffi()
+    }
+
+    fn close(&self, _handle: u64) {}
+}

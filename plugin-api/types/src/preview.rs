@@ -1,0 +1,63 @@
+//! What a call of a tool would change, as its own plugin shows it to the person who is asked.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ToolName;
+
+/// Asks a tool's own plugin what a call would change, before a person is asked whether it may run:
+/// [`PreviewRequest`], [`Preview`].
+pub const PREVIEW: &str = "preview";
+
+/// A call of the plugin's own tool that a person will be asked about.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct PreviewRequest {
+    /// The tool.
+    pub tool: ToolName,
+    /// The arguments, which match the tool's schema.
+    pub arguments: Value,
+}
+
+impl PreviewRequest {
+    /// Makes the question; the host does, and tests.
+    pub fn new(tool: impl Into<ToolName>, arguments: Value) -> Self {
+        Self { tool: tool.into(), arguments }
+    }
+}
+
+/// What a call would change. All of it is for a person; the model never sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Preview {
+    /// What it would do, in words.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// How files would change, as a unified diff.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub diff: String,
+    /// The command that would run, as the tool reads it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub command: String,
+    /// The files that it would touch.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+}
+
+impl Preview {
+    /// Says in words what a call would do.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Shows how files would change.
+    pub fn diff(diff: impl Into<String>) -> Self {
+        Self { diff: diff.into(), ..Self::default() }
+    }
+
+    /// Returns true if it shows nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
