@@ -17,7 +17,7 @@ JAATO_MANIFEST("{\"v\":1,\"name\":\"tool-dice\",\"version\":\"0.1.0\",\"api\":\"
 static const struct jaato_host_c1 *host;
 
 /* What a call does next. */
-enum step { ASK, READ, WRITE, ANSWER, NOTHING, UNKNOWN };
+enum step { ASK, READ, WRITE, ANSWER, NOTHING, UNKNOWN, NO_TOOL, BAD_ARGUMENTS };
 
 struct call {
     const struct jaato_context *context;
@@ -170,6 +170,10 @@ static int32_t poll_call(void *begun, const struct jaato_waker *waker, struct ja
         return JAATO_READY;
     if (call->step == UNKNOWN)
         return fail(out, "unknown_operation", "the dice do not know that");
+    if (call->step == NO_TOOL)
+        return fail(out, "unknown_tool", "there is no such tool");
+    if (call->step == BAD_ARGUMENTS)
+        return fail(out, "invalid_arguments", "the dice take no arguments");
     while (call->step != ANSWER) {
         struct jaato_buffer answer = { 0 };
         int32_t status, goes_on;
@@ -230,18 +234,23 @@ static enum step first_step(uint32_t kind, const char *name, size_t length)
         return UNKNOWN;
     if (length == strlen("throw_die") && memcmp(name, "throw_die", length) == 0)
         return ASK;
-    return length == strlen("last_throws") && memcmp(name, "last_throws", length) == 0 ? READ : UNKNOWN;
+    return length == strlen("last_throws") && memcmp(name, "last_throws", length) == 0 ? READ : NO_TOOL;
 }
 
 static void *begin(void *made, uint32_t kind, const char *name, size_t name_length,
     const struct jaato_context *context, const uint8_t *frame, size_t length)
 {
     struct call *call = calloc(1, sizeof *call);
-    (void)made, (void)frame, (void)length;
+    size_t json_length = 0;
+    const char *json = jaato_json(frame, length, &json_length);
+    (void)made;
     if (call == NULL)
         return NULL;
     call->context = context;
     call->step = first_step(kind, name, name_length);
+    /* The schema allows nothing but an empty object. */
+    if ((call->step == ASK || call->step == READ) && (json == NULL || json_length != 2 || memcmp(json, "{}", 2) != 0))
+        call->step = BAD_ARGUMENTS;
     return call;
 }
 

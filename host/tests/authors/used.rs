@@ -102,3 +102,18 @@ fn a_recipe_of_the_workspace_is_a_tool_of_the_session() {
         house.nothing_lives();
     }
 }
+
+#[test]
+fn a_chart_comes_as_a_picture_and_in_words() {
+    for place in PLACES {
+        let Some(house) = house_with("tool-chart", place) else { return };
+        let arguments =
+            json!({ "title": "Rain", "kind": "line", "labels": ["May", "June"], "values": [1, 2] });
+        script(&house, "draw_chart", &arguments);
+        let output = house.run(&["run", "--output", "json", "--yes", "go"]).code(0);
+        let done = finished(&output.json_lines(), "draw_chart");
+        let words = "Rain. From left to right, on an axis from 0 to 2: May: 1, June: 2";
+        assert_eq!(done["result"], json!({ "chart": words, "has_picture": true }), "{place}");
+        house.nothing_lives();
+    }
+}

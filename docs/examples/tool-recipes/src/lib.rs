@@ -8,17 +8,22 @@ mod recipe;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use jaato_plugin_sdk::dynamic::ToolsSet;
 use jaato_plugin_sdk::files::{FileGlob, FileOrder, FileReadText};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
+use jaato_plugin_sdk::types::tools_set::TOOLS_SET_INTERVAL_MS;
 use jaato_plugin_sdk::{schemars, serde_json};
 
 pub use recipe::{RECIPE_CHARACTERS_MAX, Recipe};
 
 /// Most recipes that are read: each is a tool that the model reads about.
 const RECIPES_MAX: usize = 50;
+
+/// How long the host wants between two changes of the tools.
+const INTERVAL: Duration = Duration::from_millis(TOOLS_SET_INTERVAL_MS);
 
 /// `[plugins.tool-recipes]` of the person's configuration.
 #[tool_type]
@@ -92,7 +97,15 @@ async fn find(host: &Reporter, folder: &str) -> Result<Found> {
 /// Offers what was found; says what the host does not take.
 async fn offer(host: &Reporter, found: &mut Found) -> Result<()> {
     let tools = found.by_name.values().map(Recipe::spec).collect();
-    let answer = host.set_tools(&ToolsSet { tools, ..ToolsSet::default() }).await?;
+    let set = ToolsSet { tools, ..ToolsSet::default() };
+    let answer = match host.set_tools(&set).await {
+        // Twice within a second: the person has just begun, or types fast.
+        Err(error) if error.kind == ErrorKind::LimitReached => {
+            host.sleep(INTERVAL).await?;
+            host.set_tools(&set).await?
+        }
+        answer => answer?,
+    };
     for refused in answer.refused {
         found.by_name.remove(&refused.name);
         found.refused.push(format!("{}: {}", refused.name, refused.why));

@@ -3,10 +3,13 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use jaato_plugin_sdk::prelude::{ErrorKind, json};
+use jaato_plugin_sdk::prelude::{Error, ErrorKind, json};
 use jaato_plugin_sdk::types::service::SessionFacts;
-use jaato_plugin_testkit::FakeHost;
+use jaato_plugin_sdk::types::tools_set::TOOLS_SET;
+use jaato_plugin_testkit::{FakeHost, Reply};
 
 /// A host whose session works in a folder.
 fn host(folder: &str) -> FakeHost {
@@ -77,4 +80,19 @@ fn a_folder_that_is_not_there_and_an_older_host_cost_no_more_than_the_tools() {
     let older = host(env!("CARGO_MANIFEST_DIR")).without_later_services();
     let shown = older.instance().unwrap().command("recipes", json!({})).unwrap();
     assert_eq!(shown.content["result"], "there are no recipes in `recipes`");
+}
+
+#[test]
+fn a_change_too_soon_after_the_last_one_waits_for_its_time() {
+    let refused = AtomicBool::new(false);
+    let host = host(env!("CARGO_MANIFEST_DIR")).with_service(TOOLS_SET, move |_| {
+        if refused.swap(true, Ordering::Relaxed) {
+            Reply::of(&json!({ "tools": 1 }))
+        } else {
+            Err(Error::new(ErrorKind::LimitReached, "at most once a second").temporary())
+        }
+    });
+    let shown = host.instance().unwrap().command("recipes", json!({})).unwrap();
+    assert!(shown.content["result"].as_str().unwrap().starts_with("explain_for: "));
+    assert_eq!(host.elapsed(), Duration::from_secs(1));
 }
