@@ -16,7 +16,7 @@ use tokio::sync::{Mutex, MutexGuard, watch};
 
 use crate::form;
 use crate::hidden::{self, Hidden};
-use crate::terminal::{self, Before, Manner, Reply, Text, exact_line};
+use crate::terminal::{self, Before, Manner, NAME_COLUMNS, Reply, Text, exact_line};
 use crate::view::View;
 
 /// Why nobody can be asked once nothing is shown any more.
@@ -214,9 +214,6 @@ fn secret_text(question: &SecretQuestion<'_>) -> Text {
         prompt.trim_end()
     ))
 }
-
-/// Columns of a tool's name in a question. A name that follows the rules is shorter.
-pub const NAME_COLUMNS: usize = 80;
 
 fn question_of(question: &Question<'_>) -> terminal::Question {
     let name = exact_line(&visible::name(question.call.name.as_str()), NAME_COLUMNS);

@@ -12,9 +12,10 @@ use jaato_runtime::types::ask::{FieldKind, FieldOption, FormAnswer, FormField};
 use jaato_runtime::visible;
 use serde_json::{Value, json};
 
-use crate::ask::NAME_COLUMNS;
 use crate::hidden::{self, Hidden};
-use crate::terminal::{self, Before, CTRL_C, Manner, OpenQuestion, Question, Reply, exact_line};
+use crate::terminal::{
+    self, Before, CTRL_C, Manner, NAME_COLUMNS, OpenQuestion, Question, Reply, exact_line,
+};
 
 /// The word that declines a form.
 const DECLINE: &str = "/decline";

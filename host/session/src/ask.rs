@@ -10,7 +10,7 @@ use jaato_types::{PluginName, Result, SessionId, ToolCall};
 use zeroize::Zeroizing;
 
 use crate::KnownTool;
-use crate::forms::check_answer;
+use crate::form_check::check_answer;
 
 /// Asks a person, or says that nobody can be asked.
 ///

@@ -59,8 +59,8 @@ impl Inbox {
         self.take_in(Waiting::Said(text), || ())
     }
 
-    /// Takes what a plugin has for the model; it wakes an idle session. `announce` runs before that,
-    /// once there is a place for it, so that nobody is woken by what was not announced.
+    /// Takes what a plugin has for the model; it wakes an idle session. `announce` runs before
+    /// that, once there is a place for it, so that nobody is woken by what was not announced.
     ///
     /// # Errors
     /// As [`Inbox::send`].

@@ -3,6 +3,9 @@
 use console::Style;
 use jaato_runtime::visible;
 
+/// Columns of a name in a question. One that follows the rules is shorter.
+pub const NAME_COLUMNS: usize = 80;
+
 /// How a piece looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {

@@ -4,6 +4,7 @@
 //! slow terminal delays nothing but itself. One that takes nothing at all costs no more than a
 //! bound of memory, and keeps nobody from ending jaato.
 
+mod agents;
 mod json;
 mod people;
 mod queue;

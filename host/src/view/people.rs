@@ -11,6 +11,7 @@ use jaato_runtime::types::{Envelope, Error, Event, Outcome};
 use jaato_runtime::visible;
 use serde_json::{Map, Value};
 
+use super::agents::{Agents, Shown};
 use crate::report;
 use crate::terminal::{self, Answer, Moving, Output, Text, exact_line, one_line};
 
@@ -44,6 +45,7 @@ pub struct People {
     moving: Moving,
     /// The last step of progress that was told plainly.
     told_step: Option<Step>,
+    agents: Agents,
 }
 
 impl People {
@@ -55,6 +57,7 @@ impl People {
             output: Output::default(),
             moving: Moving::default(),
             told_step: None,
+            agents: Agents::default(),
         }
     }
 
@@ -185,6 +188,17 @@ impl People {
 
 impl super::Writer for People {
     fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
+        let columns = self.columns();
+        if let Some(shown) = self.agents.take(envelope, columns) {
+            return match shown {
+                Shown::Line(text) => self.dim_line(&text),
+                Shown::Spinner(text) => {
+                    self.spin(&text);
+                    Ok(())
+                }
+                Shown::Nothing => Ok(()),
+            };
+        }
         match &envelope.event {
             Event::TextDelta { text, .. } => self.answer(text),
             Event::ToolOutput { source, text, .. } => self.output(source, text),

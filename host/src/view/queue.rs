@@ -92,7 +92,7 @@ impl Queue {
                 self.more.notify_one();
                 return;
             }
-            if self.form == OutputForm::Text && state.join(&envelope.event) {
+            if self.form == OutputForm::Text && state.join(&envelope) {
                 return;
             }
         }
@@ -138,9 +138,12 @@ impl State {
 
     /// Adds a piece of the answer to the one that waits last: thousands of pieces of one letter
     /// take more room than what they say.
-    fn join(&mut self, event: &Event) -> bool {
-        let Event::TextDelta { source, text } = event else { return false };
+    fn join(&mut self, envelope: &Envelope) -> bool {
+        let Event::TextDelta { source, text } = &envelope.event else { return false };
         let Some(Message::Event(last)) = self.messages.back_mut() else { return false };
+        if last.session != envelope.session {
+            return false;
+        }
         match &mut last.event {
             Event::TextDelta { source: known, text: so_far } if known == source => {
                 so_far.push_str(text);

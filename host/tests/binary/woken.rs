@@ -23,11 +23,14 @@ fn told(what: &str, wanted: &str, then: Value) -> Value {
     answer
 }
 
-/// A call that starts a task that notifies once a file is there, and then leaves another.
+/// A call that starts a task that notifies once the file `go` is there, leaves the file `told`, and
+/// ends once the file `end` is there.
 fn starts(house: &House) -> Value {
-    let [after, marks] = ["go", "told"].map(|file| house.path().join(file).display().to_string());
+    let [after, marks, until] =
+        ["go", "told", "end"].map(|file| house.path().join(file).display().to_string());
     let (text, shows) = ("the tea is ready", "the tea draws\n");
-    let arguments = json!({ "text": text, "shows": shows, "after": after, "marks": marks });
+    let arguments =
+        json!({ "text": text, "shows": shows, "after": after, "marks": marks, "until": until });
     call("call_other", json!({ "name": "tell_model", "arguments": arguments, "detached": true }))
 }
 
@@ -55,7 +58,6 @@ fn ends(mut running: Running, house: &House) -> String {
 fn an_idle_conversation_is_woken_and_the_prompt_comes_back() {
     for house in [with_talks(), with_talks_in_a_worker()] {
         let Some(house) = house else { return };
-        // It notifies and ends: the model may hear of both at once, or of one after the other.
         tea(&house, &[told("data", "the tea is ready", says("drink it")), says("that is all")]);
         let Some(mut running) = on_terminal(&house, "chat --yes make tea", editing) else { return };
         running.wait_for_text("I will tell you");
@@ -64,6 +66,10 @@ fn an_idle_conversation_is_woken_and_the_prompt_comes_back() {
         running.wait_for_text("says: the tea is ready");
         running.wait_for_text("woken by");
         running.wait_for_text("drink it");
+        running.wait_for_text("> ");
+        house.write("end", "");
+        running.wait_for_text("woken by task_1");
+        running.wait_for_text("that is all");
         running.wait_for_text("> ");
         running.write(b"/help\r");
         running.wait_for_text("/again");
@@ -108,7 +114,6 @@ fn a_woken_turn_asks_on_the_whole_terminal() {
         &[
             told("data", "the tea is ready", call("count", json!({}))),
             told("tool_result", "\"count\":1", says("counted")),
-            says("that is all"),
         ],
     );
     let words = "chat --allow call_other --allow tell_model make tea";
@@ -147,18 +152,18 @@ fn a_task_asks_while_the_conversation_is_idle() {
 #[test]
 fn what_a_task_shows_stands_above_the_prompt() {
     let Some(house) = with_talks() else { return };
-    let go = house.path().join("go").display().to_string();
-    let arguments = json!({ "text": "x", "after": go, "shows": "half a line" });
-    let quiet = json!({ "text": "x", "after": go });
-    let detached = |arguments: Value| json!({ "name": "tell_model", "arguments": arguments, "detached": true });
-    // The second task shows its words while the conversation is idle: it is started by the first.
-    let inner = json!({ "name": "call_other", "arguments": detached(arguments), "detached": true });
+    let [go, end] = ["go", "end"].map(|file| house.path().join(file).display().to_string());
+    let arguments = json!({
+        "text": "x", "quiet": true, "after": go, "then_shows": "half a line", "until": end,
+    });
     house.script(&json!({ "answers": [
-        call("call_other", detached(quiet)),
-        call("call_other", inner),
+        call("call_other", json!({ "name": "tell_model", "arguments": arguments, "detached": true })),
         says("started"),
     ] }));
     let Some(mut running) = on_terminal(&house, "chat --yes go", editing) else { return };
+    running.wait_for_text("started");
+    running.wait_for_text("> ");
+    house.write("go", "");
     running.wait_for_text("half a line");
     running.wait_for_text("> ");
     running.write(b"/quit\r");
@@ -171,19 +176,15 @@ fn what_a_task_shows_stands_above_the_prompt() {
 }
 
 #[test]
-fn ctrl_z_at_an_idle_prompt_stops_jaato_and_leaves_the_shell_its_terminal() {
+fn ctrl_z_at_an_idle_prompt_stops_jaato_and_the_prompt_comes_back_with_it() {
     let house = house!();
     house.script(&json!({ "answers": [says("hello again")] }));
     let binary = house.binary().display().to_string();
-    let line = format!(
-        "set -m; stty -a > before; '{binary}' chat; stty -a > stopped; echo has stopped; fg; echo ended"
-    );
+    let line = format!("set -m; '{binary}' chat; echo has stopped; fg; echo ended");
     let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };
     running.wait_for_text("> ");
     running.write(b"\x1a");
     running.wait_for_text("has stopped");
-    let settings = |file: &str| std::fs::read_to_string(house.workspace().join(file)).unwrap();
-    assert_eq!(settings("before"), settings("stopped"));
     running.wait_for_text("> ");
     running.write(b"hi\r");
     running.wait_for_text("hello again");
@@ -228,6 +229,9 @@ fn a_terminal_without_an_editor_is_woken_too() {
     running.wait_for_text("I will tell you");
     running.wait_for_text("> ");
     house.write("go", "");
+    running.wait_for_text("drink it");
+    running.wait_for_text("> ");
+    house.write("end", "");
     running.wait_for_text("that is all");
     running.wait_for_text("> ");
     running.write(b"and now?\n");
@@ -250,6 +254,8 @@ fn between_the_lines_of_a_pipe_a_wake_comes_first() {
         let mut running = house.command(&["chat", "--yes", "make tea"]).start();
         running.wait_for("I will tell you");
         house.write("go", "");
+        running.wait_for("drink it");
+        house.write("end", "");
         running.wait_for("that is all");
         running.write(b"next\n");
         running.wait_for("bye");

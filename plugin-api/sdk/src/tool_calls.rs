@@ -40,8 +40,8 @@ impl Reporter {
         Ok(Output { content, bytes, attachments })
     }
 
-    /// Sets tools and commands that the plugin offers besides those that its code declares, from the
-    /// next turn on; what it has set before goes. For plugins with `tools: dynamic`, whose
+    /// Sets tools and commands that the plugin offers besides those that its code declares, from
+    /// the next turn on; what it has set before goes. For plugins with `tools: dynamic`, whose
     /// [`State::call_tool`](crate::State::call_tool) runs them. An instance of a session sets them
     /// for that session, a host-wide one for all.
     ///

@@ -62,15 +62,14 @@ fn a_plugin_that_is_not_told_right_does_not_compile() {
     check(
         "plugins.rs",
         expect![[r#"
-        5: `tool`: `tool` is not known here; known are: state: TYPE, tools, provider: TYPE, gc: TYPE, environment: TYPE, scope: host, isolation: worker, variables: ["NAME", "NAME=VALUE", …]
-        7: `gc`: `gc` is given twice
-        9: `export_plugin! { tools, scope: host }`: `state: TYPE` is missing: the type that all of the plugin shares, `()` for none
-        11: `dynamic`: `tools` takes no value
-        13: `session`: `scope` is `host` or left out, not `session`
-        15: `vault`: `isolation` is `worker` or left out, not `vault`
-        17: `"MY HOME"`: a variable is `NAME` or `NAME=VALUE`
-        19: `(`: expected `:`
-    "#]],
+            5: `tool`: `tool` is not known here; known are: state: TYPE, tools (or tools: dynamic), provider: TYPE, gc: TYPE, environment: TYPE, hook: TYPE, scope: host, isolation: worker, variables: ["NAME", "NAME=VALUE", …]
+            7: `gc`: `gc` is given twice
+            9: `export_plugin! { tools, scope: host }`: `state: TYPE` is missing: the type that all of the plugin shares, `()` for none
+            13: `session`: `scope` is `host` or left out, not `session`
+            15: `vault`: `isolation` is `worker` or left out, not `vault`
+            17: `"MY HOME"`: a variable is `NAME` or `NAME=VALUE`
+            19: `(`: expected `:`
+        "#]],
     );
 }
 
@@ -81,7 +80,7 @@ fn a_struct_that_is_no_tool_does_not_compile() {
         expect![[r#"
             6: `Undescribed`: a tool needs a doc comment: it is the description that a model reads
             11: `text: String`: an argument needs a doc comment: a model reads it
-            16: `harmless`: `harmless` is not known here; known are: read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, auto_background, name = "…", category = "…", schema = …, traits(…), example(…), available_if(…), run_if(…)
+            16: `harmless`: `harmless` is not known here; known are: read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, auto_background, previews, name = "…", category = "…", schema = …, traits(…), example(…), available_if(…), run_if(…)
         "#]],
     );
 }
@@ -93,7 +92,7 @@ fn a_function_that_is_no_tool_does_not_compile() {
         expect![[r#"
             6: `undescribed`: a tool needs a doc comment: it is the description that a model reads
             12: `text: String`: an argument needs a doc comment: a model reads it
-            17: `harmless`: `harmless` is not known here; known are: read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, auto_background, name = "…", category = "…", schema = …, traits(…), example(…), available_if(…), run_if(…)
+            17: `harmless`: `harmless` is not known here; known are: read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, auto_background, previews, name = "…", category = "…", schema = …, traits(…), example(…), available_if(…), run_if(…)
             24: `alone`: an async tool begins with `cx: &Cx` or `cx: &Cx<STATE>`
             32: `String`: an async tool begins with `cx: &Cx` or `cx: &Cx<STATE>`
             40: `()`: an async tool begins with `cx: &Cx` or `cx: &Cx<STATE>`

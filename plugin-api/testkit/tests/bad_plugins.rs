@@ -141,8 +141,7 @@ mod careless {
                 examples: vec![Example { phrase: "dive".into(), arguments: Default::default() }],
                 available_if: None,
                 run_if: None,
-                previews: false,
-                foreign: false,
+                ..ToolSpec::default()
             }
         }
 

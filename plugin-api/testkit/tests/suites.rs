@@ -34,7 +34,7 @@ impl State for Shelf {
             description: "Shows the shelf".into(),
             parameters: Value::Null,
             share_with_model: false,
-            completes: false,
+            ..CommandSpec::default()
         }];
     }
 

@@ -21,7 +21,7 @@ fn candidate(path: &str, name: &str, trust: Trust, tools: &[&str]) -> Candidate 
         examples: Vec::new(),
         available_if: None,
         run_if: None,
-        previews: false,
+        ..ToolSpec::default()
     });
     let description = Description { tools: tools.collect(), ..Description::default() };
     Candidate {
@@ -156,7 +156,7 @@ fn with_commands(mut candidate: Candidate, names: &[&str]) -> Candidate {
         description: String::new(),
         parameters: serde_json::Value::Null,
         share_with_model: false,
-        completes: false,
+        ..CommandSpec::default()
     };
     if let Some(Ok(description)) = &mut candidate.description {
         description.commands = names.iter().map(command).collect();

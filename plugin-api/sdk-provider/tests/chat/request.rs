@@ -38,7 +38,7 @@ fn tool(name: &str) -> ToolSpec {
         examples: Vec::new(),
         available_if: None,
         run_if: None,
-        previews: false,
+        ..ToolSpec::default()
     }
 }
 

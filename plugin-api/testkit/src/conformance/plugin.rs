@@ -35,7 +35,9 @@ pub fn the_description_agrees_with_the_manifest(_: &Suite, host: &FakeHost) -> V
             format!("kind {kind:?}: named in the manifest {named}, described {described}")
         })
     };
-    agrees(Kind::Tool, !description.tools.is_empty())?;
+    // A plugin that is opened with the session may set all its tools while it runs.
+    let sets_tools = description.at_start && manifest.kinds.contains(&Kind::Tool);
+    agrees(Kind::Tool, sets_tools || !description.tools.is_empty())?;
     agrees(Kind::Provider, description.provider.is_some())?;
     agrees(Kind::Hook, !description.hooks.is_empty())?;
     let v = Description::VERSION;

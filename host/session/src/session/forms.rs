@@ -1,0 +1,123 @@
+//! Forms of plugins for the person: checked, one at a time, announced and answered by events.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use jaato_types::ask::{FORMS_WAITING_MAX, Form, FormAnswer, FormOutcome};
+use jaato_types::{Error, ErrorKind, Event, PluginName, Result};
+use tokio::sync::watch;
+
+use crate::Cancel;
+use crate::ask::FormQuestion;
+use crate::form_check::{check_answer, check_form};
+use crate::session::Shared;
+
+/// How often a client may answer what does not fit the form.
+const ANSWERS_MAX: u32 = 3;
+
+/// The forms of a session.
+#[derive(Default)]
+pub(crate) struct Forms {
+    /// Held while the person has a form.
+    shown: tokio::sync::Mutex<()>,
+    waiting: watch::Sender<usize>,
+    asked: AtomicU64,
+    /// Set when the session takes no more.
+    over: Cancel,
+}
+
+/// A form that is shown or waits, counted until it is dropped.
+struct Counted<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Counted<'a> {
+    /// Counts one more; nothing where too many wait.
+    fn begin(waiting: &'a watch::Sender<usize>) -> Option<Self> {
+        let has_room = waiting.send_if_modified(|count| {
+            let has_room = *count <= FORMS_WAITING_MAX;
+            *count += usize::from(has_room);
+            has_room
+        });
+        has_room.then(|| Self(waiting))
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+/// A form that was announced. One that is dropped was taken back.
+struct Announced<'a> {
+    shared: &'a Shared,
+    form_id: String,
+    source: String,
+    outcome: FormOutcome,
+}
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        self.shared.emitter.emit(Event::FormAnswered {
+            form_id: std::mem::take(&mut self.form_id),
+            source: std::mem::take(&mut self.source),
+            outcome: self.outcome,
+        });
+    }
+}
+
+impl Forms {
+    /// Asks the person.
+    pub(crate) async fn ask(
+        &self,
+        plugin: &PluginName,
+        form: &Form,
+        shared: &Shared,
+    ) -> Result<FormAnswer> {
+        check_form(form)?;
+        if let Some(reason) = shared.ports.asker.nobody() {
+            return Ok(FormAnswer::nobody(reason));
+        }
+        let Some(_counted) = Counted::begin(&self.waiting) else {
+            let text = format!("{FORMS_WAITING_MAX} forms wait for the person already");
+            return Err(Error::new(ErrorKind::LimitReached, text).temporary());
+        };
+        let asking = self.ask_alone(plugin, form, shared);
+        tokio::select! {
+            biased;
+            () = self.over.cancelled() => Err(Error::cancelled()),
+            answer = asking => Ok(answer),
+        }
+    }
+
+    /// Takes back all forms, those that come too, and waits until they are told to be.
+    pub(crate) async fn end(&self) {
+        self.over.cancel();
+        // Its sender is here: it cannot fail.
+        let _ = self.waiting.subscribe().wait_for(|count| *count == 0).await;
+    }
+
+    /// Asks once no other form is shown.
+    async fn ask_alone(&self, plugin: &PluginName, form: &Form, shared: &Shared) -> FormAnswer {
+        let _shown = self.shown.lock().await;
+        let form_id = format!("form_{}", self.asked.fetch_add(1, Relaxed) + 1);
+        let source = plugin.as_str().to_owned();
+        shared.emitter.emit(Event::FormAsked {
+            form_id: form_id.clone(),
+            source: source.clone(),
+            form: form.clone(),
+        });
+        let outcome = FormOutcome::Cancelled;
+        let mut announced = Announced { shared, form_id: form_id.clone(), source, outcome };
+        let agent = shared.agent.as_ref().map(|agent| agent.name.as_str());
+        let session = &shared.id;
+        let question = FormQuestion { session, agent, plugin, id: &form_id, form };
+        for _ in 0..ANSWERS_MAX {
+            let answer = shared.ports.asker.form(question).await;
+            if check_answer(form, &answer).is_ok() {
+                announced.outcome = answer.outcome;
+                return answer;
+            }
+        }
+        announced.outcome = FormOutcome::Nobody;
+        FormAnswer::nobody(format!("{ANSWERS_MAX} answers did not fit the form"))
+    }
+}
