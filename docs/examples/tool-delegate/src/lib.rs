@@ -71,6 +71,7 @@ async fn delegate(
         instructions: Some(INSTRUCTIONS.to_owned()),
         steps_max: Some(steps_max.unwrap_or(*allowed).clamp(1, (*allowed).max(1))),
         objects: if share_objects { ObjectsLent::Share } else { ObjectsLent::None },
+        ..ChildOpen::default()
     };
     // Where this call is cancelled, the host ends the child: it ends with the call that opened it.
     let child = cx.open_session(&open).await?;
