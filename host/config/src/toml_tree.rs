@@ -44,8 +44,8 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<(String, Node)>, Conf
 }
 
 impl Value {
-    /// Turns it into JSON, a date into its text; `None` where a number in it is none of JSON's: of more
-    /// than 64 bits, `inf`, `nan`.
+    /// Turns it into JSON, a date into its text; `None` where a number in it is none of JSON's: of
+    /// more than 64 bits, `inf`, `nan`.
     pub(crate) fn to_json(&self) -> Option<Json> {
         Some(match self {
             Self::Text(text) | Self::Datetime(text) => Json::String(text.clone()),

@@ -6,16 +6,15 @@ use futures_util::future::BoxFuture;
 use jaato_catalog::rules;
 use jaato_instances::{CallSite, Facet, Tell, misbehaved};
 use jaato_services::{Counting, SessionMaker};
-use jaato_session::{
-    Agent, AnsweringModel, Cancel, EventSink, History, Lent, Objects, Session, SessionSetup,
-};
-use jaato_types::child::{ChildOpen, ObjectsLent};
+use jaato_session::{AnsweringModel, Cancel, EventSink, History, Lent, Session};
+use jaato_types::child::ChildOpen;
 use jaato_types::count::{Count, TokenCount};
 use jaato_types::tools_set::{ToolsSet, ToolsSetAnswer};
 use jaato_types::{Envelope, Error, ErrorKind, Frame, PluginName, RequestOptions, SessionId};
 
+use crate::child::Child;
 use crate::host::Host;
-use crate::session::SessionOptions;
+use crate::start_session::SessionOptions;
 
 /// Makes them for a host that it does not keep.
 pub struct Maker(pub Weak<Host>);
@@ -111,37 +110,6 @@ impl Host {
         options.model = Some(asked.model.clone().unwrap_or_else(|| lent.model.to_string()));
         let child = Child { opener: opener.clone(), asked: asked.clone(), lent };
         self.start_session(History::new(), options, Some(child))
-    }
-}
-
-/// A session that another one opens.
-pub struct Child {
-    /// Who opens it.
-    pub opener: SessionId,
-    /// What it is like.
-    pub asked: ChildOpen,
-    /// What it shares with its opener.
-    pub lent: Lent,
-}
-
-impl Child {
-    /// Lays over a setup what the child shares with its opener.
-    pub fn set_up(&self, setup: &mut SessionSetup) {
-        let Self { asked, lent, .. } = self;
-        setup.rules = Arc::clone(&lent.rules);
-        setup.spent = lent.spent.clone();
-        setup.caps = lent.caps.clone();
-        let (name, opener, hold) = (asked.name.clone(), self.opener.clone(), lent.hold.clone());
-        setup.agent = Some(Agent { name, opener, hold });
-        setup.fallbacks.clear();
-        if let Some(steps_max) = asked.steps_max {
-            setup.limits.steps_max = setup.limits.steps_max.min(steps_max.max(1));
-        }
-        setup.objects = match asked.objects {
-            ObjectsLent::None => Objects::default(),
-            ObjectsLent::Copy => lent.objects.copy(),
-            ObjectsLent::Share => Objects::Shared(lent.objects.clone()),
-        };
     }
 }
 

@@ -111,7 +111,8 @@ impl Host {
             Ok(access) => (info.server, info.keys) = (access.server, access.keys),
             Err(error) => info.problem = Some(error),
         }
-        // A name that nobody set up and that is no provider's own is a server that the plugin knows.
+        // A name that nobody set up and that is no provider's own is a server that the plugin
+        // knows.
         let is_set_up = self.setup.config.provider_settings.contains_key(name);
         let has_key = info.keys.iter().any(|key| key.found.is_some());
         info.is_unused = configured.is_some() && !is_set_up && !has_key;

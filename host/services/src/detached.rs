@@ -1,4 +1,5 @@
-//! Work of the session that a service waits for: it runs with the session, not on a plugin's thread.
+//! Work of the session that a service waits for: it runs with the session, not on a thread of
+//! plugins.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -64,7 +64,8 @@ pub(crate) async fn sleep_while_running(clock: Arc<dyn Clock>, ms: u64) {
     sleep_unheld(clock, ms, Hold::default()).await;
 }
 
-/// Becomes ready after that many milliseconds in which the process ran and nobody held the deadline.
+/// Becomes ready after that many milliseconds in which the process ran and nobody held the
+/// deadline.
 pub(crate) async fn sleep_unheld(clock: Arc<dyn Clock>, ms: u64, hold: Hold) {
     let mut left_ms = ms;
     loop {

@@ -7,7 +7,6 @@
 
 mod arguments;
 mod ask;
-mod beside;
 mod calls;
 mod cancel;
 mod clock;
@@ -18,7 +17,6 @@ mod events;
 mod exchange;
 mod facts;
 mod form_check;
-mod forms;
 mod gc;
 mod history;
 mod hold;
@@ -47,11 +45,9 @@ pub mod testing;
 mod toolbox;
 mod tools;
 mod turn;
-mod wake;
 
 pub use arguments::ArgumentChecks;
 pub use ask::{Answer, Asker, FormQuestion, Question, Secret, SecretAnswer, SecretQuestion};
-pub use beside::{AskingPlugin, PieceSink};
 pub use calls::PREVIEW_BYTES_MAX;
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
@@ -82,15 +78,15 @@ pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
 pub use session::{
-    Agent, AnsweringModel, Lent, ModelSetup, Objects, PLUGIN_CALLS_MAX, Session, SessionHandle,
-    SessionSetup, SharedRules,
+    Agent, AnsweringModel, AskingPlugin, Lent, ModelSetup, Objects, PLUGIN_CALLS_MAX, PieceSink,
+    Session, SessionHandle, SessionSetup, SharedRules,
 };
 pub use spent::{SharedSpent, Spent, cost_micro_usd};
 pub use takes::ModelTakes;
+pub use tasks::Wake;
 pub use toolbox::{Found, Toolbox};
 pub use tools::{CallScope, KnownTool, OutputSink, Renewal, ToolSet, ToolState};
 pub use turn::{
     MARK_CANCELLED, MARK_CAP, MARK_CONTEXT_FULL, MARK_FAILED, MARK_FILTERED, MARK_LIMIT,
     MARK_OUTPUT_LIMIT, MARK_REFUSED,
 };
-pub use wake::Wake;

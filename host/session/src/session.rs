@@ -5,6 +5,8 @@
 //! two turns, and an event says so.
 
 mod asked;
+mod beside;
+mod forms;
 mod handle;
 mod listed;
 mod model;
@@ -23,11 +25,9 @@ use jaato_types::{
 };
 use parking_lot::Mutex;
 
-use crate::beside::Beside;
 use crate::calls::Initiative;
 use crate::conditions::Conditions;
 use crate::events::Emitter;
-use crate::forms::Forms;
 use crate::gc::{GcState, facts};
 use crate::hooks::{Addition, HookAsker};
 use crate::pace::Pace;
@@ -36,6 +36,9 @@ use crate::{
     Cancel, Caps, GcSettings, History, HistoryError, Hold, Inbox, Limits, ModelTakes, Ports,
     Provider, SharedFacts, SharedObjects, SharedSpent, Spent, SystemPrompt, Toolbox, Wake,
 };
+use beside::Beside;
+pub use beside::{AskingPlugin, PieceSink};
+use forms::Forms;
 pub(crate) use handle::Shared;
 pub use handle::{Lent, PLUGIN_CALLS_MAX, SessionHandle};
 pub use model::{AnsweringModel, ModelSetup};

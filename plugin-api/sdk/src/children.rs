@@ -74,7 +74,8 @@ impl ChildSession {
     /// `invalid_arguments` for nothing; `limit_reached` where too much waits; `not_found` once it
     /// is closed.
     pub async fn send(&self, text: impl Into<String>) -> Result<()> {
-        let request = ChildSend { session: self.opened.session, text: text.into() };
+        let request =
+            ChildSend { session: self.opened.session, text: text.into(), ..ChildSend::default() };
         self.host.service::<ChildDone>(child::SESSION_SEND, &request).await?;
         Ok(())
     }
@@ -85,7 +86,7 @@ impl ChildSession {
     /// # Errors
     /// `not_found` once it is closed.
     pub async fn state(&self, wait_ms: u64) -> Result<ChildState> {
-        let request = ChildWait { session: self.opened.session, wait_ms };
+        let request = ChildWait { session: self.opened.session, wait_ms, ..ChildWait::default() };
         self.host.service(child::SESSION_WAIT, &request).await
     }
 
@@ -118,7 +119,7 @@ impl ChildSession {
     }
 
     fn reference(&self) -> ChildRef {
-        ChildRef { session: self.opened.session }
+        ChildRef { session: self.opened.session, ..ChildRef::default() }
     }
 }
 

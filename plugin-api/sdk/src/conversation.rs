@@ -42,7 +42,7 @@ impl Reporter {
     /// `permission_denied` without a grant for `notify`; `limit_reached` for more than 6 a minute;
     /// `invalid_arguments` for nothing, or more than 16 KiB.
     pub async fn notify(&self, text: impl Into<String>) -> Result<()> {
-        let request = Notify { text: text.into() };
+        let request = Notify { text: text.into(), ..Notify::default() };
         self.service::<Notified>(NOTIFY, &request).await?;
         Ok(())
     }

@@ -33,15 +33,15 @@ impl Reporter {
     /// or the rules or the person refuse; `unknown_tool`; `invalid_arguments`; `limit_reached`
     /// three calls deep, for more than 200 of one call, or beside 16 others of the session.
     pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<Output> {
-        let request = ToolsCall { name: ToolName::from(name), arguments };
+        let request = ToolsCall { name: ToolName::from(name), arguments, ..ToolsCall::default() };
         let (answer, bytes): (ToolsCallAnswer, _) =
             self.service_for_bytes(TOOLS_CALL, &request, &[]).await?;
         let ToolsCallAnswer { content, attachments, .. } = answer;
-        Ok(Output { content, bytes, attachments })
+        Ok(Output { content, bytes, attachments, ..Output::default() })
     }
 
-    /// Sets tools and commands that the plugin offers besides those that its code declares, from the
-    /// next turn on; what it has set before goes. For plugins with `tools: dynamic`, whose
+    /// Sets tools and commands that the plugin offers besides those that its code declares, from
+    /// the next turn on; what it has set before goes. For plugins with `tools: dynamic`, whose
     /// [`State::call_tool`](crate::State::call_tool) runs them. An instance of a session sets them
     /// for that session, a host-wide one for all.
     ///
@@ -65,7 +65,7 @@ impl Tasks {
     /// # Errors
     /// As [`Reporter::call_tool`]; `limit_reached` where too many tasks run.
     pub async fn start(&self, name: &str, arguments: Value) -> Result<String> {
-        let request = TaskStart { name: ToolName::from(name), arguments };
+        let request = TaskStart { name: ToolName::from(name), arguments, ..TaskStart::default() };
         let started: TaskStarted = self.host.service(tasks::TASKS_START, &request).await?;
         Ok(started.task_id)
     }
@@ -93,7 +93,7 @@ impl Tasks {
     /// # Errors
     /// As [`Tasks::read`].
     pub async fn cancel(&self, task_id: &str) -> Result<TaskFacts> {
-        let request = TaskCancel { task_id: task_id.to_owned() };
+        let request = TaskCancel { task_id: task_id.to_owned(), ..TaskCancel::default() };
         self.host.service(tasks::TASKS_CANCEL, &request).await
     }
 }

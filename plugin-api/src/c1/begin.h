@@ -12,6 +12,9 @@
  * A call is begun, then polled until it is ready or has failed, then ended. A poll must not block: it
  * polls what it has asked of the host with the waker that it was given, or keeps the waker and wakes it
  * from a thread of its own. A call that is ended before it is ready is cancelled.
+ *
+ * What the host lends is asked for by name. The JSON of every service, and of all that a plugin is
+ * asked, with an example each: docs/authors/c.md.
  */
 #ifndef JAATO_PLUGIN_H
 #define JAATO_PLUGIN_H

@@ -315,7 +315,7 @@ fn a_plugin_that_cannot_do_without_a_later_service_is_found() {
     let counting = |host: FakeHost| {
         host.with_service("count", |_| Ok(jaato_plugin_testkit::Reply::Json(1.into())))
     };
-    let (module, check) = (trusting::module(), plugin::it_bears_a_host_without_later_services);
+    let (module, check) = (trusting::module(), plugin::it_goes_on_without_later_services);
     fails_on(module, counting, check, "on an older host: ");
     let suite = Suite::of(module, &[Kind::Tool]).with_host(counting);
     assert_eq!(suite.run(tool::examples_work), Ok(()));

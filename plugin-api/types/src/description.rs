@@ -40,7 +40,8 @@ pub struct Description {
     /// Big files that it needs and the host fetches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assets: Vec<Asset>,
-    /// Whether it is opened when a session begins, and not with its first call: it has tools to set.
+    /// Whether it is opened when a session begins, and not with its first call: it has tools to
+    /// set.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_start: bool,
     /// Secrets that the host adds to its requests.

@@ -29,6 +29,11 @@ pub struct Envelope {
 impl Envelope {
     /// The version that this crate writes.
     pub const VERSION: u32 = 1;
+
+    /// Gives an event its place in a session's stream.
+    pub fn new(seq: u64, session: SessionId, event: Event) -> Self {
+        Self { v: Self::VERSION, seq, session, event }
+    }
 }
 
 /// What happened.

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CommandSpec, ToolSpec};
 
-/// Replaces what the plugin has set before: [`ToolsSet`], [`ToolsSetAnswer`]. What its code declares
-/// stays as it is.
+/// Replaces what the plugin has set before: [`ToolsSet`], [`ToolsSetAnswer`]. What its code
+/// declares stays as it is.
 pub const TOOLS_SET: &str = "tools.set";
 
 /// How long a plugin waits between two changes, in milliseconds.

@@ -1,6 +1,7 @@
 //! What crosses the boundary as JSON: the shapes, the events, words from the future.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod c_page;
 mod events;
 mod future;
 mod shapes;

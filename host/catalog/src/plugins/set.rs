@@ -61,8 +61,8 @@ impl Plugins {
     /// Takes what an instance of a plugin sets, in place of what it has set before.
     ///
     /// # Errors
-    /// `limit_reached` for a change too soon after the last one; `plugin_disabled` for a plugin that
-    /// is none any more.
+    /// `limit_reached` for a change too soon after the last one; `plugin_disabled` for a plugin
+    /// that is none any more.
     pub fn set_tools(
         &self,
         plugin: &PluginName,

@@ -15,8 +15,8 @@ pub(crate) struct Changed {
 
 impl HookAsker {
     /// Asks the plugins, one after the other, each with what the one before it left. `owner` is the
-    /// plugin that the tool comes from, empty for the host's own. Not even a cancel stops it: what a
-    /// plugin takes out of a result is not to be seen then either.
+    /// plugin that the tool comes from, empty for the host's own. Not even a cancel stops it: what
+    /// a plugin takes out of a result is not to be seen then either.
     pub(crate) async fn after_tool(
         &self,
         call: &ToolCall,

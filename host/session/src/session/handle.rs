@@ -15,10 +15,10 @@ use jaato_types::{
 };
 use parking_lot::Mutex;
 
-use crate::beside::{AskingPlugin, Beside, PieceSink};
+use super::beside::{AskingPlugin, Beside, PieceSink};
+use super::forms::Forms;
 use crate::calls::{CallRunner, Initiative};
 use crate::events::Emitter;
-use crate::forms::Forms;
 use crate::hooks::HookAsker;
 use crate::pace::Pace;
 use crate::session::{Agent, SharedRules};
@@ -197,8 +197,8 @@ impl SessionHandle {
         Ok(())
     }
 
-    /// Asks a model something for a plugin, beside the conversation: the session's where no other is
-    /// given. It counts against the session's caps.
+    /// Asks a model something for a plugin, beside the conversation: the session's where no other
+    /// is given. It counts against the session's caps.
     ///
     /// # Errors
     /// `limit_reached` at a cap, and where too many wait; `unavailable` where the session's model

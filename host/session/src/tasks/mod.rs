@@ -8,6 +8,7 @@
 
 mod board;
 mod output;
+mod wake;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use tokio::task::JoinSet;
 pub(crate) use board::{Board, Task};
 use board::{Ended, Place};
 pub(crate) use output::TaskOutput;
+pub use wake::Wake;
 
 use crate::OutputStore;
 use crate::calls::Running;

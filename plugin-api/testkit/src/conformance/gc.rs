@@ -38,6 +38,11 @@ fn request(reason: GcReason, messages: Vec<Message>) -> GcRequest {
     request
 }
 
+/// A request with a history that fills its context window.
+pub(super) fn full_request() -> GcRequest {
+    request(GcReason::Threshold, history(20))
+}
+
 /// A history that fills its context window gets a plan that keeps what belongs together and drops
 /// something. A gc that wants a service or a setting which is not here may say so instead.
 pub fn a_full_history_shrinks(_: &Suite, host: &FakeHost) -> Verdict {

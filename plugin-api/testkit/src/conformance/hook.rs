@@ -107,8 +107,8 @@ fn ask(instance: &FakeInstance, hook: Hook) -> Result<()> {
         }
         Hook::Event => {
             let event = Event::Notice { source: "host".to_owned(), text: "moon".to_owned() };
-            let (v, session) = (Envelope::VERSION, "conformance".into());
-            instance.events(&EventsTold::new(vec![Envelope { v, seq: 1, session, event }]))
+            let told = Envelope::new(1, "conformance".into(), event);
+            instance.events(&EventsTold::new(vec![told]))
         }
         Hook::Unknown => {
             let frame = Frame::write(&json!({}))

@@ -269,7 +269,7 @@ macro_rules! __conformance {
         bad_saved_state_is_refused_or_forgotten,
         unknown_operations_are_named,
         bad_command_frames_are_refused,
-        it_bears_a_host_without_later_services,
+        it_goes_on_without_later_services,
         nothing_is_left_behind,
     } };
     ($as:ident tool) => { $crate::__conformance! { @$as tool:

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Suite, Verdict, clear_error, ensure, fuzz, left_behind, told, tool};
 use crate::{FakeHost, schema};
 
-pub use super::older_host::it_bears_a_host_without_later_services;
+pub use super::older_host::it_goes_on_without_later_services;
 
 /// The manifest can be read, is of this plugin-api, and names the kinds that the suite is run for.
 pub fn the_manifest_names_these_kinds(suite: &Suite, host: &FakeHost) -> Verdict {
@@ -35,7 +35,9 @@ pub fn the_description_agrees_with_the_manifest(_: &Suite, host: &FakeHost) -> V
             format!("kind {kind:?}: named in the manifest {named}, described {described}")
         })
     };
-    agrees(Kind::Tool, !description.tools.is_empty())?;
+    // A plugin that is opened with the session may set all its tools while it runs.
+    let sets_tools = description.at_start && manifest.kinds.contains(&Kind::Tool);
+    agrees(Kind::Tool, sets_tools || !description.tools.is_empty())?;
     agrees(Kind::Provider, description.provider.is_some())?;
     agrees(Kind::Hook, !description.hooks.is_empty())?;
     let v = Description::VERSION;

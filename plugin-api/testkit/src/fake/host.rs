@@ -106,8 +106,8 @@ impl FakeHost {
         self
     }
 
-    /// Adds another tool of the session, for `tools.call` and `tasks.start`. A task has ended before
-    /// the call that starts it goes on.
+    /// Adds another tool of the session, for `tools.call` and `tasks.start`. A task has ended
+    /// before the call that starts it goes on.
     #[must_use]
     pub fn with_tool(
         self,

@@ -91,7 +91,8 @@ impl Lent {
         match request.operation.as_str() {
             TOOLS_CALL => {
                 let ToolsCall { name, arguments, .. } = request.read()?;
-                let Output { content, bytes, attachments } = self.call(name.as_str(), arguments)?;
+                let Output { content, bytes, attachments, .. } =
+                    self.call(name.as_str(), arguments)?;
                 let answer = ToolsCallAnswer::new(content, attachments);
                 Ok(Reply::Bytes(json!(answer), bytes))
             }

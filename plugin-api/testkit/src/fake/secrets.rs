@@ -23,7 +23,7 @@ impl Secrets {
 
     /// Answers as the host does.
     pub(crate) fn answer(&mut self, request: &ServiceRequest) -> Result<Reply> {
-        let SecretName { name } = request.read::<Option<_>>()?.unwrap_or_default();
+        let SecretName { name, .. } = request.read::<Option<_>>()?.unwrap_or_default();
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(char::is_control) {
             let text = format!(
                 "the name of a secret has 1 to {NAME_BYTES_MAX} bytes and no control characters"

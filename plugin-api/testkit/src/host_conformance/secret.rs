@@ -10,7 +10,7 @@ use super::HostUnderTest;
 use super::body::{Kept, ask, frame, opened, read_error, run};
 
 fn named(name: &str) -> SecretName {
-    SecretName { name: name.to_owned() }
+    SecretName { name: name.to_owned(), ..SecretName::default() }
 }
 
 fn wrong(error: jaato_types::FrameError) -> Error {

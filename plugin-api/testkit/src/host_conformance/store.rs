@@ -27,7 +27,12 @@ async fn set_where(
     value: &[u8],
     expected: Option<&str>,
 ) -> Result<String, Error> {
-    let request = StoreSet { key: key.to_owned(), of, expected: expected.map(str::to_owned) };
+    let request = StoreSet {
+        key: key.to_owned(),
+        of,
+        expected: expected.map(str::to_owned),
+        ..StoreSet::default()
+    };
     let asked = Frame::write_with_bytes(&request, value);
     let asked = asked.map_err(|error| Error::failed(error.to_string()))?;
     let answer = opened(context.service(SET.into(), asked.into()).await)?;
@@ -39,7 +44,8 @@ async fn set(context: &Kept, key: &str, value: &[u8]) -> Result<String, Error> {
 }
 
 async fn get(context: &Kept, of: StoreOf, key: &str) -> Result<Option<Vec<u8>>, Error> {
-    let answer = ask(context, GET, &StoreGet { key: key.to_owned(), of }).await?;
+    let answer =
+        ask(context, GET, &StoreGet { key: key.to_owned(), of, ..StoreGet::default() }).await?;
     let parsed = Frame::parse(&answer).map_err(|error| Error::failed(error.to_string()))?;
     let value: StoreValue = parsed.json().map_err(|error| Error::failed(error.to_string()))?;
     Ok(value.found.then(|| parsed.bytes.to_vec()))
@@ -86,7 +92,8 @@ pub(super) fn person_and_workspace_are_apart(host: &dyn HostUnderTest) {
         let here = get(&context, StoreOf::Workspace, "moon").await?;
         let mut folders = Vec::new();
         for of in [StoreOf::Person, StoreOf::Workspace] {
-            let answer = ask(&context, FOLDER, &StoreFolder { of }).await?;
+            let answer =
+                ask(&context, FOLDER, &StoreFolder { of, ..StoreFolder::default() }).await?;
             folders.push(read::<FolderAnswer>(&answer)?.path);
         }
         let are_apart = folders[0] != folders[1];

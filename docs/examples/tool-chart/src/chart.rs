@@ -1,0 +1,152 @@
+//! The chart: numbers as bars or a line, and as words. Knows nothing of plugins.
+
+use crate::png::Picture;
+
+/// Numbers of one chart: more bars than this cannot be told apart.
+pub const VALUES_MAX: usize = 100;
+
+const WIDTH: usize = 640;
+const HEIGHT: usize = 360;
+const MARGIN: usize = 16;
+/// Lines of the grid, from the smallest value to the largest.
+const GRID_LINES: usize = 5;
+
+const INK: u8 = 1;
+const GRID: u8 = 2;
+const AXIS: u8 = 3;
+
+/// How numbers are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// A bar each.
+    Bars,
+    /// Points that a line joins.
+    Line,
+}
+
+/// Says what is wrong with the numbers, if anything is.
+pub fn unfit(labels: &[String], values: &[f64]) -> Option<String> {
+    if values.is_empty() || values.len() > VALUES_MAX {
+        return Some(format!("a chart has 1 to {VALUES_MAX} values, not {}", values.len()));
+    }
+    if labels.len() != values.len() {
+        return Some(format!("there are {} labels for {} values", labels.len(), values.len()));
+    }
+    // The distance between two of them must be a number too.
+    values.iter().any(|value| value.abs() > 1e300).then(|| "a value is too large".to_owned())
+}
+
+/// Draws the numbers; zero is always in the picture.
+pub fn draw(shape: Shape, values: &[f64]) -> Picture {
+    let mut picture = Picture::new(WIDTH, HEIGHT);
+    let (low, high) = range(values);
+    let (right, bottom) = (WIDTH - MARGIN, HEIGHT - MARGIN);
+    let row = |value: f64| bottom - scaled((value - low) / (high - low), bottom - MARGIN);
+    for line in 0..GRID_LINES {
+        let at = MARGIN + line * (bottom - MARGIN) / (GRID_LINES - 1);
+        picture.fill((MARGIN, at), (right, at), GRID);
+    }
+    let slot = (right - MARGIN) / values.len();
+    let center = |number: usize| MARGIN + number * slot + slot / 2;
+    match shape {
+        Shape::Bars => {
+            for (number, value) in values.iter().enumerate() {
+                let (top, foot) = (row(value.max(0.0)), row(value.min(0.0)));
+                let half = (slot * 2 / 5).max(1);
+                let at = center(number);
+                picture.fill((at - half, top), (at + half, foot), INK);
+            }
+        }
+        Shape::Line => {
+            let points: Vec<_> = values
+                .iter()
+                .enumerate()
+                .map(|(number, value)| (center(number), row(*value)))
+                .collect();
+            for pair in points.windows(2) {
+                join(&mut picture, pair[0], pair[1]);
+            }
+            for (column, row) in points {
+                picture.fill((column - 3, row.saturating_sub(3)), (column + 3, row + 3), INK);
+            }
+        }
+    }
+    picture.fill((MARGIN, row(0.0)), (right, row(0.0)), AXIS);
+    picture.fill((MARGIN, MARGIN), (MARGIN, bottom), AXIS);
+    picture
+}
+
+/// Joins two points, the second to the right, by a column of pixels at each step.
+fn join(picture: &mut Picture, from: (usize, usize), to: (usize, usize)) {
+    let columns = (to.0 - from.0).max(1);
+    let at = |step: usize| (from.1 * (columns - step) + to.1 * step) / columns;
+    for step in 0..columns {
+        let (one, other) = (at(step), at(step + 1));
+        picture.fill((from.0 + step, one.min(other)), (from.0 + step, one.max(other) + 1), INK);
+    }
+}
+
+/// The smallest and the largest value with zero; never the same.
+fn range(values: &[f64]) -> (f64, f64) {
+    let low = values.iter().copied().fold(0.0, f64::min);
+    let high = values.iter().copied().fold(0.0, f64::max);
+    if low < high { (low, high) } else { (0.0, 1.0) }
+}
+
+/// A part of a length, from 0 to 1 of it.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "it is a number of pixels of a small picture"
+)]
+fn scaled(part: f64, length: usize) -> usize {
+    ((part * length as f64).round() as usize).min(length)
+}
+
+/// The same in words, for models that see nothing and for people who want the numbers.
+pub fn in_words(title: &str, labels: &[String], values: &[f64]) -> String {
+    let numbers = labels.iter().zip(values).map(|(label, value)| format!("{label}: {value}"));
+    let numbers = numbers.collect::<Vec<_>>().join(", ");
+    let (low, high) = range(values);
+    format!("{title}. From left to right, on an axis from {low} to {high}: {numbers}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inked(picture: &Picture, column: usize) -> usize {
+        let rows = picture.pixels.chunks(WIDTH);
+        rows.filter(|row| row[column] == INK).count()
+    }
+
+    #[test]
+    fn a_bar_is_as_high_as_its_value() {
+        let picture = draw(Shape::Bars, &[1.0, 2.0]);
+        let (one, two) = (inked(&picture, 168), inked(&picture, 472));
+        assert!(one > 100 && two.abs_diff(2 * one) <= 2, "{one} {two}");
+    }
+
+    #[test]
+    fn all_numbers_can_be_drawn() {
+        let many = vec![-3.5; VALUES_MAX];
+        for values in [&[0.0][..], &[-1.0, 1.0], &[1e300, -1e300], &[5e-324], &many] {
+            for shape in [Shape::Bars, Shape::Line] {
+                let picture = draw(shape, values);
+                assert_eq!(picture.pixels.len(), WIDTH * HEIGHT, "{shape:?} {values:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_is_told() {
+        let labels = |count: usize| vec!["a".to_owned(); count];
+        assert_eq!(unfit(&labels(2), &[1.0, 2.0]), None);
+        for (count, values) in
+            [(0, vec![]), (1, vec![1.0, 2.0]), (101, vec![1.0; 101]), (1, vec![f64::MAX])]
+        {
+            assert!(unfit(&labels(count), &values).is_some(), "{values:?}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `tool-chart`: draws numbers as a chart that people and models look at.
+//!
+//! Shows attachments: a picture beside a result, which says the same in words.
+#![forbid(unsafe_code)]
+
+mod chart;
+mod png;
+
+use jaato_plugin_sdk::prelude::*;
+
+pub use chart::{Shape, VALUES_MAX};
+
+/// How the numbers are drawn.
+#[tool_type]
+#[derive(Clone, Copy)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    /// A bar for each number: amounts side by side.
+    Bar,
+    /// A line through all of them: what changes with time.
+    Line,
+}
+
+/// Draws numbers as a bar or line chart (a PNG, attached) and returns them in words. Use it to show a person how
+/// numbers compare or change. The picture has no text: the words say what stands from left to right.
+#[tool_fn(
+    read_only,
+    idempotent,
+    open_world = false,
+    example(
+        "draw how many tests we had each year",
+        title = "Tests",
+        kind = "bar",
+        labels = ["2024", "2025"],
+        values = [310, 742]
+    )
+)]
+async fn draw_chart(
+    cx: &Cx,
+    /// What the chart shows.
+    title: String,
+    /// How it is drawn.
+    kind: Kind,
+    /// The name of each value, in the same order.
+    labels: Vec<String>,
+    /// The numbers, 1 to 100 of them.
+    values: Vec<f64>,
+) -> Result<Output> {
+    if let Some(why) = chart::unfit(&labels, &values) {
+        return Err(Error::new(ErrorKind::InvalidArguments, why));
+    }
+    let shape = match kind {
+        Kind::Bar => Shape::Bars,
+        Kind::Line => Shape::Line,
+    };
+    let png = chart::draw(shape, &values).to_png();
+    let png = png.map_err(|error| Error::failed(format!("writing the picture: {error}")))?;
+    let words = chart::in_words(&title, &labels, &values);
+    // The numbers are worth something without the picture: an older host keeps none.
+    let attached = cx.attach("image/png", png).await;
+    if let Err(error) = &attached {
+        cx.log(Level::Warn, format!("the picture is left out: {}", error.message));
+    }
+    Ok(Output::json(json!({ "chart": words, "has_picture": attached.is_ok() })))
+}
+
+export_plugin! { state: (), tools }

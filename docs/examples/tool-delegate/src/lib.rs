@@ -1,0 +1,148 @@
+//! `tool-delegate`: gives a piece of work to another session, with few tools and few steps.
+//!
+//! Shows a child session: what it may use, how its progress is followed, how it ends.
+#![forbid(unsafe_code)]
+
+mod progress;
+
+use jaato_plugin_sdk::child::{ChildOpen, ChildSession, ChildTurn, ObjectsLent};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::{Event, Outcome, SessionId, ToolName};
+use jaato_plugin_sdk::{schemars, serde_json};
+
+pub use progress::Progress;
+
+/// Tools that a child may be given: one that needs more has no small task.
+pub const TOOLS_MAX: usize = 8;
+
+/// Longest task, in bytes.
+pub const TASK_BYTES_MAX: usize = 16 * 1024;
+
+/// What the child is told besides its task.
+const INSTRUCTIONS: &str = "Another model has given you this task and reads nothing but your last answer. Do what it asks, no more, \
+    and answer briefly with what you found or did, and what you could not do.";
+
+/// `[plugins.tool-delegate]` of the person's configuration.
+#[tool_type]
+#[serde(default)]
+struct Config {
+    /// The model of the children, by any name that `--model` takes; the session's own where there
+    /// is none.
+    #[schemars(extend("x-jaato-variables" = ["DELEGATE_MODEL"]))]
+    model: Option<String>,
+    /// The tools of a child where the model names none.
+    tools: Vec<String>,
+    /// Most requests of a child.
+    steps_max: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { model: None, tools: vec!["cli_based_tool".to_owned()], steps_max: 12 }
+    }
+}
+
+/// Gives a piece of work to another model in a session of its own, which sees nothing of this
+/// conversation, and returns its answer. For what needs much reading and a short answer.
+#[tool_fn(example(
+    "let somebody else look for the callers of `parse`",
+    task = "Which functions call `parse`? Name file and line of each."
+))]
+async fn delegate(
+    cx: &Cx<Delegate>,
+    /// The whole task, with all that must be known for it, and what to answer.
+    task: String,
+    /// The tools that are needed for it, at most 8; an empty list for none. The person's choice
+    /// where this is left out.
+    tools: Option<Vec<String>>,
+    /// Most requests that it may take; never more than the person allows.
+    steps_max: Option<u32>,
+    /// Whether it shares the objects that tools have put in front of you.
+    #[serde(default)]
+    share_objects: bool,
+) -> Result<Output> {
+    let Config { model, tools: usual, steps_max: allowed } = &cx.state().settings;
+    let tools = tools.unwrap_or_else(|| usual.clone());
+    check(&task, &tools)?;
+    let open = ChildOpen {
+        name: "delegate".to_owned(),
+        model: model.clone(),
+        tools: Some(tools.into_iter().map(ToolName::from).collect()),
+        instructions: Some(INSTRUCTIONS.to_owned()),
+        steps_max: Some(steps_max.unwrap_or(*allowed).clamp(1, (*allowed).max(1))),
+        objects: if share_objects { ObjectsLent::Share } else { ObjectsLent::None },
+        ..ChildOpen::default()
+    };
+    // Where this call is cancelled, the host ends the child: it ends with the call that opened it.
+    let child = cx.open_session(&open).await?;
+    let turn = work(cx, &child, task).await?;
+    let model = child.opened().model.clone();
+    child.close().await?;
+    if matches!(turn.outcome, Outcome::Failed | Outcome::Cancelled) {
+        let text = format!("the task ended without an answer ({:?})", turn.outcome).to_lowercase();
+        return Err(turn.error.unwrap_or_else(|| Error::failed(text)));
+    }
+    Ok(Output::json(json!({
+        "answer": turn.text,
+        "outcome": turn.outcome,
+        "steps": turn.steps,
+        "model": model,
+    })))
+}
+
+/// Gives the child its task, shows what it does, and waits for the end of its turn.
+async fn work(cx: &Cx<Delegate>, child: &ChildSession, task: String) -> Result<ChildTurn> {
+    let mut events = child.events().await?;
+    child.send(task).await?;
+    let own = SessionId::from(child.opened().session_id.as_str());
+    let mut progress = Progress::default();
+    while let Some(envelope) = events.next().await? {
+        if envelope.session != own {
+            continue;
+        }
+        if matches!(envelope.event, Event::TurnFinished { .. }) {
+            break;
+        }
+        if let Some(line) = progress.line(&envelope.event) {
+            cx.emit(&Delta::progress_so_far(line, progress.steps));
+        }
+    }
+    // Events tell what goes on; how it ended is asked for, as one that reads too slowly loses some.
+    loop {
+        let state = child.state(0).await?;
+        match state.last {
+            Some(turn) if !state.is_running => return Ok(turn),
+            _ if cx.is_cancelled() => return Err(Error::cancelled()),
+            _ => {}
+        }
+    }
+}
+
+fn check(task: &str, tools: &[String]) -> Result<()> {
+    let bad = |text: String| Err(Error::new(ErrorKind::InvalidArguments, text));
+    if task.trim().is_empty() || task.len() > TASK_BYTES_MAX {
+        return bad(format!("a task has 1 to {TASK_BYTES_MAX} bytes"));
+    }
+    if tools.len() > TOOLS_MAX {
+        return bad(format!("a task is given at most {TOOLS_MAX} tools"));
+    }
+    Ok(())
+}
+
+/// The settings of one session.
+pub struct Delegate {
+    settings: Config,
+}
+
+impl State for Delegate {
+    async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
+        Ok(Self { settings: home.config().await? })
+    }
+
+    fn describe(description: &mut Description) {
+        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+        description.services = vec!["session.open".to_owned()];
+    }
+}
+
+export_plugin! { state: Delegate, tools }

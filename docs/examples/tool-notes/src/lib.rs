@@ -1,0 +1,157 @@
+//! `tool-notes`: notes that stay over sessions, for the person or for one workspace.
+//!
+//! Shows the store, a command, and a hook: titles of notes that a prompt speaks of stand before it.
+#![forbid(unsafe_code)]
+
+mod notes;
+mod owner;
+
+use jaato_plugin_sdk::hooks::{BeforePrompt, Hook, Hooks, PromptAddition};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::CommandSpec;
+
+pub use notes::{check_note, is_about};
+pub use owner::Of;
+use owner::key;
+
+/// Notes of a person, and of each workspace: reading them all must stay a matter of milliseconds.
+pub const NOTES_MAX: usize = 200;
+
+/// Notes that one search gives whole.
+pub const FOUND_MAX: usize = 10;
+
+/// Titles that stand before a prompt.
+pub const TITLES_MAX: usize = 8;
+
+/// What the model is told while one of the tools is active.
+const INSTRUCTIONS: &str = "Keep what should be known in later sessions with `keep_note`: decisions, preferences, where things are. Read a note with `find_notes` before you rely on its title.";
+
+/// Keeps a note, in place of an earlier one of that title. It is there in later sessions too.
+#[tool_fn(
+    destructive = false,
+    idempotent,
+    open_world = false,
+    example("remember how we release", title = "release", text = "tag first, then publish")
+)]
+async fn keep_note(
+    cx: &Cx<Notes>,
+    /// A few words by which it is found. A prompt that has one of them is shown the title.
+    title: String,
+    /// What is to be remembered, at most 4 KiB.
+    text: String,
+    /// Who has it: this workspace, or the person in all workspaces.
+    #[serde(default)]
+    of: Of,
+) -> Result<Output> {
+    let title = check_note(&title, &text)?;
+    let titles = of.titles(cx).await?;
+    if titles.len() >= NOTES_MAX && !titles.iter().any(|kept| kept == title) {
+        let text = format!("there are {NOTES_MAX} notes already");
+        return Err(Error::new(ErrorKind::LimitReached, text).with_hint("`forget_note` makes room"));
+    }
+    of.store(cx).set(&key(title), &text).await?;
+    Ok(Output::json(json!({ "kept": title })))
+}
+
+/// Finds notes by words in their titles and texts, and gives them whole.
+#[tool_fn(
+    read_only,
+    idempotent,
+    open_world = false,
+    example("what do we know of releases?", words = "release")
+)]
+async fn find_notes(
+    cx: &Cx<Notes>,
+    /// Words, of which a note has at least one. Without words all notes are found.
+    #[serde(default)]
+    words: String,
+) -> Result<Output> {
+    let (mut found, mut more) = (Vec::new(), Vec::new());
+    for of in Of::BOTH {
+        for title in of.titles(cx).await? {
+            // One that was forgotten in between is none.
+            let text: Option<String> = of.store(cx).get(&key(&title)).await?;
+            let Some(text) = text else { continue };
+            if !words.trim().is_empty() && !is_about(&format!("{title} {text}"), &words) {
+                continue;
+            }
+            match found.len() < FOUND_MAX {
+                true => found.push(json!({ "title": title, "text": text, "of": of })),
+                false => more.push(title),
+            }
+        }
+    }
+    Ok(Output::json(json!({ "notes": found, "more_titles": more })))
+}
+
+/// Forgets a note for good.
+#[tool_fn(open_world = false, example("forget how we release", title = "release"))]
+async fn forget_note(
+    cx: &Cx<Notes>,
+    /// Its whole title.
+    title: String,
+    /// Who has it.
+    #[serde(default)]
+    of: Of,
+) -> Result<Output> {
+    let forgotten = of.store(cx).delete(&key(title.trim())).await?;
+    Ok(Output::json(json!({ "forgotten": forgotten })))
+}
+
+/// All is in the store: an instance keeps nothing.
+pub struct Notes;
+
+impl State for Notes {
+    async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn describe(description: &mut Description) {
+        description.instructions = Some(INSTRUCTIONS.to_owned());
+        description.commands = vec![CommandSpec {
+            name: "notes".to_owned(),
+            description: "Lists the titles of your notes".to_owned(),
+            ..CommandSpec::default()
+        }];
+    }
+
+    async fn command(cx: &Cx<Self>, name: &str, _arguments: Value) -> Result<Output> {
+        if name != "notes" {
+            let text = format!("there is no command `{name}`");
+            return Err(Error::new(ErrorKind::UnknownOperation, text));
+        }
+        let mut lines = Vec::new();
+        for (of, heading) in Of::BOTH.into_iter().zip(["of this workspace:", "yours:"]) {
+            let titles = of.titles(cx).await?;
+            lines.extend((!titles.is_empty()).then(|| heading.to_owned()));
+            lines.extend(titles.iter().map(|title| format!("  {title}")));
+        }
+        Ok(Output::text(if lines.is_empty() { "no notes".to_owned() } else { lines.join("\n") }))
+    }
+}
+
+impl Hooks for Notes {
+    type State = Self;
+
+    const ASKED: &'static [Hook] = &[Hook::BeforePrompt];
+
+    /// Titles alone: they are listed without opening a note, which is soon enough for a person who
+    /// has just pressed Enter.
+    async fn before_prompt(cx: &Cx<Self>, asked: BeforePrompt) -> Result<PromptAddition> {
+        let mut titles = Vec::new();
+        for of in Of::BOTH {
+            titles.extend(of.titles(cx).await?);
+        }
+        titles.retain(|title| is_about(title, &asked.prompt));
+        titles.truncate(TITLES_MAX);
+        if titles.is_empty() {
+            return Ok(PromptAddition::nothing());
+        }
+        Ok(PromptAddition::text(format!(
+            "There are notes, for `find_notes`: {}",
+            titles.join("; ")
+        )))
+    }
+}
+
+export_plugin! { state: Notes, tools, hook: Notes }

@@ -1,0 +1,66 @@
+//! What a note may be, and which one a text speaks of. Knows nothing of plugins.
+
+use jaato_plugin_sdk::prelude::{Error, ErrorKind, Result};
+
+/// Longest title, in bytes: a key of the store has at most 200.
+pub const TITLE_BYTES_MAX: usize = 100;
+
+/// Longest text, in bytes: a note is a note, and no document.
+pub const TEXT_BYTES_MAX: usize = 4096;
+
+/// Shorter words (`the`, `is`) are in every prompt and tell nothing.
+const WORD_CHARS_MIN: usize = 4;
+
+/// Checks what is to be kept, and returns the title as it is kept.
+///
+/// # Errors
+/// `invalid_arguments` for a title or text that is empty or too long, or a title of several lines.
+pub fn check_note<'a>(title: &'a str, text: &str) -> Result<&'a str> {
+    let title = title.trim();
+    let bad = |what: String| Err(Error::new(ErrorKind::InvalidArguments, what));
+    if title.is_empty() || title.len() > TITLE_BYTES_MAX || title.chars().any(char::is_control) {
+        return bad(format!("a title is one line of 1 to {TITLE_BYTES_MAX} bytes"));
+    }
+    if text.trim().is_empty() || text.len() > TEXT_BYTES_MAX {
+        return bad(format!("a note has 1 to {TEXT_BYTES_MAX} bytes of text"));
+    }
+    Ok(title)
+}
+
+/// Tells whether a note and a prompt have a word in common, in whatever case.
+pub fn is_about(note: &str, prompt: &str) -> bool {
+    let prompt = prompt.to_lowercase();
+    let of_prompt: Vec<&str> = words(&prompt).collect();
+    words(&note.to_lowercase()).any(|word| of_prompt.contains(&word))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|letter: char| !letter.is_alphanumeric());
+    words.filter(|word| word.chars().count() >= WORD_CHARS_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_in_common_is_enough_and_short_ones_do_not_count() {
+        assert!(is_about("how we Release", "do a release, please"));
+        assert!(is_about("größe", "Die GRÖSSE? Die GRÖßE!"));
+        assert!(!is_about("how to do it", "how to do that"));
+        assert!(!is_about("release", "released"));
+        assert!(!is_about("", "") && !is_about("moon", ""));
+    }
+
+    #[test]
+    fn a_note_has_a_line_of_title_and_some_text() {
+        assert_eq!(check_note(" moon ", "far").unwrap(), "moon");
+        for (title, text) in [(" ", "x"), ("a\nb", "x"), ("a", " \n")] {
+            assert_eq!(check_note(title, text).unwrap_err().kind, ErrorKind::InvalidArguments);
+        }
+        let (title, text) = ("t".repeat(TITLE_BYTES_MAX), "x".repeat(TEXT_BYTES_MAX));
+        assert!(check_note(&title, &text).is_ok());
+        assert!(check_note(&format!("{title}t"), &text).is_err());
+        assert!(check_note(&title, &format!("{text}x")).is_err());
+    }
+}

@@ -1,0 +1,87 @@
+//! The notes on a host in memory: kept, found, forgotten, and told of before a prompt.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::hooks::BeforePrompt;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_testkit::FakeHost;
+use tool_notes::{FOUND_MAX, NOTES_MAX, TITLES_MAX};
+
+fn host() -> FakeHost {
+    FakeHost::new(tool_notes::__jaato::MODULE)
+}
+
+#[track_caller]
+fn keep(host: &FakeHost, title: &str, text: &str, of: &str) {
+    let note = json!({ "title": title, "text": text, "of": of });
+    assert_eq!(json!(host.call("keep_note", note).unwrap().content), json!({ "kept": title }));
+}
+
+fn before(host: &FakeHost, prompt: &str) -> String {
+    let asked = BeforePrompt::new(prompt, Default::default());
+    host.instance().unwrap().before_prompt(&asked).unwrap().text
+}
+
+#[test]
+fn notes_of_the_person_and_of_the_workspace_are_found_and_outlive_an_instance() {
+    let host = host();
+    keep(&host, "release", "tag first", "workspace");
+    keep(&host, "editor", "vi, and nothing for a release", "person");
+    keep(&host, "moon", "far", "person");
+    let next = host.create(None).unwrap();
+    let found = next.call("find_notes", json!({ "words": "Release!" })).unwrap();
+    assert_eq!(
+        json!(found.content),
+        json!({ "more_titles": [], "notes": [
+            { "title": "release", "text": "tag first", "of": "workspace" },
+            { "title": "editor", "text": "vi, and nothing for a release", "of": "person" },
+        ] })
+    );
+    let shown = next.command("notes", json!({})).unwrap();
+    assert_eq!(shown.content["result"], "of this workspace:\n  release\nyours:\n  editor\n  moon");
+}
+
+#[test]
+fn what_is_forgotten_is_gone_and_only_there() {
+    let host = host();
+    keep(&host, "moon", "far", "workspace");
+    keep(&host, "moon", "farther", "person");
+    let forget = |of: &str| {
+        let asked = json!({ "title": " moon", "of": of });
+        host.call("forget_note", asked).unwrap().content["forgotten"].clone()
+    };
+    assert_eq!((forget("workspace"), forget("workspace")), (json!(true), json!(false)));
+    let found = host.call("find_notes", json!({})).unwrap();
+    assert_eq!(found.content["notes"][0]["text"], "farther");
+    let shown = host.instance().unwrap().command("notes", json!({})).unwrap();
+    assert_eq!(shown.content["result"], "yours:\n  moon");
+}
+
+#[test]
+fn titles_that_a_prompt_speaks_of_stand_before_it() {
+    let host = host();
+    assert_eq!(before(&host, "release it"), "");
+    keep(&host, "how we release", "a secret of the house", "workspace");
+    keep(&host, "moon", "far", "person");
+    assert_eq!(before(&host, "release it"), "There are notes, for `find_notes`: how we release");
+    assert_eq!(before(&host, "what is the time?"), "");
+    for number in 0..TITLES_MAX {
+        keep(&host, &format!("release {number}"), "x", "person");
+    }
+    assert_eq!(before(&host, "release it").matches(';').count(), TITLES_MAX - 1);
+}
+
+#[test]
+fn there_are_only_so_many() {
+    let host = host();
+    for number in 0..NOTES_MAX {
+        keep(&host, &format!("note {number}"), "x", "person");
+    }
+    let another = json!({ "title": "one more", "text": "x", "of": "person" });
+    let full = host.call("keep_note", another).unwrap_err();
+    assert_eq!(full.kind, ErrorKind::LimitReached);
+    keep(&host, "note 0", "written anew", "person");
+    keep(&host, "one more", "x", "workspace");
+    let found = host.call("find_notes", json!({})).unwrap().content;
+    let count = |key: &str| found[key].as_array().unwrap().len();
+    assert_eq!((count("notes"), count("more_titles")), (FOUND_MAX, NOTES_MAX + 1 - FOUND_MAX));
+}

@@ -1,0 +1,98 @@
+//! The tools on a host in memory: they are what lies in the folder.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jaato_plugin_sdk::prelude::{Error, ErrorKind, json};
+use jaato_plugin_sdk::types::service::SessionFacts;
+use jaato_plugin_sdk::types::tools_set::TOOLS_SET;
+use jaato_plugin_testkit::{FakeHost, Reply};
+
+/// A host whose session works in a folder.
+fn host(folder: &str) -> FakeHost {
+    let facts = SessionFacts { working_directory: folder.to_owned(), ..SessionFacts::default() };
+    FakeHost::new(tool_recipes::__jaato::MODULE).with_session(facts)
+}
+
+fn names(host: &FakeHost) -> Vec<String> {
+    let set = host.tools_set().unwrap_or_default();
+    set.tools.iter().map(|tool| tool.name.to_string()).collect()
+}
+
+/// A new folder below the one for tests.
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(folder.join("recipes")).unwrap();
+    folder
+}
+
+fn recipe(name: &str) -> String {
+    format!("name = '{name}'\ndescription = 'Says {name}.'\ntemplate = '{name} it is'")
+}
+
+#[test]
+fn a_recipe_is_a_tool_that_answers_with_its_text() {
+    let host = host(env!("CARGO_MANIFEST_DIR"));
+    host.instance().unwrap();
+    assert_eq!(names(&host), ["explain_for"]);
+    let arguments = json!({ "path": "src/lib.rs", "reader": "a child" });
+    let output = host.call("explain_for", arguments).unwrap();
+    let text = output.content["result"].as_str().unwrap();
+    assert!(text.starts_with("Explain `src/lib.rs` to a child."), "{text}");
+    let unfit = host.call("explain_for", json!({ "path": "src/lib.rs" })).unwrap_err();
+    assert_eq!(unfit.kind, ErrorKind::InvalidArguments);
+}
+
+#[test]
+fn reload_takes_what_was_added_changed_and_taken_away() {
+    let folder = folder("reload");
+    let file = |name: &str| folder.join(format!("recipes/{name}.recipe.toml"));
+    fs::write(file("a"), recipe("moon")).unwrap();
+    let host = host(folder.to_str().unwrap());
+    let instance = host.create(None).unwrap();
+    assert_eq!(names(&host), ["moon"]);
+
+    fs::remove_file(file("a")).unwrap();
+    fs::write(file("b"), recipe("sun")).unwrap();
+    fs::write(file("c"), recipe("sun")).unwrap();
+    fs::write(file("d"), "name = 1").unwrap();
+    let shown = instance.command("recipes", json!({ "what": "reload" })).unwrap();
+    let text = shown.content["result"].as_str().unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "sun: Says sun.");
+    assert_eq!(lines[1], "recipes/c.recipe.toml: another recipe is called `sun`");
+    assert!(lines[2].starts_with("recipes/d.recipe.toml: "), "{text}");
+    assert_eq!(names(&host), ["sun"]);
+    assert_eq!(instance.call("sun", json!({})).unwrap().content["result"], "sun it is");
+    let gone = instance.start_frame("moon", b"\x02\0\0\0{}".to_vec()).wait().result;
+    assert_eq!(gone.unwrap_err().kind, ErrorKind::UnknownTool);
+}
+
+#[test]
+fn a_folder_that_is_not_there_and_an_older_host_cost_no_more_than_the_tools() {
+    let nothing = host("/");
+    let shown = nothing.instance().unwrap().command("recipes", json!({})).unwrap();
+    assert_eq!(shown.content["result"], "there are no recipes in `recipes`");
+    let older = host(env!("CARGO_MANIFEST_DIR")).without_later_services();
+    let shown = older.instance().unwrap().command("recipes", json!({})).unwrap();
+    assert_eq!(shown.content["result"], "there are no recipes in `recipes`");
+}
+
+#[test]
+fn a_change_too_soon_after_the_last_one_waits_for_its_time() {
+    let refused = AtomicBool::new(false);
+    let host = host(env!("CARGO_MANIFEST_DIR")).with_service(TOOLS_SET, move |_| {
+        if refused.swap(true, Ordering::Relaxed) {
+            Reply::of(&json!({ "tools": 1 }))
+        } else {
+            Err(Error::new(ErrorKind::LimitReached, "at most once a second").temporary())
+        }
+    });
+    let shown = host.instance().unwrap().command("recipes", json!({})).unwrap();
+    assert!(shown.content["result"].as_str().unwrap().starts_with("explain_for: "));
+    assert_eq!(host.elapsed(), Duration::from_secs(1));
+}

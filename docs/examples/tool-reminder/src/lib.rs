@@ -1,0 +1,164 @@
+//! `tool-reminder`: reminders that wake the session when their time has come.
+//!
+//! Shows background work of an instance, `notify`, and state that outlives the instance.
+#![forbid(unsafe_code)]
+
+mod list;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json;
+
+pub use list::{List, REMINDERS_MAX, Refused, SECONDS_MAX, TEXT_BYTES_MAX};
+
+/// How long a reminder sleeps at once: what is left of its time is known to the second, and one
+/// that was cancelled is gone a second later.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How often a reminder is sent where the host takes no more of them for the moment.
+const TRIES_MAX: u32 = 10;
+
+/// How long it waits in between. The host takes six notifications a minute.
+const BETWEEN_TRIES: Duration = Duration::from_secs(15);
+
+/// The reminders of one session.
+pub struct Reminders {
+    home: Home,
+    list: SharedList,
+}
+
+/// The list, which calls and the background work share.
+#[derive(Clone)]
+struct SharedList(Arc<Mutex<List>>);
+
+impl SharedList {
+    fn lock(&self) -> MutexGuard<'_, List> {
+        // Nobody holds it for longer than it takes to change one reminder.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reminders {
+    /// Lets a reminder run in the background, until its time has come or it is cancelled. It ends
+    /// with the instance.
+    fn run(&self, number: u64) {
+        let (home, list) = (self.home.clone(), self.list.clone());
+        self.home.spawn(async move {
+            // In functions of their own: the list must not stay locked while the reminder sleeps.
+            let is_waiting = || list.lock().is_waiting(number);
+            let tick = || list.lock().tick(number);
+            while is_waiting() {
+                if home.sleep(TICK).await.is_err() {
+                    return;
+                }
+                tick();
+            }
+            wake(&home, &list, number).await;
+        });
+    }
+}
+
+/// Tells the session. A reminder that cannot be told stays on the list, with the reason.
+async fn wake(home: &Home, list: &SharedList, number: u64) {
+    for _ in 0..TRIES_MAX {
+        // It may be cancelled while it waits for its next try.
+        let Some(text) = list.lock().text(number) else { return };
+        let Err(error) = home.notify(format!("reminder {number}: {text}")).await else {
+            list.lock().cancel(number);
+            return;
+        };
+        let is_temporary = error.kind == ErrorKind::LimitReached;
+        list.lock().fail(number, error.message.clone());
+        if !is_temporary || home.sleep(BETWEEN_TRIES).await.is_err() {
+            home.log(Level::Warn, format!("reminder {number} was not told: {}", error.message));
+            return;
+        }
+    }
+}
+
+impl State for Reminders {
+    async fn create(home: &Home, saved: Option<Value>) -> Result<Self> {
+        let list = saved.map(serde_json::from_value::<List>).transpose();
+        let list = list.map_err(|error| Error::failed(format!("the saved reminders: {error}")))?;
+        let list = list.unwrap_or_default();
+        let waiting: Vec<u64> = list.numbers().collect();
+        let reminders = Self { home: home.clone(), list: SharedList(Arc::new(Mutex::new(list))) };
+        for number in waiting {
+            reminders.run(number);
+        }
+        Ok(reminders)
+    }
+
+    async fn save(&self) -> Result<Option<Value>> {
+        Ok(serde_json::to_value(&*self.list.lock()).ok())
+    }
+
+    fn describe(description: &mut Description) {
+        description.services = vec!["notify".to_owned()];
+    }
+}
+
+/// Wakes this session in a while with a text. Returns the reminder's number at once.
+#[tool_fn(
+    destructive = false,
+    open_world = false,
+    auto_approval,
+    example("remind me of the tea in five minutes", text = "the tea is ready", seconds = 300)
+)]
+async fn remind_me(
+    cx: &Cx<Reminders>,
+    /// What to be reminded of, at most 1,000 bytes.
+    text: String,
+    /// In how many seconds, at most a day (86,400).
+    seconds: u64,
+) -> Result<Output> {
+    let number = cx.state().list.lock().add(&text, seconds).map_err(explained)?;
+    cx.state().run(number);
+    Ok(Output::json(json!({ "number": number })))
+}
+
+/// Lists the reminders that wait, and those that could not be told, with the reason.
+#[tool_fn(read_only, open_world = false, example("which reminders are there?"))]
+async fn list_reminders(cx: &Cx<Reminders>) -> Result<Output> {
+    Ok(Output::json(json!({ "reminders": cx.state().list.lock().for_model() })))
+}
+
+/// Cancels a reminder by its number. Returns whether there was one.
+#[tool_fn(
+    destructive = false,
+    idempotent,
+    open_world = false,
+    auto_approval,
+    example("no tea", number = 1)
+)]
+async fn cancel_reminder(
+    cx: &Cx<Reminders>,
+    /// The number that `remind_me` gave.
+    number: u64,
+) -> Result<Output> {
+    let cancelled = cx.state().list.lock().cancel(number);
+    Ok(Output::json(json!({ "cancelled": cancelled })))
+}
+
+/// Says it so that a model can do better.
+fn explained(refused: Refused) -> Error {
+    match refused {
+        Refused::Text => {
+            let text = format!("a reminder has 1 to {TEXT_BYTES_MAX} bytes of text");
+            Error::new(ErrorKind::InvalidArguments, text)
+        }
+        Refused::Seconds => {
+            let text = format!("a reminder waits at most {SECONDS_MAX} seconds");
+            Error::new(ErrorKind::InvalidArguments, text)
+        }
+        Refused::Full => {
+            let text = format!("{REMINDERS_MAX} reminders are on the list already");
+            Error::new(ErrorKind::LimitReached, text)
+                .with_hint("`cancel_reminder` makes room; `list_reminders` shows them")
+        }
+    }
+}
+
+export_plugin! { state: Reminders, tools }

@@ -1,0 +1,144 @@
+//! The list of reminders. Knows nothing of plugins and of no clock: its time is what it is told.
+
+use std::collections::BTreeMap;
+
+use jaato_plugin_sdk::prelude::{Value, json};
+use jaato_plugin_sdk::serde::{Deserialize, Serialize};
+
+/// Reminders at a time.
+pub const REMINDERS_MAX: usize = 20;
+
+/// Longest wait: a session lives hours, not weeks.
+pub const SECONDS_MAX: u64 = 86_400;
+
+/// Longest text, in bytes.
+pub const TEXT_BYTES_MAX: usize = 1_000;
+
+/// Reminders by their numbers, which are never given twice.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde")]
+pub struct List {
+    reminders: BTreeMap<u64, Reminder>,
+    last: u64,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde")]
+struct Reminder {
+    text: String,
+    seconds_left: u64,
+    /// Why it could not be told.
+    problem: Option<String>,
+}
+
+/// Why a reminder is not taken.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no text, or too much.
+    Text,
+    /// It would wait too long.
+    Seconds,
+    /// There are as many as there may be.
+    Full,
+}
+
+impl List {
+    /// Adds a reminder and gives its number.
+    ///
+    /// # Errors
+    /// When the text or the time is out of bounds, or there is no room.
+    pub fn add(&mut self, text: &str, seconds: u64) -> Result<u64, Refused> {
+        let text = text.trim();
+        if text.is_empty() || text.len() > TEXT_BYTES_MAX {
+            return Err(Refused::Text);
+        }
+        if seconds > SECONDS_MAX {
+            return Err(Refused::Seconds);
+        }
+        if self.reminders.len() >= REMINDERS_MAX {
+            return Err(Refused::Full);
+        }
+        self.last += 1;
+        let reminder = Reminder { text: text.to_owned(), seconds_left: seconds, problem: None };
+        self.reminders.insert(self.last, reminder);
+        Ok(self.last)
+    }
+
+    /// Tells whether a reminder has time left; false where it is gone.
+    pub fn is_waiting(&self, number: u64) -> bool {
+        self.reminders.get(&number).is_some_and(|reminder| reminder.seconds_left > 0)
+    }
+
+    /// Takes a second of a reminder's time.
+    pub fn tick(&mut self, number: u64) {
+        if let Some(reminder) = self.reminders.get_mut(&number) {
+            reminder.seconds_left = reminder.seconds_left.saturating_sub(1);
+        }
+    }
+
+    /// What a reminder says; nothing where it is gone.
+    pub fn text(&self, number: u64) -> Option<String> {
+        self.reminders.get(&number).map(|reminder| reminder.text.clone())
+    }
+
+    /// Notes why a reminder could not be told.
+    pub fn fail(&mut self, number: u64, problem: String) {
+        if let Some(reminder) = self.reminders.get_mut(&number) {
+            reminder.problem = Some(problem);
+        }
+    }
+
+    /// Takes a reminder off the list; false where there is none of that number.
+    pub fn cancel(&mut self, number: u64) -> bool {
+        self.reminders.remove(&number).is_some()
+    }
+
+    /// The numbers of all of them.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        self.reminders.keys().copied()
+    }
+
+    /// All of them, as data.
+    pub fn for_model(&self) -> Vec<Value> {
+        let shown = self.reminders.iter().map(|(number, reminder)| {
+            let Reminder { text, seconds_left, problem } = reminder;
+            let mut shown = json!({ "number": number, "text": text, "seconds_left": seconds_left });
+            if let Some(problem) = problem {
+                shown["problem"] = json!(problem);
+            }
+            shown
+        });
+        shown.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reminder_has_as_many_seconds_as_it_was_given() {
+        let mut list = List::default();
+        assert_eq!(list.add(" tea ", 2), Ok(1));
+        assert_eq!(list.for_model(), [json!({ "number": 1, "text": "tea", "seconds_left": 2 })]);
+        for is_waiting in [true, true, false, false] {
+            assert_eq!(list.is_waiting(1), is_waiting);
+            list.tick(1);
+        }
+        assert_eq!(list.text(1).as_deref(), Some("tea"));
+        assert!(list.cancel(1) && !list.cancel(1) && !list.is_waiting(1));
+        assert_eq!(list.add("again", 0), Ok(2), "a number is given once");
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_refused() {
+        let mut list = List::default();
+        assert_eq!(list.add(" ", 1), Err(Refused::Text));
+        assert_eq!(list.add(&"x".repeat(TEXT_BYTES_MAX + 1), 1), Err(Refused::Text));
+        assert_eq!(list.add("x", SECONDS_MAX + 1), Err(Refused::Seconds));
+        for _ in 0..REMINDERS_MAX {
+            list.add(&"x".repeat(TEXT_BYTES_MAX), SECONDS_MAX).unwrap();
+        }
+        assert_eq!(list.add("x", 1), Err(Refused::Full));
+    }
+}

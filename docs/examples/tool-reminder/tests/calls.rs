@@ -1,0 +1,98 @@
+//! Reminders on a host in memory, whose time passes when the test says so.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::time::Duration;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_testkit::{Clock, FakeHost, FakeInstance};
+
+fn host() -> FakeHost {
+    FakeHost::new(tool_reminder::__jaato::MODULE).with_clock(Clock::Manual)
+}
+
+fn remind(instance: &FakeInstance, text: &str, seconds: u64) -> Value {
+    let asked = json!({ "text": text, "seconds": seconds });
+    instance.call("remind_me", asked).unwrap().content["number"].clone()
+}
+
+fn listed(instance: &FakeInstance) -> Value {
+    instance.call("list_reminders", json!({})).unwrap().content["reminders"].clone()
+}
+
+fn pass(host: &FakeHost, seconds: u64) {
+    for _ in 0..seconds {
+        host.advance(Duration::from_secs(1)).unwrap();
+    }
+    host.settle().unwrap();
+}
+
+#[test]
+fn a_reminder_wakes_the_session_in_its_time_and_no_sooner() {
+    let host = host();
+    let instance = host.create(None).unwrap();
+    assert_eq!(remind(&instance, "the tea is ready", 300), 1);
+    pass(&host, 299);
+    assert_eq!(host.notified(), [""; 0]);
+    assert_eq!(listed(&instance)[0]["text"], "the tea is ready");
+    pass(&host, 1);
+    assert_eq!(host.notified(), ["reminder 1: the tea is ready"]);
+    assert_eq!(listed(&instance), json!([]));
+}
+
+#[test]
+fn one_that_is_cancelled_wakes_nobody() {
+    let host = host();
+    let instance = host.create(None).unwrap();
+    remind(&instance, "tea", 2);
+    remind(&instance, "cake", 3);
+    let cancel = |number: u64| {
+        let output = instance.call("cancel_reminder", json!({ "number": number })).unwrap();
+        output.content["cancelled"].clone()
+    };
+    assert_eq!((cancel(1), cancel(1)), (json!(true), json!(false)));
+    pass(&host, 5);
+    assert_eq!(host.notified(), ["reminder 2: cake"]);
+}
+
+#[test]
+fn the_rest_of_its_time_outlives_the_instance() {
+    let host = host();
+    let instance = host.create(None).unwrap();
+    remind(&instance, "tea", 10);
+    pass(&host, 4);
+    let saved = instance.close().unwrap();
+    // Nothing of the old instance goes on.
+    pass(&host, 60);
+    assert_eq!(host.notified(), [""; 0]);
+    let next = host.create(saved.as_ref()).unwrap();
+    assert_eq!(remind(&next, "cake", 60), 2);
+    pass(&host, 7);
+    assert_eq!(host.notified(), ["reminder 1: tea"]);
+    assert!(host.create(Some(&json!({ "reminders": 3 }))).is_err());
+}
+
+#[test]
+fn one_that_cannot_be_told_stays_with_the_reason() {
+    let host = host().with_denied("notify");
+    let instance = host.create(None).unwrap();
+    remind(&instance, "tea", 0);
+    pass(&host, 1);
+    let problem = listed(&instance)[0]["problem"].clone();
+    assert!(problem.as_str().unwrap().contains("not granted `notify`"), "{problem}");
+    assert!(host.log().iter().any(|line| line.text.contains("was not told")), "{:?}", host.log());
+}
+
+#[test]
+fn many_at_once_are_told_as_the_host_takes_them() {
+    let host = host();
+    let instance = host.create(None).unwrap();
+    for _ in 0..8 {
+        remind(&instance, "tea", 1);
+    }
+    pass(&host, 2);
+    // The fake host's minute never ends: it takes six.
+    assert_eq!(host.notified().len(), 6);
+    assert_eq!(listed(&instance).as_array().unwrap().len(), 2);
+    pass(&host, 200);
+    assert_eq!(listed(&instance).as_array().unwrap().len(), 2);
+}

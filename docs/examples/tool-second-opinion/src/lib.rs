@@ -1,0 +1,112 @@
+//! `tool-second-opinion`: another model looks at a change, and says what is wrong with it.
+//!
+//! Shows a call of another tool, a request to another model, and a setting that a variable fills.
+#![forbid(unsafe_code)]
+
+mod review;
+
+use jaato_plugin_sdk::model::{ModelComplete, ask};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::{schemars, serde_json};
+
+pub use review::{CHANGE_BYTES_MAX, cut, question};
+
+/// The tool that runs commands. Whether it may run one is the person's to say, as for the model.
+const SHELL: &str = "cli_based_tool";
+
+/// `[plugins.tool-second-opinion]` of the person's configuration.
+#[tool_type]
+#[serde(default)]
+struct Config {
+    /// The model that is asked, by any name that `--model` takes. Without one there is no second
+    /// opinion: the session's own model would only agree with itself.
+    #[schemars(extend("x-jaato-variables" = ["SECOND_OPINION_MODEL"]))]
+    model: Option<String>,
+    /// The command that shows the change.
+    command: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { model: None, command: "git diff HEAD".to_owned() }
+    }
+}
+
+/// Lets another model review a change, before it is called done. Returns what that model found.
+#[tool_fn(example(
+    "have somebody look at my change",
+    intent = "a pause of the timer must not lose its time"
+))]
+async fn second_opinion(
+    cx: &Cx<SecondOpinion>,
+    /// What the change is to do, in a few sentences.
+    intent: String,
+    /// The command that shows the change, where it is another than the person's (`git diff HEAD`).
+    command: Option<String>,
+) -> Result<Output> {
+    let settings = &cx.state().settings;
+    let Some(model) = settings.model.clone().filter(|model| !model.trim().is_empty()) else {
+        return Err(Error::new(ErrorKind::Configuration, "no model is set for second opinions")
+            .with_hint("set `model` in `[plugins.tool-second-opinion]`, or `SECOND_OPINION_MODEL`; `jaato model list` shows the names"));
+    };
+    let command = command.unwrap_or_else(|| settings.command.clone());
+    cx.notice(format!("looks at the change: {command}"));
+    let change = change(cx, &command).await?;
+    if change.trim().is_empty() {
+        let text = format!("`{command}` shows no change");
+        return Err(Error::new(ErrorKind::NotFound, text));
+    }
+    let (shown, is_cut) = cut(&change);
+    cx.notice(format!("asks {model}"));
+    let request = ModelComplete {
+        model: Some(model),
+        system: review::SYSTEM.to_owned(),
+        ..ask(question(&intent, shown))
+    };
+    let answer = cx.model(&request).await.map_err(|error| told("no model was asked", error))?;
+    let opinion = answer.text();
+    Ok(Output::json(json!({
+        "model": answer.model,
+        "opinion": opinion,
+        "saw_the_beginning_only": is_cut,
+    })))
+}
+
+/// Lets another tool show the change, by the person's rules.
+async fn change(cx: &Cx<SecondOpinion>, command: &str) -> Result<String> {
+    let output = cx.call_tool(SHELL, json!({ "command": command })).await;
+    let output = output.map_err(|error| told("the change was not looked at", error))?.content;
+    let text = |key: &str| output.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    match output.get("returncode").and_then(Value::as_i64) {
+        Some(0) => Ok(text("stdout")),
+        code => {
+            let code = code.map_or_else(|| "no code".to_owned(), |code| format!("code {code}"));
+            let why = format!("`{command}` ended with {code}: {}", text("stderr").trim());
+            Err(Error::failed(why))
+        }
+    }
+}
+
+/// Says what could not be done. The kind stays, and so does the hint: for a grant that is missing it
+/// is the command that gives it.
+fn told(what: &str, error: Error) -> Error {
+    Error { message: format!("{what}: {}", error.message), ..error }
+}
+
+/// The settings of one session.
+pub struct SecondOpinion {
+    settings: Config,
+}
+
+impl State for SecondOpinion {
+    async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
+        Ok(Self { settings: home.config().await? })
+    }
+
+    fn describe(description: &mut Description) {
+        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+        description.services = vec!["model.complete".to_owned(), "tools.call".to_owned()];
+    }
+}
+
+export_plugin! { state: SecondOpinion, tools }

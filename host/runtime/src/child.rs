@@ -1,0 +1,38 @@
+//! What a session that another one opens shares with its opener.
+
+use std::sync::Arc;
+
+use jaato_session::{Agent, Lent, Objects, SessionSetup};
+use jaato_types::SessionId;
+use jaato_types::child::{ChildOpen, ObjectsLent};
+
+/// A session that another one opens.
+pub struct Child {
+    /// Who opens it.
+    pub opener: SessionId,
+    /// What it is like.
+    pub asked: ChildOpen,
+    /// What it shares with its opener.
+    pub lent: Lent,
+}
+
+impl Child {
+    /// Lays over a setup what the child shares with its opener.
+    pub fn set_up(&self, setup: &mut SessionSetup) {
+        let Self { asked, lent, .. } = self;
+        setup.rules = Arc::clone(&lent.rules);
+        setup.spent = lent.spent.clone();
+        setup.caps = lent.caps.clone();
+        let (name, opener, hold) = (asked.name.clone(), self.opener.clone(), lent.hold.clone());
+        setup.agent = Some(Agent { name, opener, hold });
+        setup.fallbacks.clear();
+        if let Some(steps_max) = asked.steps_max {
+            setup.limits.steps_max = setup.limits.steps_max.min(steps_max.max(1));
+        }
+        setup.objects = match asked.objects {
+            ObjectsLent::None => Objects::default(),
+            ObjectsLent::Copy => lent.objects.copy(),
+            ObjectsLent::Share => Objects::Shared(lent.objects.clone()),
+        };
+    }
+}

@@ -1,0 +1,275 @@
+//! Starts sessions on a host: with a model, for a person's calls, and for those that plugins open.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_config::{Caps, Config, NamedModel};
+use jaato_environments::{SessionOutputs, SharedEnvironment};
+use jaato_policy::{Allowed, Rules};
+use jaato_services::Entered;
+use jaato_session::{
+    Answer, AnsweringModel, Asker, EventSink, History, Ids, Ports, Question, RandomIds,
+    SeededRandom, Session, SessionSetup, SystemClock, SystemPrompt,
+};
+use jaato_terminals::Audience;
+use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+
+use crate::child::Child;
+use crate::gc::PluginGc;
+use crate::hooks::{EventHooks, PluginHooks};
+use crate::host::Host;
+use crate::ledger::Recorded;
+use crate::prompt;
+use crate::provider::NoProvider;
+use crate::tools::PluginTools;
+
+/// What a session is started with.
+pub struct SessionOptions {
+    /// Who is asked whether a call may run.
+    pub asker: Arc<dyn Asker>,
+    /// Who sees what happens.
+    pub events: Arc<dyn EventSink>,
+    /// `--allow`: `TOOL` of a shipped plugin, or `PLUGIN:TOOL`.
+    pub allow: Vec<String>,
+    /// `--yes`.
+    pub allow_all: bool,
+    /// `--system`.
+    pub system: Option<String>,
+    /// Where its files lie and its commands run; with none an environment of its own, as
+    /// configured.
+    pub environment: Option<SharedEnvironment>,
+    /// Settings of an environment of its own, over those of its plugin's configuration, such as
+    /// `image`. [`Runtime::environment_options`](crate::Runtime::environment_options) reads them
+    /// from texts.
+    pub environment_options: Map<String, Value>,
+    /// What each request to the model asks for, over the configuration.
+    pub request: RequestOptions,
+    /// What the session may use up, over the configuration.
+    pub caps: Caps,
+    /// The model, by any name that [`Runtime::model_by_name`](crate::Runtime::model_by_name) takes;
+    /// with none the configured one.
+    pub model: Option<String>,
+}
+
+impl SessionOptions {
+    /// Makes options for a session that nobody watches over: what would be asked is refused.
+    pub fn unattended(events: Arc<dyn EventSink>) -> Self {
+        let asker = Arc::new(NobodyToAsk);
+        Self {
+            asker,
+            events,
+            allow: Vec::new(),
+            allow_all: false,
+            system: None,
+            environment: None,
+            environment_options: Map::new(),
+            request: RequestOptions::default(),
+            caps: Caps::default(),
+            model: None,
+        }
+    }
+}
+
+struct NobodyToAsk;
+
+impl NobodyToAsk {
+    const REASON: &str = "nobody watches over this session";
+}
+
+impl Asker for NobodyToAsk {
+    fn nobody(&self) -> Option<String> {
+        Some(Self::REASON.to_owned())
+    }
+
+    fn ask<'a>(&'a self, _question: Question<'a>) -> BoxFuture<'a, Answer> {
+        Box::pin(std::future::ready(Answer::Nobody { reason: Self::REASON.to_owned() }))
+    }
+}
+
+impl Host {
+    /// Builds the system text of a session.
+    ///
+    /// # Errors
+    /// When a file that belongs to it cannot be used.
+    pub(crate) fn system_prompt(&self, system: Option<String>) -> Result<SystemPrompt, Error> {
+        let parts = prompt::parts(&self.setup, &self.registry(), system)?;
+        Ok(SystemPrompt::build(parts))
+    }
+
+    /// Starts a session that goes on with what was said before, with whatever model that was.
+    ///
+    /// # Errors
+    /// As [`Runtime::session`](crate::Runtime::session).
+    pub(crate) fn session_from(
+        self: &Arc<Self>,
+        history: History,
+        options: SessionOptions,
+    ) -> Result<Session, Error> {
+        self.start_session(history, options, None)
+    }
+
+    /// Starts a session, one that another opens where that is given.
+    pub(crate) fn start_session(
+        self: &Arc<Self>,
+        history: History,
+        options: SessionOptions,
+        child: Option<Child>,
+    ) -> Result<Session, Error> {
+        let config = &self.setup.config;
+        let named = match &options.model {
+            Some(name) => self.model_by_name(name)?,
+            None => {
+                let configured = self.model_by_name(config.model.as_str())?;
+                NamedModel { alias: config.model_alias.clone(), ..configured }
+            }
+        };
+        let ids = ids();
+        let id = ids.session();
+        let ready = self.ready_model(&named, &options.request, &id)?;
+        let system = self.system_prompt(options.system.clone())?;
+        let mut setup = SessionSetup::new(named.model.clone(), 0, system);
+        setup.model = ready.setup;
+        let mut providers = vec![Arc::clone(&ready.provider)];
+        for name in config.fallback.0.iter().filter(|_| options.model.is_none()) {
+            // A name that means nothing, or an option that it does not take, is told at the start.
+            let next = self.ready_model(&self.model_by_name(name)?, &options.request, &id)?;
+            providers.push(Arc::clone(&next.provider));
+            setup.fallbacks.push(AnsweringModel { model: next.setup, provider: next.provider });
+        }
+        setup.gc = config.gc.clone();
+        let Caps { cost, tokens, steps } = options.caps.clone();
+        setup.caps = Caps {
+            cost: cost.or(config.caps.cost),
+            tokens: tokens.or(config.caps.tokens),
+            steps: steps.or(config.caps.steps),
+        };
+        setup.history = history;
+        setup.id = Some(id.clone());
+        setup.limits = self.setup.config.session.clone();
+        setup.rules = Arc::new(Mutex::new(rules(&self.setup.config, &options)));
+        if let Some(child) = &child {
+            child.set_up(&mut setup);
+        }
+        self.join_environment(&id, &options)?;
+        let asker = Arc::clone(&options.asker);
+        let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self), id.clone()));
+        let provider_plugin = ready.provider;
+        let tools = PluginTools::new(Arc::clone(self), id.clone(), true);
+        let tools = tools.only(child.as_ref().and_then(|child| child.asked.tools.clone()));
+        let events = Arc::clone(&options.events);
+        let model = Arc::clone(&provider_plugin) as _;
+        let mut ports = ports(self, model, tools, id, ids, options);
+        ports.gc = Some(Arc::clone(&gc_plugin) as _);
+        let session = Session::start(setup, ports).map_err(|error| {
+            Error::new(
+                ErrorKind::HostBug,
+                format!("cannot start a session with `{}`: {error}", named.model),
+            )
+        })?;
+        self.enter(&session, asker, events, child);
+        providers.iter().for_each(|provider| provider.set_facts(session.shared_facts()));
+        gc_plugin.set_facts(session.shared_facts());
+        Ok(session)
+    }
+
+    /// Starts a session without a model, in which a person calls tools.
+    pub(crate) fn session_for_calls(
+        self: &Arc<Self>,
+        options: SessionOptions,
+    ) -> Result<Session, Error> {
+        let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
+        setup.limits = self.setup.config.session.clone();
+        setup.rules = Arc::new(Mutex::new(rules(&self.setup.config, &options)));
+        let ids = ids();
+        let id = ids.session();
+        setup.id = Some(id.clone());
+        self.join_environment(&id, &options)?;
+        let asker = Arc::clone(&options.asker);
+        let events = Arc::clone(&options.events);
+        let tools = PluginTools::new(Arc::clone(self), id.clone(), false);
+        let ports = ports(self, Arc::new(NoProvider), tools, id, ids, options);
+        let session = Session::start(setup, ports)
+            .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
+        self.enter(&session, asker, events, None);
+        Ok(session)
+    }
+
+    /// Gives a session its execution environment. That the default one is not there is told when a
+    /// tool needs it.
+    fn join_environment(&self, id: &SessionId, options: &SessionOptions) -> Result<(), Error> {
+        let (shared, of_own) = (options.environment.as_ref(), options.environment_options.clone());
+        self.environments.enter(id, shared, of_own)
+    }
+
+    /// Lets terminals and services reach a session.
+    fn enter(
+        &self,
+        session: &Session,
+        asker: Arc<dyn Asker>,
+        events: Arc<dyn EventSink>,
+        child: Option<Child>,
+    ) {
+        self.terminals.enter(session.id(), audience(session, asker));
+        let agent = child.as_ref().map(|child| child.asked.name.clone());
+        let opener = child.map(|child| child.opener);
+        let entered = Entered { handle: session.handle(), events, opener, agent };
+        self.services.shared().sessions().enter(session.id(), entered);
+        let tap = self.taps.lock().get(session.id()).cloned();
+        if let Some(tap) = tap {
+            tap.begin(session.emitter(), session.shared_facts());
+        }
+    }
+}
+
+/// Who follows a session, and who is asked.
+fn audience(session: &Session, asker: Arc<dyn Asker>) -> Audience {
+    Audience { emitter: session.emitter(), asker }
+}
+
+fn ids() -> Arc<dyn Ids> {
+    let clock = Arc::new(SystemClock::new());
+    Arc::new(RandomIds::new(clock, Arc::new(SeededRandom::from_system())))
+}
+
+fn ports(
+    host: &Arc<Host>,
+    provider: Arc<dyn jaato_session::Provider>,
+    tools: PluginTools,
+    session: SessionId,
+    ids: Arc<dyn Ids>,
+    options: SessionOptions,
+) -> Ports {
+    let told = EventHooks::new(Arc::clone(host), session.clone(), options.events);
+    let told = Arc::new(told);
+    host.taps.lock().insert(session.clone(), Arc::clone(&told) as _);
+    let events = match &host.ledger {
+        Some(ledger) => Arc::new(Recorded::new(ledger.clone(), told)) as _,
+        None => told as _,
+    };
+    Ports {
+        provider,
+        hooks: Arc::new(PluginHooks::new(Arc::clone(host))),
+        tools: Arc::new(tools),
+        asker: options.asker,
+        gc: None,
+        events,
+        outputs: Arc::new(SessionOutputs { environments: Arc::clone(&host.environments), session }),
+        clock: Arc::new(SystemClock::new()),
+        ids,
+        random: Arc::new(SeededRandom::from_system()),
+    }
+}
+
+fn rules(config: &Config, options: &SessionOptions) -> Rules {
+    let names = |names: &[String]| -> BTreeSet<ToolName> {
+        names.iter().map(|name| ToolName::from(name.as_str())).collect()
+    };
+    let mut rules = Rules::default();
+    rules.disabled = names(&config.tools_disabled);
+    rules.allowed = options.allow.iter().map(|text| Allowed::parse(text)).collect();
+    rules.allow_all = options.allow_all;
+    rules
+}

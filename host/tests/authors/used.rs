@@ -1,0 +1,119 @@
+//! Examples in a session: the person answers, the model calls, in a worker and inside jaato.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::installed;
+use crate::support::command::Running;
+use crate::support::{House, library_name};
+
+/// An untrusted plugin runs in a worker, a trusted one inside jaato.
+const PLACES: [&str; 2] = ["in a worker", "inside jaato"];
+
+/// A house with the example, which runs in that place.
+#[track_caller]
+fn house_with(example: &str, place: &str) -> Option<House> {
+    let house = installed(example)?;
+    if place == "inside jaato" {
+        let list = house.run(&["plugin", "list", "--json"]).code(0).json();
+        let plugins = list["plugins"].as_array().unwrap();
+        let listed = plugins.iter().find(|plugin| plugin["name"] == example).unwrap();
+        let file = house.user_plugins().join(library_name(&example.replace('-', "_")));
+        let digest = listed["sha256"].as_str().unwrap();
+        house.run(&["plugin", "trust", file.to_str().unwrap(), "--sha256", digest]).code(0);
+    }
+    Some(house)
+}
+
+/// A model that calls a tool, and then is done.
+fn script(house: &House, tool: &str, arguments: &Value) {
+    let call = json!({ "call": { "name": tool, "arguments": arguments } });
+    house.script(&json!({ "answers": [{ "steps": [call] }, { "steps": [{ "text": "done" }] }] }));
+}
+
+/// How the first call of a tool ended.
+#[track_caller]
+fn finished(lines: &[Value], tool: &str) -> Value {
+    let is_it = |it: &&Value| it["event"] == "tool_call_finished" && it["name"] == tool;
+    lines.iter().find(is_it).unwrap_or_else(|| panic!("no {tool} in {lines:#?}")).clone()
+}
+
+#[track_caller]
+fn event(running: &Running, name: &str) -> Value {
+    serde_json::from_str(&running.wait_for(&format!("\"event\":\"{name}\""))).unwrap()
+}
+
+fn answer(running: &mut Running, answer: &Value) {
+    running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
+}
+
+#[test]
+fn the_person_chooses_a_die_and_the_throws_are_kept() {
+    for place in PLACES {
+        let Some(house) = house_with("tool-dice", place) else { return };
+        let alone = house.run(&["call", "throw_die"]).code(0).json();
+        assert_eq!((&alone["die"], &alone["chosen_by"]), (&json!("d6"), &json!("nobody")));
+        house.run(&["plugin", "grant", "tool-dice"]).code(0);
+        script(&house, "throw_die", &json!({}));
+        let mut running = house.command(&["run", "--output", "json", "--answers", "go"]).start();
+        let id = event(&running, "permission_asked")["call_id"].clone();
+        answer(&mut running, &json!({ "call_id": id, "decision": "allow_once" }));
+        let asked = event(&running, "form_asked");
+        assert_eq!(asked["form"]["title"], "A throw", "{asked:#}");
+        let values = json!({ "die": "d100" });
+        let id = asked["form_id"].clone();
+        let form = json!({ "form_id": id, "outcome": "answered", "values": values });
+        answer(&mut running, &form);
+        let output = running.finish().code(0);
+        let result = finished(&output.json_lines(), "throw_die")["result"].clone();
+        assert_eq!((&result["die"], &result["chosen_by"]), (&json!("d100"), &json!("person")));
+        assert_eq!(result["last"], json!([result["thrown"], alone["thrown"]]), "{place}");
+        let kept = house.run(&["call", "last_throws"]).code(0).json();
+        assert_eq!(kept["last"], result["last"], "{place}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn a_recipe_of_the_workspace_is_a_tool_of_the_session() {
+    for place in PLACES {
+        let Some(house) = house_with("tool-recipes", place) else { return };
+        let folder = house.workspace().join("recipes");
+        fs::create_dir_all(&folder).unwrap();
+        let recipe = |name: &str| {
+            format!(
+                "name = '{name}'\ndescription = 'Greets.'\ntemplate = 'hello {{who}}'\nparameters = {{ who = 'Whom.' }}"
+            )
+        };
+        fs::write(folder.join("a.recipe.toml"), recipe("greet")).unwrap();
+        // jaato has a tool of that name: it costs that recipe alone.
+        fs::write(folder.join("b.recipe.toml"), recipe("list_tools")).unwrap();
+        script(&house, "greet", &json!({ "who": "Ada" }));
+        let output = house.run(&["run", "--output", "json", "--yes", "go"]).code(0);
+        let lines = output.json_lines();
+        assert_eq!(
+            finished(&lines, "greet")["result"],
+            json!({ "result": "hello Ada" }),
+            "{place}"
+        );
+        let shown = house.run(&["command", "recipes"]).code(0).json();
+        assert_eq!(shown, json!({ "result": "greet: Greets." }), "{place}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn a_chart_comes_as_a_picture_and_in_words() {
+    for place in PLACES {
+        let Some(house) = house_with("tool-chart", place) else { return };
+        let arguments =
+            json!({ "title": "Rain", "kind": "line", "labels": ["May", "June"], "values": [1, 2] });
+        script(&house, "draw_chart", &arguments);
+        let output = house.run(&["run", "--output", "json", "--yes", "go"]).code(0);
+        let done = finished(&output.json_lines(), "draw_chart");
+        let words = "Rain. From left to right, on an axis from 0 to 2: May: 1, June: 2";
+        assert_eq!(done["result"], json!({ "chart": words, "has_picture": true }), "{place}");
+        house.nothing_lives();
+    }
+}

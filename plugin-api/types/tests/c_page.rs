@@ -1,0 +1,52 @@
+//! The page for authors who write C shows each service and operation, in the committed JSON.
+
+const PAGE: &str = include_str!("../../../docs/authors/c.md");
+const SHAPES: &str = include_str!("shapes.txt");
+
+/// What the snapshot lists beside them and no plugin asks for or is asked by that name.
+const NO_OPERATION: [&str; 4] = ["_REF_ID", "false", "stream", "tools_changed"];
+
+/// The names of services and operations in the snapshot: lines that begin with a word in lower case.
+fn operations() -> Vec<&'static str> {
+    let is_names = |line: &&str| line.starts_with(|c: char| c.is_ascii_lowercase());
+    let names = SHAPES.lines().filter(is_names).flat_map(|line| line.split(' '));
+    names.filter(|name| !NO_OPERATION.contains(name)).collect()
+}
+
+/// The blocks of JSON of the page, each with the paragraph before it.
+fn blocks() -> Vec<(&'static str, &'static str)> {
+    let parts: Vec<&str> = PAGE.split("```json\n").collect();
+    let block = |pair: &[&'static str]| {
+        let paragraph = pair[0].trim_end().rsplit("\n\n").next().unwrap_or_default();
+        (paragraph, pair[1].split("```").next().unwrap_or_default())
+    };
+    parts.windows(2).map(block).collect()
+}
+
+#[test]
+fn each_block_of_the_page_is_the_committed_json_of_the_types_it_names() {
+    let mut count = 0;
+    for (paragraph, block) in blocks() {
+        for json in block.lines() {
+            let is_it = |line: &str| {
+                let (name, shape) = line.split_once(' ').unwrap_or_default();
+                shape == json && paragraph.contains(&format!("`{name}`"))
+            };
+            assert!(SHAPES.lines().any(is_it), "{paragraph}\n{json}");
+            count += 1;
+        }
+    }
+    assert!(count > 100, "{count}");
+}
+
+#[test]
+fn the_page_has_each_service_and_operation() {
+    let headings: Vec<&str> = PAGE.lines().filter(|line| line.starts_with("### ")).collect();
+    let operations = operations();
+    assert!(operations.len() > 90, "{operations:?}");
+    let hooks = ["before_prompt", "before_request", "before_tool", "after_tool", "event"];
+    for name in operations.into_iter().chain(hooks) {
+        let heading = format!("`{name}`");
+        assert!(headings.iter().any(|line| line.contains(&heading)), "`{name}` is not there");
+    }
+}
