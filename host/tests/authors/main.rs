@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod every;
+mod lent;
 
 use std::fs;
 use std::path::{Path, PathBuf};

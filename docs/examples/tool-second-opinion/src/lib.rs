@@ -47,7 +47,7 @@ async fn second_opinion(
     let settings = &cx.state().settings;
     let Some(model) = settings.model.clone().filter(|model| !model.trim().is_empty()) else {
         return Err(Error::new(ErrorKind::Configuration, "no model is set for second opinions")
-            .with_hint("set `model` in `[plugins.tool-second-opinion]`, or `SECOND_OPINION_MODEL`; `jaato model list` shows the names"));
+            .with_hint("set `model` in `[plugins.tool-second-opinion]`, or, for a plugin that is trusted, the variable `SECOND_OPINION_MODEL`; `jaato model list` shows the names"));
     };
     let command = command.unwrap_or_else(|| settings.command.clone());
     cx.notice(format!("looks at the change: {command}"));
