@@ -126,7 +126,7 @@ fn another_model_looks_at_a_change_and_each_refusal_says_what_is_missing() {
         if place == Place::Shipped {
             house.configure_more(settings);
         }
-        let denied = error(&["--allow", "second_opinion", "go"]);
+        let denied = error(&["--allow", "tool-second-opinion:second_opinion", "go"]);
         let message = denied["message"].as_str().unwrap();
         let begins = "the change was not looked at: the call of `cli_based_tool` is denied";
         assert!(message.starts_with(begins), "{place:?}: {message}");
