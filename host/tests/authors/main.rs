@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod every;
+mod lent;
 mod used;
 
 use std::fs;

@@ -6,7 +6,8 @@ const SHAPES: &str = include_str!("shapes.txt");
 /// What the snapshot lists beside them and no plugin asks for or is asked by that name.
 const NO_OPERATION: [&str; 4] = ["_REF_ID", "false", "stream", "tools_changed"];
 
-/// The names of services and operations in the snapshot: lines that begin with a word in lower case.
+/// The names of services and operations in the snapshot: lines that begin with a word in lower
+/// case.
 fn operations() -> Vec<&'static str> {
     let is_names = |line: &&str| line.starts_with(|c: char| c.is_ascii_lowercase());
     let names = SHAPES.lines().filter(is_names).flat_map(|line| line.split(' '));

@@ -1,5 +1,5 @@
-//! Work that is given away on a host in memory: what a child may use, how its turn ends, and that it
-//! is closed.
+//! Work that is given away on a host in memory: what a child may use, how its turn ends, and that
+//! it is closed.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::{Arc, Mutex};

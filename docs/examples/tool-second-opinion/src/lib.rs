@@ -47,7 +47,7 @@ async fn second_opinion(
     let settings = &cx.state().settings;
     let Some(model) = settings.model.clone().filter(|model| !model.trim().is_empty()) else {
         return Err(Error::new(ErrorKind::Configuration, "no model is set for second opinions")
-            .with_hint("set `model` in `[plugins.tool-second-opinion]`, or `SECOND_OPINION_MODEL`; `jaato model list` shows the names"));
+            .with_hint("set `model` in `[plugins.tool-second-opinion]`, or, for a plugin that is trusted, the variable `SECOND_OPINION_MODEL`; `jaato model list` shows the names"));
     };
     let command = command.unwrap_or_else(|| settings.command.clone());
     cx.notice(format!("looks at the change: {command}"));
@@ -87,8 +87,8 @@ async fn change(cx: &Cx<SecondOpinion>, command: &str) -> Result<String> {
     }
 }
 
-/// Says what could not be done. The kind stays, and so does the hint: for a grant that is missing it
-/// is the command that gives it.
+/// Says what could not be done. The kind stays, and so does the hint: for a grant that is missing
+/// it is the command that gives it.
 fn told(what: &str, error: Error) -> Error {
     Error { message: format!("{what}: {}", error.message), ..error }
 }

@@ -1,7 +1,7 @@
 //! What the other model is asked. Knows nothing of plugins.
 
-/// Most bytes of a change that are shown: about 15,000 tokens, which any model takes and most people
-/// can pay.
+/// Most bytes of a change that are shown: about 15,000 tokens, which any model takes and most
+/// people can pay.
 pub const CHANGE_BYTES_MAX: usize = 60_000;
 
 /// The system text of the request.

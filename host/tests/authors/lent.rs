@@ -1,0 +1,215 @@
+//! Examples that use what a session lends: the store, other tools, models, wakes, child sessions.
+//! Inside jaato, and dropped in by a person, in a worker with what was granted.
+
+use serde_json::{Value, json};
+
+use super::library;
+use crate::support::{House, fixtures, library_name};
+
+/// Where an example runs.
+const PLACES: [Place; 2] = [Place::Shipped, Place::Granted];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Inside jaato.
+    Shipped,
+    /// In a worker, not trusted, with all grants that it asks for.
+    Granted,
+}
+
+/// A house with an example, the tool that runs commands, and where it runs them.
+#[track_caller]
+fn house_with(example: &str, place: Place) -> Option<House> {
+    let house = House::new()?;
+    for plugin in ["environment_local", "tool_cli"] {
+        house.ship(&fixtures::house()?.join("plugins").join(library_name(plugin)));
+    }
+    let library = library(example)?;
+    match place {
+        Place::Shipped => _ = house.ship(&library),
+        Place::Granted => {
+            house.drop_in(&library);
+            house.run(&["plugin", "grant", example]).code(0);
+        }
+    }
+    Some(house)
+}
+
+fn call(name: &str, arguments: Value) -> Value {
+    json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
+}
+
+fn says(text: &str) -> Value {
+    json!({ "steps": [{ "text": text }] })
+}
+
+fn expecting(expect: Value, mut answer: Value) -> Value {
+    answer["expect"] = expect;
+    answer
+}
+
+/// Gives the house a second provider with a script of its own.
+fn add_provider(house: &House, name: &str, answers: Value) {
+    let script = house.write(&format!("{name}.json"), &json!({ "answers": answers }).to_string());
+    house.configure_more(&format!(
+        "[providers.{name}]\nplugin = \"provider-scripted\"\nscript = \"{}\"\n",
+        script.display()
+    ));
+}
+
+fn events(house: &House, words: &[&str]) -> Vec<Value> {
+    let run = [&["run", "--output", "json"], words].concat();
+    house.run(&run).code(0).json_lines()
+}
+
+/// What came of the first call of a tool.
+#[track_caller]
+fn result_of(events: &[Value], tool: &str) -> Value {
+    let is_it = |it: &&Value| it["event"] == "tool_call_finished" && it["name"] == tool;
+    let found = events.iter().find(is_it).unwrap_or_else(|| panic!("no {tool} in {events:#?}"));
+    found["result"].clone()
+}
+
+#[test]
+fn a_note_of_one_session_stands_before_the_prompt_of_another() {
+    for place in PLACES {
+        let Some(house) = house_with("tool-notes", place) else { return };
+        let note = json!({ "title": "how we release", "text": "tag first" });
+        house.script(&json!({ "answers": [call("keep_note", note), says("kept")] }));
+        events(&house, &["--yes", "remember it"]);
+        let found = expecting(
+            json!({ "data": "There are notes, for `find_notes`: how we release" }),
+            call("find_notes", json!({ "words": "release" })),
+        );
+        let told = expecting(json!({ "tool_result": "tag first" }), says("tag first"));
+        house.script(&json!({ "answers": [found, told] }));
+        let next = events(&house, &["--yes", "how is a release done?"]);
+        assert_eq!(next.last().unwrap()["text"], "tag first", "{place:?}: {next:#?}");
+        let added = next.iter().find(|it| it["event"] == "prompt_added");
+        assert!(added.is_some(), "{place:?}: {next:#?}");
+        let shown = house.run(&["command", "notes"]).code(0).json();
+        assert_eq!(shown["result"], "of this workspace:\n  how we release", "{place:?}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn another_model_looks_at_a_change_and_each_refusal_says_what_is_missing() {
+    for place in PLACES {
+        let Some(house) = house_with("tool-second-opinion", place) else { return };
+        let asked = json!({ "intent": "the moon is far", "command": "echo +far" });
+        let opinion = || call("second_opinion", asked.clone());
+        house.script(&json!({ "answers": [opinion(), says("done")] }));
+        let seen = json!({ "model": "moon", "prompt": "The change:\n+far", "tools": [] });
+        add_provider(&house, "other", json!([expecting(seen, says("It is near."))]));
+        let error = |words: &[&str]| {
+            let run = [&["run", "--output", "json"], words].concat();
+            let output = house.command(&run).run();
+            result_of(&output.json_lines(), "second_opinion")["error"].clone()
+        };
+        let unset = error(&["--yes", "go"]);
+        assert_eq!(unset["message"], "no model is set for second opinions", "{place:?}");
+        // Of a plugin that is not trusted no variable fills a setting: there the file says it.
+        let settings = "[plugins.tool-second-opinion]\nmodel = \"other/moon\"\n";
+        if place == Place::Granted {
+            house.configure_more(settings);
+        }
+        let run = ["run", "--output", "json", "--yes", "go"];
+        let with_model =
+            house.command(&run).variable("SECOND_OPINION_MODEL", "other/moon").run().code(0);
+        let result = result_of(&with_model.json_lines(), "second_opinion");
+        let expected = json!({
+            "model": "other/moon", "opinion": "It is near.", "saw_the_beginning_only": false,
+        });
+        assert_eq!(result, expected, "{place:?}");
+        // The person's rules hold for the command too: nobody allows it here.
+        if place == Place::Shipped {
+            house.configure_more(settings);
+        }
+        let denied = error(&["--allow", "tool-second-opinion:second_opinion", "go"]);
+        let message = denied["message"].as_str().unwrap();
+        let begins = "the change was not looked at: the call of `cli_based_tool` is denied";
+        assert!(message.starts_with(begins), "{place:?}: {message}");
+        if place == Place::Granted {
+            house.run(&["plugin", "revoke", "tool-second-opinion", "model.complete"]).code(0);
+            let hint = error(&["--yes", "go"])["hint"].clone();
+            assert_eq!(hint, "jaato plugin grant tool-second-opinion model.complete");
+        }
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn a_reminder_wakes_an_idle_chat() {
+    for place in PLACES {
+        let Some(house) = house_with("tool-reminder", place) else { return };
+        let tea = json!({ "text": "the tea is ready", "seconds": 1 });
+        let woken = json!({ "data": "reminder 1: the tea is ready" });
+        house.script(&json!({ "answers": [
+            call("remind_me", tea), says("I will tell you"), expecting(woken, says("drink it")),
+        ] }));
+        let running = house.command(&["chat", "--yes", "make tea"]).start();
+        running.wait_for("I will tell you");
+        running.wait_for("drink it");
+        let output = running.finish().code(0);
+        assert!(output.stderr.contains("reminder says: reminder 1"), "{place:?}: {output}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn work_is_done_by_a_child_with_few_tools_and_its_answer_comes_back() {
+    for place in PLACES {
+        let Some(house) = house_with("tool-delegate", place) else { return };
+        let task = json!({ "task": "What does echo say?" });
+        house.script(&json!({ "answers": [call("delegate", task), says("done")] }));
+        let works = call("cli_based_tool", json!({ "command": "echo moon" }));
+        let seen = json!({ "prompt": "What does echo say?", "tools": ["cli_based_tool"] });
+        let told = json!({ "tool_result": "moon" });
+        add_provider(
+            &house,
+            "other",
+            json!([expecting(seen, works), expecting(told, says("It says moon."))]),
+        );
+        house.configure_more("[plugins.tool-delegate]\nmodel = \"other/moon\"\n");
+        let events = events(&house, &["--yes", "go"]);
+        let expected = json!({
+            "answer": "It says moon.", "outcome": "done", "steps": 2, "model": "other/moon",
+        });
+        assert_eq!(result_of(&events, "delegate"), expected, "{place:?}");
+        let is_shown =
+            |label: &str| events.iter().any(|it| it["event"] == "progress" && it["label"] == label);
+        assert!(is_shown("the delegate calls cli_based_tool"), "{place:?}: {events:#?}");
+        // The person allows one request: the child is stopped before it has read what echo said.
+        house.configure_more("steps_max = 1\n");
+        let events = self::events(&house, &["--yes", "go"]);
+        assert_eq!(result_of(&events, "delegate")["outcome"], "limit", "{place:?}: {events:#?}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn a_cancel_ends_the_child_too() {
+    for place in PLACES {
+        let Some(house) = house_with("tool-delegate", place) else { return };
+        let task = json!({ "task": "Never end", "tools": [] });
+        house.script(&json!({ "answers": [call("delegate", task)] }));
+        let endless = json!([{ "steps": [{ "text": "so far" }, "hang"] }]);
+        add_provider(&house, "endless", endless);
+        house.configure_more("[plugins.tool-delegate]\nmodel = \"endless/moon\"\n");
+        let run = ["run", "--output", "json", "--yes", "go"];
+        let running = house.command(&run).no_input().start();
+        running.wait_for("the delegate thinks");
+        running.signal("INT");
+        let output = running.finish().code(130);
+        let events = output.json_lines();
+        let child = events.iter().find(|it| it["agent"] == "delegate").unwrap();
+        let ended =
+            |it: &&Value| it["event"] == "turn_finished" && it["session"] == child["session"];
+        assert!(
+            events.iter().filter(ended).all(|it| it["outcome"] == "cancelled"),
+            "{place:?}: {events:#?}"
+        );
+        house.nothing_lives();
+    }
+}
