@@ -77,11 +77,11 @@ fn tools_commands_and_instructions_are_there_with_the_next_turn_and_strangers_pr
 {
     for place in PLACES {
         let answers = json!([
-            // In the turn that sets them there are none yet.
-            change("some"), call("own", &json!({})), text("first"),
+            // In the turn that sets them there are none yet; the model is told of them at once.
+            change("some"),
             { "expect": { "data": "own is mine, theirs is not" },
               "steps": [{ "call": { "name": "own", "arguments": {} } }] },
-            call("own", &json!({ "extra": 1 })), call("theirs", &json!({})), call("gone", &json!({})),
+            text("first"), call("own", &json!({})), call("own", &json!({ "extra": 1 })), call("theirs", &json!({})), call("gone", &json!({})),
             text("second"),
         ]);
         let Some(house) = house_in(place, &answers) else { return };
