@@ -10,8 +10,9 @@ use tokio::task::JoinSet;
 
 use crate::host::Host;
 
-/// How long the first turn waits for them. Who is not there by then comes with the next turn.
-const WAIT: Duration = Duration::from_millis(500);
+/// How long the first turn waits for them, as for a plugin that is opened with its first call: who
+/// takes long has that done in the background. What is not there by then comes with the next turn.
+const WAIT: Duration = Duration::from_secs(5);
 
 /// The plugins that are being opened for a session.
 #[derive(Default)]

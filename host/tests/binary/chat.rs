@@ -292,7 +292,8 @@ fn ctrl_c_at_the_prompt_drops_the_line_and_a_killed_chat_leaves_nothing() {
     let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
     running.wait_for_text("> ");
     running.write(b"not this\x03");
-    running.wait_for_text("> ");
+    // The prompt of an idle conversation, and not that which the editor has drawn over the first.
+    running.wait_for_text("\u{1b}[?2004h> ");
     running.write(b"hi\r");
     running.wait_for_text("hello");
     running.write(b"/quit\r");

@@ -12,6 +12,7 @@ mod batch;
 mod cache;
 mod call;
 mod caps;
+mod changing;
 mod chat;
 mod check;
 mod children;

@@ -49,7 +49,8 @@ pub(crate) struct EventHooks {
 /// What the tasks need of the session, there once it has begun.
 #[derive(Default)]
 struct Around {
-    emitter: OnceLock<Emitter>,
+    /// Taken away at the end: it leads back to these hooks, which would keep each other.
+    emitter: Mutex<Option<Emitter>>,
     facts: OnceLock<SharedFacts>,
 }
 
@@ -128,7 +129,7 @@ impl EventHooks {
 impl EventTap for EventHooks {
     fn begin(&self, emitter: Emitter, facts: SharedFacts) {
         // A second set would be of the same session.
-        let _ = self.around.emitter.set(emitter);
+        *self.around.emitter.lock() = Some(emitter);
         let _ = self.around.facts.set(facts);
     }
 
@@ -146,6 +147,7 @@ impl EventTap for EventHooks {
                     listener.task.abort();
                 }
             }
+            *self.around.emitter.lock() = None;
         })
     }
 }
@@ -287,7 +289,8 @@ impl Teller {
     }
 
     fn notice(&self, text: String) {
-        if let Some(emitter) = self.around.emitter.get() {
+        let emitter = self.around.emitter.lock().clone();
+        if let Some(emitter) = emitter {
             emitter.emit(Event::Notice { source: "host".to_owned(), text });
         }
     }
