@@ -270,12 +270,19 @@ fn every_other_block_of_rust_is_a_plugin_that_passes_the_check_or_a_program_that
     let printed = text(&built);
     assert!(built.status.success() && !printed.contains("warning"), "{printed}");
     let examples = folder.join("target/debug/examples");
+    let mut failed = Vec::new();
     for (name, snippet) in snippets {
-        if is_plugin(snippet) {
-            let file = examples.join(format!("lib{name}.so"));
-            said(author.command("jaato").args(["plugin", "check"]).arg(file));
+        let mut command = if is_plugin(snippet) {
+            let mut check = author.command("jaato");
+            check.args(["plugin", "check"]).arg(examples.join(format!("lib{name}.so")));
+            check
         } else {
-            said(&mut author.command(examples.join(name).to_str().unwrap()));
+            author.command(examples.join(&name).to_str().unwrap())
+        };
+        let output = command.output().unwrap();
+        if !output.status.success() {
+            failed.push(format!("{name}: {}", text(&output)));
         }
     }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
