@@ -3,7 +3,7 @@
 //! Each child runs in a task of its own, which owns its session. Dropping the children drops what
 //! the tasks listen to: they cancel the turn that runs, close the session and end.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::future::pending;
 use std::sync::Arc;
 
@@ -186,7 +186,7 @@ impl Running {
             let cancel = Cancel::new();
             *self.turn.lock() = cancel.clone();
             self.tells.send_modify(|state| state.is_running = true);
-            let mut waiting = VecDeque::new();
+            let inbox = self.session.inbox();
             let mut is_over = false;
             let report = {
                 let turn = async {
@@ -204,8 +204,9 @@ impl Running {
                         biased;
                         report = &mut turn => break report,
                         said = heard => match said {
-                            // It was sent before the turn was known to run.
-                            Some(text) => waiting.push_back(text),
+                            // Sent before the turn was known to run. Only a model for which 64
+                            // messages wait already is not told; the next `send` is refused.
+                            Some(text) => drop(inbox.send(text)),
                             None => {
                                 is_over = true;
                                 cancel.cancel();
@@ -215,12 +216,10 @@ impl Running {
                 }
             };
             let Some(report) = report else { break };
-            let is_idle = waiting.is_empty() && self.said.is_empty();
-            let inbox = self.session.inbox();
-            // What found its way past the turn joins the next one.
-            waiting.into_iter().for_each(|text| drop(inbox.send(text)));
+            // What came too late for the turn begins the next one.
+            let is_running = inbox.waiting() > 0 || !self.said.is_empty();
             self.tells.send_modify(|state| {
-                state.is_running = !is_idle;
+                state.is_running = is_running;
                 state.turns += 1;
                 state.last = Some(turn_of(report));
             });

@@ -6,6 +6,7 @@
 
 mod asked;
 mod beside;
+mod counted;
 mod forms;
 mod handle;
 mod listed;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jaato_config::Dollars;
-use jaato_types::{Error, ErrorKind, Price, Usage};
+use jaato_types::{Error, ErrorKind, ModelId, Price, Usage};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::Caps;
@@ -59,6 +59,23 @@ impl Spent {
         let hint = format!("raise it with `{option}`, or by `{key}` under `[caps]`");
         Some(Error::new(ErrorKind::LimitReached, text).with_hint(hint))
     }
+}
+
+/// Says what an answer cost, worked out from the price where the server does not say it.
+pub(crate) fn priced(price: Option<&Price>, usage: Usage) -> Usage {
+    let Some(price) = price.filter(|_| usage.cost_micro_usd.is_none()) else { return usage };
+    let cost_micro_usd = Some(cost_micro_usd(price, &usage));
+    Usage { cost_micro_usd, cost_is_estimate: true, ..usage }
+}
+
+/// The error where a cap on cost cannot be kept.
+pub(crate) fn unknown_cost(model: &ModelId) -> Error {
+    let text = format!("nobody knows what `{model}` costs, so `--max-cost` cannot be kept");
+    let hint = format!(
+        "say it with `price = {{ input = …, output = … }}` under `[models.\"{model}\"]`, \
+         in US dollars for a million tokens; or use `--max-tokens`"
+    );
+    Error::new(ErrorKind::Configuration, text).with_hint(hint)
 }
 
 /// Works out what an answer cost, in millionths of a US dollar.

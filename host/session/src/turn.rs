@@ -16,9 +16,8 @@ use crate::gc::{json_bytes, tokens_of};
 use crate::history::Next;
 use crate::hooks::{Addition, is_addition};
 use crate::inbox::Waiting;
-use crate::{
-    Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion, cost_micro_usd, tasks,
-};
+use crate::spent::{priced, unknown_cost};
+use crate::{Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion, tasks};
 use serde_json::json;
 
 /// Ends an answer that was cancelled, or cut short by a failure.
@@ -250,13 +249,7 @@ impl Session {
             self.wait_for_told(cancel).await;
         }
         if self.shared.caps.cost.is_some() && self.price.is_none() && !cancel.is_cancelled() {
-            let model = &self.model;
-            let text = format!("nobody knows what `{model}` costs, so `--max-cost` cannot be kept");
-            let hint = format!(
-                "say it with `price = {{ input = …, output = … }}` under `[models.\"{model}\"]`, \
-                 in US dollars for a million tokens; or use `--max-tokens`"
-            );
-            let error = Error::new(ErrorKind::Configuration, text).with_hint(hint);
+            let error = unknown_cost(&self.model);
             return self.end_failed(None, error).map(Some);
         }
         self.shared.spent.lock().steps += 1;
@@ -269,7 +262,7 @@ impl Session {
         if usage == Usage::default() {
             return self.account_guess(parts);
         }
-        usage = self.priced(usage);
+        usage = priced(self.price.as_ref(), usage);
         self.shared.spent.lock().add(&usage);
         progress.usage = usage;
         self.counted(usage);
@@ -288,16 +281,7 @@ impl Session {
         }
         let (prompt_tokens, output_tokens) = (self.tokens_in_use(), tokens_of(json_bytes(&parts)));
         let guess = Usage { prompt_tokens, output_tokens, ..Usage::default() };
-        self.shared.spent.lock().add(&self.priced(guess));
-    }
-
-    /// Works out what an answer cost, where the server does not say it.
-    fn priced(&self, usage: Usage) -> Usage {
-        let Some(price) = self.price.as_ref().filter(|_| usage.cost_micro_usd.is_none()) else {
-            return usage;
-        };
-        let cost_micro_usd = Some(cost_micro_usd(price, &usage));
-        Usage { cost_micro_usd, cost_is_estimate: true, ..usage }
+        self.shared.spent.lock().add(&priced(self.price.as_ref(), guess));
     }
 
     async fn answered(

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::service::SessionFacts;
+use jaato_plugin_testkit::host_conformance::{BLOB_CHECKS, Check, SECRET_CHECKS, STORE_CHECKS};
 use jaato_plugin_testkit::{
     Clock, EXECUTOR_THREAD, FakeHost, FakeStream, Live, POOL_THREAD, Reply,
 };
@@ -358,37 +359,30 @@ fn the_fake_host_conforms_to_what_a_host_must_do() {
     }
 }
 
-#[test]
-fn the_fake_host_keeps_blobs_as_a_host_must() {
-    for (name, check) in jaato_plugin_testkit::host_conformance::BLOB_CHECKS {
+/// Runs checks of a host, each on a fresh one that keeps nothing afterwards.
+fn passes(checks: &[(&str, Check)], host: impl Fn() -> FakeHost) {
+    for (name, check) in checks {
         eprintln!("{name}");
         let host = host().with_clock(Clock::Manual);
         check(&host);
         host.settle().unwrap();
         assert_eq!(host.live(), Live::default(), "{name}");
     }
+}
+
+#[test]
+fn the_fake_host_keeps_blobs_as_a_host_must() {
+    passes(BLOB_CHECKS, host);
 }
 
 #[test]
 fn the_fake_host_keeps_values_as_a_host_must() {
-    for (name, check) in jaato_plugin_testkit::host_conformance::STORE_CHECKS {
-        eprintln!("{name}");
-        let host = host().with_clock(Clock::Manual);
-        check(&host);
-        host.settle().unwrap();
-        assert_eq!(host.live(), Live::default(), "{name}");
-    }
+    passes(STORE_CHECKS, host);
 }
 
 #[test]
 fn the_fake_host_keeps_secrets_as_a_host_must() {
-    for (name, check) in jaato_plugin_testkit::host_conformance::SECRET_CHECKS {
-        eprintln!("{name}");
-        let host = host().with_test_services().with_clock(Clock::Manual);
-        check(&host);
-        host.settle().unwrap();
-        assert_eq!(host.live(), Live::default(), "{name}");
-    }
+    passes(SECRET_CHECKS, || host().with_test_services());
 }
 
 #[test]

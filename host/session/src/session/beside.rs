@@ -15,11 +15,13 @@ use jaato_types::{
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
+use super::counted::Counted;
 use crate::events::Emitter;
 use crate::exchange::{Exchange, exchange};
 use crate::pace::Pace;
 use crate::session::Shared;
-use crate::{AnsweringModel, Cancel, EventSink, Hold, cost_micro_usd};
+use crate::spent::{priced, unknown_cost};
+use crate::{AnsweringModel, Cancel, EventSink, Hold};
 
 /// Takes the pieces of an answer while it comes.
 pub type PieceSink = Arc<dyn Fn(Delta) + Send + Sync>;
@@ -53,15 +55,6 @@ pub struct AskingPlugin {
     pub parent: Option<CallId>,
     /// The deadline of that call: it stands still while the request waits for others.
     pub hold: Hold,
-}
-
-/// One that waits, counted until it is dropped.
-struct Counted<'a>(&'a AtomicUsize);
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
-    }
 }
 
 impl Beside {
@@ -121,11 +114,10 @@ impl Beside {
         model: &AnsweringModel,
         cancel: &Cancel,
     ) -> Result<tokio::sync::SemaphorePermit<'_>> {
-        let counted = Counted(&self.waiting);
-        if counted.0.fetch_add(1, Relaxed) >= COMPLETIONS_WAITING_MAX {
+        let Some(_counted) = Counted::begin(&self.waiting, COMPLETIONS_WAITING_MAX) else {
             let text = format!("{COMPLETIONS_WAITING_MAX} requests of plugins wait already");
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
-        }
+        };
         let held = asker.hold.hold();
         let permit = tokio::select! {
             biased;
@@ -145,9 +137,7 @@ impl Beside {
             return Err(error);
         }
         if shared.caps.cost.is_some() && model.model.price.is_none() {
-            let id = &model.model.id;
-            let text = format!("nobody knows what `{id}` costs, so `--max-cost` cannot be kept");
-            return Err(Error::new(ErrorKind::Configuration, text));
+            return Err(unknown_cost(&model.model.id));
         }
         let has_caps = shared.caps != crate::Caps::default();
         if !has_caps && self.in_turn.fetch_add(1, Relaxed) >= COMPLETIONS_PER_TURN_MAX {
@@ -174,10 +164,7 @@ impl Beside {
             usage.prompt_tokens = crate::gc::tokens_of(crate::gc::json_bytes(request));
             usage.output_tokens = crate::gc::tokens_of(crate::gc::json_bytes(&completion.parts));
         }
-        if let (Some(price), None) = (&model.model.price, usage.cost_micro_usd) {
-            usage.cost_micro_usd = Some(cost_micro_usd(price, &usage));
-            usage.cost_is_estimate = true;
-        }
+        let usage = priced(model.model.price.as_ref(), usage);
         shared.spent.lock().add(&usage);
         usage
     }

@@ -4,7 +4,7 @@
 //! the session meanwhile, by the same gate, the same bounds and the same events as the model does.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
 
 use jaato_types::ask::{Form, FormAnswer};
@@ -16,6 +16,7 @@ use jaato_types::{
 use parking_lot::Mutex;
 
 use super::beside::{AskingPlugin, Beside, PieceSink};
+use super::counted::Counted;
 use super::forms::Forms;
 use crate::calls::{CallRunner, Initiative};
 use crate::events::Emitter;
@@ -115,7 +116,7 @@ impl SessionHandle {
             let text = format!("tools call tools at most {CALL_DEPTH_MAX} deep");
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
-        let _running = PluginCall::begin(&shared)?;
+        let _running = shared.count_plugin_call()?;
         let call = ToolCall::new(shared.ports.ids.call(), name.clone(), arguments);
         let mut runner = shared.runner(Initiative::Plugin, cancel);
         runner.origin = Some(origin);
@@ -134,7 +135,7 @@ impl SessionHandle {
         cancel: &Cancel,
     ) -> Result<String> {
         let shared = self.shared()?;
-        let _running = PluginCall::begin(&shared)?;
+        let _running = shared.count_plugin_call()?;
         let call = ToolCall::new(shared.ports.ids.call(), name.clone(), arguments);
         let mut runner = shared.runner(Initiative::Plugin, cancel);
         runner.origin = Some(origin);
@@ -266,27 +267,15 @@ impl SessionHandle {
     }
 }
 
-/// A call of a plugin that runs, counted until it is dropped.
-struct PluginCall<'a>(&'a AtomicUsize);
-
-impl<'a> PluginCall<'a> {
-    fn begin(shared: &'a Shared) -> Result<Self> {
-        let running = Self(&shared.plugin_calls);
-        if running.0.fetch_add(1, Relaxed) >= PLUGIN_CALLS_MAX {
-            let text = format!("{PLUGIN_CALLS_MAX} calls of plugins run already in this session");
-            return Err(Error::new(ErrorKind::LimitReached, text).temporary());
-        }
-        Ok(running)
-    }
-}
-
-impl Drop for PluginCall<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
-    }
-}
-
 impl Shared {
+    /// Counts a call of a plugin while it runs.
+    fn count_plugin_call(&self) -> Result<Counted<'_>> {
+        Counted::begin(&self.plugin_calls, PLUGIN_CALLS_MAX).ok_or_else(|| {
+            let text = format!("{PLUGIN_CALLS_MAX} calls of plugins run already in this session");
+            Error::new(ErrorKind::LimitReached, text).temporary()
+        })
+    }
+
     /// Returns the tools as they are at this moment.
     pub(crate) fn tools(&self) -> Arc<Toolbox> {
         Arc::clone(&self.toolbox.lock())

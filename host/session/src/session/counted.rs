@@ -1,0 +1,35 @@
+//! Counts what runs or waits at a time, within a bound.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// One that is counted until it is dropped.
+pub(super) struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    /// Counts one more; returns nothing where there are so many already.
+    pub(super) fn begin(count: &'a AtomicUsize, max: usize) -> Option<Self> {
+        let counted = Self(count);
+        (count.fetch_add(1, Relaxed) < max).then_some(counted)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_too_many_is_refused_and_leaves_no_trace() {
+        let count = AtomicUsize::new(0);
+        let first = Counted::begin(&count, 1);
+        assert!(first.is_some() && Counted::begin(&count, 1).is_none());
+        drop(first);
+        assert!(Counted::begin(&count, 1).is_some());
+        assert_eq!(count.load(Relaxed), 0);
+    }
+}
