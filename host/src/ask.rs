@@ -8,6 +8,7 @@ use jaato_runtime::session_loop::{
     AlwaysScope, Answer, Asker, Cancel, FormQuestion, Question, SecretAnswer, SecretQuestion,
 };
 use jaato_runtime::types::ask::FormAnswer;
+use jaato_runtime::types::file_change::FileChange;
 use jaato_runtime::types::hooks::Preview;
 use jaato_runtime::visible;
 use parking_lot::Mutex as SyncMutex;
@@ -243,10 +244,12 @@ fn always_for(scope: AlwaysScope, name: &str) -> String {
 /// Returns what a plugin says that its call would change, each named after who says so.
 fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
     let files = preview.files.join("\n");
+    let mut diff = preview.diff.clone();
+    diff.extend(preview.changes.iter().map(FileChange::unified));
     let said = [
         ("effect", &preview.text),
         ("command", &preview.command),
-        ("changes", &preview.diff),
+        ("changes", &diff),
         ("files", &files),
     ];
     let said = said.into_iter().filter(|(_, text)| !text.trim().is_empty());

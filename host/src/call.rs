@@ -253,6 +253,7 @@ impl EventSink for LiveEvents {
             | Event::Notice { .. }
             | Event::Progress { .. }
             | Event::Notified { .. }
+            | Event::FileChanged { .. }
             | Event::TaskStarted { .. }
             | Event::FormAnswered { .. } => true,
             // The person's own call is known, what it calls in turn is not.

@@ -226,6 +226,7 @@ fn teller(view: &Arc<View>) -> Tell {
             | Delta::Thought { .. }
             | Delta::ToolCall(_)
             | Delta::Output { .. }
+            | Delta::FileChanged(_)
             | Delta::Alive
             | Delta::Unknown => return,
         };

@@ -182,7 +182,8 @@ impl DeltaSink {
             Delta::Progress { label, done, total, .. } => {
                 Some(Event::Progress { source: source(), label, done, total })
             }
-            Delta::Alive | Delta::Unknown => None,
+            // A provider changes no files.
+            Delta::FileChanged(_) | Delta::Alive | Delta::Unknown => None,
         }
     }
 
@@ -252,7 +253,7 @@ fn says_something(delta: &Delta) -> bool {
         | Delta::Output { .. }
         | Delta::Notice { .. }
         | Delta::Progress { .. } => true,
-        Delta::Alive | Delta::Unknown => false,
+        Delta::FileChanged(_) | Delta::Alive | Delta::Unknown => false,
     }
 }
 
@@ -263,6 +264,7 @@ fn answer_bytes(delta: &Delta) -> usize {
         | Delta::Output { .. }
         | Delta::Notice { .. }
         | Delta::Progress { .. }
+        | Delta::FileChanged(_)
         | Delta::Alive
         | Delta::Unknown => 0,
     }

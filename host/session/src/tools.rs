@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_types::execution::EnvironmentPart;
+use jaato_types::file_change::FileChange;
 use jaato_types::hooks::{PREVIEW, Preview, PreviewRequest};
 use jaato_types::{
     CallId, ConditionAnswer, ConditionRequest, Delta, Error, ErrorKind, Event, Output, PluginName,
@@ -172,6 +173,7 @@ impl OutputSink {
             }
             Delta::Notice { text, .. } => self.notice(text),
             Delta::Progress { label, done, total, .. } => self.progress(label, done, total),
+            Delta::FileChanged(change) => self.file_changed(change),
             Delta::ToolCall(_) | Delta::Alive | Delta::Unknown => self.is_open(),
         }
     }
@@ -184,6 +186,13 @@ impl OutputSink {
             self.0.kept.push(&text);
         }
         self.emit(Event::ToolOutput { call_id, source, text })
+    }
+
+    /// Tells how a file was changed; false once the call is over.
+    pub fn file_changed(&self, change: FileChange) -> bool {
+        let Inner { call, source, .. } = &*self.0;
+        let (call_id, source) = (call.clone(), source.clone());
+        self.emit(Event::FileChanged { call_id, source, change })
     }
 
     /// Says what is going on, in one line; false once the call is over.

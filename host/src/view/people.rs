@@ -7,6 +7,7 @@
 use std::io;
 
 use jaato_runtime::types::ask::FormOutcome;
+use jaato_runtime::types::file_change::{FileChange, FileChangeKind};
 use jaato_runtime::types::{Envelope, Error, Event, Outcome};
 use jaato_runtime::visible;
 use serde_json::{Map, Value};
@@ -227,6 +228,11 @@ impl super::Writer for People {
                 self.spin("running…");
                 Ok(())
             }
+            Event::FileChanged { source, change, .. } => self.dim_line(&format!(
+                "{}: {}",
+                named(source),
+                exact_line(&change_line(change), self.columns())
+            )),
             Event::ToolCallFinished { source, result, is_error, .. } => {
                 self.result(source, result, *is_error)
             }
@@ -358,6 +364,19 @@ fn form_line(outcome: FormOutcome) -> Option<&'static str> {
         FormOutcome::Cancelled => Some("what it asked was taken back"),
         FormOutcome::Nobody | FormOutcome::Unknown => Some("nobody answered what it asked"),
     }
+}
+
+/// Tells in one line how a file was changed.
+fn change_line(change: &FileChange) -> String {
+    let what = match change.kind {
+        FileChangeKind::Changed | FileChangeKind::Unknown => "changed",
+        FileChangeKind::Created => "created",
+        FileChangeKind::Deleted => "deleted",
+        FileChangeKind::Moved => "moved",
+    };
+    let from = change.moved_from.as_ref().map(|from| format!("{from} → ")).unwrap_or_default();
+    let FileChange { path, lines_added, lines_removed, .. } = change;
+    format!("{what} {from}{path} (+{lines_added} -{lines_removed})")
 }
 
 /// Tells in one line how a plugin changed a request.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::file_change::FileChange;
 use crate::{Message, Part, Price, ToolCall, ToolSpec};
 
 /// One request to a model. Providers are stateless: it holds everything. The host makes it; a test
@@ -176,6 +177,8 @@ pub enum Delta {
         /// How much there is, in the same unit; 0 where that is not known.
         total: u64,
     },
+    /// A running tool has changed a file; not part of its result.
+    FileChanged(FileChange),
     /// The server shows that it is there and says nothing: a comment, an empty piece. A session
     /// waits longer for a server that does this than for a silent one, and not for ever.
     Alive,

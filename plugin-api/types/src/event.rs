@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ask::{Form, FormOutcome};
+use crate::file_change::FileChange;
 use crate::preview::Preview;
 use crate::{CallId, Error, FinishReason, GcReason, SessionId, ToolName, Usage};
 
@@ -194,6 +195,15 @@ pub enum Event {
         source: String,
         /// The piece.
         text: String,
+    },
+    /// A running tool has changed a file.
+    FileChanged {
+        /// The call.
+        call_id: CallId,
+        /// The plugin's name without its kind.
+        source: String,
+        /// How.
+        change: FileChange,
     },
     /// A plugin changed what the model is given of a call's result.
     ToolResultChanged {

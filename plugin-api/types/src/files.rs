@@ -32,6 +32,10 @@ pub const MOVE: &str = "files.move";
 pub const COPY: &str = "files.copy";
 /// Finds files by a pattern: [`FileGlob`], [`FilesFound`].
 pub const GLOB: &str = "files.glob";
+/// Finds files by a pattern, with their facts: [`FileFind`]; a stream of [`FoundPage`]s.
+pub const FIND: &str = "files.glob_stream";
+/// Searches texts: [`FileSearch`]; a stream of [`SearchedPage`]s.
+pub const SEARCH: &str = "files.search";
 /// Goes through a tree: [`FileWalk`]; a stream of [`WalkedPage`]s, sorted within each folder.
 pub const WALK: &str = "files.walk";
 /// Reads a file piece by piece: [`FileRead`], [`FileStreamed`]; a stream of bytes.
@@ -65,6 +69,12 @@ pub const LIST_BYTES_MAX: usize = 1024 * 1024;
 pub const GLOB_PATHS_MAX: usize = 10_000;
 /// Bytes of paths that one answer to a pattern holds, about.
 pub const GLOB_BYTES_MAX: usize = 1024 * 1024;
+/// Matches that one search tells.
+pub const SEARCH_MATCHES_MAX: usize = 10_000;
+/// Lines that are told before and after one that matches.
+pub const SEARCH_CONTEXT_LINES_MAX: usize = 50;
+/// Bytes of a line that a search tells, about.
+pub const SEARCH_LINE_BYTES_MAX: usize = 2000;
 /// Entries of a page of a walk.
 pub const WALK_ENTRIES_MAX: usize = 1000;
 /// Bytes of JSON of a page of a walk, about: one frame of a stream holds twice that.
@@ -370,6 +380,159 @@ pub struct FilesFound {
     /// Folders that could not be read, with the reason, at most [`UNREADABLE_MAX`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
+}
+
+/// Finds files, and no folders, by a pattern.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileFind {
+    /// As in [`FileGlob`]; relative.
+    pub pattern: String,
+    /// Where to look; the default folder where empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// Whether what `.gitignore` and its like name is looked at too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub include_ignored: bool,
+    /// Whether hidden files are looked at too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub include_hidden: bool,
+    /// Patterns of what is left out, as in `.gitignore`: a name at any depth, or a path.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub leave_out: Vec<String>,
+    /// Which come first.
+    pub order: FileOrder,
+    /// Files that are told at most; all are counted. [`GLOB_PATHS_MAX`] where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// Some of what a pattern found. Pages without files tell how far the search has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FoundPage {
+    /// Files, in the order that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FoundFile>,
+    /// Files that were found so far; in all, with the last page.
+    pub count: u64,
+    /// Folders that could not be read, with the reason, at most [`UNREADABLE_MAX`] of a search.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
+}
+
+/// A file that a pattern found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FoundFile {
+    /// Its path, from where the search began.
+    pub path: String,
+    /// Bytes.
+    pub size: u64,
+    /// When it was changed, in milliseconds since 1970 UTC.
+    pub modified_ms: i64,
+}
+
+/// Searches texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileSearch {
+    /// What is looked for, within a line: a regular expression of the crate `regex`.
+    pub pattern: String,
+    /// A file, or the folder to look in; the default folder where empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// Whether `a` finds `A` too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ignore_case: bool,
+    /// Patterns of the files that are searched, as in [`FileGlob`]; one without `/` fits names at
+    /// any depth. All files where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Whether what `.gitignore` and its like name is looked at too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub include_ignored: bool,
+    /// Whether hidden files are looked at too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub include_hidden: bool,
+    /// As in [`FileFind`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub leave_out: Vec<String>,
+    /// Larger files of a folder are passed over. A file that the path names is searched whatever
+    /// its size, and whatever is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_bytes_max: Option<u64>,
+    /// Lines that are told before and after each that matches, at most
+    /// [`SEARCH_CONTEXT_LINES_MAX`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub context_lines: usize,
+    /// Matches that are told at most; all are counted. [`SEARCH_MATCHES_MAX`] where there is none,
+    /// and never more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// Some of what a search found, in the order of the paths. Pages without files tell how far it has
+/// come.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SearchedPage {
+    /// Files with matches. One with many may stand in several pages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<SearchedFile>,
+    /// What was found so far; in all, with the last page.
+    pub totals: SearchTotals,
+    /// Files and folders that could not be read, with the reason, at most [`UNREADABLE_MAX`] of a
+    /// search.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
+}
+
+/// How much a search found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SearchTotals {
+    /// Matches; a line may have several.
+    pub matches: u64,
+    /// Files with matches.
+    pub files_with_matches: u64,
+    /// Texts that were searched.
+    pub files_searched: u64,
+    /// Files that were passed over because they are larger than asked for.
+    pub files_too_large: u64,
+    /// Files that were passed over because they are no text.
+    pub files_binary: u64,
+}
+
+/// A file with matches.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SearchedFile {
+    /// Its path, from where the search began; empty for a file that the search named.
+    pub path: String,
+    /// Lines that match, and those around them, in order and each once.
+    pub lines: Vec<SearchedLine>,
+}
+
+/// A line of a file with matches.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SearchedLine {
+    /// Its number, from 1.
+    pub number: u64,
+    /// The line without its end; what is no UTF-8 has `�` in it. A long one is cut around its first
+    /// match to about [`SEARCH_LINE_BYTES_MAX`].
+    pub text: String,
+    /// Characters of the line that are left out before the text.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skipped: usize,
+    /// Whether something is left out behind the text.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut: bool,
+    /// Where matches stand in the text, in characters: the first, and the one after the last. None
+    /// for a line that is told because of its neighbours.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub matches: Vec<(usize, usize)>,
 }
 
 /// Goes through a tree.

@@ -26,6 +26,7 @@ mod description;
 mod error;
 mod event;
 pub mod execution;
+pub mod file_change;
 pub mod files;
 mod frame;
 mod gc;

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ToolName;
+use crate::file_change::FileChange;
+use crate::{Error, ToolName};
 
 /// Asks a tool's own plugin what a call would change, before a person is asked whether it may run:
 /// [`PreviewRequest`], [`Preview`].
@@ -34,15 +35,22 @@ pub struct Preview {
     /// What it would do, in words.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// How files would change, as a unified diff.
+    /// How files would change, as a unified diff, for a plugin that has nothing better than text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub diff: String,
+    /// How files would change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
     /// The command that would run, as the tool reads it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
     /// The files that it would touch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+    /// Why the call cannot do it. Nobody is asked then: the call does not run, and this is its
+    /// error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Error>,
 }
 
 impl Preview {
@@ -54,6 +62,11 @@ impl Preview {
     /// Shows how files would change.
     pub fn diff(diff: impl Into<String>) -> Self {
         Self { diff: diff.into(), ..Self::default() }
+    }
+
+    /// Says why a call cannot do what it is asked for.
+    pub fn refused(error: Error) -> Self {
+        Self { refusal: Some(error), ..Self::default() }
     }
 
     /// Returns true if it shows nothing.

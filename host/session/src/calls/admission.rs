@@ -22,6 +22,10 @@ const GUARD_DENIED: &str = "guard.denied";
 /// The rule's name where a guard wants a person to be asked.
 const GUARD_ASKS: &str = "guard.asks";
 
+/// The rule's name where the tool's own plugin says, before a person is asked, that the call cannot
+/// do what it should.
+const PREVIEW_REFUSES: &str = "preview.refuses";
+
 /// Why a person is asked.
 struct Asking {
     decision: Decision,
@@ -104,11 +108,11 @@ impl CallRunner<'_> {
             }
         };
         match self.ask(call, tool, &asking).await {
-            Some(answer) => {
+            Ok(answer) => {
                 let ruling = self.rule_by(answer, &facts, &asking, done);
                 self.decided(call, ruling)
             }
-            None => Fate::Drop,
+            Err(fate) => fate,
         }
     }
 
@@ -155,14 +159,25 @@ impl CallRunner<'_> {
         self.hooks.before_tool(call, about, self.cancel).await
     }
 
-    /// Asks a person; nothing if the turn was cancelled meanwhile.
-    async fn ask(&self, call: &ToolCall, tool: &KnownTool, asking: &Asking) -> Option<Answer> {
+    /// Asks a person; gives what becomes of the call where that is known without: the turn was
+    /// cancelled meanwhile, or the tool's own plugin says that the call cannot do what it should.
+    async fn ask(
+        &self,
+        call: &ToolCall,
+        tool: &KnownTool,
+        asking: &Asking,
+    ) -> Result<Answer, Fate> {
         if let Some(reason) = self.ports.asker.nobody() {
-            return Some(Answer::Nobody { reason });
+            return Ok(Answer::Nobody { reason });
         }
         let preview = self.preview(call, tool).await;
         if self.cancel.is_cancelled() {
-            return None;
+            return Err(Fate::Drop);
+        }
+        if let Some(error) = preview.as_ref().and_then(|preview| preview.refusal.clone()) {
+            let ruling =
+                Ruling { rule: PREVIEW_REFUSES, refusal: Some(error), comment: None };
+            return Err(self.decided(call, ruling));
         }
         self.emitter.emit(Event::PermissionAsked {
             call_id: call.id.clone(),
@@ -181,8 +196,8 @@ impl CallRunner<'_> {
         let _held = (of_origin, self.agent.map(|agent| agent.hold.hold()));
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => None,
-            answer = self.ports.asker.ask(question) => Some(answer),
+            () = self.cancel.cancelled() => Err(Fate::Drop),
+            answer = self.ports.asker.ask(question) => Ok(answer),
         }
     }
 

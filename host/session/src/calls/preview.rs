@@ -65,6 +65,10 @@ fn in_bounds(mut preview: Preview) -> Preview {
         }
         left = left.saturating_sub(text.len());
     }
+    for change in &mut preview.changes {
+        change.cut_to(left);
+        left = left.saturating_sub(change.text_bytes());
+    }
     preview.files.retain(|file| {
         let fits = file.len() <= left;
         left = left.saturating_sub(file.len());

@@ -99,8 +99,11 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
             Delta::Text { text: piece, .. } => text.push_str(piece),
             Delta::Thought { text: piece, .. } => thought.push_str(piece),
             Delta::ToolCall(call) => calls.push(call),
-            Delta::Output { .. } | Delta::Notice { .. } | Delta::Progress { .. } | Delta::Alive => {
-            }
+            Delta::Output { .. }
+            | Delta::Notice { .. }
+            | Delta::Progress { .. }
+            | Delta::FileChanged(_)
+            | Delta::Alive => {}
             Delta::Unknown => return Err("it emits a delta that nobody knows".into()),
         }
     }

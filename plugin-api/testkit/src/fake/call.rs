@@ -38,6 +38,7 @@ impl<T> Finished<T> {
             | Delta::Output { .. }
             | Delta::Notice { .. }
             | Delta::Progress { .. }
+            | Delta::FileChanged(_)
             | Delta::Alive
             | Delta::Unknown => None,
         });

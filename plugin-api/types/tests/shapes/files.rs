@@ -77,6 +77,18 @@ fn find(shapes: &mut Shapes) {
     let unreadable = vec!["`/w/closed`: permission denied".to_owned()];
     shapes.add(&FilesFound { paths: vec![path()], count: 2, unreadable: unreadable.clone() });
     shapes.add(&FileWalk { path: "/w".to_owned(), include_ignored: true, depth_max: Some(1) });
+    shapes.add(&FileFind {
+        pattern: "*.txt".to_owned(),
+        path: "/w".to_owned(),
+        include_ignored: true,
+        include_hidden: true,
+        leave_out: vec!["target".to_owned()],
+        order: FileOrder::Path,
+        limit: Some(1),
+    });
+    let file = FoundFile { path: "moon.txt".to_owned(), size: 4, modified_ms: 1 };
+    shapes.add(&FoundPage { files: vec![file], count: 2, unreadable: unreadable.clone() });
+    search(shapes);
     let entry = WalkedEntry { path: "moon.txt".to_owned(), kind: FileKind::File };
     shapes.add(&WalkedPage { entries: vec![entry], unreadable });
 }
@@ -88,4 +100,38 @@ fn streams(shapes: &mut Shapes) {
     shapes.add(&ResultCut { name: "build.log".to_owned(), chars_max: Some(2) });
     let (text, path) = ("mo".to_owned(), Some("/tmp/build-1.log".to_owned()));
     shapes.add(&ResultKept { text, path, bytes: 4, is_cut: true });
+}
+
+fn search(shapes: &mut Shapes) {
+    shapes.add(&FileSearch {
+        pattern: "mo+n".to_owned(),
+        path: "/w".to_owned(),
+        ignore_case: true,
+        files: vec!["*.txt".to_owned()],
+        include_ignored: true,
+        include_hidden: true,
+        leave_out: vec!["target".to_owned()],
+        file_bytes_max: Some(1024),
+        context_lines: 2,
+        limit: Some(1),
+    });
+    let line = SearchedLine {
+        number: 1,
+        text: "moon".to_owned(),
+        skipped: 3,
+        is_cut: true,
+        matches: vec![(0, 4)],
+    };
+    let totals = SearchTotals {
+        matches: 1,
+        files_with_matches: 1,
+        files_searched: 3,
+        files_too_large: 1,
+        files_binary: 1,
+    };
+    shapes.add(&SearchedPage {
+        files: vec![SearchedFile { path: "moon.txt".to_owned(), lines: vec![line] }],
+        totals,
+        unreadable: Vec::new(),
+    });
 }

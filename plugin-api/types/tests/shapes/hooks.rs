@@ -62,8 +62,30 @@ pub fn shapes(shapes: &mut Shapes) {
         text: "looks up".to_owned(),
         diff: "-a\n+b".to_owned(),
         command: "look up".to_owned(),
+        changes: vec![change()],
         files: vec!["moon.txt".to_owned()],
+        refusal: Some(Error::new(ErrorKind::NotFound, "there is no moon")),
     });
     shapes.add(&CompleteWords::new("moon", vec!["show".to_owned()], "fu"));
     shapes.add(&WordChoices { choices: vec![WordChoice::new("full", "the whole of it")] });
+}
+
+fn change() -> FileChange {
+    let line = |kind, text: &str| HunkLine { kind, text: text.to_owned(), is_unended: false };
+    let lines = vec![
+        line(HunkLineKind::Same, "a"),
+        line(HunkLineKind::Removed, "b"),
+        HunkLine { is_unended: true, ..line(HunkLineKind::Added, "c") },
+    ];
+    FileChange {
+        path: "moon.txt".to_owned(),
+        kind: FileChangeKind::Moved,
+        moved_from: Some("sun.txt".to_owned()),
+        old: Some("a\nb\n".to_owned()),
+        new: Some("a\nc".to_owned()),
+        hunks: vec![FileHunk { old_start: 1, new_start: 1, lines }],
+        lines_added: 1,
+        lines_removed: 1,
+        is_cut: true,
+    }
 }
