@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::installed;
 use crate::support::command::Running;
-use crate::support::{House, library_name};
+use crate::support::{House, fixtures, library_name};
 
 /// An untrusted plugin runs in a worker, a trusted one inside jaato.
 const PLACES: [&str; 2] = ["in a worker", "inside jaato"];
@@ -79,6 +79,9 @@ fn the_person_chooses_a_die_and_the_throws_are_kept() {
 fn a_recipe_of_the_workspace_is_a_tool_of_the_session() {
     for place in PLACES {
         let Some(house) = house_with("tool-recipes", place) else { return };
+        // Whose files it reads.
+        let Some(built) = fixtures::house() else { return };
+        house.ship(&built.join("plugins").join(library_name("environment_local")));
         let folder = house.workspace().join("recipes");
         fs::create_dir_all(&folder).unwrap();
         let recipe = |name: &str| {
