@@ -230,6 +230,7 @@ impl Recorder {
             | Event::ThoughtDelta { .. }
             | Event::Notice { .. }
             | Event::Progress { .. }
+            | Event::FileChanged { .. }
             | Event::PromptAdded { .. }
             | Event::RequestChanged { .. }
             | Event::ToolCallChanged { .. }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use jaato_plugin_api::abi::ContextBox;
 use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::async_ffi::FutureExt;
+use jaato_types::file_change::FileChange;
 use jaato_types::service::{
     self, AssetAnswer, AssetRequest, Attach, AttachAnswer, BlobGet, BlobGetAnswer, BlobPut,
     BlobPutAnswer, FolderAnswer, SessionFacts, StreamAnswer,
@@ -201,6 +202,12 @@ impl Reporter {
     /// Shows a person one line of what is going on while nothing else is to be seen.
     pub fn notice(&self, text: impl Into<String>) -> bool {
         self.emit(&Delta::notice(text.into()))
+    }
+
+    /// Tells that the call has changed a file, so that who watches sees how. False when nobody takes
+    /// it. Its texts are shown as they are: a file with a secret in it is told without hunks.
+    pub fn file_changed(&self, change: FileChange) -> bool {
+        self.emit(&Delta::FileChanged(change))
     }
 
     /// Emits a piece of what the call produces. False when nobody takes it: stop then.

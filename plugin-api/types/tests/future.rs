@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use jaato_types::ask::{FieldKind, FormOutcome};
 use jaato_types::child::ObjectsLent;
 use jaato_types::execution::EnvironmentPart;
+use jaato_types::file_change::{FileChangeKind, HunkLineKind};
 use jaato_types::files::*;
 use jaato_types::hooks::{CalledBy, GuardAnswer, Hook};
 use jaato_types::large::LargeOf;
@@ -67,6 +68,8 @@ fn what_classifies_has_a_class_for_the_rest() {
     reads(json!(WORD), Kind::Unknown);
     reads(json!(WORD), Role::Unknown);
     reads(json!(WORD), FileKind::Other);
+    reads(json!(WORD), FileChangeKind::Unknown);
+    reads(json!(WORD), HunkLineKind::Unknown);
     reads(json!(WORD), TerminalWait::Unknown);
     reads(json!(WORD), Effort::Unknown);
     reads(json!(WORD), ToolChoice::Unknown);

@@ -175,8 +175,7 @@ impl CallRunner<'_> {
             return Err(Fate::Drop);
         }
         if let Some(error) = preview.as_ref().and_then(|preview| preview.refusal.clone()) {
-            let ruling =
-                Ruling { rule: PREVIEW_REFUSES, refusal: Some(error), comment: None };
+            let ruling = Ruling { rule: PREVIEW_REFUSES, refusal: Some(error), comment: None };
             return Err(self.decided(call, ruling));
         }
         self.emitter.emit(Event::PermissionAsked {

@@ -11,7 +11,8 @@ pub fn shapes(shapes: &mut Shapes) {
     shapes.section("services: files of the execution environment");
     writeln!(shapes.text, "{READ} {READ_TEXT} {WRITE} {EDIT} {DELETE} {LIST} {EXISTS} {STAT}")
         .unwrap();
-    writeln!(shapes.text, "{MAKE_FOLDER} {MOVE} {COPY} {GLOB} {WALK} {CUT_RESULT}").unwrap();
+    writeln!(shapes.text, "{MAKE_FOLDER} {MOVE} {COPY} {GLOB} {WALK} {FIND} {SEARCH} {CUT_RESULT}")
+        .unwrap();
     writeln!(shapes.text, "{READ_STREAM} {WRITE_STREAM} {WRITE_PIECE} {WRITE_FINISH}").unwrap();
     shapes.words(&[TextUnit::Characters, TextUnit::Lines]);
     shapes.words(&[WriteMode::Replace, WriteMode::CreateNew, WriteMode::Append]);

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use jaato_types::file_change::*;
 use jaato_types::hooks::*;
 use jaato_types::service::ContextFacts;
-use jaato_types::{Annotations, Envelope, Event, Message, RequestOptions};
+use jaato_types::{Annotations, Envelope, Error, ErrorKind, Event, Message, RequestOptions};
 use serde_json::json;
 
 use super::{Shapes, object};
