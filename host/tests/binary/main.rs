@@ -41,6 +41,7 @@ mod introspection;
 mod large_histories;
 mod ledger;
 mod lists;
+mod mending;
 mod models;
 mod names;
 mod new_plugin;
