@@ -13,6 +13,7 @@ use jaato_runtime::visible;
 use serde_json::{Map, Value};
 
 use super::agents::{Agents, Shown};
+use super::plan::Plans;
 use crate::report;
 use crate::terminal::{self, Answer, Moving, Output, Text, exact_line, one_line};
 
@@ -47,6 +48,7 @@ pub struct People {
     /// The last step of progress that was told plainly.
     told_step: Option<Step>,
     agents: Agents,
+    plans: Plans,
 }
 
 impl People {
@@ -59,6 +61,7 @@ impl People {
             moving: Moving::default(),
             told_step: None,
             agents: Agents::default(),
+            plans: Plans::default(),
         }
     }
 
@@ -233,6 +236,11 @@ impl super::Writer for People {
                 named(source),
                 exact_line(&change_line(change), self.columns())
             )),
+            Event::PlanChanged { source, plan, .. } => {
+                let columns = self.columns();
+                let lines = self.plans.lines(source, plan);
+                lines.iter().try_for_each(|line| self.dim_line(&exact_line(line, columns)))
+            }
             Event::ToolCallFinished { source, result, is_error, .. } => {
                 self.result(source, result, *is_error)
             }

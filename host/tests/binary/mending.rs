@@ -34,9 +34,7 @@ fn shell(command: &str) -> Value {
 
 /// What the model does until the host is killed.
 fn first_half() -> Value {
-    let renamed = |path: &str, old: &str| {
-        json!({ "action": "edit", "path": path, "old": old, "new": old.replace("greting", "greeting") })
-    };
+    let renamed = |path: &str, old: &str| json!({ "action": "edit", "path": path, "old": old, "new": old.replace("greting", "greeting") });
     json!({ "answers": [
         { "steps": [call("grep_content", json!({ "pattern": "Hel+o|greting" }))] },
         {

@@ -57,6 +57,7 @@ pub mod terminal;
 mod tool;
 pub mod tool_calls;
 pub mod tools_set;
+pub mod work_plan;
 mod worker_variable;
 
 pub use asset::{Asset, AssetSource};

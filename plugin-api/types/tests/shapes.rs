@@ -164,6 +164,7 @@ fn model() -> ModelInfo {
         title: "Full moon".to_owned(),
         context_limit: Some(8192),
         asset: Some("weights".to_owned()),
+        core_tokens_max: Some(700),
         accepts: Some(vec!["image/png".to_owned()]),
         price: Some(Price {
             input: 1.5,
