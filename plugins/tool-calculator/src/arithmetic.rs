@@ -1,6 +1,5 @@
 //! Arithmetic with exact decimals of bounded length.
 
-use std::fmt;
 use std::num::NonZeroU64;
 
 use bigdecimal::num_bigint::{BigInt, Sign};
@@ -12,37 +11,18 @@ pub const DIGITS_MAX: u64 = 1000;
 /// Significant digits of a quotient that does not end.
 pub const QUOTIENT_DIGITS: NonZeroU64 = NonZeroU64::new(50).unwrap();
 
-/// Why there is no result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refused {
-    /// A division by zero.
-    ByZero,
-    /// A number of more than [`DIGITS_MAX`] digits.
-    TooLarge,
-    /// An exponent that is no whole number.
-    Exponent,
-    /// It cannot be read; this says why.
-    Expression(String),
-}
+/// Why there is no result, for the model.
+pub type Refused = String;
 
-impl fmt::Display for Refused {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ByZero => formatter.write_str("a division by zero"),
-            Self::TooLarge => write!(formatter, "a number of more than {DIGITS_MAX} digits"),
-            Self::Exponent => formatter.write_str("an exponent that is no whole number"),
-            Self::Expression(why) => formatter.write_str(why),
-        }
-    }
-}
+const BY_ZERO: &str = "a division by zero";
+const NOT_WHOLE: &str = "an exponent, or a number of places, that is no whole number";
 
 /// Reads a number as JSON and programs write it.
 pub fn read(text: &str) -> Result<BigDecimal, Refused> {
-    let wrong = || Refused::Expression(format!("`{text}` is no number"));
     if text.len() as u64 > DIGITS_MAX {
-        return Err(Refused::TooLarge);
+        return Err(too_large());
     }
-    bounded(text.parse().map_err(|_| wrong())?)
+    bounded(text.parse().map_err(|_| format!("`{text}` is no number"))?)
 }
 
 /// Writes a number without an exponent and without zeros at its end.
@@ -68,7 +48,7 @@ pub fn multiply(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
 /// `a / b`: exact where that ends, else rounded to [`QUOTIENT_DIGITS`] digits.
 pub fn divide(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
     if b.is_zero() {
-        return Err(Refused::ByZero);
+        return Err(BY_ZERO.to_owned());
     }
     let ((above, above_scale), (below, below_scale)) =
         (a.as_bigint_and_exponent(), b.as_bigint_and_exponent());
@@ -80,7 +60,7 @@ pub fn divide(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
         return bounded(quotient.normalized());
     }
     if quotient.digits() < QUOTIENT_DIGITS.get() {
-        return Err(Refused::TooLarge);
+        return Err(too_large());
     }
     bounded(quotient.with_precision_round(QUOTIENT_DIGITS, RoundingMode::HalfEven))
 }
@@ -88,7 +68,7 @@ pub fn divide(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
 /// The largest whole number that is not above `a / b`.
 pub fn divide_down(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
     if b.is_zero() {
-        return Err(Refused::ByZero);
+        return Err(BY_ZERO.to_owned());
     }
     // By the remainder, which is exact where a quotient is not.
     let rest = remainder(a, b)?;
@@ -98,7 +78,7 @@ pub fn divide_down(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused
 /// What [`divide_down`] leaves: its sign is that of `b`.
 pub fn remainder(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
     if b.is_zero() {
-        return Err(Refused::ByZero);
+        return Err(BY_ZERO.to_owned());
     }
     let rest = a % b;
     let is_across = !rest.is_zero() && rest.sign() != b.sign();
@@ -108,7 +88,7 @@ pub fn remainder(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> 
 /// `base ** exponent`, for a whole exponent.
 pub fn power(base: &BigDecimal, exponent: &BigDecimal) -> Result<BigDecimal, Refused> {
     if !exponent.is_integer() {
-        return Err(Refused::Exponent);
+        return Err(NOT_WHOLE.to_owned());
     }
     let is_below_zero = exponent.sign() == Sign::Minus;
     let mut times = exponent.abs().to_u64().unwrap_or(u64::MAX);
@@ -131,7 +111,7 @@ pub fn power(base: &BigDecimal, exponent: &BigDecimal) -> Result<BigDecimal, Ref
 
 /// Rounds to so many places behind the point; halves to the even side.
 pub fn round(number: &BigDecimal, places: &BigDecimal) -> Result<BigDecimal, Refused> {
-    let places = places.to_i64().filter(|_| places.is_integer()).ok_or(Refused::Exponent)?;
+    let places = places.to_i64().filter(|_| places.is_integer()).ok_or(NOT_WHOLE)?;
     let bound = i64::try_from(DIGITS_MAX).unwrap_or(i64::MAX);
     bounded(number.with_scale_round(places.clamp(-bound, bound), RoundingMode::HalfEven))
 }
@@ -140,5 +120,9 @@ pub fn round(number: &BigDecimal, places: &BigDecimal) -> Result<BigDecimal, Ref
 fn bounded(number: BigDecimal) -> Result<BigDecimal, Refused> {
     let (_, scale) = number.as_bigint_and_exponent();
     let is_bounded = number.digits() <= DIGITS_MAX && scale.unsigned_abs() <= DIGITS_MAX;
-    if is_bounded { Ok(number) } else { Err(Refused::TooLarge) }
+    if is_bounded { Ok(number) } else { Err(too_large()) }
+}
+
+fn too_large() -> Refused {
+    format!("a number of more than {DIGITS_MAX} digits")
 }

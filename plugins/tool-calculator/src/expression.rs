@@ -17,8 +17,7 @@ const DEPTH_MAX: usize = 100;
 /// When it cannot be read, or a number has too many digits.
 pub fn calculate(expression: &str) -> Result<String, Refused> {
     if expression.len() > EXPRESSION_BYTES_MAX {
-        let text = format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes");
-        return Err(Refused::Expression(text));
+        return Err(format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes"));
     }
     let mut reader = Reader { text: expression, place: 0, depth: 0 };
     let result = reader.sum()?;
@@ -65,8 +64,7 @@ impl Reader<'_> {
     fn signed(&mut self) -> Result<BigDecimal, Refused> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            let text = format!("more than {DEPTH_MAX} brackets and signs inside each other");
-            return Err(Refused::Expression(text));
+            return Err(format!("more than {DEPTH_MAX} brackets and signs inside each other"));
         }
         let result = match self.take_one_of(&["-", "+"]) {
             Some("-") => -self.signed()?,
@@ -120,7 +118,7 @@ impl Reader<'_> {
         let name = rest[..end].to_owned();
         self.place += end;
         if self.take_one_of(&["("]).is_none() {
-            return Err(Refused::Expression(format!("there is no `{name}`")));
+            return Err(format!("there is no `{name}`"));
         }
         let mut values = vec![self.sum()?];
         while self.take_one_of(&[","]).is_some() {
@@ -136,9 +134,9 @@ impl Reader<'_> {
             ("max", [_, ..]) => Ok(values.into_iter().max().unwrap_or_default()),
             ("abs" | "round" | "pow", values) => {
                 let count = values.len();
-                Err(Refused::Expression(format!("`{name}` does not take {count} numbers")))
+                Err(format!("`{name}` does not take {count} numbers"))
             }
-            _ => Err(Refused::Expression(format!("there is no function `{name}`"))),
+            _ => Err(format!("there is no function `{name}`")),
         }
     }
 
@@ -164,6 +162,6 @@ impl Reader<'_> {
     fn wrong(&mut self, expected: &str) -> Refused {
         let found = self.peek().map_or("nothing".to_owned(), |found| format!("`{found}`"));
         let place = self.text[..self.place].chars().count() + 1;
-        Refused::Expression(format!("at character {place}: {found} where {expected} should be"))
+        format!("at character {place}: {found} where {expected} should be")
     }
 }

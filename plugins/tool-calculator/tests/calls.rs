@@ -68,7 +68,7 @@ fn what_cannot_be_calculated_is_said() {
     refused("1 / 0", "a division by zero");
     refused("1 % (1 - 1)", "a division by zero");
     refused("0 ** -1", "a division by zero");
-    refused("2 ** 0.5", "an exponent that is no whole number");
+    refused("2 ** 0.5", "an exponent, or a number of places, that is no whole number");
     let too_large = "a number of more than 1000 digits";
     refused("9**9**9**9", too_large);
     refused("1.5**99999999999999", too_large);
