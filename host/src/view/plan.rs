@@ -146,6 +146,7 @@ mod tests {
               [ ] a
               … 5 more
             --
-        "#]].assert_eq(&told);
+        "#]]
+        .assert_eq(&told);
     }
 }

@@ -56,6 +56,7 @@ pub mod tasks;
 pub mod terminal;
 mod tool;
 pub mod tool_calls;
+pub mod tools_list;
 pub mod tools_set;
 pub mod work_plan;
 mod worker_variable;
