@@ -16,6 +16,7 @@ const WAIT_SECONDS_MAX: u64 = 60;
 
 /// Run a tool in the background: servers, watchers, long builds. You are told when it ends.
 #[tool_fn(
+    name = "startBackgroundTask",
     category = "system",
     destructive = false,
     open_world = false,
@@ -35,8 +36,7 @@ const WAIT_SECONDS_MAX: u64 = 60;
         arguments = json!({ "command": "python3 -m http.server" })
     )
 )]
-#[allow(non_snake_case)]
-async fn startBackgroundTask(
+async fn start_background_task(
     cx: &Cx<Background>,
     tool_name: String,
     arguments: Value,
@@ -61,6 +61,7 @@ async fn startBackgroundTask(
 
 /// Tells how a background task stands and what it has printed since an offset.
 #[tool_fn(
+    name = "getBackgroundTask",
     category = "system",
     read_only,
     open_world = false,
@@ -81,8 +82,7 @@ async fn startBackgroundTask(
         "required": ["task_id"],
     })
 )]
-#[allow(non_snake_case)]
-async fn getBackgroundTask(
+async fn get_background_task(
     cx: &Cx<Background>,
     task_id: String,
     #[serde(default)] stdout_offset: u64,
@@ -100,6 +100,7 @@ async fn getBackgroundTask(
 
 /// Ends a background task.
 #[tool_fn(
+    name = "cancelBackgroundTask",
     category = "system",
     destructive = false,
     idempotent,
@@ -111,14 +112,14 @@ async fn getBackgroundTask(
         "required": ["task_id"],
     })
 )]
-#[allow(non_snake_case)]
-async fn cancelBackgroundTask(cx: &Cx<Background>, task_id: String) -> Result<Output> {
+async fn cancel_background_task(cx: &Cx<Background>, task_id: String) -> Result<Output> {
     let cancelled = cancel(cx, &task_id).await?;
     Ok(Output::json(json!({ "task_id": task_id, "cancelled": cancelled })))
 }
 
 /// Lists the background tasks that run.
 #[tool_fn(
+    name = "listBackgroundTasks",
     category = "system",
     read_only,
     open_world = false,
@@ -128,8 +129,7 @@ async fn cancelBackgroundTask(cx: &Cx<Background>, task_id: String) -> Result<Ou
         "properties": { "plugin_name": { "type": "string", "description": "Of this plugin alone." } },
     })
 )]
-#[allow(non_snake_case)]
-async fn listBackgroundTasks(cx: &Cx<Background>, plugin_name: Option<String>) -> Result<Output> {
+async fn list_background_tasks(cx: &Cx<Background>, plugin_name: Option<String>) -> Result<Output> {
     let mut tasks = cx.tasks().list().await?;
     tasks.retain(|task| {
         let is_wanted = plugin_name.as_ref().is_none_or(|name| *name == task.source);
@@ -140,9 +140,15 @@ async fn listBackgroundTasks(cx: &Cx<Background>, plugin_name: Option<String>) -
 }
 
 /// Lists the tools that can run in the background.
-#[tool_fn(category = "system", read_only, idempotent, open_world = false, auto_approval)]
-#[allow(non_snake_case)]
-async fn listBackgroundCapableTools(cx: &Cx<Background>) -> Result<Output> {
+#[tool_fn(
+    name = "listBackgroundCapableTools",
+    category = "system",
+    read_only,
+    idempotent,
+    open_world = false,
+    auto_approval
+)]
+async fn list_background_capable_tools(cx: &Cx<Background>) -> Result<Output> {
     let mut tools = cx.tools().await?;
     tools.retain(|tool| tool.source != told::SOURCE);
     let told: Vec<Value> = tools.iter().map(told::capable).collect();
