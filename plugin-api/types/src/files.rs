@@ -402,7 +402,8 @@ pub struct FileFind {
     pub leave_out: Vec<String>,
     /// Which come first.
     pub order: FileOrder,
-    /// Files that are told at most; all are counted. [`GLOB_PATHS_MAX`] where there is none.
+    /// Files that are told at most; all are counted. [`GLOB_PATHS_MAX`] where there is none, and
+    /// never more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
