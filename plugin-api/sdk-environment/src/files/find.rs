@@ -5,14 +5,14 @@ use std::collections::BinaryHeap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use globset::{Candidate, GlobSet};
-use jaato_types::Result;
 use jaato_types::files::{
     FileFind, FileKind, FileOrder, FoundFile, FoundPage, GLOB_PATHS_MAX, UNREADABLE_MAX,
     WALK_BYTES_MAX,
 };
+use jaato_types::{ErrorKind, Result};
 
 use super::Confined;
 use super::errors::Verb;
@@ -42,6 +42,9 @@ pub struct Find {
     found: BinaryHeap<One>,
     count: u64,
     unreadable_left: usize,
+    /// When what was found by then is told.
+    until: Option<Instant>,
+    is_partial: bool,
     /// What is told, once all is found.
     told: Option<std::vec::IntoIter<One>>,
     is_over: bool,
@@ -94,6 +97,10 @@ impl Confined {
             found: BinaryHeap::new(),
             count: 0,
             unreadable_left: UNREADABLE_MAX,
+            until: request
+                .within_ms
+                .and_then(|it| Instant::now().checked_add(Duration::from_millis(it))),
+            is_partial: false,
             told: None,
             is_over: false,
         };
@@ -102,7 +109,7 @@ impl Confined {
             match self.roots.look(&asked, Verb::Find) {
                 Ok(facts) if facts.kind == FileKind::File => find.add(b"", &facts),
                 Ok(_) => {}
-                Err(error) if error.kind == jaato_types::ErrorKind::NotFound => {}
+                Err(error) if error.kind == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
             return Ok(find);
@@ -116,7 +123,14 @@ impl Confined {
             sorted: Sorted::Yes,
             depth_max: pattern.depth_max(),
         };
-        find.tree = Some((self.tree(&asked, looks)?, set));
+        match self.tree(&asked, looks) {
+            Ok(tree) => find.tree = Some((tree, set)),
+            // The pattern names a folder that is not there: it finds nothing, like any other.
+            Err(error) if !pattern.folder.is_empty() && error.kind == ErrorKind::NotFound => {
+                self.roots.look(&self.roots.asked_folder(&request.path)?, Verb::Search)?;
+            }
+            Err(error) => return Err(error),
+        }
         Ok(find)
     }
 }
@@ -135,7 +149,9 @@ impl Find {
         }
         let mut page = FoundPage::default();
         if self.told.is_none() {
-            if self.look() {
+            let is_all = self.look();
+            self.is_partial = !is_all && self.until.is_some_and(|until| Instant::now() >= until);
+            if is_all || self.is_partial {
                 let found = std::mem::take(&mut self.found);
                 self.told = Some(found.into_sorted_vec().into_iter());
             }
@@ -145,7 +161,7 @@ impl Find {
                 self.unreadable_left -= page.unreadable.len();
             }
         }
-        page.count = self.count;
+        (page.count, page.is_partial) = (self.count, self.is_partial);
         let mut bytes = 0;
         while let Some(told) = &mut self.told
             && bytes < WALK_BYTES_MAX
@@ -170,8 +186,9 @@ impl Find {
 
     /// Looks at the tree for a while; true at its end.
     fn look(&mut self) -> bool {
-        let begun = Instant::now();
-        while begun.elapsed() < PROGRESS && !self.cancel.is_set() {
+        let pause = Instant::now() + PROGRESS;
+        let until = self.until.map_or(pause, |until| until.min(pause));
+        while Instant::now() < until && !self.cancel.is_set() {
             for _ in 0..CLOCK_ENTRIES {
                 let Some((tree, set)) = &mut self.tree else { return true };
                 let Some(kind) = tree.next() else { return true };

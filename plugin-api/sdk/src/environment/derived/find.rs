@@ -1,6 +1,7 @@
 //! Finds files by a pattern, with their facts and page by page, over a tree.
 
 use std::cmp::Reverse;
+use std::time::{Duration, Instant};
 
 use jaato_types::files::{
     FileFind, FileKind, FileOrder, FoundFile, FoundPage, GLOB_PATHS_MAX, WALK_BYTES_MAX,
@@ -32,6 +33,9 @@ pub(in crate::environment) struct Finding {
     pending: Option<String>,
     found: Vec<FoundFile>,
     count: u64,
+    /// When what was found by then is told.
+    until: Option<Instant>,
+    is_partial: bool,
     /// What is told, once all is found.
     told: Option<std::vec::IntoIter<FoundFile>>,
     is_over: bool,
@@ -61,6 +65,10 @@ impl Finding {
             pending: None,
             found: Vec::new(),
             count: 0,
+            until: find
+                .within_ms
+                .and_then(|it| Instant::now().checked_add(Duration::from_millis(it))),
+            is_partial: false,
             told: None,
             is_over: false,
         };
@@ -77,7 +85,16 @@ impl Finding {
             way: finding.folder.clone(),
             depth_max: pattern.depth(),
         };
-        finding.tree = Some((Tree::begin(files, host, looks).await?, pattern));
+        match Tree::begin(files, host, looks).await {
+            Ok(tree) => finding.tree = Some((tree, pattern)),
+            // The pattern names a folder that is not there: it finds nothing, like any other.
+            Err(error) if !folder.is_empty() && error.kind == ErrorKind::NotFound => {
+                if !find.path.is_empty() {
+                    files.stat(host, named(&find.path)).await?;
+                }
+            }
+            Err(error) => return Err(error),
+        }
         Ok(finding)
     }
 
@@ -96,11 +113,12 @@ impl Finding {
             if let Some((tree, _)) = &mut self.tree {
                 page.unreadable = tree.take_unreadable();
             }
-            if is_all {
+            self.is_partial = !is_all && self.is_late();
+            if is_all || self.is_partial {
                 self.told = Some(self.sorted().into_iter());
             }
         }
-        page.count = self.count;
+        (page.count, page.is_partial) = (self.count, self.is_partial);
         let mut bytes = 0;
         while let Some(told) = &mut self.told
             && bytes < WALK_BYTES_MAX
@@ -135,6 +153,9 @@ impl Finding {
     async fn look<F: Files + ?Sized>(&mut self, files: &F, host: &Reporter) -> Result<bool> {
         let Some((tree, pattern)) = &mut self.tree else { return Ok(true) };
         for _ in 0..WALK_ENTRIES_MAX {
+            if self.until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(false);
+            }
             let path = match self.pending.take() {
                 Some(path) => path,
                 None => {
@@ -158,6 +179,10 @@ impl Finding {
             self.found.push(FoundFile { path, size, modified_ms, ..FoundFile::default() });
         }
         Ok(false)
+    }
+
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
     }
 
     fn sorted(&mut self) -> Vec<FoundFile> {

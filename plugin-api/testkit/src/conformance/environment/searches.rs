@@ -50,6 +50,7 @@ pub fn files_are_found_with_their_facts(suite: &Suite, host: &FakeHost) -> Verdi
             ("b/*", json!({}), &["b/c.rs", "b/d.md"], 2),
             ("b/d.md", json!({}), &["b/d.md"], 1),
             ("b", json!({}), &[], 0),
+            ("gone/**/*.rs", json!({}), &[], 0),
         ] {
             let told = found(pattern, more.clone())?;
             ensure(
@@ -65,6 +66,8 @@ pub fn files_are_found_with_their_facts(suite: &Suite, host: &FakeHost) -> Verdi
             let request = json!({ "pattern": pattern, "path": FOLDER });
             ready.refuses(FIND, request, ErrorKind::InvalidArguments)?;
         }
+        let gone = json!({ "pattern": "a/*", "path": format!("{FOLDER}/gone") });
+        ready.refuses(FIND, gone, ErrorKind::NotFound)?;
     }
     ready.ends(host, has)
 }
