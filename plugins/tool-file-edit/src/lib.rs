@@ -1,0 +1,2 @@
+//! Files read, changed and taken back.
+#![forbid(unsafe_code)]
