@@ -8,4 +8,5 @@
 
 mod diff;
 mod edit;
+mod replace;
 mod text;
