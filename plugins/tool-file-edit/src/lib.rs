@@ -8,4 +8,5 @@
 
 mod diff;
 mod edit;
+pub mod history;
 mod text;
