@@ -157,7 +157,9 @@ async fn carry_out(cx: &Reporter, plan: &Plan) -> Result<Vec<(usize, Option<File
         done.push((number, Some(facts)));
     }
     for &number in &changed {
-        let is_taken = |other: &usize| plan.is_pure_move(*other) && plan.files[*other].moved_from == Some(number);
+        let is_taken = |other: &usize| {
+            plan.is_pure_move(*other) && plan.files[*other].moved_from == Some(number)
+        };
         if plan.files[number].after == After::Gone && !changed.iter().any(is_taken) {
             files::delete(cx, &plan.files[number].path, version(number)).await?;
         }
@@ -199,12 +201,7 @@ async fn taken_back(cx: &Cx<Editor>, place: &Place, pending: Pending, error: Err
 }
 
 /// The model knows what it wrote itself.
-fn remember(
-    editor: &Editor,
-    plan: &Plan,
-    change: &Change,
-    done: &[(usize, Option<FileFacts>)],
-) {
+fn remember(editor: &Editor, plan: &Plan, change: &Change, done: &[(usize, Option<FileFacts>)]) {
     let changed: Vec<usize> = plan.changed().collect();
     for (number, facts) in done {
         let file = &plan.files[*number];

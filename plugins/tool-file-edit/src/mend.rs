@@ -5,9 +5,7 @@ use jaato_plugin_sdk::prelude::*;
 
 use crate::editor::{Editor, Place, failed};
 use crate::files::{self, Put, Taken, look};
-use crate::history::{
-    ContentId, FileStep, Found, Outcome, Pending, Recovery, plan_recovery,
-};
+use crate::history::{ContentId, FileStep, Found, Outcome, Pending, Recovery, plan_recovery};
 use jaato_plugin_sdk::files::{FileFacts, FileKind};
 
 /// Looks for changes that somebody left half done, and mends them. Returns a line for each.
@@ -25,7 +23,8 @@ pub async fn mend(cx: &Cx<Editor>) -> Result<Vec<String>> {
     let mut told = Vec::new();
     for pending in left {
         let tool = pending.change().tool.clone();
-        let files: Vec<&str> = pending.change().files.iter().map(|step| step.path.as_str()).collect();
+        let files: Vec<&str> =
+            pending.change().files.iter().map(|step| step.path.as_str()).collect();
         let files = named(&files);
         let line = match settle(cx, place, pending, Wanted::AsItIs).await {
             Ok(None) => continue,

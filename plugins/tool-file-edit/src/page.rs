@@ -88,10 +88,10 @@ impl Page {
 
     /// Ends the text.
     pub fn finish(mut self) -> Shown {
-        if self.is_open && !self.is_full {
-            self.end_line();
-        } else if self.is_open {
-            self.passed += 1;
+        match self.is_open {
+            true if self.is_full || self.is_ahead() => self.passed += 1,
+            true => self.end_line(),
+            false => {}
         }
         Shown { text: self.text, lines: self.shown, total: self.passed }
     }

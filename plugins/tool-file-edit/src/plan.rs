@@ -106,8 +106,10 @@ impl Plan {
     pub fn write(&mut self, number: usize, bytes: Vec<u8>) -> Result<()> {
         if bytes.len() as u64 > CHANGED_BYTES_MAX {
             let path = &self.files[number].path;
-            let text =
-                format!("{path} would have {} bytes, at most {CHANGED_BYTES_MAX} are written", bytes.len());
+            let text = format!(
+                "{path} would have {} bytes, at most {CHANGED_BYTES_MAX} are written",
+                bytes.len()
+            );
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         self.grow(bytes.len())?;
@@ -133,7 +135,9 @@ impl Plan {
         let target = &mut self.files[to];
         // What comes back to where it was has not moved.
         match origin == to {
-            true if after == After::From(to) => (target.after, target.moved_from) = (After::Same, None),
+            true if after == After::From(to) => {
+                (target.after, target.moved_from) = (After::Same, None)
+            }
             true => (target.after, target.moved_from) = (after, None),
             false => (target.after, target.moved_from) = (after, Some(origin)),
         }
@@ -196,7 +200,8 @@ impl Plan {
             (None, Some(_), None) => FileChangeKind::Deleted,
             (None, Some(_), Some(_)) => FileChangeKind::Changed,
         };
-        let text = |bytes: Option<&'_ [u8]>| decode(bytes?).ok().map(|decoded| decoded.text.into_owned());
+        let text =
+            |bytes: Option<&'_ [u8]>| decode(bytes?).ok().map(|decoded| decoded.text.into_owned());
         let (old, new) = (text(before.map(|before| &*before.bytes)), text(self.bytes(number)));
         let texts = Texts { old: old.as_deref(), new: new.as_deref() };
         let moved_from = source.map(|source| source.path.clone());
@@ -229,7 +234,8 @@ mod tests {
         let mut plan = Plan::new("/w");
         for (number, text) in texts.iter().enumerate() {
             let path = ["a", "b", "c"][number];
-            let facts = FileFacts { path: format!("/w/{path}"), mode: 0o644, ..FileFacts::default() };
+            let facts =
+                FileFacts { path: format!("/w/{path}"), mode: 0o644, ..FileFacts::default() };
             let snapshot = Snapshot { facts, bytes: text.as_bytes().to_vec() };
             plan.add(path, (*text != "-").then_some(snapshot)).unwrap();
         }
@@ -292,7 +298,8 @@ mod tests {
 
     #[test]
     fn paths_are_made_absolute() {
-        let made = ["a", "./a//b", "../x", "/etc/../y", "", "../../.."].map(|path| absolute("/w/v", path));
+        let made =
+            ["a", "./a//b", "../x", "/etc/../y", "", "../../.."].map(|path| absolute("/w/v", path));
         assert_eq!(made, ["/w/v/a", "/w/v/a/b", "/w/x", "/y", "/w/v", "/"]);
     }
 

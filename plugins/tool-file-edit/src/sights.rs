@@ -38,7 +38,7 @@ pub struct Sights {
 impl Sights {
     /// Reads what an earlier instance kept; nothing where that is of another shape.
     pub fn from_saved(saved: Option<Value>) -> Self {
-        let files = saved.and_then(|saved| jaato_plugin_sdk::serde_json::from_value(saved).ok());
+        let files = saved.and_then(|saved| serde_json::from_value(saved).ok());
         Self { files: files.unwrap_or_default() }
     }
 

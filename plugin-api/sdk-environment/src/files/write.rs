@@ -46,9 +46,7 @@ impl Confined {
                 target.check_expected(request.expected.as_deref())?;
                 target.replace(bytes, request.permissions, Verb::Write)
             }
-            WriteMode::CreateNew => {
-                self.create_new(&asked, missing, request.permissions, bytes)
-            }
+            WriteMode::CreateNew => self.create_new(&asked, missing, request.permissions, bytes),
             WriteMode::Append => self.append(&asked, missing, request.expected.as_deref(), bytes),
         }
     }

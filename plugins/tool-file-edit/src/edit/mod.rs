@@ -46,7 +46,9 @@ pub fn edit(bytes: &[u8], edit: Edit<'_>) -> Result<Vec<u8>, Failed> {
     let anchors = Anchors { prologue: &prologue, epilogue: &epilogue };
     let place = target::find(view.text(), &old, anchors).map_err(|missed| {
         let near = match missed {
-            Missed::NotFound => nearest::nearest(view.text(), if old.is_empty() { &prologue } else { &old }),
+            Missed::NotFound => {
+                nearest::nearest(view.text(), if old.is_empty() { &prologue } else { &old })
+            }
             Missed::NotBetween(_) | Missed::Ambiguous { .. } | Missed::Empty => None,
         };
         Failed::Missed(missed, near)
@@ -109,7 +111,8 @@ mod tests {
         assert_eq!(one(b"\0", "a", "b"), Err(Failed::NotText));
         let lacks = Failed::Lacks('中', "windows-1252".to_owned());
         assert_eq!(one(b"caf\xE9 au lait, d\xE9j\xE0", "lait", "中"), Err(lacks));
-        let Err(Failed::Missed(Missed::NotFound, Some(near))) = one(b"let moon = 1;", "let  moon", "")
+        let Err(Failed::Missed(Missed::NotFound, Some(near))) =
+            one(b"let moon = 1;", "let  moon", "")
         else {
             panic!("the nearest line is shown")
         };

@@ -126,7 +126,8 @@ pub async fn put(
         Put::Over(version) => (WriteMode::Replace, version.map(str::to_owned)),
     };
     let path = path.to_owned();
-    let write = FileWrite { path, mode, parents: true, expected, permissions, ..FileWrite::default() };
+    let write =
+        FileWrite { path, mode, parents: true, expected, permissions, ..FileWrite::default() };
     if bytes.len() <= WRITE_BYTES_MAX {
         return cx.files().write(write, bytes).await;
     }
@@ -176,7 +177,8 @@ pub async fn rename(
 
 async fn check_same(cx: &Reporter, path: &str, version: Option<&str>) -> Result<()> {
     let there = look(cx, path).await?;
-    let is_same = there.is_some_and(|facts| version.is_none() || facts.version.as_deref() == version);
+    let is_same =
+        there.is_some_and(|facts| version.is_none() || facts.version.as_deref() == version);
     if is_same {
         return Ok(());
     }

@@ -190,7 +190,10 @@ mod tests {
         assert!(wrong("(", "").starts_with("Invalid regex pattern: "));
         assert!(wrong(r"\w{1000}{1000}", "").contains("size limit"));
         assert_eq!(wrong("a", r"\1"), r"`\1` in the replacement names no group of the pattern");
-        assert_eq!(wrong("a", r"\g<x>"), r"`\g<x>` in the replacement names no group of the pattern");
+        assert_eq!(
+            wrong("a", r"\g<x>"),
+            r"`\g<x>` in the replacement names no group of the pattern"
+        );
         assert_eq!(wrong("a", r"\q"), r"`\q` in the replacement means nothing: write `\\q`");
     }
 }

@@ -92,9 +92,8 @@ fn group_of(name: &str, regex: &Regex) -> Option<usize> {
 
 /// Reads what begins with a backslash, and how many bytes that are.
 fn backslash(text: &str, regex: &Regex) -> Result<(Piece, usize), String> {
-    let unknown = |name: &str| {
-        Err(format!("`{name}` in the replacement names no group of the pattern"))
-    };
+    let unknown =
+        |name: &str| Err(format!("`{name}` in the replacement names no group of the pattern"));
     let literal = |text: &str, length| Ok((Piece::Text(text.to_owned()), length));
     let behind = &text[1..];
     let Some(first) = behind.chars().next() else { return literal("\\", 1) };

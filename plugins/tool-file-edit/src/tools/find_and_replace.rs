@@ -24,8 +24,18 @@ const FILES_TOLD_MAX: usize = 20;
 
 /// Folders and files that are no sources, whether something ignores them or not.
 const NO_SOURCES: [&str; 12] = [
-    ".git", ".svn", ".hg", ".bzr", "node_modules", "bower_components", "__pycache__", ".venv",
-    "venv", ".tox", ".mypy_cache", ".pytest_cache",
+    ".git",
+    ".svn",
+    ".hg",
+    ".bzr",
+    "node_modules",
+    "bower_components",
+    "__pycache__",
+    ".venv",
+    "venv",
+    ".tox",
+    ".mypy_cache",
+    ".pytest_cache",
 ];
 const NO_SOURCE_ENDS: [&str; 2] = [".min.js", ".min.css"];
 
@@ -180,8 +190,12 @@ impl FindAndReplace {
             Err(error) => return Err(error),
         };
         let replacer = Arc::clone(replacer);
-        let (snapshot, replaced) =
-            cx.blocking(move |_| { let made = replace(&replacer, &snapshot); (snapshot, made) }).await?;
+        let (snapshot, replaced) = cx
+            .blocking(move |_| {
+                let made = replace(&replacer, &snapshot);
+                (snapshot, made)
+            })
+            .await?;
         let Some(replaced) = replaced else { return Ok(()) };
         found.searched += 1;
         let Some((replaced, bytes)) = replaced.map_err(|text| unencodable(path, &text))? else {

@@ -96,9 +96,8 @@ async fn check_seen(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
     let (snapshot, state) = (snapshot.clone(), cx.shared_state());
     let refused = move |_: &Reporter| {
         let sight = sight_of(&snapshot);
-        let is_same = seen.is_of(None, || {
-            sight.digest.clone().unwrap_or_else(|| ContentId::of(&snapshot.bytes))
-        });
+        let is_same = seen
+            .is_of(None, || sight.digest.clone().unwrap_or_else(|| ContentId::of(&snapshot.bytes)));
         let diff = match is_same {
             true => None,
             false => Some(since(&state, &path, &seen, &snapshot)),
@@ -124,7 +123,8 @@ fn since(editor: &Editor, path: &str, seen: &Sight, snapshot: &Snapshot) -> Stri
     let new = decode(&snapshot.bytes).ok().map(|decoded| decoded.text.into_owned());
     let (Some(old), Some(new)) = (old, new) else { return "read it again; ".to_owned() };
     let texts = Texts { old: Some(&old), new: Some(&new) };
-    let change = diff::change(path, jaato_plugin_sdk::types::file_change::FileChangeKind::Changed, texts);
+    let change =
+        diff::change(path, jaato_plugin_sdk::types::file_change::FileChangeKind::Changed, texts);
     format!("what changed:\n{}\n", diff::short(&[change]))
 }
 

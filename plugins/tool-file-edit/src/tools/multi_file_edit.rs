@@ -29,7 +29,7 @@ const OPERATIONS_MAX: usize = 500;
     available_if(
         environment_has = "files",
         reason = "in a session whose execution environment has files"
-    ),
+    )
 )]
 struct MultiFileEdit {
     /// What to do, in order.

@@ -118,6 +118,11 @@ impl ReadFile {
         }
     }
 
+    /// The number of the last line that is shown; that of the one before where none is.
+    fn last(&self, shown: &Shown) -> u64 {
+        self.offset.unwrap_or(1).saturating_add(shown.lines).saturating_sub(1)
+    }
+
     async fn page(&self, cx: &Reporter) -> Page {
         let facts = cx.session().await.ok();
         let bytes = facts.and_then(|facts| facts.output_bytes_max).unwrap_or(OUTPUT_BYTES);
@@ -147,8 +152,7 @@ impl ReadFile {
             Ok((Read { shown, total, has_more: false, size, remark }, sight_of(&snapshot)))
         };
         let (mut read, sight) = cx.blocking(read).await??;
-        let last = self.offset.unwrap_or(1).saturating_add(read.shown.lines).saturating_sub(1);
-        read.has_more = read.total.is_some_and(|total| last < total);
+        read.has_more = self.last(&read.shown) < read.shown.total;
         self.saw(cx, sight).await?;
         Ok(read)
     }
@@ -164,7 +168,9 @@ impl ReadFile {
         let path = self.path.as_str();
         match decode(&first) {
             // Its last character may be cut.
-            Err(_) if !is_utf_8_so_far(&first) => return self.encoded(cx, facts, &first, page).await,
+            Err(_) if !is_utf_8_so_far(&first) => {
+                return self.encoded(cx, facts, &first, page).await;
+            }
             Ok(decoded) if decoded.charset.remark().is_some() => {
                 return self.encoded(cx, facts, &first, page).await;
             }
@@ -174,11 +180,11 @@ impl ReadFile {
         let (mut offset, mut size) = (first.len() as u64, facts.size);
         let (mut bytes, mut is_end) = (first, false);
         let mut is_damaged = false;
-        let has_more = loop {
+        loop {
             let text = text_of(&mut bytes, is_end, &mut is_damaged);
             page.take(&text);
             if page.is_full() || is_end {
-                break !is_end || !bytes.is_empty();
+                break;
             }
             if page.is_ahead() && offset > PASSED_BYTES_MAX {
                 let line = self.offset.unwrap_or(1);
@@ -192,9 +198,10 @@ impl ReadFile {
             size = size.max(offset);
             is_end = !more || next.is_empty();
             bytes.extend_from_slice(&next);
-        };
+        }
         let shown = page.finish();
-        let total = (!has_more).then_some(shown.total);
+        let total = is_end.then_some(shown.total);
+        let has_more = total.is_none_or(|total| self.last(&shown) < total);
         let remark = is_damaged.then(|| "UTF-8 with other bytes, shown as �".to_owned());
         self.saw(cx, Sight { version, digest: None, text: None }).await?;
         Ok(Read { shown, total, has_more, size, remark })
@@ -226,7 +233,7 @@ impl ReadFile {
 impl Read {
     fn text(&self, path: &str, asked: &ReadFile) -> String {
         let first = asked.offset.unwrap_or(1);
-        let last = first.saturating_add(self.shown.lines).saturating_sub(1);
+        let last = asked.last(&self.shown);
         let chars = self.shown.text.chars().count();
         let of = self.total.map_or_else(|| "?".to_owned(), |total| total.to_string());
         let lines = match self.shown.lines {
@@ -249,7 +256,11 @@ impl Read {
         }
         let mut text = format!("{heading}\n\n{}", self.shown.text);
         if self.has_more {
-            text.push_str(&format!("[… the next line is {}: readFile with offset={}]", last + 1, last + 1));
+            text.push_str(&format!(
+                "[… the next line is {}: readFile with offset={}]",
+                last + 1,
+                last + 1
+            ));
         } else if self.shown.lines == 0 && first > 1 {
             text.push_str("[the file ends before that line]");
         }
@@ -269,9 +280,7 @@ async fn piece(cx: &Reporter, path: &str, offset: u64, length: u64) -> Result<(V
 fn is_utf_8_so_far(bytes: &[u8]) -> bool {
     match std::str::from_utf8(bytes) {
         Ok(_) => decode(bytes).is_ok(),
-        Err(error) => {
-            error.error_len().is_none() && decode(&bytes[..error.valid_up_to()]).is_ok()
-        }
+        Err(error) => error.error_len().is_none() && decode(&bytes[..error.valid_up_to()]).is_ok(),
     }
 }
 

@@ -51,8 +51,7 @@ impl Tool for RestoreFile {
         let planned = self.plan(cx).await;
         let id = planned.as_ref().ok().map(|(_, backup)| backup.id.to_string());
         let (path, id) = (self.path, id.unwrap_or_default());
-        let said =
-            |changes: &[_]| format!("Restore {path} from backup {id} {}", counts(changes));
+        let said = |changes: &[_]| format!("Restore {path} from backup {id} {}", counts(changes));
         preview_of(cx, planned.map(|(plan, _)| plan), said).await
     }
 }

@@ -72,7 +72,8 @@ impl Tool for UndoFileChange {
             "message": message,
         });
         if step.others > 0 {
-            let text = format!("that call changed {} more files, which stay as they are", step.others);
+            let text =
+                format!("that call changed {} more files, which stay as they are", step.others);
             result.insert("note".to_owned(), text.into());
         }
         Ok(told(result, &applied.changes, mended))
@@ -94,7 +95,8 @@ async fn plan(cx: &Cx<Editor>, step: &Step, folder: &str) -> Result<Plan> {
             })
             .await?;
         if found.as_ref() != file.after.as_ref().map(|after| &after.content) {
-            let text = format!("{path} is another than the last change made it, so nothing was done");
+            let text =
+                format!("{path} is another than the last change made it, so nothing was done");
             let hint = "somebody else changed it since: listBackups and restoreFile bring back any earlier one";
             return Err(Error::new(ErrorKind::Conflict, text).with_hint(hint));
         }

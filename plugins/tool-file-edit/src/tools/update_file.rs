@@ -3,7 +3,9 @@
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{backup_of, check_seen, counts, edit_error, given, not_found, preview_of, size_of, told};
+use super::{
+    backup_of, check_seen, counts, edit_error, given, not_found, preview_of, size_of, told,
+};
 use crate::apply::{Maker, apply};
 use crate::edit::{Anchors, Edit, edit, rewrite};
 use crate::editor::Editor;
@@ -96,7 +98,9 @@ impl UpdateFile {
         match (&self.old, &self.new, &self.new_content) {
             (Some(_), None, _) => wrong("'new' is required when 'old' is provided"),
             (None, Some(_), _) => wrong("'old' is required when 'new' is provided"),
-            (Some(_), Some(_), Some(_)) => wrong("either 'old' and 'new' or 'new_content', not both"),
+            (Some(_), Some(_), Some(_)) => {
+                wrong("either 'old' and 'new' or 'new_content', not both")
+            }
             (None, None, None) => wrong("either 'old' and 'new' or 'new_content' is required"),
             (Some(_), Some(_), None) | (None, None, Some(_)) => Ok(()),
         }
