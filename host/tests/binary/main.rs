@@ -28,6 +28,7 @@ mod doctor;
 mod embedded;
 mod environments;
 mod every_provider;
+mod filesystem_query;
 mod forms;
 mod gc;
 mod github_models;

@@ -445,6 +445,7 @@ fn session_services(shapes: &mut Shapes) {
                 max_turns: Some(9),
             }),
         }),
+        output_bytes_max: Some(1000),
         working_directory: "/w".to_owned(),
         terminal: TerminalFacts {
             input_is_terminal: true,
