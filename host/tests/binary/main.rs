@@ -28,6 +28,7 @@ mod doctor;
 mod embedded;
 mod environments;
 mod every_provider;
+mod file_edit;
 mod forms;
 mod gc;
 mod github_models;
