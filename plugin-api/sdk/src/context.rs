@@ -204,8 +204,7 @@ impl Reporter {
         self.emit(&Delta::notice(text.into()))
     }
 
-    /// Tells that the call has changed a file, so that who watches sees how. False when nobody takes
-    /// it. Its texts are shown as they are: a file with a secret in it is told without hunks.
+    /// Tells who watches how the call has changed a file. False when nobody takes it: stop then.
     pub fn file_changed(&self, change: FileChange) -> bool {
         self.emit(&Delta::FileChanged(change))
     }
