@@ -174,6 +174,10 @@ pub struct FileWrite {
     /// [`FileFacts`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
+    /// Permission bits of a file that is made by it; as usual without. One that is there keeps its
+    /// own. An environment that does not know this key makes files as usual.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<u32>,
 }
 
 /// What becomes of a file that is there. A side that does not know the word refuses it.

@@ -55,8 +55,7 @@ fn compare(change: &mut FileChange, old: &str, new: &str) {
         return;
     }
     let middle = middle(old, new);
-    let diff =
-        TextDiffConfig::default().timeout(PATIENCE).diff_slices(&middle.old, &middle.new);
+    let diff = TextDiffConfig::default().timeout(PATIENCE).diff_slices(&middle.old, &middle.new);
     let mut room = HUNKS_BYTES_MAX;
     for ops in diff.grouped_ops(CONTEXT_LINES) {
         let mut hunk = FileHunk::default();
@@ -106,7 +105,8 @@ fn middle<'a>(old: &'a str, new: &'a str) -> Middle<'a> {
     let same = same_prefix(old_bytes, new_bytes);
     let start = lines_back(old_bytes, same, CONTEXT_LINES);
     let shortest = old.len().min(new.len()) - same;
-    let same_end = same_suffix(&old_bytes[old.len() - shortest..], &new_bytes[new.len() - shortest..]);
+    let same_end =
+        same_suffix(&old_bytes[old.len() - shortest..], &new_bytes[new.len() - shortest..]);
     // What both end with, from the end of a line on, without the lines that stay as context.
     let ahead = lines_ahead(&old_bytes[old.len() - same_end..], CONTEXT_LINES + 1);
     let tail = same_end - ahead;
@@ -220,7 +220,11 @@ mod tests {
             (state >> 16) % below
         };
         for _ in 0..500 {
-            let mut text = |_| (0..random(30)).map(|_| ["a\n", "b\n", "ä\r\n", "\n"][random(4) as usize]).collect::<String>();
+            let mut text = |_| {
+                (0..random(30))
+                    .map(|_| ["a\n", "b\n", "ä\r\n", "\n"][random(4) as usize])
+                    .collect::<String>()
+            };
             let (mut old, new) = (text(0), text(1));
             if old.len() % 3 == 0 {
                 old.push_str("unended");

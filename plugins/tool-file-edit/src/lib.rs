@@ -6,7 +6,19 @@
 //! it happens, and a call changes all that it should or nothing.
 #![forbid(unsafe_code)]
 
+mod apply;
+mod config;
 mod diff;
 mod edit;
+mod editor;
+mod files;
 pub mod history;
+mod mend;
+mod page;
+mod plan;
+mod replace;
+mod sights;
 mod text;
+mod tools;
+
+jaato_plugin_sdk::export_plugin! { state: editor::Editor, tools }

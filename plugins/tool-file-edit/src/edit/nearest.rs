@@ -35,7 +35,8 @@ pub fn nearest(text: &str, wanted: &str) -> Option<String> {
     if candidates.is_empty() {
         candidates = by_letters(&lines, wanted);
     }
-    let best = candidates.iter().map(ratio).max_by(|a, b| a.1.total_cmp(&b.1));
+    // Of places that are equally like it the first.
+    let best = candidates.iter().rev().map(ratio).max_by(|a, b| a.1.total_cmp(&b.1));
     let (start, _) = best.filter(|(_, ratio)| *ratio >= RATIO_MIN)?;
     Some(shown(&lines, start, wanted))
 }

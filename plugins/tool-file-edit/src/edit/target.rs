@@ -140,9 +140,8 @@ mod tests {
 
     #[test]
     fn what_is_not_there_once_is_refused() {
-        let ambiguous = |count, lines: &[usize]| {
-            Err(Missed::Ambiguous { count, lines: lines.to_vec() })
-        };
+        let ambiguous =
+            |count, lines: &[usize]| Err(Missed::Ambiguous { count, lines: lines.to_vec() });
         assert_eq!(find(TEXT, "x = 1", Anchors::default()), ambiguous(2, &[2, 4]));
         assert_eq!(find("aaa", "aa", Anchors::default()), ambiguous(2, &[1, 1]));
         assert_eq!(find(TEXT, "zzz", Anchors::default()), Err(Missed::NotFound));

@@ -134,6 +134,12 @@ impl Change {
     pub fn step_of(&self, path: &FilePath) -> Option<&FileStep> {
         self.files.iter().find(|step| step.path == *path)
     }
+
+    /// Names what a path was before it; nothing where there was no file.
+    pub fn backup_of(&self, path: &FilePath) -> Option<BackupId> {
+        let before = self.step_of(path)?.before.as_ref()?;
+        Some(BackupId::new(self.id, &before.content))
+    }
 }
 
 impl fmt::Display for ChangeId {

@@ -4,6 +4,6 @@ mod charset;
 mod kind;
 mod lines;
 
-pub use charset::{Charset, Decoded, NotText, decode};
+pub use charset::{Decoded, decode};
 pub use kind::{image_type, kind_of};
 pub use lines::{LineView, lines_of};

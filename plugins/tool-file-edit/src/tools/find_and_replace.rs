@@ -1,0 +1,242 @@
+//! The tool `findAndReplace`.
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::files::{FileGlob, FileKind, FileOrder, GLOB_PATHS_MAX};
+use jaato_plugin_sdk::hooks::Preview;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::file_change::FileChange;
+
+use super::{counts, given, preview_of, told};
+use crate::apply::{Maker, apply};
+use crate::editor::Editor;
+use crate::files::{CHANGED_BYTES_MAX, Snapshot, check_is_file, fetch, look};
+use crate::mend::mend;
+use crate::plan::Plan;
+use crate::replace::{Replaced, Replacer};
+use crate::text::decode;
+
+/// Larger files are passed over, and counted.
+const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Files whose matches are told.
+const FILES_TOLD_MAX: usize = 20;
+
+/// Folders and files that are no sources, whether something ignores them or not.
+const NO_SOURCES: [&str; 12] = [
+    ".git",
+    ".svn",
+    ".hg",
+    ".bzr",
+    "node_modules",
+    "bower_components",
+    "__pycache__",
+    ".venv",
+    "venv",
+    ".tox",
+    ".mypy_cache",
+    ".pytest_cache",
+];
+const NO_SOURCE_ENDS: [&str; 2] = [".min.js", ".min.css"];
+
+/// Replace all matches of a regular expression in the files of a glob, at once or not at all.
+/// `^` and `$` are the ends of lines, `\n` matches a line end, `(?s)` lets `.` match it too.
+#[derive(Clone, ToolInput)]
+#[tool(
+    name = "findAndReplace",
+    category = "filesystem",
+    destructive,
+    open_world = false,
+    previews,
+    traits("file_writer"),
+    available_if(
+        environment_has = "files",
+        reason = "in a session whose execution environment has files"
+    ),
+    example(
+        "Replace foo by bar in all Python files",
+        pattern = "\\bfoo\\b",
+        replacement = "bar",
+        paths = "**/*.py"
+    )
+)]
+struct FindAndReplace {
+    /// The expression.
+    pattern: String,
+    /// What comes in place of a match; `\1` or `$1` is its first group.
+    replacement: String,
+    /// Which files, as `src/**/*.rs`.
+    paths: String,
+    /// Whether it is only told what would change: no without it.
+    #[serde(default)]
+    dry_run: bool,
+    /// Whether files that .gitignore names, and hidden ones, are changed too: no without it.
+    #[serde(default)]
+    include_ignored: bool,
+}
+
+/// What was found.
+struct Found {
+    plan: Plan,
+    searched: usize,
+    too_large: usize,
+    files: Vec<(String, Replaced)>,
+}
+
+impl Tool for FindAndReplace {
+    type State = Editor;
+
+    async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
+        let mended = mend(cx).await?;
+        let found = self.find(cx).await?;
+        let matches: usize = found.files.iter().map(|(_, replaced)| replaced.matches).sum();
+        let lines: usize = found.files.iter().map(|(_, replaced)| replaced.lines).sum();
+        let mut result = json_object!({
+            "success": true,
+            "pattern": self.pattern,
+            "replacement": self.replacement,
+            "paths_pattern": self.paths,
+            "dry_run": self.dry_run,
+            "total_matches": matches,
+            "lines_matched": lines,
+            "files_affected": found.files.len(),
+            "files_searched": found.searched,
+        });
+        if found.too_large > 0 {
+            result.insert("files_too_large".to_owned(), found.too_large.into());
+        }
+        let by_file: Vec<Value> = found.files.iter().take(FILES_TOLD_MAX).map(told_file).collect();
+        if !by_file.is_empty() {
+            result.insert("matches_by_file".to_owned(), by_file.into());
+        }
+        let is_cut = found.files.iter().any(|(_, replaced)| replaced.lines > replaced.shown.len());
+        if is_cut || found.files.len() > FILES_TOLD_MAX {
+            result.insert("preview_truncated".to_owned(), true.into());
+        }
+        if !self.dry_run && !found.files.is_empty() {
+            apply(cx, Maker { tool: "findAndReplace", undoes: None }, found.plan).await?;
+        }
+        // What matched is told already.
+        Ok(told(result, &[], mended))
+    }
+
+    async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
+        let found = match self.find(cx).await {
+            Ok(found) => found,
+            Err(error) => return super::refusal(error),
+        };
+        let matches: usize = found.files.iter().map(|(_, replaced)| replaced.matches).sum();
+        let files = found.files.len();
+        let verb = if self.dry_run { "Find (nothing is changed)" } else { "Find and replace" };
+        let said = |changes: &[FileChange]| {
+            format!("{verb}: {matches} matches in {files} files {}", counts(changes))
+        };
+        preview_of(cx, Ok(found.plan), said).await
+    }
+}
+
+tool!(FindAndReplace);
+
+impl FindAndReplace {
+    async fn find(&self, cx: &Cx<Editor>) -> Result<Found> {
+        let pattern = given("pattern", &self.pattern)?;
+        let paths = given("paths", &self.paths)?;
+        let replacer = Replacer::new(pattern, &self.replacement)
+            .map_err(|text| Error::new(ErrorKind::InvalidArguments, text))?;
+        let replacer = Arc::new(replacer);
+        let glob = FileGlob {
+            pattern: paths.to_owned(),
+            include_ignored: self.include_ignored,
+            order: FileOrder::Path,
+            ..FileGlob::default()
+        };
+        let globbed = cx.files().glob(glob).await?;
+        if globbed.count > globbed.paths.len() {
+            let text = format!(
+                "`{paths}` names {} files, at most {GLOB_PATHS_MAX} are searched",
+                globbed.count
+            );
+            return Err(Error::new(ErrorKind::LimitReached, text)
+                .with_hint("name fewer, for example those of one folder"));
+        }
+        let plan = Plan::new(&cx.state().place(cx).await?.folder);
+        let mut found = Found { plan, searched: 0, too_large: 0, files: Vec::new() };
+        for path in globbed.paths.iter().filter(|path| is_source(path)) {
+            self.search(cx, &replacer, path, &mut found).await?;
+        }
+        Ok(found)
+    }
+
+    async fn search(
+        &self,
+        cx: &Cx<Editor>,
+        replacer: &Arc<Replacer>,
+        path: &str,
+        found: &mut Found,
+    ) -> Result<()> {
+        // A file that goes away meanwhile is none.
+        let Some(facts) = look(cx, path).await? else { return Ok(()) };
+        if facts.kind != FileKind::File {
+            return Ok(());
+        }
+        if facts.size > FILE_BYTES_MAX.min(CHANGED_BYTES_MAX) {
+            found.too_large += 1;
+            return Ok(());
+        }
+        check_is_file(path, &facts)?;
+        let snapshot = match fetch(cx, path, facts).await {
+            Ok(snapshot) => snapshot,
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let replacer = Arc::clone(replacer);
+        let (snapshot, replaced) = cx
+            .blocking(move |_| {
+                let made = replace(&replacer, &snapshot);
+                (snapshot, made)
+            })
+            .await?;
+        let Some(replaced) = replaced else { return Ok(()) };
+        found.searched += 1;
+        let Some((replaced, bytes)) = replaced.map_err(|text| unencodable(path, &text))? else {
+            return Ok(());
+        };
+        let number = found.plan.add(path, Some(snapshot))?;
+        found.plan.write(number, bytes)?;
+        found.files.push((path.to_owned(), replaced));
+        Ok(())
+    }
+}
+
+/// Replaces in a file: none where it is no text; in it none where nothing matches.
+fn replace(
+    replacer: &Replacer,
+    snapshot: &Snapshot,
+) -> Option<std::result::Result<Option<(Replaced, Vec<u8>)>, String>> {
+    let decoded = decode(&snapshot.bytes).ok()?;
+    let Some(mut replaced) = replacer.replace(&decoded.text) else { return Some(Ok(None)) };
+    let text = std::mem::take(&mut replaced.text);
+    let encoded = decoded.charset.encode(&text).map_err(|lacking| {
+        let name = decoded.charset.remark().unwrap_or_default();
+        format!("is encoded as {name}, which has no '{lacking}'")
+    });
+    Some(encoded.map(|bytes| Some((replaced, bytes))))
+}
+
+fn unencodable(path: &str, why: &str) -> Error {
+    Error::new(ErrorKind::InvalidArguments, format!("{path} {why}"))
+}
+
+fn is_source(path: &str) -> bool {
+    let is_elsewhere = path.split('/').any(|name| NO_SOURCES.contains(&name));
+    !is_elsewhere && !NO_SOURCE_ENDS.iter().any(|end| path.ends_with(end))
+}
+
+fn told_file((path, replaced): &(String, Replaced)) -> Value {
+    let shown: Vec<Value> = replaced
+        .shown
+        .iter()
+        .map(|shown| json!({ "line": shown.line, "before": shown.before, "after": shown.after }))
+        .collect();
+    json!({ "path": path, "match_count": replaced.matches, "preview": shown })
+}
