@@ -99,6 +99,14 @@ impl Toolbox {
         place.is_some()
     }
 
+    /// Tells whether a tool stands in requests, or would if it were offered.
+    pub(crate) fn is_wanted(&self, name: &ToolName) -> bool {
+        match self.withheld.get(name) {
+            Some(withheld) => withheld.wanted,
+            None => self.index(name).is_some_and(|index| self.active.contains(&index)),
+        }
+    }
+
     /// Tells why a tool is not offered.
     pub(crate) fn reason_against(&self, name: &ToolName) -> Option<&str> {
         self.withheld.get(name).map(|withheld| withheld.reason.as_str())

@@ -92,6 +92,7 @@ mod unruly;
 mod unusual;
 mod unwritable;
 mod vendors;
+mod view_image;
 mod woken;
 mod workers;
 mod workspace_bounds;

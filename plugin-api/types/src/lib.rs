@@ -64,7 +64,9 @@ pub use completion::{
     Completion, Delta, Effort, FinishReason, ModelInfo, Request, RequestOptions, TOOLS_CHANGED,
     ToolChoice, Usage,
 };
-pub use condition::{CONDITION, Condition, ConditionAnswer, ConditionRequest, Deciding, Offer};
+pub use condition::{
+    CONDITION, Condition, ConditionAnswer, ConditionRequest, Deciding, Offer, SeenKind,
+};
 pub use data::{Data, DataContent};
 pub use description::{CommandSpec, CredentialSpec, Description, ProviderPreset, ProviderSpec};
 pub use error::{Error, ErrorKind, Result, Retry};

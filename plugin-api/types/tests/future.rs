@@ -89,6 +89,7 @@ fn what_asks_for_care_gets_the_careful_side() {
     reads(json!(WORD), Availability::Discoverable);
     reads(json!({ "when": WORD, "of": 1 }), Condition::Unknown);
     reads(json!(WORD), EnvironmentPart::Unknown);
+    reads(json!(WORD), SeenKind::Unknown);
     reads(json!(WORD), Deciding::Unknown);
     reads(json!({ "decision": WORD, "of": 1 }), GuardAnswer::Unknown);
     reads(json!(WORD), LargeOf::Unknown);

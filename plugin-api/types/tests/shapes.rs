@@ -232,11 +232,13 @@ fn tools(shapes: &mut Shapes) {
         Condition::objects_of("look"),
         Condition::no_objects_of("look"),
         Condition::environment_has(EnvironmentPart::Shell),
+        Condition::model_sees(SeenKind::Images),
         Condition::Asked,
         Condition::Unknown,
     ] {
         shapes.add(&condition);
     }
+    shapes.words(&[SeenKind::Images, SeenKind::Pdf, SeenKind::Unknown]);
     shapes.words(&[Deciding::Available, Deciding::Run, Deciding::Unknown]);
     writeln!(shapes.text, "{CONDITION}").unwrap();
     shapes.add(&ConditionRequest::new("phase", Deciding::Run));
