@@ -4,17 +4,19 @@
 use std::sync::Arc;
 
 use jaato_plugin_sdk::Reporter;
-use jaato_plugin_sdk::environment::{FilePieces, FileWriter, Files, TreePages};
+use jaato_plugin_sdk::environment::{
+    FilePieces, FileWriter, Files, PageStream, Pages as SearchPages, TreePages,
+};
 use jaato_types::execution::PIECE_BYTES_MAX;
 use jaato_types::files::{
-    FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileGlob, FilePair, FilePath, FileRead,
-    FileReadText, FileText, FileWalk, FileWrite, FilesFound, FolderEntries, FolderList, FolderMake,
-    ResultCut, ResultKept, WalkedPage,
+    FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FileGlob, FilePair, FilePath,
+    FileRead, FileReadText, FileSearch, FileText, FileWalk, FileWrite, FilesFound, FolderEntries,
+    FolderList, FolderMake, FoundPage, ResultCut, ResultKept, SearchedPage, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::files::{Confined, Pieces, Walk, Writer};
+use crate::files::{Cancel, Confined, Find, Pieces, Search, Walk, Writer};
 
 /// Files of this machine, confined to allowed folders.
 #[derive(Debug, Clone)]
@@ -115,6 +117,28 @@ impl Files for HostFiles {
         self.blocking(host, move |it| it.glob(&glob)).await
     }
 
+    async fn find(&self, host: &Reporter, find: FileFind) -> Result<PageStream<Self, FoundPage>> {
+        let find = self.blocking(host, move |it| it.find(&find)).await?;
+        let cancel = CancelOnDrop(find.cancel());
+        Ok(PageStream::new(HostSearch {
+            search: Arc::new(Mutex::new((find, None))),
+            _cancel: cancel,
+        }))
+    }
+
+    async fn search(
+        &self,
+        host: &Reporter,
+        search: FileSearch,
+    ) -> Result<PageStream<Self, SearchedPage>> {
+        let search = self.blocking(host, move |it| it.search(&search)).await?;
+        let cancel = CancelOnDrop(search.cancel());
+        Ok(PageStream::new(HostSearch {
+            search: Arc::new(Mutex::new((search, None))),
+            _cancel: cancel,
+        }))
+    }
+
     async fn walk(&self, host: &Reporter, walk: FileWalk) -> Result<HostPages> {
         let walk = self.blocking(host, move |it| it.walk(&walk)).await?;
         Ok(HostPages(Arc::new(Mutex::new(Pages { walk, read: None }))))
@@ -188,6 +212,59 @@ impl TreePages for HostPages {
         };
         host.blocking(read).await?;
         Ok(locked(&self.0).read.take())
+    }
+}
+
+/// A search on this machine, with a page that was read for somebody who did not wait for it.
+struct HostSearch<T, P> {
+    search: Arc<Mutex<(T, Option<P>)>>,
+    _cancel: CancelOnDrop,
+}
+
+/// Ends a search that nobody waits for, so that the thread on which it waits is free.
+struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.set();
+    }
+}
+
+impl<T: NextPage> SearchPages<T::Page> for HostSearch<T, T::Page> {
+    async fn next(&mut self, host: &Reporter) -> Result<Option<T::Page>> {
+        let search = Arc::clone(&self.search);
+        let read = move |_: &Reporter| {
+            let (search, page) = &mut *locked(&search);
+            if page.is_none() {
+                *page = search.next_page()?;
+            }
+            Ok(())
+        };
+        host.blocking(read).await??;
+        Ok(locked(&self.search).1.take())
+    }
+}
+
+/// What gives pages and blocks.
+trait NextPage: Send + 'static {
+    type Page: Send + 'static;
+
+    fn next_page(&mut self) -> Result<Option<Self::Page>>;
+}
+
+impl NextPage for Find {
+    type Page = FoundPage;
+
+    fn next_page(&mut self) -> Result<Option<FoundPage>> {
+        Ok(Find::next_page(self))
+    }
+}
+
+impl NextPage for Search {
+    type Page = SearchedPage;
+
+    fn next_page(&mut self) -> Result<Option<SearchedPage>> {
+        Search::next_page(self)
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) enum Wait {
 }
 
 /// What the system tells of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) kind: FileKind,
     pub(crate) size: u64,

@@ -4,6 +4,7 @@
 mod change;
 mod find;
 mod read;
+mod search;
 mod streams;
 mod temporary;
 

@@ -58,6 +58,7 @@ pub mod resources;
 mod schema;
 mod secrets;
 mod session_files;
+mod session_search;
 mod session_terminals;
 mod started;
 mod state;
@@ -105,6 +106,7 @@ pub mod object_environment {
 /// The files of the session's execution environment, reached by [`Reporter::files`].
 pub mod files {
     pub use crate::session_files::{FileTree, FileUpload, SessionFiles};
+    pub use crate::session_search::SearchPages;
     pub use crate::types::files::*;
 }
 

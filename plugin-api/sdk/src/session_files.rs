@@ -49,6 +49,10 @@ impl Reporter {
 }
 
 impl SessionFiles<'_> {
+    pub(crate) fn host(&self) -> &Reporter {
+        self.host
+    }
+
     /// Reads bytes, at most 4 MiB in one answer.
     ///
     /// # Errors

@@ -406,9 +406,14 @@ pub struct FileFind {
     pub leave_out: Vec<String>,
     /// Which come first.
     pub order: FileOrder,
-    /// Files that are told at most; all are counted. [`GLOB_PATHS_MAX`] where there is none.
+    /// Files that are told at most; all are counted. [`GLOB_PATHS_MAX`] where there is none, and
+    /// never more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
+    /// Milliseconds that the search may take, about: then what was found by that time is told, in
+    /// order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within_ms: Option<u64>,
 }
 
 /// Some of what a pattern found. Pages without files tell how far the search has come.
@@ -420,6 +425,9 @@ pub struct FoundPage {
     pub files: Vec<FoundFile>,
     /// Files that were found so far; in all, with the last page.
     pub count: u64,
+    /// Whether the time was over before all was looked at.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_partial: bool,
     /// Folders that could not be read, with the reason, at most [`UNREADABLE_MAX`] of a search.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,

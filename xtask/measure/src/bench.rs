@@ -20,6 +20,7 @@ mod providers;
 mod stolen;
 mod table;
 mod terminals;
+mod tools;
 mod weights;
 mod worker;
 mod yardstick;
@@ -131,6 +132,13 @@ const BENCHES: &[Bench] = &[
         when: When::Always,
         says: Says::Decides,
         measure: |workspace| on_linux(terminals::terminals, workspace),
+    },
+    Bench {
+        name: "tools",
+        about: "the tools of a coding agent: searches of 100,000 files, against `rg`",
+        when: When::Always,
+        says: Says::Decides,
+        measure: tools::tools,
     },
     Bench {
         name: "objects",

@@ -311,8 +311,9 @@ fn takes(operation: &str, request: &[u8]) -> Takes {
 
 /// Tells whether an operation's answer names something new.
 fn opens(operation: &str) -> bool {
-    use jaato_types::files::WALK;
-    [SPAWN, START, terminal::SPAWN, READ_STREAM, WALK, WRITE_STREAM].contains(&operation)
+    use jaato_types::files::{FIND, SEARCH, WALK};
+    let files = [READ_STREAM, WALK, FIND, SEARCH, WRITE_STREAM];
+    files.contains(&operation) || [SPAWN, START, terminal::SPAWN].contains(&operation)
 }
 
 fn bad_request(error: FrameError) -> Error {

@@ -13,15 +13,16 @@ use jaato_types::files::{
 use jaato_types::{Error, ErrorKind, Result};
 
 use super::folder::Sorted;
+use super::walk::Looks;
 use super::{Confined, DEPTH_MAX, PATH_BYTES_MAX};
 
 /// A pattern, in the folder that it names and the rest.
 #[derive(Debug, PartialEq, Eq)]
-struct Pattern<'a> {
+pub(crate) struct Pattern<'a> {
     /// Names before the first sign that stands for others; with `/` at its end unless empty.
-    folder: &'a str,
+    pub(crate) folder: &'a str,
     /// From the first name with such a sign on; empty where there is none.
-    rest: &'a str,
+    pub(crate) rest: &'a str,
 }
 
 impl Confined {
@@ -38,8 +39,14 @@ impl Confined {
         }
         let set = compiled(&request.pattern, pattern.rest)?;
         let asked = self.roots.asked_folder(&base)?;
-        let mut tree =
-            self.tree(&asked, request.include_ignored, Sorted::No, pattern.depth_max())?;
+        let looks = Looks {
+            include_ignored: request.include_ignored,
+            include_hidden: request.include_ignored,
+            leave_out: None,
+            sorted: Sorted::No,
+            depth_max: pattern.depth_max(),
+        };
+        let mut tree = self.tree(&asked, looks)?;
         let limit = request.limit.unwrap_or(GLOB_PATHS_MAX).min(GLOB_PATHS_MAX);
         let mut found = Found { first: BinaryHeap::new(), limit, count: 0 };
         while tree.next().is_some() {
@@ -48,7 +55,9 @@ impl Confined {
             if set.is_match_candidate(&candidate) {
                 let newest = match request.order {
                     // What is gone meanwhile was there when it was found.
-                    FileOrder::Newest => Reverse(tree.modified().unwrap_or_default()),
+                    FileOrder::Newest => {
+                        Reverse(tree.facts().map(|facts| facts.modified).unwrap_or_default())
+                    }
                     FileOrder::Path => Reverse((0, 0)),
                 };
                 found.add(newest, path);
@@ -129,7 +138,7 @@ impl Found {
 }
 
 impl<'a> Pattern<'a> {
-    fn new(pattern: &'a str) -> Result<Self> {
+    pub(crate) fn new(pattern: &'a str) -> Result<Self> {
         if pattern.is_empty() {
             return Err(wrong("the pattern is empty", "for instance `**/*.rs`"));
         }
@@ -152,23 +161,34 @@ impl<'a> Pattern<'a> {
     }
 
     /// Folders deep that it can match.
-    fn depth_max(&self) -> usize {
+    pub(crate) fn depth_max(&self) -> usize {
         let any_depth = self.rest.contains("**") || self.rest.contains(['{', '[', '\\']);
         if any_depth { DEPTH_MAX } else { self.rest.split('/').count() }
     }
 }
 
-fn compiled(pattern: &str, rest: &str) -> Result<GlobSet> {
-    let glob = GlobBuilder::new(rest.trim_end_matches('/')).literal_separator(true).build();
+/// Compiles a pattern, of which only the rest is held against paths.
+pub(crate) fn compiled(pattern: &str, rest: &str) -> Result<GlobSet> {
     // A set of one is faster than one: it knows which patterns are plain endings.
-    let set = glob.and_then(|glob| GlobSetBuilder::new().add(glob).build());
-    set.map_err(|error| {
-        let text = format!("`{pattern}` is no pattern: {}", error.kind());
-        wrong(&text, "there are `*`, `?`, `[a-z]`, `{a,b}` and `**`")
-    })
+    compiled_set(&[(pattern, rest)])
 }
 
-fn wrong(text: &str, hint: &str) -> Error {
+/// Compiles patterns.
+pub(crate) fn compiled_set(patterns: &[(&str, &str)]) -> Result<GlobSet> {
+    let failed = |pattern: &str, error: &globset::Error| {
+        let text = format!("`{pattern}` is no pattern: {}", error.kind());
+        wrong(&text, "there are `*`, `?`, `[a-z]`, `{a,b}` and `**`")
+    };
+    let mut set = GlobSetBuilder::new();
+    for (pattern, rest) in patterns {
+        let glob = GlobBuilder::new(rest.trim_end_matches('/')).literal_separator(true).build();
+        set.add(glob.map_err(|error| failed(pattern, &error))?);
+    }
+    let name = patterns.first().map_or("", |(pattern, _)| pattern);
+    set.build().map_err(|error| failed(name, &error))
+}
+
+pub(crate) fn wrong(text: &str, hint: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, text).with_hint(hint)
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use jaato_types::{Error, ErrorKind, Result};
 use rustix::fs::{Mode, OFlags, fstat, openat};
 
 use super::folder::Folder;
@@ -114,6 +115,47 @@ impl Ignored {
             }
         }
         Said::Nothing
+    }
+}
+
+/// What a request leaves out.
+#[derive(Debug)]
+pub(crate) struct LeftOut {
+    rules: Gitignore,
+    /// The way from where the rules' paths begin to where the walk does, and a path behind it.
+    path: Vec<u8>,
+    way: usize,
+}
+
+impl LeftOut {
+    /// Reads patterns; `None` where there are none. `way` is empty or ends with `/`.
+    pub(crate) fn new(patterns: &[String], way: &str) -> Result<Option<Self>> {
+        if patterns.is_empty() {
+            return Ok(None);
+        }
+        let wrong = |error: ignore::Error| {
+            let text = format!("what is left out is no pattern: {error}");
+            Error::new(ErrorKind::InvalidArguments, text).with_hint("write it as in `.gitignore`")
+        };
+        let mut builder = GitignoreBuilder::new("");
+        for pattern in patterns {
+            builder.add_line(None, pattern).map_err(wrong)?;
+        }
+        let rules = builder.build().map_err(wrong)?;
+        Ok(Some(Self { rules, path: way.as_bytes().to_vec(), way: way.len() }))
+    }
+
+    /// Whether it has a path.
+    pub(crate) fn has(&mut self, path: &[u8], is_folder: bool) -> bool {
+        let path = match self.way {
+            0 => path,
+            way => {
+                self.path.truncate(way);
+                self.path.extend_from_slice(path);
+                &self.path
+            }
+        };
+        self.rules.matched(Path::new(OsStr::from_bytes(path)), is_folder).is_ignore()
     }
 }
 

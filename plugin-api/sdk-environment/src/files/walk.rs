@@ -14,8 +14,9 @@ use rustix::io::Errno;
 use super::asked::Asked;
 use super::errors::{self, Verb};
 use super::folder::{Folder, Sorted, open_in};
-use super::ignored::{Ignored, Said};
+use super::ignored::{Ignored, LeftOut, Said};
 use super::{Confined, DEPTH_MAX, PATH_BYTES_MAX};
+use crate::platform::Facts;
 
 /// A walk through a tree, page by page.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct Tree {
     /// Where in it the part begins that is told.
     start: usize,
     ignored: Option<Ignored>,
+    includes_hidden: bool,
+    leave_out: Option<LeftOut>,
     sorted: Sorted,
     depth_max: usize,
     /// A folder that it is at and goes into next.
@@ -41,6 +44,18 @@ pub(crate) struct Tree {
     /// Folders that could not be read, with the reason.
     pub(crate) unreadable: Vec<String>,
     shown: PathBuf,
+}
+
+/// What of a tree is looked at.
+#[derive(Debug)]
+pub(crate) struct Looks {
+    /// Whether what `.gitignore` and its like name is looked at too.
+    pub(crate) include_ignored: bool,
+    /// Whether hidden files are looked at too.
+    pub(crate) include_hidden: bool,
+    pub(crate) leave_out: Option<LeftOut>,
+    pub(crate) sorted: Sorted,
+    pub(crate) depth_max: usize,
 }
 
 #[derive(Debug)]
@@ -56,23 +71,24 @@ impl Confined {
     pub fn walk(&self, request: &FileWalk) -> Result<Walk> {
         let asked = self.roots.asked_folder(&request.path)?;
         let depth_max = request.depth_max.unwrap_or(DEPTH_MAX);
-        let tree = self.tree(&asked, request.include_ignored, Sorted::Yes, depth_max)?;
+        let looks = Looks {
+            include_ignored: request.include_ignored,
+            include_hidden: request.include_ignored,
+            leave_out: None,
+            sorted: Sorted::Yes,
+            depth_max,
+        };
+        let tree = self.tree(&asked, looks)?;
         Ok(Walk { tree, unreadable_told: 0, is_done: false })
     }
 
-    pub(crate) fn tree(
-        &self,
-        asked: &Asked,
-        include_ignored: bool,
-        sorted: Sorted,
-        depth_max: usize,
-    ) -> Result<Tree> {
+    pub(crate) fn tree(&self, asked: &Asked, looks: Looks) -> Result<Tree> {
         let shown = asked.shown();
         let failed = |errno| errors::failed(Verb::Search, &shown, errno);
         let place = self.roots.open_folder_place(asked, Verb::Search)?;
         let folder = open_in(&*place.dir, OsStr::new(".")).map_err(failed)?;
-        let folder = Folder::read(folder, sorted).map_err(failed)?;
-        let mut ignored = (!include_ignored).then(Ignored::default);
+        let folder = Folder::read(folder, looks.sorted).map_err(failed)?;
+        let mut ignored = (!looks.include_ignored).then(Ignored::default);
         let (mut path, depth) = (Vec::new(), place.above.len());
         if let Some(ignored) = &mut ignored {
             // Where rules of the folders above reach in: what is below them is known by its path
@@ -96,8 +112,10 @@ impl Confined {
             path,
             start,
             ignored,
-            sorted,
-            depth_max: depth_max.clamp(1, DEPTH_MAX),
+            includes_hidden: looks.include_hidden,
+            leave_out: looks.leave_out,
+            sorted: looks.sorted,
+            depth_max: looks.depth_max.clamp(1, DEPTH_MAX),
             enter: None,
             unreadable: Vec::new(),
             shown,
@@ -134,7 +152,7 @@ impl Iterator for Walk {
 }
 
 /// What a path takes as JSON, with what is told beside it.
-fn json_bytes(path: &str) -> usize {
+pub(crate) fn json_bytes(path: &str) -> usize {
     /// `{"path":"","kind":"folder"},`
     const BESIDE: usize = 30;
     let escaped = path.bytes().filter(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\'));
@@ -161,12 +179,18 @@ impl Tree {
             }
             self.path.truncate(level.length);
             self.path.extend_from_slice(name.as_bytes());
-            if let Some(ignored) = &self.ignored {
-                let said = ignored.says(&self.path, is_folder);
-                let is_hidden = name.as_bytes().starts_with(b".");
-                if said == Said::LeaveOut || (is_hidden && said != Said::Keep) {
-                    continue;
-                }
+            let is_hidden = !self.includes_hidden && name.as_bytes().starts_with(b".");
+            let said = match &self.ignored {
+                Some(ignored) => ignored.says(&self.path, is_folder),
+                None => Said::Nothing,
+            };
+            if said == Said::LeaveOut || (is_hidden && said != Said::Keep) {
+                continue;
+            }
+            if let Some(leave_out) = &mut self.leave_out
+                && leave_out.has(&self.path[self.start..], is_folder)
+            {
+                continue;
             }
             if is_folder && self.is_too_long() {
                 self.told_unreadable("its path is too long");
@@ -185,11 +209,16 @@ impl Tree {
         &self.path[self.start..]
     }
 
-    /// When the entry was changed.
-    pub(crate) fn modified(&self) -> rustix::io::Result<(i64, i64)> {
-        let level = self.levels.last().ok_or(Errno::NOENT)?;
-        let name = OsStr::from_bytes(&self.path[level.length..]);
-        Ok(level.folder.facts(name)?.modified)
+    /// What the system tells of the entry.
+    pub(crate) fn facts(&self) -> rustix::io::Result<Facts> {
+        let (folder, name) = self.place().ok_or(Errno::NOENT)?;
+        folder.facts(name)
+    }
+
+    /// The folder that the entry is in, and its name there.
+    pub(crate) fn place(&self) -> Option<(&Folder, &OsStr)> {
+        let level = self.levels.last()?;
+        Some((&level.folder, OsStr::from_bytes(&self.path[level.length..])))
     }
 
     fn length(&self) -> usize {

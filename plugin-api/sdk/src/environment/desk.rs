@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use jaato_types::execution::EnvironmentFacts;
+use jaato_types::files::{FoundPage, SearchedPage};
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 use super::background::Background;
 use super::derived::{Draft, Ranges, Tree};
 use super::held::Held;
+use super::pages::PageStream;
 use super::{ExecutionEnvironment, Files, Shell, Terminals};
 use crate::context::Home;
 
@@ -43,6 +45,10 @@ pub(super) enum Open<E: ExecutionEnvironment> {
     Draft(Held<Draft>),
     /// A tree that is gone through.
     Pages(Held<PagesOf<E>>),
+    /// Files that are found by a pattern.
+    Found(Held<PageStream<E::Files, FoundPage>>),
+    /// Texts that are searched.
+    Searched(Held<PageStream<E::Files, SearchedPage>>),
     /// A tree that is listed folder by folder.
     Tree(Held<Tree>),
 }

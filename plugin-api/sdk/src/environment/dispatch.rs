@@ -87,6 +87,7 @@ async fn teardown<E: ExecutionEnvironment>(cx: &Cx<E::State>, desk: &Desk<E>) ->
             Open::Terminal { terminal, .. } => terminal.end().await,
             Open::Pieces(_) | Open::Writer(_) | Open::Pages(_) => Ok(()),
             Open::Ranges(_) | Open::Draft(_) | Open::Tree(_) => Ok(()),
+            Open::Found(_) | Open::Searched(_) => Ok(()),
         };
     }
     if let Some(environment) = environment {
@@ -135,6 +136,20 @@ async fn next<E: ExecutionEnvironment>(
         Open::Tree(tree) => {
             let environment = desk.environment()?;
             match tree.lend()?.next(file_calls::files_of(&*environment)?, cx).await? {
+                Some(page) => value_frame(&page),
+                None => end(),
+            }
+        }
+        Open::Found(pages) => {
+            let environment = desk.environment()?;
+            match pages.lend()?.next(file_calls::files_of(&*environment)?, cx).await? {
+                Some(page) => value_frame(&page),
+                None => end(),
+            }
+        }
+        Open::Searched(pages) => {
+            let environment = desk.environment()?;
+            match pages.lend()?.next(file_calls::files_of(&*environment)?, cx).await? {
                 Some(page) => value_frame(&page),
                 None => end(),
             }

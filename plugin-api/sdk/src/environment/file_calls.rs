@@ -4,9 +4,9 @@ use std::any::TypeId;
 
 use jaato_types::execution::STREAM_KEY;
 use jaato_types::files::{
-    COPY, CUT_RESULT, DELETE, EDIT, EXISTS, FileExists, FileNumber, FilePath, FileRead, GLOB, LIST,
-    MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, ResultCut, STAT, WALK, WRITE, WRITE_FINISH,
-    WRITE_PIECE, WRITE_STREAM,
+    COPY, CUT_RESULT, DELETE, EDIT, EXISTS, FIND, FileExists, FileNumber, FilePath, FileRead, GLOB,
+    LIST, MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, ResultCut, SEARCH, STAT, WALK, WRITE,
+    WRITE_FINISH, WRITE_PIECE, WRITE_STREAM,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::json;
@@ -63,6 +63,18 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
                 false => Open::Pages(Held::new(files.walk(cx, walk).await?)),
             };
             let stream = desk.add(pages);
+            value_frame(&json!({ STREAM_KEY: stream }))
+        }
+        FIND => {
+            desk.has_room()?;
+            let pages = files.find(cx, read(frame)?).await?;
+            let stream = desk.add(Open::Found(Held::new(pages)));
+            value_frame(&json!({ STREAM_KEY: stream }))
+        }
+        SEARCH => {
+            desk.has_room()?;
+            let pages = files.search(cx, read(frame)?).await?;
+            let stream = desk.add(Open::Searched(Held::new(pages)));
             value_frame(&json!({ STREAM_KEY: stream }))
         }
         READ_STREAM => {

@@ -3,13 +3,14 @@
 use std::future::{Future, ready};
 
 use jaato_types::files::{
-    FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileGlob, FilePair, FilePath, FileRead,
-    FileReadText, FileText, FileWalk, FileWrite, FilesFound, FolderEntries, FolderList, FolderMake,
-    ResultCut, ResultKept, WalkedPage,
+    FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FileGlob, FilePair, FilePath,
+    FileRead, FileReadText, FileSearch, FileText, FileWalk, FileWrite, FilesFound, FolderEntries,
+    FolderList, FolderMake, FoundPage, ResultCut, ResultKept, SearchedPage, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::derived;
+use super::derived::{self, Finding, Searching};
+use super::pages::PageStream;
 use crate::context::Reporter;
 
 /// The files of an execution environment. Paths outside of the allowed folders are refused,
@@ -174,6 +175,34 @@ pub trait Files: Send + Sync + 'static {
         glob: FileGlob,
     ) -> impl Future<Output = Result<FilesFound>> + Send {
         derived::glob(self, host, glob)
+    }
+
+    /// Begins to find files, and no folders, by a pattern. By default as [`Files::glob`].
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is no pattern.
+    fn find(
+        &self,
+        host: &Reporter,
+        find: FileFind,
+    ) -> impl Future<Output = Result<PageStream<Self, FoundPage>>> + Send {
+        async { Ok(PageStream::finding(Finding::begin(self, host, find).await?)) }
+    }
+
+    /// Begins to search texts. By default over [`Files::list`] and [`Files::read`]: each file is
+    /// read whole, at most 64 MiB. One of your own tells what [`PageFiller`] makes of what you
+    /// found.
+    ///
+    /// [`PageFiller`]: crate::environment::PageFiller
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is no regular expression, or one that becomes too large.
+    fn search(
+        &self,
+        host: &Reporter,
+        search: FileSearch,
+    ) -> impl Future<Output = Result<PageStream<Self, SearchedPage>>> + Send {
+        async { Ok(PageStream::searching(Searching::begin(self, host, search).await?)) }
     }
 
     /// Begins to go through a tree. Not asked where [`Files::Pages`] is [`ByDefault`].

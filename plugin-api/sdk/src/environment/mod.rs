@@ -11,7 +11,9 @@ mod dispatch;
 mod file_calls;
 mod files;
 mod held;
+mod pages;
 mod program_calls;
+mod searched;
 mod served;
 mod shell;
 mod terminal_calls;
@@ -35,6 +37,8 @@ use crate::state::State;
 use desk::Desk;
 
 pub use files::{ByDefault, FilePieces, FileWriter, Files, NoFiles, TreePages};
+pub use pages::{PageStream, Pages};
+pub use searched::{PageFiller, matches_in, searched_line, wrong_regex};
 #[doc(hidden)]
 pub use served::Served;
 pub use shell::{NoShell, Program, ProgramEvents, Shell};

@@ -7,6 +7,7 @@
 
 mod commands;
 mod files;
+mod searches;
 mod terminals;
 
 use std::path::Path;
@@ -34,6 +35,7 @@ pub use files::{
     edits_are_made_whole_or_not_at_all, files_are_copied_and_moved, files_are_found_by_patterns,
     files_come_and_go_in_pieces, texts_are_read_in_ranges, trees_are_gone_through,
 };
+pub use searches::{files_are_found_with_their_facts, texts_are_searched};
 pub use terminals::{
     a_terminal_is_ended, bad_requests_of_terminals_are_refused,
     terminals_have_a_size_and_take_what_is_typed, terminals_signal_their_foreground,

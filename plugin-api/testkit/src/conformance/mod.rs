@@ -306,6 +306,8 @@ macro_rules! __conformance {
         files_are_copied_and_moved,
         files_are_found_by_patterns,
         trees_are_gone_through,
+        files_are_found_with_their_facts,
+        texts_are_searched,
         files_come_and_go_in_pieces,
         commands_run,
         what_the_host_runs_is_prepared,

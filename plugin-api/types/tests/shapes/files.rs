@@ -87,9 +87,15 @@ fn find(shapes: &mut Shapes) {
         leave_out: vec!["target".to_owned()],
         order: FileOrder::Path,
         limit: Some(1),
+        within_ms: Some(1000),
     });
     let file = FoundFile { path: "moon.txt".to_owned(), size: 4, modified_ms: 1 };
-    shapes.add(&FoundPage { files: vec![file], count: 2, unreadable: unreadable.clone() });
+    shapes.add(&FoundPage {
+        files: vec![file],
+        count: 2,
+        is_partial: true,
+        unreadable: unreadable.clone(),
+    });
     search(shapes);
     let entry = WalkedEntry { path: "moon.txt".to_owned(), kind: FileKind::File };
     shapes.add(&WalkedPage { entries: vec![entry], unreadable });

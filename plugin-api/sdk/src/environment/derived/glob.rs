@@ -34,9 +34,9 @@ pub(in crate::environment) async fn glob<F: Files + ?Sized>(
     };
     let mut tree = Tree::begin(files, host, walk).await?;
     let mut paths = Vec::new();
-    while let Some((path, _)) = tree.next_entry(files, host).await? {
-        if pattern.matches(&path) {
-            paths.push(path);
+    while let Some(entry) = tree.next_entry(files, host).await? {
+        if pattern.matches(&entry.path) {
+            paths.push(entry.path);
         }
     }
     match request.order {
@@ -56,7 +56,7 @@ pub(in crate::environment) async fn glob<F: Files + ?Sized>(
 }
 
 /// Splits a pattern at the folder that its first names are.
-fn split(pattern: &str) -> Result<(&str, &str)> {
+pub(super) fn split(pattern: &str) -> Result<(&str, &str)> {
     let wrong = |text: String, hint: &str| {
         Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint))
     };

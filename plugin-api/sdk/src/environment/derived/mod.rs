@@ -1,5 +1,5 @@
 //! What files of an environment do over the six operations that each environment has: text in
-//! ranges, edits, moves, copies, patterns, trees and streams.
+//! ranges, edits, moves, copies, patterns, searches, trees and streams.
 //!
 //! An environment that can do one of them faster, or at once, writes it itself. Nothing here holds
 //! more than [`WHOLE_BYTES_MAX`] of one file.
@@ -7,9 +7,11 @@
 mod copy;
 mod cut;
 mod edit;
+mod find;
 mod glob;
 mod ignored;
 mod pattern;
+mod search;
 mod streams;
 mod text;
 mod tree;
@@ -23,7 +25,9 @@ use crate::context::Reporter;
 pub(super) use copy::{copy, rename};
 pub(super) use cut::cut_result;
 pub(super) use edit::edit;
+pub(super) use find::Finding;
 pub(super) use glob::glob;
+pub(super) use search::Searching;
 pub(super) use streams::{Draft, Ranges};
 pub(super) use text::read_text;
 pub(super) use tree::Tree;

@@ -10,6 +10,7 @@ use super::ignored::{Rules, Said};
 use super::{DEPTH_MAX, ENTRIES_MAX, joined, whole};
 use crate::context::Reporter;
 use crate::environment::Files;
+use crate::environment::searched::json_bytes;
 
 /// The files whose rules count, the stronger ones behind.
 const RULES: [&str; 2] = [".gitignore", ".ignore"];
@@ -26,6 +27,9 @@ pub(in crate::environment) struct Tree {
     /// Rules of the folders above, each with the way from there to the top.
     above: Vec<(String, Rules)>,
     includes_ignored: bool,
+    includes_hidden: bool,
+    /// What is left out besides, with the way from where its paths begin to the top.
+    leave_out: (String, Rules),
     depth_max: usize,
     /// The folder that was told last, to be entered next.
     enter: Option<String>,
@@ -34,6 +38,39 @@ pub(in crate::environment) struct Tree {
     page_bytes: usize,
     unreadable_told: usize,
     looked_at: usize,
+}
+
+/// What of a tree is looked at.
+#[derive(Default)]
+pub(in crate::environment) struct Looks {
+    pub(super) path: String,
+    pub(super) include_ignored: bool,
+    pub(super) include_hidden: bool,
+    /// Patterns of what is left out besides, as in `.gitignore`.
+    pub(super) leave_out: Vec<String>,
+    /// The way from where these patterns begin to the path; empty or with `/` at its end.
+    pub(super) way: String,
+    pub(super) depth_max: Option<usize>,
+}
+
+/// A file, a folder or something else in a tree.
+pub(super) struct Entry {
+    /// From the top.
+    pub(super) path: String,
+    pub(super) kind: FileKind,
+    pub(super) size: u64,
+}
+
+impl From<FileWalk> for Looks {
+    fn from(walk: FileWalk) -> Self {
+        Self {
+            path: walk.path,
+            include_ignored: walk.include_ignored,
+            include_hidden: walk.include_ignored,
+            depth_max: walk.depth_max,
+            ..Self::default()
+        }
+    }
 }
 
 /// A folder that is open.
@@ -49,14 +86,19 @@ impl Tree {
     pub(in crate::environment) async fn begin<F: Files + ?Sized>(
         files: &F,
         host: &Reporter,
-        walk: FileWalk,
+        looks: impl Into<Looks>,
     ) -> Result<Self> {
+        let looks = looks.into();
+        let mut leave_out = Rules::default();
+        looks.leave_out.iter().for_each(|pattern| leave_out.add(pattern));
         let mut tree = Self {
-            top: walk.path,
+            top: looks.path,
             levels: Vec::new(),
             above: Vec::new(),
-            includes_ignored: walk.include_ignored,
-            depth_max: walk.depth_max.unwrap_or(DEPTH_MAX).clamp(1, DEPTH_MAX),
+            includes_ignored: looks.include_ignored,
+            includes_hidden: looks.include_hidden,
+            leave_out: (looks.way, leave_out),
+            depth_max: looks.depth_max.unwrap_or(DEPTH_MAX).clamp(1, DEPTH_MAX),
             enter: None,
             page: WalkedPage::default(),
             page_bytes: 0,
@@ -78,10 +120,9 @@ impl Tree {
         host: &Reporter,
     ) -> Result<Option<WalkedPage>> {
         while self.page.entries.len() < WALK_ENTRIES_MAX && self.page_bytes < WALK_BYTES_MAX {
-            let Some((path, kind)) = self.next_entry(files, host).await? else { break };
-            // A character of JSON may take six bytes.
-            let escaped = path.bytes().filter(|byte| *byte < b' ' || b"\"\\".contains(byte));
-            self.page_bytes += ENTRY_BYTES + path.len() + 5 * escaped.count();
+            let Some(entry) = self.next_entry(files, host).await? else { break };
+            let Entry { path, kind, .. } = entry;
+            self.page_bytes += ENTRY_BYTES + json_bytes(&path);
             self.page.entries.push(WalkedEntry { path, kind, ..WalkedEntry::default() });
         }
         self.page_bytes = 0;
@@ -94,7 +135,7 @@ impl Tree {
         &mut self,
         files: &F,
         host: &Reporter,
-    ) -> Result<Option<(String, FileKind)>> {
+    ) -> Result<Option<Entry>> {
         if let Some(path) = self.enter.clone() {
             self.go_in(files, host, path).await?;
             self.enter = None;
@@ -109,19 +150,15 @@ impl Tree {
             }
             let path = joined(&level.path, &entry.name);
             let is_folder = entry.kind == FileKind::Folder;
-            if !self.includes_ignored {
-                let said = self.say(&path, is_folder);
-                let is_hidden = entry.name.starts_with('.') && said != Said::Keep;
-                if is_hidden || said == Said::LeaveOut {
-                    continue;
-                }
+            if self.leaves_out(&entry.name, &path, is_folder) {
+                continue;
             }
             if is_folder && self.levels.len() < self.depth_max {
                 self.enter = Some(path.clone());
             } else if is_folder && self.depth_max == DEPTH_MAX {
                 self.tell_unreadable(&path, &format!("more than {DEPTH_MAX} folders deep"));
             }
-            return Ok(Some((path, entry.kind)));
+            return Ok(Some(Entry { path, kind: entry.kind, size: entry.size }));
         }
         Ok(None)
     }
@@ -197,6 +234,16 @@ impl Tree {
     /// A path from the top, as the files take it.
     fn in_files(&self, path: &str) -> String {
         if path.is_empty() { self.top.clone() } else { joined(&self.top, path) }
+    }
+
+    fn leaves_out(&self, name: &str, path: &str, is_folder: bool) -> bool {
+        let (way, rules) = &self.leave_out;
+        if !rules.is_empty() && rules.say(&format!("{way}{path}"), is_folder) == Said::LeaveOut {
+            return true;
+        }
+        let said = if self.includes_ignored { Said::Nothing } else { self.say(path, is_folder) };
+        let is_hidden = !self.includes_hidden && name.starts_with('.');
+        said == Said::LeaveOut || (is_hidden && said != Said::Keep)
     }
 
     fn say(&self, path: &str, is_folder: bool) -> Said {

@@ -14,14 +14,14 @@ use crate::FakeHost;
 use crate::conformance::{Suite, Verdict, ensure, told};
 
 /// Where the checks work.
-const FOLDER: &str = "conformance";
+pub(super) const FOLDER: &str = "conformance";
 
 /// Answers of one stream that are taken at most.
 const ANSWERS_MAX: usize = 1000;
 
 impl Ready<'_> {
     /// Makes the folder with these files; false where the environment lacks the operation.
-    fn has_files(
+    pub(super) fn has_files(
         &self,
         operation: &str,
         files: &[(&str, &str)],
@@ -47,14 +47,14 @@ impl Ready<'_> {
         Ok(read.text)
     }
 
-    fn refuses(&self, operation: &str, request: Value, kind: ErrorKind) -> Verdict {
+    pub(super) fn refuses(&self, operation: &str, request: Value, kind: ErrorKind) -> Verdict {
         let found: Result<Value> = self.ask(operation, request.clone());
         let found = found.map(drop).map_err(|error| error.kind);
         ensure(found == Err(kind), || format!("`{operation}` of {request}: {found:?}"))
     }
 
     /// Reads a stream to its end.
-    fn frames(
+    pub(super) fn frames(
         &self,
         operation: &str,
         request: &Value,
@@ -77,7 +77,7 @@ impl Ready<'_> {
     }
 
     /// Takes away what a check has made.
-    fn ends(self, host: &FakeHost, has_files: bool) -> Verdict {
+    pub(super) fn ends(self, host: &FakeHost, has_files: bool) -> Verdict {
         if has_files {
             let delete = json!({ "path": FOLDER, "recursive": true });
             self.ask::<Value>(DELETE, delete).map_err(told("deleting a folder"))?;

@@ -1,0 +1,293 @@
+//! Searching texts and finding files with their facts.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+
+use jaato_plugin_sdk_environment::files::Confined;
+use jaato_types::files::{FileFind, FileOrder, FileSearch, FoundPage, SearchTotals, SearchedPage};
+use jaato_types::{Error, ErrorKind, Result};
+
+use crate::support::{Ground, is_root, set_mode};
+
+fn asked(pattern: &str) -> FileSearch {
+    FileSearch { pattern: pattern.to_owned(), ..FileSearch::default() }
+}
+
+fn pages(files: &Confined, request: &FileSearch) -> Result<Vec<SearchedPage>> {
+    let mut search = files.search(request)?;
+    let mut pages = Vec::new();
+    while let Some(page) = search.next_page()? {
+        pages.push(page);
+    }
+    Ok(pages)
+}
+
+/// What was found, a line each: `path:number:first-last: text`; `-` where nothing matches.
+fn told(files: &Confined, request: &FileSearch) -> (Vec<String>, SearchTotals, Vec<String>) {
+    let pages = pages(files, request).unwrap();
+    let mut lines = Vec::new();
+    for file in pages.iter().flat_map(|page| &page.files) {
+        for line in &file.lines {
+            let matches: Vec<_> =
+                line.matches.iter().map(|(start, end)| format!("{start}-{end}")).collect();
+            let matches = if matches.is_empty() { "-".to_owned() } else { matches.join(",") };
+            lines.push(format!("{}:{}:{matches}: {}", file.path, line.number, line.text));
+        }
+    }
+    let totals = pages.last().unwrap().totals;
+    let unreadable = pages.into_iter().flat_map(|page| page.unreadable).collect();
+    (lines, totals, unreadable)
+}
+
+fn refused(files: &Confined, request: &FileSearch) -> Error {
+    files.search(request).unwrap_err()
+}
+
+#[test]
+fn matches_come_in_the_order_of_paths_with_all_counted() {
+    let ground = Ground::new();
+    ground.put("work/b/2.txt", "moon and moon\n");
+    ground.put("work/b-1.txt", "no\nMoon\n");
+    ground.put("work/a.rs", "1\n2\nmoon\n4\n5\n6\nmoon\n8\n");
+    ground.put("work/.hidden", "moon\n");
+    ground.put("work/.gitignore", "*.log\n");
+    ground.put("work/x.log", "moon\n");
+    ground.put("work/left/out.txt", "moon\n");
+    let files = ground.open();
+    let left = FileSearch { leave_out: vec!["left".into()], ..asked("moon") };
+    let (lines, totals, unreadable) = told(&files, &left);
+    assert_eq!(
+        lines,
+        ["a.rs:3:0-4: moon", "a.rs:7:0-4: moon", "b/2.txt:1:0-4,9-13: moon and moon"]
+    );
+    let expected =
+        SearchTotals { matches: 4, files_with_matches: 2, files_searched: 3, ..Default::default() };
+    assert_eq!((totals, unreadable), (expected, Vec::new()));
+
+    let around = FileSearch { context_lines: 2, files: vec!["*.rs".into()], ..left.clone() };
+    let (lines, ..) = told(&files, &around);
+    let numbers: Vec<_> = lines.iter().map(|it| it.split(':').nth(1).unwrap()).collect();
+    assert_eq!(numbers, ["1", "2", "3", "4", "5", "6", "7", "8"]);
+
+    let one = FileSearch { limit: Some(2), ..left.clone() };
+    let (lines, totals, _) = told(&files, &one);
+    assert_eq!((lines.len(), totals.matches), (2, 4));
+
+    let all = FileSearch {
+        include_hidden: true,
+        include_ignored: true,
+        ignore_case: true,
+        ..asked("MOON")
+    };
+    let (lines, totals, _) = told(&files, &all);
+    assert_eq!((lines.len(), totals.matches, totals.files_with_matches), (7, 8, 6), "{lines:?}");
+    let below = FileSearch { path: "b".into(), ..asked("and") };
+    assert_eq!(told(&files, &below).0, ["2.txt:1:5-8: moon and moon"]);
+    let named = FileSearch { path: "x.log".into(), ..left };
+    assert_eq!(told(&files, &named).0, [":1:0-4: moon"]);
+}
+
+#[test]
+fn a_line_ends_where_people_see_its_end_and_texts_say_what_they_are() {
+    let ground = Ground::new();
+    ground.put("work/1", "ab\r\nb\r\n");
+    ground.put("work/2", b"\xef\xbb\xbfab");
+    ground.put("work/3", b"\xff\xfea\0b\0\n\0");
+    ground.put("work/4", b"ab \xff ab");
+    ground.put("work/5", b"ab\0ab");
+    ground.put("work/6", "");
+    let files = ground.open();
+    let (lines, totals, _) = told(&files, &asked("^a?b$"));
+    assert_eq!(lines, ["1:1:0-2: ab", "1:2:0-1: b", "2:1:0-2: ab", "3:1:0-2: ab"]);
+    assert_eq!((totals.files_binary, totals.files_searched), (1, 5));
+    let (lines, ..) = told(&files, &FileSearch { path: "4".into(), ..asked("ab") });
+    assert_eq!(lines, [":1:0-2,5-7: ab \u{fffd} ab"]);
+    let (lines, totals, _) = told(&files, &FileSearch { path: "1".into(), ..asked("z*") });
+    assert_eq!((lines[0].as_str(), totals.matches), (":1:0-0: ab", 2));
+}
+
+#[test]
+fn what_is_no_text_file_is_passed_over_and_waits_for_nobody() {
+    let ground = Ground::new();
+    ground.put("work/a", "moon\n");
+    ground.put("secret/b", "moon\n");
+    ground.link(ground.path("secret/b"), "work/link");
+    ground.link(ground.path("secret"), "work/out");
+    ground.link(".", "work/loop");
+    let pipe = std::process::Command::new("mkfifo").arg(ground.path("work/pipe")).status();
+    assert!(pipe.unwrap().success());
+    let _socket = std::os::unix::net::UnixListener::bind(ground.path("work/socket")).unwrap();
+    let odd = OsStr::from_bytes(b"\xfe\xff.txt");
+    fs::write(ground.path("work").join(odd), "moon\n").unwrap();
+    // Zeros without a single block on the disk.
+    File::create(ground.path("work/zeros")).unwrap().set_len(1 << 30).unwrap();
+    let files = ground.open();
+    let (lines, totals, unreadable) = told(&files, &asked("moon"));
+    assert_eq!(lines, ["a:1:0-4: moon", "\u{fffd}\u{fffd}.txt:1:0-4: moon"]);
+    assert_eq!((totals.files_searched, totals.files_binary, unreadable.len()), (2, 1, 0));
+    let small = FileSearch { file_bytes_max: Some(4), ..asked("moon") };
+    assert_eq!(told(&files, &small).1.files_too_large, 3);
+    let named = |path: &str| FileSearch { path: path.into(), ..asked("moon") };
+    assert_eq!(told(&files, &named("zeros")).1.files_binary, 1);
+    for (path, kind) in [
+        ("pipe", ErrorKind::Conflict),
+        ("socket", ErrorKind::Conflict),
+        ("link", ErrorKind::PermissionDenied),
+        ("out", ErrorKind::PermissionDenied),
+        ("../secret", ErrorKind::PermissionDenied),
+        ("gone", ErrorKind::NotFound),
+    ] {
+        assert_eq!(refused(&files, &named(path)).kind, kind, "{path}");
+    }
+}
+
+#[test]
+fn a_large_file_is_searched_in_bounded_memory_and_a_huge_line_is_told_as_such() {
+    let ground = Ground::new();
+    let mut large = File::create(ground.path("work/large")).unwrap();
+    for number in 0..200_000 {
+        writeln!(large, "line {number} of a file that passes through a buffer").unwrap();
+    }
+    ground.put("work/wide", vec![b'x'; 40 << 20]);
+    let files = ground.open();
+    let (lines, totals, unreadable) = told(&files, &asked("line 19999[89] "));
+    assert_eq!(lines.len(), 2);
+    assert!(lines[1].starts_with("large:200000:0-12: line 199999 of"), "{}", lines[1]);
+    assert_eq!((totals.files_searched, totals.matches), (1, 2));
+    assert_eq!(unreadable, ["`wide`: a line of it is too long"]);
+    let (lines, totals, _) = told(&files, &FileSearch { path: "large".into(), ..asked("line") });
+    assert_eq!((lines.len(), totals.matches), (10_000, 200_000));
+}
+
+#[test]
+fn a_long_line_is_cut_around_its_match() {
+    let ground = Ground::new();
+    ground.put("work/min.js", format!("{}moon{}", "é".repeat(50_000), "z".repeat(50_000)));
+    let pages = pages(&ground.open(), &asked("moon")).unwrap();
+    let line = &pages.iter().flat_map(|page| &page.files).next().unwrap().lines[0];
+    assert!(line.is_cut && line.text.len() < 2010 && line.text.contains("émoonz"), "{line:?}");
+    assert_eq!(line.skipped + line.matches[0].0, 50_000);
+}
+
+#[test]
+fn a_pattern_that_is_none_or_explodes_is_refused_in_one_line() {
+    let ground = Ground::new();
+    let files = ground.open();
+    for pattern in ["(a", "((a{1000}){1000}){1000}", r"(a)\1", "(?=a)", r"a\nb"] {
+        let error = refused(&files, &asked(pattern));
+        assert_eq!(error.kind, ErrorKind::InvalidArguments, "{pattern}");
+        assert!(error.message.lines().count() == 1 && error.hint.is_some(), "{error:?}");
+    }
+    let slow = FileSearch { files: vec!["[a".into()], ..asked("a") };
+    assert_eq!(refused(&files, &slow).kind, ErrorKind::InvalidArguments);
+}
+
+#[test]
+fn many_files_come_whole_and_in_order_whoever_searched_them() {
+    let ground = Ground::new();
+    for folder in 0..40 {
+        for file in 0..25 {
+            let text = format!("{}moon {folder} {file}\n", "plain\n".repeat(file * 20));
+            ground.put(&format!("work/f{folder:02}/g{file:02}"), text);
+        }
+    }
+    let files = ground.open();
+    let request = FileSearch { context_lines: 3, ..asked("moon") };
+    let (lines, totals, _) = told(&files, &request);
+    let matches: Vec<_> = lines.iter().filter(|it| !it.contains(":-:")).collect();
+    assert_eq!((matches.len(), totals.matches, totals.files_searched), (1000, 1000, 1000));
+    assert!(matches.is_sorted());
+    assert_eq!(told(&files, &request).0, lines);
+    for page in pages(&files, &request).unwrap() {
+        let bytes = serde_json::to_vec(&page).unwrap().len();
+        assert!(bytes < 64 * 1024, "{bytes}");
+    }
+}
+
+#[test]
+fn a_search_that_is_dropped_ends_its_threads() {
+    let ground = Ground::new();
+    for number in 0..2000 {
+        ground.put(&format!("work/{number}"), "moon\n".repeat(200));
+    }
+    let files = ground.open();
+    let mut search = files.search(&asked("moon")).unwrap();
+    search.next_page().unwrap().unwrap();
+    let cancel = search.cancel();
+    cancel.set();
+    assert_eq!(search.next_page().unwrap(), None);
+    for thread in search.into_threads() {
+        thread.join().unwrap();
+    }
+    // Those that wait for room end too.
+    for thread in files.search(&asked("moon")).unwrap().into_threads() {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_told() {
+    if is_root() {
+        println!("SKIPPED: root reads everything");
+        return;
+    }
+    let ground = Ground::new();
+    ground.put("work/a", "moon\n");
+    ground.put("work/closed/b", "moon\n");
+    set_mode(&ground.path("work/a"), 0);
+    set_mode(&ground.path("work/closed"), 0);
+    let (_, _, mut unreadable) = told(&ground.open(), &asked("moon"));
+    unreadable.sort();
+    set_mode(&ground.path("work/closed"), 0o755);
+    let closed = format!("`{}`: permission denied", ground.shown("work/closed"));
+    assert_eq!(unreadable, [closed, "`a`: permission denied".to_owned()]);
+}
+
+#[test]
+fn files_are_found_with_their_facts_the_newest_first() {
+    let ground = Ground::new();
+    let at = |seconds: u64| std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+    for (path, seconds) in [("b/x.rs", 3), ("a.rs", 1), ("c.rs", 2), (".h.rs", 4), ("n/d.rs", 5)] {
+        ground.put(&format!("work/{path}"), "12345");
+        let file = File::options().write(true).open(ground.path(&format!("work/{path}"))).unwrap();
+        file.set_modified(at(seconds)).unwrap();
+    }
+    fs::create_dir(ground.path("work/folder.rs")).unwrap();
+    ground.link("a.rs", "work/link.rs");
+    let files = ground.open();
+    let found = |request: &FileFind| -> (Vec<String>, u64) {
+        let mut find = files.find(request).unwrap();
+        let (mut paths, mut count) = (Vec::new(), 0);
+        while let Some(FoundPage { files, count: so_far, .. }) = find.next_page() {
+            paths.extend(files.into_iter().map(|it| it.path));
+            count = so_far;
+        }
+        (paths, count)
+    };
+    let find = |pattern: &str| FileFind { pattern: pattern.into(), ..FileFind::default() };
+    let all = FileFind { leave_out: vec!["n".into()], ..find("**/*.rs") };
+    assert_eq!(found(&all), (["b/x.rs", "c.rs", "a.rs"].map(String::from).into(), 3));
+    let one = FileFind { limit: Some(1), ..all.clone() };
+    assert_eq!(found(&one), (vec!["b/x.rs".into()], 3));
+    let by_path = FileFind { order: FileOrder::Path, include_hidden: true, ..find("**/*.rs") };
+    assert_eq!(found(&by_path).0, [".h.rs", "a.rs", "b/x.rs", "c.rs", "n/d.rs"]);
+    assert_eq!(found(&FileFind { limit: Some(2), ..by_path }).1, 5);
+    assert_eq!(found(&find("b/x.rs")), (vec!["b/x.rs".into()], 1));
+    assert_eq!(found(&find("b")).1 + found(&find("gone.rs")).1, 0);
+    assert_eq!(found(&find("n/*.rs")).0, ["n/d.rs"]);
+    let left = FileFind { leave_out: vec!["n/d.*".into()], ..find("n/*.rs") };
+    assert_eq!(found(&left).1, 0);
+    let mut facts = files.find(&find("a.rs")).unwrap();
+    let file = facts.next_page().unwrap().files.remove(0);
+    assert_eq!((file.size, file.modified_ms), (5, 1000));
+    for (pattern, kind) in [
+        ("[a", ErrorKind::InvalidArguments),
+        ("", ErrorKind::InvalidArguments),
+        ("/etc/*", ErrorKind::InvalidArguments),
+        ("../../*", ErrorKind::PermissionDenied),
+    ] {
+        assert_eq!(files.find(&find(pattern)).unwrap_err().kind, kind, "{pattern}");
+    }
+}

@@ -1,0 +1,69 @@
+//! Shows a person what is found, while it is: as much as somebody reads.
+
+use jaato_plugin_sdk::Reporter;
+use jaato_plugin_sdk::types::Delta;
+
+/// Lines that are shown of one search.
+const LINES_MAX: usize = 200;
+
+/// Characters of a line that are shown.
+const LINE_CHARS_MAX: usize = 200;
+
+/// What a person is shown.
+#[derive(Default)]
+pub struct Live {
+    shown: usize,
+    left_out: usize,
+    text: String,
+}
+
+impl Live {
+    /// Adds a line.
+    pub fn add(&mut self, line: &str) {
+        if self.shown == LINES_MAX {
+            self.left_out += 1;
+            return;
+        }
+        self.shown += 1;
+        // What moves a cursor is no text of a line.
+        let signs = line.chars().map(|sign| if sign.is_control() { ' ' } else { sign });
+        self.text.extend(signs.take(LINE_CHARS_MAX));
+        self.text.push('\n');
+    }
+
+    /// Shows what was added, and how far the search has come.
+    pub fn show(&mut self, host: &Reporter, label: &str, done: u64) {
+        if self.text.is_empty() {
+            host.emit(&Delta::progress_so_far(label, done));
+            return;
+        }
+        // Nobody need be there: the result is for the model.
+        host.output(std::mem::take(&mut self.text));
+    }
+
+    /// Shows the last line.
+    pub fn finish(mut self, host: &Reporter, last: &str) {
+        if self.left_out > 0 {
+            self.text.push_str(&format!("[… {} lines not shown …]\n", self.left_out));
+        }
+        self.text.push_str(last);
+        self.text.push('\n');
+        host.output(self.text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_bounded_and_move_no_cursor() {
+        let mut live = Live::default();
+        for _ in 0..LINES_MAX + 2 {
+            live.add(&format!("\u{1b}[2J\r{}", "é".repeat(500)));
+        }
+        assert_eq!((live.shown, live.left_out), (LINES_MAX, 2));
+        assert!(!live.text.contains(['\u{1b}', '\r']));
+        assert_eq!(live.text.lines().next().unwrap().chars().count(), LINE_CHARS_MAX);
+    }
+}

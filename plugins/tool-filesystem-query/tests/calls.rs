@@ -1,0 +1,239 @@
+//! Calls the tools as a host does.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fs;
+use std::path::Path;
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::service::SessionFacts;
+use jaato_plugin_sdk::types::{Error, ErrorKind};
+use jaato_plugin_testkit::FakeHost;
+use tempfile::TempDir;
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn host_in(folder: &Path) -> FakeHost {
+    let working_directory = folder.canonicalize().unwrap().to_str().unwrap().to_owned();
+    FakeHost::new(tool_filesystem_query::__jaato::MODULE)
+        .with_session(SessionFacts { working_directory, ..SessionFacts::default() })
+}
+
+#[track_caller]
+fn call(host: &FakeHost, tool: &str, arguments: Value) -> Value {
+    Value::Object(host.call(tool, arguments).unwrap().content)
+}
+
+#[track_caller]
+fn refused(host: &FakeHost, tool: &str, arguments: Value) -> Error {
+    host.call(tool, arguments).unwrap_err()
+}
+
+fn list<'a>(answer: &'a Value, of: &str, key: &str) -> Vec<&'a str> {
+    answer[of].as_array().unwrap().iter().map(|entry| entry[key].as_str().unwrap()).collect()
+}
+
+const FILES: [(&str, &str); 6] = [
+    ("src/a.py", "one\n  moon moon\nthree\n"),
+    ("src/b.PY", "Moon\n"),
+    ("node_modules/x.py", "moon\n"),
+    (".jaato/secret.py", "moon\n"),
+    (".hidden.py", "moon\n"),
+    ("build/keep.py", "moon\n"),
+];
+
+#[test]
+fn content_is_told_by_match_with_true_totals() {
+    let folder = folder(&FILES);
+    let host = host_in(folder.path());
+    let root = folder.path().canonicalize().unwrap().display().to_string();
+    let told = call(&host, "grep_content", json!({ "pattern": "moon", "context_lines": 1 }));
+    let entry = |column: u64| {
+        json!({
+            "file": "src/a.py", "absolute_path": format!("{root}/src/a.py"),
+            "line": 2, "column": column, "text": "  moon moon", "match": "moon",
+            "context_before": ["one"], "context_after": ["three"],
+        })
+    };
+    let expected = json!({
+        "matches": [entry(3), entry(8)], "total_matches": 2, "files_with_matches": 1,
+        "files_searched": 2, "truncated": false, "pattern": "moon", "path": root,
+        "file_glob": null,
+    });
+    assert_eq!(told, expected);
+    let one = call(&host, "grep_content", json!({ "pattern": "moon", "max_results": 1 }));
+    assert_eq!((one["matches"].as_array().unwrap().len(), &one["total_matches"]), (1, &json!(2)));
+    assert_eq!(one["truncated"], true);
+}
+
+#[test]
+fn a_file_glob_is_one_or_several_and_hidden_files_are_asked_for() {
+    let folder = folder(&FILES);
+    let host = host_in(folder.path());
+    let files = |arguments: Value| {
+        let told = call(&host, "grep_content", arguments);
+        list(&told, "matches", "file").join(" ")
+    };
+    let any = json!({ "pattern": "MOON", "case_sensitive": false });
+    let with = |key: &str, value: Value| {
+        let mut arguments = any.clone();
+        arguments[key] = value;
+        arguments
+    };
+    assert_eq!(files(any.clone()), "src/a.py src/a.py src/b.PY");
+    assert_eq!(files(with("file_glob", json!("*.PY"))), "src/b.PY");
+    assert_eq!(files(with("file_glob", json!(["*.PY", "x"]))), "src/b.PY");
+    assert_eq!(files(with("include_hidden", json!(true))), ".hidden.py src/a.py src/a.py src/b.PY");
+    assert_eq!(files(with("path", json!("node_modules/x.py"))), "node_modules/x.py");
+    assert_eq!(files(with("path", json!("src"))), "src/a.py src/a.py src/b.PY");
+}
+
+#[test]
+fn settings_say_what_is_left_out_and_how_much_is_told() {
+    let folder = folder(&FILES);
+    let host = host_in(folder.path()).with_config(json!({
+        "exclude_patterns": ["src"], "include_patterns": ["build"], "max_results": 1,
+        "max_file_size_kb": 1,
+    }));
+    fs::write(folder.path().join("large.py"), "moon ".repeat(1000)).unwrap();
+    let told = call(&host, "grep_content", json!({ "pattern": "moon" }));
+    assert_eq!(list(&told, "matches", "file"), ["build/keep.py"]);
+    assert_eq!(told["skipped_large"], 1);
+    let found = call(&host, "glob_files", json!({ "pattern": "**/*.py" }));
+    assert_eq!((&found["total"], &found["returned"]), (&json!(2), &json!(1)));
+}
+
+#[test]
+fn files_are_found_with_their_facts() {
+    let folder = folder(&FILES);
+    let at = |path: &str, seconds: u64| {
+        let file = fs::File::options().write(true).open(folder.path().join(path)).unwrap();
+        let moment = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        file.set_modified(moment).unwrap();
+    };
+    at("src/a.py", 1_000_000_000);
+    at("src/b.PY", 1_100_000_000);
+    at(".hidden.py", 1);
+    let host = host_in(folder.path());
+    let root = folder.path().canonicalize().unwrap().display().to_string();
+    let told = call(&host, "glob_files", json!({ "pattern": "*.{py,PY}", "root": "src" }));
+    let expected = json!({
+        "files": [
+            {
+                "path": "b.PY", "absolute_path": format!("{root}/src/b.PY"), "size": 5,
+                "modified": "2004-11-09T11:33:20Z",
+            },
+            {
+                "path": "a.py", "absolute_path": format!("{root}/src/a.py"), "size": 22,
+                "modified": "2001-09-09T01:46:40Z",
+            },
+        ],
+        "total": 2, "returned": 2, "truncated": false,
+        "root": format!("{root}/src"), "pattern": "*.{py,PY}",
+    });
+    assert_eq!(told, expected);
+    let hidden = json!({ "pattern": "**", "include_hidden": true, "max_results": 2 });
+    let told = call(&host, "glob_files", hidden);
+    assert_eq!(list(&told, "files", "path"), ["src/b.PY", "src/a.py"]);
+    assert_eq!((&told["total"], &told["truncated"]), (&json!(3), &json!(true)));
+    let none = call(&host, "glob_files", json!({ "pattern": "*.rs" }));
+    assert_eq!((&none["files"], &none["total"]), (&json!([]), &json!(0)));
+}
+
+#[test]
+fn what_cannot_be_searched_is_said_in_one_line() {
+    let folder = folder(&FILES);
+    let host = host_in(folder.path());
+    for (tool, arguments, kind, text) in [
+        (
+            "glob_files",
+            json!({ "pattern": "" }),
+            ErrorKind::InvalidArguments,
+            "Pattern is required",
+        ),
+        (
+            "glob_files",
+            json!({ "pattern": "/etc/*" }),
+            ErrorKind::InvalidArguments,
+            "Absolute patterns are not supported in glob_files.",
+        ),
+        (
+            "glob_files",
+            json!({ "pattern": "C:/x" }),
+            ErrorKind::InvalidArguments,
+            "Absolute patterns are not supported in glob_files.",
+        ),
+        (
+            "glob_files",
+            json!({ "pattern": "*", "root": "/etc" }),
+            ErrorKind::PermissionDenied,
+            "Path not allowed: /etc",
+        ),
+        (
+            "glob_files",
+            json!({ "pattern": "*", "root": "nope" }),
+            ErrorKind::NotFound,
+            "Root path does not exist: nope",
+        ),
+        (
+            "glob_files",
+            json!({ "pattern": "*", "root": "src/a.py" }),
+            ErrorKind::InvalidArguments,
+            "Root path is not a directory: src/a.py",
+        ),
+        (
+            "grep_content",
+            json!({ "pattern": "(a" }),
+            ErrorKind::InvalidArguments,
+            "Invalid regex pattern: unclosed group",
+        ),
+        (
+            "grep_content",
+            json!({ "pattern": "((a{1000}){1000}){1000}" }),
+            ErrorKind::InvalidArguments,
+            "Invalid regex pattern: it becomes too large",
+        ),
+        (
+            "grep_content",
+            json!({ "pattern": "a", "path": "nope" }),
+            ErrorKind::NotFound,
+            "Path does not exist: nope",
+        ),
+        (
+            "grep_content",
+            json!({ "pattern": "a", "file_glob": "/etc/*" }),
+            ErrorKind::InvalidArguments,
+            "file_glob patterns must be relative, not absolute paths.",
+        ),
+    ] {
+        let error = refused(&host, tool, arguments.clone());
+        assert_eq!((error.kind, error.message.as_str()), (kind, text), "{arguments}");
+    }
+}
+
+#[test]
+fn an_environment_that_is_older_is_read_and_that_is_said() {
+    let folder = folder(&FILES);
+    let unknown = |operation: &'static str| {
+        let text = format!("the environment does not know the operation `{operation}`");
+        move |_: &_| Err(Error::new(ErrorKind::UnknownOperation, text.clone()))
+    };
+    let host = host_in(folder.path())
+        .with_service("files.search", unknown("files.search"))
+        .with_service("files.glob_stream", unknown("files.glob_stream"));
+    let told = call(&host, "grep_content", json!({ "pattern": "moon" }));
+    assert_eq!(list(&told, "matches", "file"), ["src/a.py", "src/a.py"]);
+    assert!(told["note"].as_str().unwrap().contains("cannot search by itself"), "{told}");
+    let told = call(&host, "glob_files", json!({ "pattern": "src/*" }));
+    assert_eq!((told["total"].as_u64(), &told["truncated"]), (Some(2), &json!(false)));
+    assert!(told["note"].as_str().unwrap().contains("cannot search by itself"), "{told}");
+}
+
+jaato_plugin_testkit::conformance!(tool_filesystem_query: tool);
