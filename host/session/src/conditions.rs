@@ -76,9 +76,9 @@ impl Session {
         Ok(nobody_asked)
     }
 
-    /// Offers tools whose condition follows from the objects, the environment or the model, where it
-    /// holds. Nothing is told: the session has not begun. What the environment or the model decides
-    /// stands where it would without a condition, as in most sessions that never changes.
+    /// Offers tools whose condition follows from the objects, the environment or the model, where
+    /// it holds. Nothing is told: the session has not begun. What the environment or the model
+    /// decides stands where it would without a condition: in most sessions that never changes.
     pub(crate) fn offer_declared(&mut self) {
         let is_fixed = |offer: &Offer| {
             let fixed = &offer.condition;

@@ -203,10 +203,9 @@ const RED: &str = "\u{1b}[31m";
 #[test]
 fn files_that_would_change_are_drawn_line_by_line_and_nothing_in_them_drives_the_terminal() {
     let script = calls_once("\"kept\":\"t\"");
-    let coloured = |command: Command| command.variable("CLICOLOR_FORCE", "1");
-    let plain = |command: Command| command.variable("NO_COLOR", "1");
-    let looks: [(fn(Command) -> Command, bool); 2] = [(coloured, true), (plain, false)];
-    for (place, (change, has_colours)) in PLACES.into_iter().zip(looks.into_iter().cycle()) {
+    for (place, variable) in PLACES.into_iter().zip(["CLICOLOR_FORCE", "NO_COLOR"]) {
+        let change = |command: Command| command.variable(variable, "1");
+        let has_colours = variable == "CLICOLOR_FORCE";
         let Some(house) = with_hooks(place, "preview = \"changes\"", &script) else { return };
         let line =
             format!("stty -echo rows 24 cols 80; exec '{}' run go", house.binary().display());

@@ -56,19 +56,19 @@ mod tests {
 
     #[test]
     fn what_lies_in_the_working_directory_is_relative() {
-        check("/work/a/b.txt", "/work", "a/b.txt", None);
-        check("/work/a/b.txt", "/work/", "a/b.txt", None);
-        check("/workshop/b.txt", "/work", "/workshop/b.txt", Some("docker"));
-        check("/etc/b.txt", "/work", "/etc/b.txt", Some("docker"));
+        check("/home/ann/a/b.txt", "/home/ann", "a/b.txt", None);
+        check("/srv/a/b.txt", "/srv/", "a/b.txt", None);
+        check("/srvshop/b.txt", "/srv", "/srvshop/b.txt", Some("docker"));
+        check("/etc/b.txt", "/srv", "/etc/b.txt", Some("docker"));
         check("/b.txt", "/", "b.txt", None);
-        check("/work", "/work", "/work", Some("docker"));
-        check("/work/", "/work", "/work/", Some("docker"));
+        check("/srv", "/srv", "/srv", Some("docker"));
+        check("/srv/", "/srv", "/srv/", Some("docker"));
     }
 
     #[test]
     fn an_absolute_path_belongs_to_one_environment() {
-        let outside = FilePath::new("/etc/b.txt", "/work", "docker");
+        let outside = FilePath::new("/etc/b.txt", "/srv", "docker");
         assert!(outside.is_in("docker") && !outside.is_in("local"));
-        assert!(FilePath::new("/work/b.txt", "/work", "docker").is_in("local"));
+        assert!(FilePath::new("/srv/b.txt", "/srv", "docker").is_in("local"));
     }
 }

@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(plan(&shared, text("1")).restore, [0]);
         assert!(plan(&shared, text("0")).is_elsewhere, "nothing tells whose files these are");
         let outside = FileStep {
-            path: super::super::FilePath::new("/etc/b", "/work", "local"),
+            path: super::super::FilePath::new("/etc/b", "/srv", "local"),
             ..edit("b", Some("0"), Some("1"))
         };
         let own = change(1, vec![edit("a", Some("0"), Some("1")), outside]);

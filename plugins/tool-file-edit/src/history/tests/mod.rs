@@ -6,7 +6,7 @@ mod sessions;
 use super::{Change, ChangeId, ContentId, FilePath, FileStep, Kept};
 
 pub(super) fn path(name: &str) -> FilePath {
-    FilePath::new(&format!("/work/{name}"), "/work", "local")
+    FilePath::new(&format!("/srv/{name}"), "/srv", "local")
 }
 
 pub(super) fn kept(text: &str) -> Kept {
