@@ -38,7 +38,7 @@ fn first_half() -> Value {
     json!({ "answers": [
         { "steps": [call("grep_content", json!({ "pattern": "Hel+o|greting" }))] },
         {
-            "expect": { "tool_result": "\"total_matches\":3" },
+            "expect": { "tool_result": "\"total_matches\":4" },
             "steps": [call("readFile", json!({ "path": "src/greet.sh" }))],
         },
         {
