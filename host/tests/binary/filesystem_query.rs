@@ -254,7 +254,8 @@ fn an_older_environment_is_read_file_by_file_and_that_is_said() {
 fn a_model_finds_the_tools_and_runs_them_unasked() {
     let Some(house) = with_query() else { return };
     fill(&house);
-    let call = |name: &str, arguments: Value| json!({ "call": { "name": name, "arguments": arguments } });
+    let call =
+        |name: &str, arguments: Value| json!({ "call": { "name": name, "arguments": arguments } });
     house.script(&json!({ "answers": [
         { "steps": [call("grep_content", json!({ "pattern": "moon", "file_glob": "*.rs" }))] },
         {

@@ -28,11 +28,8 @@ mod doctor;
 mod embedded;
 mod environments;
 mod every_provider;
-<<<<<<< HEAD
 mod file_edit;
-=======
 mod filesystem_query;
->>>>>>> search
 mod forms;
 mod gc;
 mod github_models;
