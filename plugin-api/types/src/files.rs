@@ -86,9 +86,14 @@ pub const RESULT_CHARS_MAX: usize = 60_000;
 
 /// Names a file or a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct FilePath {
     /// The path.
     pub path: String,
+    /// Whether [`STAT`] tells of a link itself. An environment that does not know this key follows
+    /// it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub itself: bool,
 }
 
 /// Reads bytes.

@@ -81,6 +81,33 @@ fn what_is_no_file_is_refused_at_once() {
 }
 
 #[test]
+fn links_are_written_through_and_neither_moved_nor_removed() {
+    let Some(desk) = Desk::new("") else { return };
+    desk.write("a.txt", "word\n");
+    symlink("a.txt", desk.path("link.txt")).unwrap();
+    let mut calls = desk.calls();
+    let moved = json!({ "source_path": "link.txt", "destination_path": "b.txt" });
+    let over =
+        json!({ "source_path": "a.txt", "destination_path": "link.txt", "overwrite": true });
+    let delete = json!({ "operations": [{ "action": "delete", "path": "link.txt" }] });
+    for (tool, arguments) in [
+        ("removeFile", json!({ "path": "link.txt" })),
+        ("moveFile", moved),
+        ("moveFile", over),
+        ("multiFileEdit", delete),
+    ] {
+        let error = calls.refused(tool, &arguments);
+        assert_eq!(error["hint"], "it is a link: move or remove it by a command", "{tool}");
+    }
+    // Both names are found, and the file is changed once.
+    let all = json!({ "pattern": "word", "replacement": "moon moon", "paths": "*" });
+    assert_eq!(calls.call("findAndReplace", &all)["files_affected"], 1);
+    assert_eq!(desk.text("a.txt"), "moon moon\n");
+    assert!(fs::symlink_metadata(desk.path("link.txt")).unwrap().is_symlink());
+    calls.end(&desk.house);
+}
+
+#[test]
 fn names_that_are_no_text_are_passed_over() {
     let Some(desk) = Desk::new("") else { return };
     let name = OsStr::from_bytes(b"caf\xE9.txt");
@@ -139,9 +166,11 @@ fn a_file_that_grows_is_read_to_some_end() {
         let read = calls.call("readFile", &json!({ "path": "log", "offset": offset, "limit": 5 }));
         assert!(read["result"].as_str().unwrap().starts_with("path: log | lines: "), "{read}");
     }
-    // Either it was faster than the writer, or it says that there was one.
-    let answer = calls.ask("updateFile", &edit("log", "no such text", "x"));
-    assert_eq!(answer["error"]["kind"], "not_found", "{answer}");
+    // It is refused as another than the one that was read, once; then it is looked at.
+    let error = calls.refused("updateFile", &edit("log", "no such text", "x"));
+    assert_eq!(error["kind"], "conflict");
+    let error = calls.refused("updateFile", &edit("log", "no such text", "x"));
+    assert!(["conflict", "not_found"].contains(&error["kind"].as_str().unwrap()), "{error}");
     stop.store(true, Ordering::Relaxed);
     writer.join().unwrap();
     calls.end(&desk.house);

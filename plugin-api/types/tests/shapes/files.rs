@@ -40,7 +40,7 @@ fn facts() -> FileFacts {
 }
 
 fn read_and_write(shapes: &mut Shapes) {
-    shapes.add(&FilePath { path: path() });
+    shapes.add(&FilePath { path: path(), itself: true });
     shapes.add(&FileRead { path: path(), offset: 1, length: Some(2) });
     shapes.add(&FileBytes { size: 4, offset: 1, has_more: true });
     let unit = TextUnit::Lines;

@@ -87,6 +87,19 @@ pub fn check_is_file(path: &str, facts: &FileFacts) -> Result<()> {
     Err(error.with_hint(format!("it is {what}")))
 }
 
+/// Refuses a link where the link itself would go or move: what it is would not come back.
+///
+/// # Errors
+/// `conflict`; what the environment says.
+pub async fn check_is_no_link(cx: &Reporter, path: &str) -> Result<()> {
+    let facts = cx.files().stat_itself(path).await?;
+    if facts.kind != FileKind::Link {
+        return Ok(());
+    }
+    let error = Error::new(ErrorKind::Conflict, format!("Not a file: {path}"));
+    Err(error.with_hint("it is a link: move or remove it by a command"))
+}
+
 /// Makes the error for a file of which only the size can be told.
 pub fn not_text(path: &str, head: &[u8], size: u64) -> Error {
     let kind = kind_of(&head[..head.len().min(usize::try_from(HEAD_BYTES).unwrap_or(0))]);

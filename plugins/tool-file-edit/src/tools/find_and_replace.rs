@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jaato_plugin_sdk::files::{FileGlob, FileKind, FileOrder, GLOB_PATHS_MAX};
+use jaato_plugin_sdk::files::{FileFind, FileOrder, GLOB_PATHS_MAX};
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
@@ -10,7 +10,7 @@ use jaato_plugin_sdk::types::file_change::FileChange;
 use super::{counts, given, preview_of, told};
 use crate::apply::{Maker, apply};
 use crate::editor::Editor;
-use crate::files::{CHANGED_BYTES_MAX, Snapshot, check_is_file, fetch, look};
+use crate::files::{Snapshot, snapshot};
 use crate::mend::mend;
 use crate::plan::Plan;
 use crate::replace::{Replaced, Replacer};
@@ -22,22 +22,16 @@ const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Files whose matches are told.
 const FILES_TOLD_MAX: usize = 20;
 
-/// Folders and files that are no sources, whether something ignores them or not.
-const NO_SOURCES: [&str; 12] = [
-    ".git",
-    ".svn",
-    ".hg",
-    ".bzr",
-    "node_modules",
-    "bower_components",
-    "__pycache__",
-    ".venv",
-    "venv",
-    ".tox",
-    ".mypy_cache",
-    ".pytest_cache",
+/// Files that could not be read that are told.
+const UNREADABLE_TOLD_MAX: usize = 10;
+
+/// What a pattern never changes: what version control and jaato keep, what was fetched or made.
+#[rustfmt::skip]
+const LEFT_OUT: [&str; 16] = [
+    ".git", ".svn", ".hg", ".bzr", ".jaato", "node_modules", "bower_components", "__pycache__",
+    ".venv", "venv", ".tox", ".mypy_cache", ".pytest_cache", ".ruff_cache", "*.min.js",
+    "*.min.css",
 ];
-const NO_SOURCE_ENDS: [&str; 2] = [".min.js", ".min.css"];
 
 /// Replace all matches of a regular expression in the files of a glob, at once or not at all.
 /// `^` and `$` are the ends of lines, `\n` matches a line end, `(?s)` lets `.` match it too.
@@ -80,6 +74,7 @@ struct Found {
     plan: Plan,
     searched: usize,
     too_large: usize,
+    unreadable: Vec<String>,
     files: Vec<(String, Replaced)>,
 }
 
@@ -104,6 +99,10 @@ impl Tool for FindAndReplace {
         });
         if found.too_large > 0 {
             result.insert("files_too_large".to_owned(), found.too_large.into());
+        }
+        if !found.unreadable.is_empty() {
+            let told = &found.unreadable[..found.unreadable.len().min(UNREADABLE_TOLD_MAX)];
+            result.insert("files_unreadable".to_owned(), json!(told));
         }
         let by_file: Vec<Value> = found.files.iter().take(FILES_TOLD_MAX).map(told_file).collect();
         if !by_file.is_empty() {
@@ -144,27 +143,59 @@ impl FindAndReplace {
         let replacer = Replacer::new(pattern, &self.replacement)
             .map_err(|text| Error::new(ErrorKind::InvalidArguments, text))?;
         let replacer = Arc::new(replacer);
-        let glob = FileGlob {
-            pattern: paths.to_owned(),
-            include_ignored: self.include_ignored,
-            order: FileOrder::Path,
-            ..FileGlob::default()
-        };
-        let globbed = cx.files().glob(glob).await?;
-        if globbed.count > globbed.paths.len() {
-            let text = format!(
-                "`{paths}` names {} files, at most {GLOB_PATHS_MAX} are searched",
-                globbed.count
-            );
-            return Err(Error::new(ErrorKind::LimitReached, text)
-                .with_hint("name fewer, for example those of one folder"));
-        }
-        let plan = Plan::new(&cx.state().place(cx).await?.folder);
-        let mut found = Found { plan, searched: 0, too_large: 0, files: Vec::new() };
-        for path in globbed.paths.iter().filter(|path| is_source(path)) {
-            self.search(cx, &replacer, path, &mut found).await?;
+        let folder = cx.state().place(cx).await?.folder.clone();
+        let plan = Plan::new(&folder);
+        let mut found =
+            Found { plan, searched: 0, too_large: 0, unreadable: Vec::new(), files: Vec::new() };
+        for path in self.files(cx, paths, &folder, &mut found).await? {
+            match self.search(cx, &replacer, &path, &mut found).await {
+                Ok(()) => {}
+                // It went away meanwhile.
+                Err(error) if error.kind == ErrorKind::NotFound => {}
+                Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::PermissionDenied) => {
+                    found.unreadable.push(error.message);
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(found)
+    }
+
+    /// Lists the files that are searched.
+    async fn files(
+        &self,
+        cx: &Cx<Editor>,
+        paths: &str,
+        folder: &str,
+        found: &mut Found,
+    ) -> Result<Vec<String>> {
+        let below = paths.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+        let find = FileFind {
+            pattern: below.unwrap_or(paths).to_owned(),
+            include_ignored: self.include_ignored,
+            include_hidden: self.include_ignored,
+            leave_out: LEFT_OUT.map(str::to_owned).to_vec(),
+            order: FileOrder::Path,
+            limit: Some(GLOB_PATHS_MAX),
+            ..FileFind::default()
+        };
+        let (mut pages, mut files, mut count) = (cx.files().find(find).await?, Vec::new(), 0);
+        while let Some(page) = pages.next().await? {
+            count = page.count;
+            found.unreadable.extend(page.unreadable);
+            for file in page.files {
+                match file.size > FILE_BYTES_MAX {
+                    true => found.too_large += 1,
+                    false => files.push(file.path),
+                }
+            }
+        }
+        if count <= (files.len() + found.too_large) as u64 {
+            return Ok(files);
+        }
+        let text = format!("`{paths}` names {count} files, at most {GLOB_PATHS_MAX} are searched");
+        Err(Error::new(ErrorKind::LimitReached, text)
+            .with_hint("name fewer, for example those of one folder"))
     }
 
     async fn search(
@@ -174,28 +205,13 @@ impl FindAndReplace {
         path: &str,
         found: &mut Found,
     ) -> Result<()> {
-        // A file that goes away meanwhile is none.
-        let Some(facts) = look(cx, path).await? else { return Ok(()) };
-        if facts.kind != FileKind::File {
-            return Ok(());
-        }
-        if facts.size > FILE_BYTES_MAX.min(CHANGED_BYTES_MAX) {
-            found.too_large += 1;
-            return Ok(());
-        }
-        check_is_file(path, &facts)?;
-        let snapshot = match fetch(cx, path, facts).await {
-            Ok(snapshot) => snapshot,
-            Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error),
-        };
+        let Some(snapshot) = snapshot(cx, path).await? else { return Ok(()) };
         let replacer = Arc::clone(replacer);
-        let (snapshot, replaced) = cx
-            .blocking(move |_| {
-                let made = replace(&replacer, &snapshot);
-                (snapshot, made)
-            })
-            .await?;
+        let work = move |_: &Reporter| {
+            let made = replace(&replacer, &snapshot);
+            (snapshot, made)
+        };
+        let (snapshot, replaced) = cx.blocking(work).await?;
         let Some(replaced) = replaced else { return Ok(()) };
         found.searched += 1;
         let Some((replaced, bytes)) = replaced.map_err(|text| unencodable(path, &text))? else {
@@ -225,11 +241,6 @@ fn replace(
 
 fn unencodable(path: &str, why: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, format!("{path} {why}"))
-}
-
-fn is_source(path: &str) -> bool {
-    let is_elsewhere = path.split('/').any(|name| NO_SOURCES.contains(&name));
-    !is_elsewhere && !NO_SOURCE_ENDS.iter().any(|end| path.ends_with(end))
 }
 
 fn told_file((path, replaced): &(String, Replaced)) -> Value {

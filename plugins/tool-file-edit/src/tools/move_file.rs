@@ -6,6 +6,7 @@ use jaato_plugin_sdk::prelude::*;
 use super::{backup_of, given, preview_of, told};
 use crate::apply::{Maker, apply};
 use crate::editor::Editor;
+use crate::files::check_is_no_link;
 use crate::mend::mend;
 use crate::plan::Plan;
 use crate::text::{decode, lines_of};
@@ -144,6 +145,10 @@ async fn plan(cx: &Cx<Editor>, asked: &MoveFile) -> Result<Plan> {
         let text = format!("Destination file already exists: {destination}");
         return Err(Error::new(ErrorKind::Conflict, text)
             .with_hint("call it with overwrite=true to replace it"));
+    }
+    check_is_no_link(cx, source).await?;
+    if plan.bytes(to).is_some() {
+        check_is_no_link(cx, destination).await?;
     }
     plan.rename(from, to);
     Ok(plan)

@@ -9,7 +9,7 @@ use super::{check_seen, counts, preview_of, told};
 use crate::apply::{Maker, apply};
 use crate::edit::{Anchors, Edit, Failed, Missed, edit, quoted};
 use crate::editor::Editor;
-use crate::files::not_text;
+use crate::files::{check_is_no_link, not_text};
 use crate::mend::mend;
 use crate::plan::Plan;
 
@@ -242,6 +242,7 @@ impl Operation {
     async fn delete(&self, cx: &Cx<Editor>, mut plan: Plan) -> Result<Plan> {
         let path = required("path", self.path.as_deref())?;
         let number = there(cx, &mut plan, path).await?;
+        check_is_its_own(cx, &plan, number).await?;
         check_seen(cx, &plan, number).await?;
         plan.delete(number);
         Ok(plan)
@@ -260,6 +261,7 @@ impl Operation {
             let text = format!("Destination already exists: {to_path}");
             return Err(Error::new(ErrorKind::Conflict, text));
         }
+        check_is_its_own(cx, &plan, from).await?;
         plan.rename(from, to);
         Ok(plan)
     }
@@ -275,6 +277,15 @@ async fn there(cx: &Cx<Editor>, plan: &mut Plan, path: &str) -> Result<usize> {
     match plan.bytes(number) {
         Some(_) => Ok(number),
         None => Err(super::not_found(path)),
+    }
+}
+
+/// Refuses a link that is there already.
+async fn check_is_its_own(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
+    let file = &plan.files[number];
+    match file.before {
+        Some(_) => check_is_no_link(cx, &file.path).await,
+        None => Ok(()),
     }
 }
 

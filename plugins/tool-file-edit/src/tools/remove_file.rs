@@ -7,6 +7,7 @@ use jaato_plugin_sdk::types::file_change::FileChange;
 use super::{backup_of, check_seen, given, not_found, preview_of, told};
 use crate::apply::{Maker, apply};
 use crate::editor::Editor;
+use crate::files::check_is_no_link;
 use crate::mend::mend;
 use crate::plan::Plan;
 
@@ -64,6 +65,7 @@ impl RemoveFile {
         if plan.bytes(number).is_none() {
             return Err(not_found(path));
         }
+        check_is_no_link(cx, path).await?;
         check_seen(cx, &plan, number).await?;
         plan.delete(number);
         Ok(plan)
