@@ -8,19 +8,29 @@ use crate::files::{self, Put, Taken, look};
 use crate::history::{ContentId, FileStep, Found, Outcome, Pending, Recovery, plan_recovery};
 use jaato_plugin_sdk::files::{FileFacts, FileKind};
 
-/// Looks for changes that somebody left half done, and mends them. Returns a line for each.
+/// Looks for changes that somebody left half done, and mends them. Returns a line for each, and one
+/// for what is damaged in the history itself.
 ///
 /// # Errors
 /// The history cannot be read. A change that cannot be mended at this moment is told and tried
 /// again by the next call.
 pub async fn mend(cx: &Cx<Editor>) -> Result<Vec<String>> {
     let history = cx.state().history()?.clone();
-    let left = cx.blocking(move |_| history.unfinished()).await?.map_err(failed)?;
+    let look = move |_: &Reporter| Ok((history.unfinished()?, history.take_damaged()?));
+    let (left, damaged) = cx.blocking(look).await?.map_err(failed)?;
+    let mut told = Vec::new();
+    if damaged > 0 {
+        let line = format!(
+            "the history of changes is damaged: {damaged} of its entries cannot be read, and what \
+             they say cannot be undone"
+        );
+        cx.notice(&line);
+        told.push(line);
+    }
     if left.is_empty() {
-        return Ok(Vec::new());
+        return Ok(told);
     }
     let place = cx.state().place(cx).await?;
-    let mut told = Vec::new();
     for pending in left {
         let tool = pending.change().tool.clone();
         let files: Vec<&str> =

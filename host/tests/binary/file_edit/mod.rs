@@ -2,6 +2,7 @@
 
 mod agents;
 mod bad_input;
+mod history;
 mod kills;
 mod people;
 mod tools;

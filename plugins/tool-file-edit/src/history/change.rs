@@ -55,6 +55,12 @@ pub struct Change {
     /// The change that it took back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<ChangeId>,
+    /// Paths at which it took back the last change that was not taken back before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) undone: Vec<FilePath>,
+    /// Paths at which it took back the last such undo.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) redone: Vec<FilePath>,
     /// How it ended; `None` while it is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -127,7 +133,8 @@ pub struct BackupId {
 impl Change {
     pub(super) fn new(id: ChangeId, at_ms: i64, new: NewChange) -> Self {
         let NewChange { session, tool, call, environment, undoes, files } = new;
-        Self { id, at_ms, session, tool, call, environment, undoes, outcome: None, files }
+        let (undone, redone, outcome) = (Vec::new(), Vec::new(), None);
+        Self { id, at_ms, session, tool, call, environment, undoes, undone, redone, outcome, files }
     }
 
     /// Finds what it does to a path.

@@ -61,7 +61,7 @@ impl Contents {
             return Ok(id);
         }
         let mut writer = self.writer()?;
-        writer.write(bytes)?;
+        writer.append(bytes)?;
         writer.place(&id)?;
         Ok(id)
     }
@@ -157,7 +157,7 @@ impl ContentWriter {
         self.size += bytes.len() as u64;
         check_size(self.size, self.bytes_max)?;
         self.digest.update(bytes);
-        self.file.write_all(bytes).map_err(HistoryError::io("write", &self.path))
+        self.append(bytes)
     }
 
     /// Keeps what was written. Returns its digest and how many bytes it has.
@@ -168,6 +168,10 @@ impl ContentWriter {
         let id = ContentId::of_digest(self.digest.clone());
         self.place(&id)?;
         Ok((id, self.size))
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), HistoryError> {
+        self.file.write_all(bytes).map_err(HistoryError::io("write", &self.path))
     }
 
     fn place(&self, id: &ContentId) -> Result<(), HistoryError> {

@@ -107,16 +107,36 @@ impl Index {
         change.files.iter().filter_map(|step| backup(change, step)).find(|backup| backup.id == *id)
     }
 
-    /// Finds the oldest steps of files that have more than so many.
+    /// Finds the steps beyond so many of each file: first those that can neither be undone nor done
+    /// again, then the oldest.
     pub fn beyond_files(&mut self, max: usize) -> Vec<(ChangeId, FilePath)> {
         let mut steps = Vec::new();
-        for path in self.grown.drain() {
-            let Some(places) = self.paths.get(&path) else { continue };
-            let excess = places.len().saturating_sub(max.max(1));
-            let changes = places.iter().take(excess).filter_map(|place| self.changes.get(place));
-            steps.extend(changes.map(|change| (change.id, path.clone())));
+        for path in std::mem::take(&mut self.grown) {
+            let changes: Vec<ChangeId> = self.changes_of(&path).map(|change| change.id).collect();
+            let excess = changes.len().saturating_sub(max.max(1));
+            if excess == 0 {
+                continue;
+            }
+            let line = self.timeline(&path);
+            let (needed, free): (Vec<_>, Vec<_>) =
+                changes.into_iter().partition(|id| line.needs(*id));
+            let forgotten = free.into_iter().chain(needed).take(excess);
+            steps.extend(forgotten.map(|id| (id, path.clone())));
         }
         steps
+    }
+
+    /// Notes at which paths a change takes the last one back, or the last such undo.
+    pub fn note_undone(&self, change: &mut Change) {
+        let Some(undoes) = change.undoes else { return };
+        for step in &change.files {
+            let line = self.timeline(&step.path);
+            if line.undo.last() == Some(&undoes) {
+                change.undone.push(step.path.clone());
+            } else if line.redo.last() == Some(&undoes) {
+                change.redone.push(step.path.clone());
+            }
+        }
     }
 
     /// Finds the oldest steps without which all others are within the bounds. The latest change
@@ -210,9 +230,13 @@ impl Index {
     }
 
     fn timeline(&self, path: &FilePath) -> Timeline {
+        let is_done = |change: &&Change| change.outcome == Some(Outcome::Done);
+        Timeline::of(self.changes_of(path).filter(is_done), path)
+    }
+
+    fn changes_of(&self, path: &FilePath) -> impl Iterator<Item = &Change> {
         let places = self.paths.get(path).into_iter().flatten();
-        let changes = places.filter_map(|place| self.changes.get(place));
-        Timeline::of(changes.filter(|change| change.outcome == Some(Outcome::Done)))
+        places.filter_map(|place| self.changes.get(place))
     }
 
     fn step(&self, id: Option<&ChangeId>, path: &FilePath) -> Option<Step> {

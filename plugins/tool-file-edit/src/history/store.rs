@@ -39,6 +39,8 @@ struct State {
     unused: Vec<ContentId>,
     /// Lines and files that could not be read, and were not told yet.
     damaged: usize,
+    /// Whether the journal was read at all.
+    was_read: bool,
 }
 
 impl History {
@@ -53,7 +55,8 @@ impl History {
         make_folder(&contents)?;
         let journal = Journal::new(folder.join("journal.jsonl"));
         let index = Index::default();
-        let state = Mutex::new(State { journal, index, unused: Vec::new(), damaged: 0 });
+        let unused = Vec::new();
+        let state = Mutex::new(State { journal, index, unused, damaged: 0, was_read: false });
         let contents = Contents::new(contents);
         Ok(Self(Arc::new(Shared { folder: folder.to_owned(), pending, contents, state })))
     }
@@ -194,15 +197,26 @@ impl History {
     }
 
     /// Tells how many lines and files of the history could not be read since the last time.
-    pub fn take_damaged(&self) -> usize {
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut state.damaged)
+    ///
+    /// # Errors
+    /// `Io`, `Busy`.
+    pub fn take_damaged(&self) -> Result<usize, HistoryError> {
+        let take = |state: &mut State| std::mem::take(&mut state.damaged);
+        {
+            let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+            // This is asked before each call: others' lines can wait until they are needed.
+            if state.was_read {
+                return Ok(take(&mut state));
+            }
+        }
+        self.locked(|state| Ok(take(state)))
     }
 
     /// Writes down how a change ended, and takes its pending file away.
-    pub(super) fn end(&self, change: Change) -> Result<(), HistoryError> {
+    pub(super) fn end(&self, mut change: Change) -> Result<(), HistoryError> {
         self.locked(|state| {
             let id = change.id;
+            state.index.note_undone(&mut change);
             state.append(Entry::Change(change))?;
             // One that stays is taken away by whoever finds it: the journal has its change.
             let _ = pending::remove(&self.0.pending, id);
@@ -254,6 +268,7 @@ impl State {
         if news.is_anew {
             self.index = Index::default();
         }
+        self.was_read = true;
         self.damaged += news.damaged;
         self.index.lines += news.damaged;
         for entry in news.entries {

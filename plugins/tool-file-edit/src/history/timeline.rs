@@ -30,25 +30,28 @@ impl Timeline {
     /// Takes the changes of a path, oldest first. One that takes back the last change makes it the
     /// next to be done again; one that takes that back makes it the next to be undone. Any other
     /// is a step of its own, after which nothing can be done again.
-    pub fn of<'a>(changes: impl Iterator<Item = &'a Change>) -> Self {
+    ///
+    /// Which changes are undos, they say themselves: the older ones may be forgotten.
+    pub fn of<'a>(changes: impl Iterator<Item = &'a Change>, path: &FilePath) -> Self {
         let mut line = Self::default();
         for change in changes {
-            match change.undoes {
-                Some(undone) if line.undo.last() == Some(&undone) => {
-                    line.undo.pop();
-                    line.redo.push(change.id);
-                }
-                Some(undone) if line.redo.last() == Some(&undone) => {
-                    line.redo.pop();
-                    line.undo.push(change.id);
-                }
-                Some(_) | None => {
-                    line.undo.push(change.id);
-                    line.redo.clear();
-                }
+            if change.undone.contains(path) {
+                line.undo.pop_if(|last| change.undoes == Some(*last));
+                line.redo.push(change.id);
+            } else if change.redone.contains(path) {
+                line.redo.pop_if(|last| change.undoes == Some(*last));
+                line.undo.push(change.id);
+            } else {
+                line.undo.push(change.id);
+                line.redo.clear();
             }
         }
         line
+    }
+
+    /// Whether a change can be undone or done again, at some time.
+    pub fn needs(&self, id: ChangeId) -> bool {
+        self.undo.contains(&id) || self.redo.contains(&id)
     }
 }
 
@@ -92,42 +95,56 @@ mod tests {
     use super::super::tests::{change, edit, path};
     use super::*;
 
-    /// Changes of one file: `1`, or `2-1` for one that takes back the first.
+    /// Changes of one file: `1`, `4u3` for one that undoes the third, `5r4` for one that takes that
+    /// back.
     #[track_caller]
     fn check(changes: &str, undo: &[u64], redo: &[u64]) {
         let parse = |text: &str| {
-            let (id, undoes) = text.split_once('-').unwrap_or((text, ""));
-            let undoes = undoes.parse().ok().map(ChangeId);
-            Change { undoes, ..change(id.parse().unwrap(), Vec::new()) }
+            let id = |text: &str| text.parse().unwrap();
+            let changed = |id| change(id, Vec::new());
+            let (undone, redone) = (text.split_once('u'), text.split_once('r'));
+            let undoes = undone.or(redone).map(|(_, undoes)| ChangeId(id(undoes)));
+            let at = |is_it: bool| if is_it { vec![path("a")] } else { Vec::new() };
+            let number = id(undone.or(redone).map_or(text, |(number, _)| number));
+            let (undone, redone) = (at(undone.is_some()), at(redone.is_some()));
+            Change { undoes, undone, redone, ..changed(number) }
         };
         let changes: Vec<_> =
             changes.split(' ').filter(|text| !text.is_empty()).map(parse).collect();
         let ids = |numbers: &[u64]| numbers.iter().copied().map(ChangeId).collect();
         let expected = Timeline { undo: ids(undo), redo: ids(redo) };
-        assert_eq!(Timeline::of(changes.iter()), expected);
+        assert_eq!(Timeline::of(changes.iter(), &path("a")), expected);
     }
 
     #[test]
     fn undo_walks_back_and_redo_walks_forth() {
         check("", &[], &[]);
         check("1 2 3", &[1, 2, 3], &[]);
-        check("1 2 3 4-3", &[1, 2], &[4]);
-        check("1 2 3 4-3 5-2 6-1", &[], &[4, 5, 6]);
-        check("1 2 3 4-3 5-2 6-5", &[1, 6], &[4]);
-        check("1 2 3 4-3 5-2 6-5 7-4", &[1, 6, 7], &[]);
-        check("1 2 3 4-3 5-2 6-5 7-6", &[1], &[4, 7]);
+        check("1 2 3 4u3", &[1, 2], &[4]);
+        check("1 2 3 4u3 5u2 6u1", &[], &[4, 5, 6]);
+        check("1 2 3 4u3 5u2 6r5", &[1, 6], &[4]);
+        check("1 2 3 4u3 5u2 6r5 7r4", &[1, 6, 7], &[]);
+        check("1 2 3 4u3 5u2 6r5 7u6", &[1], &[4, 7]);
     }
 
     #[test]
     fn a_change_after_undos_ends_what_can_be_done_again() {
-        check("1 2 3-2 4", &[1, 4], &[]);
-        check("1 2 3-2 4 5-4 6-1", &[], &[5, 6]);
+        check("1 2 3u2 4", &[1, 4], &[]);
+        check("1 2 3u2 4 5u4 6u1", &[], &[5, 6]);
     }
 
     #[test]
-    fn what_takes_back_another_change_than_the_last_is_a_step_of_its_own() {
-        check("1 2 3-1", &[1, 2, 3], &[]);
-        check("2 3-1", &[2, 3], &[]);
+    fn what_is_forgotten_from_behind_changes_nothing_of_the_rest() {
+        let all = ["1", "2", "3", "4u3", "5u2", "6r5", "7u6"];
+        let (undo, redo) = ([1], [4, 7]);
+        for forgotten in 0..all.len() {
+            let left = |ids: &[u64]| -> Vec<u64> {
+                ids.iter().copied().filter(|id| *id > forgotten as u64).collect()
+            };
+            check(&all[forgotten..].join(" "), &left(&undo), &left(&redo));
+        }
+        // What nothing needs any longer goes first: 2, 3, 5, 6.
+        check("1 4u3 7u6", &undo, &redo);
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(super) fn change(id: u64, files: Vec<FileStep>) -> Change {
         call: format!("call_{id}"),
         environment: "local".to_owned(),
         undoes: None,
+        undone: Vec::new(),
+        redone: Vec::new(),
         outcome: Some(super::Outcome::Done),
         files,
     }

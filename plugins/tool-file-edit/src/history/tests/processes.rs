@@ -172,7 +172,7 @@ fn two_processes_at_once_lose_nothing() {
             history.contents(&backup.file.content).unwrap();
         }
     }
-    assert_eq!(history.take_damaged(), 0);
+    assert_eq!(history.take_damaged().unwrap(), 0);
 }
 
 /// Makes changes until the disk is full, and one that is too large for it.
@@ -209,7 +209,7 @@ fn on_a_full_disk_no_change_is_lost() {
     let finished: usize = finished.parse().unwrap();
     let history = History::open(&folder.path().join("history")).unwrap();
     assert_eq!(history.backups(None).unwrap().len(), finished);
-    assert_eq!(history.take_damaged(), 0, "what was torn is cut off");
+    assert_eq!(history.take_damaged().unwrap(), 0, "what was torn is cut off");
     let unfinished = history.unfinished().unwrap();
     assert_eq!(unfinished.len(), 1, "the one that could not be written down is still known");
     for pending in unfinished {

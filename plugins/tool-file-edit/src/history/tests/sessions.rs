@@ -159,7 +159,7 @@ fn a_damaged_journal_costs_its_damaged_lines_and_says_so() {
     fs::write(place.journal(), format!("{}\n{}\n{torn}", lines[0], lines[1])).unwrap();
     let history = place.again();
     assert_eq!(history.undo_step(&path("a")).unwrap().unwrap().change, ChangeId(1));
-    assert_eq!((history.take_damaged(), history.take_damaged()), (2, 0));
+    assert_eq!((history.take_damaged().unwrap(), history.take_damaged().unwrap()), (2, 0));
     done(&history, vec![edit("a", Some("v4"), Some("v5"))]);
     assert_eq!(place.again().backups(None).unwrap().len(), 2);
 }
@@ -179,7 +179,7 @@ fn an_end_that_was_written_and_a_beginning_that_was_not_are_no_changes() {
     fs::write(pending.join("README"), b"who put this here?").unwrap();
     let history = place.again();
     assert_eq!(history.unfinished().unwrap().len(), 0);
-    assert_eq!(history.take_damaged(), 1);
+    assert_eq!(history.take_damaged().unwrap(), 1);
     assert_eq!(fs::read_dir(&pending).unwrap().count(), 1);
     assert_eq!(history.backups(None).unwrap().len(), 1);
 }
@@ -248,4 +248,42 @@ fn ten_thousand_changes_are_quick_and_leave_a_short_journal() {
     let history = place.again();
     assert_eq!(history.undo_step(&path("99.txt")).unwrap().unwrap().change, ChangeId(10_000));
     assert_eq!(history.backups(None).unwrap().len(), 100, "one content is one backup of a file");
+}
+
+#[test]
+fn what_takes_back_another_change_than_the_last_is_a_step_of_its_own() {
+    let place = Place::new();
+    let first = done(&place.history, vec![edit("a", Some("v1"), Some("v2"))]);
+    done(&place.history, vec![edit("a", Some("v2"), Some("v3"))]);
+    let files = vec![edit("a", Some("v3"), Some("v1"))];
+    let new = new(&place.history, files, Some(first));
+    let third = place.history.begin(new).unwrap().finish(Outcome::Done).unwrap();
+    let history = place.again();
+    assert_eq!(history.undo_step(&path("a")).unwrap().unwrap().change, third);
+    assert_eq!(history.redo_step(&path("a")).unwrap(), None);
+}
+
+#[test]
+fn going_back_and_forth_pushes_out_nothing_that_can_be_undone() {
+    let place = Place::new();
+    let bounds = Bounds { changes_per_file: 2, ..Bounds::default() };
+    done(&place.history, vec![edit("a", Some("v1"), Some("v2"))]);
+    done(&place.history, vec![edit("a", Some("v2"), Some("v3"))]);
+    let mut now = "v3".to_owned();
+    for _ in 0..5 {
+        let step = place.history.undo_step(&path("a")).unwrap().unwrap();
+        now = take_back(&place.history, step, &now);
+        place.history.prune(&bounds).unwrap();
+        let step = place.history.redo_step(&path("a")).unwrap().unwrap();
+        now = take_back(&place.history, step, &now);
+        place.history.prune(&bounds).unwrap();
+    }
+    for expected in ["v2", "v1"] {
+        let history = place.again();
+        let step = history.undo_step(&path("a")).unwrap().unwrap();
+        now = take_back(&history, step, &now);
+        history.prune(&bounds).unwrap();
+        assert_eq!(now, expected);
+    }
+    assert_eq!(place.history.undo_step(&path("a")).unwrap(), None);
 }
