@@ -1,6 +1,6 @@
-//! A small repository is mended by the tools for files, on this machine and in a container: searched,
-//! read, edited in three steps of which one touches several files, tested, and one step taken back;
-//! with the host killed in the middle.
+//! A small repository is mended by the tools for files, on this machine and in a container:
+//! searched, read, edited in three steps of which one touches several files, tested, and one step
+//! taken back; with the host killed in the middle.
 
 use serde_json::{Value, json};
 

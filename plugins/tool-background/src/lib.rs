@@ -1,5 +1,5 @@
-//! `tool-background`: tools that start a call of another tool in the background, read what it prints
-//! and end it; and the command `tasks` for the person.
+//! `tool-background`: tools that start a call of another tool in the background, read what it
+//! prints and end it; and the command `tasks` for the person.
 //!
 //! The host runs the tasks, asks the person's rules for the call itself, and wakes the session at
 //! its end. Here is what the model is told, by the names of the original plugin.
@@ -8,6 +8,7 @@
 mod told;
 
 use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::task::{TaskRead, TaskStart, TaskStatus};
 use jaato_plugin_sdk::types::{CommandSpec, ToolName};
 
@@ -23,10 +24,11 @@ const WAIT_SECONDS_MAX: u64 = 60;
     auto_approval,
     schema = json!({
         "type": "object",
+        "additionalProperties": false,
         "properties": {
-            "tool_name": { "type": "string" },
+            "tool_name": { "type": "string", "description": "Its name." },
             "arguments": { "type": "object", "description": "Of that tool." },
-            "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": 86400 },
+            "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": 86400, "description": "Then it is ended." },
         },
         "required": ["tool_name", "arguments"],
     }),
@@ -39,13 +41,13 @@ const WAIT_SECONDS_MAX: u64 = 60;
 async fn start_background_task(
     cx: &Cx<Background>,
     tool_name: String,
-    arguments: Value,
-    timeout_seconds: Option<u64>,
+    arguments: Map<String, Value>,
+    #[serde(default)] timeout_seconds: u64,
 ) -> Result<Output> {
     let request = TaskStart {
         name: ToolName::from(tool_name.as_str()),
-        arguments,
-        timeout_ms: timeout_seconds.unwrap_or_default().saturating_mul(1000),
+        arguments: Value::Object(arguments),
+        timeout_ms: timeout_seconds.saturating_mul(1000),
     };
     let task_id = cx.tasks().start_task(&request).await?;
     let message = format!("Task started in background. Use task_id '{task_id}' to check status.");
@@ -68,8 +70,9 @@ async fn start_background_task(
     auto_approval,
     schema = json!({
         "type": "object",
+        "additionalProperties": false,
         "properties": {
-            "task_id": { "type": "string" },
+            "task_id": { "type": "string", "description": "Which task." },
             "stdout_offset": {
                 "type": "integer", "minimum": 0, "default": 0,
                 "description": "The one that the last answer gave.",
@@ -108,7 +111,8 @@ async fn get_background_task(
     auto_approval,
     schema = json!({
         "type": "object",
-        "properties": { "task_id": { "type": "string" } },
+        "additionalProperties": false,
+        "properties": { "task_id": { "type": "string", "description": "Which task." } },
         "required": ["task_id"],
     })
 )]
@@ -126,13 +130,17 @@ async fn cancel_background_task(cx: &Cx<Background>, task_id: String) -> Result<
     auto_approval,
     schema = json!({
         "type": "object",
+        "additionalProperties": false,
         "properties": { "plugin_name": { "type": "string", "description": "Of this plugin alone." } },
     })
 )]
-async fn list_background_tasks(cx: &Cx<Background>, plugin_name: Option<String>) -> Result<Output> {
+async fn list_background_tasks(
+    cx: &Cx<Background>,
+    #[serde(default)] plugin_name: String,
+) -> Result<Output> {
     let mut tasks = cx.tasks().list().await?;
     tasks.retain(|task| {
-        let is_wanted = plugin_name.as_ref().is_none_or(|name| *name == task.source);
+        let is_wanted = plugin_name.is_empty() || plugin_name == task.source;
         is_wanted && task.status == TaskStatus::Running
     });
     let told: Vec<Value> = tasks.iter().map(told::running).collect();
@@ -186,8 +194,12 @@ impl State for Background {
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "action": { "enum": ["list", "cancel"], "default": "list" },
-                    "task": { "type": "string" },
+                    "action": {
+                        "enum": ["list", "cancel"],
+                        "default": "list",
+                        "description": "What to do.",
+                    },
+                    "task": { "type": "string", "description": "Which task to end." },
                 },
                 "additionalProperties": false,
             }),
@@ -195,7 +207,11 @@ impl State for Background {
         }];
     }
 
-    async fn command(cx: &Cx<Self>, _name: &str, arguments: Value) -> Result<Output> {
+    async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
+        if name != "tasks" {
+            let text = format!("there is no command `{name}`");
+            return Err(Error::new(ErrorKind::UnknownOperation, text));
+        }
         if arguments["action"] != "cancel" {
             return Ok(Output::text(told::for_people(&cx.tasks().list().await?)));
         }

@@ -68,3 +68,7 @@ fn what_is_not_there_is_said() {
         json!({ "count": 1, "tools": [{ "plugin_name": "fake", "tool_name": "make" }] })
     );
 }
+
+jaato_plugin_testkit::conformance!(tool_background: tool; |suite| suite.with_host(|host| {
+    host.with_tool("cli_based_tool", |_| Ok(Output::json(json!({ "returncode": 0 }))))
+}));

@@ -93,3 +93,5 @@ fn the_four_tools_take_two_numbers() {
     let error = host().call("divide", json!({ "a": 1, "b": 0 })).unwrap_err();
     assert_eq!(error.message, "a division by zero");
 }
+
+jaato_plugin_testkit::conformance!(tool_calculator: tool);

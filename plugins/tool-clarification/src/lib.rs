@@ -1,7 +1,7 @@
 //! `tool-clarification`: the model asks the person what it cannot find out itself.
 //!
-//! [`Question`] is what the model writes, and becomes a field of a form; the host shows the form and
-//! sees to it that each answer is one of those that there are.
+//! [`Question`] is what the model writes, and becomes a field of a form; the host shows the form
+//! and sees to it that each answer is one of those that there are.
 #![forbid(unsafe_code)]
 
 mod question;
@@ -24,19 +24,34 @@ const QUESTIONS_MAX: usize = 20;
     auto_approval,
     schema = json!({
         "type": "object",
+        "additionalProperties": false,
         "properties": {
             "context": { "type": "string", "description": "Why you ask." },
-            "questions": { "type": "array", "minItems": 1, "maxItems": QUESTIONS_MAX, "items": {
+            "questions": { "type": "array", "minItems": 1, "maxItems": QUESTIONS_MAX, "description": "At most 20.", "items": {
                 "type": "object",
+                "additionalProperties": false,
                 "properties": {
-                    "text": { "type": "string" },
+                    "text": { "type": "string", "description": "The question." },
                     "question_type": {
                         "enum": ["single_choice", "multiple_choice", "free_text"],
                         "default": "single_choice",
+                        "description": "What is answered.",
                     },
-                    "choices": { "type": "array", "items": { "type": ["string", "object"] } },
-                    "required": { "type": "boolean", "default": true },
-                    "default_choice": { "type": "integer", "minimum": 1 },
+                    "choices": {
+                        "type": "array",
+                        "items": { "type": ["string", "object"] },
+                        "description": "To choose from.",
+                    },
+                    "required": {
+                        "type": "boolean",
+                        "default": true,
+                        "description": "May not be skipped.",
+                    },
+                    "default_choice": {
+                        "type": "integer",
+                        "minimum": 0,
+                        "description": "From 1; 0: none.",
+                    },
                 },
                 "required": ["text"],
             } },

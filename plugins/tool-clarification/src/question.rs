@@ -16,9 +16,9 @@ pub struct Question {
     choices: Vec<Choice>,
     #[serde(default = "is_required")]
     required: bool,
-    /// From 1.
+    /// From 1; 0 for none.
     #[serde(default)]
-    default_choice: Option<usize>,
+    default_choice: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -64,13 +64,13 @@ impl Question {
             label: choice.text().to_owned(),
             description: String::new(),
         };
-        if self.default_choice.is_some_and(|choice| choice < 1 || choice > self.choices.len()) {
+        if self.default_choice > self.choices.len() {
             let count = self.choices.len();
             let text =
                 format!("question {number}: `default_choice` is none of its {count} choices");
             return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("it counts from 1"));
         }
-        let default = self.default_choice.map(|choice| choice.to_string());
+        let default = (self.default_choice > 0).then(|| self.default_choice.to_string());
         let (kind, default) = match self.kind() {
             QuestionType::SingleChoice => (FieldKind::Choice, default.map(|it| json!(it))),
             QuestionType::MultipleChoice => (FieldKind::Several, default.map(|it| json!([it]))),

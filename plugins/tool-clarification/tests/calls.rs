@@ -82,3 +82,5 @@ fn questions_that_cannot_be_asked_are_refused() {
     let named = json!([{ "text": "x", "choices": [{ "name": "a" }] }]);
     assert_eq!(refused(named).kind, ErrorKind::InvalidArguments);
 }
+
+jaato_plugin_testkit::conformance!(tool_clarification: tool);

@@ -309,7 +309,11 @@ impl State for Todo {
         }];
     }
 
-    async fn command(cx: &Cx<Self>, _name: &str, _arguments: Value) -> Result<Output> {
+    async fn command(cx: &Cx<Self>, name: &str, _arguments: Value) -> Result<Output> {
+        if name != "plan" {
+            let text = format!("there is no command `{name}`");
+            return Err(Error::new(ErrorKind::UnknownOperation, text));
+        }
         let text = cx.state().board().plan.as_ref().map(told::for_people);
         Ok(Output::text(text.unwrap_or_else(|| "there is no plan".to_owned())))
     }

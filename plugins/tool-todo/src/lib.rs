@@ -29,9 +29,10 @@ use board::Todo;
     auto_approval,
     schema = json!({
         "type": "object",
+        "additionalProperties": false,
         "properties": {
-            "title": { "type": "string" },
-            "steps": { "type": "array", "items": { "type": "string" } },
+            "title": { "type": "string", "description": "What it is for." },
+            "steps": { "type": "array", "items": { "type": "string" }, "description": "In order." },
         },
         "required": ["title", "steps"],
     })
@@ -51,18 +52,20 @@ async fn create_plan(cx: &Cx<Todo>, title: String, steps: Vec<String>) -> Result
     previews,
     schema = json!({
         "type": "object",
-        "properties": { "message": { "type": "string" } },
+        "additionalProperties": false,
+        "properties": { "message": { "type": "string", "description": "For the user." } },
     })
 )]
 struct StartPlan {
-    message: Option<String>,
+    #[serde(default)]
+    message: String,
 }
 
 impl Tool for StartPlan {
     type State = Todo;
 
     async fn call(self, cx: &Cx<Todo>) -> Result<Output> {
-        Todo::change(cx, |board| board.start(self.message))
+        Todo::change(cx, |board| board.start(given(self.message)))
     }
 
     async fn preview(self, cx: &Cx<Todo>) -> Result<Preview> {
@@ -98,11 +101,12 @@ enum NewStatus {
     auto_approval,
     schema = json!({
         "type": "object",
+        "additionalProperties": false,
         "properties": {
-            "step_id": { "type": "string" },
-            "status": { "enum": ["in_progress", "completed", "failed", "skipped"] },
-            "result": { "type": "string" },
-            "error": { "type": "string" },
+            "step_id": { "type": "string", "description": "Its id or number." },
+            "status": { "enum": ["in_progress", "completed", "failed", "skipped"], "description": "Now." },
+            "result": { "type": "string", "description": "What came of it." },
+            "error": { "type": "string", "description": "Why it failed." },
         },
         "required": ["step_id", "status"],
     })
@@ -111,8 +115,8 @@ async fn set_step_status(
     cx: &Cx<Todo>,
     step_id: String,
     status: NewStatus,
-    result: Option<String>,
-    error: Option<String>,
+    #[serde(default)] result: String,
+    #[serde(default)] error: String,
 ) -> Result<Output> {
     let status = match status {
         NewStatus::InProgress => Status::InProgress,
@@ -120,7 +124,7 @@ async fn set_step_status(
         NewStatus::Failed => Status::Failed,
         NewStatus::Skipped => Status::Skipped,
     };
-    Todo::change(cx, |board| board.set_step(&step_id, status, result, error))
+    Todo::change(cx, |board| board.set_step(&step_id, status, given(result), given(error)))
 }
 
 #[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]
@@ -141,20 +145,25 @@ enum End {
     auto_approval,
     schema = json!({
         "type": "object",
+        "additionalProperties": false,
         "properties": {
-            "status": { "enum": ["completed", "failed", "cancelled"] },
-            "summary": { "type": "string" },
+            "status": { "enum": ["completed", "failed", "cancelled"], "description": "How." },
+            "summary": { "type": "string", "description": "What came of it." },
         },
         "required": ["status"],
     })
 )]
-async fn complete_plan(cx: &Cx<Todo>, status: End, summary: Option<String>) -> Result<Output> {
+async fn complete_plan(
+    cx: &Cx<Todo>,
+    status: End,
+    #[serde(default)] summary: String,
+) -> Result<Output> {
     let status = match status {
         End::Completed => PlanStatus::Completed,
         End::Failed => PlanStatus::Failed,
         End::Cancelled => PlanStatus::Cancelled,
     };
-    Todo::change(cx, |board| board.complete(status, summary))
+    Todo::change(cx, |board| board.complete(status, given(summary)))
 }
 
 /// Add a step to the plan, behind all or behind one.
@@ -166,9 +175,10 @@ async fn complete_plan(cx: &Cx<Todo>, status: End, summary: Option<String>) -> R
     auto_approval,
     schema = json!({
         "type": "object",
+        "additionalProperties": false,
         "properties": {
-            "description": { "type": "string" },
-            "after_step_id": { "type": "string" },
+            "description": { "type": "string", "description": "What is to be done." },
+            "after_step_id": { "type": "string", "description": "Behind which." },
         },
         "required": ["description"],
     })
@@ -176,9 +186,9 @@ async fn complete_plan(cx: &Cx<Todo>, status: End, summary: Option<String>) -> R
 async fn add_step(
     cx: &Cx<Todo>,
     description: String,
-    after_step_id: Option<String>,
+    #[serde(default)] after_step_id: String,
 ) -> Result<Output> {
-    Todo::change(cx, |board| board.add(&description, after_step_id.as_deref()))
+    Todo::change(cx, |board| board.add(&description, given(after_step_id).as_deref()))
 }
 
 /// Show the plan and how far it is.
@@ -188,11 +198,16 @@ async fn add_step(
     read_only,
     open_world = false,
     auto_approval,
-    schema = json!({ "type": "object", "properties": { "plan_id": { "type": "string" } } })
+    schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", "description": "The one of this session where empty." } } })
 )]
-async fn get_plan_status(cx: &Cx<Todo>, plan_id: Option<String>) -> Result<Output> {
+async fn get_plan_status(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
     let board = cx.state().board();
-    Ok(Output::json(told::plan(board.find(plan_id.as_deref())?)))
+    Ok(Output::json(told::plan(board.find(given(plan_id).as_deref())?)))
+}
+
+/// A text that is not empty.
+fn given(text: String) -> Option<String> {
+    (!text.trim().is_empty()).then_some(text)
 }
 
 export_plugin! { state: Todo, tools }

@@ -11,7 +11,7 @@ use jaato_plugin_sdk::types::work_plan::PlanStepStatus as Status;
 use crate::board::Todo;
 use crate::events::{EVENT_TYPES, Filter};
 use crate::plan::invalid;
-use crate::told;
+use crate::{given, told};
 
 /// How often a call that waits for events looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -24,7 +24,8 @@ const THIS_AGENT: &str = "main";
 #[serde(crate = "jaato_plugin_sdk::serde")]
 struct Dependency {
     step_id: String,
-    agent_id: Option<String>,
+    #[serde(default)]
+    agent_id: String,
 }
 
 /// Add a step that waits for others; one of that description that is there already waits for them.
@@ -36,13 +37,15 @@ struct Dependency {
     auto_approval,
     schema = json!({
         "type": "object",
+        "additionalProperties": false,
         "properties": {
-            "description": { "type": "string" },
-            "depends_on": { "type": "array", "minItems": 1, "items": {
+            "description": { "type": "string", "description": "What is to be done." },
+            "depends_on": { "type": "array", "minItems": 1, "description": "What comes first.", "items": {
                 "type": "object",
+                "additionalProperties": false,
                 "properties": {
-                    "step_id": { "type": "string" },
-                    "agent_id": { "type": "string", "default": THIS_AGENT },
+                    "step_id": { "type": "string", "description": "Its id or number." },
+                    "agent_id": { "type": "string", "default": THIS_AGENT, "description": "This one where empty." },
                 },
                 "required": ["step_id"],
             } },
@@ -55,14 +58,14 @@ async fn add_dependent_step(
     cx: &Cx<Todo>,
     description: String,
     depends_on: Vec<Dependency>,
-    provides: Option<String>,
+    #[serde(default)] provides: String,
 ) -> Result<Output> {
     let mut steps = Vec::with_capacity(depends_on.len());
     for dependency in depends_on {
-        is_here(dependency.agent_id.as_deref())?;
+        is_here(&dependency.agent_id)?;
         steps.push(dependency.step_id);
     }
-    Todo::change(cx, |board| board.add_dependent(&description, &steps, provides))
+    Todo::change(cx, |board| board.add_dependent(&description, &steps, given(provides)))
 }
 
 /// Complete a step and give its output to those that wait for it.
@@ -74,10 +77,11 @@ async fn add_dependent_step(
     auto_approval,
     schema = json!({
         "type": "object",
+        "additionalProperties": false,
         "properties": {
-            "step_id": { "type": "string" },
-            "output": { "type": "object" },
-            "result": { "type": "string" },
+            "step_id": { "type": "string", "description": "Its id or number." },
+            "output": { "type": "object", "description": "What they get." },
+            "result": { "type": "string", "description": "What came of it." },
         },
         "required": ["step_id", "output"],
     })
@@ -86,9 +90,9 @@ async fn complete_step_with_output(
     cx: &Cx<Todo>,
     step_id: String,
     output: Map<String, Value>,
-    result: Option<String>,
+    #[serde(default)] result: String,
 ) -> Result<Output> {
-    Todo::change(cx, |board| board.complete_with(&step_id, output, result))
+    Todo::change(cx, |board| board.complete_with(&step_id, output, given(result)))
 }
 
 /// List the steps that wait for others.
@@ -98,11 +102,11 @@ async fn complete_step_with_output(
     read_only,
     open_world = false,
     auto_approval,
-    schema = json!({ "type": "object", "properties": { "plan_id": { "type": "string" } } })
+    schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", "description": "The one of this session where empty." } } })
 )]
-async fn get_blocked_steps(cx: &Cx<Todo>, plan_id: Option<String>) -> Result<Output> {
+async fn get_blocked_steps(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
     let board = cx.state().board();
-    let plan = board.find(plan_id.as_deref())?;
+    let plan = board.find(given(plan_id).as_deref())?;
     let is_blocked = |place: &usize| plan.steps[*place].status == Status::Blocked;
     let blocked = (0..plan.steps.len()).filter(is_blocked);
     let blocked: Vec<Value> = blocked.map(|place| told::blocked(plan, place)).collect();
@@ -121,11 +125,12 @@ async fn get_blocked_steps(cx: &Cx<Todo>, plan_id: Option<String>) -> Result<Out
     auto_approval,
     schema = json!({
         "type": "object",
+        "additionalProperties": false,
         "properties": {
-            "event_types": { "type": "array", "minItems": 1, "items": { "enum": EVENT_TYPES } },
-            "agent_id": { "type": "string" },
-            "plan_id": { "type": "string" },
-            "step_id": { "type": "string" },
+            "event_types": { "type": "array", "minItems": 1, "items": { "enum": EVENT_TYPES }, "description": "Which." },
+            "agent_id": { "type": "string", "description": "This one where empty." },
+            "plan_id": { "type": "string", "description": "The one of this session where empty." },
+            "step_id": { "type": "string", "description": "Its id or number." },
         },
         "required": ["event_types"],
     })
@@ -133,12 +138,12 @@ async fn get_blocked_steps(cx: &Cx<Todo>, plan_id: Option<String>) -> Result<Out
 async fn subscribe_to_tasks(
     cx: &Cx<Todo>,
     event_types: Vec<String>,
-    agent_id: Option<String>,
-    plan_id: Option<String>,
-    step_id: Option<String>,
+    #[serde(default)] agent_id: String,
+    #[serde(default)] plan_id: String,
+    #[serde(default)] step_id: String,
 ) -> Result<Output> {
-    is_here(agent_id.as_deref())?;
-    let filter = Filter { event_types, plan_id, step_id };
+    is_here(&agent_id)?;
+    let filter = Filter { event_types, plan_id: given(plan_id), step_id: given(step_id) };
     Ok(Output::json(cx.state().board().events.subscribe(filter)?))
 }
 
@@ -164,7 +169,8 @@ async fn list_subscriptions(cx: &Cx<Todo>) -> Result<Output> {
     auto_approval,
     schema = json!({
         "type": "object",
-        "properties": { "subscription_id": { "type": "string" } },
+        "additionalProperties": false,
+        "properties": { "subscription_id": { "type": "string", "description": "Which." } },
         "required": ["subscription_id"],
     })
 )]
@@ -182,9 +188,10 @@ async fn unsubscribe(cx: &Cx<Todo>, subscription_id: String) -> Result<Output> {
     auto_approval,
     schema = json!({
         "type": "object",
+        "additionalProperties": false,
         "properties": {
-            "agent_id": { "type": "string" },
-            "event_types": { "type": "array", "items": { "enum": EVENT_TYPES } },
+            "agent_id": { "type": "string", "description": "This one where empty." },
+            "event_types": { "type": "array", "items": { "enum": EVENT_TYPES }, "description": "Which." },
             "limit": { "type": "integer", "minimum": 0, "default": 20, "description": "0: all" },
             "timeout": {
                 "type": "number", "minimum": 0, "maximum": 30, "default": 0,
@@ -196,21 +203,20 @@ async fn unsubscribe(cx: &Cx<Todo>, subscription_id: String) -> Result<Output> {
 )]
 async fn get_task_events(
     cx: &Cx<Todo>,
-    agent_id: Option<String>,
+    #[serde(default)] agent_id: String,
     #[serde(default)] event_types: Vec<String>,
-    limit: Option<usize>,
-    timeout: Option<f64>,
-    after_event: Option<String>,
+    #[serde(default = "events_by_default")] limit: usize,
+    #[serde(default)] timeout: f64,
+    #[serde(default)] after_event: String,
 ) -> Result<Output> {
-    is_here(agent_id.as_deref())?;
-    let wait = timeout.unwrap_or_default().clamp(0.0, 30.0);
-    if wait > 0.0 && event_types.is_empty() && after_event.is_none() && agent_id.is_none() {
+    is_here(&agent_id)?;
+    let (wait, after_event) = (timeout.clamp(0.0, 30.0), given(after_event));
+    if wait > 0.0 && event_types.is_empty() && after_event.is_none() && agent_id.is_empty() {
         let error =
             invalid("timeout requires at least one of: agent_id, event_types, or after_event.");
         return Err(error.with_hint("else what happened long ago would be given at once"));
     }
     let filter = Filter { event_types, ..Filter::default() };
-    let limit = limit.unwrap_or(20);
     let find = || cx.state().board().events.find(&filter, after_event.as_deref(), limit);
     let mut events = find();
     let mut left = Duration::from_secs_f64(wait);
@@ -227,11 +233,15 @@ async fn get_task_events(
     Ok(Output::json(told))
 }
 
+fn events_by_default() -> usize {
+    20
+}
+
 /// Plans of other sessions are not seen from here.
-fn is_here(agent_id: Option<&str>) -> Result<()> {
+fn is_here(agent_id: &str) -> Result<()> {
     match agent_id {
-        None | Some("" | THIS_AGENT) => Ok(()),
-        Some(other) => {
+        "" | THIS_AGENT => Ok(()),
+        other => {
             let shown: String = other.chars().take(40).collect();
             let text = format!("there is no agent `{shown}` in this session");
             let hint = format!("leave `agent_id` out, or say `{THIS_AGENT}`");

@@ -204,3 +204,5 @@ fn what_is_too_much_or_nothing_is_refused() {
     let error = refused(&host, "getPlanStatus", json!({ "plan_id": "plan_9" }));
     assert_eq!(error.hint.as_deref(), Some("the plan of this session is plan_1"));
 }
+
+jaato_plugin_testkit::conformance!(tool_todo: tool);
