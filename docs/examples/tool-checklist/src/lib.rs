@@ -1,4 +1,4 @@
-//! `tool-todo`: a list of what is left to do, kept by the model through a session.
+//! `tool-checklist`: a list of what is left to do, kept by the model through a session.
 //!
 //! Shows configuration, saved state, tools that share it, and a command for the person.
 #![forbid(unsafe_code)]
@@ -16,7 +16,7 @@ pub use list::{List, Refused};
 /// What the model is told while one of the tools is active.
 const INSTRUCTIONS: &str = "For work of several steps, put them on the list with `todo_add` first, and tick off each with `todo_done`.";
 
-/// `[plugins.tool-todo]` of the person's configuration.
+/// `[plugins.tool-checklist]` of the person's configuration.
 #[tool_type]
 #[serde(default)]
 struct Config {

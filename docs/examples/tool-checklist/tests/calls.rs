@@ -6,7 +6,7 @@ use jaato_plugin_sdk::prelude::json;
 use jaato_plugin_testkit::FakeHost;
 
 fn host() -> FakeHost {
-    FakeHost::new(tool_todo::__jaato::MODULE).with_config(json!({ "items_max": 2 }))
+    FakeHost::new(tool_checklist::__jaato::MODULE).with_config(json!({ "items_max": 2 }))
 }
 
 #[test]
