@@ -35,7 +35,7 @@ fn two_processes_that_edit_at_once_lose_nothing_of_either() {
             calls.call("updateFile", &edit(name, &number.to_string(), &(number + 1).to_string()));
         }
     }
-    both.map(crate::shells::Calls::end_alone);
+    let _ended = both.map(crate::shells::Calls::end_alone);
     let mut later = desk.calls();
     for name in names {
         for number in (0..CHANGES).rev() {
