@@ -87,8 +87,7 @@ fn links_are_written_through_and_neither_moved_nor_removed() {
     symlink("a.txt", desk.path("link.txt")).unwrap();
     let mut calls = desk.calls();
     let moved = json!({ "source_path": "link.txt", "destination_path": "b.txt" });
-    let over =
-        json!({ "source_path": "a.txt", "destination_path": "link.txt", "overwrite": true });
+    let over = json!({ "source_path": "a.txt", "destination_path": "link.txt", "overwrite": true });
     let delete = json!({ "operations": [{ "action": "delete", "path": "link.txt" }] });
     for (tool, arguments) in [
         ("removeFile", json!({ "path": "link.txt" })),
