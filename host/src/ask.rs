@@ -8,6 +8,7 @@ use jaato_runtime::session_loop::{
     AlwaysScope, Answer, Asker, Cancel, FormQuestion, Question, SecretAnswer, SecretQuestion,
 };
 use jaato_runtime::types::ask::FormAnswer;
+use jaato_runtime::types::file_change::FileChange;
 use jaato_runtime::types::hooks::Preview;
 use jaato_runtime::visible;
 use parking_lot::Mutex as SyncMutex;
@@ -261,10 +262,14 @@ fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
     ];
     let drawn = changes.iter().map(|change| {
         let heading = diff::heading(change, Tense::ToCome);
-        terminal::Value::of_lines(format!("{heading}, says {plugin}"), diff::lines(change))
+        let (lines, core) = (diff::lines(change), diff::core(change));
+        terminal::Value::of_lines(format!("{heading}, says {plugin}"), lines, core)
     });
     // Those with a diff are named above it.
-    let files = preview.files.iter().filter(|file| !changes.iter().any(|it| it.path == **file));
+    let is_of = |change: &FileChange, file: &String| {
+        change.path == *file || change.moved_from.as_ref() == Some(file)
+    };
+    let files = preview.files.iter().filter(|file| !changes.iter().any(|it| is_of(it, file)));
     let files = files.map(String::as_str).collect::<Vec<_>>().join("\n");
     let after = [said("changes", &preview.diff), said("files", &files)];
     before.into_iter().flatten().chain(drawn).chain(after.into_iter().flatten()).collect()
@@ -296,7 +301,7 @@ fn read_answer(line: &str) -> Option<Answer> {
 #[cfg(test)]
 mod tests {
     use jaato_runtime::types::PluginName;
-    use jaato_runtime::types::file_change::{FileChange, FileHunk, HunkLine, HunkLineKind};
+    use jaato_runtime::types::file_change::{FileHunk, HunkLine, HunkLineKind};
     use serde_json::json;
 
     use super::*;

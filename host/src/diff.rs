@@ -61,9 +61,13 @@ pub fn lines(change: &FileChange) -> Vec<(Look, String)> {
     lines
 }
 
-/// Returns the lines that change, with those beside them: at most so many, of which the last may
-/// count the rest.
-pub fn short(change: &FileChange, lines_max: usize) -> Vec<(Look, String)> {
+/// Returns the lines that change alone.
+pub fn core(change: &FileChange) -> Vec<(Look, String)> {
+    near(change, 0)
+}
+
+/// Returns the lines that change, and so many before and after each.
+fn near(change: &FileChange, context: usize) -> Vec<(Look, String)> {
     let drawing = Drawing::of(change);
     let mut lines = Vec::new();
     for (number, hunk) in change.hunks.iter().enumerate() {
@@ -75,11 +79,16 @@ pub fn short(change: &FileChange, lines_max: usize) -> Vec<(Look, String)> {
                 matches!(line.kind, HunkLineKind::Added | HunkLineKind::Removed)
             })
         };
-        let is_near = |at: usize| {
-            is_change(at) || is_change(at + 1) || at.checked_sub(1).is_some_and(is_change)
-        };
+        let is_near = |at: usize| (at.saturating_sub(context)..=at + context).any(is_change);
         drawing.draw(hunk, is_near, &mut lines);
     }
+    lines
+}
+
+/// Returns the lines that change, with those beside them: at most so many, of which the last may
+/// count the rest.
+pub fn short(change: &FileChange, lines_max: usize) -> Vec<(Look, String)> {
+    let mut lines = near(change, 1);
     if lines.len() > lines_max || change.is_cut {
         let left_out = lines.len().saturating_sub(lines_max.saturating_sub(1));
         lines.truncate(lines_max.saturating_sub(1));

@@ -10,8 +10,8 @@ use jaato_session::{CallScope, KnownTool, Renewal, ToolSet, ToolState};
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::hooks::{Preview, PreviewRequest};
 use jaato_types::{
-    ConditionAnswer, ConditionRequest, Error, ErrorKind, Frame, Output, PluginName,
-    SessionId, ToolCall, ToolName,
+    ConditionAnswer, ConditionRequest, Error, ErrorKind, Frame, Output, PluginName, SessionId,
+    ToolCall, ToolName,
 };
 
 use crate::at_start::Openings;

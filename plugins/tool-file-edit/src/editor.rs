@@ -110,6 +110,7 @@ pub fn failed(error: HistoryError) -> Error {
     let kind = match &error {
         HistoryError::Io { .. } | HistoryError::Damaged(_) => ErrorKind::Io,
         HistoryError::Busy(_) => ErrorKind::Unavailable,
+        HistoryError::InUse(_) => ErrorKind::Conflict,
         HistoryError::NotKept(_) | HistoryError::NoBackup(_) => ErrorKind::NotFound,
         HistoryError::TooLarge { .. } | HistoryError::TooManyFiles { .. } => {
             ErrorKind::LimitReached

@@ -85,6 +85,8 @@ pub struct Value {
     name: Option<String>,
     /// What it is.
     lines: Vec<(Look, String)>,
+    /// What matters most of it, where there is not room for all; none for the same.
+    core: Vec<(Look, String)>,
     /// Whether other values have more need of the room.
     is_brief: bool,
     /// Rows that its name may take.
@@ -95,12 +97,13 @@ impl Value {
     /// Makes one of a text.
     pub fn new(name: Option<String>, text: String) -> Self {
         let lines = vec![(Look::Plain, text)];
-        Self { name, lines, is_brief: false, title_rows_max: 1 }
+        Self { name, lines, core: Vec::new(), is_brief: false, title_rows_max: 1 }
     }
 
-    /// Makes one of lines that look different, whose name says what they are.
-    pub fn of_lines(name: String, lines: Vec<(Look, String)>) -> Self {
-        Self { name: Some(name), lines, is_brief: false, title_rows_max: TITLE_ROWS_MAX }
+    /// Makes one of lines that look different, whose name says what they are. Where there is not
+    /// room for all of them, those of the core are shown.
+    pub fn of_lines(name: String, lines: Vec<(Look, String)>, core: Vec<(Look, String)>) -> Self {
+        Self { name: Some(name), lines, core, is_brief: false, title_rows_max: TITLE_ROWS_MAX }
     }
 
     /// Leaves the room to other values, where there is not enough for all.
@@ -145,6 +148,8 @@ impl Row {
 /// A value as rows.
 struct Rows {
     rows: Vec<Row>,
+    /// Rows of the core behind the name; none for the same.
+    core: Vec<Row>,
     /// The first rows are the name alone, which is never left out.
     title_rows: usize,
     is_brief: bool,
@@ -233,26 +238,34 @@ fn head_rows(line: &str, width: usize) -> Vec<Row> {
 
 impl Rows {
     fn of(value: &Value, width: usize) -> Self {
-        let lines = value.lines.iter();
-        let lines = lines.map(|(look, text)| (*look, visible::exact(text).replace('\t', "    ")));
-        let lines: Vec<(Look, String)> = lines.collect();
-        let is_brief = value.is_brief;
+        let lines = visible_lines(&value.lines);
+        let (core, is_brief) = (Vec::new(), value.is_brief);
         let Some(name) = &value.name else {
-            return Self { rows: rows_of(&lines, width - 2, "  "), title_rows: 0, is_brief };
+            return Self { rows: rows_of(&lines, width - 2, "  "), core, title_rows: 0, is_brief };
         };
         let title = format!("  {}: ", visible::name(name));
         if let [(Look::Plain, text)] = &lines[..]
             && !text.contains('\n')
             && columns_of(&title) + columns_of(text) <= width
         {
-            return Self { rows: vec![Row::plain(title + text)], title_rows: 0, is_brief };
+            return Self { rows: vec![Row::plain(title + text)], core, title_rows: 0, is_brief };
         }
         let title = broken(title.trim_end(), width).into_iter().take(value.title_rows_max);
         let look = value.title_look();
         let mut rows: Vec<_> = title.map(|text| Row { before: "", text, look }).collect();
         let title_rows = rows.len();
         rows.extend(rows_of(&lines, width - BAR_COLUMNS, BAR));
-        Self { rows, title_rows, is_brief }
+        let core = rows_of(&visible_lines(&value.core), width - BAR_COLUMNS, BAR);
+        Self { rows, core, title_rows, is_brief }
+    }
+
+    /// Leaves out what does not belong to the core.
+    fn shortened(mut self) -> Self {
+        if !self.core.is_empty() {
+            self.rows.truncate(self.title_rows);
+            self.rows.append(&mut self.core);
+        }
+        self
     }
 
     fn rows_min(&self) -> usize {
@@ -276,6 +289,11 @@ impl Rows {
     }
 }
 
+fn visible_lines(lines: &[(Look, String)]) -> Vec<(Look, String)> {
+    let visible = |text: &str| visible::exact(text).replace('\t', "    ");
+    lines.iter().map(|(look, text)| (*look, visible(text))).collect()
+}
+
 fn rows_of(lines: &[(Look, String)], width: usize, before: &'static str) -> Vec<Row> {
     let rows = lines.iter().flat_map(|(look, text)| {
         broken(text, width).into_iter().map(|text| Row { before, text, look: *look })
@@ -296,7 +314,12 @@ fn left_out_note(rows: &[Row], width: usize) -> Row {
 /// Fits values into so many rows: each as much as there is room for, the first ones if not all find
 /// any.
 fn fitted(values: Vec<Rows>, room: usize, width: usize) -> Vec<Row> {
-    if values.iter().map(|value| value.rows.len()).sum::<usize>() <= room {
+    let fit = |values: &[Rows]| values.iter().map(|value| value.rows.len()).sum::<usize>() <= room;
+    let mut values = values;
+    if !fit(&values) {
+        values = values.into_iter().map(Rows::shortened).collect();
+    }
+    if fit(&values) {
         return values.into_iter().flat_map(|value| value.rows).collect();
     }
     let mut taken = 0;
@@ -306,7 +329,6 @@ fn fitted(values: Vec<Rows>, room: usize, width: usize) -> Vec<Row> {
         taken < room
     };
     let count = values.iter().take_while(fits).count();
-    let mut values = values;
     let rest: Vec<Row> = values.split_off(count).into_iter().flat_map(|it| it.rows).collect();
     let least = values.iter().map(Rows::rows_min).sum::<usize>();
     let given = shares(&values, room - least - usize::from(!rest.is_empty()));

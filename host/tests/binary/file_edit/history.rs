@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::{Desk, edit};
+use crate::shells::Calls;
 
 /// Changes that each of two processes makes.
 const CHANGES: usize = 20;
@@ -35,7 +36,9 @@ fn two_processes_that_edit_at_once_lose_nothing_of_either() {
             calls.call("updateFile", &edit(name, &number.to_string(), &(number + 1).to_string()));
         }
     }
-    let _ended = both.map(crate::shells::Calls::end_alone);
+    for calls in both {
+        calls.end_alone();
+    }
     let mut later = desk.calls();
     for name in names {
         for number in (0..CHANGES).rev() {
@@ -97,7 +100,7 @@ fn a_content_that_was_tampered_with_is_not_restored() {
 fn as_many_changes_of_a_file_are_kept_as_the_setting_says() {
     let Some(desk) = Desk::new("") else { return };
     let command = desk.house.command(&["call", "--batch"]).patient();
-    let mut calls = crate::shells::Calls::start(command.variable("JAATO_FILE_BACKUP_COUNT", "3"));
+    let mut calls = Calls::start(command.variable("JAATO_FILE_BACKUP_COUNT", "3"));
     desk.write("a", "0");
     for number in 0..6 {
         let (old, new) = (number.to_string(), (number + 1).to_string());

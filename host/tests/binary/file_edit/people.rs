@@ -30,7 +30,7 @@ fn the_question_shows_the_diff_and_the_change_is_told() {
     running.wait_for_text("run it?");
     running.write(b"y\n");
     let output = running.wait_with_open_input().code(0);
-    for row in ["Update a.txt (+1, -1 lines)", "-two", "+2", "changed a.txt (+1 -1)"] {
+    for row in ["Update a.txt (+1, -1 lines)", "2 - two", "2 + 2", "changed a.txt (+1 -1)"] {
         assert!(output.stdout.contains(row), "{row}: {output}");
     }
     assert_eq!(desk.text("a.txt"), "one\n2\n");
@@ -55,9 +55,7 @@ fn programs_get_old_new_and_hunks() {
     let changed: Vec<&Value> =
         events.iter().filter(|event| event["event"] == "file_changed").collect();
     assert_eq!(changed.len(), 1, "{output}");
-    assert_eq!(
-        (&changed[0]["old"], &changed[0]["new"]),
-        (&json!("one\ntwo\n"), &json!("one\n2\n"))
-    );
-    assert_eq!(changed[0]["hunks"][0]["lines"].as_array().map(Vec::len), Some(3));
+    let change = &changed[0]["change"];
+    assert_eq!((&change["old"], &change["new"]), (&json!("one\ntwo\n"), &json!("one\n2\n")));
+    assert_eq!(change["hunks"][0]["lines"].as_array().map(Vec::len), Some(3));
 }

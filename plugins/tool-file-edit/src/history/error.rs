@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{BackupId, ContentId};
+use super::{BackupId, ContentId, FilePath};
 
 /// Why the history cannot do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +21,9 @@ pub enum HistoryError {
     /// Another process holds the history for too long.
     #[error("the history of changes is held by another process (`{}`)", .0.display())]
     Busy(PathBuf),
+    /// Somebody else applies a change of the same file.
+    #[error("`{0}` is being changed by somebody else at this moment")]
+    InUse(FilePath),
     /// Bytes that were kept are not there.
     #[error("the content {0} is not in the history of changes")]
     NotKept(ContentId),
@@ -62,6 +65,7 @@ impl HistoryError {
                 matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
             }
             Self::Busy(_)
+            | Self::InUse(_)
             | Self::NotKept(_)
             | Self::Damaged(_)
             | Self::NoBackup(_)

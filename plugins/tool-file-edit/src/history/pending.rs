@@ -1,12 +1,14 @@
 //! Changes that are being applied.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::contents::entries;
-use super::{Change, ChangeId, History, HistoryError, Outcome};
+use super::lock::Locked;
+use super::{Change, ChangeId, FilePath, FileStep, History, HistoryError, Outcome};
 
 /// A change that is being applied: its file is locked as long as this lives. If it is dropped
 /// before [`Pending::finish`], the change is [unfinished](History::unfinished).
@@ -14,14 +16,13 @@ use super::{Change, ChangeId, History, HistoryError, Outcome};
 pub struct Pending {
     history: History,
     change: Change,
-    /// Holds the lock.
-    _file: File,
+    _locked: Locked,
 }
 
 /// What stands in the file of a change whose process is gone.
 pub(super) enum LeftBehind {
     /// The change.
-    Change(Change, File),
+    Change(Box<Change>, Locked),
     /// Nothing whole: the process died before anything was applied.
     Torn,
     /// A whole line that is none of ours.
@@ -29,8 +30,8 @@ pub(super) enum LeftBehind {
 }
 
 impl Pending {
-    pub(super) fn new(history: History, change: Change, file: File) -> Self {
-        Self { history, change, _file: file }
+    pub(super) fn new(history: History, change: Change, locked: Locked) -> Self {
+        Self { history, change, _locked: locked }
     }
 
     /// Returns the change.
@@ -51,7 +52,7 @@ impl Pending {
 }
 
 /// Writes the file of a change, and locks it. Called by the holder of the history's lock.
-pub(super) fn write(folder: &Path, change: &Change) -> Result<File, HistoryError> {
+pub(super) fn write(folder: &Path, change: &Change) -> Result<Locked, HistoryError> {
     let path = path_of(folder, change.id);
     let mut options = OpenOptions::new();
     let file = options.write(true).create_new(true).mode(0o600).open(&path);
@@ -64,7 +65,7 @@ pub(super) fn write(folder: &Path, change: &Change) -> Result<File, HistoryError
         let _ = fs::remove_file(&path);
         return Err(HistoryError::io("write", &path)(error));
     }
-    Ok(file)
+    Ok(Locked::new(file))
 }
 
 /// Takes the file of a change away.
@@ -87,6 +88,29 @@ pub(super) fn read(folder: &Path, id: ChangeId) -> Option<Change> {
     serde_json::from_slice(&bytes).ok()
 }
 
+/// Finds a path that a change names too which a living process applies at this moment. Called by
+/// the holder of the history's lock.
+pub(super) fn path_in_use(
+    folder: &Path,
+    id: ChangeId,
+    files: &[FileStep],
+) -> Result<Option<FilePath>, HistoryError> {
+    // One that cannot be read is no change that is being applied.
+    let Some(change) = read(folder, id) else { return Ok(None) };
+    let taken: HashSet<&FilePath> = change.files.iter().map(|step| &step.path).collect();
+    let Some(step) = files.iter().find(|step| taken.contains(&step.path)) else { return Ok(None) };
+    let path = path_of(folder, id);
+    let file = File::open(&path).map_err(HistoryError::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => {
+            drop(Locked::new(file));
+            Ok(None)
+        }
+        Err(TryLockError::WouldBlock) => Ok(Some(step.path.clone())),
+        Err(TryLockError::Error(error)) => Err(HistoryError::io("lock", &path)(error)),
+    }
+}
+
 /// Takes over a change that nobody holds; `None` if its process lives. Called by the holder of the
 /// history's lock.
 pub(super) fn take_over(folder: &Path, id: ChangeId) -> Result<Option<LeftBehind>, HistoryError> {
@@ -101,7 +125,7 @@ pub(super) fn take_over(folder: &Path, id: ChangeId) -> Result<Option<LeftBehind
     let mut line = Vec::new();
     file.read_to_end(&mut line).map_err(HistoryError::io("read", &path))?;
     Ok(Some(match serde_json::from_slice::<Change>(&line) {
-        Ok(change) if change.id == id => LeftBehind::Change(change, file),
+        Ok(change) if change.id == id => LeftBehind::Change(Box::new(change), Locked::new(file)),
         _ if !line.ends_with(b"\n") => LeftBehind::Torn,
         _ => LeftBehind::Damaged,
     }))

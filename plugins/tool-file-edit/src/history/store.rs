@@ -89,6 +89,8 @@ impl History {
     ///
     /// # Errors
     /// `NotKept` where something is not, because it was kept long ago: keep it, and begin again.
+    /// `InUse` where another change of one of the files is being applied: files cannot see that two
+    /// processes replace them at once, and one would be lost.
     /// `Io` when the disk is full, `TooManyFiles`, `Busy`. Then nothing may be applied.
     pub fn begin(&self, new: NewChange) -> Result<Pending, HistoryError> {
         let (files, max) = (new.files.len(), FILES_PER_CHANGE_MAX);
@@ -101,7 +103,13 @@ impl History {
                     return Err(HistoryError::NotKept(kept.content.clone()));
                 }
             }
-            let id = state.index.next_id(&pending::list(&self.0.pending)?);
+            let ids = pending::list(&self.0.pending)?;
+            for id in &ids {
+                if let Some(path) = pending::path_in_use(&self.0.pending, *id, &new.files)? {
+                    return Err(HistoryError::InUse(path));
+                }
+            }
+            let id = state.index.next_id(&ids);
             let change = Change::new(id, now_ms(), new);
             let file = pending::write(&self.0.pending, &change)?;
             Ok(Pending::new(self.clone(), change, file))
@@ -124,7 +132,7 @@ impl History {
                 match pending::take_over(&self.0.pending, id)? {
                     None => {}
                     Some(LeftBehind::Change(change, file)) if !state.index.has(id) => {
-                        taken_over.push(Pending::new(self.clone(), change, file));
+                        taken_over.push(Pending::new(self.clone(), *change, file));
                     }
                     // It is in the journal: its process died before it took this file away.
                     Some(LeftBehind::Change(..) | LeftBehind::Torn) => {

@@ -148,7 +148,8 @@ fn diff(lines: usize) -> Value {
         0 => (Look::Dim, format!("  {number}")),
         _ => (Look::Green, format!("+ {number}")),
     };
-    Value::of_lines("changed a.txt (+1)".to_owned(), (0..lines).map(line).collect())
+    let lines = (0..lines).map(line).collect();
+    Value::of_lines("changed a.txt (+1)".to_owned(), lines, Vec::new())
 }
 
 #[test]
@@ -181,10 +182,28 @@ fn what_one_value_does_not_need_is_for_the_others() {
 #[test]
 fn a_long_path_is_shown_whole_before_its_lines() {
     let path = format!("{}/end.txt", "folder/".repeat(20));
-    let value = Value::of_lines(path, vec![(Look::Red, "- gone".to_owned())]);
+    let value = Value::of_lines(path, vec![(Look::Red, "- gone".to_owned())], Vec::new());
     let question = Question { values: vec![value], ..question(&[]) };
     let rows = question.body("1 kovami", (24, 80), Extent::Fitted).unwrap();
     let title: String =
         rows.iter().filter(|row| row.look == Look::Strong).map(|row| row.text.as_str()).collect();
     assert!(title.ends_with("/end.txt:"), "{title}");
+}
+
+#[test]
+fn what_matters_most_is_shown_where_not_all_finds_room() {
+    let line = |number: usize| (Look::Dim, format!("  {number}"));
+    let core = vec![line(49), (Look::Green, "+ 50".to_owned()), line(51)];
+    let lines: Vec<_> = (0..50).map(line).chain(core[1..].to_vec()).collect();
+    let value = Value::of_lines("changes a.txt (+1)".to_owned(), lines, core);
+    let question = Question { values: vec![value], ..question(&[]) };
+    let texts = |extent: Extent, rows: usize| -> Vec<String> {
+        let rows = question.body("1 kovami", (rows, 80), extent).unwrap();
+        rows.iter().filter(|row| row.before == BAR).map(|row| row.text.clone()).collect()
+    };
+    assert_eq!(texts(Extent::Fitted, 24), ["  49", "+ 50", "  51"]);
+    assert!(question.can_show_more("1 kovami", (24, 80)));
+    for (extent, rows) in [(Extent::Whole, 24), (Extent::Fitted, 80)] {
+        assert_eq!(texts(extent, rows).len(), 52);
+    }
 }

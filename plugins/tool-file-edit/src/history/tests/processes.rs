@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use super::super::{ContentId, FileStep, Found, History, Kept, NewChange, Outcome, plan_recovery};
+use super::super::{
+    ContentId, FileStep, Found, History, HistoryError, Kept, NewChange, Outcome, plan_recovery,
+};
 use super::path;
 
 /// What makes a test program one of the processes below: the folder, and what it is to do.
@@ -149,7 +151,13 @@ fn change_often(history: &History, name: &str) {
             FileStep { path: path(name), before: before.clone(), after: None, moved_from: None },
             FileStep { path: path("shared"), before, after: None, moved_from: None },
         ];
-        let pending = history.begin(NewChange { files, ..NewChange::default() }).unwrap();
+        let new = NewChange { files, ..NewChange::default() };
+        let pending = loop {
+            match history.begin(new.clone()) {
+                Err(HistoryError::InUse(_)) => std::thread::yield_now(),
+                begun => break begun.unwrap(),
+            }
+        };
         pending.finish(Outcome::Done).unwrap();
         let bounds = super::super::Bounds { changes_per_file: CHANGES, ..Default::default() };
         history.prune(&bounds).unwrap();

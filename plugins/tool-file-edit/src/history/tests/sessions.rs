@@ -132,6 +132,25 @@ fn what_is_given_up_is_unfinished_and_what_is_rolled_back_is_no_step() {
 }
 
 #[test]
+fn one_file_is_changed_by_one_at_a_time() {
+    let place = Place::new();
+    let begin = |history: &History, names: &[&str]| {
+        let files = names.iter().map(|name| edit(name, Some("v1"), Some("v2"))).collect();
+        history.begin(new(history, files, None))
+    };
+    let first = begin(&place.history, &["a", "b"]).unwrap();
+    let refused = begin(&place.again(), &["c", "b"]).unwrap_err();
+    assert_eq!(refused.to_string(), "`b` is being changed by somebody else at this moment");
+    let other = begin(&place.again(), &["c"]).unwrap();
+    first.finish(Outcome::Done).unwrap();
+    let second = begin(&place.again(), &["b"]).unwrap();
+    // What was given up is no change that is being applied.
+    drop(second);
+    begin(&place.history, &["b"]).unwrap();
+    other.finish(Outcome::Done).unwrap();
+}
+
+#[test]
 fn nothing_is_begun_whose_contents_are_not_kept() {
     let place = Place::new();
     let files = vec![edit("a", Some("v1"), Some("v2"))];
@@ -195,7 +214,7 @@ fn files_in(folder: &Path) -> usize {
 #[test]
 fn the_oldest_is_forgotten_beyond_the_bounds_and_what_is_pending_stays() {
     let place = Place::new();
-    let pending = new(&place.history, vec![edit("b", Some("v0"), Some("v9"))], None);
+    let pending = new(&place.history, vec![edit("c", Some("v0"), Some("v9"))], None);
     let _pending = place.history.begin(pending).unwrap();
     for (before, after) in [("v1", "v2"), ("v2", "v3"), ("v3", "v4"), ("v4", "v5")] {
         done(&place.history, vec![edit("a", Some(before), Some(after))]);
