@@ -117,5 +117,8 @@ pub fn failed(error: HistoryError) -> Error {
         }
     };
     let told = Error::new(kind, error.to_string());
+    if matches!(error, HistoryError::InUse(_)) {
+        return told.with_hint("read it again, then change it anew");
+    }
     if is_full { told.with_hint("the disk is full: free some space") } else { told }
 }

@@ -102,6 +102,9 @@ async fn settle(
     let found: Vec<Found> = there.iter().map(|there| there.found.clone()).collect();
     let mut recovery = plan_recovery(&change, &found, &place.environment);
     if recovery.is_elsewhere {
+        if pending.is_stale() {
+            cx.blocking(move |_| pending.finish(Outcome::RolledBack)).await?.map_err(failed)?;
+        }
         return Ok(None);
     }
     if recovery.is_done && wanted == Wanted::Before {

@@ -8,7 +8,11 @@ use std::path::{Path, PathBuf};
 
 use super::contents::entries;
 use super::lock::Locked;
+use super::store::now_ms;
 use super::{Change, ChangeId, FilePath, FileStep, History, HistoryError, Outcome};
+
+/// How old a change is that is given up: a week, in which its environment may come back.
+const STALE_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
 /// A change that is being applied: its file is locked as long as this lives. If it is dropped
 /// before [`Pending::finish`], the change is [unfinished](History::unfinished).
@@ -37,6 +41,12 @@ impl Pending {
     /// Returns the change.
     pub fn change(&self) -> &Change {
         &self.change
+    }
+
+    /// Whether it began so long ago that nobody is going to recover it: the environment that it was
+    /// made in is gone.
+    pub fn is_stale(&self) -> bool {
+        now_ms().saturating_sub(self.change.at_ms) > STALE_MS
     }
 
     /// Writes down how the change ended.

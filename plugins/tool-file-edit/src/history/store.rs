@@ -299,7 +299,8 @@ impl State {
     }
 }
 
-fn now_ms() -> i64 {
+/// Milliseconds since 1970 UTC.
+pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -132,6 +132,21 @@ fn what_is_given_up_is_unfinished_and_what_is_rolled_back_is_no_step() {
 }
 
 #[test]
+fn a_change_that_nobody_recovers_is_given_up_after_a_week() {
+    let place = Place::new();
+    let files = vec![edit("a", Some("v1"), Some("v2"))];
+    let pending = place.history.begin(new(&place.history, files, None)).unwrap();
+    assert!(!pending.is_stale());
+    drop(pending);
+    let path = place.folder.path().join("pending/1");
+    let record = fs::read_to_string(&path).unwrap();
+    let (start, rest) = record.split_once("\"at_ms\":").unwrap();
+    let rest = rest.trim_start_matches(|sign: char| sign.is_ascii_digit());
+    fs::write(&path, format!("{start}\"at_ms\":0{rest}")).unwrap();
+    assert!(place.again().unfinished().unwrap()[0].is_stale());
+}
+
+#[test]
 fn one_file_is_changed_by_one_at_a_time() {
     let place = Place::new();
     let begin = |history: &History, names: &[&str]| {
