@@ -99,7 +99,7 @@ fn likeness(lines: &[&str], start: usize, wanted: &[&str]) -> f32 {
         let trimmed: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
         trimmed.join("\n").chars().take(COMPARED_CHARS_MAX).collect::<String>()
     };
-    TextDiff::from_chars(&text(place(lines, start, wanted)), &text(wanted)).ratio()
+    TextDiff::from_chars(text(place(lines, start, wanted)), text(wanted)).ratio()
 }
 
 fn place<'a, 'b>(lines: &'a [&'b str], start: usize, wanted: &[&str]) -> &'a [&'b str] {

@@ -212,11 +212,16 @@ impl FindAndReplace {
             (snapshot, made)
         };
         let (snapshot, replaced) = cx.blocking(work).await?;
-        let Some(replaced) = replaced else { return Ok(()) };
-        found.searched += 1;
-        let Some((replaced, bytes)) = replaced.map_err(|text| unencodable(path, &text))? else {
-            return Ok(());
+        let (replaced, bytes) = match replaced {
+            InFile::NoText => return Ok(()),
+            InFile::Nothing => {
+                found.searched += 1;
+                return Ok(());
+            }
+            InFile::Refused(why) => return Err(unencodable(path, &why)),
+            InFile::Replaced(replaced, bytes) => (replaced, bytes),
         };
+        found.searched += 1;
         let number = found.plan.add(path, Some(snapshot))?;
         found.plan.write(number, bytes)?;
         found.files.push((path.to_owned(), replaced));
@@ -224,19 +229,29 @@ impl FindAndReplace {
     }
 }
 
-/// Replaces in a file: none where it is no text; in it none where nothing matches.
-fn replace(
-    replacer: &Replacer,
-    snapshot: &Snapshot,
-) -> Option<std::result::Result<Option<(Replaced, Vec<u8>)>, String>> {
-    let decoded = decode(&snapshot.bytes).ok()?;
-    let Some(mut replaced) = replacer.replace(&decoded.text) else { return Some(Ok(None)) };
+/// What there is to replace in a file.
+enum InFile {
+    /// It is no text.
+    NoText,
+    /// Nothing matches.
+    Nothing,
+    /// Its encoding lacks what would stand there; this says what.
+    Refused(String),
+    /// What was replaced, and the bytes that it has then.
+    Replaced(Replaced, Vec<u8>),
+}
+
+fn replace(replacer: &Replacer, snapshot: &Snapshot) -> InFile {
+    let Ok(decoded) = decode(&snapshot.bytes) else { return InFile::NoText };
+    let Some(mut replaced) = replacer.replace(&decoded.text) else { return InFile::Nothing };
     let text = std::mem::take(&mut replaced.text);
-    let encoded = decoded.charset.encode(&text).map_err(|lacking| {
-        let name = decoded.charset.remark().unwrap_or_default();
-        format!("is encoded as {name}, which has no '{lacking}'")
-    });
-    Some(encoded.map(|bytes| Some((replaced, bytes))))
+    match decoded.charset.encode(&text) {
+        Ok(bytes) => InFile::Replaced(replaced, bytes),
+        Err(lacking) => {
+            let name = decoded.charset.remark().unwrap_or_default();
+            InFile::Refused(format!("is encoded as {name}, which has no '{lacking}'"))
+        }
+    }
 }
 
 fn unencodable(path: &str, why: &str) -> Error {
