@@ -65,6 +65,39 @@ fn the_first_question_of_the_readme_is_answered_by_a_real_model() {
     house.nothing_lives();
 }
 
+#[test]
+fn a_file_is_read_by_a_real_model() {
+    let Some(weights) = real_weights() else {
+        return skip("no weights are in this user's cache; `jaato model pull` fetches them");
+    };
+    let house = house!();
+    let plugins = fixtures::house().unwrap().join("plugins");
+    for name in ["provider_local", "environment_local", "tool_file_edit", "tool_cli"] {
+        let plugin = plugins.join(library_name(name));
+        if !plugin.is_file() {
+            return skip(&format!("the test house has no `{name}`"));
+        }
+        house.ship(&plugin);
+    }
+    house.write("workspace/notes.txt", "Shopping: bread, milk.\nThe secret word is heron.\n");
+    let model = link_weights(&house, &weights);
+    let task = "Read the file notes.txt. Which secret word stands in it?";
+    let words = ["run", "--model", model, "--offline", "--output", "json", task];
+    let output = house.command(&words).patient().run().code(0);
+    let mut events =
+        output.stdout.lines().map(|line| serde_json::from_str::<Envelope>(line).unwrap().event);
+    let read = events.any(|event| {
+        matches!(event, Event::ToolCallFinished { name, is_error: false, .. }
+            if name.as_str() == "readFile")
+    });
+    assert!(read, "the model does not read the file: {output}");
+    let Some(Event::TurnFinished { text, .. }) = events.last() else {
+        panic!("the turn does not end: {output}");
+    };
+    assert!(text.contains("heron"), "{text}");
+    house.nothing_lives();
+}
+
 fn real_weights() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;

@@ -135,7 +135,7 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "tools",
-        about: "the tools of a coding agent: searches of 100,000 files, against `rg`",
+        about: "the tools of a coding agent: searches of 100,000 files against `rg`, edits and reads of large ones",
         when: When::Always,
         says: Says::Decides,
         measure: tools::tools,

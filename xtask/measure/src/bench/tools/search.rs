@@ -3,17 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+use super::super::ROUNDS;
 use super::super::installed::Installed;
 use super::super::table::{Figure, Target};
-use super::super::{Outcome, ROUNDS};
+use super::keep;
 use crate::batch::Batch;
 use xtask::child;
-use xtask::workspace::Workspace;
 
 /// A call may take this many times what `rg` does.
 const RG_TIMES_MAX: f64 = 2.0;
@@ -25,19 +24,17 @@ const MATCH_EVERY: usize = 250;
 /// One file of so many is a source.
 const SOURCE_EVERY: usize = 10;
 
-/// Measures searches.
-pub fn search(workspace: &Workspace) -> Result<Outcome> {
+/// Measures searches; nothing where there is no `rg`, which is said.
+pub fn search(installed: &Installed) -> Result<Vec<Figure>> {
     let Some(rg) = on_path("rg") else {
-        return Ok(Outcome::Skipped("there is no `rg`: install `ripgrep`".to_owned()));
+        eprintln!("no `rg` to compare searches with: install `ripgrep`");
+        return Ok(Vec::new());
     };
-    let plugins = ["environment-local", "tool-filesystem-query"];
-    let config = "version = 1\n[session]\noutput_bytes_max = 1048576\n";
-    let installed = Installed::new(workspace, "tools", &plugins, &[], config)?;
     let tree = installed.file("tree");
     make_tree(&tree).with_context(|| format!("making `{}`", tree.display()))?;
-    let measured = measure(&installed, &rg, &tree);
+    let measured = measure(installed, &rg, &tree);
     fs::remove_dir_all(&tree).with_context(|| format!("removing `{}`", tree.display()))?;
-    Ok(Outcome::Figures(measured?))
+    measured
 }
 
 fn measure(installed: &Installed, rg: &Path, tree: &Path) -> Result<Vec<Figure>> {
@@ -66,14 +63,6 @@ fn measure(installed: &Installed, rg: &Path, tree: &Path) -> Result<Vec<Figure>>
         figures.push(Figure::new(&times, ours[at] / theirs[at], "times", target));
     }
     Ok(figures)
-}
-
-/// Keeps the least of the times, as noise only slows down.
-fn keep(least: &mut f64, mut work: impl FnMut() -> Result<()>) -> Result<()> {
-    let begun = Instant::now();
-    work()?;
-    *least = least.min(begun.elapsed().as_secs_f64() * 1e3);
-    Ok(())
 }
 
 /// Calls a tool; it must find so much.
