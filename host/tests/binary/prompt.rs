@@ -8,8 +8,10 @@ use serde_json::json;
 use crate::house;
 use crate::support::{elf, fixture, fixtures};
 
-/// The promise of the design for all default tools.
+/// The promise of the design for all tools that are shipped, before the embedded model.
 const DEFAULT_PREFIX_TOKENS_MAX: usize = 700;
+/// The same for others.
+const CLOUD_PREFIX_TOKENS_MAX: usize = 2500;
 
 #[track_caller]
 fn total(prompt: &str) -> usize {
@@ -142,9 +144,9 @@ fn a_prompt_file_that_is_not_there_or_too_big_is_refused() {
     "#]].assert_eq(&output.to_string());
 }
 
-/// All plugins that are shipped, with the default model's own.
+/// All plugins that are shipped, before a large model and before the embedded one.
 #[test]
-fn the_prefix_with_all_default_tools_is_short() {
+fn what_stands_before_the_task_is_bounded_with_every_plugin() {
     let Some(house) = crate::support::House::without_plugins() else { return };
     let shipped = fixtures::house().unwrap().join("plugins");
     for file in fs::read_dir(shipped).unwrap().flatten() {
@@ -153,8 +155,24 @@ fn the_prefix_with_all_default_tools_is_short() {
         }
     }
     house.script(&json!({ "answers": [] }));
-    let output = house.run(&["run", "--show-prompt"]).silent();
-    assert!(output.stdout.contains("--- tool get_environment"), "{output}");
-    let tokens = total(&output.stdout);
-    assert!((100..=DEFAULT_PREFIX_TOKENS_MAX).contains(&tokens), "{tokens} tokens: {output}");
+    let large = house.run(&["run", "--show-prompt"]).silent().stdout;
+    for tool in ["cli_based_tool", "readFile", "get_environment", "createPlan", "list_tools"] {
+        assert!(large.contains(&format!("--- tool {tool} ")), "{tool}: {large}");
+    }
+    let tokens = total(&large);
+    assert!((500..=CLOUD_PREFIX_TOKENS_MAX).contains(&tokens), "{tokens} tokens: {large}");
+
+    let local = ["run", "--show-prompt", "--model", "local/qwen2.5-coder-1.5b"];
+    let small = house.run(&local).silent().stdout;
+    for tool in ["cli_based_tool", "readFile", "get_environment", "list_tools"] {
+        assert!(small.contains(&format!("--- tool {tool} ")), "{tool}: {small}");
+    }
+    assert!(!small.contains("--- tool createPlan "), "{small}");
+    let tokens = total(&small);
+    assert!((100..=DEFAULT_PREFIX_TOKENS_MAX).contains(&tokens), "{tokens} tokens: {small}");
+
+    // A person decides what comes first, and how much there is of it.
+    house.configure_more("[tools]\nfirst = [\"createPlan\"]\ncore_tokens_max = 250\n");
+    let few = house.run(&["run", "--show-prompt"]).silent().stdout;
+    assert!(few.contains("--- tool createPlan ") && !few.contains("readFile"), "{few}");
 }
