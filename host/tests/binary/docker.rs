@@ -166,6 +166,29 @@ fn the_report_of_the_environment_is_the_containers() {
     assert_eq!(containers(&house), Vec::<String>::new());
 }
 
+#[test]
+fn files_are_searched_with_the_containers_paths_and_no_program_in_it() {
+    let Some(house) = furnish() else { return };
+    let plugins = fixtures::house().unwrap().join("plugins");
+    house.ship(&plugins.join(library_name("tool_filesystem_query")));
+    house.write("workspace/src/a.rs", "one\nmoon moon\n");
+    let call = |tool: &str, arguments: Value| {
+        let words = ["call", "--image", IMAGE, tool, &arguments.to_string()];
+        in_docker(&house, &words).no_input().patient().run().code(0).json()
+    };
+    let told = call("grep_content", json!({ "pattern": "moon" }));
+    assert_eq!((&told["total_matches"], &told["path"]), (&json!(2), &json!(WORKSPACE)), "{told}");
+    assert_eq!(told["matches"][1]["absolute_path"], "/workspace/src/a.rs");
+    let told = call("glob_files", json!({ "pattern": "**/*.rs", "root": "/workspace" }));
+    assert_eq!(told["files"][0]["absolute_path"], "/workspace/src/a.rs", "{told}");
+    let refused = json!({ "pattern": "root", "path": "/etc/passwd" }).to_string();
+    let words = ["call", "--image", IMAGE, "grep_content", &refused];
+    let output = in_docker(&house, &words).no_input().patient().run();
+    assert!(output.stderr.contains("Path not allowed: /etc/passwd"), "{output}");
+    assert_eq!(containers(&house), Vec::<String>::new());
+    house.nothing_lives();
+}
+
 /// A container that somebody has brought, and that goes when the test ends.
 struct Brought(String);
 

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -121,7 +122,6 @@ fn what_lies_outside_is_refused_with_the_folders_that_are_allowed() {
     let Some(house) = with_query() else { return };
     house.write("secret/key", "moon\n");
     std::os::unix::fs::symlink("../secret", house.workspace().join("out")).unwrap();
-    let allowed = house.workspace().display().to_string();
     for (tool, arguments) in [
         ("grep_content", json!({ "pattern": "moon", "path": "../secret" })),
         ("grep_content", json!({ "pattern": "moon", "path": "/etc/passwd" })),
@@ -132,8 +132,11 @@ fn what_lies_outside_is_refused_with_the_folders_that_are_allowed() {
     ] {
         let output = house.run(&["call", tool, &arguments.to_string()]);
         let text = format!("{output}");
-        assert!(text.contains("Path not allowed: ") && text.contains(&allowed), "{text}");
-        assert!(!text.contains("secret/key"), "{text}");
+        assert!(
+            text.contains("Path not allowed: ") && text.contains("folders `$HOUSE/workspace`"),
+            "{text}"
+        );
+        assert!(!text.contains("key:1"), "{text}");
     }
     assert_eq!(matches(&grep(&house, json!({ "pattern": "moon" }))), Vec::<String>::new());
 }
@@ -210,24 +213,26 @@ fn a_pattern_that_is_none_or_explodes_is_refused() {
 
 #[test]
 fn a_search_that_is_interrupted_ends_at_once_and_was_seen_so_far() {
+    /// Read from a hole in the disk, at the speed of memory: a search of it takes many seconds.
+    const BYTES: u64 = 64 << 30;
+    const LINE_BYTES: u64 = 8 << 20;
+
     for place in PLACES {
         let Some(house) = with_query() else { return };
         house.configure_more(place);
-        house.write("workspace/a", "moon\n");
-        let mut large = File::create(house.workspace().join("b")).unwrap();
-        let line = "möndschein über dem meer ".repeat(40) + "\n";
-        for _ in 0..400 {
-            large.write_all(line.repeat(100).as_bytes()).unwrap();
+        let path = house.write("workspace/large", &"moon\n".repeat(2000));
+        let large = File::options().write(true).open(&path).unwrap();
+        for at in 1..BYTES / LINE_BYTES {
+            large.write_all_at(b"\n", at * LINE_BYTES).unwrap();
         }
-        house.configure_more("[plugins.tool-filesystem-query]\nmax_file_size_kb = 1048576\n");
-        // Slow on purpose: each letter may begin a match.
-        let arguments = json!({ "pattern": r"moon|(\w+\s+){9,400}!" }).to_string();
+        let arguments = json!({ "pattern": "moon", "path": "large" }).to_string();
         let running = house.command(&["call", "grep_content", &arguments]).no_input().start();
-        running.wait_for_error("a:1: moon");
-        let begun = Instant::now();
+        running.wait_for_error("large:1: moon");
         running.signal("INT");
+        let signalled = Instant::now();
         let output = running.finish();
-        assert!(begun.elapsed() < Duration::from_secs(10), "{output}");
+        assert_eq!(output.code, 130, "{output}");
+        assert!(signalled.elapsed() < Duration::from_secs(5), "{:?}", signalled.elapsed());
         house.nothing_lives();
     }
 }
@@ -254,7 +259,8 @@ fn an_older_environment_is_read_file_by_file_and_that_is_said() {
 fn a_model_finds_the_tools_and_runs_them_unasked() {
     let Some(house) = with_query() else { return };
     fill(&house);
-    let call = |name: &str, arguments: Value| json!({ "call": { "name": name, "arguments": arguments } });
+    let call =
+        |name: &str, arguments: Value| json!({ "call": { "name": name, "arguments": arguments } });
     house.script(&json!({ "answers": [
         { "steps": [call("grep_content", json!({ "pattern": "moon", "file_glob": "*.rs" }))] },
         {

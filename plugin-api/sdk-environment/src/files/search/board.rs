@@ -77,6 +77,8 @@ pub(super) struct Board {
     is_cancelled: AtomicBool,
     /// What is found is only counted.
     is_enough: AtomicBool,
+    /// Somebody waits for what is found.
+    is_awaited: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -210,7 +212,10 @@ impl Board {
             if let Some(news) = self.taken(&mut state) {
                 return news;
             }
-            if self.news.wait_until(&mut state, until).timed_out() {
+            self.is_awaited.store(true, Relaxed);
+            let is_late = self.news.wait_until(&mut state, until).timed_out();
+            self.is_awaited.store(false, Relaxed);
+            if is_late {
                 return self.taken(&mut state).unwrap_or(News::Nothing);
             }
         }
@@ -245,6 +250,10 @@ impl Board {
 
     pub(super) fn is_enough(&self) -> bool {
         self.is_enough.load(Relaxed)
+    }
+
+    pub(super) fn is_awaited(&self) -> bool {
+        self.is_awaited.load(Relaxed)
     }
 
     pub(super) fn cancel(&self) {

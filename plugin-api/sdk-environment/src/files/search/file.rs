@@ -254,7 +254,8 @@ impl Lines<'_> {
     fn push(&mut self, line: SearchedLine) -> bool {
         self.bytes += line.text.len() + size_of::<SearchedLine>();
         self.lines.push(line);
-        self.bytes < PIECE_BYTES || self.hand_over()
+        let is_enough = self.bytes >= PIECE_BYTES || self.board.is_awaited();
+        !is_enough || self.hand_over()
     }
 
     fn hand_over(&mut self) -> bool {
