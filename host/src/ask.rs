@@ -15,6 +15,7 @@ use parking_lot::Mutex as SyncMutex;
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard, watch};
 
+use crate::diff::{self, Tense};
 use crate::form;
 use crate::hidden::{self, Hidden};
 use crate::terminal::{self, Before, Manner, NAME_COLUMNS, Reply, Text, exact_line};
@@ -221,8 +222,13 @@ fn question_of(question: &Question<'_>) -> terminal::Question {
     let always = question.always.map(|scope| always_for(scope, &name));
     let always = always.unwrap_or_default();
     let mut values = values_of(&question.call.arguments);
-    let shows = |preview: &Preview| preview_of(preview, question.tool.plugin.as_str());
-    values.extend(question.preview.as_ref().map(shows).unwrap_or_default());
+    if let Some(preview) = &question.preview {
+        if !preview.changes.is_empty() {
+            // The changes say the same, as they come to be.
+            values = values.into_iter().map(terminal::Value::briefly).collect();
+        }
+        values.extend(preview_of(preview, question.tool.plugin.as_str()));
+    }
     let by = question.by.map(|plugin| format!(", called by {plugin},")).unwrap_or_default();
     let agent = question.agent.map(|agent| format!("[{agent}] ")).unwrap_or_default();
     terminal::Question {
@@ -243,31 +249,40 @@ fn always_for(scope: AlwaysScope, name: &str) -> String {
 
 /// Returns what a plugin says that its call would change, each named after who says so.
 fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
-    let files = preview.files.join("\n");
-    let mut diff = preview.diff.clone();
-    diff.extend(preview.changes.iter().map(FileChange::unified));
-    let said = [
-        ("effect", &preview.text),
-        ("command", &preview.command),
-        ("changes", &diff),
-        ("files", &files),
-    ];
-    let said = said.into_iter().filter(|(_, text)| !text.trim().is_empty());
-    let value = |(what, text): (&str, &String)| {
+    let said = |what: &str, text: &str| {
         let name = Some(format!("{what}, says {plugin}"));
-        terminal::Value { name, text: text.clone() }
+        (!text.trim().is_empty()).then(|| terminal::Value::new(name, text.to_owned()))
     };
-    said.map(value).collect()
+    let changes = &preview.changes;
+    let summary = if changes.len() > 1 { diff::summary(changes) } else { String::new() };
+    let before = [
+        said("effect", &preview.text),
+        said("command", &preview.command),
+        said("changes", &summary),
+    ];
+    let drawn = changes.iter().map(|change| {
+        let heading = diff::heading(change, Tense::ToCome);
+        let (lines, core) = (diff::lines(change), diff::core(change));
+        terminal::Value::of_lines(format!("{heading}, says {plugin}"), lines, core)
+    });
+    // Those with a diff are named above it.
+    let is_of = |change: &FileChange, file: &String| {
+        change.path == *file || change.moved_from.as_ref() == Some(file)
+    };
+    let files = preview.files.iter().filter(|file| !changes.iter().any(|it| is_of(it, file)));
+    let files = files.map(String::as_str).collect::<Vec<_>>().join("\n");
+    let after = [said("changes", &preview.diff), said("files", &files)];
+    before.into_iter().flatten().chain(drawn).chain(after.into_iter().flatten()).collect()
 }
 
 /// Returns arguments as a person reads them: a text as it is and not as JSON has it.
 fn values_of(arguments: &Value) -> Vec<terminal::Value> {
     let Some(arguments) = arguments.as_object().filter(|arguments| !arguments.is_empty()) else {
-        return vec![terminal::Value { name: None, text: arguments.to_string() }];
+        return vec![terminal::Value::new(None, arguments.to_string())];
     };
     let value_of = |(name, value): (&String, &Value)| {
         let text = value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
-        terminal::Value { name: Some(name.clone()), text }
+        terminal::Value::new(Some(name.clone()), text)
     };
     arguments.iter().map(value_of).collect()
 }
@@ -286,6 +301,7 @@ fn read_answer(line: &str) -> Option<Answer> {
 #[cfg(test)]
 mod tests {
     use jaato_runtime::types::PluginName;
+    use jaato_runtime::types::file_change::{FileHunk, HunkLine, HunkLineKind};
     use serde_json::json;
 
     use super::*;
@@ -294,7 +310,7 @@ mod tests {
     fn arguments_are_shown_as_a_person_reads_them() {
         let shown = |arguments: &Value| {
             let values = values_of(arguments).into_iter();
-            values.map(|value| (value.name.unwrap_or_default(), value.text)).collect::<Vec<_>>()
+            values.map(|value| value.shown()).collect::<Vec<_>>()
         };
         let arguments = json!({ "command": "echo \"a\"", "text": "one\ntwo", "n": [1] });
         let expected = [("command", "echo \"a\""), ("text", "one\ntwo"), ("n", "[\n  1\n]")];
@@ -311,8 +327,33 @@ mod tests {
     fn what_a_call_would_change_is_shown_with_who_says_so() {
         let preview = Preview { files: vec!["a".into(), "b".into()], ..Preview::diff("-x\n+y") };
         let shown = preview_of(&preview, "tool-x").into_iter();
-        let shown: Vec<_> = shown.map(|it| (it.name.unwrap_or_default(), it.text)).collect();
+        let shown: Vec<_> = shown.map(|value| value.shown()).collect();
         let expected = [("changes, says tool-x", "-x\n+y"), ("files, says tool-x", "a\nb")];
+        assert_eq!(shown, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
+    }
+
+    #[test]
+    fn each_file_that_would_change_has_a_heading_and_its_lines() {
+        let line =
+            |kind, text: &str| HunkLine { kind, text: text.to_owned(), ..HunkLine::default() };
+        let lines = vec![line(HunkLineKind::Removed, "x"), line(HunkLineKind::Added, "y")];
+        let change = |path: &str, lines: Vec<HunkLine>| FileChange {
+            path: path.to_owned(),
+            hunks: vec![FileHunk { old_start: 1, new_start: 1, lines }],
+            lines_added: 1,
+            lines_removed: 1,
+            ..FileChange::default()
+        };
+        let changes = vec![change("a", lines.clone()), change("b", lines)];
+        let files = vec!["a".to_owned(), "c".to_owned()];
+        let preview = Preview { files, changes, ..Preview::default() };
+        let shown: Vec<_> = preview_of(&preview, "p").iter().map(terminal::Value::shown).collect();
+        let expected = [
+            ("changes, says p", "2 files (+2 -2)"),
+            ("changes a (+1 -1), says p", "1 - x\n1 + y"),
+            ("changes b (+1 -1), says p", "1 - x\n1 + y"),
+            ("files, says p", "c"),
+        ];
         assert_eq!(shown, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
     }
 

@@ -7,6 +7,9 @@ use jaato_runtime::session_loop::{Prompt, Session};
 
 use crate::exit::{Exit, Failure};
 
+/// What may stand before the `@`.
+const BEGINS: [char; 3] = ['(', '"', '\''];
+
 /// What ends a sentence and no file's name.
 const ENDS: [char; 8] = ['.', ',', ';', ':', '!', '?', ')', '"'];
 
@@ -43,7 +46,8 @@ pub fn listed(files: &str) -> Vec<PathBuf> {
 /// Lists the files that a text names with `@`, each once.
 fn mentioned(text: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = Vec::new();
-    for word in text.split_whitespace().filter_map(|word| word.strip_prefix('@')) {
+    let words = text.split_whitespace().map(|word| word.trim_start_matches(BEGINS));
+    for word in words.filter_map(|word| word.strip_prefix('@')) {
         let file = [word, word.trim_end_matches(ENDS)].into_iter().find(is_file);
         if let Some(file) = file.map(PathBuf::from).filter(|file| !files.contains(file)) {
             files.push(file);
@@ -68,7 +72,8 @@ mod tests {
         let path = path.to_str().unwrap();
         let found = |text: String| mentioned(&text);
         assert_eq!(found(format!("what is on @{path}?")), [PathBuf::from(path)]);
-        assert_eq!(found(format!("@{path} (@{path})")), [PathBuf::from(path)]);
+        assert_eq!(found(format!("@{path} @{path}")), [PathBuf::from(path)]);
+        assert_eq!(found(format!("the moon (@{path})")), [PathBuf::from(path)]);
         for text in ["mail ann@example.org", "@nobody here", "@", &format!("see {path}")] {
             assert_eq!(mentioned(text), Vec::<PathBuf>::new(), "{text}");
         }

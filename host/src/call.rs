@@ -254,6 +254,7 @@ impl EventSink for LiveEvents {
             | Event::Progress { .. }
             | Event::Notified { .. }
             | Event::FileChanged { .. }
+            | Event::PlanChanged { .. }
             | Event::TaskStarted { .. }
             | Event::FormAnswered { .. } => true,
             // The person's own call is known, what it calls in turn is not.

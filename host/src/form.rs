@@ -99,7 +99,7 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Questi
     let of = if count > 1 { format!(", {} of {count}", at + 1) } else { String::new() };
     let labelled = |name: &str, text: &str| {
         let (name, text) = (Some(name.to_owned()), text.to_owned());
-        (!text.trim().is_empty()).then_some(terminal::Value { name, text })
+        (!text.trim().is_empty()).then(|| terminal::Value::new(name, text))
     };
     let about = labelled("about", &asked.form.title).filter(|_| at == 0);
     let asks = labelled("asks", if field.text.is_empty() { &field.name } else { &field.text });
@@ -309,11 +309,10 @@ mod tests {
         let asked = FormQuestion { session, agent, plugin: &plugin, id, form: &form };
         let question = question_of(&asked, 0, &field);
         assert_eq!(question.head, "[helper] tool-x asks you");
-        let values: Vec<_> =
-            question.values.iter().map(|it| (it.name.as_deref().unwrap(), &*it.text)).collect();
+        let values: Vec<_> = question.values.iter().map(terminal::Value::shown).collect();
         let option = "A\u{1b}[2J (a): the first\nof all";
         let expected = [("about", "question 2 kovami:"), ("asks", "run it? [y]es"), ("1", option)];
-        assert_eq!(values, expected);
+        assert_eq!(values, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
         assert_eq!(question.prompt, "a number or a value (Enter: 1); /decline declines:");
     }
 }

@@ -11,6 +11,7 @@ mod command;
 mod commands;
 mod config;
 mod conversation;
+mod diff;
 mod doctor;
 mod environment;
 mod exit;

@@ -227,6 +227,7 @@ fn teller(view: &Arc<View>) -> Tell {
             | Delta::ToolCall(_)
             | Delta::Output { .. }
             | Delta::FileChanged(_)
+            | Delta::PlanChanged(_)
             | Delta::Alive
             | Delta::Unknown => return,
         };

@@ -126,7 +126,7 @@ fn print_prompt(
     additions: &[Addition],
 ) -> Outcome {
     let request = session.request();
-    let system = runtime.system_prompt(system)?;
+    let system = runtime.system_prompt(system, &request.tools)?;
     let mut total = 0;
     for (label, tokens) in system.estimates(&request.tools) {
         total += tokens;

@@ -95,7 +95,7 @@ fn read_answer(line: &str) -> Option<Answer> {
 }
 
 fn question_of(root: &str, found: &[String]) -> Question {
-    let line = |text: String| Value { name: None, text };
+    let line = |text: String| Value::new(None, text);
     let mut values: Vec<Value> =
         found.iter().take(NAMES_MAX).map(|name| line(visible::name(name).into_owned())).collect();
     if found.len() > NAMES_MAX {
@@ -124,8 +124,8 @@ mod tests {
         let found: Vec<String> = (0..4096).map(|it| format!("{it}\nhint: run it")).collect();
         let values = question_of("/w", &found).values;
         assert_eq!(values.len(), NAMES_MAX + 1);
-        assert_eq!(values[1].text, "1<U+000A>hint: run it");
-        assert_eq!(values[NAMES_MAX].text, "and 3096 more");
+        assert_eq!(values[1].shown().1, "1<U+000A>hint: run it");
+        assert_eq!(values[NAMES_MAX].shown().1, "and 3096 more");
         assert_eq!(question_of("/w", &found[..NAMES_MAX]).values.len(), NAMES_MAX);
     }
 

@@ -321,6 +321,19 @@ macro_rules! keys {
     };
 }
 
+/// Core tools of the plugins that are shipped, the most useful first: a small model has room for
+/// few.
+const FIRST_TOOLS: [&str; 8] = [
+    "cli_based_tool",
+    "readFile",
+    "get_environment",
+    "request_clarification",
+    "createPlan",
+    "startPlan",
+    "setStepStatus",
+    "completePlan",
+];
+
 keys! {
     /// Model that answers.
     model: ModelId = default_model(),
@@ -362,6 +375,14 @@ keys! {
     /// Tools that are not offered, whatever else says so.
     tools_disabled: Vec<String> = Vec::new(),
         key("tools.disabled").variables(&["JAATO_TOOLS_DISABLED"]).adding_up();
+    /// Core tools that stand in requests before all others, as far as they fit.
+    tools_first: Vec<String> = FIRST_TOOLS.map(str::to_owned).to_vec(),
+        key("tools.first").variables(&["JAATO_TOOLS_FIRST"]).owner(Owner::UserFirst);
+    /// Most tokens, roughly, of core tools and their plugins' instructions in each request; a model
+    /// may take fewer. What does not fit the model finds when it looks for it.
+    tools_core_tokens_max: u64 = 2_500,
+        key("tools.core_tokens_max").variables(&["JAATO_TOOLS_CORE_TOKENS_MAX"])
+            .limits(0, 1_000_000);
     /// Variables that commands are given although they look like secrets.
     tools_cli_pass: Vec<String> = Vec::new(),
         key("tools.cli.pass").variables(&["JAATO_TOOLS_CLI_PASS"]).adding_up().users_own();

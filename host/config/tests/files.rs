@@ -39,7 +39,7 @@ fn an_unknown_key_that_is_like_nothing_lists_what_is_known_there() {
         "[tools]\ncolour = 'red'\n",
         expect![[r#"
             unknown key `tools.colour` (user ROOT/user/config/config.toml:2)
-            hint: known here: `enabled`, `offered`, `disabled`, `cli.pass`"#]],
+            hint: known here: `enabled`, `offered`, `disabled`, `first`, `core_tokens_max`, `cli.pass`"#]],
     );
     check(
         "[colour]\nx = 1\n",

@@ -40,39 +40,41 @@ fn later_layers_win_and_each_value_tells_its_place() {
         .map(|line| bench.relative(line) + "\n")
         .collect();
     expect![[r#"
-        model = "local/qwen2.5-coder-1.5b"            # built-in
-        provider = ""                                 # built-in
-        fallback = []                                 # built-in
-        offline = true                                # variable JAATO_OFFLINE
-        environment = "local"                         # built-in
-        plugin_dirs = []                              # built-in
-        local.download = true                         # built-in
-        plugins.disabled = []                         # built-in
-        plugins.isolated = []                         # built-in
-        tools.enabled = ["a"]                         # command line --tools
-        tools.offered = true                          # built-in
-        tools.disabled = []                           # built-in
-        tools.cli.pass = []                           # built-in
-        session.steps_max = 1                         # user ROOT/user/config/config.toml:2
-        session.parallel_calls_max = 4                # variables file ROOT/work/.env:2 JAATO_SESSION_PARALLEL_CALLS_MAX
-        session.output_bytes_max = 3000               # workspace ROOT/work/.jaato/config.toml:2
-        caps.cost = (not set)                         # built-in
-        caps.tokens = (not set)                       # built-in
-        caps.steps = (not set)                        # built-in
-        gc.plugin = "gc-truncate"                     # built-in
-        gc.threshold_percent = 80                     # built-in
-        gc.target_percent = 60                        # built-in
-        gc.auto_trigger = true                        # built-in
-        gc.check_before_send = true                   # built-in
-        gc.preserve_recent_turns = 5                  # built-in
-        gc.pinned_turn_indices = []                   # built-in
-        gc.max_turns = 0                              # built-in
-        gc.notify_on_gc = true                        # built-in
-        gc.deadline_ms = 10000                        # built-in
-        ledger.enabled = true                         # built-in
-        ledger.path = (not set)                       # built-in
-        terminals.join = true                         # built-in
-        prompt.file = "/p.md"                         # variable JAATO_PROMPT_FILE
+        model = "local/qwen2.5-coder-1.5b"                                                                                                                    # built-in
+        provider = ""                                                                                                                                         # built-in
+        fallback = []                                                                                                                                         # built-in
+        offline = true                                                                                                                                        # variable JAATO_OFFLINE
+        environment = "local"                                                                                                                                 # built-in
+        plugin_dirs = []                                                                                                                                      # built-in
+        local.download = true                                                                                                                                 # built-in
+        plugins.disabled = []                                                                                                                                 # built-in
+        plugins.isolated = []                                                                                                                                 # built-in
+        tools.enabled = ["a"]                                                                                                                                 # command line --tools
+        tools.offered = true                                                                                                                                  # built-in
+        tools.disabled = []                                                                                                                                   # built-in
+        tools.first = ["cli_based_tool", "readFile", "get_environment", "request_clarification", "createPlan", "startPlan", "setStepStatus", "completePlan"]  # built-in
+        tools.core_tokens_max = 2500                                                                                                                          # built-in
+        tools.cli.pass = []                                                                                                                                   # built-in
+        session.steps_max = 1                                                                                                                                 # user ROOT/user/config/config.toml:2
+        session.parallel_calls_max = 4                                                                                                                        # variables file ROOT/work/.env:2 JAATO_SESSION_PARALLEL_CALLS_MAX
+        session.output_bytes_max = 3000                                                                                                                       # workspace ROOT/work/.jaato/config.toml:2
+        caps.cost = (not set)                                                                                                                                 # built-in
+        caps.tokens = (not set)                                                                                                                               # built-in
+        caps.steps = (not set)                                                                                                                                # built-in
+        gc.plugin = "gc-truncate"                                                                                                                             # built-in
+        gc.threshold_percent = 80                                                                                                                             # built-in
+        gc.target_percent = 60                                                                                                                                # built-in
+        gc.auto_trigger = true                                                                                                                                # built-in
+        gc.check_before_send = true                                                                                                                           # built-in
+        gc.preserve_recent_turns = 5                                                                                                                          # built-in
+        gc.pinned_turn_indices = []                                                                                                                           # built-in
+        gc.max_turns = 0                                                                                                                                      # built-in
+        gc.notify_on_gc = true                                                                                                                                # built-in
+        gc.deadline_ms = 10000                                                                                                                                # built-in
+        ledger.enabled = true                                                                                                                                 # built-in
+        ledger.path = (not set)                                                                                                                               # built-in
+        terminals.join = true                                                                                                                                 # built-in
+        prompt.file = "/p.md"                                                                                                                                 # variable JAATO_PROMPT_FILE
     "#]].assert_eq(&shown.concat());
 }
 

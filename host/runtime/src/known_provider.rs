@@ -24,6 +24,8 @@ pub(crate) struct KnownProvider {
     /// What the model costs, where known.
     pub(crate) price: Option<Price>,
     pub(crate) takes: ModelTakes,
+    /// Tokens that tools in each request may cost it, where it says so.
+    pub(crate) core_tokens_max: Option<u64>,
     pub(crate) has_one_conversation: bool,
 }
 
@@ -57,6 +59,7 @@ impl Host {
             names: configured.map(|given| Names { given, own: spec_says.name.clone() }),
             context_limit: own_limit.or(facts.as_ref().and_then(|facts| facts.context_limit)),
             price: own_price.or(facts.and_then(|facts| facts.price)),
+            core_tokens_max: info.and_then(|info| info.core_tokens_max),
             has_one_conversation: spec_says.one_conversation,
             takes: ModelTakes {
                 options: spec_says.options,

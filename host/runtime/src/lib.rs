@@ -48,6 +48,7 @@ mod attachments;
 mod check;
 mod child;
 mod commands;
+mod core_tools;
 mod crossing;
 mod environments;
 mod gc;

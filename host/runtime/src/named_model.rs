@@ -19,6 +19,8 @@ const CONTEXT_LIMIT_ASSUMED: u64 = 32_768;
 pub(crate) struct ReadyModel {
     pub(crate) setup: ModelSetup,
     pub(crate) provider: Arc<PluginProvider>,
+    /// Tokens that tools in each request may cost it, where it says so.
+    pub(crate) core_tokens_max: Option<u64>,
 }
 
 impl Runtime {
@@ -83,7 +85,14 @@ impl Host {
         let config = &self.setup.config;
         let model = &named.model;
         let KnownProvider {
-            plugin, names, context_limit, price, takes, has_one_conversation, ..
+            plugin,
+            names,
+            context_limit,
+            price,
+            takes,
+            has_one_conversation,
+            core_tokens_max,
+            ..
         } = self.provider_of(model)?;
 
         let says = config.says_of(named);
@@ -101,7 +110,7 @@ impl Host {
         setup.price = says.price.or(price);
         let host = Arc::clone(self);
         let provider = PluginProvider::new(host, plugin, names, model.clone(), session.clone());
-        Ok(ReadyModel { setup, provider: Arc::new(provider) })
+        Ok(ReadyModel { setup, provider: Arc::new(provider), core_tokens_max })
     }
 
     fn with_provider(&self, named: NamedModel) -> Result<NamedModel, Error> {

@@ -1,14 +1,15 @@
 //! Gathers what the system text is made of: the user's file, the workspace's `AGENTS.md`
 //! or `CLAUDE.md`, plugins' instructions, `--system`.
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
 
 use jaato_config::trust::TrustedWorkspace;
 use jaato_places::Why;
-use jaato_registry::{Registry, Status, ToolStatus};
+use jaato_registry::{Registry, Status};
 use jaato_session::{PromptPart, PromptParts};
-use jaato_types::{Availability, Error, ErrorKind};
+use jaato_types::{Error, ErrorKind, ToolName};
 
 use jaato_catalog::Setup;
 
@@ -24,6 +25,7 @@ pub fn parts(
     setup: &Setup,
     registry: &Registry,
     system: Option<String>,
+    tools: &BTreeSet<ToolName>,
 ) -> Result<PromptParts, Error> {
     let user_file =
         setup.config.prompt.file.as_ref().map(|path| read_prompt_file(setup, path)).transpose()?;
@@ -31,7 +33,7 @@ pub fn parts(
         Some(workspace) => agents_files(setup, workspace)?,
         None => Vec::new(),
     };
-    Ok(PromptParts { user_file, agents_files, plugins: instructions(registry), system })
+    Ok(PromptParts { user_file, agents_files, plugins: instructions(registry, tools), system })
 }
 
 /// Reads the file that the configuration names; one that a workspace names is inside of it, and no
@@ -79,13 +81,9 @@ fn agents_files(setup: &Setup, workspace: &TrustedWorkspace) -> Result<Vec<Promp
 }
 
 /// Instructions of the plugins of which a tool stands in the request.
-fn instructions(registry: &Registry) -> Vec<PromptPart> {
+fn instructions(registry: &Registry, tools: &BTreeSet<ToolName>) -> Vec<PromptPart> {
     let is_active = |name: &jaato_types::PluginName| {
-        registry.tools().any(|tool| {
-            tool.plugin == name
-                && tool.status == ToolStatus::Enabled
-                && tool.spec.availability == Availability::Core
-        })
+        registry.tools().any(|tool| tool.plugin == name && tools.contains(&tool.spec.name))
     };
     let mut parts: Vec<_> = registry
         .plugins()
@@ -94,9 +92,9 @@ fn instructions(registry: &Registry) -> Vec<PromptPart> {
             plugin.status == Status::Active && is_active(&plugin.candidate.manifest.name)
         })
         .filter_map(|plugin| {
-            let description = plugin.candidate.description.as_ref()?.as_ref().ok()?;
-            let text = description.instructions.clone()?;
-            Some(PromptPart::new(plugin.candidate.manifest.name.as_str(), text))
+            let name = &plugin.candidate.manifest.name;
+            let text = crate::core_tools::instructions(registry, name)?;
+            Some(PromptPart::new(name.as_str(), text.to_owned()))
         })
         .collect();
     parts.sort_by(|a, b| a.label.cmp(&b.label));

@@ -1,18 +1,23 @@
 //! Starts sessions on a runtime, for who embeds it.
 
 use jaato_session::{History, Session, SystemPrompt};
-use jaato_types::Error;
+use jaato_types::{Error, ToolSpec};
 
 use crate::runtime::Runtime;
 use crate::start_session::SessionOptions;
 
 impl Runtime {
-    /// Builds the system text of a session.
+    /// Builds the system text of a session whose requests have these tools.
     ///
     /// # Errors
     /// When a file that belongs to it cannot be used.
-    pub fn system_prompt(&self, system: Option<String>) -> Result<SystemPrompt, Error> {
-        self.host().system_prompt(system)
+    pub fn system_prompt(
+        &self,
+        system: Option<String>,
+        tools: &[ToolSpec],
+    ) -> Result<SystemPrompt, Error> {
+        let tools = tools.iter().map(|tool| tool.name.clone()).collect();
+        self.host().system_prompt(system, &tools)
     }
 
     /// Starts a session with the configured model.

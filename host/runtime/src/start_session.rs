@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::child::Child;
+use crate::core_tools::CoreBudget;
 use crate::gc::PluginGc;
 use crate::hooks::{EventHooks, PluginHooks};
 use crate::host::Host;
@@ -94,8 +95,12 @@ impl Host {
     ///
     /// # Errors
     /// When a file that belongs to it cannot be used.
-    pub(crate) fn system_prompt(&self, system: Option<String>) -> Result<SystemPrompt, Error> {
-        let parts = prompt::parts(&self.setup, &self.registry(), system)?;
+    pub(crate) fn system_prompt(
+        &self,
+        system: Option<String>,
+        tools: &BTreeSet<ToolName>,
+    ) -> Result<SystemPrompt, Error> {
+        let parts = prompt::parts(&self.setup, &self.registry(), system, tools)?;
         Ok(SystemPrompt::build(parts))
     }
 
@@ -129,7 +134,10 @@ impl Host {
         let ids = ids();
         let id = ids.session();
         let ready = self.ready_model(&named, &options.request, &id)?;
-        let system = self.system_prompt(options.system.clone())?;
+        let core = self.core_budget(ready.core_tokens_max);
+        let tools = PluginTools::new(Arc::clone(self), id.clone(), true).within(core);
+        let tools = tools.only(child.as_ref().and_then(|child| child.asked.tools.clone()));
+        let system = self.system_prompt(options.system.clone(), &tools.active())?;
         let mut setup = SessionSetup::new(named.model.clone(), 0, system);
         setup.model = ready.setup;
         let mut providers = vec![Arc::clone(&ready.provider)];
@@ -157,8 +165,6 @@ impl Host {
         let asker = Arc::clone(&options.asker);
         let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self), id.clone()));
         let provider_plugin = ready.provider;
-        let tools = PluginTools::new(Arc::clone(self), id.clone(), true);
-        let tools = tools.only(child.as_ref().and_then(|child| child.asked.tools.clone()));
         let events = Arc::clone(&options.events);
         let model = Arc::clone(&provider_plugin) as _;
         let mut ports = ports(self, model, tools, id, ids, options);
@@ -173,6 +179,16 @@ impl Host {
         providers.iter().for_each(|provider| provider.set_facts(session.shared_facts()));
         gc_plugin.set_facts(session.shared_facts());
         Ok(session)
+    }
+
+    /// What core tools may cost a model. A person who names the tools gets those.
+    fn core_budget(&self, of_model: Option<u64>) -> CoreBudget {
+        let config = &self.setup.config;
+        if !config.tools_enabled.is_empty() {
+            return CoreBudget::ALL;
+        }
+        let tokens_max = config.tools_core_tokens_max;
+        CoreBudget { tokens_max: of_model.map_or(tokens_max, |most| most.min(tokens_max)) }
     }
 
     /// Starts a session without a model, in which a person calls tools.

@@ -1,5 +1,6 @@
 //! The tools of the plugins as the session sees them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -9,11 +10,12 @@ use jaato_session::{CallScope, KnownTool, Renewal, ToolSet, ToolState};
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::hooks::{Preview, PreviewRequest};
 use jaato_types::{
-    Availability, ConditionAnswer, ConditionRequest, Error, ErrorKind, Frame, Output, PluginName,
-    SessionId, ToolCall, ToolName,
+    ConditionAnswer, ConditionRequest, Error, ErrorKind, Frame, Output, PluginName, SessionId,
+    ToolCall, ToolName,
 };
 
 use crate::at_start::Openings;
+use crate::core_tools::CoreBudget;
 use crate::host::Host;
 
 /// The tools of one session.
@@ -24,6 +26,7 @@ pub struct PluginTools {
     has_model: bool,
     /// The tools that the session has, all of them offered from the start; none where it has all.
     only: Option<Vec<ToolName>>,
+    core: CoreBudget,
     openings: Openings,
 }
 
@@ -32,13 +35,25 @@ impl PluginTools {
     pub fn new(host: Arc<Host>, session: SessionId, has_model: bool) -> Self {
         host.plugins.plugins.open_view(&session);
         let openings = Openings::begin(&host, &session);
-        Self { host, session, has_model, only: None, openings }
+        Self { host, session, has_model, only: None, core: CoreBudget::ALL, openings }
     }
 
     /// Keeps the session to some tools, all of which it is offered from the start.
     #[must_use]
     pub fn only(self, only: Option<Vec<ToolName>>) -> Self {
         Self { only, ..self }
+    }
+
+    /// Bounds what the core tools cost the model; what does not fit is found on demand.
+    #[must_use]
+    pub fn within(self, core: CoreBudget) -> Self {
+        Self { core, ..self }
+    }
+
+    /// Returns the names of the tools that stand in requests from the start.
+    pub fn active(&self) -> BTreeSet<ToolName> {
+        let active = self.tools().into_iter().filter(|tool| tool.state == ToolState::Active);
+        active.map(|tool| tool.spec.name).collect()
     }
 
     async fn run(
@@ -138,7 +153,9 @@ fn check_offer(offered: ToolEntry<'_>, instance: &Lease) -> Result<(), Error> {
 impl ToolSet for PluginTools {
     fn tools(&self) -> Vec<KnownTool> {
         let offer = self.host.plugins.plugins.offer(&self.session);
-        let tools = offer.entries().map(known);
+        let first = &self.host.setup.config.tools_first;
+        let core = self.core.fitting(offer.entries(), &self.host.registry(), first);
+        let tools = offer.entries().map(|tool| known(tool, &core));
         let Some(only) = &self.only else { return tools.collect() };
         tools.filter_map(|tool| lent(tool, only)).collect()
     }
@@ -190,12 +207,12 @@ fn lent(tool: KnownTool, only: &[ToolName]) -> Option<KnownTool> {
     is_lent.then_some(KnownTool { state, ..tool })
 }
 
-fn known(tool: ToolEntry<'_>) -> KnownTool {
-    let state = match (tool.status, tool.spec.availability) {
-        (ToolStatus::Enabled, Availability::Core) => ToolState::Active,
-        (ToolStatus::Enabled, Availability::Discoverable) => ToolState::Inactive,
-        (ToolStatus::Disabled, _) => ToolState::Disabled { by: "by `[tools] disabled`".into() },
-        (ToolStatus::NotEnabled, _) => ToolState::Disabled {
+fn known(tool: ToolEntry<'_>, core: &BTreeSet<ToolName>) -> KnownTool {
+    let state = match tool.status {
+        ToolStatus::Enabled if core.contains(&tool.spec.name) => ToolState::Active,
+        ToolStatus::Enabled => ToolState::Inactive,
+        ToolStatus::Disabled => ToolState::Disabled { by: "by `[tools] disabled`".into() },
+        ToolStatus::NotEnabled => ToolState::Disabled {
             by: "because `[tools] enabled` or `--tools` does not name it".into(),
         },
     };

@@ -56,6 +56,8 @@ pub struct Shared {
     pub(crate) working_directory: PathBuf,
     /// `JAATO_SESSION_ID` of the process.
     pub(crate) env_session_id: String,
+    /// Bytes of a tool's answer that a model is sent.
+    pub(crate) output_bytes_max: usize,
 }
 
 impl Shared {
@@ -90,6 +92,7 @@ impl Shared {
             env_session_id: session_id
                 .map(|id| id.to_string_lossy().into_owned())
                 .unwrap_or_default(),
+            output_bytes_max: setup.config.session.output_bytes_max,
         }
     }
 

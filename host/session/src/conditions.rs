@@ -76,18 +76,16 @@ impl Session {
         Ok(nobody_asked)
     }
 
-    /// Offers tools whose condition follows from the objects or the environment, where it holds.
-    /// Nothing is told: the session has not begun. What the environment decides stands where it
-    /// would without a condition, as in most sessions that never changes.
+    /// Offers tools whose condition follows from the objects, the environment or the model, where
+    /// it holds. Nothing is told: the session has not begun. What the environment or the model
+    /// decides stands where it would without a condition: in most sessions that never changes.
     pub(crate) fn offer_declared(&mut self) {
-        let is_of_environment =
-            |offer: &Offer| matches!(offer.condition, Condition::EnvironmentHas { .. });
-        let (first, rest): (Vec<_>, Vec<_>) = self
-            .shared
-            .tools()
-            .offers()
-            .into_iter()
-            .partition(|(_, offer)| is_of_environment(offer));
+        let is_fixed = |offer: &Offer| {
+            let fixed = &offer.condition;
+            matches!(fixed, Condition::EnvironmentHas { .. } | Condition::ModelSees { .. })
+        };
+        let (first, rest): (Vec<_>, Vec<_>) =
+            self.shared.tools().offers().into_iter().partition(|(_, offer)| is_fixed(offer));
         self.offer_where_it_holds(first);
         self.shared.change_tools(|toolbox| toolbox.active.sort_unstable());
         self.offer_where_it_holds(rest);
@@ -147,6 +145,11 @@ impl Session {
     async fn settle_offers(&mut self, cancel: &Cancel) {
         let mut has_changed = false;
         for (name, offer) in self.shared.tools().offers() {
+            if matches!(offer.condition, Condition::ModelSees { .. })
+                && self.shared.tools().is_wanted(&name)
+            {
+                self.wait_for_sight(cancel).await;
+            }
             let answer = self.holds(&name, &offer.condition, Deciding::Available, cancel).await;
             if cancel.is_cancelled() {
                 // Nothing is sent any more, and the answer may be one of the cancellation.
@@ -195,8 +198,8 @@ impl Session {
         }
     }
 
-    /// Tells whether a condition holds that follows from the objects or the environment; nothing of
-    /// one that a plugin answers.
+    /// Tells whether a condition holds that follows from the objects, the environment or the model;
+    /// nothing of one that a plugin answers.
     fn declared(&self, condition: &Condition) -> Option<bool> {
         let is_empty = |tool: Option<&ToolName>| {
             self.shared.objects.with(|objects| objects.is_empty(tool.map(ToolName::as_str)))
@@ -208,6 +211,9 @@ impl Session {
             Condition::NoObjectsOf { tool, .. } => Some(is_empty(Some(tool))),
             Condition::EnvironmentHas { part, .. } => {
                 Some(self.shared.ports.tools.environment_has(*part))
+            }
+            Condition::ModelSees { what, .. } => {
+                Some(self.takes.media_types.iter().any(|media_type| what.has(media_type)))
             }
             Condition::Asked => None,
             Condition::Unknown => Some(false),

@@ -43,6 +43,11 @@ const CATEGORIES: [(&str, &str); 11] = [
 /// Where tools are listed whose authors named no category.
 const NO_CATEGORY: (&str, &str) = ("other", "tools of no category");
 
+/// Returns the host's own tools by which a model finds those that do not stand in requests.
+pub fn tools_that_find() -> [ToolSpec; 2] {
+    tools().map(|tool| tool.spec)
+}
+
 /// Makes the two tools.
 pub(crate) fn tools() -> [KnownTool; 2] {
     let category =

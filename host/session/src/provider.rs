@@ -182,8 +182,8 @@ impl DeltaSink {
             Delta::Progress { label, done, total, .. } => {
                 Some(Event::Progress { source: source(), label, done, total })
             }
-            // A provider changes no files.
-            Delta::FileChanged(_) | Delta::Alive | Delta::Unknown => None,
+            // A provider changes no files, and keeps no plan.
+            Delta::FileChanged(_) | Delta::PlanChanged(_) | Delta::Alive | Delta::Unknown => None,
         }
     }
 
@@ -253,7 +253,7 @@ fn says_something(delta: &Delta) -> bool {
         | Delta::Output { .. }
         | Delta::Notice { .. }
         | Delta::Progress { .. } => true,
-        Delta::FileChanged(_) | Delta::Alive | Delta::Unknown => false,
+        Delta::FileChanged(_) | Delta::PlanChanged(_) | Delta::Alive | Delta::Unknown => false,
     }
 }
 
@@ -265,6 +265,7 @@ fn answer_bytes(delta: &Delta) -> usize {
         | Delta::Notice { .. }
         | Delta::Progress { .. }
         | Delta::FileChanged(_)
+        | Delta::PlanChanged(_)
         | Delta::Alive
         | Delta::Unknown => 0,
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jaato_types::tools_list::ToolFacts;
 use jaato_types::{Condition, Error, ErrorKind, Offer, Result, ToolName, ToolSpec};
 
 use crate::{ArgumentChecks, KnownTool, ToolState, introspection, objects};
@@ -99,6 +100,14 @@ impl Toolbox {
         place.is_some()
     }
 
+    /// Tells whether a tool stands in requests, or would if it were offered.
+    pub(crate) fn is_wanted(&self, name: &ToolName) -> bool {
+        match self.withheld.get(name) {
+            Some(withheld) => withheld.wanted,
+            None => self.index(name).is_some_and(|index| self.active.contains(&index)),
+        }
+    }
+
     /// Tells why a tool is not offered.
     pub(crate) fn reason_against(&self, name: &ToolName) -> Option<&str> {
         self.withheld.get(name).map(|withheld| withheld.reason.as_str())
@@ -122,6 +131,25 @@ impl Toolbox {
     /// Lists the tools in requests, in their order.
     pub fn active(&self) -> impl Iterator<Item = &ToolSpec> {
         self.active.iter().map(|&index| &self.tools[index].spec)
+    }
+
+    /// Tells plugins which tools may be called.
+    pub(crate) fn facts(&self) -> Vec<ToolFacts> {
+        let may_be_called = |(index, tool): (usize, &KnownTool)| {
+            let is_disabled = matches!(tool.state, ToolState::Disabled { .. });
+            let is_withheld = self.withheld.contains_key(&tool.spec.name);
+            if is_disabled || is_withheld || introspection::is_own(tool) {
+                return None;
+            }
+            let mut facts = ToolFacts::default();
+            facts.name = tool.spec.name.clone();
+            facts.source = tool.source().to_owned();
+            facts.description.clone_from(&tool.spec.description);
+            facts.is_active = self.active.contains(&index);
+            facts.auto_background = tool.spec.auto_background;
+            Some(facts)
+        };
+        self.tools.iter().enumerate().filter_map(may_be_called).collect()
     }
 
     /// Finds a tool that may be called; the error is one that the model can act on.

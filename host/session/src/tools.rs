@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::file_change::FileChange;
 use jaato_types::hooks::{PREVIEW, Preview, PreviewRequest};
+use jaato_types::work_plan::WorkPlan;
 use jaato_types::{
     CallId, ConditionAnswer, ConditionRequest, Delta, Error, ErrorKind, Event, Output, PluginName,
     Result, SessionId, ToolCall, ToolSpec,
@@ -174,6 +175,7 @@ impl OutputSink {
             Delta::Notice { text, .. } => self.notice(text),
             Delta::Progress { label, done, total, .. } => self.progress(label, done, total),
             Delta::FileChanged(change) => self.file_changed(change),
+            Delta::PlanChanged(plan) => self.plan_changed(plan),
             Delta::ToolCall(_) | Delta::Alive | Delta::Unknown => self.is_open(),
         }
     }
@@ -193,6 +195,13 @@ impl OutputSink {
         let Inner { call, source, .. } = &*self.0;
         let (call_id, source) = (call.clone(), source.clone());
         self.emit(Event::FileChanged { call_id, source, change })
+    }
+
+    /// Tells what the model works through; false once the call is over.
+    pub fn plan_changed(&self, plan: WorkPlan) -> bool {
+        let Inner { call, source, .. } = &*self.0;
+        let (call_id, source) = (call.clone(), source.clone());
+        self.emit(Event::PlanChanged { call_id, source, plan })
     }
 
     /// Says what is going on, in one line; false once the call is over.

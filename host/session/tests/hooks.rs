@@ -554,6 +554,25 @@ async fn a_preview_that_fails_or_hangs_costs_only_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_cannot_do_what_it_should_is_refused_before_anybody_is_asked() {
+    let shows = write().previews(|_| async {
+        Ok(Preview::refused(Error::failed("there is no moon").with_hint("look at night")))
+    });
+    let stage = Stage::new([shows]);
+    stage.person.answers([Answer::AllowOnce]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let (result, _) = call_write(&stage, &mut session, "0").await;
+    assert_eq!(result["error"]["message"], json!("there is no moon"), "{result}");
+    assert_eq!(result["error"]["hint"], json!("look at night"), "{result}");
+    assert_eq!(stage.person.questions(), [""; 0]);
+    let decided = stage.events.events().into_iter().find_map(|event| match event {
+        Event::PermissionDecided { allowed, rule, .. } => Some((allowed, rule)),
+        _ => None,
+    });
+    assert_eq!(decided, Some((false, "preview.refuses".to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_nobody_is_asked_about_is_not_previewed() {
     let asked = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&asked);

@@ -29,7 +29,7 @@ pub use idle::{IdlePrompt, Keys};
 pub use moving::Moving;
 pub use own_output::{log_what_is_printed, reserve};
 pub use question::{Before, Manner, Question, Reply, Value, ask, show};
-pub use text::{NAME_COLUMNS, Text, exact_line, one_line};
+pub use text::{Look, NAME_COLUMNS, Text, exact_line, one_line};
 pub use typed::{CTRL_C, read_line, something_is_typed};
 pub use writer::{
     Channel, OpenQuestion, draw, errors_are_terminal, give_up, input_is_terminal, open_question,

@@ -18,7 +18,7 @@ use super::writer::{self, OpenQuestion};
 use super::{Text, typed};
 
 use parking_lot::Mutex;
-use rows::Extent;
+use rows::{Extent, Row};
 pub use rows::{Manner, Question, Value};
 
 /// How long a question stands there before it takes an answer: who types at that moment means
@@ -194,10 +194,10 @@ fn take_early(before: Before<'_>) -> io::Result<()> {
     Ok(())
 }
 
-fn marked(rows: &[String]) -> Text {
+fn marked(rows: &[Row]) -> Text {
     rows.iter().enumerate().fold(Text::new(), |text, (at, row)| {
         let text = if at == 0 { text } else { text.plain("\n") };
-        text.mark().plain(row)
+        text.mark().plain(row.before).with(row.look, &row.text)
     })
 }
 

@@ -8,12 +8,19 @@ pub const NAME_COLUMNS: usize = 80;
 
 /// How a piece looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
+pub enum Look {
+    /// As the terminal shows any text.
     Plain,
+    /// Less important.
     Dim,
+    /// More important.
     Strong,
+    /// Wrong, or gone.
     Red,
+    /// Warns.
     Yellow,
+    /// Added.
+    Green,
 }
 
 /// A text in pieces. Whoever wrote them, each is made visible before it gets its look.
@@ -51,7 +58,8 @@ impl Text {
         self.with(Look::Yellow, text)
     }
 
-    fn with(mut self, look: Look, text: &str) -> Self {
+    /// Adds a piece with a look.
+    pub fn with(mut self, look: Look, text: &str) -> Self {
         self.0.push((look, visible::text(text).into_owned()));
         self
     }
@@ -70,6 +78,7 @@ impl Text {
             Look::Strong => style().bold().apply_to(text).to_string(),
             Look::Red => style().red().apply_to(text).to_string(),
             Look::Yellow => style().yellow().apply_to(text).to_string(),
+            Look::Green => style().green().apply_to(text).to_string(),
         });
         styled.collect()
     }

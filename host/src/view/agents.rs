@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use jaato_runtime::types::{Envelope, Event, Outcome, SessionId};
 use serde_json::Value;
 
+use crate::diff::{self, Tense};
 use crate::terminal::{exact_line, one_line};
 
 /// The sessions that others have opened, by id, and what they are called.
@@ -45,6 +46,7 @@ impl Agents {
                 let message = message.and_then(Value::as_str).unwrap_or("it failed");
                 line(&format!("{name}: {message}"))
             }
+            Event::FileChanged { change, .. } => line(&diff::heading(change, Tense::Made)),
             Event::Notice { source, text } => line(&format!("{source}: {text}")),
             Event::TurnFinished { outcome: Outcome::Done, .. } => line("has its answer"),
             Event::TurnFinished { outcome: Outcome::Cancelled, .. } => line("was ended"),

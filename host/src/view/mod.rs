@@ -7,6 +7,7 @@
 mod agents;
 mod json;
 mod people;
+mod plan;
 mod queue;
 
 use std::io;

@@ -7,12 +7,14 @@
 use std::io;
 
 use jaato_runtime::types::ask::FormOutcome;
-use jaato_runtime::types::file_change::{FileChange, FileChangeKind};
-use jaato_runtime::types::{Envelope, Error, Event, Outcome};
+use jaato_runtime::types::file_change::FileChange;
+use jaato_runtime::types::{CallId, Envelope, Error, Event, Outcome};
 use jaato_runtime::visible;
 use serde_json::{Map, Value};
 
 use super::agents::{Agents, Shown};
+use super::plan::Plans;
+use crate::diff::{self, Tense};
 use crate::report;
 use crate::terminal::{self, Answer, Moving, Output, Text, exact_line, one_line};
 
@@ -28,6 +30,12 @@ const PLAIN_PROGRESS_PERCENT: u64 = 10;
 
 /// Columns of a name. One that follows the rules is shorter.
 const NAME_COLUMNS: usize = 80;
+
+/// Lines of a change that are shown once it is made.
+const CHANGE_LINES_MAX: usize = 12;
+
+/// Calls of one turn whose changes a question has shown. Those of more are shown twice.
+const SEEN_CALLS_MAX: usize = 1000;
 
 /// A step of progress that was told plainly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +55,9 @@ pub struct People {
     /// The last step of progress that was told plainly.
     told_step: Option<Step>,
     agents: Agents,
+    plans: Plans,
+    /// Calls whose changes a question has shown.
+    seen: Vec<CallId>,
 }
 
 impl People {
@@ -59,6 +70,8 @@ impl People {
             moving: Moving::default(),
             told_step: None,
             agents: Agents::default(),
+            plans: Plans::default(),
+            seen: Vec::new(),
         }
     }
 
@@ -126,6 +139,23 @@ impl People {
         self.line(&text)
     }
 
+    /// Tells how a call has changed a file; its lines too, unless the question about the call has
+    /// shown them.
+    fn file_changed(&mut self, call: &CallId, source: &str, change: &FileChange) -> io::Result<()> {
+        let columns = self.columns();
+        let source = named(source);
+        let heading = exact_line(&diff::heading(change, Tense::Made), columns);
+        self.dim_line(&format!("{source}: {heading}"))?;
+        if self.seen.contains(call) {
+            return Ok(());
+        }
+        let room = columns.saturating_sub(source.chars().count() + 6);
+        for (look, line) in diff::short(change, CHANGE_LINES_MAX) {
+            self.line(&label(&source).with(look, &exact_line(&line, room)))?;
+        }
+        Ok(())
+    }
+
     fn progress(&mut self, label: &str, done: u64, total: u64) -> io::Result<()> {
         if total == 0 {
             return self.progress_so_far(label, done);
@@ -170,6 +200,7 @@ impl People {
     }
 
     fn finished(&mut self, outcome: Outcome, error: Option<&Error>) -> io::Result<()> {
+        self.seen.clear();
         self.close_lines()?;
         self.moving.still();
         match outcome {
@@ -228,11 +259,22 @@ impl super::Writer for People {
                 self.spin("running…");
                 Ok(())
             }
-            Event::FileChanged { source, change, .. } => self.dim_line(&format!(
-                "{}: {}",
-                named(source),
-                exact_line(&change_line(change), self.columns())
-            )),
+            Event::FileChanged { call_id, source, change } => {
+                self.file_changed(call_id, source, change)
+            }
+            Event::PermissionAsked { call_id, preview: Some(preview), .. }
+                if !preview.changes.is_empty() =>
+            {
+                if self.seen.len() < SEEN_CALLS_MAX {
+                    self.seen.push(call_id.clone());
+                }
+                Ok(())
+            }
+            Event::PlanChanged { source, plan, .. } => {
+                let columns = self.columns();
+                let lines = self.plans.lines(source, plan);
+                lines.iter().try_for_each(|line| self.dim_line(&exact_line(line, columns)))
+            }
             Event::ToolCallFinished { source, result, is_error, .. } => {
                 self.result(source, result, *is_error)
             }
@@ -364,19 +406,6 @@ fn form_line(outcome: FormOutcome) -> Option<&'static str> {
         FormOutcome::Cancelled => Some("what it asked was taken back"),
         FormOutcome::Nobody | FormOutcome::Unknown => Some("nobody answered what it asked"),
     }
-}
-
-/// Tells in one line how a file was changed.
-fn change_line(change: &FileChange) -> String {
-    let what = match change.kind {
-        FileChangeKind::Changed | FileChangeKind::Unknown => "changed",
-        FileChangeKind::Created => "created",
-        FileChangeKind::Deleted => "deleted",
-        FileChangeKind::Moved => "moved",
-    };
-    let from = change.moved_from.as_ref().map(|from| format!("{from} → ")).unwrap_or_default();
-    let FileChange { path, lines_added, lines_removed, .. } = change;
-    format!("{what} {from}{path} (+{lines_added} -{lines_removed})")
 }
 
 /// Tells in one line how a plugin changed a request.

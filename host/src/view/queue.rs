@@ -183,6 +183,7 @@ fn text_bytes(event: &Event) -> usize {
         | Event::Notice { text, .. } => text.len(),
         Event::Progress { label, .. } => label.len(),
         Event::FileChanged { change, .. } => change.text_bytes(),
+        Event::PlanChanged { plan, .. } => plan.text_bytes(),
         Event::TerminalScreen { lines, .. } => lines.iter().map(|line| line.len() + 1).sum(),
         _ => 0,
     }

@@ -231,6 +231,7 @@ impl Recorder {
             | Event::Notice { .. }
             | Event::Progress { .. }
             | Event::FileChanged { .. }
+            | Event::PlanChanged { .. }
             | Event::PromptAdded { .. }
             | Event::RequestChanged { .. }
             | Event::ToolCallChanged { .. }

@@ -108,8 +108,8 @@ fn installed(example: &str) -> Option<House> {
 
 #[test]
 fn the_to_do_list_is_kept_through_a_session_and_no_longer_than_the_person_lets_it() {
-    let Some(house) = installed("tool-todo") else { return };
-    house.configure("[plugins.tool-todo]\nitems_max = 2\n");
+    let Some(house) = installed("tool-checklist") else { return };
+    house.configure("[plugins.tool-checklist]\nitems_max = 2\n");
     let calls = [
         json!({ "tool": "todo_add", "args": { "text": "build" } }),
         json!({ "tool": "todo_add", "args": { "text": "test" } }),
@@ -132,7 +132,7 @@ fn the_to_do_list_is_kept_through_a_session_and_no_longer_than_the_person_lets_i
     // Another session has a list of its own.
     let shown = house.run(&["command", "todo"]).code(0);
     assert_eq!(shown.json(), json!({ "result": "nothing is on the list" }));
-    house.configure("[plugins.tool-todo]\nitem_max = 2\n");
+    house.configure("[plugins.tool-checklist]\nitem_max = 2\n");
     let wrong = house.run(&["call", "todo_list"]);
     assert!(wrong.code != 0 && wrong.stderr.contains("item_max"), "{wrong}");
     house.nothing_lives();

@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::process::{Command as Program, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -19,7 +18,7 @@ const IMAGE: &str = "jaato-test:host";
 const WORKSPACE: &str = "/workspace";
 
 /// A house whose sessions can work in containers; or says loudly why there is none.
-fn furnish() -> Option<House> {
+pub fn furnish() -> Option<House> {
     let house = with_cli()?;
     // Once: each import of the same name leaves a nameless image on the engine.
     static IMPORTED: OnceLock<Result<(), String>> = OnceLock::new();
@@ -66,6 +65,11 @@ fn in_docker(house: &House, words: &[&str]) -> Command {
     }
 }
 
+/// Runs the words `run --yes …` in a container of the image of these tests.
+pub fn in_image(house: &House, words: &[&str]) -> Command {
+    in_docker(house, &[words, &["--image", IMAGE]].concat())
+}
+
 fn shell(command: &str) -> Value {
     json!({ "call": { "name": "cli_based_tool", "arguments": { "command": command } } })
 }
@@ -104,11 +108,7 @@ fn a_repository_is_mended_in_a_container_that_dies_in_mid_turn_and_the_truth_is_
     ] }));
     let words = ["run", "--yes", "--image", IMAGE, "mend it"];
     let running = in_docker(&house, &words).no_input().patient().start();
-    let bound = Instant::now() + Duration::from_secs(60);
-    while !house.workspace().join("begun").exists() {
-        assert!(Instant::now() < bound, "it did not come so far");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    house.wait_for_file(&house.workspace().join("begun"));
     let living = containers(&house);
     assert_eq!(living.len(), 1, "{living:?}");
     docker(&["kill", &living[0]]).unwrap();

@@ -196,6 +196,76 @@ fn a_preview_that_hangs_lies_or_is_huge_does_not_keep_the_question_away() {
     }
 }
 
+/// Colours as a terminal gets them.
+const GREEN: &str = "\u{1b}[32m";
+const RED: &str = "\u{1b}[31m";
+
+#[test]
+fn files_that_would_change_are_drawn_line_by_line_and_nothing_in_them_drives_the_terminal() {
+    let script = calls_once("\"kept\":\"t\"");
+    for (place, variable) in PLACES.into_iter().zip(["CLICOLOR_FORCE", "NO_COLOR"]) {
+        let change = |command: Command| command.variable(variable, "1");
+        let has_colours = variable == "CLICOLOR_FORCE";
+        let Some(house) = with_hooks(place, "preview = \"changes\"", &script) else { return };
+        let line =
+            format!("stty -echo rows 24 cols 80; exec '{}' run go", house.binary().display());
+        let Some(mut running) = shell_on_terminal(&house, &line, change) else { return };
+        running.wait_for_text("[s]how all");
+        running.write(b"s\n");
+        running.wait_for_text("row 20");
+        running.write(b"y\n");
+        let output = running.wait_with_open_input().code(0);
+        let rows = [
+            "changes, says fixture-hooks: 2 files (+41 -1)",
+            "changes notes/moon.txt (+1 -1), says fixture-hooks:",
+            " 9   before",
+            "10 - <U+2551> old <U+001B>[2J<U+202E>",
+            "10 + t",
+            "creates notes/new.txt (+40 -0), says fixture-hooks:",
+            "more lines",
+        ];
+        for row in rows {
+            assert!(output.stdout.contains(row), "{row}: {output}");
+        }
+        let has = |colour: &str, text: &str| output.stdout.contains(&format!("{colour}{text}"));
+        assert_eq!(has(GREEN, "10 + t"), has_colours, "{output}");
+        assert_eq!(has(RED, "10 - <U+2551> old"), has_colours, "{output}");
+        // What was shown once is told in a line afterwards.
+        let (question, after) = output.stdout.rsplit_once("run it?").unwrap();
+        assert!(question.contains("row 40"), "{output}");
+        assert!(after.contains("fixture-hooks: changed notes/moon.txt (+1 -1)"), "{output}");
+        assert!(!after.contains("10 + t"), "{output}");
+    }
+}
+
+#[test]
+fn a_file_that_changed_unasked_is_told_with_its_first_lines_and_whole_to_programs() {
+    for place in PLACES {
+        let settings = "preview = \"changes\"";
+        let script = calls_once("\"kept\":\"t\"");
+        let Some(house) = with_hooks(place, settings, &script) else { return };
+        let output = house.run(&["run", "--yes", "go"]).code(0);
+        assert!(
+            output.stderr.contains("fixture-hooks: created notes/new.txt (+40 -0)\n"),
+            "{output}"
+        );
+        for line in
+            ["│ 10 - <U+2551> old <U+001B>[2J<U+202E>\n", "│ 11 + row 11\n", "│ … 29 more lines\n"]
+        {
+            assert!(output.stderr.contains(line), "{line}: {output}");
+        }
+        assert!(!output.stderr.contains("row 12"), "{output}");
+        let Some(house) = with_hooks(place, settings, &script) else { return };
+        let output = house.run(&["run", "--yes", "--output", "json", "go"]).code(0);
+        let changed = events(&output, "file_changed");
+        assert_eq!(changed.len(), 2, "{output}");
+        let change = &changed[0]["change"];
+        assert_eq!(change["new"], "before\nt\n", "{change:#}");
+        assert_eq!(change["hunks"][0]["lines"][2], json!({ "kind": "added", "text": "t" }));
+        assert_eq!(changed[1]["change"]["kind"], "created");
+    }
+}
+
 #[test]
 fn text_before_a_prompt_is_sent_told_of_and_shown_beforehand() {
     let script = json!({ "answers": [

@@ -201,6 +201,16 @@ impl House {
         }
     }
 
+    /// Waits until there is a file.
+    #[track_caller]
+    pub fn wait_for_file(&self, path: &Path) {
+        let bound = std::time::Instant::now() + command::DEADLINE;
+        while !path.exists() {
+            assert!(std::time::Instant::now() < bound, "there is never `{}`", path.display());
+            std::thread::sleep(command::LOOK_AGAIN);
+        }
+    }
+
     /// Waits until a process of this house runs with these words.
     #[track_caller]
     pub fn wait_for_process(&self, words: &str) {

@@ -20,6 +20,8 @@ enum What {
     Of(Ident, LitStr),
     /// The environment has this variant of `EnvironmentPart`.
     Part(Ident),
+    /// The model looks at this variant of `SeenKind`.
+    Seen(Ident),
 }
 
 impl Condition {
@@ -66,7 +68,7 @@ impl Condition {
     pub fn asked(&self) -> Option<Span> {
         match &self.what {
             What::Plain(variant) if variant == ASKED => Some(variant.span()),
-            What::Plain(_) | What::Of(..) | What::Part(_) => None,
+            What::Plain(_) | What::Of(..) | What::Part(_) | What::Seen(_) => None,
         }
     }
 
@@ -79,6 +81,9 @@ impl Condition {
             What::Part(part) => {
                 let parts = quote!(::jaato_plugin_sdk::types::execution::EnvironmentPart);
                 quote!(environment_has(#parts::#part))
+            }
+            What::Seen(kind) => {
+                quote!(model_sees(::jaato_plugin_sdk::types::SeenKind::#kind))
             }
         };
         quote!(::jaato_plugin_sdk::types::Condition::#variant)
@@ -105,10 +110,11 @@ impl Parse for Item {
             ("asked", None) => Self::What(What::Plain(variant(ASKED))),
             ("objects_of" | "no_objects_of", Some(tool)) => Self::What(What::Of(key, tool)),
             ("environment_has", Some(part)) => Self::What(What::Part(Self::part(&part)?)),
+            ("model_sees", Some(kind)) => Self::What(What::Seen(Self::seen(&kind)?)),
             _ => {
                 let known = "objects_present, no_objects, objects_of = \"TOOL\", \
-                             no_objects_of = \"TOOL\", environment_has = \"PART\", asked, \
-                             reason = \"…\"";
+                             no_objects_of = \"TOOL\", environment_has = \"PART\", \
+                             model_sees = \"KIND\", asked, reason = \"…\"";
                 let text = format!("`{key}` is no condition here; known are: {known}");
                 return Err(Error::new(key.span(), text));
             }
@@ -126,6 +132,15 @@ impl Item {
                 let known = "an environment has `files`, `shell` or `terminals`";
                 return Err(Error::new(text.span(), known));
             }
+        };
+        Ok(Ident::new(variant, text.span()))
+    }
+
+    fn seen(text: &LitStr) -> Result<Ident> {
+        let variant = match text.value().as_str() {
+            "images" => "Images",
+            "pdf" => "Pdf",
+            _ => return Err(Error::new(text.span(), "a model looks at `images` or `pdf`")),
         };
         Ok(Ident::new(variant, text.span()))
     }
@@ -158,6 +173,8 @@ mod tests {
         refused("asked = \"x\"", "`asked` is no condition here");
         refused("environment_has, reason = \"x\"", "`environment_has` is no condition here");
         refused("environment_has = \"moon\", reason = \"x\"", "`files`, `shell` or `terminals`");
+        refused("model_sees, reason = \"x\"", "`model_sees` is no condition here");
+        refused("model_sees = \"smells\", reason = \"x\"", "looks at `images` or `pdf`");
     }
 
     #[test]

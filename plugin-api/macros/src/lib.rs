@@ -39,8 +39,8 @@ use syn::{DeriveInput, Item, parse_macro_input};
 ///   call of the model.
 ///
 /// A CONDITION is one of `objects_present`, `no_objects`, `objects_of = "TOOL"`, `no_objects_of =
-/// "TOOL"`, which open no plugin; or `asked`: then the tool's own method of that name
-/// (`Tool::available_if`, `Tool::run_if`) says.
+/// "TOOL"`, `environment_has = "PART"`, `model_sees = "KIND"`, which open no plugin; or `asked`:
+/// then the tool's own method of that name (`Tool::available_if`, `Tool::run_if`) says.
 #[proc_macro_derive(ToolInput, attributes(tool, serde, schemars))]
 pub fn derive_tool_input(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -15,6 +15,7 @@ use jaato_types::service::{
     self, AssetAnswer, AssetRequest, Attach, AttachAnswer, BlobGet, BlobGetAnswer, BlobPut,
     BlobPutAnswer, FolderAnswer, SessionFacts, StreamAnswer,
 };
+use jaato_types::work_plan::WorkPlan;
 use jaato_types::{Data, Delta, Error, ErrorKind, FRAME_BYTES_MAX, Frame, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -204,10 +205,15 @@ impl Reporter {
         self.emit(&Delta::notice(text.into()))
     }
 
-    /// Tells that the call has changed a file, so that who watches sees how. False when nobody takes
-    /// it. Its texts are shown as they are: a file with a secret in it is told without hunks.
+    /// Tells who watches how the call has changed a file. False when nobody takes it: stop then.
     pub fn file_changed(&self, change: FileChange) -> bool {
         self.emit(&Delta::FileChanged(change))
+    }
+
+    /// Tells who watches what the model works through, as it is now. False when nobody takes it:
+    /// stop then.
+    pub fn plan_changed(&self, plan: WorkPlan) -> bool {
+        self.emit(&Delta::PlanChanged(plan))
     }
 
     /// Emits a piece of what the call produces. False when nobody takes it: stop then.

@@ -142,7 +142,8 @@ pub mod form {
 /// Calls that nobody waits for, reached by [`Reporter::tasks`].
 pub mod task {
     pub use crate::tool_calls::Tasks;
-    pub use crate::types::tasks::{TaskFacts, TaskRead, TaskReadAnswer, TaskStatus};
+    pub use crate::types::tasks::{TaskFacts, TaskRead, TaskReadAnswer, TaskStart, TaskStatus};
+    pub use crate::types::tools_list::ToolFacts;
 }
 
 /// Tools that change while the plugin runs, set by [`Reporter::set_tools`].

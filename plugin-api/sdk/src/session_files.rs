@@ -120,6 +120,15 @@ impl SessionFiles<'_> {
         self.ask(STAT, &FilePath { path: path.into(), ..FilePath::default() }).await
     }
 
+    /// Tells what something is, a link itself and not what it leads to, where the environment knows
+    /// the difference.
+    ///
+    /// # Errors
+    /// As [`SessionFiles::read`].
+    pub async fn stat_itself(&self, path: impl Into<String>) -> Result<FileFacts> {
+        self.ask(STAT, &FilePath { path: path.into(), itself: true, ..FilePath::default() }).await
+    }
+
     /// Makes a folder; one that is there will do.
     ///
     /// # Errors

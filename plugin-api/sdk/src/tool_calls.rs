@@ -4,6 +4,7 @@ use jaato_types::tasks::{
     self, TaskCancel, TaskFacts, TaskRead, TaskReadAnswer, TaskStart, TaskStarted, TasksAnswer,
 };
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
+use jaato_types::tools_list::{TOOLS_LIST, ToolFacts, ToolsListAnswer};
 use jaato_types::tools_set::{TOOLS_SET, ToolsSet, ToolsSetAnswer};
 use jaato_types::{Output, Result, ToolName};
 use serde_json::Value;
@@ -51,6 +52,15 @@ impl Reporter {
         self.service(TOOLS_SET, set).await
     }
 
+    /// Lists the tools that may be called in the session.
+    ///
+    /// # Errors
+    /// `unavailable` where there is no session.
+    pub async fn tools(&self) -> Result<Vec<ToolFacts>> {
+        let answer: ToolsListAnswer = self.service(TOOLS_LIST, &()).await?;
+        Ok(answer.tools)
+    }
+
     /// Reaches the session's tasks.
     pub fn tasks(&self) -> Tasks {
         Tasks { host: self.clone() }
@@ -65,8 +75,16 @@ impl Tasks {
     /// # Errors
     /// As [`Reporter::call_tool`]; `limit_reached` where too many tasks run.
     pub async fn start(&self, name: &str, arguments: Value) -> Result<String> {
-        let request = TaskStart { name: ToolName::from(name), arguments, ..TaskStart::default() };
-        let started: TaskStarted = self.host.service(tasks::TASKS_START, &request).await?;
+        let name = ToolName::from(name);
+        self.start_task(&TaskStart { name, arguments, ..TaskStart::default() }).await
+    }
+
+    /// As [`Tasks::start`], with a time limit of its own.
+    ///
+    /// # Errors
+    /// As [`Tasks::start`].
+    pub async fn start_task(&self, request: &TaskStart) -> Result<String> {
+        let started: TaskStarted = self.host.service(tasks::TASKS_START, request).await?;
         Ok(started.task_id)
     }
 

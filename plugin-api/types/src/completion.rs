@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::file_change::FileChange;
+use crate::work_plan::WorkPlan;
 use crate::{Message, Part, Price, ToolCall, ToolSpec};
 
 /// One request to a model. Providers are stateless: it holds everything. The host makes it; a test
@@ -179,6 +180,8 @@ pub enum Delta {
     },
     /// A running tool has changed a file; not part of its result.
     FileChanged(FileChange),
+    /// A running tool has changed what the model works through; not part of its result.
+    PlanChanged(WorkPlan),
     /// The server shows that it is there and says nothing: a comment, an empty piece. A session
     /// waits longer for a server that does this than for a silent one, and not for ever.
     Alive,
@@ -310,6 +313,11 @@ pub struct ModelInfo {
     /// is [`Price::nothing`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// Tokens that the tools which are always offered may cost it, with their instructions, where
+    /// that is less than a host allows a model of which this is not known. What does not fit is
+    /// found when it is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_tokens_max: Option<u64>,
 }
 
 impl ModelInfo {

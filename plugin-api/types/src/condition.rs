@@ -41,6 +41,12 @@ pub enum Condition {
         /// What.
         part: EnvironmentPart,
     },
+    /// The session's model can look at something beside text.
+    #[non_exhaustive]
+    ModelSees {
+        /// What.
+        what: SeenKind,
+    },
     /// The plugin says whether, each time that it matters.
     #[default]
     Asked,
@@ -48,6 +54,40 @@ pub enum Condition {
     /// not run by itself.
     #[serde(other)]
     Unknown,
+}
+
+/// What a model may look at beside text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SeenKind {
+    /// Images of some kind.
+    Images,
+    /// PDF documents.
+    Pdf,
+    /// Something that this side does not know. No model looks at it.
+    #[serde(other)]
+    Unknown,
+}
+
+impl SeenKind {
+    /// Tells whether a media type that a model takes is of this kind: `image/png`, or `image/*`.
+    pub fn has(self, media_type: &str) -> bool {
+        match self {
+            Self::Images => media_type.starts_with("image/"),
+            Self::Pdf => matches!(media_type, "application/pdf" | "application/*"),
+            Self::Unknown => false,
+        }
+    }
+}
+
+impl fmt::Display for SeenKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Images => "images",
+            Self::Pdf => "PDF documents",
+            Self::Unknown => "something that this version of jaato does not know",
+        })
+    }
 }
 
 impl Condition {
@@ -65,6 +105,11 @@ impl Condition {
     pub fn environment_has(part: EnvironmentPart) -> Self {
         Self::EnvironmentHas { part }
     }
+
+    /// The session's model can look at something beside text.
+    pub fn model_sees(what: SeenKind) -> Self {
+        Self::ModelSees { what }
+    }
 }
 
 impl fmt::Display for Condition {
@@ -77,6 +122,7 @@ impl fmt::Display for Condition {
             Self::EnvironmentHas { part, .. } => {
                 write!(f, "the session's execution environment has {part}")
             }
+            Self::ModelSees { what, .. } => write!(f, "the session's model looks at {what}"),
             Self::Asked => f.write_str("its plugin says so"),
             Self::Unknown => {
                 f.write_str("something holds that this version of jaato does not know")

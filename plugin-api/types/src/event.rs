@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::ask::{Form, FormOutcome};
 use crate::file_change::FileChange;
 use crate::preview::Preview;
+use crate::work_plan::WorkPlan;
 use crate::{CallId, Error, FinishReason, GcReason, SessionId, ToolName, Usage};
 
 /// An event with its place in the stream.
@@ -204,6 +205,15 @@ pub enum Event {
         source: String,
         /// How.
         change: FileChange,
+    },
+    /// A running tool has changed what the model works through.
+    PlanChanged {
+        /// The call.
+        call_id: CallId,
+        /// The plugin's name without its kind.
+        source: String,
+        /// The whole of it, as it is now.
+        plan: WorkPlan,
     },
     /// A plugin changed what the model is given of a call's result.
     ToolResultChanged {

@@ -86,9 +86,14 @@ pub const RESULT_CHARS_MAX: usize = 60_000;
 
 /// Names a file or a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct FilePath {
     /// The path.
     pub path: String,
+    /// Whether [`STAT`] tells of a link itself. An environment that does not know this key follows
+    /// it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub itself: bool,
 }
 
 /// Reads bytes.
@@ -174,6 +179,10 @@ pub struct FileWrite {
     /// [`FileFacts`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
+    /// Permission bits of a file that is made by it; as usual without. One that is there keeps its
+    /// own. An environment that does not know this key makes files as usual.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<u32>,
 }
 
 /// What becomes of a file that is there. A side that does not know the word refuses it.

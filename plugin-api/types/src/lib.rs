@@ -56,7 +56,9 @@ pub mod tasks;
 pub mod terminal;
 mod tool;
 pub mod tool_calls;
+pub mod tools_list;
 pub mod tools_set;
+pub mod work_plan;
 mod worker_variable;
 
 pub use asset::{Asset, AssetSource};
@@ -64,7 +66,9 @@ pub use completion::{
     Completion, Delta, Effort, FinishReason, ModelInfo, Request, RequestOptions, TOOLS_CHANGED,
     ToolChoice, Usage,
 };
-pub use condition::{CONDITION, Condition, ConditionAnswer, ConditionRequest, Deciding, Offer};
+pub use condition::{
+    CONDITION, Condition, ConditionAnswer, ConditionRequest, Deciding, Offer, SeenKind,
+};
 pub use data::{Data, DataContent};
 pub use description::{CommandSpec, CredentialSpec, Description, ProviderPreset, ProviderSpec};
 pub use error::{Error, ErrorKind, Result, Retry};

@@ -64,6 +64,9 @@ pub struct SessionFacts {
     pub terminal: TerminalFacts,
     /// The name of the process that started the host, where known: the current shell.
     pub parent_process: Option<String>,
+    /// Bytes of a tool's answer, as JSON, that the model is sent. What is longer is cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_bytes_max: Option<usize>,
 }
 
 /// Model and tokens of a session.

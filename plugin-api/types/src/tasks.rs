@@ -20,6 +20,8 @@ pub const TASK_OUTPUT_BYTES_MAX: usize = 256 * 1024;
 pub const TASKS_ENDED_MAX: usize = 64;
 /// Longest wait of one `tasks.read`, in milliseconds: ask again for more.
 pub const TASK_WAIT_MS_MAX: u64 = 600_000;
+/// Longest time that a task may be given, in milliseconds.
+pub const TASK_MS_MAX: u64 = 86_400_000;
 
 /// A call to start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -29,6 +31,10 @@ pub struct TaskStart {
     pub name: ToolName,
     /// Its arguments: an object that matches its schema.
     pub arguments: Value,
+    /// How long it may run, in milliseconds, at most [`TASK_MS_MAX`]; then it ends with `timeout`.
+    /// As long as any call where this is 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub timeout_ms: u64,
 }
 
 /// What was started.

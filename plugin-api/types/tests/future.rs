@@ -18,6 +18,7 @@ use jaato_types::resources::ResourceAction;
 use jaato_types::store::StoreOf;
 use jaato_types::tasks::TaskStatus;
 use jaato_types::terminal::{TerminalAsked, TerminalEvent, TerminalNews, TerminalWait};
+use jaato_types::work_plan::{PlanStatus, PlanStepStatus};
 use jaato_types::*;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -70,6 +71,8 @@ fn what_classifies_has_a_class_for_the_rest() {
     reads(json!(WORD), FileKind::Other);
     reads(json!(WORD), FileChangeKind::Unknown);
     reads(json!(WORD), HunkLineKind::Unknown);
+    reads(json!(WORD), PlanStatus::Unknown);
+    reads(json!(WORD), PlanStepStatus::Unknown);
     reads(json!(WORD), TerminalWait::Unknown);
     reads(json!(WORD), Effort::Unknown);
     reads(json!(WORD), ToolChoice::Unknown);
@@ -89,6 +92,7 @@ fn what_asks_for_care_gets_the_careful_side() {
     reads(json!(WORD), Availability::Discoverable);
     reads(json!({ "when": WORD, "of": 1 }), Condition::Unknown);
     reads(json!(WORD), EnvironmentPart::Unknown);
+    reads(json!(WORD), SeenKind::Unknown);
     reads(json!(WORD), Deciding::Unknown);
     reads(json!({ "decision": WORD, "of": 1 }), GuardAnswer::Unknown);
     reads(json!(WORD), LargeOf::Unknown);

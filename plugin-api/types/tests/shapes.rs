@@ -164,6 +164,7 @@ fn model() -> ModelInfo {
         title: "Full moon".to_owned(),
         context_limit: Some(8192),
         asset: Some("weights".to_owned()),
+        core_tokens_max: Some(700),
         accepts: Some(vec!["image/png".to_owned()]),
         price: Some(Price {
             input: 1.5,
@@ -232,11 +233,13 @@ fn tools(shapes: &mut Shapes) {
         Condition::objects_of("look"),
         Condition::no_objects_of("look"),
         Condition::environment_has(EnvironmentPart::Shell),
+        Condition::model_sees(SeenKind::Images),
         Condition::Asked,
         Condition::Unknown,
     ] {
         shapes.add(&condition);
     }
+    shapes.words(&[SeenKind::Images, SeenKind::Pdf, SeenKind::Unknown]);
     shapes.words(&[Deciding::Available, Deciding::Run, Deciding::Unknown]);
     writeln!(shapes.text, "{CONDITION}").unwrap();
     shapes.add(&ConditionRequest::new("phase", Deciding::Run));
@@ -442,6 +445,7 @@ fn session_services(shapes: &mut Shapes) {
                 max_turns: Some(9),
             }),
         }),
+        output_bytes_max: Some(1000),
         working_directory: "/w".to_owned(),
         terminal: TerminalFacts {
             input_is_terminal: true,

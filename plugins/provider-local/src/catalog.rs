@@ -31,6 +31,10 @@ struct Wheels {
 const OPTIONS: [&str; 6] =
     ["max_output_tokens", "temperature", "stream", "output_schema", "stop", "seed"];
 
+/// Tokens that the tools in each request may cost: it reads them anew with each first answer, and
+/// errs more the more tools there are.
+const CORE_TOKENS_MAX: u64 = 600;
+
 const CONTEXT_LIMIT: u64 = 32_768;
 
 const ENTRIES: [Entry; 2] = [
@@ -72,6 +76,7 @@ pub fn provider_spec() -> ProviderSpec {
         context_limit: Some(CONTEXT_LIMIT),
         asset: Some(entry.name.to_owned()),
         price: Some(Price::nothing()),
+        core_tokens_max: Some(CORE_TOKENS_MAX),
         ..ModelInfo::default()
     });
     ProviderSpec {

@@ -11,8 +11,8 @@ use crate::live::Live;
 use crate::place::{Place, is_absolute, told};
 use crate::time_limit::{Came, TimeLimit, late};
 
-/// Search text in files by a regular expression (Rust syntax), line by line. Returns each match with
-/// its file, line, column and the lines around it, and true totals.
+/// Search text in files by a regular expression (Rust syntax), line by line. Returns each match
+/// with its file, line, column and the lines around it, and true totals.
 #[derive(ToolInput)]
 #[tool(
     read_only,
@@ -25,7 +25,7 @@ use crate::time_limit::{Came, TimeLimit, late};
         reason = "in a session whose execution environment has files"
     ),
     example("Where is the function parse defined?", pattern = r"fn parse\b"),
-    example("Find TODO in the Python files", pattern = "TODO", file_glob = "*.py")
+    example("Where is mail sent in Python?", pattern = "sendmail", file_glob = "*.py")
 )]
 struct GrepContent {
     /// Regular expression.

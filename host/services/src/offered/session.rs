@@ -34,5 +34,6 @@ fn facts(call: &Call) -> SessionFacts {
         working_directory: shared.working_directory.display().to_string(),
         terminal: shared.terminal.clone(),
         parent_process: shared.parent_process.clone(),
+        output_bytes_max: Some(shared.output_bytes_max),
     }
 }

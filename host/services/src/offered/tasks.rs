@@ -41,9 +41,8 @@ fn start(call: &Call, session: SessionHandle, request: &[u8]) -> Result<Answer, 
     let asked: TaskStart = Frame::read(request).map_err(bad_request)?;
     call.count_made_call()?;
     let origin = call.origin();
-    let starting = Detached::start(|cancel| async move {
-        session.start_task(&asked.name, asked.arguments, &origin, &cancel).await
-    });
+    let starting =
+        Detached::start(|cancel| async move { session.start_task(asked, &origin, &cancel).await });
     Ok(Box::pin(async move { frame(&TaskStarted::new(starting.await?)) }))
 }
 

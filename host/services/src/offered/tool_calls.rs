@@ -1,10 +1,12 @@
-//! The service `tools.call`: a plugin calls another tool of its session, by the session's gate.
+//! The services `tools.call` and `tools.list`: a plugin calls another tool of its session, by the
+//! session's gate, and sees which there are.
 
 use jaato_loader::Served;
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
+use jaato_types::tools_list::{TOOLS_LIST, ToolsListAnswer};
 use jaato_types::{Error, ErrorKind, Frame, Output};
 
-use super::{Answer, Service, bad_request, ready};
+use super::{Answer, Service, bad_request, frame, ready};
 use crate::call::Call;
 use crate::detached::Detached;
 
@@ -13,10 +15,15 @@ pub struct ToolCalls;
 
 impl Service for ToolCalls {
     fn has(&self, operation: &str) -> bool {
-        operation == TOOLS_CALL
+        [TOOLS_CALL, TOOLS_LIST].contains(&operation)
     }
 
-    fn call(&self, call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
+    fn call(&self, call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+        if operation == TOOLS_LIST {
+            let session = call.shared.sessions.find(&call.site.session);
+            let tools = session.and_then(|session| session.list_tools());
+            return ready(tools.and_then(|tools| frame(&ToolsListAnswer::new(tools))));
+        }
         match begin(call, &request) {
             Ok(running) => Box::pin(async move { served(running.await?) }),
             Err(error) => ready(Err(error)),

@@ -127,7 +127,8 @@ impl CallRunner<'_> {
             Err(error) => return Err(error),
         };
         let keeps = if background { Keeps::Output } else { Keeps::Nothing };
-        let mut running = self.start(call, source, self.cancel.child(), keeps);
+        let mut running =
+            self.start(call, source, self.cancel.child(), keeps, self.limits.call_deadline_ms);
         if !background {
             return running.finish().await;
         }
@@ -145,11 +146,16 @@ impl CallRunner<'_> {
     }
 
     /// Starts a call that no turn waits for, once the gate has let it pass; returns its task.
-    pub(crate) async fn run_detached(&self, call: &ToolCall, by: &str) -> Result<String, Error> {
+    pub(crate) async fn run_detached(
+        &self,
+        call: &ToolCall,
+        by: &str,
+        timeout_ms: Option<u64>,
+    ) -> Result<String, Error> {
         let admitted = self.admit(call, &mut CallsDone::default()).await;
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
         let started = match &admitted.fate {
-            Fate::Run => self.detach(&admitted, &begun.source, by),
+            Fate::Run => self.detach(&admitted, &begun.source, by, timeout_ms),
             Fate::Refuse(error) => Err(error.clone()),
             Fate::Drop => Err(never_began()),
         };
@@ -161,7 +167,13 @@ impl CallRunner<'_> {
         started
     }
 
-    fn detach(&self, admitted: &Admitted<'_>, source: &str, by: &str) -> Result<String, Error> {
+    fn detach(
+        &self,
+        admitted: &Admitted<'_>,
+        source: &str,
+        by: &str,
+        timeout_ms: Option<u64>,
+    ) -> Result<String, Error> {
         let call = admitted.runs();
         if self.toolbox.find(&call.name).is_ok_and(|found| introspection::is_own(found.tool)) {
             let text = format!("`{}` is answered at once: it cannot be a task", call.name);
@@ -174,7 +186,8 @@ impl CallRunner<'_> {
             return Err(error.with_hint("wait for one, or cancel it"));
         }
         // It goes on after the call that started it.
-        let running = self.start(call, source, Cancel::new(), Keeps::Output);
+        let deadline_ms = timeout_ms.unwrap_or(self.limits.call_deadline_ms);
+        let running = self.start(call, source, Cancel::new(), Keeps::Output, deadline_ms);
         let number =
             self.tasks.take_over(running, Some(by.to_owned()), self.surroundings(admitted.tool));
         Ok(tasks::id_of(number))
@@ -197,7 +210,14 @@ impl CallRunner<'_> {
             && self.limits.auto_background_threshold_ms > 0
     }
 
-    fn start(&self, call: &ToolCall, source: &str, stop: Cancel, keeps: Keeps) -> Running {
+    fn start(
+        &self,
+        call: &ToolCall,
+        source: &str,
+        stop: Cancel,
+        keeps: Keeps,
+        deadline_ms: u64,
+    ) -> Running {
         let (emitter, id) = (self.emitter.clone(), call.id.clone());
         let output = match keeps {
             Keeps::Output => OutputSink::keeping(emitter, id, source),
@@ -221,7 +241,7 @@ impl CallRunner<'_> {
             stop,
             clock: self.ports.clock.clone(),
             output,
-            deadline_ms: self.limits.call_deadline_ms,
+            deadline_ms,
             hold,
         })
     }

@@ -9,7 +9,10 @@ use std::sync::{Arc, Weak};
 
 use jaato_types::ask::{Form, FormAnswer};
 use jaato_types::model::{ModelAnswer, ModelComplete};
-use jaato_types::tasks::{TASK_WAIT_MS_MAX, TaskFacts, TaskRead, TaskReadAnswer};
+use jaato_types::tasks::{
+    TASK_MS_MAX, TASK_WAIT_MS_MAX, TaskFacts, TaskRead, TaskReadAnswer, TaskStart,
+};
+use jaato_types::tools_list::ToolFacts;
 use jaato_types::{
     Error, ErrorKind, Event, ModelId, Output, PluginName, Result, SessionId, ToolCall, ToolName,
 };
@@ -129,17 +132,25 @@ impl SessionHandle {
     /// As [`SessionHandle::call_tool`]; `limit_reached` where too many tasks run.
     pub async fn start_task(
         &self,
-        name: &ToolName,
-        arguments: serde_json::Value,
+        asked: TaskStart,
         origin: &CallOrigin,
         cancel: &Cancel,
     ) -> Result<String> {
         let shared = self.shared()?;
         let _running = shared.count_plugin_call()?;
-        let call = ToolCall::new(shared.ports.ids.call(), name.clone(), arguments);
+        let timeout_ms = (asked.timeout_ms > 0).then(|| asked.timeout_ms.min(TASK_MS_MAX));
+        let call = ToolCall::new(shared.ports.ids.call(), asked.name, asked.arguments);
         let mut runner = shared.runner(Initiative::Plugin, cancel);
         runner.origin = Some(origin);
-        runner.run_detached(&call, origin.plugin.as_str()).await
+        runner.run_detached(&call, origin.plugin.as_str(), timeout_ms).await
+    }
+
+    /// Lists the tools that may be called.
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over.
+    pub fn list_tools(&self) -> Result<Vec<ToolFacts>> {
+        Ok(self.shared()?.tools().facts())
     }
 
     /// Lists the tasks of the session, those that ended too.

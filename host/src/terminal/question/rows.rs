@@ -2,6 +2,8 @@
 
 use jaato_runtime::visible;
 
+use crate::terminal::Look;
+
 /// Columns of the mark before each row (its sign may take two), and one that stays free: some
 /// terminals go on in the next line when the last is taken.
 const MARGIN_COLUMNS: usize = 4;
@@ -11,6 +13,9 @@ const COLUMNS_MIN: usize = 20;
 
 /// Rows of the shortest value that is cut: its name, its beginning, what is left out, its end.
 const CUT_ROWS: usize = 4;
+
+/// Rows of a name that says what the lines below it are, at most: it has the path of a file.
+const TITLE_ROWS_MAX: usize = 4;
 
 /// Rows of what is asked in one line, and of why, at most: names may be long.
 const HEAD_ROWS_MAX: usize = 12;
@@ -77,16 +82,77 @@ impl Manner {
 #[derive(Debug, Clone)]
 pub struct Value {
     /// Its name; a line of a list has none.
-    pub name: Option<String>,
+    name: Option<String>,
     /// What it is.
+    lines: Vec<(Look, String)>,
+    /// What matters most of it, where there is not room for all; none for the same.
+    core: Vec<(Look, String)>,
+    /// Whether other values have more need of the room.
+    is_brief: bool,
+    /// Rows that its name may take.
+    title_rows_max: usize,
+}
+
+impl Value {
+    /// Makes one of a text.
+    pub fn new(name: Option<String>, text: String) -> Self {
+        let lines = vec![(Look::Plain, text)];
+        Self { name, lines, core: Vec::new(), is_brief: false, title_rows_max: 1 }
+    }
+
+    /// Makes one of lines that look different, whose name says what they are. Where there is not
+    /// room for all of them, those of the core are shown.
+    pub fn of_lines(name: String, lines: Vec<(Look, String)>, core: Vec<(Look, String)>) -> Self {
+        Self { name: Some(name), lines, core, is_brief: false, title_rows_max: TITLE_ROWS_MAX }
+    }
+
+    /// Leaves the room to other values, where there is not enough for all.
+    #[must_use]
+    pub fn briefly(self) -> Self {
+        Self { is_brief: true, ..self }
+    }
+
+    /// Returns its name and its lines, for tests.
+    #[cfg(test)]
+    pub fn shown(&self) -> (String, String) {
+        let lines: Vec<_> = self.lines.iter().map(|(_, text)| text.as_str()).collect();
+        (self.name.clone().unwrap_or_default(), lines.join("\n"))
+    }
+
+    fn title_look(&self) -> Look {
+        if self.title_rows_max > 1 { Look::Strong } else { Look::Plain }
+    }
+}
+
+/// One row behind the mark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Row {
+    /// What stands before the text.
+    pub before: &'static str,
+    /// The text.
     pub text: String,
+    /// How the text looks.
+    pub look: Look,
+}
+
+impl Row {
+    fn plain(text: String) -> Self {
+        Self { before: "", text, look: Look::Plain }
+    }
+
+    fn len(&self) -> usize {
+        self.text.len()
+    }
 }
 
 /// A value as rows.
 struct Rows {
-    rows: Vec<String>,
-    /// The first row is the name alone, which is never left out.
-    has_title: bool,
+    rows: Vec<Row>,
+    /// Rows of the core behind the name; none for the same.
+    core: Vec<Row>,
+    /// The first rows are the name alone, which is never left out.
+    title_rows: usize,
+    is_brief: bool,
 }
 
 impl Question {
@@ -99,7 +165,7 @@ impl Question {
         mark: &str,
         size: (usize, usize),
         extent: Extent,
-    ) -> Result<Vec<String>, String> {
+    ) -> Result<Vec<Row>, String> {
         let too_small = || {
             let (rows, columns) = size;
             format!(
@@ -122,11 +188,11 @@ impl Question {
     }
 
     /// Returns the rows of what can be answered; the answer stands behind the last.
-    pub(super) fn prompt_rows(&self, mark: &str, size: (usize, usize)) -> Vec<String> {
+    pub(super) fn prompt_rows(&self, mark: &str, size: (usize, usize)) -> Vec<Row> {
         self.prompt_rows_with(mark, size, self.can_show_more(mark, size))
     }
 
-    fn prompt_rows_with(&self, mark: &str, size: (usize, usize), more: bool) -> Vec<String> {
+    fn prompt_rows_with(&self, mark: &str, size: (usize, usize), more: bool) -> Vec<Row> {
         let prompt = match more {
             true => self.manner.with_show_word(&self.prompt),
             false => self.prompt.clone(),
@@ -136,7 +202,7 @@ impl Question {
         if let Some(last) = rows.last_mut() {
             last.push(' ');
         }
-        rows
+        rows.into_iter().map(Row::plain).collect()
     }
 
     /// Tells whether something of it is left out on a screen.
@@ -157,7 +223,7 @@ impl Question {
 }
 
 /// Breaks words of jaato's own into rows.
-pub(super) fn words_as_rows(words: &str, size: (usize, usize)) -> Vec<String> {
+pub(super) fn words_as_rows(words: &str, size: (usize, usize)) -> Vec<Row> {
     head_rows(words, width(size))
 }
 
@@ -165,42 +231,55 @@ fn width((_, columns): (usize, usize)) -> usize {
     columns.max(COLUMNS_MIN) - MARGIN_COLUMNS
 }
 
-fn head_rows(line: &str, width: usize) -> Vec<String> {
-    let mut rows = broken_at_words(line, width);
-    rows.truncate(HEAD_ROWS_MAX);
-    rows
+fn head_rows(line: &str, width: usize) -> Vec<Row> {
+    let rows = broken_at_words(line, width).into_iter().take(HEAD_ROWS_MAX);
+    rows.map(Row::plain).collect()
 }
 
 impl Rows {
     fn of(value: &Value, width: usize) -> Self {
-        let text = visible::exact(&value.text).replace('\t', "    ");
+        let lines = visible_lines(&value.lines);
+        let (core, is_brief) = (Vec::new(), value.is_brief);
         let Some(name) = &value.name else {
-            return Self { rows: broken(&text, width - 2, "  "), has_title: false };
+            return Self { rows: rows_of(&lines, width - 2, "  "), core, title_rows: 0, is_brief };
         };
-        let name = visible::name(name);
-        let title = format!("  {name}: ");
-        if !text.contains('\n') && columns_of(&title) + columns_of(&text) <= width {
-            return Self { rows: vec![title + &text], has_title: false };
+        let title = format!("  {}: ", visible::name(name));
+        if let [(Look::Plain, text)] = &lines[..]
+            && !text.contains('\n')
+            && columns_of(&title) + columns_of(text) <= width
+        {
+            return Self { rows: vec![Row::plain(title + text)], core, title_rows: 0, is_brief };
         }
-        let mut title = broken(title.trim_end(), width, "");
-        title.truncate(1);
-        let rows = title.into_iter().chain(broken(&text, width - BAR_COLUMNS, BAR)).collect();
-        Self { rows, has_title: true }
+        let title = broken(title.trim_end(), width).into_iter().take(value.title_rows_max);
+        let look = value.title_look();
+        let mut rows: Vec<_> = title.map(|text| Row { before: "", text, look }).collect();
+        let title_rows = rows.len();
+        rows.extend(rows_of(&lines, width - BAR_COLUMNS, BAR));
+        let core = rows_of(&visible_lines(&value.core), width - BAR_COLUMNS, BAR);
+        Self { rows, core, title_rows, is_brief }
+    }
+
+    /// Leaves out what does not belong to the core.
+    fn shortened(mut self) -> Self {
+        if !self.core.is_empty() {
+            self.rows.truncate(self.title_rows);
+            self.rows.append(&mut self.core);
+        }
+        self
     }
 
     fn rows_min(&self) -> usize {
-        self.rows.len().min(CUT_ROWS)
+        self.rows.len().min(CUT_ROWS - 1 + self.title_rows.max(1))
     }
 
     /// Returns at most so many rows: the beginning, a row that counts what is left out, and the
     /// end.
-    fn cut(self, rows_max: usize, width: usize) -> Vec<String> {
+    fn cut(self, rows_max: usize, width: usize) -> Vec<Row> {
         if self.rows.len() <= rows_max {
             return self.rows;
         }
-        let title = usize::from(self.has_title);
-        let shown = rows_max.saturating_sub(title + 1);
-        let (first, last) = (title + shown.div_ceil(2), self.rows.len() - shown / 2);
+        let shown = rows_max.saturating_sub(self.title_rows + 1);
+        let (first, last) = (self.title_rows + shown.div_ceil(2), self.rows.len() - shown / 2);
         let left_out = &self.rows[first..last];
         let note = left_out_note(left_out, width);
         let mut rows = self.rows[..first].to_vec();
@@ -210,20 +289,37 @@ impl Rows {
     }
 }
 
+fn visible_lines(lines: &[(Look, String)]) -> Vec<(Look, String)> {
+    let visible = |text: &str| visible::exact(text).replace('\t', "    ");
+    lines.iter().map(|(look, text)| (*look, visible(text))).collect()
+}
+
+fn rows_of(lines: &[(Look, String)], width: usize, before: &'static str) -> Vec<Row> {
+    let rows = lines.iter().flat_map(|(look, text)| {
+        broken(text, width).into_iter().map(|text| Row { before, text, look: *look })
+    });
+    rows.collect()
+}
+
 /// Says how much is left out, in as many words as the row takes.
-fn left_out_note(rows: &[String], width: usize) -> String {
-    let bytes: usize = rows.iter().map(|row| row.strip_prefix(BAR).unwrap_or(row).len()).sum();
+fn left_out_note(rows: &[Row], width: usize) -> Row {
+    let bytes: usize = rows.iter().map(Row::len).sum();
     let count = rows.len();
     let short = format!("… {count} lines");
     let long =
         [format!("  … {count} more lines, {bytes} bytes …"), format!("… {count} more lines")];
-    long.into_iter().find(|note| columns_of(note) <= width).unwrap_or(short)
+    Row::plain(long.into_iter().find(|note| columns_of(note) <= width).unwrap_or(short))
 }
 
 /// Fits values into so many rows: each as much as there is room for, the first ones if not all find
 /// any.
-fn fitted(values: Vec<Rows>, room: usize, width: usize) -> Vec<String> {
-    if values.iter().map(|value| value.rows.len()).sum::<usize>() <= room {
+fn fitted(values: Vec<Rows>, room: usize, width: usize) -> Vec<Row> {
+    let fit = |values: &[Rows]| values.iter().map(|value| value.rows.len()).sum::<usize>() <= room;
+    let mut values = values;
+    if !fit(&values) {
+        values = values.into_iter().map(Rows::shortened).collect();
+    }
+    if fit(&values) {
         return values.into_iter().flat_map(|value| value.rows).collect();
     }
     let mut taken = 0;
@@ -233,15 +329,11 @@ fn fitted(values: Vec<Rows>, room: usize, width: usize) -> Vec<String> {
         taken < room
     };
     let count = values.iter().take_while(fits).count();
-    let mut values = values;
-    let rest: Vec<String> = values.split_off(count).into_iter().flat_map(|it| it.rows).collect();
-    let mut spare =
-        room - values.iter().map(Rows::rows_min).sum::<usize>() - usize::from(!rest.is_empty());
+    let rest: Vec<Row> = values.split_off(count).into_iter().flat_map(|it| it.rows).collect();
+    let least = values.iter().map(Rows::rows_min).sum::<usize>();
+    let given = shares(&values, room - least - usize::from(!rest.is_empty()));
     let mut rows = Vec::new();
-    let mut to_come = values.len();
-    for value in values {
-        let more = (value.rows.len() - value.rows_min()).min(spare / to_come);
-        (spare, to_come) = (spare - more, to_come - 1);
+    for (value, more) in values.into_iter().zip(given) {
         let rows_max = value.rows_min() + more;
         rows.extend(value.cut(rows_max, width));
     }
@@ -249,6 +341,25 @@ fn fitted(values: Vec<Rows>, room: usize, width: usize) -> Vec<String> {
         rows.push(left_out_note(&rest, width));
     }
     rows
+}
+
+/// Shares spare rows out, evenly among those that need more; brief values get what others leave.
+fn shares(values: &[Rows], spare: usize) -> Vec<usize> {
+    let need = |value: &Rows| value.rows.len() - value.rows_min();
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    // Who needs least comes first: what it does not take is for the others.
+    order.sort_by_key(|&number| (values[number].is_brief, need(&values[number])));
+    let mut given = vec![0; values.len()];
+    let mut spare = spare;
+    for is_brief in [false, true] {
+        let of_kind = order.iter().filter(|number| values[**number].is_brief == is_brief);
+        let numbers: Vec<usize> = of_kind.copied().collect();
+        for (at, &number) in numbers.iter().enumerate() {
+            given[number] = need(&values[number]).min(spare / (numbers.len() - at));
+            spare -= given[number];
+        }
+    }
+    given
 }
 
 /// Columns that a text takes at most: what is not ASCII may take two, whatever the tables of a
@@ -261,14 +372,14 @@ fn columns_of_sign(sign: char) -> usize {
     if sign.is_ascii() { 1 } else { 2 }
 }
 
-/// Breaks a text at its line ends and wherever a row is full; each row gets what stands before it.
-fn broken(text: &str, width: usize, before: &str) -> Vec<String> {
+/// Breaks a text at its line ends and wherever a row is full.
+fn broken(text: &str, width: usize) -> Vec<String> {
     let mut rows = Vec::new();
     for line in text.split('\n') {
-        let (mut row, mut taken) = (before.to_owned(), 0);
+        let (mut row, mut taken) = (String::new(), 0);
         for sign in line.chars() {
             if taken + columns_of_sign(sign) > width {
-                rows.push(std::mem::replace(&mut row, before.to_owned()));
+                rows.push(std::mem::take(&mut row));
                 taken = 0;
             }
             row.push(sign);
@@ -293,7 +404,7 @@ fn broken_at_words(line: &str, width: usize) -> Vec<String> {
         }
         row.push_str(word);
         while columns_of(&row) > width {
-            let mut parts = broken(&row, width, "");
+            let mut parts = broken(&row, width);
             row = parts.pop().unwrap_or_default();
             rows.extend(parts);
         }

@@ -111,8 +111,14 @@ impl Calls {
     /// Ends, and looks whether anything lives on.
     #[track_caller]
     pub fn end(self, house: &House) {
-        self.running.finish();
+        self.end_alone();
         house.nothing_lives();
+    }
+
+    /// Ends, where others of the same house go on.
+    #[track_caller]
+    pub fn end_alone(self) {
+        self.running.finish();
     }
 }
 

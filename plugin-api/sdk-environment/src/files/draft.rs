@@ -59,6 +59,12 @@ impl Draft {
         Ok(())
     }
 
+    /// Gets the permission bits that a new file was asked with, if it was.
+    pub(crate) fn permit(&self, permissions: Option<u32>) -> rustix::io::Result<()> {
+        let Some(permissions) = permissions else { return Ok(()) };
+        fchmod(&self.file, Mode::from_raw_mode((permissions & KEPT_MODE) as _))
+    }
+
     /// Writes behind what is written.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> rustix::io::Result<()> {
         self.file.write_all(bytes).map_err(|error| errno_of(&error))

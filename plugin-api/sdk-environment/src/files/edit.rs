@@ -40,7 +40,7 @@ impl Confined {
         let facts = if edited == content {
             old.told(&shown)
         } else {
-            target.replace(&edited, Verb::Edit)?
+            target.replace(&edited, None, Verb::Edit)?
         };
         Ok(FileEdited { replaced, facts, ..FileEdited::default() })
     }

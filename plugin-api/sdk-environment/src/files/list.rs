@@ -53,6 +53,11 @@ impl Confined {
     /// Tells what something is, links followed.
     pub fn stat(&self, request: &FilePath) -> Result<FileFacts> {
         let asked = self.roots.asked(&request.path)?;
+        if request.itself {
+            let place = self.roots.find(&asked, Last::Stay, Verb::Find)?;
+            let failed = |errno| errors::failed(Verb::Find, &place.shown, errno);
+            return Ok(place.facts().map_err(failed)?.told(&asked.shown()));
+        }
         let facts = self.roots.look(&asked, Verb::Find)?;
         if !asked.goes_up() {
             return Ok(facts.told(&asked.shown()));
@@ -64,7 +69,7 @@ impl Confined {
     /// Tells what something is if that is in memory: without waiting for a disk. None where that is
     /// not so, or not known; then [`Self::stat`] tells.
     pub fn stat_cached(&self, request: &FilePath) -> Option<FileFacts> {
-        let asked = self.roots.asked(&request.path).ok()?;
+        let asked = self.roots.asked(&request.path).ok().filter(|_| !request.itself)?;
         Some(self.roots.look_at_once(&asked)?.told(&asked.shown()))
     }
 

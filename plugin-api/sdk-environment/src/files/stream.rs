@@ -56,13 +56,16 @@ impl Confined {
         let asked = self.asked_file(&request.path, Verb::Write)?;
         let missing = if request.parents { Missing::Make } else { Missing::Fail };
         if request.mode == WriteMode::CreateNew {
-            return self.write_new_stream(&asked, missing);
+            return self.write_new_stream(&asked, missing, request.permissions);
         }
         let target = self.target(&asked, missing, Verb::Write)?;
         target.check_expected(request.expected.as_deref())?;
         let failed = |errno| errors::failed(Verb::Write, &target.place.shown, errno);
         // Written in place, it could not be left as it was.
         let mut draft = target.draft(Verb::Write)?.ok_or_else(|| failed(Errno::ACCESS))?;
+        if target.old.is_none() {
+            draft.permit(request.permissions).map_err(failed)?;
+        }
         if request.mode == WriteMode::Append && target.old.is_some() {
             let mut old = target.open_old(Verb::Write)?;
             std::io::copy(&mut old, &mut draft.file).map_err(|error| failed(errno_of(&error)))?;
@@ -71,7 +74,12 @@ impl Confined {
         Ok(Writer { place: target.place, draft, taken: Taken::Replaced, expected })
     }
 
-    fn write_new_stream(&self, asked: &Asked, missing: Missing) -> Result<Writer> {
+    fn write_new_stream(
+        &self,
+        asked: &Asked,
+        missing: Missing,
+        permissions: Option<u32>,
+    ) -> Result<Writer> {
         let place = self.roots.find_name(asked, Last::Stay, missing, Verb::Write)?;
         let failed = |errno| errors::failed(Verb::Write, &place.shown, errno);
         place.name(Verb::Write)?;
@@ -79,6 +87,7 @@ impl Confined {
             return Err(failed(Errno::EXIST));
         }
         let draft = Draft::begin(&place.dir).map_err(failed)?;
+        draft.permit(permissions).map_err(failed)?;
         Ok(Writer { draft, place, taken: Taken::Refused, expected: None })
     }
 }

@@ -44,9 +44,9 @@ impl Confined {
                     None => target,
                 };
                 target.check_expected(request.expected.as_deref())?;
-                target.replace(bytes, Verb::Write)
+                target.replace(bytes, request.permissions, Verb::Write)
             }
-            WriteMode::CreateNew => self.create_new(&asked, missing, bytes),
+            WriteMode::CreateNew => self.create_new(&asked, missing, request.permissions, bytes),
             WriteMode::Append => self.append(&asked, missing, request.expected.as_deref(), bytes),
         }
     }
@@ -73,7 +73,13 @@ impl Confined {
         Err(errors::keeps_changing(verb, &asked.shown()))
     }
 
-    fn create_new(&self, asked: &Asked, missing: Missing, bytes: &[u8]) -> Result<FileFacts> {
+    fn create_new(
+        &self,
+        asked: &Asked,
+        missing: Missing,
+        permissions: Option<u32>,
+        bytes: &[u8],
+    ) -> Result<FileFacts> {
         let place = self.roots.find_name(asked, Last::Stay, missing, Verb::Write)?;
         let failed = |errno| errors::failed(Verb::Write, &place.shown, errno);
         let name = place.name(Verb::Write)?;
@@ -82,6 +88,7 @@ impl Confined {
         }
         let mut draft = Draft::begin(&place.dir).map_err(failed)?;
         draft.write(bytes).map_err(failed)?;
+        draft.permit(permissions).map_err(failed)?;
         draft.place(name, Taken::Refused).map_err(failed)?;
         let stat = fstat(&draft.file).map_err(failed)?;
         Ok(Facts::from(&stat).told(&place.shown))
@@ -213,11 +220,19 @@ impl Target {
         Ok(Some(draft))
     }
 
-    /// Puts bytes there.
-    pub(crate) fn replace(self, bytes: &[u8], verb: Verb) -> Result<FileFacts> {
+    /// Puts bytes there; a file that is made by it gets the permission bits.
+    pub(crate) fn replace(
+        self,
+        bytes: &[u8],
+        permissions: Option<u32>,
+        verb: Verb,
+    ) -> Result<FileFacts> {
         let Some(mut draft) = self.draft(verb)? else { return self.write_in_place(bytes, verb) };
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
         draft.write(bytes).map_err(failed)?;
+        if self.old.is_none() {
+            draft.permit(permissions).map_err(failed)?;
+        }
         draft.place(self.place.name(verb)?, Taken::Replaced).map_err(failed)?;
         let stat = fstat(&draft.file).map_err(failed)?;
         Ok(Facts::from(&stat).told(&self.place.shown))

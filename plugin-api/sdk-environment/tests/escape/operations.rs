@@ -101,8 +101,12 @@ pub const OPERATIONS: &[Operation] = &[
         it.delete(&FileDelete { path: path.to_owned(), recursive: true }).map(told)
     }),
     follows("list", |it, path| it.list(&FolderList { path: path.to_owned(), skip: 0 }).map(told)),
-    follows("exists", |it, path| it.exists(&FilePath { path: path.to_owned() }).map(told)),
-    follows("stat", |it, path| it.stat(&FilePath { path: path.to_owned() }).map(told)),
+    follows("exists", |it, path| {
+        it.exists(&FilePath { path: path.to_owned(), ..FilePath::default() }).map(told)
+    }),
+    follows("stat", |it, path| {
+        it.stat(&FilePath { path: path.to_owned(), ..FilePath::default() }).map(told)
+    }),
     follows("make folder", |it, path| {
         it.make_folder(&FolderMake { path: path.to_owned(), parents: false }).map(told)
     }),

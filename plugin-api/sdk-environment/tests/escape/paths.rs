@@ -146,7 +146,7 @@ fn no_operation_leaves_the_allowed_folders_by_any_path() {
 #[test]
 fn the_error_of_a_path_outside_names_what_is_allowed_and_nothing_of_what_is_there() {
     let trap = Trap::new();
-    let request = |path: String| jaato_types::files::FilePath { path };
+    let request = |path: String| jaato_types::files::FilePath { path, ..Default::default() };
     let there = trap.confined.stat(&request(trap.ground.shown("outside/secret.txt"))).unwrap_err();
     let missing = trap.confined.stat(&request(trap.ground.shown("outside/nothing"))).unwrap_err();
     assert_eq!(there.message.replace("secret.txt", "nothing"), missing.message);

@@ -52,6 +52,46 @@ fn a_file_is_written_anew_behind_or_only_if_it_is_new() {
 }
 
 #[test]
+fn a_new_file_gets_the_permission_bits_that_are_asked_for_and_an_old_one_keeps_its_own() {
+    let ground = Ground::new();
+    let confined = ground.open();
+    let mode = |name: &str| {
+        fs::metadata(ground.path(&format!("work/{name}"))).unwrap().permissions().mode() & 0o7777
+    };
+    let ask = |path: &str, mode| FileWrite { permissions: Some(0o4751), ..request(path, mode) };
+    confined.write(&ask("new", WriteMode::CreateNew), b"x").unwrap();
+    confined.write(&ask("made", WriteMode::Replace), b"x").unwrap();
+    let mut stream = confined.write_stream(&ask("streamed", WriteMode::CreateNew)).unwrap();
+    stream.write(b"x").unwrap();
+    stream.finish().unwrap();
+    // None that lend somebody's rights.
+    assert_eq!(["new", "made", "streamed"].map(mode), [0o751; 3]);
+    set_mode(&ground.path("work/new"), 0o640);
+    confined.write(&ask("new", WriteMode::Replace), b"y").unwrap();
+    assert_eq!(mode("new"), 0o640);
+}
+
+#[test]
+fn a_link_itself_is_looked_at_where_that_is_asked() {
+    let ground = Ground::new();
+    let confined = ground.open();
+    write(&confined, "file", "text").unwrap();
+    std::os::unix::fs::symlink("file", ground.path("work/link")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", ground.path("work/out")).unwrap();
+    let kind = |path: &str, itself| {
+        let request = FilePath { path: path.to_owned(), itself, ..FilePath::default() };
+        assert!(!itself || confined.stat_cached(&request).is_none());
+        confined.stat(&request).map(|facts| facts.kind).ok()
+    };
+    assert_eq!(
+        (kind("link", false), kind("link", true)),
+        (Some(FileKind::File), Some(FileKind::Link))
+    );
+    assert_eq!((kind("out", false), kind("out", true)), (None, Some(FileKind::Link)));
+    assert_eq!((kind("file", true), kind("none", true)), (Some(FileKind::File), None));
+}
+
+#[test]
 fn folders_that_are_missing_are_made_only_if_asked() {
     let ground = Ground::new();
     let confined = ground.open();
@@ -127,7 +167,7 @@ fn a_file_that_was_changed_meanwhile_is_not_overwritten() {
     let confined = ground.open();
     let read = FileReadText { path: "file".into(), ..FileReadText::default() };
     let version = confined.read_text(&read).unwrap().version;
-    let stat = confined.stat(&FilePath { path: "file".into() }).unwrap();
+    let stat = confined.stat(&FilePath { path: "file".into(), ..FilePath::default() }).unwrap();
     assert_eq!(stat.version, version);
     for mode in [WriteMode::Replace, WriteMode::Append] {
         let version = confined.read_text(&read).unwrap().version;

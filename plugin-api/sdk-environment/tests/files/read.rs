@@ -26,7 +26,7 @@ fn text(
 }
 
 fn path(path: &str) -> FilePath {
-    FilePath { path: path.to_owned() }
+    FilePath { path: path.to_owned(), ..FilePath::default() }
 }
 
 #[test]

@@ -103,6 +103,7 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
             | Delta::Notice { .. }
             | Delta::Progress { .. }
             | Delta::FileChanged(_)
+            | Delta::PlanChanged(_)
             | Delta::Alive => {}
             Delta::Unknown => return Err("it emits a delta that nobody knows".into()),
         }

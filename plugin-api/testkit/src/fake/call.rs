@@ -39,6 +39,7 @@ impl<T> Finished<T> {
             | Delta::Notice { .. }
             | Delta::Progress { .. }
             | Delta::FileChanged(_)
+            | Delta::PlanChanged(_)
             | Delta::Alive
             | Delta::Unknown => None,
         });

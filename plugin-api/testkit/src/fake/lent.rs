@@ -19,6 +19,7 @@ use jaato_types::tasks::{
     TaskReadAnswer, TaskStart, TaskStarted, TaskStatus, TasksAnswer,
 };
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
+use jaato_types::tools_list::{TOOLS_LIST, ToolFacts, ToolsListAnswer};
 use jaato_types::tools_set::{TOOLS_SET, ToolsSet, ToolsSetAnswer};
 use jaato_types::{Completion, Delta, Error, ErrorKind, Message, Output, Part, Result};
 use serde_json::{Value, json};
@@ -54,7 +55,8 @@ struct Opened {
 
 impl Lent {
     pub(super) fn has(operation: &str) -> bool {
-        let names = [ASK, SESSION_HISTORY, MODEL_COMPLETE, NOTIFY, TOOLS_CALL, TOOLS_SET];
+        let names =
+            [ASK, SESSION_HISTORY, MODEL_COMPLETE, NOTIFY, TOOLS_CALL, TOOLS_LIST, TOOLS_SET];
         let is_group = operation.starts_with("session.") || operation.starts_with("tasks.");
         names.contains(&operation) || is_group
     }
@@ -95,6 +97,15 @@ impl Lent {
                     self.call(name.as_str(), arguments)?;
                 let answer = ToolsCallAnswer::new(content, attachments);
                 Ok(Reply::Bytes(json!(answer), bytes))
+            }
+            TOOLS_LIST => {
+                let facts = |name: &String| {
+                    let mut facts = ToolFacts::default();
+                    facts.name = name.as_str().into();
+                    facts.source = "fake".to_owned();
+                    facts
+                };
+                Reply::of(&ToolsListAnswer::new(self.tools.keys().map(facts).collect()))
             }
             TOOLS_SET => {
                 let set: ToolsSet = request.read()?;

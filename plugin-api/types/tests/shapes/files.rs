@@ -40,7 +40,7 @@ fn facts() -> FileFacts {
 }
 
 fn read_and_write(shapes: &mut Shapes) {
-    shapes.add(&FilePath { path: path() });
+    shapes.add(&FilePath { path: path(), itself: true });
     shapes.add(&FileRead { path: path(), offset: 1, length: Some(2) });
     shapes.add(&FileBytes { size: 4, offset: 1, has_more: true });
     let unit = TextUnit::Lines;
@@ -49,7 +49,8 @@ fn read_and_write(shapes: &mut Shapes) {
     let text = "moon".to_owned();
     shapes.add(&FileText { text, size: 4, has_more: true, version: version.clone() });
     let mode = WriteMode::Append;
-    shapes.add(&FileWrite { path: path(), mode, parents: true, expected: version.clone() });
+    let (expected, permissions) = (version.clone(), Some(0o755));
+    shapes.add(&FileWrite { path: path(), mode, parents: true, expected, permissions });
     let edit = TextEdit { old: "m".to_owned(), new: "n".to_owned(), all: true };
     shapes.add(&FileEdit { path: path(), edits: vec![edit], expected: version });
     shapes.add(&FileEdited { replaced: vec![1], facts: facts() });

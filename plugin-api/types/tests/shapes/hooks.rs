@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use jaato_types::file_change::*;
 use jaato_types::hooks::*;
 use jaato_types::service::ContextFacts;
+use jaato_types::work_plan::*;
 use jaato_types::{Annotations, Envelope, Error, ErrorKind, Event, Message, RequestOptions};
 use serde_json::json;
 
@@ -67,8 +68,25 @@ pub fn shapes(shapes: &mut Shapes) {
         files: vec!["moon.txt".to_owned()],
         refusal: Some(Error::new(ErrorKind::NotFound, "there is no moon")),
     });
+    shapes.add(&plan());
     shapes.add(&CompleteWords::new("moon", vec!["show".to_owned()], "fu"));
     shapes.add(&WordChoices { choices: vec![WordChoice::new("full", "the whole of it")] });
+}
+
+fn plan() -> WorkPlan {
+    let step = PlanStep {
+        id: "step_1".to_owned(),
+        description: "look up".to_owned(),
+        status: PlanStepStatus::Completed,
+        result: Some("it is full".to_owned()),
+    };
+    WorkPlan {
+        id: "plan_1".to_owned(),
+        title: "the moon".to_owned(),
+        status: PlanStatus::Completed,
+        steps: vec![step],
+        summary: Some("seen".to_owned()),
+    }
 }
 
 fn change() -> FileChange {

@@ -11,6 +11,7 @@ use jaato_types::model::{MODEL_COMPLETE, ModelAnswer, ModelComplete, ModelPiece,
 use jaato_types::notify::{NOTIFY, Notified, Notify};
 use jaato_types::tasks::*;
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
+use jaato_types::tools_list::{TOOLS_LIST, ToolFacts, ToolsListAnswer};
 use jaato_types::tools_set::{RefusedTool, TOOLS_SET, ToolsSet, ToolsSetAnswer};
 use jaato_types::{
     CommandSpec, Completion, Data, Delta, Error, ErrorKind, Message, Outcome, Part, RequestOptions,
@@ -34,9 +35,15 @@ fn result() -> Map<String, serde_json::Value> {
 
 fn tools(shapes: &mut Shapes) {
     shapes.section("services: other tools, tools that change");
-    writeln!(shapes.text, "{TOOLS_CALL} {TOOLS_SET}").unwrap();
+    writeln!(shapes.text, "{TOOLS_CALL} {TOOLS_LIST} {TOOLS_SET}").unwrap();
     shapes.add(&ToolsCall { name: "phase".into(), arguments: json!({ "day": 1 }) });
     shapes.add(&ToolsCallAnswer::new(result(), vec![Data::blob("image/png", "00ff")]));
+    let mut facts = ToolFacts::default();
+    (facts.name, facts.source) = ("phase".into(), "moon".to_owned());
+    facts.description = "Tells the phase".to_owned();
+    (facts.is_active, facts.auto_background) = (true, true);
+    shapes.add(&facts);
+    shapes.add(&ToolsListAnswer::new(vec![facts]));
     shapes.add(&ToolsSet {
         tools: vec![ToolSpec { name: "phase".into(), foreign: true, ..ToolSpec::default() }],
         instructions: Some("ask for the day".to_owned()),
@@ -50,7 +57,11 @@ fn tools(shapes: &mut Shapes) {
 fn tasks(shapes: &mut Shapes) {
     shapes.section("services: tasks");
     writeln!(shapes.text, "{TASKS_START} {TASKS_LIST} {TASKS_READ} {TASKS_CANCEL}").unwrap();
-    shapes.add(&TaskStart { name: "phase".into(), arguments: json!({ "day": 1 }) });
+    shapes.add(&TaskStart {
+        name: "phase".into(),
+        arguments: json!({ "day": 1 }),
+        timeout_ms: 1000,
+    });
     shapes.add(&TaskStarted::new("task_1"));
     let task_id = "task_1".to_owned();
     shapes.add(&TaskRead { task_id: task_id.clone(), offset: 3, bytes_max: 100, wait_ms: 5 });

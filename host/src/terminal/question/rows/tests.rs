@@ -5,10 +5,8 @@ use expect_test::{Expect, expect};
 use super::*;
 
 fn question(values: &[(&str, &str)]) -> Question {
-    let value = |(name, text): &(&str, &str)| Value {
-        name: Some((*name).to_owned()),
-        text: (*text).to_owned(),
-    };
+    let value =
+        |(name, text): &(&str, &str)| Value::new(Some((*name).to_owned()), (*text).to_owned());
     Question {
         head: "cli_based_tool of tool-cli wants to run with".to_owned(),
         values: values.iter().map(value).collect(),
@@ -22,7 +20,7 @@ fn question(values: &[(&str, &str)]) -> Question {
 fn screen(question: &Question, size: (usize, usize)) -> Vec<String> {
     let mut rows = question.body("1 kovami", size, Extent::Fitted).unwrap();
     rows.extend(question.prompt_rows("1 kovami", size));
-    rows
+    rows.into_iter().map(|row| row.before.to_owned() + &row.text).collect()
 }
 
 #[track_caller]
@@ -138,8 +136,74 @@ fn a_terminal_without_room_is_told_so() {
 #[test]
 fn a_list_has_a_row_for_each_name() {
     let names = ["AGENTS.md", "x\nhint: run"]
-        .map(|name| Value { name: None, text: visible::name(name).into_owned() });
+        .map(|name| Value::new(None, visible::name(name).into_owned()));
     let question = Question { values: names.into(), ..question(&[]) };
     let rows = screen(&question, (24, 80));
     assert_eq!(rows[1..3], ["  AGENTS.md", "  x<U+000A>hint: run"]);
+}
+
+/// A file's change: an even line stays, an odd one comes.
+fn diff(lines: usize) -> Value {
+    let line = |number: usize| match number % 2 {
+        0 => (Look::Dim, format!("  {number}")),
+        _ => (Look::Green, format!("+ {number}")),
+    };
+    let lines = (0..lines).map(line).collect();
+    Value::of_lines("changed a.txt (+1)".to_owned(), lines, Vec::new())
+}
+
+#[test]
+fn lines_keep_their_looks_and_get_the_room_that_brief_values_leave() {
+    let text = "word\n".repeat(100);
+    let argument = Value::new(Some("content".to_owned()), text).briefly();
+    let question = Question { values: vec![argument, diff(100)], ..question(&[]) };
+    let rows = question.body("1 kovami", (24, 80), Extent::Fitted).unwrap();
+    let looks = |look: Look| rows.iter().filter(|row| row.look == look).count();
+    let strong: Vec<_> = rows.iter().filter(|row| row.look == Look::Strong).collect();
+    assert_eq!(
+        strong.iter().map(|row| row.text.as_str()).collect::<Vec<_>>(),
+        ["  changed a.txt (+1):"]
+    );
+    assert_eq!((looks(Look::Green), looks(Look::Dim)), (6, 7), "{rows:#?}");
+    assert!(rows.iter().filter(|row| row.look == Look::Green).all(|row| row.before == BAR));
+    let shown = rows.iter().filter(|row| row.text == "word").count();
+    assert_eq!(shown, 1, "{rows:#?}");
+}
+
+#[test]
+fn what_one_value_does_not_need_is_for_the_others() {
+    let question = Question { values: vec![diff(100), diff(2), diff(100)], ..question(&[]) };
+    let rows = question.body("1 kovami", (60, 80), Extent::Fitted).unwrap();
+    let notes: Vec<_> = rows.iter().filter(|row| row.text.contains("more lines")).collect();
+    assert_eq!(rows.len(), 57, "{rows:#?}");
+    assert_eq!(notes.len(), 2, "{notes:#?}");
+}
+
+#[test]
+fn a_long_path_is_shown_whole_before_its_lines() {
+    let path = format!("{}/end.txt", "folder/".repeat(20));
+    let value = Value::of_lines(path, vec![(Look::Red, "- gone".to_owned())], Vec::new());
+    let question = Question { values: vec![value], ..question(&[]) };
+    let rows = question.body("1 kovami", (24, 80), Extent::Fitted).unwrap();
+    let title: String =
+        rows.iter().filter(|row| row.look == Look::Strong).map(|row| row.text.as_str()).collect();
+    assert!(title.ends_with("/end.txt:"), "{title}");
+}
+
+#[test]
+fn what_matters_most_is_shown_where_not_all_finds_room() {
+    let line = |number: usize| (Look::Dim, format!("  {number}"));
+    let core = vec![line(49), (Look::Green, "+ 50".to_owned()), line(51)];
+    let lines: Vec<_> = (0..50).map(line).chain(core[1..].to_vec()).collect();
+    let value = Value::of_lines("changes a.txt (+1)".to_owned(), lines, core);
+    let question = Question { values: vec![value], ..question(&[]) };
+    let texts = |extent: Extent, rows: usize| -> Vec<String> {
+        let rows = question.body("1 kovami", (rows, 80), extent).unwrap();
+        rows.iter().filter(|row| row.before == BAR).map(|row| row.text.clone()).collect()
+    };
+    assert_eq!(texts(Extent::Fitted, 24), ["  49", "+ 50", "  51"]);
+    assert!(question.can_show_more("1 kovami", (24, 80)));
+    for (extent, rows) in [(Extent::Whole, 24), (Extent::Fitted, 80)] {
+        assert_eq!(texts(extent, rows).len(), 52);
+    }
 }

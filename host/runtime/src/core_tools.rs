@@ -1,0 +1,78 @@
+//! Which tools stand in requests from the start: the core tools of the plugins, in a fixed order,
+//! as far as they fit into what a model is given for tools. The rest is found when it is looked
+//! for.
+
+use std::collections::BTreeSet;
+
+use jaato_registry::{Registry, ToolEntry, ToolStatus};
+use jaato_session::{estimate_tokens, tools_that_find};
+use jaato_types::{Availability, PluginName, ToolName, ToolSpec};
+use serde_json::json;
+
+/// What core tools may cost a model.
+#[derive(Debug, Clone, Copy)]
+pub struct CoreBudget {
+    /// Tokens, roughly, of tools and instructions of their plugins.
+    pub tokens_max: u64,
+}
+
+impl CoreBudget {
+    /// All core tools.
+    pub const ALL: Self = Self { tokens_max: u64::MAX };
+
+    /// Returns the core tools that fit, up to the first that does not: those that are named first
+    /// in that order, then the others by name, and those that a plugin has set while it runs.
+    pub fn fitting<'a>(
+        self,
+        tools: impl Iterator<Item = ToolEntry<'a>>,
+        registry: &Registry,
+        first: &[String],
+    ) -> BTreeSet<ToolName> {
+        let is_core = |tool: &ToolEntry<'_>| {
+            tool.status == ToolStatus::Enabled && tool.spec.availability == Availability::Core
+        };
+        let place = |tool: &ToolEntry<'_>| {
+            let name = tool.spec.name.as_str();
+            first.iter().position(|it| it == name).unwrap_or(usize::MAX)
+        };
+        let mut tools: Vec<ToolEntry<'_>> = tools.filter(is_core).collect();
+        tools.sort_by(|a, b| {
+            let by_name = || a.spec.name.as_str().cmp(b.spec.name.as_str());
+            (place(a), a.is_set).cmp(&(place(b), b.is_set)).then_with(by_name)
+        });
+        // With more than fits, the host's own tools that find the others stand there too.
+        let own: u64 = tools_that_find().iter().map(tokens).sum();
+        let mut left = self.tokens_max.saturating_sub(own);
+        let mut instructed: BTreeSet<&PluginName> = BTreeSet::new();
+        let mut fitting = BTreeSet::new();
+        for tool in tools {
+            let mut cost = tokens(tool.spec);
+            if !instructed.contains(tool.plugin) {
+                cost += instructions(registry, tool.plugin).map_or(0, estimate_tokens);
+            }
+            // No smaller one of further behind in its place: half of what belongs together is worse
+            // than nothing of it.
+            let Some(rest) = left.checked_sub(cost) else { break };
+            left = rest;
+            instructed.insert(tool.plugin);
+            fitting.insert(tool.spec.name.clone());
+        }
+        fitting
+    }
+}
+
+/// What a plugin says to the model while one of its tools stands in requests.
+pub fn instructions<'a>(registry: &'a Registry, plugin: &PluginName) -> Option<&'a str> {
+    let description = registry.plugin(plugin.as_str())?.description()?;
+    description.instructions.as_deref()
+}
+
+/// What a tool costs, about: providers write it in ways of their own.
+fn tokens(spec: &ToolSpec) -> u64 {
+    let shown = json!({
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": spec.parameters,
+    });
+    estimate_tokens(&shown.to_string())
+}

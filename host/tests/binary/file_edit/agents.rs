@@ -1,0 +1,59 @@
+//! Several sessions that edit one file: nothing is lost.
+
+use std::thread;
+
+use serde_json::json;
+
+use super::{Desk, edit};
+
+#[test]
+fn who_edits_what_another_has_changed_is_told_once_what_changed() {
+    let Some(desk) = Desk::new("") else { return };
+    desk.write("a.txt", "one\ntwo\n");
+    let (mut first, mut second) = (desk.calls(), desk.calls());
+    first.call("readFile", &json!({ "path": "a.txt" }));
+    second.call("updateFile", &edit("a.txt", "one", "1"));
+    let error = first.refused("updateFile", &edit("a.txt", "two", "2"));
+    assert_eq!(error["kind"], "conflict");
+    assert!(error["hint"].as_str().unwrap().contains("-one\n+1\n two"), "{error}");
+    first.call("updateFile", &edit("a.txt", "two", "2"));
+    assert_eq!(desk.text("a.txt"), "1\n2\n");
+    // What is now there is not what the second made of it.
+    second.refused("removeFile", &json!({ "path": "a.txt" }));
+    first.end_alone();
+    second.end(&desk.house);
+}
+
+#[test]
+fn edits_at_the_same_time_are_done_or_refused_and_never_lost() {
+    const EDITS: usize = 30;
+    let Some(desk) = Desk::new("") else { return };
+    desk.write("a.txt", "begin\nend\n");
+    let edits = |name: &'static str| {
+        let mut calls = desk.calls();
+        move || {
+            let mut done = Vec::new();
+            for number in 0..EDITS {
+                let line = format!("{name}{number}\n");
+                let answer =
+                    calls.ask("updateFile", &edit("a.txt", "end\n", &format!("{line}end\n")));
+                match answer["error"]["kind"].as_str() {
+                    None => done.push(line),
+                    Some(kind) => assert_eq!(kind, "conflict", "{answer}"),
+                }
+            }
+            (calls, done)
+        }
+    };
+    let threads = ["a", "b", "c"].map(|name| thread::spawn(edits(name)));
+    let ended = threads.map(|thread| thread.join().unwrap());
+    let text = desk.text("a.txt");
+    let done: Vec<&String> = ended.iter().flat_map(|(_, done)| done).collect();
+    assert!(!done.is_empty());
+    assert!(done.iter().all(|line| text.contains(*line)), "{text}");
+    assert_eq!(text.lines().count(), done.len() + 2, "{text}");
+    for (calls, _) in ended {
+        calls.end_alone();
+    }
+    desk.house.nothing_lives();
+}

@@ -1,0 +1,91 @@
+//! A kill in the middle of an edit of many files: all of it is there afterwards, or nothing.
+
+use std::fs;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::{Desk, PLACES};
+use crate::support::command::DEADLINE;
+
+/// Files of the edit: so many that a kill meets it in the middle.
+const FILES: usize = 400;
+
+/// Attempts to meet it in the middle.
+const ATTEMPTS: usize = 40;
+
+fn name(number: usize) -> String {
+    format!("{number:03}.txt")
+}
+
+/// The files that hold a text.
+fn with_text(desk: &Desk, text: &str) -> usize {
+    (0..FILES).filter(|number| desk.text(&name(*number)) == text).count()
+}
+
+fn edits() -> Value {
+    let mut operations: Vec<Value> = (0..FILES)
+        .map(|number| json!({ "action": "edit", "path": name(number), "old": "old", "new": "new" }))
+        .collect();
+    operations.push(json!({ "action": "rename", "from": "moves", "to": "moved" }));
+    operations.push(json!({ "action": "delete", "path": "goes" }));
+    json!({ "operations": operations })
+}
+
+/// Begins the edit and kills the process once the first file is another; false if it was too late.
+fn is_killed_in_the_middle(desk: &Desk) -> bool {
+    for number in 0..FILES {
+        desk.write(&name(number), "old");
+    }
+    desk.write("moves", "m");
+    desk.write("goes", "g");
+    let _ = fs::remove_file(desk.path("moved"));
+    let mut running = desk.house.command(&["call", "--batch"]).start();
+    let line = json!({ "tool": "multiFileEdit", "args": edits() }).to_string() + "\n";
+    running.write(line.as_bytes());
+    let begin = Instant::now();
+    while desk.text(&name(FILES / 4)) == "old" {
+        assert!(begin.elapsed() < DEADLINE, "the edit never begins");
+    }
+    running.signal("KILL");
+    running.finish();
+    desk.house.nothing_lives();
+    let changed = with_text(desk, "new");
+    changed > 0 && changed < FILES
+}
+
+#[test]
+fn an_edit_that_was_killed_is_taken_back_by_the_next_call() {
+    for place in PLACES {
+        let Some(desk) = Desk::new(place) else { return };
+        assert!((0..ATTEMPTS).any(|_| is_killed_in_the_middle(&desk)), "it is always too late");
+        let mut calls = desk.calls();
+        let read = calls.call("readFile", &json!({ "path": name(0) }));
+        let text = read["result"].as_str().unwrap();
+        assert!(text.contains("that was interrupted was taken back"), "{text}");
+        assert_eq!(with_text(&desk, "old"), FILES);
+        assert_eq!(["moves", "moved", "goes"].map(|name| desk.text(name)), ["m", "-", "g"]);
+        // It is mended once, and nothing of it can be undone.
+        let read = calls.call("readFile", &json!({ "path": name(0) }));
+        assert!(!read["result"].as_str().unwrap().contains("interrupted"), "{read}");
+        calls.refused("undoFileChange", &json!({ "path": name(0) }));
+        calls.call("multiFileEdit", &edits());
+        assert_eq!(with_text(&desk, "new"), FILES);
+        calls.call("undoFileChange", &json!({ "path": name(7) }));
+        assert_eq!((desk.text(&name(7)), with_text(&desk, "new")), ("old".into(), FILES - 1));
+        calls.end(&desk.house);
+    }
+}
+
+#[test]
+fn what_somebody_else_changed_after_the_kill_is_left_alone() {
+    let Some(desk) = Desk::new("") else { return };
+    assert!((0..ATTEMPTS).any(|_| is_killed_in_the_middle(&desk)), "it is always too late");
+    desk.write(&name(1), "theirs");
+    let mut calls = desk.calls();
+    let result = calls.call("writeNewFile", &json!({ "path": "n", "content": "" }));
+    let told = result["mended"][0].as_str().unwrap();
+    assert!(told.ends_with("but for what somebody else changed since: 001.txt"), "{told}");
+    assert_eq!((desk.text(&name(1)), with_text(&desk, "old")), ("theirs".into(), FILES - 1));
+    calls.end(&desk.house);
+}

@@ -1,0 +1,111 @@
+//! `viewImage`: offered where the model looks at images, and what it shows.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::openai::{at, furnish};
+use crate::support::server::{Answer, Server};
+use crate::support::{House, fixtures, library_name};
+use crate::vendors::PNG;
+
+const RUN: [&str; 5] = ["run", "--model", "openai/test", "--output", "json"];
+
+/// Adds the tool and the environment whose files it reads.
+fn furnish_all(house: &House) {
+    furnish(house);
+    let Some(built) = fixtures::house() else { return };
+    for plugin in ["environment_local", "tool_multimodal"] {
+        house.ship(&built.join("plugins").join(library_name(plugin)));
+    }
+    fs::write(house.workspace().join("moon.txt"), PNG).unwrap();
+}
+
+fn view(path: &str) -> Answer {
+    Answer::calls(&[("viewImage", json!({ "path": path }))])
+}
+
+fn looked_up() -> Answer {
+    Answer::calls(&[("get_tool_schemas", json!({ "names": ["viewImage"] }))])
+}
+
+/// Runs a task; gives the requests and what the calls gave.
+#[track_caller]
+fn run(house: &House, server: &Server) -> (Vec<Value>, Vec<Value>) {
+    let words: Vec<&str> = RUN.iter().copied().chain(["look"]).collect();
+    let output = at(house, server, &words).run().code(0);
+    let requests = server.asked().iter().map(|request| request.json()).collect();
+    let events = output.json_lines();
+    let finished = events.iter().filter(|event| event["event"] == "tool_call_finished");
+    (requests, finished.cloned().collect())
+}
+
+#[test]
+fn a_model_that_looks_at_images_gets_the_image_that_it_asks_for() {
+    let house = house!();
+    furnish_all(&house);
+    let server = Server::start([looked_up(), view("moon.txt"), Answer::text(&["A moon."])]);
+    let (requests, results) = run(&house, &server);
+    assert_eq!(results[0]["result"]["activated"], json!(["viewImage"]), "{results:#?}");
+    assert_eq!(results[1]["result"]["type"], "image/png", "{results:#?}");
+    let sent = requests[2]["messages"].to_string();
+    assert!(sent.contains("data:image/png;base64,iVBORw0KGgo"), "{sent}");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_model_that_looks_at_none_is_not_offered_it_and_told_why() {
+    let house = house!();
+    furnish_all(&house);
+    let server = Server::start([looked_up(), view("moon.txt"), Answer::text(&["no"])]);
+    server.set_models(
+        Answer::status(200).body(
+            r#"{"data":[{"id":"test","max_model_len":9000,"capabilities":{"vision":false}}]}"#,
+        ),
+    );
+    let (requests, results) = run(&house, &server);
+    let error = &results[1]["result"]["error"];
+    let why = "the tool `viewImage` is not available: where the model looks at images";
+    assert_eq!(error["message"], why, "{results:#?}");
+    let tools = requests[2]["tools"].to_string();
+    assert!(!tools.contains("viewImage"), "{tools}");
+    assert!(!requests[2].to_string().contains("base64"), "{}", requests[2]);
+    house.nothing_lives();
+}
+
+#[test]
+fn what_is_no_image_is_refused_at_once() {
+    let house = house!();
+    furnish_all(&house);
+    let workspace = house.workspace();
+    fs::write(workspace.join("words.png"), "hello").unwrap();
+    fs::File::create(workspace.join("huge.png")).unwrap().set_len(1 << 30).unwrap();
+    std::os::unix::fs::symlink("loop.png", workspace.join("loop.png")).unwrap();
+    let made = Command::new("mkfifo").arg(workspace.join("pipe.png")).status().unwrap();
+    assert!(made.success());
+    let paths = [
+        ("words.png", "invalid_arguments", "its content is that of no PNG, JPEG, GIF or WebP"),
+        ("huge.png", "limit_reached", "1024.0 MB > 10 MB"),
+        ("pipe.png", "invalid_arguments", "neither a file nor a folder"),
+        (".", "invalid_arguments", "it is a folder"),
+        ("none.png", "not_found", "none.png"),
+        ("loop.png", "", "loop.png"),
+        ("/etc/passwd", "permission_denied", "/etc/passwd"),
+        ("../home", "permission_denied", "../home"),
+        ("/dev/zero", "permission_denied", "/dev/zero"),
+    ];
+    let lines = paths.map(|(path, ..)| json!({ "tool": "viewImage", "args": { "path": path } }));
+    let lines = lines.map(|line| line.to_string()).join("\n");
+    let output = house.command(&["call", "--batch"]).input(lines).run();
+    let answers = output.json_lines();
+    assert_eq!(answers.len(), paths.len(), "{output}");
+    for ((path, kind, text), answer) in paths.iter().zip(&answers) {
+        let error = &answer["error"];
+        assert!(kind.is_empty() || error["kind"] == *kind, "{path}: {answer}");
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(message.contains(text) && !message.contains('\n'), "{path}: {answer}");
+    }
+    house.nothing_lives();
+}

@@ -1,0 +1,230 @@
+//! `tool-background`: tools that start a call of another tool in the background, read what it
+//! prints and end it; and the command `tasks` for the person.
+//!
+//! The host runs the tasks, asks the person's rules for the call itself, and wakes the session at
+//! its end. Here is what the model is told, by the names of the original plugin.
+#![forbid(unsafe_code)]
+
+mod told;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::Map;
+use jaato_plugin_sdk::task::{TaskRead, TaskStart, TaskStatus};
+use jaato_plugin_sdk::types::{CommandSpec, ToolName};
+
+/// Longest wait of one read, in seconds.
+const WAIT_SECONDS_MAX: u64 = 60;
+
+/// Run a tool in the background: servers, watchers, long builds. You are told when it ends.
+#[tool_fn(
+    name = "startBackgroundTask",
+    category = "system",
+    destructive = false,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "tool_name": { "type": "string", "description": "Its name." },
+            "arguments": { "type": "object", "description": "Of that tool." },
+            "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": 86400, "description": "Then it is ended." },
+        },
+        "required": ["tool_name", "arguments"],
+    }),
+    example(
+        "start the web server and go on",
+        tool_name = "cli_based_tool",
+        arguments = json!({ "command": "python3 -m http.server" })
+    )
+)]
+async fn start_background_task(
+    cx: &Cx<Background>,
+    tool_name: String,
+    arguments: Map<String, Value>,
+    #[serde(default)] timeout_seconds: u64,
+) -> Result<Output> {
+    let request = TaskStart {
+        name: ToolName::from(tool_name.as_str()),
+        arguments: Value::Object(arguments),
+        timeout_ms: timeout_seconds.saturating_mul(1000),
+    };
+    let task_id = cx.tasks().start_task(&request).await?;
+    let message = format!("Task started in background. Use task_id '{task_id}' to check status.");
+    let facts = cx.tasks().list().await?.into_iter().find(|task| task.task_id == task_id);
+    Ok(Output::json(json!({
+        "success": true,
+        "task_id": task_id,
+        "plugin_name": facts.map(|facts| facts.source),
+        "tool_name": tool_name,
+        "message": message,
+    })))
+}
+
+/// Tells how a background task stands and what it has printed since an offset.
+#[tool_fn(
+    name = "getBackgroundTask",
+    category = "system",
+    read_only,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "task_id": { "type": "string", "description": "Which task." },
+            "stdout_offset": {
+                "type": "integer", "minimum": 0, "default": 0,
+                "description": "The one that the last answer gave.",
+            },
+            "wait_seconds": {
+                "type": "integer", "minimum": 0, "maximum": WAIT_SECONDS_MAX, "default": 0,
+                "description": "For more output, or the end.",
+            },
+        },
+        "required": ["task_id"],
+    })
+)]
+async fn get_background_task(
+    cx: &Cx<Background>,
+    task_id: String,
+    #[serde(default)] stdout_offset: u64,
+    #[serde(default)] wait_seconds: u64,
+) -> Result<Output> {
+    let read = TaskRead {
+        task_id,
+        offset: stdout_offset,
+        bytes_max: 0,
+        wait_ms: wait_seconds.saturating_mul(1000),
+    };
+    let answer = cx.tasks().read(&read).await.map_err(explained)?;
+    Ok(Output::json(told::read(&answer)))
+}
+
+/// Ends a background task.
+#[tool_fn(
+    name = "cancelBackgroundTask",
+    category = "system",
+    destructive = false,
+    idempotent,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": { "task_id": { "type": "string", "description": "Which task." } },
+        "required": ["task_id"],
+    })
+)]
+async fn cancel_background_task(cx: &Cx<Background>, task_id: String) -> Result<Output> {
+    let cancelled = cancel(cx, &task_id).await?;
+    Ok(Output::json(json!({ "task_id": task_id, "cancelled": cancelled })))
+}
+
+/// Lists the background tasks that run.
+#[tool_fn(
+    name = "listBackgroundTasks",
+    category = "system",
+    read_only,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": { "plugin_name": { "type": "string", "description": "Of this plugin alone." } },
+    })
+)]
+async fn list_background_tasks(
+    cx: &Cx<Background>,
+    #[serde(default)] plugin_name: String,
+) -> Result<Output> {
+    let mut tasks = cx.tasks().list().await?;
+    tasks.retain(|task| {
+        let is_wanted = plugin_name.is_empty() || plugin_name == task.source;
+        is_wanted && task.status == TaskStatus::Running
+    });
+    let told: Vec<Value> = tasks.iter().map(told::running).collect();
+    Ok(Output::json(json!({ "count": told.len(), "tasks": told })))
+}
+
+/// Lists the tools that can run in the background.
+#[tool_fn(
+    name = "listBackgroundCapableTools",
+    category = "system",
+    read_only,
+    idempotent,
+    open_world = false,
+    auto_approval
+)]
+async fn list_background_capable_tools(cx: &Cx<Background>) -> Result<Output> {
+    let mut tools = cx.tools().await?;
+    tools.retain(|tool| tool.source != told::SOURCE);
+    let told: Vec<Value> = tools.iter().map(told::capable).collect();
+    Ok(Output::json(json!({ "count": told.len(), "tools": told })))
+}
+
+/// Ends a task; tells whether it ran.
+async fn cancel(cx: &Cx<Background>, task_id: &str) -> Result<bool> {
+    let before = cx.tasks().cancel(task_id).await.map_err(explained)?;
+    Ok(before.status == TaskStatus::Running)
+}
+
+/// Names the tool that a model has for what the host says of services.
+fn explained(error: Error) -> Error {
+    match error.kind {
+        ErrorKind::NotFound => error.with_hint("`listBackgroundTasks` lists those that run"),
+        _ => error,
+    }
+}
+
+/// The host keeps the tasks.
+pub struct Background;
+
+impl State for Background {
+    async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn describe(description: &mut Description) {
+        description.services = vec!["tasks".to_owned()];
+        description.commands = vec![CommandSpec {
+            name: "tasks".to_owned(),
+            description: "Lists what runs in the background, or ends it: tasks cancel TASK"
+                .to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "action": {
+                        "enum": ["list", "cancel"],
+                        "default": "list",
+                        "description": "What to do.",
+                    },
+                    "task": { "type": "string", "description": "Which task to end." },
+                },
+                "additionalProperties": false,
+            }),
+            ..CommandSpec::default()
+        }];
+    }
+
+    async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
+        if name != "tasks" {
+            let text = format!("there is no command `{name}`");
+            return Err(Error::new(ErrorKind::UnknownOperation, text));
+        }
+        if arguments["action"] != "cancel" {
+            return Ok(Output::text(told::for_people(&cx.tasks().list().await?)));
+        }
+        let Some(task_id) = arguments["task"].as_str() else {
+            let error = Error::new(ErrorKind::InvalidArguments, "which task is to be ended?");
+            return Err(error.with_hint("tasks cancel task_1"));
+        };
+        let text = match cancel(cx, task_id).await? {
+            true => format!("{task_id} is ended"),
+            false => format!("{task_id} had ended already"),
+        };
+        Ok(Output::text(text))
+    }
+}
+
+export_plugin! { state: Background, tools }

@@ -1,0 +1,81 @@
+//! What the model and the person are told of tasks.
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::Map;
+use jaato_plugin_sdk::task::{TaskFacts, TaskReadAnswer, TaskStatus, ToolFacts};
+
+/// This plugin, as tools and tasks name where they come from.
+pub const SOURCE: &str = "background";
+
+/// What `getBackgroundTask` answers.
+pub fn read(answer: &TaskReadAnswer) -> Value {
+    let task = &answer.task;
+    let mut told = json!({
+        "task_id": task.task_id,
+        "plugin_name": task.source,
+        "tool_name": task.tool,
+        "status": status(task.status),
+        "stdout": answer.output,
+        "stdout_offset": answer.offset,
+        "has_more": answer.offset < task.output_bytes,
+        "duration_seconds": seconds(task.duration_ms),
+    });
+    if answer.lost_bytes > 0 {
+        told["lost_bytes"] = json!(answer.lost_bytes);
+    }
+    let Some(result) = &task.result else { return told };
+    if let Some(error) = result.get("error") {
+        told["error"] = error.clone();
+        return told;
+    }
+    // What it printed is read by offsets; it would stand here twice.
+    let is_printed = |key: &str| task.output_bytes > 0 && matches!(key, "stdout" | "stderr");
+    let rest = result.iter().filter(|(key, _)| !is_printed(key));
+    let mut rest: Map<String, Value> = rest.map(|(key, it)| (key.clone(), it.clone())).collect();
+    if let Some(code) = rest.remove("returncode") {
+        told["returncode"] = code;
+    }
+    if !rest.is_empty() {
+        told["result"] = Value::Object(rest);
+    }
+    told
+}
+
+/// A line of `listBackgroundTasks`.
+pub fn running(task: &TaskFacts) -> Value {
+    json!({
+        "task_id": task.task_id,
+        "plugin_name": task.source,
+        "tool_name": task.tool,
+        "duration_seconds": seconds(task.duration_ms),
+    })
+}
+
+/// A line of `listBackgroundCapableTools`.
+pub fn capable(tool: &ToolFacts) -> Value {
+    json!({ "plugin_name": tool.source, "tool_name": tool.name })
+}
+
+/// What the command `tasks` prints.
+pub fn for_people(tasks: &[TaskFacts]) -> String {
+    let line = |task: &TaskFacts| {
+        let (status, time) = (status(task.status), seconds(task.duration_ms));
+        format!("{}  {}  {status}  {time} s", task.task_id, task.tool.as_str())
+    };
+    let lines: Vec<String> = tasks.iter().map(line).collect();
+    if lines.is_empty() { "no tasks".to_owned() } else { lines.join("\n") }
+}
+
+fn status(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Running => "running",
+        TaskStatus::Completed => "completed",
+        TaskStatus::Cancelled => "cancelled",
+        TaskStatus::Timeout => "timeout",
+        TaskStatus::Failed | TaskStatus::Unknown => "failed",
+    }
+}
+
+fn seconds(milliseconds: u64) -> f64 {
+    (milliseconds / 100) as f64 / 10.0
+}

@@ -1,0 +1,167 @@
+//! Reads an expression and calculates it as it goes. The rules are Python's: `-2**2` is -4, and
+//! `2**3**2` is 512.
+
+use bigdecimal::BigDecimal;
+
+use crate::arithmetic::{self, Refused};
+
+/// Bytes of an expression.
+const EXPRESSION_BYTES_MAX: usize = 10_000;
+
+/// Brackets and signs inside each other.
+const DEPTH_MAX: usize = 100;
+
+/// Calculates an expression.
+///
+/// # Errors
+/// When it cannot be read, or a number has too many digits.
+pub fn calculate(expression: &str) -> Result<String, Refused> {
+    if expression.len() > EXPRESSION_BYTES_MAX {
+        return Err(format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes"));
+    }
+    let mut reader = Reader { text: expression, place: 0, depth: 0 };
+    let result = reader.sum()?;
+    if reader.peek().is_some() {
+        return Err(reader.wrong("an operator"));
+    }
+    Ok(arithmetic::written(&result))
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    /// The byte that is next.
+    place: usize,
+    depth: usize,
+}
+
+impl Reader<'_> {
+    fn sum(&mut self) -> Result<BigDecimal, Refused> {
+        let mut left = self.product()?;
+        while let Some(operator) = self.take_one_of(&["+", "-"]) {
+            let right = self.product()?;
+            let calculate = if operator == "+" { arithmetic::add } else { arithmetic::subtract };
+            left = calculate(&left, &right)?;
+        }
+        Ok(left)
+    }
+
+    fn product(&mut self) -> Result<BigDecimal, Refused> {
+        let mut left = self.signed()?;
+        while let Some(operator) = self.take_one_of(&["//", "/", "%", "*"]) {
+            let right = self.signed()?;
+            let calculate = match operator {
+                "//" => arithmetic::divide_down,
+                "/" => arithmetic::divide,
+                "%" => arithmetic::remainder,
+                _ => arithmetic::multiply,
+            };
+            left = calculate(&left, &right)?;
+        }
+        Ok(left)
+    }
+
+    /// A sign binds less than a power: `-2**2` is -4.
+    fn signed(&mut self) -> Result<BigDecimal, Refused> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(format!("more than {DEPTH_MAX} brackets and signs inside each other"));
+        }
+        let result = match self.take_one_of(&["-", "+"]) {
+            Some("-") => -self.signed()?,
+            Some(_) => self.signed()?,
+            None => self.power()?,
+        };
+        self.depth -= 1;
+        Ok(result)
+    }
+
+    fn power(&mut self) -> Result<BigDecimal, Refused> {
+        let base = self.atom()?;
+        match self.take_one_of(&["**"]) {
+            Some(_) => arithmetic::power(&base, &self.signed()?),
+            None => Ok(base),
+        }
+    }
+
+    fn atom(&mut self) -> Result<BigDecimal, Refused> {
+        match self.peek() {
+            Some('(') => {
+                self.place += 1;
+                let inner = self.sum()?;
+                self.take_one_of(&[")"]).ok_or_else(|| self.wrong("`)`"))?;
+                Ok(inner)
+            }
+            Some(first) if first.is_ascii_digit() || first == '.' => self.number(),
+            Some(first) if first.is_ascii_alphabetic() => self.function(),
+            _ => Err(self.wrong("a number")),
+        }
+    }
+
+    fn number(&mut self) -> Result<BigDecimal, Refused> {
+        let rest = &self.text[self.place..];
+        let mut end = 0;
+        for (index, letter) in rest.char_indices() {
+            // The sign of an exponent belongs to the number: `1e-3`.
+            let is_sign = matches!(letter, '+' | '-') && rest[..index].ends_with(['e', 'E']);
+            if !(letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_') || is_sign) {
+                break;
+            }
+            end = index + letter.len_utf8();
+        }
+        self.place += end;
+        arithmetic::read(&rest[..end].replace('_', ""))
+    }
+
+    fn function(&mut self) -> Result<BigDecimal, Refused> {
+        let rest = &self.text[self.place..];
+        let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        let name = rest[..end].to_owned();
+        self.place += end;
+        if self.take_one_of(&["("]).is_none() {
+            return Err(format!("there is no `{name}`"));
+        }
+        let mut values = vec![self.sum()?];
+        while self.take_one_of(&[","]).is_some() {
+            values.push(self.sum()?);
+        }
+        self.take_one_of(&[")"]).ok_or_else(|| self.wrong("`,` or `)`"))?;
+        match (name.as_str(), values.as_slice()) {
+            ("abs", [value]) => Ok(value.abs()),
+            ("round", [value]) => arithmetic::round(value, &BigDecimal::from(0)),
+            ("round", [value, places]) => arithmetic::round(value, places),
+            ("pow", [base, exponent]) => arithmetic::power(base, exponent),
+            ("min", [_, ..]) => Ok(values.into_iter().min().unwrap_or_default()),
+            ("max", [_, ..]) => Ok(values.into_iter().max().unwrap_or_default()),
+            ("abs" | "round" | "pow", values) => {
+                let count = values.len();
+                Err(format!("`{name}` does not take {count} numbers"))
+            }
+            _ => Err(format!("there is no function `{name}`")),
+        }
+    }
+
+    /// Returns the next character that is no white space.
+    fn peek(&mut self) -> Option<char> {
+        let rest = self.text[self.place..].trim_start();
+        self.place = self.text.len() - rest.len();
+        rest.chars().next()
+    }
+
+    /// Takes the first of these that comes next. `*` is not the half of `**`.
+    fn take_one_of(&mut self, operators: &[&'static str]) -> Option<&'static str> {
+        self.peek()?;
+        let rest = &self.text[self.place..];
+        let comes = |operator: &&&str| {
+            rest.starts_with(**operator) && !(**operator == "*" && rest.starts_with("**"))
+        };
+        let operator = operators.iter().find(comes)?;
+        self.place += operator.len();
+        Some(operator)
+    }
+
+    fn wrong(&mut self, expected: &str) -> Refused {
+        let found = self.peek().map_or("nothing".to_owned(), |found| format!("`{found}`"));
+        let place = self.text[..self.place].chars().count() + 1;
+        format!("at character {place}: {found} where {expected} should be")
+    }
+}

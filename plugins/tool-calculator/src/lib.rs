@@ -1,0 +1,98 @@
+//! `tool-calculator`: exact decimal arithmetic, so that a model need not guess.
+//!
+//! [`arithmetic`] calculates within bounds, [`expression`] reads what is to be calculated; here are
+//! the tools, whose names and answers are those of the original plugin.
+#![forbid(unsafe_code)]
+
+mod arithmetic;
+mod expression;
+
+use bigdecimal::BigDecimal;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::Number;
+
+use arithmetic::Refused;
+pub use expression::calculate as calculated;
+
+/// Calculates an expression exactly: + - * / // % **, brackets, abs, round, min, max, pow. `1/3` is
+/// rounded to 50 digits.
+#[tool_fn(
+    category = "code",
+    read_only,
+    idempotent,
+    open_world = false,
+    parallel_safe,
+    example("what is 2 to the power of 100, divided by 3?", expression = "2**100 / 3")
+)]
+async fn calculate(
+    _cx: &Cx,
+    /// Such as `(19.99 * 3 + 4.5) * 1.19`.
+    expression: String,
+) -> Result<Output> {
+    let result = calculated(&expression).map_err(explained)?;
+    Ok(Output::json(json!({ "expression": expression, "result": result })))
+}
+
+/// Adds two numbers exactly.
+#[tool_fn(category = "code", read_only, idempotent, open_world = false, parallel_safe)]
+async fn add(
+    _cx: &Cx,
+    /// A number.
+    a: Number,
+    /// Another.
+    b: Number,
+) -> Result<Output> {
+    answer("addition", &a, &b, arithmetic::add)
+}
+
+/// Subtracts b from a exactly.
+#[tool_fn(category = "code", read_only, idempotent, open_world = false, parallel_safe)]
+async fn subtract(
+    _cx: &Cx,
+    /// A number.
+    a: Number,
+    /// Another.
+    b: Number,
+) -> Result<Output> {
+    answer("subtraction", &a, &b, arithmetic::subtract)
+}
+
+/// Multiplies two numbers exactly.
+#[tool_fn(category = "code", read_only, idempotent, open_world = false, parallel_safe)]
+async fn multiply(
+    _cx: &Cx,
+    /// A number.
+    a: Number,
+    /// Another.
+    b: Number,
+) -> Result<Output> {
+    answer("multiplication", &a, &b, arithmetic::multiply)
+}
+
+/// Divides a by b, rounded to 50 digits where it does not end before.
+#[tool_fn(category = "code", read_only, idempotent, open_world = false, parallel_safe)]
+async fn divide(
+    _cx: &Cx,
+    /// A number.
+    a: Number,
+    /// Another.
+    b: Number,
+) -> Result<Output> {
+    answer("division", &a, &b, arithmetic::divide)
+}
+
+type Operation = fn(&BigDecimal, &BigDecimal) -> Result<BigDecimal, Refused>;
+
+fn answer(name: &str, a: &Number, b: &Number, operation: Operation) -> Result<Output> {
+    let [left, right] = [a, b].map(|number| arithmetic::read(&number.to_string()));
+    let result = operation(&left.map_err(explained)?, &right.map_err(explained)?);
+    let result = arithmetic::written(&result.map_err(explained)?);
+    Ok(Output::json(json!({ "operation": name, "operands": [a, b], "result": result })))
+}
+
+fn explained(refused: Refused) -> Error {
+    let hint = "known are + - * / // % ** with brackets, abs, round, min, max, pow";
+    Error::new(ErrorKind::InvalidArguments, refused).with_hint(hint)
+}
+
+export_plugin! { state: (), tools }

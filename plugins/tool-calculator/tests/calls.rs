@@ -1,0 +1,97 @@
+//! The tools, through the boundary.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::ErrorKind;
+use jaato_plugin_testkit::FakeHost;
+
+fn host() -> FakeHost {
+    FakeHost::new(tool_calculator::__jaato::MODULE)
+}
+
+#[track_caller]
+fn check(expression: &str, expected: &str) {
+    let answer = host().call("calculate", json!({ "expression": expression })).unwrap().content;
+    assert_eq!(answer["result"], expected, "{expression}");
+    assert_eq!(answer["expression"], expression);
+}
+
+#[track_caller]
+fn refused(expression: &str, expected: &str) {
+    let error = host().call("calculate", json!({ "expression": expression })).unwrap_err();
+    assert_eq!((error.kind, error.message.as_str()), (ErrorKind::InvalidArguments, expected));
+    assert!(error.hint.is_some());
+}
+
+#[test]
+fn decimals_are_exact() {
+    check("0.1 + 0.2", "0.3");
+    check("(19.99 * 3 + 4.5) * 1.19", "76.7193");
+    check("2**100", "1267650600228229401496703205376");
+    check("2**-3", "0.125");
+    check("1/3", "0.33333333333333333333333333333333333333333333333333");
+    check("2/3", "0.66666666666666666666666666666666666666666666666667");
+    check("1e3 / 8", "125");
+    check("(10**60 + 2) / 2", &format!("5{}1", "0".repeat(58)));
+    check("1_000.50 * 2", "2001");
+}
+
+#[test]
+fn the_rules_are_those_of_python() {
+    check("2 + 3 * 4", "14");
+    check("-2**2", "-4");
+    check("2**3**2", "512");
+    check("2 ** -1", "0.5");
+    check("7 // 2 + 7 % 2", "4");
+    check("-7 // 2", "-4");
+    check("-7 % 3", "2");
+    check("7 % -3", "-2");
+    check("--2", "2");
+    check("round(2.5) + round(3.5)", "6");
+    check("round(1234.567, 2)", "1234.57");
+    check("round(1234, -2)", "1200");
+    check("abs(-3) + min(4, 2, 9) + max(1, 5) + pow(2, 3)", "18");
+    check("0**0 + 1**99999999999999999999 + (-1)**99999999999999999999999", "1");
+}
+
+#[test]
+fn what_cannot_be_calculated_is_said() {
+    refused("", "at character 1: nothing where a number should be");
+    refused("2 +", "at character 4: nothing where a number should be");
+    refused("(2", "at character 3: nothing where `)` should be");
+    refused("2 3", "at character 3: `3` where an operator should be");
+    refused("ä", "at character 1: `ä` where a number should be");
+    refused("1..2", "`1..2` is no number");
+    refused("sqrt(4)", "there is no function `sqrt`");
+    refused("x", "there is no `x`");
+    refused("pow(2)", "`pow` does not take 1 numbers");
+    refused("1 / 0", "a division by zero");
+    refused("1 % (1 - 1)", "a division by zero");
+    refused("0 ** -1", "a division by zero");
+    refused("2 ** 0.5", "an exponent, or a number of places, that is no whole number");
+    let too_large = "a number of more than 1000 digits";
+    refused("9**9**9**9", too_large);
+    refused("1.5**99999999999999", too_large);
+    refused("1e999999999", too_large);
+    refused("1e-999999999 * 2", too_large);
+    refused("10**-999 / 10**999", too_large);
+    refused(&"(".repeat(5000), "more than 100 brackets and signs inside each other");
+    refused(&"-".repeat(5000), "more than 100 brackets and signs inside each other");
+    refused(&"1+".repeat(6000), "an expression has at most 10000 bytes");
+}
+
+#[test]
+fn the_four_tools_take_two_numbers() {
+    let call = |name: &str, a: Value, b: Value| {
+        Value::Object(host().call(name, json!({ "a": a, "b": b })).unwrap().content)
+    };
+    let answer = call("add", json!(0.1), json!(0.2));
+    assert_eq!(answer, json!({ "operation": "addition", "operands": [0.1, 0.2], "result": "0.3" }));
+    assert_eq!(call("subtract", json!(1), json!(0.9))["result"], "0.1");
+    assert_eq!(call("multiply", json!(-1.5), json!(4))["result"], "-6");
+    assert_eq!(call("divide", json!(1), json!(8))["result"], "0.125");
+    let error = host().call("divide", json!({ "a": 1, "b": 0 })).unwrap_err();
+    assert_eq!(error.message, "a division by zero");
+}
+
+jaato_plugin_testkit::conformance!(tool_calculator: tool);

@@ -1,0 +1,110 @@
+//! `tool-clarification`: the model asks the person what it cannot find out itself.
+//!
+//! [`Question`] is what the model writes, and becomes a field of a form; the host shows the form
+//! and sees to it that each answer is one of those that there are.
+#![forbid(unsafe_code)]
+
+mod question;
+
+use jaato_plugin_sdk::form::{FormAnswer, FormOutcome, form};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::Map;
+
+use question::Question;
+
+/// Questions of one call: a form has no more fields.
+const QUESTIONS_MAX: usize = 20;
+
+/// Ask the user what you cannot find out yourself, all questions at once.
+#[tool_fn(
+    core,
+    category = "communication",
+    read_only,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "context": { "type": "string", "description": "Why you ask." },
+            "questions": { "type": "array", "minItems": 1, "maxItems": QUESTIONS_MAX, "description": "At most 20.", "items": {
+                "type": "object",
+                "additionalProperties": false,
+                "properties": {
+                    "text": { "type": "string", "description": "The question." },
+                    "question_type": {
+                        "enum": ["single_choice", "multiple_choice", "free_text"],
+                        "default": "single_choice",
+                        "description": "What is answered.",
+                    },
+                    "choices": {
+                        "type": "array",
+                        "items": { "type": ["string", "object"] },
+                        "description": "To choose from.",
+                    },
+                    "required": {
+                        "type": "boolean",
+                        "default": true,
+                        "description": "May not be skipped.",
+                    },
+                    "default_choice": {
+                        "type": "integer",
+                        "minimum": 0,
+                        "description": "From 1; 0: none.",
+                    },
+                },
+                "required": ["text"],
+            } },
+        },
+        "required": ["context", "questions"],
+    })
+)]
+async fn request_clarification(
+    cx: &Cx<Clarification>,
+    context: String,
+    questions: Vec<Question>,
+) -> Result<Output> {
+    let mut asked = form(context);
+    for (index, question) in questions.iter().enumerate() {
+        asked = asked.field(question.field(index + 1)?);
+    }
+    let answer = cx.ask(&asked).await?;
+    Ok(Output::json(told(&questions, &answer)))
+}
+
+/// What the model is told of the person's answer.
+fn told(questions: &[Question], answer: &FormAnswer) -> Value {
+    let message = match answer.outcome {
+        FormOutcome::Answered => {
+            let response = |(index, question): (usize, &Question)| {
+                let number = (index + 1).to_string();
+                let response = question.response(answer.values.get(&number));
+                (number, response)
+            };
+            let responses: Map<String, Value> =
+                questions.iter().enumerate().map(response).collect();
+            return json!({ "responses": responses });
+        }
+        FormOutcome::Nobody => {
+            let reason = answer.reason.as_deref().unwrap_or("nobody is there");
+            format!("Nobody can answer: {reason}. Decide yourself, and say what you assumed.")
+        }
+        _ => "User cancelled the clarification request.".to_owned(),
+    };
+    json!({ "cancelled": true, "message": message })
+}
+
+/// A plugin that keeps nothing.
+pub struct Clarification;
+
+impl State for Clarification {
+    async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn describe(description: &mut Description) {
+        description.services = vec!["ask".to_owned()];
+    }
+}
+
+export_plugin! { state: Clarification, tools }

@@ -1,0 +1,115 @@
+//! A question as the model writes it, the field of the form that it becomes, and the answer as the
+//! model is told it.
+
+use jaato_plugin_sdk::form::{FieldKind, FieldOption, FormField};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde;
+
+/// A question.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde")]
+pub struct Question {
+    text: String,
+    #[serde(default)]
+    question_type: QuestionType,
+    #[serde(default)]
+    choices: Vec<Choice>,
+    #[serde(default = "is_required")]
+    required: bool,
+    /// From 1; 0 for none.
+    #[serde(default)]
+    default_choice: usize,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", rename_all = "snake_case")]
+enum QuestionType {
+    #[default]
+    SingleChoice,
+    MultipleChoice,
+    FreeText,
+}
+
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", untagged)]
+enum Choice {
+    Plain(String),
+    Named { text: String },
+}
+
+fn is_required() -> bool {
+    true
+}
+
+impl Choice {
+    fn text(&self) -> &str {
+        let (Self::Plain(text) | Self::Named { text }) = self;
+        text
+    }
+}
+
+impl Question {
+    /// Returns the kind that is asked: where there is nothing to choose from, that is a text.
+    fn kind(&self) -> QuestionType {
+        if self.choices.is_empty() { QuestionType::FreeText } else { self.question_type }
+    }
+
+    /// Makes the field of the form; choices are named by their number, from 1.
+    ///
+    /// # Errors
+    /// Where the default is none of the choices.
+    pub fn field(&self, number: usize) -> Result<FormField> {
+        let option = |(index, choice): (usize, &Choice)| FieldOption {
+            value: (index + 1).to_string(),
+            label: choice.text().to_owned(),
+            description: String::new(),
+        };
+        if self.default_choice > self.choices.len() {
+            let count = self.choices.len();
+            let text =
+                format!("question {number}: `default_choice` is none of its {count} choices");
+            return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("it counts from 1"));
+        }
+        let default = (self.default_choice > 0).then(|| self.default_choice.to_string());
+        let (kind, default) = match self.kind() {
+            QuestionType::SingleChoice => (FieldKind::Choice, default.map(|it| json!(it))),
+            QuestionType::MultipleChoice => (FieldKind::Several, default.map(|it| json!([it]))),
+            QuestionType::FreeText => (FieldKind::Text, None),
+        };
+        Ok(FormField {
+            name: number.to_string(),
+            text: self.text.clone(),
+            kind,
+            options: match kind {
+                FieldKind::Text => Vec::new(),
+                _ => self.choices.iter().enumerate().map(option).collect(),
+            },
+            default,
+            is_optional: !self.required,
+        })
+    }
+
+    /// Tells the model what was answered.
+    pub fn response(&self, value: Option<&Value>) -> Value {
+        let number = |value: &Value| value.as_str()?.parse::<usize>().ok();
+        let text = |number: usize| Some(self.choices.get(number.checked_sub(1)?)?.text());
+        match (self.kind(), value) {
+            (_, None) => json!({ "skipped": true }),
+            (QuestionType::FreeText, Some(value)) => json!({ "value": value, "type": "free_text" }),
+            (QuestionType::SingleChoice, Some(value)) => {
+                let selected = number(value);
+                json!({
+                    "selected": selected,
+                    "text": selected.and_then(text),
+                    "type": "single_choice",
+                })
+            }
+            (QuestionType::MultipleChoice, Some(value)) => {
+                let values = value.as_array().map(Vec::as_slice).unwrap_or_default();
+                let selected: Vec<usize> = values.iter().filter_map(number).collect();
+                let texts: Vec<&str> = selected.iter().filter_map(|&it| text(it)).collect();
+                json!({ "selected": selected, "texts": texts, "type": "multiple_choice" })
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Does what is planned: all of it, or nothing.
+//!
+//! Everything that is replaced stands in the history before the first file is touched. What fails
+//! half-way is taken back at once; what a kill leaves half done is taken back by the next call of
+//! any session of the workspace (see [`crate::mend`]).
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::files::FileFacts;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::file_change::FileChange;
+
+use crate::editor::{Editor, Place, failed};
+use crate::files::{self, Put, Taken};
+use crate::history::{
+    Change, ChangeId, ContentId, FileStep, History, HistoryError, Kept, NewChange, Outcome, Pending,
+};
+use crate::mend;
+use crate::plan::{After, Plan};
+use crate::sights::Sight;
+use crate::text::decode;
+
+/// Who makes a change.
+#[derive(Debug, Clone, Copy)]
+pub struct Maker<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// The change that it takes back.
+    pub undoes: Option<ChangeId>,
+}
+
+/// A change that was made.
+#[derive(Debug)]
+pub struct Applied {
+    /// What the history says of it.
+    pub change: Change,
+    /// The plan that was followed.
+    pub plan: Arc<Plan>,
+    /// How files changed.
+    pub changes: Vec<FileChange>,
+}
+
+/// Does what is planned, and tells front ends.
+///
+/// # Errors
+/// What kept it from being done. Then nothing is changed, or the error says what is.
+pub async fn apply(cx: &Cx<Editor>, maker: Maker<'_>, plan: Plan) -> Result<Applied> {
+    let (history, place) = (cx.state().history()?.clone(), cx.state().place(cx).await?);
+    let plan = Arc::new(plan);
+    let new = NewChange {
+        session: place.session.clone(),
+        tool: maker.tool.to_owned(),
+        call: cx.id().to_string(),
+        environment: place.environment.clone(),
+        undoes: maker.undoes,
+        files: Vec::new(),
+    };
+    let prepared = {
+        let (plan, history, place) = (Arc::clone(&plan), history.clone(), place.clone());
+        cx.blocking(move |_| begin(&history, new, &plan, &place)).await?
+    };
+    let pending = prepared.map_err(failed)?;
+    let change = pending.change().clone();
+    let facts = match carry_out(cx, &plan).await {
+        Ok(facts) => facts,
+        Err(error) => return Err(taken_back(cx, place, pending, error).await),
+    };
+    let bounds = cx.state().bounds.clone();
+    let finish = move |_: &Reporter| {
+        // What cannot be written down now is found, and written down, by the next call.
+        pending.finish(Outcome::Done)?;
+        history.prune(&bounds)
+    };
+    if let Err(error) = cx.blocking(finish).await? {
+        cx.log(Level::Warn, format_args!("the history of changes: {error}"));
+    }
+    let told = {
+        let plan = Arc::clone(&plan);
+        cx.blocking(move |_| plan.changes()).await?
+    };
+    remember(cx.state(), &plan, &change, &facts);
+    for change in &told {
+        cx.file_changed(change.clone());
+    }
+    Ok(Applied { change, plan, changes: told })
+}
+
+/// Keeps what will be replaced, and writes the change down.
+fn begin(
+    history: &History,
+    mut new: NewChange,
+    plan: &Plan,
+    place: &Place,
+) -> std::result::Result<Pending, HistoryError> {
+    // What was kept long ago may be taken away at this moment: it is kept once more then.
+    for attempt in 0.. {
+        new.files = steps(history, plan, place)?;
+        match history.begin(new.clone()) {
+            Err(HistoryError::NotKept(_)) if attempt == 0 => {}
+            begun => return begun,
+        }
+    }
+    unreachable!("the second attempt returns")
+}
+
+fn steps(
+    history: &History,
+    plan: &Plan,
+    place: &Place,
+) -> std::result::Result<Vec<FileStep>, HistoryError> {
+    let mut steps = Vec::new();
+    for number in plan.changed() {
+        let file = &plan.files[number];
+        let mode = |permissions: Option<u32>| permissions.unwrap_or_default();
+        let before = match &file.before {
+            Some(before) => Some(Kept {
+                content: history.keep(&before.bytes)?,
+                size: before.bytes.len() as u64,
+                mode: before.facts.mode,
+            }),
+            None => None,
+        };
+        let after = plan.bytes(number).map(|bytes| Kept {
+            content: ContentId::of(bytes),
+            size: bytes.len() as u64,
+            mode: before.as_ref().map_or(mode(file.permissions), |before| before.mode),
+        });
+        let moved_from = file.moved_from.map(|from| place.name(&plan.files[from].absolute));
+        steps.push(FileStep { path: place.name(&file.absolute), before, after, moved_from });
+    }
+    Ok(steps)
+}
+
+/// Touches the files: moves first, deletions last, so that no content is ever nowhere.
+async fn carry_out(cx: &Reporter, plan: &Plan) -> Result<Vec<(usize, Option<FileFacts>)>> {
+    let mut done = Vec::new();
+    let version = |number: usize| {
+        plan.files[number].before.as_ref().and_then(|before| before.facts.version.as_deref())
+    };
+    let changed: Vec<usize> = plan.changed().collect();
+    for &number in changed.iter().filter(|number| plan.is_pure_move(**number)) {
+        let file = &plan.files[number];
+        let Some(from) = file.moved_from else { continue };
+        let taken = if file.before.is_some() { Taken::Replaced } else { Taken::Refused };
+        let paths = (&*plan.files[from].path, &*file.path);
+        files::rename(cx, paths, version(from), taken).await?;
+        done.push((number, files::look(cx, &file.path).await.unwrap_or_default()));
+    }
+    for &number in &changed {
+        let file = &plan.files[number];
+        let bytes = match (&file.after, plan.bytes(number)) {
+            (After::Bytes(_) | After::From(_), Some(bytes)) if !plan.is_pure_move(number) => bytes,
+            _ => continue,
+        };
+        let how = if file.before.is_some() { Put::Over(version(number)) } else { Put::New };
+        let facts = files::put(cx, &file.path, bytes, how, file.permissions).await?;
+        done.push((number, Some(facts)));
+    }
+    for &number in &changed {
+        let is_taken = |other: &usize| {
+            plan.is_pure_move(*other) && plan.files[*other].moved_from == Some(number)
+        };
+        if plan.files[number].after == After::Gone && !changed.iter().any(is_taken) {
+            files::delete(cx, &plan.files[number].path, version(number)).await?;
+        }
+        if plan.files[number].after == After::Gone {
+            done.push((number, None));
+        }
+    }
+    Ok(done)
+}
+
+/// Takes back what was done, and adds to the error what became of it.
+async fn taken_back(cx: &Cx<Editor>, place: &Place, pending: Pending, error: Error) -> Error {
+    let is_alone = pending.change().files.len() == 1;
+    match mend::take_back(cx, place, pending).await {
+        // One file is written at once or not at all.
+        Ok(left) if left.is_empty() && is_alone => error,
+        Ok(left) if left.is_empty() => {
+            let text = format!("{}; nothing was changed", error.message);
+            Error { message: text, ..error }
+        }
+        Ok(left) => {
+            let text = format!(
+                "{}; what was done before was taken back, but for what somebody else changed \
+                 meanwhile: {}",
+                error.message,
+                left.join(", ")
+            );
+            Error { message: text, ..error }
+        }
+        Err(again) => {
+            let text = format!(
+                "{}; what was done before could not be taken back at this moment ({}), the next \
+                 call tries again",
+                error.message, again.message
+            );
+            Error { message: text, ..error }
+        }
+    }
+}
+
+/// The model knows what it wrote itself.
+fn remember(editor: &Editor, plan: &Plan, change: &Change, done: &[(usize, Option<FileFacts>)]) {
+    let changed: Vec<usize> = plan.changed().collect();
+    for (number, facts) in done {
+        let file = &plan.files[*number];
+        let Some(facts) = facts else {
+            editor.forget(&file.absolute);
+            continue;
+        };
+        let step = changed.iter().position(|other| other == number);
+        let after = step.and_then(|step| change.files.get(step)?.after.as_ref());
+        let decoded = plan.bytes(*number).and_then(|bytes| decode(bytes).ok());
+        let text = decoded.filter(|decoded| decoded.text.len() <= crate::sights::TEXT_BYTES_MAX);
+        let sight = Sight {
+            version: facts.version.clone(),
+            digest: after.map(|kept| kept.content.clone()),
+            text: text.map(|decoded| (*decoded.text).into()),
+        };
+        editor.saw(&file.absolute, sight);
+    }
+}

@@ -1,0 +1,36 @@
+//! `[plugins.tool-file-edit]`.
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::{schemars, serde_json};
+
+use crate::history::Bounds;
+
+/// `[plugins.tool-file-edit]`.
+#[tool_type]
+#[derive(Debug, Default)]
+#[serde(default)]
+struct Config {
+    /// Changes of one file that can be undone: 50 without it. The oldest is forgotten.
+    #[schemars(range(min = 1, max = 10000))]
+    #[schemars(extend(
+        "x-jaato-workspace" = true,
+        "x-jaato-variables" = ["JAATO_FILE_BACKUP_COUNT"]
+    ))]
+    backup_count: Option<u32>,
+}
+
+/// Asks for how much of the past is kept.
+///
+/// # Errors
+/// What the host answers.
+pub async fn bounds(home: &Home) -> Result<Bounds> {
+    let config: Config = home.config().await?;
+    let bounds = Bounds::default();
+    let count = config.backup_count.and_then(|count| usize::try_from(count).ok());
+    Ok(Bounds { changes_per_file: count.unwrap_or(bounds.changes_per_file), ..bounds })
+}
+
+/// Returns the schema of the settings.
+pub fn schema() -> Option<Value> {
+    serde_json::to_value(schemars::schema_for!(Config)).ok()
+}

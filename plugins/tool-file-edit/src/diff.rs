@@ -1,0 +1,282 @@
+//! How a file changed: the pieces that differ, for people, front ends and the model. Pure.
+//!
+//! Only what lies between the first and the last difference is compared line by line, so that a
+//! small edit of a large file costs little.
+
+use std::time::Duration;
+
+use jaato_plugin_sdk::types::file_change::{
+    FileChange, FileChangeKind, FileHunk, HUNKS_BYTES_MAX, HunkLine, HunkLineKind,
+    WHOLE_TEXT_BYTES_MAX,
+};
+use similar::{ChangeTag, TextDiffConfig};
+
+/// Lines around what differs.
+const CONTEXT_LINES: usize = 3;
+
+/// How long lines are compared to find the fewest that differ. What is left then is told as
+/// removed and added.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// Lines of a diff that the model is shown, and characters of each.
+const SHORT_LINES_MAX: usize = 40;
+const SHORT_CHARS_MAX: usize = 200;
+
+/// A file before and after; none where there is no file, or no text.
+#[derive(Debug, Clone, Copy)]
+pub struct Texts<'a> {
+    /// Before.
+    pub old: Option<&'a str>,
+    /// After.
+    pub new: Option<&'a str>,
+}
+
+/// Tells how a file of that path changes.
+pub fn change(path: &str, kind: FileChangeKind, texts: Texts<'_>) -> FileChange {
+    let mut change = FileChange { path: path.to_owned(), kind, ..FileChange::default() };
+    let whole = |text: Option<&str>| {
+        text.filter(|text| text.len() <= WHOLE_TEXT_BYTES_MAX).map(str::to_owned)
+    };
+    (change.old, change.new) = (whole(texts.old), whole(texts.new));
+    compare(&mut change, texts.old.unwrap_or_default(), texts.new.unwrap_or_default());
+    change
+}
+
+/// The part of two texts between their first and last difference, with some lines around.
+struct Middle<'a> {
+    /// Lines before it.
+    lines_before: usize,
+    old: Vec<&'a str>,
+    new: Vec<&'a str>,
+}
+
+fn compare(change: &mut FileChange, old: &str, new: &str) {
+    if old == new {
+        return;
+    }
+    let middle = middle(old, new);
+    let diff = TextDiffConfig::default().timeout(PATIENCE).diff_slices(&middle.old, &middle.new);
+    let mut room = HUNKS_BYTES_MAX;
+    for ops in diff.grouped_ops(CONTEXT_LINES) {
+        let mut hunk = FileHunk::default();
+        let (mut old_count, mut new_count) = (0, 0);
+        let mut bytes = 0;
+        for line in ops.iter().flat_map(|op| diff.iter_changes(op)) {
+            let kind = match line.tag() {
+                ChangeTag::Equal => HunkLineKind::Same,
+                ChangeTag::Delete => HunkLineKind::Removed,
+                ChangeTag::Insert => HunkLineKind::Added,
+            };
+            old_count += usize::from(kind != HunkLineKind::Added);
+            new_count += usize::from(kind != HunkLineKind::Removed);
+            change.lines_added += u64::from(kind == HunkLineKind::Added);
+            change.lines_removed += u64::from(kind == HunkLineKind::Removed);
+            bytes += line.value().len();
+            // The rest is counted alone.
+            if bytes <= room {
+                hunk.lines.push(hunk_line(kind, line.value()));
+            }
+        }
+        let first = ops.first().map(|op| (op.old_range().start, op.new_range().start));
+        let (old_start, new_start) = first.unwrap_or_default();
+        hunk.old_start = number(middle.lines_before + old_start, old_count);
+        hunk.new_start = number(middle.lines_before + new_start, new_count);
+        change.is_cut |= bytes > room;
+        if !change.is_cut || !hunk.lines.is_empty() && change.hunks.is_empty() {
+            change.hunks.push(hunk);
+        }
+        room = if change.is_cut { 0 } else { room - bytes };
+    }
+}
+
+/// The number of a piece's first line; that of the line before where it has none.
+fn number(lines_before: usize, count: usize) -> u64 {
+    (lines_before + usize::from(count > 0)) as u64
+}
+
+fn hunk_line(kind: HunkLineKind, line: &str) -> HunkLine {
+    let text = line.strip_suffix('\n');
+    let is_unended = text.is_none();
+    HunkLine { kind, text: text.unwrap_or(line).to_owned(), is_unended, ..HunkLine::default() }
+}
+
+fn middle<'a>(old: &'a str, new: &'a str) -> Middle<'a> {
+    let (old_bytes, new_bytes) = (old.as_bytes(), new.as_bytes());
+    let same = same_prefix(old_bytes, new_bytes);
+    let start = lines_back(old_bytes, same, CONTEXT_LINES);
+    let shortest = old.len().min(new.len()) - same;
+    let same_end =
+        same_suffix(&old_bytes[old.len() - shortest..], &new_bytes[new.len() - shortest..]);
+    // What both end with, from the end of a line on, without the lines that stay as context.
+    let ahead = lines_ahead(&old_bytes[old.len() - same_end..], CONTEXT_LINES + 1);
+    let tail = same_end - ahead;
+    let lines = |text: &'a str| text[start..text.len() - tail].split_inclusive('\n').collect();
+    Middle {
+        lines_before: memchr::memchr_iter(b'\n', &old_bytes[..start]).count(),
+        old: lines(old),
+        new: lines(new),
+    }
+}
+
+/// Where a line begins, so many lines before the one that holds that byte.
+fn lines_back(text: &[u8], at: usize, lines: usize) -> usize {
+    memchr::memrchr_iter(b'\n', &text[..at]).nth(lines).map_or(0, |end| end + 1)
+}
+
+/// How many bytes so many line ends are ahead; all where there are fewer.
+fn lines_ahead(text: &[u8], lines: usize) -> usize {
+    memchr::memchr_iter(b'\n', text).nth(lines - 1).map_or(text.len(), |end| end + 1)
+}
+
+/// Bytes that are compared at a time.
+const BLOCK_BYTES: usize = 4096;
+
+fn same_prefix(a: &[u8], b: &[u8]) -> usize {
+    let blocks = a.chunks(BLOCK_BYTES).zip(b.chunks(BLOCK_BYTES));
+    let same = blocks.take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum::<usize>();
+    same + a[same..].iter().zip(&b[same..]).take_while(|(a, b)| a == b).count()
+}
+
+fn same_suffix(a: &[u8], b: &[u8]) -> usize {
+    let blocks = a.rchunks(BLOCK_BYTES).zip(b.rchunks(BLOCK_BYTES));
+    let same = blocks.take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum::<usize>();
+    let (a, b) = (&a[..a.len() - same], &b[..b.len() - same]);
+    same + a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
+}
+
+/// Writes changes as a short unified diff for the model; no text where no line differs.
+pub fn short(changes: &[FileChange]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut left_out = 0;
+    for change in changes.iter().filter(|change| !change.hunks.is_empty() || change.is_cut) {
+        let text = change.unified();
+        // One file needs no heading: the call names it.
+        let heading = if changes.len() == 1 { 2 } else { 0 };
+        for line in text.lines().skip(heading) {
+            if lines.len() == SHORT_LINES_MAX {
+                left_out += 1;
+                continue;
+            }
+            let line = line.strip_suffix('\r').unwrap_or(line);
+            let cut: String = line.chars().take(SHORT_CHARS_MAX).collect();
+            let more = if cut.len() < line.len() { "…" } else { "" };
+            lines.push(cut + more);
+        }
+    }
+    if left_out > 0 {
+        lines.push(format!("[… {left_out} more lines]"));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(old: &str, new: &str) -> FileChange {
+        let texts = Texts { old: Some(old), new: Some(new) };
+        change("f", FileChangeKind::Changed, texts)
+    }
+
+    #[track_caller]
+    fn check(old: &str, new: &str, expected: &str) {
+        let unified = changed(old, new).unified();
+        assert_eq!(unified.strip_prefix("--- a/f\n+++ b/f\n"), Some(expected));
+    }
+
+    fn numbered(count: usize) -> String {
+        (1..=count).map(|number| format!("{number}\n")).collect()
+    }
+
+    #[test]
+    fn pieces_are_told_with_lines_around_them() {
+        check("a\nb\nc\n", "a\nB\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n");
+        let (old, new) = (numbered(20), numbered(20).replace("\n10\n", "\nten\n"));
+        let expected = "@@ -7,7 +7,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n";
+        check(&old, &new, expected);
+        let both = new.replace("\n18\n", "\n");
+        let expected = format!("{expected}@@ -15,6 +15,5 @@\n 15\n 16\n 17\n-18\n 19\n 20\n");
+        check(&old, &both, &expected);
+    }
+
+    #[test]
+    fn ends_of_files_are_told() {
+        check("", "a\n", "@@ -0,0 +1 @@\n+a\n");
+        check("a\n", "", "@@ -1 +0,0 @@\n-a\n");
+        let end = "\\ No newline at end of file\n";
+        check("a", "a\n", &format!("@@ -1 +1 @@\n-a\n{end}+a\n"));
+        check("a\nb", "a\nc", &format!("@@ -1,2 +1,2 @@\n a\n-b\n{end}+c\n{end}"));
+        check("a\na\n", "a\na\na\n", "@@ -1,2 +1,3 @@\n a\n a\n+a\n");
+        check("a\r\nb\r\n", "a\r\nc\r\n", "@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n");
+        check("same\n", "same\n", "");
+    }
+
+    /// What the hunks say is what the texts are.
+    #[test]
+    fn a_diff_applies() {
+        let mut state = 1_u32;
+        let mut random = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) % below
+        };
+        for _ in 0..500 {
+            let mut text = |_| {
+                (0..random(30))
+                    .map(|_| ["a\n", "b\n", "ä\r\n", "\n"][random(4) as usize])
+                    .collect::<String>()
+            };
+            let (mut old, new) = (text(0), text(1));
+            if old.len() % 3 == 0 {
+                old.push_str("unended");
+            }
+            assert_eq!(applied(&old, &changed(&old, &new)), new, "{old:?} to {new:?}");
+        }
+    }
+
+    fn applied(old: &str, change: &FileChange) -> String {
+        let old: Vec<&str> = old.split_inclusive('\n').collect();
+        let (mut result, mut done) = (String::new(), 0);
+        for hunk in &change.hunks {
+            let has_old = hunk.lines.iter().any(|line| line.kind != HunkLineKind::Added);
+            let start = usize::try_from(hunk.old_start).unwrap() - usize::from(has_old);
+            result.extend(old[done..start].iter().copied());
+            done = start;
+            for line in &hunk.lines {
+                let text = format!("{}{}", line.text, if line.is_unended { "" } else { "\n" });
+                if line.kind != HunkLineKind::Added {
+                    assert_eq!(old[done], text);
+                    done += 1;
+                }
+                if line.kind != HunkLineKind::Removed {
+                    result.push_str(&text);
+                }
+            }
+        }
+        result.extend(old[done..].iter().copied());
+        result
+    }
+
+    #[test]
+    fn large_texts_are_counted_and_cut() {
+        let old = "old line of some length\n".repeat(10_000);
+        let new = "new line of some length\n".repeat(10_000);
+        let change = changed(&old, &new);
+        assert_eq!((change.lines_added, change.lines_removed), (10_000, 10_000));
+        assert!(change.is_cut && change.old.is_none() && change.text_bytes() <= HUNKS_BYTES_MAX);
+        let long = changed(&"x".repeat(1 << 20), &"y".repeat(1 << 20));
+        assert_eq!((long.lines_added, long.is_cut, long.hunks.len()), (1, true, 0));
+    }
+
+    #[test]
+    fn the_model_is_shown_a_short_one() {
+        let short_of = |old: &str, new: &str| short(&[changed(old, new)]);
+        assert_eq!(short_of("a\r\n", "b\r\n"), "@@ -1 +1 @@\n-a\n+b");
+        assert_eq!(short_of("a\n", "a\n"), "");
+        let many = short_of("", &numbered(100));
+        assert!(many.ends_with("+39\n[… 61 more lines]"), "{many}");
+        let long = short_of("", &"x".repeat(1000));
+        assert_eq!(long.lines().nth(1).map(|line| line.chars().count()), Some(201));
+        let two = short(&[changed("a\n", "b\n"), changed("c\n", "d\n")]);
+        assert_eq!(two.matches("+++ b/f").count(), 2);
+    }
+}

@@ -1,0 +1,169 @@
+//! The lines of a text that are nearest to one that is not there.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
+
+use similar::TextDiff;
+
+/// Lines of a file that are looked at.
+const LINES_MAX: usize = 50_000;
+
+/// Lines of the wanted text that are looked for, and that are shown.
+const WANTED_LINES_MAX: usize = 12;
+
+/// Places that are compared letter by letter: that costs.
+const CANDIDATES_MAX: usize = 8;
+
+/// Characters of a place that are compared, and of a line that are shown.
+const COMPARED_CHARS_MAX: usize = 600;
+const SHOWN_CHARS_MAX: usize = 160;
+
+/// How often one line may stand in a file before it says nothing about a place.
+const VOTES_MAX: usize = 200;
+
+/// A place that has less in common says nothing.
+const RATIO_MIN: f32 = 0.5;
+
+/// Shows the lines of a text that are most like the wanted ones, and says how they differ where
+/// that is simple; nothing where nothing is like them.
+pub fn nearest(text: &str, wanted: &str) -> Option<String> {
+    let lines: Vec<&str> = text.lines().take(LINES_MAX).collect();
+    let wanted: Vec<&str> = wanted.lines().skip_while(|line| line.trim().is_empty()).collect();
+    let wanted = &wanted[..wanted.len().min(WANTED_LINES_MAX)];
+    let ratio = |start: &usize| (*start, likeness(&lines, *start, wanted));
+    let mut candidates = by_same_lines(&lines, wanted);
+    if candidates.is_empty() {
+        candidates = by_letters(&lines, wanted);
+    }
+    // Of places that are equally like it the first.
+    let best = candidates.iter().rev().map(ratio).max_by(|a, b| a.1.total_cmp(&b.1));
+    let (start, _) = best.filter(|(_, ratio)| *ratio >= RATIO_MIN)?;
+    Some(shown(&lines, start, wanted))
+}
+
+/// Places where lines stand that are wanted, blanks at their ends aside; the likeliest first.
+fn by_same_lines(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
+    let mut where_wanted: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (position, line) in wanted.iter().enumerate() {
+        let line = line.trim();
+        // A bracket alone stands everywhere.
+        if line.chars().filter(|c| c.is_alphanumeric()).count() >= 2 {
+            where_wanted.entry(line).or_default().push(position);
+        }
+    }
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let mut votes: BTreeMap<usize, usize> = BTreeMap::new();
+    for (number, line) in lines.iter().enumerate() {
+        let Some((line, positions)) = where_wanted.get_key_value(line.trim()) else { continue };
+        let often = seen.entry(line).or_default();
+        *often += 1;
+        if *often <= VOTES_MAX {
+            for position in positions {
+                *votes.entry(number.saturating_sub(*position)).or_default() += 1;
+            }
+        }
+    }
+    let mut places: Vec<_> = votes.into_iter().collect();
+    places.sort_by_key(|(start, votes)| (usize::MAX - votes, *start));
+    places.into_iter().take(CANDIDATES_MAX).map(|(start, _)| start).collect()
+}
+
+/// Places of lines that have many pairs of letters in common with the longest wanted line.
+fn by_letters(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
+    let longest = wanted.iter().enumerate().max_by_key(|(_, line)| line.trim().len());
+    let Some((position, line)) = longest else { return Vec::new() };
+    let letters = pairs(line);
+    if letters.is_empty() {
+        return Vec::new();
+    }
+    let mut places = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let other = pairs(line);
+        let common = other.intersection(&letters).count();
+        // At least a third of them all.
+        if common * 3 >= letters.len().max(other.len()) {
+            places.push((common, number.saturating_sub(position)));
+        }
+    }
+    places.sort_by_key(|(common, start)| (usize::MAX - common, *start));
+    places.into_iter().take(CANDIDATES_MAX).map(|(_, start)| start).collect()
+}
+
+fn pairs(line: &str) -> BTreeSet<(char, char)> {
+    let letters = || line.chars().filter(|c| !c.is_whitespace()).take(COMPARED_CHARS_MAX);
+    letters().zip(letters().skip(1)).collect()
+}
+
+fn likeness(lines: &[&str], start: usize, wanted: &[&str]) -> f32 {
+    let text = |lines: &[&str]| {
+        let trimmed: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
+        trimmed.join("\n").chars().take(COMPARED_CHARS_MAX).collect::<String>()
+    };
+    TextDiff::from_chars(text(place(lines, start, wanted)), text(wanted)).ratio()
+}
+
+fn place<'a, 'b>(lines: &'a [&'b str], start: usize, wanted: &[&str]) -> &'a [&'b str] {
+    let start = start.min(lines.len());
+    &lines[start..(start + wanted.len()).min(lines.len())]
+}
+
+fn shown(lines: &[&str], start: usize, wanted: &[&str]) -> String {
+    let place = place(lines, start, wanted);
+    let squeezed = |lines: &[&str]| {
+        lines.iter().flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ")
+    };
+    let why = match squeezed(place) == squeezed(wanted) {
+        true => " (they differ in blanks)",
+        false => "",
+    };
+    let mut text = format!("the nearest lines{why} are:");
+    for (number, line) in place.iter().enumerate() {
+        let cut: String = line.chars().take(SHOWN_CHARS_MAX).collect();
+        let more = if cut.len() < line.len() { "…" } else { "" };
+        // Writing into a text cannot fail.
+        let _ = write!(text, "\n{}: {cut}{more}", start + number + 1);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "fn main() {\n    let moon = 1;\n    println!(\"{moon}\");\n}\n";
+
+    #[track_caller]
+    fn check(wanted: &str, expected: Option<&str>) {
+        assert_eq!(nearest(TEXT, wanted).as_deref(), expected);
+    }
+
+    #[test]
+    fn lines_with_other_blanks_are_found() {
+        let expected = "the nearest lines (they differ in blanks) are:\n2:     let moon = 1;\n\
+                        3:     println!(\"{moon}\");";
+        check("let moon = 1;\n  println!(\"{moon}\");", Some(expected));
+    }
+
+    #[test]
+    fn lines_with_other_letters_are_found() {
+        check("    let moons = 12;", Some("the nearest lines are:\n2:     let moon = 1;"));
+        let expected = "the nearest lines are:\n1: fn main() {\n2:     let moon = 1;";
+        check("fn main() {\n    let sun = 2;\n", Some(expected));
+    }
+
+    #[test]
+    fn what_is_like_nothing_has_no_nearest_lines() {
+        check("SELECT * FROM planets", None);
+        check("", None);
+        check("}\n", None);
+        assert_eq!(nearest("", "a"), None);
+    }
+
+    #[test]
+    fn large_texts_and_long_lines_take_bounded_time() {
+        let text = format!("{}\n{}", "let moon = 1;\n".repeat(200_000), "x".repeat(1_000_000));
+        assert!(nearest(&text, "let moons = 1;").is_some());
+        let long = nearest(&"y".repeat(1_000_000), &"y".repeat(900_000)).unwrap();
+        assert!(long.len() < 300 && long.ends_with('…'), "{long}");
+    }
+}

@@ -1,0 +1,152 @@
+//! Where an edit goes: the one place where its text stands.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use memchr::memmem;
+
+/// Places that are counted; a text that stands there more often is told as "at least".
+const PLACES_MAX: usize = 1000;
+
+/// Places of an ambiguous text that are named.
+const PLACES_NAMED_MAX: usize = 10;
+
+/// What must stand right before and after the text that is replaced; it stays. A line end may
+/// stand between.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Anchors<'a> {
+    /// What stands before.
+    pub prologue: &'a str,
+    /// What stands after.
+    pub epilogue: &'a str,
+}
+
+/// Why there is not one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Missed {
+    /// It stands nowhere.
+    NotFound,
+    /// It stands in these lines, but not between the anchors.
+    NotBetween(Vec<usize>),
+    /// It stands so often, in these lines and more.
+    Ambiguous {
+        /// How often.
+        count: usize,
+        /// In which lines, the first of them.
+        lines: Vec<usize>,
+    },
+    /// There is nothing to look for.
+    Empty,
+}
+
+impl Anchors<'_> {
+    /// Returns true if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.prologue.is_empty() && self.epilogue.is_empty()
+    }
+}
+
+/// Finds the one place of a text. All texts have LF alone.
+///
+/// # Errors
+/// There is none, or more than one.
+pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Range<usize>, Missed> {
+    if old.is_empty() && anchors.is_empty() {
+        return if text.is_empty() { Ok(0..0) } else { Err(Missed::Empty) };
+    }
+    let mut places = BTreeSet::new();
+    let gaps: [&str; 2] = ["", "\n"];
+    // Without an anchor there is no gap to it.
+    let before = if anchors.prologue.is_empty() { &gaps[..1] } else { &gaps };
+    let after = if anchors.epilogue.is_empty() { &gaps[..1] } else { &gaps };
+    for gap_before in before {
+        for gap_after in after {
+            let Anchors { prologue, epilogue } = anchors;
+            let whole = format!("{prologue}{gap_before}{old}{gap_after}{epilogue}");
+            let ahead = prologue.len() + gap_before.len();
+            places.extend(starts(text, &whole).map(|start| start + ahead));
+        }
+        // A text that is inserted between two anchors has one place, with or without a line end.
+        if old.is_empty() && !places.is_empty() {
+            break;
+        }
+    }
+    let first = places.first().copied();
+    match (places.len(), first) {
+        (1, Some(start)) => Ok(start..start + old.len()),
+        (0, _) | (_, None) => Err(missing(text, old, anchors)),
+        (count, Some(_)) => Err(Missed::Ambiguous { count, lines: lines(text, &places) }),
+    }
+}
+
+fn missing(text: &str, old: &str, anchors: Anchors<'_>) -> Missed {
+    if anchors.is_empty() || old.is_empty() {
+        return Missed::NotFound;
+    }
+    let places: BTreeSet<usize> = starts(text, old).collect();
+    if places.is_empty() { Missed::NotFound } else { Missed::NotBetween(lines(text, &places)) }
+}
+
+/// Where a text begins, overlapping ones too.
+fn starts<'a>(text: &'a str, wanted: &str) -> impl Iterator<Item = usize> + use<'a> {
+    let finder = memmem::Finder::new(wanted.as_bytes()).into_owned();
+    let mut from = 0;
+    let next = move || {
+        let start = from + finder.find(text.as_bytes().get(from..)?)?;
+        from = start + 1;
+        Some(start)
+    };
+    std::iter::from_fn(next).take(PLACES_MAX)
+}
+
+/// The numbers of the lines in which places stand.
+fn lines(text: &str, places: &BTreeSet<usize>) -> Vec<usize> {
+    let (mut line, mut done) = (1, 0);
+    let number = |at: &usize| {
+        line += memchr::memchr_iter(b'\n', &text.as_bytes()[done..*at]).count();
+        done = *at;
+        line
+    };
+    places.iter().take(PLACES_NAMED_MAX).map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "one\n  x = 1\ntwo\n  x = 1\nthree\n";
+
+    fn between<'a>(prologue: &'a str, epilogue: &'a str) -> Anchors<'a> {
+        Anchors { prologue, epilogue }
+    }
+
+    #[test]
+    fn a_text_that_stands_once_is_found() {
+        assert_eq!(find(TEXT, "two", Anchors::default()), Ok(12..15));
+        assert_eq!(find("", "", Anchors::default()), Ok(0..0));
+    }
+
+    #[test]
+    fn anchors_choose_one_of_several_places() {
+        assert_eq!(find(TEXT, "x = 1", between("two\n  ", "")), Ok(18..23));
+        assert_eq!(find(TEXT, "x = 1", between("", "\ntwo")), Ok(6..11));
+        assert_eq!(find(TEXT, "x = 1", between("  ", "\nthree")), Ok(18..23));
+        // A line end may be left out at the seam.
+        assert_eq!(find(TEXT, "  x = 1", between("two", "three")), Ok(16..23));
+        // Something is inserted between them.
+        assert_eq!(find(TEXT, "", between("two\n", "")), Ok(16..16));
+        assert_eq!(find(TEXT, "", between("one", "  x")), Ok(3..3));
+    }
+
+    #[test]
+    fn what_is_not_there_once_is_refused() {
+        let ambiguous =
+            |count, lines: &[usize]| Err(Missed::Ambiguous { count, lines: lines.to_vec() });
+        assert_eq!(find(TEXT, "x = 1", Anchors::default()), ambiguous(2, &[2, 4]));
+        assert_eq!(find("aaa", "aa", Anchors::default()), ambiguous(2, &[1, 1]));
+        assert_eq!(find(TEXT, "zzz", Anchors::default()), Err(Missed::NotFound));
+        assert_eq!(find(TEXT, "x = 1", between("no", "")), Err(Missed::NotBetween(vec![2, 4])));
+        assert_eq!(find(TEXT, "", Anchors::default()), Err(Missed::Empty));
+        assert_eq!(find(TEXT, "", between("  x", "")), ambiguous(2, &[2, 4]));
+    }
+}

@@ -1,0 +1,200 @@
+//! Files of the session's execution environment, whole.
+
+use jaato_plugin_sdk::files::{
+    FileDelete, FileFacts, FileKind, FilePair, FileRead, FileWrite, FolderMake, READ_BYTES_MAX,
+    WriteMode,
+};
+use jaato_plugin_sdk::prelude::*;
+
+use crate::text::kind_of;
+
+/// Largest file that is changed: it is held in memory twice.
+pub const CHANGED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Bytes that are written at once; more goes piece by piece.
+const WRITE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Bytes by which a file is known that is no text.
+const HEAD_BYTES: u64 = 512;
+
+/// A file that was read whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// What it is. Its path is absolute.
+    pub facts: FileFacts,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Tells what is at a path; nothing where nothing is.
+///
+/// # Errors
+/// `permission_denied` for a path that is not allowed, and what the environment says.
+pub async fn look(cx: &Reporter, path: &str) -> Result<Option<FileFacts>> {
+    match cx.files().stat(path).await {
+        Ok(facts) => Ok(Some(facts)),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads a file that is to be changed; nothing where nothing is.
+///
+/// # Errors
+/// As [`look`]; what is no file, and what is too large.
+pub async fn snapshot(cx: &Reporter, path: &str) -> Result<Option<Snapshot>> {
+    let Some(facts) = look(cx, path).await? else { return Ok(None) };
+    check_is_file(path, &facts)?;
+    fetch(cx, path, facts).await.map(Some)
+}
+
+/// Reads a file whose facts are known.
+///
+/// # Errors
+/// As [`snapshot`].
+pub async fn fetch(cx: &Reporter, path: &str, facts: FileFacts) -> Result<Snapshot> {
+    let mut bytes = Vec::new();
+    loop {
+        if facts.size.max(bytes.len() as u64) > CHANGED_BYTES_MAX {
+            return Err(too_large(path, facts.size.max(bytes.len() as u64)));
+        }
+        let (offset, length) = (bytes.len() as u64, Some(READ_BYTES_MAX));
+        let read = FileRead { path: path.to_owned(), offset, length, ..FileRead::default() };
+        let (told, piece) = cx.files().read(read).await?;
+        let is_end = !told.has_more || piece.is_empty();
+        if bytes.is_empty() {
+            bytes = piece;
+        } else {
+            bytes.extend_from_slice(&piece);
+        }
+        if is_end {
+            return Ok(Snapshot { facts, bytes });
+        }
+    }
+}
+
+/// Refuses what is no file.
+///
+/// # Errors
+/// `conflict`, with what it is.
+pub fn check_is_file(path: &str, facts: &FileFacts) -> Result<()> {
+    let what = match facts.kind {
+        FileKind::File => return Ok(()),
+        FileKind::Folder => "a folder",
+        FileKind::Link | FileKind::Other => "a device, a pipe or a socket",
+    };
+    let error = Error::new(ErrorKind::Conflict, format!("Not a file: {path}"));
+    Err(error.with_hint(format!("it is {what}")))
+}
+
+/// Refuses a link where the link itself would go or move: what it is would not come back.
+///
+/// # Errors
+/// `conflict`; what the environment says.
+pub async fn check_is_no_link(cx: &Reporter, path: &str) -> Result<()> {
+    let facts = cx.files().stat_itself(path).await?;
+    if facts.kind != FileKind::Link {
+        return Ok(());
+    }
+    let error = Error::new(ErrorKind::Conflict, format!("Not a file: {path}"));
+    Err(error.with_hint("it is a link: move or remove it by a command"))
+}
+
+/// Makes the error for a file of which only the size can be told.
+pub fn not_text(path: &str, head: &[u8], size: u64) -> Error {
+    let kind = kind_of(&head[..head.len().min(usize::try_from(HEAD_BYTES).unwrap_or(0))]);
+    let text = format!("Not a text file: {path} ({kind}, {size} bytes)");
+    Error::new(ErrorKind::InvalidArguments, text)
+}
+
+fn too_large(path: &str, bytes: u64) -> Error {
+    let text = format!(
+        "File too large: {path} has {bytes} bytes, files of up to {CHANGED_BYTES_MAX} are changed"
+    );
+    Error::new(ErrorKind::LimitReached, text).with_hint("change it by a command")
+}
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy)]
+pub enum Put<'a> {
+    /// Nothing may be there.
+    New,
+    /// The file of this version must be there.
+    Over(Option<&'a str>),
+}
+
+/// Writes a file whole, and the folders above it where they are missing.
+///
+/// # Errors
+/// `conflict` where something else is there than there should be.
+pub async fn put(
+    cx: &Reporter,
+    path: &str,
+    bytes: &[u8],
+    how: Put<'_>,
+    permissions: Option<u32>,
+) -> Result<FileFacts> {
+    let (mode, expected) = match how {
+        Put::New => (WriteMode::CreateNew, None),
+        Put::Over(version) => (WriteMode::Replace, version.map(str::to_owned)),
+    };
+    let path = path.to_owned();
+    let write =
+        FileWrite { path, mode, parents: true, expected, permissions, ..FileWrite::default() };
+    if bytes.len() <= WRITE_BYTES_MAX {
+        return cx.files().write(write, bytes).await;
+    }
+    let upload = cx.files().upload(write).await?;
+    for piece in bytes.chunks(WRITE_BYTES_MAX) {
+        upload.write(piece).await?;
+    }
+    upload.finish().await
+}
+
+/// Deletes a file that must still be the one of this version.
+///
+/// # Errors
+/// `conflict` where it is another, or gone.
+pub async fn delete(cx: &Reporter, path: &str, version: Option<&str>) -> Result<()> {
+    check_same(cx, path, version).await?;
+    cx.files().delete(FileDelete { path: path.to_owned(), ..FileDelete::default() }).await
+}
+
+/// What a file moves to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// A file there is replaced.
+    Replaced,
+    /// Nothing may be there.
+    Refused,
+}
+
+/// Moves a file that must still be the one of this version, and makes the folders above.
+///
+/// # Errors
+/// `conflict` where it is another, or where something is in its way.
+pub async fn rename(
+    cx: &Reporter,
+    (from, to): (&str, &str),
+    version: Option<&str>,
+    taken: Taken,
+) -> Result<()> {
+    check_same(cx, from, version).await?;
+    if let Some((folder, _)) = to.rsplit_once('/').filter(|(folder, _)| !folder.is_empty()) {
+        let make = FolderMake { path: folder.to_owned(), parents: true, ..FolderMake::default() };
+        cx.files().make_folder(make).await?;
+    }
+    let (from, to, overwrite) = (from.to_owned(), to.to_owned(), taken == Taken::Replaced);
+    cx.files().rename(FilePair { from, to, overwrite, ..FilePair::default() }).await
+}
+
+async fn check_same(cx: &Reporter, path: &str, version: Option<&str>) -> Result<()> {
+    let there = look(cx, path).await?;
+    let is_same =
+        there.is_some_and(|facts| version.is_none() || facts.version.as_deref() == version);
+    if is_same {
+        return Ok(());
+    }
+    let text = format!("`{path}` was changed meanwhile");
+    Err(Error::new(ErrorKind::Conflict, text).with_hint("read it again, then change it anew"))
+}

@@ -1,0 +1,362 @@
+//! Bytes, each kept once under their digest.
+
+use std::fmt::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::HistoryError;
+
+/// Largest file that is kept: half of what all may have, so that one does not push out all others.
+pub const CONTENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// How a file begins whose digest is not known yet.
+const NEW_PREFIX: &str = ".new-";
+
+/// Hexadecimal characters of a digest.
+const DIGEST_CHARS: usize = 64;
+
+/// How long a content stays that no change names: a session may have kept it for a change that it
+/// is about to begin.
+const UNUSED_TIME_MIN: Duration = Duration::from_mins(1);
+
+/// The SHA-256 of some bytes, in lower-case hex.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct ContentId(String);
+
+/// The folder with the contents.
+#[derive(Debug)]
+pub(super) struct Contents {
+    folder: PathBuf,
+}
+
+/// A content that is kept piece by piece.
+#[derive(Debug)]
+pub struct ContentWriter {
+    folder: PathBuf,
+    path: PathBuf,
+    file: File,
+    digest: Sha256,
+    size: u64,
+    bytes_max: u64,
+}
+
+impl Contents {
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Keeps bytes. Those that are there already are not written again.
+    pub fn keep(&self, bytes: &[u8]) -> Result<ContentId, HistoryError> {
+        check_size(bytes.len() as u64, CONTENT_BYTES_MAX)?;
+        let id = ContentId::of(bytes);
+        if self.refresh(&id, bytes.len() as u64) {
+            return Ok(id);
+        }
+        let mut writer = self.writer()?;
+        writer.append(bytes)?;
+        writer.place(&id)?;
+        Ok(id)
+    }
+
+    pub fn writer(&self) -> Result<ContentWriter, HistoryError> {
+        ContentWriter::new(&self.folder, CONTENT_BYTES_MAX)
+    }
+
+    /// Reads bytes that were kept, and checks them.
+    pub fn read(&self, id: &ContentId) -> Result<Vec<u8>, HistoryError> {
+        let path = self.path(id);
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(HistoryError::NotKept(id.clone()));
+            }
+            opened => opened.map_err(HistoryError::io("open", &path))?,
+        };
+        let mut bytes = Vec::new();
+        let read = file.take(CONTENT_BYTES_MAX + 1).read_to_end(&mut bytes);
+        read.map_err(HistoryError::io("read", &path))?;
+        match ContentId::of(&bytes) == *id {
+            true => Ok(bytes),
+            false => Err(HistoryError::Damaged(id.clone())),
+        }
+    }
+
+    pub fn has(&self, id: &ContentId) -> bool {
+        self.path(id).is_file()
+    }
+
+    /// Takes a content away that nothing names, unless it is too young. False: ask later.
+    pub fn remove_unused(&self, id: &ContentId) -> bool {
+        let path = self.path(id);
+        match is_young(&path) {
+            Some(true) => false,
+            // What cannot be removed is found again by `sweep`.
+            Some(false) => fs::remove_file(path).map_or(true, |()| true),
+            None => true,
+        }
+    }
+
+    /// Takes away all contents that are not used, and what was never finished.
+    pub fn sweep(&self, is_used: impl Fn(&ContentId) -> bool) -> Result<(), HistoryError> {
+        for folder in entries(&self.folder)? {
+            if !folder.is_dir() {
+                remove_unfinished(&folder);
+                continue;
+            }
+            for path in entries(&folder)? {
+                // A file that is not ours stays.
+                let Some(id) = id_of(&folder, &path) else { continue };
+                if !is_used(&id) {
+                    // A young one is found by a later sweep.
+                    let _ = self.remove_unused(&id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is kept already; then it counts as kept this moment.
+    fn refresh(&self, id: &ContentId, size: u64) -> bool {
+        let Ok(file) = OpenOptions::new().write(true).open(self.path(id)) else { return false };
+        let is_whole = file.metadata().is_ok_and(|facts| facts.len() == size);
+        is_whole && file.set_modified(SystemTime::now()).is_ok()
+    }
+
+    fn path(&self, id: &ContentId) -> PathBuf {
+        path(&self.folder, id)
+    }
+}
+
+impl ContentWriter {
+    fn new(folder: &Path, bytes_max: u64) -> Result<Self, HistoryError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let nanos = since.map_or(0, |since| since.subsec_nanos());
+        let name = format!("{NEW_PREFIX}{}-{number}-{nanos}", std::process::id());
+        let path = folder.join(name);
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create_new(true).mode(0o600).open(&path);
+        let file = file.map_err(HistoryError::io("write", &path))?;
+        let folder = folder.to_owned();
+        Ok(Self { folder, path, file, digest: Sha256::new(), size: 0, bytes_max })
+    }
+
+    /// Appends some bytes.
+    ///
+    /// # Errors
+    /// `Io` when the disk is full; `TooLarge` above [`CONTENT_BYTES_MAX`].
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), HistoryError> {
+        self.size += bytes.len() as u64;
+        check_size(self.size, self.bytes_max)?;
+        self.digest.update(bytes);
+        self.append(bytes)
+    }
+
+    /// Keeps what was written. Returns its digest and how many bytes it has.
+    ///
+    /// # Errors
+    /// `Io` when the system refuses.
+    pub fn finish(self) -> Result<(ContentId, u64), HistoryError> {
+        let id = ContentId::of_digest(self.digest.clone());
+        self.place(&id)?;
+        Ok((id, self.size))
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), HistoryError> {
+        self.file.write_all(bytes).map_err(HistoryError::io("write", &self.path))
+    }
+
+    fn place(&self, id: &ContentId) -> Result<(), HistoryError> {
+        let path = path(&self.folder, id);
+        if let Some(folder) = path.parent() {
+            make_folder(folder)?;
+        }
+        fs::rename(&self.path, &path).map_err(HistoryError::io("write", &path))
+    }
+}
+
+impl Drop for ContentWriter {
+    fn drop(&mut self) {
+        // It is not there where it was kept; what stays for another reason is swept later.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl ContentId {
+    /// Digests some bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self::of_digest(Sha256::new().chain_update(bytes))
+    }
+
+    /// Gives the digest in lower-case hex.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn of_digest(digest: Sha256) -> Self {
+        let mut text = String::with_capacity(DIGEST_CHARS);
+        for byte in digest.finalize() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        Self(text)
+    }
+}
+
+impl TryFrom<String> for ContentId {
+    type Error = &'static str;
+
+    /// Only a digest is taken: it becomes a part of a path.
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        match text.len() == DIGEST_CHARS && text.bytes().all(is_hex) {
+            true => Ok(Self(text)),
+            false => Err("this is no digest"),
+        }
+    }
+}
+
+impl fmt::Display for ContentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Makes a folder for its owner alone, if it is missing.
+pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(HistoryError::io("make the folder", path))
+}
+
+/// Lists a folder; an absent one is empty.
+pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, HistoryError> {
+    let failed = |error| HistoryError::io("list", folder)(error);
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => {
+            let entries = listed.map_err(failed)?;
+            entries.map(|entry| entry.map(|entry| entry.path()).map_err(failed)).collect()
+        }
+    }
+}
+
+fn path(folder: &Path, id: &ContentId) -> PathBuf {
+    let (start, rest) = id.0.split_at(2);
+    folder.join(start).join(rest)
+}
+
+/// The content that a file holds, by its name and that of its folder.
+fn id_of(folder: &Path, path: &Path) -> Option<ContentId> {
+    let (start, rest) = (folder.file_name()?.to_str()?, path.file_name()?.to_str()?);
+    ContentId::try_from(format!("{start}{rest}")).ok()
+}
+
+fn check_size(bytes: u64, max: u64) -> Result<(), HistoryError> {
+    match bytes > max {
+        true => Err(HistoryError::TooLarge { bytes, max }),
+        false => Ok(()),
+    }
+}
+
+/// Whether a file was written or named lately; `None` if there is none.
+fn is_young(path: &Path) -> Option<bool> {
+    let modified = fs::metadata(path).and_then(|facts| facts.modified()).ok()?;
+    Some(modified.elapsed().map_or(true, |age| age < UNUSED_TIME_MIN))
+}
+
+fn remove_unfinished(path: &Path) {
+    let name = path.file_name().and_then(|name| name.to_str());
+    if name.is_some_and(|name| name.starts_with(NEW_PREFIX)) && is_young(path) == Some(false) {
+        // What cannot be removed is found again by the next sweep.
+        let _ = fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents() -> (tempfile::TempDir, Contents) {
+        let folder = tempfile::tempdir().unwrap();
+        let contents = Contents::new(folder.path().to_owned());
+        (folder, contents)
+    }
+
+    fn age(contents: &Contents, id: &ContentId) {
+        let file = File::options().write(true).open(contents.path(id)).unwrap();
+        file.set_modified(SystemTime::now() - 2 * UNUSED_TIME_MIN).unwrap();
+    }
+
+    #[test]
+    fn bytes_are_kept_once_for_their_owner_alone_and_checked() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (folder, contents) = contents();
+        let id = contents.keep(b"password").unwrap();
+        assert_eq!(contents.keep(b"password").unwrap(), id);
+        assert_eq!(contents.read(&id).unwrap(), b"password");
+        let path =
+            folder.path().join("5e/884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(entries(folder.path()).unwrap().len(), 1, "nothing lies beside");
+        fs::write(&path, b"passw0rd").unwrap();
+        assert!(matches!(contents.read(&id), Err(HistoryError::Damaged(_))));
+        fs::remove_file(&path).unwrap();
+        assert!(matches!(contents.read(&id), Err(HistoryError::NotKept(_))));
+    }
+
+    #[test]
+    fn a_torn_content_is_written_again() {
+        let (_folder, contents) = contents();
+        let id = contents.keep(b"password").unwrap();
+        fs::write(contents.path(&id), b"pass").unwrap();
+        contents.keep(b"password").unwrap();
+        assert_eq!(contents.read(&id).unwrap(), b"password");
+    }
+
+    #[test]
+    fn pieces_are_kept_as_a_whole_or_not_at_all() {
+        let (folder, contents) = contents();
+        let mut writer = contents.writer().unwrap();
+        writer.write(b"pass").unwrap();
+        writer.write(b"word").unwrap();
+        let (id, size) = writer.finish().unwrap();
+        assert_eq!((id, size), (ContentId::of(b"password"), 8));
+        let mut writer = ContentWriter::new(folder.path(), 8).unwrap();
+        writer.write(b"12345678").unwrap();
+        assert!(matches!(writer.write(b"9"), Err(HistoryError::TooLarge { bytes: 9, max: 8 })));
+        drop(writer);
+        assert_eq!(entries(folder.path()).unwrap().len(), 1, "nothing lies beside");
+    }
+
+    #[test]
+    fn what_nothing_names_goes_when_it_is_old() {
+        let (folder, contents) = contents();
+        let [used, old, young] =
+            [b"used", b"old.", b"new."].map(|text| contents.keep(text).unwrap());
+        let forgotten = folder.path().join(".new-1-1-1");
+        fs::write(&forgotten, b"torn").unwrap();
+        age(&contents, &used);
+        age(&contents, &old);
+        contents.sweep(|id| *id == used).unwrap();
+        assert!(contents.has(&used) && !contents.has(&old) && contents.has(&young));
+        assert!(forgotten.exists(), "somebody may write it at this moment");
+        age(&contents, &used);
+        contents.keep(b"used").unwrap();
+        assert!(!contents.remove_unused(&used), "it was kept again a moment ago");
+    }
+
+    #[test]
+    fn only_a_digest_names_a_content() {
+        for bad in ["", "5e", "../../../../etc/passwd", &"G".repeat(64), &"A".repeat(64)] {
+            assert!(ContentId::try_from(bad.to_owned()).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! How the history names a file, so that sessions in different environments share it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A file of a workspace, or of one environment.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct FilePath {
+    /// Relative to the environment's working directory where it lies in it, else absolute.
+    path: String,
+    /// The environment of an absolute path; `None` for one that lies in the working directory,
+    /// which a container and this machine may share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    environment: Option<String>,
+}
+
+impl FilePath {
+    /// Names a file by its absolute, normal path in an environment, whose working directory is
+    /// absolute too.
+    pub fn new(absolute: &str, working_directory: &str, environment: &str) -> Self {
+        let folder = working_directory.trim_end_matches('/');
+        let below = absolute.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+        match below {
+            Some(path) if !path.is_empty() => Self { path: path.to_owned(), environment: None },
+            _ => Self { path: absolute.to_owned(), environment: Some(environment.to_owned()) },
+        }
+    }
+
+    /// Gives the path as the environment takes it: relative to its working directory, or absolute.
+    pub fn as_str(&self) -> &str {
+        &self.path
+    }
+
+    /// Whether the path means a file of this environment: always, if it is relative.
+    pub fn is_in(&self, environment: &str) -> bool {
+        self.environment.as_deref().is_none_or(|own| own == environment)
+    }
+}
+
+impl fmt::Display for FilePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(absolute: &str, folder: &str, expected: &str, environment: Option<&str>) {
+        let path = FilePath::new(absolute, folder, "docker");
+        assert_eq!((path.as_str(), path.environment.as_deref()), (expected, environment));
+    }
+
+    #[test]
+    fn what_lies_in_the_working_directory_is_relative() {
+        check("/home/ann/a/b.txt", "/home/ann", "a/b.txt", None);
+        check("/srv/a/b.txt", "/srv/", "a/b.txt", None);
+        check("/srvshop/b.txt", "/srv", "/srvshop/b.txt", Some("docker"));
+        check("/etc/b.txt", "/srv", "/etc/b.txt", Some("docker"));
+        check("/b.txt", "/", "b.txt", None);
+        check("/srv", "/srv", "/srv", Some("docker"));
+        check("/srv/", "/srv", "/srv/", Some("docker"));
+    }
+
+    #[test]
+    fn an_absolute_path_belongs_to_one_environment() {
+        let outside = FilePath::new("/etc/b.txt", "/srv", "docker");
+        assert!(outside.is_in("docker") && !outside.is_in("local"));
+        assert!(FilePath::new("/srv/b.txt", "/srv", "docker").is_in("local"));
+    }
+}

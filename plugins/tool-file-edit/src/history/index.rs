@@ -1,0 +1,252 @@
+//! What the journal says, in memory.
+
+use std::collections::hash_map::Entry as Slot;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::journal::Entry;
+use super::timeline::Timeline;
+use super::{
+    Backup, BackupId, Bounds, Change, ChangeId, ContentId, FilePath, FileStep, Outcome, Step,
+};
+
+/// Lines of forgotten changes that stay in a small journal.
+const LINES_SPARE: usize = 1_000;
+
+/// Finished changes, with all that is asked of them.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    /// In the order in which they were finished.
+    changes: BTreeMap<u64, Change>,
+    /// The places in `changes` of each change.
+    places: HashMap<ChangeId, u64>,
+    /// The places of the changes of each path, oldest first.
+    paths: HashMap<FilePath, Vec<u64>>,
+    /// How many steps name each content, and how many bytes it has.
+    contents: HashMap<ContentId, (usize, u64)>,
+    /// Bytes of all contents.
+    bytes: u64,
+    steps: usize,
+    /// Paths that got a step since they were counted.
+    grown: HashSet<FilePath>,
+    next_place: u64,
+    /// The least number that no change had.
+    next: u64,
+    /// Lines of the journal, those of forgotten changes too.
+    pub lines: usize,
+}
+
+impl Index {
+    /// Takes a line of the journal. Returns contents that nothing names any longer.
+    pub fn add(&mut self, entry: Entry) -> Vec<ContentId> {
+        self.lines += 1;
+        match entry {
+            Entry::Change(change) => {
+                self.add_change(change);
+                Vec::new()
+            }
+            Entry::Forget(steps) => {
+                steps.iter().filter_map(|(id, path)| self.forget(*id, path)).flatten().collect()
+            }
+            Entry::Next(id) => {
+                self.next = self.next.max(id.0);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Returns a number that no change had; these are pending.
+    pub fn next_id(&self, pending: &[ChangeId]) -> ChangeId {
+        let after = pending.iter().map(|id| id.0 + 1).max().unwrap_or(1);
+        ChangeId(self.next.max(after))
+    }
+
+    pub fn has(&self, id: ChangeId) -> bool {
+        self.places.contains_key(&id)
+    }
+
+    pub fn uses(&self, content: &ContentId) -> bool {
+        self.contents.contains_key(content)
+    }
+
+    pub fn change(&self, id: ChangeId) -> Option<&Change> {
+        self.changes.get(self.places.get(&id)?)
+    }
+
+    pub fn undo_step(&self, path: &FilePath) -> Option<Step> {
+        self.step(self.timeline(path).undo.last(), path)
+    }
+
+    pub fn redo_step(&self, path: &FilePath) -> Option<Step> {
+        self.step(self.timeline(path).redo.last(), path)
+    }
+
+    /// Lists what files were before changes, newest first: of one path, or of all.
+    pub fn backups(&self, path: Option<&FilePath>) -> Vec<Backup> {
+        let mut backups = Vec::new();
+        let mut newer: HashMap<&FilePath, &ContentId> = HashMap::new();
+        let places: Box<dyn Iterator<Item = &u64>> = match path {
+            Some(path) => Box::new(self.paths.get(path).into_iter().flatten().rev()),
+            None => Box::new(self.changes.keys().rev()),
+        };
+        for change in places.filter_map(|place| self.changes.get(place)) {
+            let is_asked = |step: &&FileStep| path.is_none_or(|path| step.path == *path);
+            for step in change.files.iter().filter(is_asked) {
+                let Some(file) = &step.before else { continue };
+                // One content is one backup, however many changes found it.
+                if newer.insert(&step.path, &file.content) == Some(&file.content) {
+                    continue;
+                }
+                backups.extend(backup(change, step));
+            }
+        }
+        backups
+    }
+
+    pub fn backup(&self, id: &BackupId) -> Option<Backup> {
+        let change = self.change(id.change())?;
+        change.files.iter().filter_map(|step| backup(change, step)).find(|backup| backup.id == *id)
+    }
+
+    /// Finds the steps beyond so many of each file: first those that can neither be undone nor done
+    /// again, then the oldest.
+    pub fn beyond_files(&mut self, max: usize) -> Vec<(ChangeId, FilePath)> {
+        let mut steps = Vec::new();
+        for path in std::mem::take(&mut self.grown) {
+            let changes: Vec<ChangeId> = self.changes_of(&path).map(|change| change.id).collect();
+            let excess = changes.len().saturating_sub(max.max(1));
+            if excess == 0 {
+                continue;
+            }
+            let line = self.timeline(&path);
+            let (needed, free): (Vec<_>, Vec<_>) =
+                changes.into_iter().partition(|id| line.needs(*id));
+            let forgotten = free.into_iter().chain(needed).take(excess);
+            steps.extend(forgotten.map(|id| (id, path.clone())));
+        }
+        steps
+    }
+
+    /// Notes at which paths a change takes the last one back, or the last such undo.
+    pub fn note_undone(&self, change: &mut Change) {
+        let Some(undoes) = change.undoes else { return };
+        for step in &change.files {
+            let line = self.timeline(&step.path);
+            if line.undo.last() == Some(&undoes) {
+                change.undone.push(step.path.clone());
+            } else if line.redo.last() == Some(&undoes) {
+                change.redone.push(step.path.clone());
+            }
+        }
+    }
+
+    /// Finds the oldest steps without which all others are within the bounds. The latest change
+    /// stays.
+    pub fn beyond_totals(&self, bounds: &Bounds) -> Vec<(ChangeId, FilePath)> {
+        let mut forgotten = Vec::new();
+        let (mut bytes, mut steps) = (self.bytes, self.steps);
+        let mut gone: HashMap<&ContentId, usize> = HashMap::new();
+        for change in self.changes.values().take(self.changes.len().saturating_sub(1)) {
+            if bytes <= bounds.bytes && steps <= bounds.steps {
+                break;
+            }
+            steps -= change.files.len();
+            forgotten.extend(change.files.iter().map(|step| (change.id, step.path.clone())));
+            for kept in change.files.iter().filter_map(|step| step.before.as_ref()) {
+                let gone = gone.entry(&kept.content).or_default();
+                *gone += 1;
+                if let Some((count, size)) = self.contents.get(&kept.content)
+                    && count == gone
+                {
+                    bytes -= size;
+                }
+            }
+        }
+        forgotten
+    }
+
+    /// Whether most of the journal is forgotten.
+    pub fn is_sparse(&self) -> bool {
+        self.lines > LINES_SPARE + 2 * self.changes.len()
+    }
+
+    /// Gives the lines that say the same.
+    pub fn entries(&self) -> Vec<Entry> {
+        let changes = self.changes.values().cloned().map(Entry::Change);
+        std::iter::once(Entry::Next(ChangeId(self.next))).chain(changes).collect()
+    }
+
+    fn add_change(&mut self, change: Change) {
+        // Told twice by a process that was killed before it took the pending file away.
+        if self.has(change.id) {
+            return;
+        }
+        let place = self.next_place;
+        self.next_place += 1;
+        self.next = self.next.max(change.id.0 + 1);
+        self.places.insert(change.id, place);
+        for step in &change.files {
+            self.paths.entry(step.path.clone()).or_default().push(place);
+            self.grown.insert(step.path.clone());
+            self.steps += 1;
+            let Some(kept) = &step.before else { continue };
+            let (count, _) = self.contents.entry(kept.content.clone()).or_insert((0, kept.size));
+            *count += 1;
+            if *count == 1 {
+                self.bytes += kept.size;
+            }
+        }
+        self.changes.insert(place, change);
+    }
+
+    /// Forgets what a change did to a path. Returns contents that nothing names any longer.
+    fn forget(&mut self, id: ChangeId, path: &FilePath) -> Option<Option<ContentId>> {
+        let place = *self.places.get(&id)?;
+        let change = self.changes.get_mut(&place)?;
+        let number = change.files.iter().position(|step| step.path == *path)?;
+        let step = change.files.remove(number);
+        if change.files.is_empty() {
+            self.changes.remove(&place);
+            self.places.remove(&id);
+        }
+        self.steps -= 1;
+        if let Slot::Occupied(mut places) = self.paths.entry(step.path) {
+            places.get_mut().retain(|other| *other != place);
+            if places.get().is_empty() {
+                places.remove();
+            }
+        }
+        Some(step.before.and_then(|kept| self.drop_content(kept.content)))
+    }
+
+    fn drop_content(&mut self, content: ContentId) -> Option<ContentId> {
+        let Slot::Occupied(mut slot) = self.contents.entry(content) else { return None };
+        slot.get_mut().0 -= 1;
+        if slot.get().0 > 0 {
+            return None;
+        }
+        let (content, (_, size)) = slot.remove_entry();
+        self.bytes -= size;
+        Some(content)
+    }
+
+    fn timeline(&self, path: &FilePath) -> Timeline {
+        let is_done = |change: &&Change| change.outcome == Some(Outcome::Done);
+        Timeline::of(self.changes_of(path).filter(is_done), path)
+    }
+
+    fn changes_of(&self, path: &FilePath) -> impl Iterator<Item = &Change> {
+        let places = self.paths.get(path).into_iter().flatten();
+        places.filter_map(|place| self.changes.get(place))
+    }
+
+    fn step(&self, id: Option<&ChangeId>, path: &FilePath) -> Option<Step> {
+        Step::of(self.change(*id?)?, path)
+    }
+}
+
+fn backup(change: &Change, step: &FileStep) -> Option<Backup> {
+    let file = step.before.clone()?;
+    let id = BackupId::new(change.id, &file.content);
+    let (tool, session) = (change.tool.clone(), change.session.clone());
+    Some(Backup { id, path: step.path.clone(), at_ms: change.at_ms, tool, session, file })
+}

@@ -1,0 +1,237 @@
+//! The file `journal.jsonl`: finished changes, a line each.
+//!
+//! A line is one `write` by the holder of the lock. A process that is killed, or a disk that is
+//! full, may leave a torn last line: the next line begins behind it, so that it costs itself alone.
+//! Every method must be called by the holder of the lock.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Change, ChangeId, FilePath, HistoryError};
+
+/// Longest line; a longer one is damaged.
+const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// A line of the journal.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Entry {
+    /// A change that has ended.
+    Change(Change),
+    /// Steps that are no longer kept.
+    Forget(Vec<(ChangeId, FilePath)>),
+    /// The least number that no change had.
+    Next(ChangeId),
+}
+
+/// The journal, as far as it was read.
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    /// The file that was read. It stays open, so that no other file gets its number.
+    file: Option<File>,
+    /// Where the part begins that was not read.
+    offset: u64,
+}
+
+/// What is new in the journal.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    /// Whether all that was read before is void: somebody rewrote the journal.
+    pub is_anew: bool,
+    /// The lines.
+    pub entries: Vec<Entry>,
+    /// Lines that cannot be read.
+    pub damaged: usize,
+}
+
+impl Journal {
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, file: None, offset: 0 }
+    }
+
+    /// Reads what was added since the last time.
+    pub fn read_news(&mut self) -> Result<News, HistoryError> {
+        let mut news = News { is_anew: self.reopen()?, ..News::default() };
+        let Some(file) = &self.file else { return Ok(news) };
+        let failed = |error| HistoryError::io("read", &self.path)(error);
+        let length = file.metadata().map_err(failed)?.len();
+        if length == self.offset {
+            return Ok(news);
+        }
+        let mut reader = BufReader::new(file);
+        reader.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
+        let mut line = Vec::new();
+        while read_line(&mut reader, &mut line).map_err(failed)? {
+            match serde_json::from_slice(&line) {
+                Ok(entry) => news.entries.push(entry),
+                // The line end behind a torn line.
+                Err(_) if line.is_empty() => {}
+                Err(_) => news.damaged += 1,
+            }
+        }
+        self.offset = length;
+        Ok(news)
+    }
+
+    /// Adds a line. If that fails, the journal is as before.
+    pub fn append(&mut self, entry: &Entry) -> Result<(), HistoryError> {
+        if self.file.is_none() {
+            self.file = Some(self.options().create(true).open(&self.path).map_err(self.failed())?);
+        }
+        let Some(file) = &self.file else { return Ok(()) };
+        let is_torn = ends_torn(file, self.offset).map_err(self.failed())?;
+        let line = line(entry, if is_torn { b"\n" } else { b"" });
+        if let Err(error) = (&mut &*file).write_all(&line) {
+            // What cannot be cut off is a torn line, which costs itself.
+            let _ = file.set_len(self.offset);
+            return Err(self.failed()(error));
+        }
+        self.offset += line.len() as u64;
+        Ok(())
+    }
+
+    /// Replaces all lines.
+    pub fn rewrite(&mut self, entries: &[Entry]) -> Result<(), HistoryError> {
+        let beside = self.path.with_extension("new");
+        let text: Vec<u8> = entries.iter().flat_map(|entry| line(entry, b"")).collect();
+        let write = || {
+            let mut options = OpenOptions::new();
+            let options = options.write(true).create(true).truncate(true).mode(0o600);
+            options.open(&beside)?.write_all(&text)?;
+            fs::rename(&beside, &self.path)
+        };
+        write().map_err(self.failed())?;
+        self.file = Some(self.options().open(&self.path).map_err(self.failed())?);
+        self.offset = text.len() as u64;
+        Ok(())
+    }
+
+    /// Opens the file, if it is another than the one that was read.
+    fn reopen(&mut self) -> Result<bool, HistoryError> {
+        let now = match self.options().open(&self.path) {
+            Ok(now) => Some(now),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(self.failed()(error)),
+        };
+        let is_same = match (&self.file, &now) {
+            (None, None) => true,
+            (Some(read), Some(now)) => {
+                let facts = |file: &File| file.metadata().map_err(self.failed());
+                let (read, now) = (facts(read)?, facts(now)?);
+                (read.dev(), read.ino()) == (now.dev(), now.ino()) && self.offset <= now.len()
+            }
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        if !is_same {
+            (self.file, self.offset) = (now, 0);
+        }
+        Ok(!is_same)
+    }
+
+    fn options(&self) -> OpenOptions {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).mode(0o600);
+        options
+    }
+
+    fn failed(&self) -> impl FnOnce(io::Error) -> HistoryError {
+        HistoryError::io("write", &self.path)
+    }
+}
+
+fn line(entry: &Entry, before: &[u8]) -> Vec<u8> {
+    let mut line = before.to_vec();
+    // Numbers, texts and lists: nothing that JSON does not know.
+    line.extend(serde_json::to_vec(entry).unwrap_or_default());
+    line.push(b'\n');
+    line
+}
+
+fn ends_torn(file: &File, length: u64) -> io::Result<bool> {
+    let Some(last) = length.checked_sub(1) else { return Ok(false) };
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, last)?;
+    Ok(byte != [b'\n'])
+}
+
+/// Reads a line without its end; false at the end of the file. Of one that is too long, the
+/// beginning.
+fn read_line(reader: &mut impl io::BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    let read = reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', line)?;
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    } else if read as u64 == LINE_BYTES_MAX {
+        reader.skip_until(b'\n')?;
+    }
+    Ok(read > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn next(number: u64) -> Entry {
+        Entry::Next(ChangeId(number))
+    }
+
+    fn read(journal: &mut Journal) -> (bool, Vec<u64>, usize) {
+        let News { is_anew, entries, damaged } = journal.read_news().unwrap();
+        let number = |entry| match entry {
+            Entry::Next(ChangeId(number)) => number,
+            other => panic!("{other:?}"),
+        };
+        (is_anew, entries.into_iter().map(number).collect(), damaged)
+    }
+
+    fn two() -> (tempfile::TempDir, Journal, Journal) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        (folder, Journal::new(path.clone()), Journal::new(path))
+    }
+
+    #[test]
+    fn each_reads_what_others_add() {
+        let (_folder, mut one, mut other) = two();
+        assert_eq!(read(&mut one), (false, vec![], 0));
+        one.append(&next(1)).unwrap();
+        assert_eq!(read(&mut one), (false, vec![], 0), "its own lines are no news");
+        assert_eq!(read(&mut other), (true, vec![1], 0));
+        other.append(&next(2)).unwrap();
+        assert_eq!(read(&mut one), (false, vec![2], 0));
+        assert_eq!(read(&mut one), (false, vec![], 0));
+    }
+
+    #[test]
+    fn a_journal_that_is_rewritten_is_read_from_its_beginning() {
+        let (folder, mut one, mut other) = two();
+        one.append(&next(1)).unwrap();
+        assert_eq!(read(&mut other), (true, vec![1], 0));
+        one.rewrite(&[next(3), next(4)]).unwrap();
+        assert_eq!(read(&mut one), (false, vec![], 0));
+        assert_eq!(read(&mut other), (true, vec![3, 4], 0));
+        fs::remove_file(folder.path().join("journal.jsonl")).unwrap();
+        assert_eq!(read(&mut other), (true, vec![], 0));
+        other.append(&next(5)).unwrap();
+        assert_eq!(read(&mut one), (true, vec![5], 0));
+    }
+
+    #[test]
+    fn a_damaged_line_costs_itself() {
+        let (folder, mut one, mut other) = two();
+        let path = folder.path().join("journal.jsonl");
+        fs::write(&path, b"{\"next\":1}\n{\"next\":\xff}\n{\"new\":1}\n{\"next\":2}\n{\"nex")
+            .unwrap();
+        assert_eq!(read(&mut one), (true, vec![1, 2], 3));
+        one.append(&next(3)).unwrap();
+        one.append(&next(4)).unwrap();
+        assert_eq!(read(&mut one), (false, vec![], 0));
+        assert_eq!(read(&mut other), (true, vec![1, 2, 3, 4], 3));
+        assert!(fs::read(&path).unwrap().ends_with(b"{\"nex\n{\"next\":3}\n{\"next\":4}\n"));
+    }
+}

@@ -1,0 +1,48 @@
+//! A lock between processes, by a file that says nothing.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::HistoryError;
+
+/// How long a lock is waited for. Others hold it for milliseconds, unless they are stopped.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+const POLL: Duration = Duration::from_millis(1);
+
+/// A locked file. The system unlocks it when a process is killed.
+#[derive(Debug)]
+pub struct Locked(File);
+
+impl Locked {
+    /// Takes a file that is locked.
+    pub fn new(file: File) -> Self {
+        Self(file)
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing it is not enough: a process that another thread starts at this moment has it open
+        // too, until its program begins. If this fails, that moment ends the lock.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Locks a file, which is made where it is missing.
+pub fn lock(path: &Path) -> Result<Locked, HistoryError> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).mode(0o600).open(path);
+    let file = file.map_err(HistoryError::io("open", path))?;
+    let begin = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Locked(file)),
+            Err(TryLockError::WouldBlock) if begin.elapsed() < WAIT_MAX => std::thread::sleep(POLL),
+            Err(TryLockError::WouldBlock) => return Err(HistoryError::Busy(path.to_owned())),
+            Err(TryLockError::Error(error)) => return Err(HistoryError::io("lock", path)(error)),
+        }
+    }
+}

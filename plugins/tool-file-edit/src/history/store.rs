@@ -1,0 +1,306 @@
+//! The history of one workspace.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use super::change::FILES_PER_CHANGE_MAX;
+use super::contents::{ContentWriter, Contents, make_folder};
+use super::index::Index;
+use super::journal::{Entry, Journal};
+use super::lock::lock;
+use super::pending::{self, LeftBehind};
+use super::{
+    Backup, BackupId, Bounds, Change, ChangeId, ContentId, FilePath, HistoryError, NewChange,
+    Pending, Step,
+};
+
+/// How often contents that nothing names are looked for. Each prune takes away those that it makes.
+const SWEEP_INTERVAL: Duration = Duration::from_hours(24);
+
+/// What the file tools changed in one workspace. Clones share what was read.
+#[derive(Debug, Clone)]
+pub struct History(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    folder: PathBuf,
+    pending: PathBuf,
+    contents: Contents,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    journal: Journal,
+    index: Index,
+    /// Contents that nothing names, and that were too young to be taken away.
+    unused: Vec<ContentId>,
+    /// Lines and files that could not be read, and were not told yet.
+    damaged: usize,
+    /// Whether the journal was read at all.
+    was_read: bool,
+}
+
+impl History {
+    /// Opens the history in a folder, which belongs to it alone.
+    ///
+    /// # Errors
+    /// `Io` when a folder cannot be made.
+    pub fn open(folder: &Path) -> Result<Self, HistoryError> {
+        let pending = folder.join("pending");
+        let contents = folder.join("contents");
+        make_folder(&pending)?;
+        make_folder(&contents)?;
+        let journal = Journal::new(folder.join("journal.jsonl"));
+        let index = Index::default();
+        let unused = Vec::new();
+        let state = Mutex::new(State { journal, index, unused, damaged: 0, was_read: false });
+        let contents = Contents::new(contents);
+        Ok(Self(Arc::new(Shared { folder: folder.to_owned(), pending, contents, state })))
+    }
+
+    /// Keeps bytes, so that a change can name them.
+    ///
+    /// # Errors
+    /// `Io` when the disk is full; `TooLarge`.
+    pub fn keep(&self, bytes: &[u8]) -> Result<ContentId, HistoryError> {
+        self.0.contents.keep(bytes)
+    }
+
+    /// Begins to keep bytes that come in pieces.
+    ///
+    /// # Errors
+    /// `Io` when the disk is full.
+    pub fn writer(&self) -> Result<ContentWriter, HistoryError> {
+        self.0.contents.writer()
+    }
+
+    /// Reads bytes that were kept, and checks them.
+    ///
+    /// # Errors
+    /// `NotKept`, `Damaged`, `Io`.
+    pub fn contents(&self, id: &ContentId) -> Result<Vec<u8>, HistoryError> {
+        self.0.contents.read(id)
+    }
+
+    /// Writes down a change before it is applied. Everything that it replaces must be kept.
+    ///
+    /// # Errors
+    /// `NotKept` where something is not, because it was kept long ago: keep it, and begin again.
+    /// `InUse` where another change of one of the files is being applied: files cannot see that two
+    /// processes replace them at once, and one would be lost.
+    /// `Io` when the disk is full, `TooManyFiles`, `Busy`. Then nothing may be applied.
+    pub fn begin(&self, new: NewChange) -> Result<Pending, HistoryError> {
+        let (files, max) = (new.files.len(), FILES_PER_CHANGE_MAX);
+        if files > max {
+            return Err(HistoryError::TooManyFiles { files, max });
+        }
+        self.locked(|state| {
+            for kept in new.files.iter().filter_map(|step| step.before.as_ref()) {
+                if !self.0.contents.has(&kept.content) {
+                    return Err(HistoryError::NotKept(kept.content.clone()));
+                }
+            }
+            let ids = pending::list(&self.0.pending)?;
+            for id in &ids {
+                if let Some(path) = pending::path_in_use(&self.0.pending, *id, &new.files)? {
+                    return Err(HistoryError::InUse(path));
+                }
+            }
+            let id = state.index.next_id(&ids);
+            let change = Change::new(id, now_ms(), new);
+            let file = pending::write(&self.0.pending, &change)?;
+            Ok(Pending::new(self.clone(), change, file))
+        })
+    }
+
+    /// Takes over the changes whose process is gone, or gave them up: each is to be recovered (see
+    /// [`plan_recovery`](super::plan_recovery)) and finished. One that is dropped is found again.
+    ///
+    /// # Errors
+    /// `Io`, `Busy`.
+    pub fn unfinished(&self) -> Result<Vec<Pending>, HistoryError> {
+        // No lock where nothing is pending: this runs before each call.
+        if pending::list(&self.0.pending)?.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.locked(|state| {
+            let mut taken_over = Vec::new();
+            for id in pending::list(&self.0.pending)? {
+                match pending::take_over(&self.0.pending, id)? {
+                    None => {}
+                    Some(LeftBehind::Change(change, file)) if !state.index.has(id) => {
+                        taken_over.push(Pending::new(self.clone(), *change, file));
+                    }
+                    // It is in the journal: its process died before it took this file away.
+                    Some(LeftBehind::Change(..) | LeftBehind::Torn) => {
+                        pending::remove(&self.0.pending, id)?;
+                    }
+                    Some(LeftBehind::Damaged) => {
+                        pending::remove(&self.0.pending, id)?;
+                        state.damaged += 1;
+                    }
+                }
+            }
+            Ok(taken_over)
+        })
+    }
+
+    /// Finds the last change of a file that was not taken back.
+    ///
+    /// # Errors
+    /// `Io`, `Busy`.
+    pub fn undo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
+        self.locked(|state| Ok(state.index.undo_step(path)))
+    }
+
+    /// Finds the last undo of a file after which it was not changed otherwise.
+    ///
+    /// # Errors
+    /// `Io`, `Busy`.
+    pub fn redo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
+        self.locked(|state| Ok(state.index.redo_step(path)))
+    }
+
+    /// Lists what files were before changes, newest first: of one path, or of all.
+    ///
+    /// # Errors
+    /// `Io`, `Busy`.
+    pub fn backups(&self, path: Option<&FilePath>) -> Result<Vec<Backup>, HistoryError> {
+        self.locked(|state| Ok(state.index.backups(path)))
+    }
+
+    /// Finds a backup.
+    ///
+    /// # Errors
+    /// `NoBackup`, `Io`, `Busy`.
+    pub fn backup(&self, id: &BackupId) -> Result<Backup, HistoryError> {
+        let found = self.locked(|state| Ok(state.index.backup(id)))?;
+        found.ok_or_else(|| HistoryError::NoBackup(id.clone()))
+    }
+
+    /// Forgets the oldest changes beyond the bounds, with the contents that nothing else names.
+    /// To be called after each change.
+    ///
+    /// # Errors
+    /// `Io`, `Busy`. What was not forgotten is found again.
+    pub fn prune(&self, bounds: &Bounds) -> Result<(), HistoryError> {
+        self.locked(|state| {
+            let of_files = state.index.beyond_files(bounds.changes_per_file);
+            state.forget(of_files)?;
+            let oldest = state.index.beyond_totals(bounds);
+            state.forget(oldest)?;
+            if state.index.is_sparse() {
+                let entries = state.index.entries();
+                state.journal.rewrite(&entries)?;
+                state.index.lines = entries.len();
+            }
+            match self.take_sweep() {
+                false if state.unused.is_empty() => Ok(()),
+                is_sweep_due => self.remove_unused(state, is_sweep_due),
+            }
+        })
+    }
+
+    /// Tells how many lines and files of the history could not be read since the last time.
+    ///
+    /// # Errors
+    /// `Io`, `Busy`.
+    pub fn take_damaged(&self) -> Result<usize, HistoryError> {
+        let take = |state: &mut State| std::mem::take(&mut state.damaged);
+        {
+            let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+            // This is asked before each call: others' lines can wait until they are needed.
+            if state.was_read {
+                return Ok(take(&mut state));
+            }
+        }
+        self.locked(|state| Ok(take(state)))
+    }
+
+    /// Writes down how a change ended, and takes its pending file away.
+    pub(super) fn end(&self, mut change: Change) -> Result<(), HistoryError> {
+        self.locked(|state| {
+            let id = change.id;
+            state.index.note_undone(&mut change);
+            state.append(Entry::Change(change))?;
+            // One that stays is taken away by whoever finds it: the journal has its change.
+            let _ = pending::remove(&self.0.pending, id);
+            Ok(())
+        })
+    }
+
+    fn remove_unused(&self, state: &mut State, is_sweep_due: bool) -> Result<(), HistoryError> {
+        let ids = pending::list(&self.0.pending)?;
+        let changes: Vec<_> =
+            ids.iter().filter_map(|id| pending::read(&self.0.pending, *id)).collect();
+        let before =
+            changes.iter().flat_map(|change| &change.files).filter_map(|step| step.before.as_ref());
+        let pending: Vec<_> = before.map(|kept| &kept.content).collect();
+        let is_used = |id: &ContentId| state.index.uses(id) || pending.contains(&id);
+        state.unused.retain(|id| !is_used(id) && !self.0.contents.remove_unused(id));
+        if is_sweep_due {
+            self.0.contents.sweep(is_used)?;
+        }
+        Ok(())
+    }
+
+    /// Whether it is time to sweep; then it is not for a while. A clock that is set back costs one
+    /// sweep.
+    fn take_sweep(&self) -> bool {
+        let path = self.0.folder.join("swept");
+        let swept = fs::metadata(&path).and_then(|facts| facts.modified());
+        let is_fresh = swept.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < SWEEP_INTERVAL));
+        // A full disk: the next prune tries again.
+        !is_fresh
+            && File::create(&path).and_then(|file| file.set_modified(SystemTime::now())).is_ok()
+    }
+
+    /// Runs work while no other process changes the journal, and with all that is in it.
+    fn locked<T>(
+        &self,
+        work: impl FnOnce(&mut State) -> Result<T, HistoryError>,
+    ) -> Result<T, HistoryError> {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = lock(&self.0.folder.join("journal.lock"))?;
+        state.read_news()?;
+        work(&mut state)
+    }
+}
+
+impl State {
+    fn read_news(&mut self) -> Result<(), HistoryError> {
+        let news = self.journal.read_news()?;
+        if news.is_anew {
+            self.index = Index::default();
+        }
+        self.was_read = true;
+        self.damaged += news.damaged;
+        self.index.lines += news.damaged;
+        for entry in news.entries {
+            self.unused.extend(self.index.add(entry));
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, steps: Vec<(ChangeId, FilePath)>) -> Result<(), HistoryError> {
+        match steps.is_empty() {
+            true => Ok(()),
+            false => self.append(Entry::Forget(steps)),
+        }
+    }
+
+    fn append(&mut self, entry: Entry) -> Result<(), HistoryError> {
+        self.journal.append(&entry)?;
+        self.unused.extend(self.index.add(entry));
+        Ok(())
+    }
+}
+
+/// Milliseconds since 1970 UTC.
+pub(super) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,231 @@
+//! Several processes at once, processes that are killed, and a full disk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use super::super::{
+    ContentId, FileStep, Found, History, HistoryError, Kept, NewChange, Outcome, plan_recovery,
+};
+use super::path;
+
+/// What makes a test program one of the processes below: the folder, and what it is to do.
+const FOLDER: &str = "JAATO_TEST_FILE_HISTORY";
+const JOB: &str = "JAATO_TEST_FILE_HISTORY_JOB";
+
+/// Points of a change of three files at which a process can be killed; then the change is finished.
+const POINTS: usize = 6;
+
+/// Changes that one process makes of its file.
+const CHANGES: usize = 200;
+
+fn start(folder: &Path, job: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    of(&mut command, folder, job);
+    command
+}
+
+fn of(command: &mut Command, folder: &Path, job: &str) {
+    command.args(["--exact", "history::tests::processes::a_process", "--nocapture"]);
+    command.env(FOLDER, folder).env(JOB, job);
+}
+
+/// No test unless another starts it.
+#[test]
+fn a_process() {
+    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
+    let job = std::env::var(JOB).unwrap();
+    let history = History::open(&folder.join("history")).unwrap();
+    match job.split_once(' ').unwrap() {
+        ("die", point) => apply(&history, &folder.join("work"), point.parse().unwrap()),
+        ("change", name) => change_often(&history, name),
+        ("fill", _) => fill(&history, &folder.join("work")),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The bytes at a path, and how they are kept.
+fn state(history: &History, path: &Path) -> Option<Kept> {
+    let bytes = fs::read(path).ok()?;
+    let content = history.keep(&bytes).unwrap();
+    Some(Kept { content, size: bytes.len() as u64, mode: 0o644 })
+}
+
+fn after(text: &str) -> Option<Kept> {
+    let content = ContentId::of(text.as_bytes());
+    Some(Kept { content, size: text.len() as u64, mode: 0o644 })
+}
+
+/// Changes a file, makes one and takes one away, and dies at a point.
+fn apply(history: &History, work: &Path, point: usize) {
+    let die_at = |here: usize| {
+        if here == point {
+            std::process::abort();
+        }
+    };
+    let step = |name: &str, after| FileStep {
+        path: path(name),
+        before: state(history, &work.join(name)),
+        after,
+        moved_from: None,
+    };
+    let files =
+        vec![step("changed", after("new")), step("made", after("made")), step("gone", None)];
+    die_at(0);
+    let environment = "local".to_owned();
+    let new = NewChange { files, environment, ..NewChange::default() };
+    let pending = history.begin(new).unwrap();
+    die_at(1);
+    fs::write(work.join("changed"), "new").unwrap();
+    die_at(2);
+    fs::write(work.join("made"), "made").unwrap();
+    die_at(3);
+    fs::remove_file(work.join("gone")).unwrap();
+    die_at(4);
+    pending.finish(Outcome::Done).unwrap();
+    die_at(5);
+}
+
+fn texts(work: &Path) -> [Option<String>; 3] {
+    ["changed", "made", "gone"].map(|name| fs::read_to_string(work.join(name)).ok())
+}
+
+/// What a session does before its first call.
+fn recover(history: &History, work: &Path) {
+    for pending in history.unfinished().unwrap() {
+        let look = |step: &FileStep| match fs::read(work.join(step.path.as_str())) {
+            Ok(bytes) => Found::Content(ContentId::of(&bytes)),
+            Err(_) => Found::Nothing,
+        };
+        let found: Vec<_> = pending.change().files.iter().map(look).collect();
+        let recovery = plan_recovery(pending.change(), &found, "local");
+        assert_eq!(recovery.left_alone, [0; 0]);
+        for number in &recovery.restore {
+            let step = &pending.change().files[*number];
+            let path = work.join(step.path.as_str());
+            match &step.before {
+                Some(kept) => fs::write(path, history.contents(&kept.content).unwrap()).unwrap(),
+                None => fs::remove_file(path).unwrap(),
+            }
+        }
+        let outcome = if recovery.is_done { Outcome::Done } else { Outcome::RolledBack };
+        pending.finish(outcome).unwrap();
+    }
+}
+
+fn is_aborted(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt as _;
+    status.signal() == Some(6)
+}
+
+#[test]
+fn a_change_is_whole_or_not_at_all_wherever_its_process_is_killed() {
+    let text = |text: &str| Some(text.to_owned());
+    let (old, new) = ([text("old"), None, text("gone")], [text("new"), text("made"), None]);
+    for point in 0..=POINTS {
+        let folder = tempfile::tempdir().unwrap();
+        let work = folder.path().join("work");
+        fs::create_dir(&work).unwrap();
+        fs::write(work.join("changed"), "old").unwrap();
+        fs::write(work.join("gone"), "gone").unwrap();
+        let output = start(folder.path(), &format!("die {point}")).output().unwrap();
+        assert_eq!(is_aborted(output.status), point < POINTS, "{output:?}");
+        let history = History::open(&folder.path().join("history")).unwrap();
+        recover(&history, &work);
+        let is_new = point >= 4;
+        assert_eq!(texts(&work), if is_new { new.clone() } else { old.clone() }, "point {point}");
+        let step = history.undo_step(&path("changed")).unwrap();
+        assert_eq!(step.is_some(), is_new, "point {point}");
+        assert_eq!(history.unfinished().unwrap().len(), 0);
+        let left = fs::read_dir(folder.path().join("history/pending")).unwrap().count();
+        assert_eq!(left, 0, "point {point}");
+    }
+}
+
+fn change_often(history: &History, name: &str) {
+    for number in 0..CHANGES {
+        let text = format!("{name} {number}");
+        let content = history.keep(text.as_bytes()).unwrap();
+        let before = Some(Kept { content, size: text.len() as u64, mode: 0o644 });
+        let files = vec![
+            FileStep { path: path(name), before: before.clone(), after: None, moved_from: None },
+            FileStep { path: path("shared"), before, after: None, moved_from: None },
+        ];
+        let new = NewChange { files, ..NewChange::default() };
+        let pending = loop {
+            match history.begin(new.clone()) {
+                Err(HistoryError::InUse(_)) => std::thread::yield_now(),
+                begun => break begun.unwrap(),
+            }
+        };
+        pending.finish(Outcome::Done).unwrap();
+        let bounds = super::super::Bounds { changes_per_file: CHANGES, ..Default::default() };
+        history.prune(&bounds).unwrap();
+    }
+}
+
+#[test]
+fn two_processes_at_once_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut children =
+        ["one", "two"].map(|name| start(folder.path(), &format!("change {name}")).spawn().unwrap());
+    for child in &mut children {
+        assert!(child.wait().unwrap().success());
+    }
+    let history = History::open(&folder.path().join("history")).unwrap();
+    for name in ["one", "two", "shared"] {
+        let backups = history.backups(Some(&path(name))).unwrap();
+        assert_eq!(backups.len(), CHANGES, "{name}");
+        for backup in &backups {
+            history.contents(&backup.file.content).unwrap();
+        }
+    }
+    assert_eq!(history.take_damaged().unwrap(), 0);
+}
+
+/// Makes changes until the disk is full, and one that is too large for it.
+fn fill(history: &History, work: &Path) {
+    let large = history.keep(&vec![b'x'; 64 * 1024]).unwrap_err();
+    assert!(large.is_disk_full(), "{large}");
+    // The journal reaches the limit of a file's size.
+    for number in 0.. {
+        let text = number.to_string();
+        let content = history.keep(text.as_bytes()).unwrap();
+        let before = Some(Kept { content, size: text.len() as u64, mode: 0o644 });
+        let step = FileStep { path: path("a"), before, after: after("new"), moved_from: None };
+        let new = NewChange { files: vec![step], ..NewChange::default() };
+        let pending = history.begin(new).unwrap();
+        if let Err(error) = pending.finish(Outcome::Done) {
+            assert!(error.is_disk_full(), "{error}");
+            fs::write(work.join("finished"), text).unwrap();
+            return;
+        }
+    }
+}
+
+#[test]
+fn on_a_full_disk_no_change_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("work")).unwrap();
+    let mut command = Command::new("bash");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$0\" \"$@\""]);
+    command.arg(std::env::current_exe().unwrap());
+    of(&mut command, folder.path(), "fill all");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let finished = fs::read_to_string(folder.path().join("work/finished")).unwrap();
+    let finished: usize = finished.parse().unwrap();
+    let history = History::open(&folder.path().join("history")).unwrap();
+    assert_eq!(history.backups(None).unwrap().len(), finished);
+    assert_eq!(history.take_damaged().unwrap(), 0, "what was torn is cut off");
+    let unfinished = history.unfinished().unwrap();
+    assert_eq!(unfinished.len(), 1, "the one that could not be written down is still known");
+    for pending in unfinished {
+        pending.finish(Outcome::Done).unwrap();
+    }
+    assert_eq!(history.backups(None).unwrap().len(), finished + 1);
+    let contents = folder.path().join("history/contents");
+    let beside =
+        fs::read_dir(contents).unwrap().filter(|entry| !entry.as_ref().unwrap().path().is_dir());
+    assert_eq!(beside.count(), 0);
+}

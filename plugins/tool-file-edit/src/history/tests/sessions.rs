@@ -1,0 +1,323 @@
+//! One session after the other.
+
+use std::fs;
+use std::path::Path;
+
+use super::super::{
+    Bounds, ChangeId, ContentId, FileStep, History, HistoryError, NewChange, Outcome,
+};
+use super::{edit, path};
+
+struct Place {
+    folder: tempfile::TempDir,
+    history: History,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History::open(folder.path()).unwrap();
+        Self { folder, history }
+    }
+
+    /// Another session.
+    fn again(&self) -> History {
+        History::open(self.folder.path()).unwrap()
+    }
+
+    fn journal(&self) -> std::path::PathBuf {
+        self.folder.path().join("journal.jsonl")
+    }
+}
+
+fn new(history: &History, files: Vec<FileStep>, undoes: Option<ChangeId>) -> NewChange {
+    for step in files.iter().filter(|step| step.before.is_some()) {
+        // In these tests a file's bytes are found by trying: they are single words.
+        let word = WORDS.iter().find(|word| {
+            step.before.as_ref().is_some_and(|kept| kept.content == ContentId::of(word.as_bytes()))
+        });
+        history.keep(word.unwrap().as_bytes()).unwrap();
+    }
+    let (session, tool) = ("s1".to_owned(), "updateFile".to_owned());
+    let (call, environment) = ("call_1".to_owned(), "local".to_owned());
+    NewChange { session, tool, call, environment, undoes, files }
+}
+
+const WORDS: &[&str] = &["v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9"];
+
+fn done(history: &History, files: Vec<FileStep>) -> ChangeId {
+    history.begin(new(history, files, None)).unwrap().finish(Outcome::Done).unwrap()
+}
+
+/// Takes back what a session would take back, and returns what is there after it.
+fn take_back(history: &History, step: super::super::Step, now: &str) -> String {
+    let before = step.files[0].before.clone();
+    let word = |kept: &super::super::Kept| {
+        String::from_utf8(history.contents(&kept.content).unwrap()).unwrap()
+    };
+    let after = before.as_ref().map(word).unwrap();
+    let files = vec![edit("a", Some(now), Some(&after))];
+    let new = new(history, files, Some(step.change));
+    history.begin(new).unwrap().finish(Outcome::Done).unwrap();
+    after
+}
+
+#[test]
+fn a_later_session_walks_back_and_forth_again() {
+    let place = Place::new();
+    for (before, after) in [("v1", "v2"), ("v2", "v3"), ("v3", "v4")] {
+        done(&place.history, vec![edit("a", Some(before), Some(after))]);
+    }
+    let mut now = "v4".to_owned();
+    for expected in ["v3", "v2", "v1"] {
+        let history = place.again();
+        let step = history.undo_step(&path("a")).unwrap().unwrap();
+        now = take_back(&history, step, &now);
+        assert_eq!(now, expected);
+    }
+    assert_eq!(place.history.undo_step(&path("a")).unwrap(), None);
+    for expected in ["v2", "v3"] {
+        let history = place.again();
+        let step = history.redo_step(&path("a")).unwrap().unwrap();
+        now = take_back(&history, step, &now);
+        assert_eq!(now, expected);
+    }
+    let step = place.history.undo_step(&path("a")).unwrap().unwrap();
+    assert_eq!(take_back(&place.history, step, &now), "v2");
+    assert_eq!(place.history.undo_step(&path("b")).unwrap(), None);
+}
+
+#[test]
+fn a_change_is_listed_when_it_is_finished() {
+    let place = Place::new();
+    done(&place.history, vec![edit("a", Some("v1"), Some("v2")), edit("b", None, Some("v1"))]);
+    let pending =
+        place.history.begin(new(&place.history, vec![edit("a", Some("v2"), Some("v3"))], None));
+    let pending = pending.unwrap();
+    let list = || {
+        let backups = place.again().backups(None).unwrap();
+        backups.iter().map(|backup| backup.id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(list(), ["1.3bfc269594ef"]);
+    pending.finish(Outcome::Done).unwrap();
+    assert_eq!(list(), ["2.fb04dcb6970e", "1.3bfc269594ef"]);
+    let backup = place.history.backup(&"1.3bfc269594ef".parse().unwrap()).unwrap();
+    assert_eq!((backup.path, backup.file.size), (path("a"), 2));
+    assert_eq!(place.history.contents(&backup.file.content).unwrap(), b"v1");
+    assert_eq!(place.history.backups(Some(&path("b"))).unwrap(), []);
+    let missing = place.history.backup(&"9.3bfc269594ef".parse().unwrap());
+    assert!(matches!(missing, Err(HistoryError::NoBackup(_))));
+}
+
+#[test]
+fn what_is_given_up_is_unfinished_and_what_is_rolled_back_is_no_step() {
+    let place = Place::new();
+    let begin = || {
+        let files = vec![edit("a", Some("v1"), Some("v2"))];
+        place.history.begin(new(&place.history, files, None)).unwrap()
+    };
+    let pending = begin();
+    assert_eq!(place.again().unfinished().unwrap().len(), 0, "it is being applied");
+    drop(pending);
+    let found = place.again().unfinished().unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(place.again().unfinished().unwrap().len(), 0, "somebody recovers it");
+    drop(found);
+    let found = place.again().unfinished().unwrap().remove(0);
+    assert_eq!(found.change().files, vec![edit("a", Some("v1"), Some("v2"))]);
+    found.finish(Outcome::RolledBack).unwrap();
+    assert_eq!(place.again().unfinished().unwrap().len(), 0);
+    assert_eq!(place.again().undo_step(&path("a")).unwrap(), None);
+    assert_eq!(begin().change().id, ChangeId(2), "no number is given twice");
+}
+
+#[test]
+fn a_change_that_nobody_recovers_is_given_up_after_a_week() {
+    let place = Place::new();
+    let files = vec![edit("a", Some("v1"), Some("v2"))];
+    let pending = place.history.begin(new(&place.history, files, None)).unwrap();
+    assert!(!pending.is_stale());
+    drop(pending);
+    let path = place.folder.path().join("pending/1");
+    let record = fs::read_to_string(&path).unwrap();
+    let (start, rest) = record.split_once("\"at_ms\":").unwrap();
+    let rest = rest.trim_start_matches(|sign: char| sign.is_ascii_digit());
+    fs::write(&path, format!("{start}\"at_ms\":0{rest}")).unwrap();
+    assert!(place.again().unfinished().unwrap()[0].is_stale());
+}
+
+#[test]
+fn one_file_is_changed_by_one_at_a_time() {
+    let place = Place::new();
+    let begin = |history: &History, names: &[&str]| {
+        let files = names.iter().map(|name| edit(name, Some("v1"), Some("v2"))).collect();
+        history.begin(new(history, files, None))
+    };
+    let first = begin(&place.history, &["a", "b"]).unwrap();
+    let refused = begin(&place.again(), &["c", "b"]).unwrap_err();
+    assert_eq!(refused.to_string(), "`b` is being changed by somebody else at this moment");
+    let other = begin(&place.again(), &["c"]).unwrap();
+    first.finish(Outcome::Done).unwrap();
+    let second = begin(&place.again(), &["b"]).unwrap();
+    // What was given up is no change that is being applied.
+    drop(second);
+    begin(&place.history, &["b"]).unwrap();
+    other.finish(Outcome::Done).unwrap();
+}
+
+#[test]
+fn nothing_is_begun_whose_contents_are_not_kept() {
+    let place = Place::new();
+    let files = vec![edit("a", Some("v1"), Some("v2"))];
+    let begun = place.history.begin(NewChange { files, ..NewChange::default() });
+    assert!(matches!(begun, Err(HistoryError::NotKept(_))));
+    assert_eq!(fs::read_dir(place.folder.path().join("pending")).unwrap().count(), 0);
+    let step = edit("a", None, Some("v2"));
+    for (files, is_taken) in [(10_000, true), (10_001, false)] {
+        let files = vec![step.clone(); files];
+        let begun = place.history.begin(NewChange { files, ..NewChange::default() });
+        assert_eq!(begun.is_ok(), is_taken);
+    }
+}
+
+#[test]
+fn a_damaged_journal_costs_its_damaged_lines_and_says_so() {
+    let place = Place::new();
+    for (before, after) in [("v1", "v2"), ("v2", "v3"), ("v3", "v4")] {
+        done(&place.history, vec![edit("a", Some(before), Some(after))]);
+    }
+    let text = fs::read_to_string(place.journal()).unwrap();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines[1].replace_range(10..20, "\0\0\0\0");
+    let torn = &lines[2][..lines[2].len() - 1];
+    fs::write(place.journal(), format!("{}\n{}\n{torn}", lines[0], lines[1])).unwrap();
+    let history = place.again();
+    assert_eq!(history.undo_step(&path("a")).unwrap().unwrap().change, ChangeId(1));
+    assert_eq!((history.take_damaged().unwrap(), history.take_damaged().unwrap()), (2, 0));
+    done(&history, vec![edit("a", Some("v4"), Some("v5"))]);
+    assert_eq!(place.again().backups(None).unwrap().len(), 2);
+}
+
+#[test]
+fn an_end_that_was_written_and_a_beginning_that_was_not_are_no_changes() {
+    let place = Place::new();
+    let pending = place.folder.path().join("pending");
+    let begun = new(&place.history, vec![edit("a", Some("v1"), Some("v2"))], None);
+    let begun = place.history.begin(begun).unwrap();
+    let record = fs::read(pending.join("1")).unwrap();
+    begun.finish(Outcome::Done).unwrap();
+    fs::write(pending.join("1"), &record).unwrap();
+    fs::write(pending.join("2"), &record[..record.len() - 2]).unwrap();
+    fs::write(pending.join("3"), b"").unwrap();
+    fs::write(pending.join("4"), b"{}\n").unwrap();
+    fs::write(pending.join("README"), b"who put this here?").unwrap();
+    let history = place.again();
+    assert_eq!(history.unfinished().unwrap().len(), 0);
+    assert_eq!(history.take_damaged().unwrap(), 1);
+    assert_eq!(fs::read_dir(&pending).unwrap().count(), 1);
+    assert_eq!(history.backups(None).unwrap().len(), 1);
+}
+
+fn files_in(folder: &Path) -> usize {
+    fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| if path.is_dir() { files_in(&path) } else { 1 })
+        .sum()
+}
+
+#[test]
+fn the_oldest_is_forgotten_beyond_the_bounds_and_what_is_pending_stays() {
+    let place = Place::new();
+    let pending = new(&place.history, vec![edit("c", Some("v0"), Some("v9"))], None);
+    let _pending = place.history.begin(pending).unwrap();
+    for (before, after) in [("v1", "v2"), ("v2", "v3"), ("v3", "v4"), ("v4", "v5")] {
+        done(&place.history, vec![edit("a", Some(before), Some(after))]);
+    }
+    done(&place.history, vec![edit("b", Some("v0"), Some("v1"))]);
+    let prune = |bounds: &Bounds| {
+        place.history.prune(bounds).unwrap();
+        place.again().backups(None).unwrap().len()
+    };
+    assert_eq!(prune(&Bounds { changes_per_file: 4, ..Bounds::default() }), 5);
+    assert_eq!(prune(&Bounds { bytes: 10, ..Bounds::default() }), 5);
+    done(&place.history, vec![edit("a", Some("v5"), Some("v6"))]);
+    assert_eq!(prune(&Bounds { changes_per_file: 4, ..Bounds::default() }), 5);
+    assert_eq!(prune(&Bounds { bytes: 9, ..Bounds::default() }), 4);
+    assert_eq!(prune(&Bounds { steps: 3, ..Bounds::default() }), 3);
+    assert_eq!(prune(&Bounds { bytes: 0, ..Bounds::default() }), 1, "the latest stays");
+    let contents = place.folder.path().join("contents");
+    assert_eq!(files_in(&contents), 6, "young contents may be wanted by a session that begins");
+    age_all(&contents);
+    assert_eq!(prune(&Bounds::default()), 1);
+    assert_eq!(files_in(&contents), 2, "that of the latest, and that which is pending");
+    assert_eq!(place.history.contents(&ContentId::of(b"v0")).unwrap(), b"v0");
+}
+
+fn age_all(folder: &Path) {
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            age_all(&path);
+        } else {
+            let file = fs::File::options().write(true).open(path).unwrap();
+            file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_changes_are_quick_and_leave_a_short_journal() {
+    let place = Place::new();
+    let bounds = Bounds { changes_per_file: 3, ..Bounds::default() };
+    let names: Vec<_> = (0..100).map(|number| format!("{number}.txt")).collect();
+    place.history.keep(b"v1").unwrap();
+    for number in 0..10_000 {
+        let files = vec![edit(&names[number % 100], Some("v1"), Some("v1"))];
+        let new = NewChange { files, ..NewChange::default() };
+        place.history.begin(new).unwrap().finish(Outcome::Done).unwrap();
+        place.history.prune(&bounds).unwrap();
+    }
+    let text = fs::read_to_string(place.journal()).unwrap();
+    assert!(text.lines().count() < 2_000, "{}", text.lines().count());
+    let history = place.again();
+    assert_eq!(history.undo_step(&path("99.txt")).unwrap().unwrap().change, ChangeId(10_000));
+    assert_eq!(history.backups(None).unwrap().len(), 100, "one content is one backup of a file");
+}
+
+#[test]
+fn what_takes_back_another_change_than_the_last_is_a_step_of_its_own() {
+    let place = Place::new();
+    let first = done(&place.history, vec![edit("a", Some("v1"), Some("v2"))]);
+    done(&place.history, vec![edit("a", Some("v2"), Some("v3"))]);
+    let files = vec![edit("a", Some("v3"), Some("v1"))];
+    let new = new(&place.history, files, Some(first));
+    let third = place.history.begin(new).unwrap().finish(Outcome::Done).unwrap();
+    let history = place.again();
+    assert_eq!(history.undo_step(&path("a")).unwrap().unwrap().change, third);
+    assert_eq!(history.redo_step(&path("a")).unwrap(), None);
+}
+
+#[test]
+fn going_back_and_forth_pushes_out_nothing_that_can_be_undone() {
+    let place = Place::new();
+    let bounds = Bounds { changes_per_file: 2, ..Bounds::default() };
+    done(&place.history, vec![edit("a", Some("v1"), Some("v2"))]);
+    done(&place.history, vec![edit("a", Some("v2"), Some("v3"))]);
+    let mut now = "v3".to_owned();
+    for _ in 0..5 {
+        let step = place.history.undo_step(&path("a")).unwrap().unwrap();
+        now = take_back(&place.history, step, &now);
+        place.history.prune(&bounds).unwrap();
+        let step = place.history.redo_step(&path("a")).unwrap().unwrap();
+        now = take_back(&place.history, step, &now);
+        place.history.prune(&bounds).unwrap();
+    }
+    for expected in ["v2", "v1"] {
+        let history = place.again();
+        let step = history.undo_step(&path("a")).unwrap().unwrap();
+        now = take_back(&history, step, &now);
+        history.prune(&bounds).unwrap();
+        assert_eq!(now, expected);
+    }
+    assert_eq!(place.history.undo_step(&path("a")).unwrap(), None);
+}

@@ -1,0 +1,216 @@
+//! Changes that were left half done: by a kill, a lost container, a full disk. What was done of
+//! them is taken back, or they are written down as done where they are.
+
+use jaato_plugin_sdk::prelude::*;
+
+use crate::editor::{Editor, Place, failed};
+use crate::files::{self, Put, Taken, look};
+use crate::history::{ContentId, FileStep, Found, Outcome, Pending, Recovery, plan_recovery};
+use jaato_plugin_sdk::files::{FileFacts, FileKind};
+
+/// Looks for changes that somebody left half done, and mends them. Returns a line for each, and one
+/// for what is damaged in the history itself.
+///
+/// # Errors
+/// The history cannot be read. A change that cannot be mended at this moment is told and tried
+/// again by the next call.
+pub async fn mend(cx: &Cx<Editor>) -> Result<Vec<String>> {
+    let history = cx.state().history()?.clone();
+    let look = move |_: &Reporter| Ok((history.unfinished()?, history.take_damaged()?));
+    let (left, damaged) = cx.blocking(look).await?.map_err(failed)?;
+    let mut told = Vec::new();
+    if damaged > 0 {
+        let line = format!(
+            "the history of changes is damaged: {damaged} of its entries cannot be read, and what \
+             they say cannot be undone"
+        );
+        cx.notice(&line);
+        told.push(line);
+    }
+    if left.is_empty() {
+        return Ok(told);
+    }
+    let place = cx.state().place(cx).await?;
+    for pending in left {
+        let tool = pending.change().tool.clone();
+        let files: Vec<&str> =
+            pending.change().files.iter().map(|step| step.path.as_str()).collect();
+        let files = named(&files);
+        let line = match settle(cx, place, pending, Wanted::AsItIs).await {
+            Ok(None) => continue,
+            Ok(Some(Settled { is_done: true, .. })) => {
+                format!("a {tool} of {files} that was interrupted had been done")
+            }
+            Ok(Some(Settled { left_alone, .. })) if left_alone.is_empty() => {
+                format!("a {tool} of {files} that was interrupted was taken back")
+            }
+            Ok(Some(Settled { left_alone, .. })) => format!(
+                "a {tool} of {files} that was interrupted was taken back, but for what somebody \
+                 else changed since: {}",
+                left_alone.join(", ")
+            ),
+            Err(error) => format!(
+                "a {tool} of {files} that was interrupted cannot be taken back at this moment: {error}"
+            ),
+        };
+        cx.notice(&line);
+        told.push(line);
+    }
+    Ok(told)
+}
+
+/// Takes back what was done of a change. Returns the files that somebody else changed meanwhile.
+///
+/// # Errors
+/// What keeps it from being taken back; the next call tries again.
+pub async fn take_back(cx: &Cx<Editor>, place: &Place, pending: Pending) -> Result<Vec<String>> {
+    let settled = settle(cx, place, pending, Wanted::Before).await?;
+    Ok(settled.map(|settled| settled.left_alone).unwrap_or_default())
+}
+
+/// What is to become of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// It stays where it is done whole, else it is taken back.
+    AsItIs,
+    /// It is taken back.
+    Before,
+}
+
+struct Settled {
+    is_done: bool,
+    left_alone: Vec<String>,
+}
+
+/// What is at a path of a change.
+struct There {
+    found: Found,
+    facts: Option<FileFacts>,
+}
+
+async fn settle(
+    cx: &Cx<Editor>,
+    place: &Place,
+    pending: Pending,
+    wanted: Wanted,
+) -> Result<Option<Settled>> {
+    let change = pending.change().clone();
+    let mut there = Vec::new();
+    for step in &change.files {
+        there.push(find(cx, place, step).await?);
+    }
+    let found: Vec<Found> = there.iter().map(|there| there.found.clone()).collect();
+    let mut recovery = plan_recovery(&change, &found, &place.environment);
+    if recovery.is_elsewhere {
+        if pending.is_stale() {
+            cx.blocking(move |_| pending.finish(Outcome::RolledBack)).await?.map_err(failed)?;
+        }
+        return Ok(None);
+    }
+    if recovery.is_done && wanted == Wanted::Before {
+        // The last step was done, although it was told to have failed.
+        let all = (0..change.files.len()).rev();
+        let restore = all.filter(|number| !recovery.left_alone.contains(number)).collect();
+        recovery = Recovery { is_done: false, restore, ..recovery };
+    }
+    restore(cx, &change.files, &there, &recovery.restore).await?;
+    let outcome = if recovery.is_done { Outcome::Done } else { Outcome::RolledBack };
+    cx.blocking(move |_| pending.finish(outcome)).await?.map_err(failed)?;
+    let path = |number: &usize| change.files[*number].path.to_string();
+    let left_alone = recovery.left_alone.iter().map(path).collect();
+    Ok(Some(Settled { is_done: recovery.is_done, left_alone }))
+}
+
+async fn find(cx: &Cx<Editor>, place: &Place, step: &FileStep) -> Result<There> {
+    let other = |facts| There { found: Found::Other, facts };
+    if !step.path.is_in(&place.environment) {
+        return Ok(other(None));
+    }
+    let path = step.path.as_str();
+    let facts = match look(cx, path).await {
+        Ok(Some(facts)) if facts.kind == FileKind::File => facts,
+        Ok(Some(facts)) => return Ok(other(Some(facts))),
+        Ok(None) => return Ok(There { found: Found::Nothing, facts: None }),
+        Err(error) if error.kind == ErrorKind::PermissionDenied => return Ok(other(None)),
+        Err(error) => return Err(error),
+    };
+    match files::fetch(cx, path, facts).await {
+        Ok(snapshot) => {
+            let files::Snapshot { facts, bytes } = snapshot;
+            let content = cx.blocking(move |_| ContentId::of(&bytes)).await?;
+            Ok(There { found: Found::Content(content), facts: Some(facts) })
+        }
+        Err(error) if error.kind == ErrorKind::LimitReached => Ok(other(None)),
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            Ok(There { found: Found::Nothing, facts: None })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes files what they were before: moves go back as moves, then comes what was there, and what
+/// was not there goes last.
+async fn restore(
+    cx: &Cx<Editor>,
+    steps: &[FileStep],
+    there: &[There],
+    numbers: &[usize],
+) -> Result<()> {
+    let version = |number: usize| there[number].facts.as_ref().and_then(|it| it.version.as_deref());
+    let mut left: Vec<usize> = numbers.to_vec();
+    for &number in numbers {
+        let step = &steps[number];
+        let from = step.moved_from.as_ref();
+        let source = from.and_then(|from| steps.iter().position(|other| other.path == *from));
+        let Some(source) = source.filter(|source| left.contains(source)) else { continue };
+        let is_pure = step.after.as_ref().map(|it| &it.content)
+            == steps[source].before.as_ref().map(|it| &it.content);
+        if is_pure && steps[source].after.is_none() {
+            let paths = (step.path.as_str(), steps[source].path.as_str());
+            files::rename(cx, paths, version(number), Taken::Refused).await?;
+            left.retain(|other| *other != source && (*other != number || step.before.is_some()));
+            if let Some(before) = &step.before {
+                let bytes = contents(cx, &before.content).await?;
+                files::put(cx, step.path.as_str(), &bytes, Put::New, Some(before.mode)).await?;
+                left.retain(|other| *other != number);
+            }
+        }
+    }
+    for &number in &left {
+        let Some(before) = &steps[number].before else { continue };
+        let bytes = contents(cx, &before.content).await?;
+        let how = match there[number].found {
+            Found::Nothing => Put::New,
+            Found::Content(_) | Found::Other => Put::Over(version(number)),
+        };
+        let mode = (how_is_new(how)).then_some(before.mode);
+        files::put(cx, steps[number].path.as_str(), &bytes, how, mode).await?;
+    }
+    for &number in left.iter().filter(|number| steps[**number].before.is_none()) {
+        files::delete(cx, steps[number].path.as_str(), version(number)).await?;
+    }
+    Ok(())
+}
+
+fn how_is_new(how: Put<'_>) -> bool {
+    matches!(how, Put::New)
+}
+
+/// Reads what was kept.
+///
+/// # Errors
+/// It is not there, or damaged.
+pub async fn contents(cx: &Cx<Editor>, id: &ContentId) -> Result<Vec<u8>> {
+    let (history, id) = (cx.state().history()?.clone(), id.clone());
+    cx.blocking(move |_| history.contents(&id)).await?.map_err(failed)
+}
+
+/// Names some of many files.
+fn named(files: &[&str]) -> String {
+    const NAMED_MAX: usize = 3;
+    let mut text = files.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    if files.len() > NAMED_MAX {
+        text = format!("{text} and {} more", files.len() - NAMED_MAX);
+    }
+    text
+}

@@ -1,0 +1,218 @@
+//! Some lines of a text that passes by in pieces. Pure.
+//!
+//! Whatever passes by, only what is shown is held.
+
+/// Characters of a line that are shown; the rest is told as a number.
+const LINE_CHARS_MAX: usize = 2000;
+
+/// Some lines of a text.
+#[derive(Debug)]
+pub struct Page {
+    /// The number of the first line that is wanted, from 1.
+    first: u64,
+    lines_max: u64,
+    /// Bytes of the text as JSON.
+    bytes_max: usize,
+    text: String,
+    bytes: usize,
+    /// Lines that were shown.
+    shown: u64,
+    /// Lines that have passed.
+    passed: u64,
+    /// The line that is not ended yet, its first characters, and how many more it has.
+    line: String,
+    line_chars: usize,
+    is_open: bool,
+    is_full: bool,
+}
+
+/// What a page shows.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The lines.
+    pub text: String,
+    /// How many.
+    pub lines: u64,
+    /// Lines that have passed, where the whole text did.
+    pub total: u64,
+}
+
+impl Page {
+    /// Begins a page: from that line on, so many lines, and so many bytes as JSON.
+    pub fn new(first: u64, lines_max: u64, bytes_max: usize) -> Self {
+        Self {
+            first: first.max(1),
+            lines_max,
+            bytes_max,
+            text: String::new(),
+            bytes: 0,
+            shown: 0,
+            passed: 0,
+            line: String::new(),
+            line_chars: 0,
+            is_open: false,
+            is_full: false,
+        }
+    }
+
+    /// Whether no further line fits.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Whether its first line has not come yet.
+    pub fn is_ahead(&self) -> bool {
+        self.passed + 1 < self.first
+    }
+
+    /// Takes the next piece. Lines behind a full page are only counted.
+    pub fn take(&mut self, mut piece: &str) {
+        if self.is_ahead() || self.is_full {
+            let wanted = if self.is_full { u64::MAX } else { self.first - 1 - self.passed };
+            piece = self.pass(piece, wanted);
+        }
+        while !piece.is_empty() {
+            if self.is_full {
+                self.pass(piece, u64::MAX);
+                return;
+            }
+            let end = memchr::memchr(b'\n', piece.as_bytes());
+            let (part, rest) = piece.split_at(end.map_or(piece.len(), |end| end + 1));
+            self.append(part);
+            if end.is_some() {
+                self.end_line();
+            }
+            piece = rest;
+        }
+    }
+
+    /// Ends the text.
+    pub fn finish(mut self) -> Shown {
+        match self.is_open {
+            true if self.is_full || self.is_ahead() => self.passed += 1,
+            true => self.end_line(),
+            false => {}
+        }
+        Shown { text: self.text, lines: self.shown, total: self.passed }
+    }
+
+    /// Lets so many lines pass, and gives what comes behind them.
+    fn pass<'a>(&mut self, piece: &'a str, lines: u64) -> &'a str {
+        let (mut end, mut count) = (0, 0);
+        for at in memchr::memchr_iter(b'\n', piece.as_bytes()) {
+            (end, count) = (at + 1, count + 1);
+            if count == lines {
+                break;
+            }
+        }
+        self.passed += count;
+        if count == lines {
+            self.is_open = false;
+            return &piece[end..];
+        }
+        self.is_open = end < piece.len() || (count == 0 && self.is_open);
+        ""
+    }
+
+    fn append(&mut self, part: &str) {
+        self.is_open = true;
+        let part = part.strip_suffix('\n').unwrap_or(part);
+        let room = LINE_CHARS_MAX.saturating_sub(self.line_chars);
+        match part.char_indices().nth(room) {
+            Some((end, _)) => self.line.push_str(&part[..end]),
+            None => self.line.push_str(part),
+        }
+        self.line_chars += part.chars().count();
+    }
+
+    fn end_line(&mut self) {
+        let mut line = std::mem::take(&mut self.line);
+        let more = std::mem::take(&mut self.line_chars).saturating_sub(LINE_CHARS_MAX);
+        self.is_open = false;
+        if line.ends_with('\r') && more == 0 {
+            line.pop();
+        }
+        if more > 0 {
+            line.push_str(&format!("[… {more} more characters of this line]"));
+        }
+        line.push('\n');
+        let bytes = json_bytes(&line);
+        self.passed += 1;
+        if self.bytes + bytes > self.bytes_max && self.shown > 0 {
+            self.is_full = true;
+            return;
+        }
+        self.bytes += bytes;
+        self.text.push_str(&line);
+        self.shown += 1;
+        self.is_full = self.shown == self.lines_max;
+    }
+}
+
+/// Bytes of a text as JSON, without its quotes.
+fn json_bytes(text: &str) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0C => 2,
+        byte if byte < 0x20 => 6,
+        _ => 1,
+    };
+    text.bytes().map(escaped).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(first: u64, lines: u64, pieces: &[&str], expected: (&str, u64, u64)) {
+        let mut page = Page::new(first, lines, 1000);
+        pieces.iter().for_each(|piece| page.take(piece));
+        let (text, lines, total) = expected;
+        assert_eq!(page.finish(), Shown { text: text.to_owned(), lines, total });
+    }
+
+    #[test]
+    fn lines_are_cut_out_of_pieces() {
+        let pieces = ["a\nb", "b\n", "", "c\r", "\nd"];
+        check(1, 10, &pieces, ("a\nbb\nc\nd\n", 4, 4));
+        check(2, 2, &pieces, ("bb\nc\n", 2, 4));
+        check(4, 1, &pieces, ("d\n", 1, 4));
+        check(5, 1, &pieces, ("", 0, 4));
+        check(9, 1, &["a\n"], ("", 0, 1));
+        check(1, 1, &[], ("", 0, 0));
+        check(1, 1, &["\n\n"], ("\n", 1, 2));
+        check(3, 1, &["a", "a\nb", "b\nc"], ("c\n", 1, 3));
+        check(1, 1, &["a\n", "b"], ("a\n", 1, 2));
+        check(2, 1, &["a", "\n", "b", "\nc\n"], ("b\n", 1, 3));
+    }
+
+    #[test]
+    fn long_lines_are_cut_and_counted() {
+        let (start, rest) = ("ä".repeat(LINE_CHARS_MAX - 1), "x".repeat(1000));
+        let mut page = Page::new(1, 10, 10_000);
+        page.take(&start);
+        page.take(&rest);
+        page.take("\nshort\n");
+        let shown = page.finish();
+        let expected = format!("{start}x[… 999 more characters of this line]\nshort\n");
+        assert_eq!((shown.text, shown.lines), (expected, 2));
+        let mut endless = Page::new(1, 10, 10_000);
+        (0..1000).for_each(|_| endless.take(&rest));
+        assert!(endless.line.len() <= LINE_CHARS_MAX);
+        let mut exact = Page::new(1, 10, 10_000);
+        exact.take(&format!("{}\n", "x".repeat(LINE_CHARS_MAX)));
+        assert_eq!(exact.finish().text.len(), LINE_CHARS_MAX + 1);
+    }
+
+    #[test]
+    fn bytes_are_counted_as_json() {
+        let mut page = Page::new(1, 100, 12);
+        page.take("\"\"\"\"\nab\ncd\n");
+        assert!(page.is_full());
+        assert_eq!(page.finish(), Shown { text: "\"\"\"\"\n".to_owned(), lines: 1, total: 3 });
+        let mut first = Page::new(1, 100, 1);
+        first.take("always one line\n");
+        assert_eq!(first.finish().lines, 1);
+        assert_eq!(json_bytes("a\u{1}\n\u{e4}"), 1 + 6 + 2 + 2);
+    }
+}

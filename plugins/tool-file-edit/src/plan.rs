@@ -1,0 +1,315 @@
+//! What a call makes of files, before it does anything: what a person is shown and what is done
+//! are the same.
+
+use std::collections::HashMap;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::file_change::{FileChange, FileChangeKind};
+
+use crate::diff::{Texts, change};
+use crate::files::{CHANGED_BYTES_MAX, Snapshot, snapshot};
+use crate::text::decode;
+
+/// Bytes of all files of one change, before and after: they are held in memory.
+const PLAN_BYTES_MAX: u64 = 4 * CHANGED_BYTES_MAX;
+
+/// What becomes of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum After {
+    /// Nothing.
+    Same,
+    /// It goes.
+    Gone,
+    /// It has these bytes.
+    Bytes(Vec<u8>),
+    /// It has the bytes that another file, by its number, had before.
+    From(usize),
+}
+
+/// A path of a plan.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// The path as the call names it.
+    pub path: String,
+    /// The same, absolute.
+    pub absolute: String,
+    /// What is there.
+    pub before: Option<Snapshot>,
+    /// What becomes of it.
+    pub after: After,
+    /// The number of the file that it comes from, where it moves.
+    pub moved_from: Option<usize>,
+    /// Permission bits of a file that is made; as usual without.
+    pub permissions: Option<u32>,
+}
+
+/// What a call makes of files.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// The files, each path once.
+    pub files: Vec<Planned>,
+    numbers: HashMap<String, usize>,
+    /// Where relative paths begin.
+    folder: String,
+    bytes: u64,
+}
+
+impl Plan {
+    /// Begins a plan.
+    pub fn new(folder: &str) -> Self {
+        Self { folder: folder.to_owned(), ..Self::default() }
+    }
+
+    /// Looks at a file, unless the plan has it, and returns its number.
+    ///
+    /// # Errors
+    /// What is there is no file, or too large, or not allowed.
+    pub async fn open(&mut self, cx: &Reporter, path: &str) -> Result<usize> {
+        let absolute = absolute(&self.folder, path);
+        if let Some(number) = self.numbers.get(&absolute) {
+            return Ok(*number);
+        }
+        let before = snapshot(cx, path).await?;
+        self.add(path, before)
+    }
+
+    /// Adds a file that was looked at, and returns its number.
+    ///
+    /// # Errors
+    /// All files together are too large.
+    pub fn add(&mut self, path: &str, before: Option<Snapshot>) -> Result<usize> {
+        let absolute = absolute(&self.folder, path);
+        self.grow(before.as_ref().map_or(0, |snapshot| snapshot.bytes.len()))?;
+        let (path, number) = (path.to_owned(), self.files.len());
+        self.numbers.insert(absolute.clone(), number);
+        let (after, moved_from, permissions) = (After::Same, None, None);
+        self.files.push(Planned { path, absolute, before, after, moved_from, permissions });
+        Ok(number)
+    }
+
+    /// Returns what a file holds after all that is planned so far; nothing where there is none.
+    pub fn bytes(&self, number: usize) -> Option<&[u8]> {
+        let file = &self.files[number];
+        let before = |number: usize| Some(&*self.files[number].before.as_ref()?.bytes);
+        match &file.after {
+            After::Same => before(number),
+            After::Gone => None,
+            After::Bytes(bytes) => Some(bytes),
+            After::From(other) => before(*other),
+        }
+    }
+
+    /// Plans that a file holds these bytes.
+    ///
+    /// # Errors
+    /// The file, or all files together, are too large.
+    pub fn write(&mut self, number: usize, bytes: Vec<u8>) -> Result<()> {
+        if bytes.len() as u64 > CHANGED_BYTES_MAX {
+            let path = &self.files[number].path;
+            let text = format!(
+                "{path} would have {} bytes, at most {CHANGED_BYTES_MAX} are written",
+                bytes.len()
+            );
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        self.grow(bytes.len())?;
+        self.files[number].after = After::Bytes(bytes);
+        Ok(())
+    }
+
+    /// Plans that a file goes.
+    pub fn delete(&mut self, number: usize) {
+        let file = &mut self.files[number];
+        (file.after, file.moved_from) = (After::Gone, None);
+    }
+
+    /// Plans that a file moves to another path, over what is there.
+    pub fn rename(&mut self, from: usize, to: usize) {
+        let permissions = self.mode(from);
+        let source = &mut self.files[from];
+        let origin = source.moved_from.take().unwrap_or(from);
+        let after = match std::mem::replace(&mut source.after, After::Gone) {
+            After::Same => After::From(from),
+            after => after,
+        };
+        let target = &mut self.files[to];
+        // What comes back to where it was has not moved.
+        match origin == to {
+            true if after == After::From(to) => {
+                (target.after, target.moved_from) = (After::Same, None)
+            }
+            true => (target.after, target.moved_from) = (after, None),
+            false => (target.after, target.moved_from) = (after, Some(origin)),
+        }
+        target.permissions = permissions;
+    }
+
+    fn mode(&self, number: usize) -> Option<u32> {
+        let file = &self.files[number];
+        match &file.before {
+            Some(before) if file.moved_from.is_none() => Some(before.facts.mode),
+            _ => file.permissions,
+        }
+    }
+
+    fn grow(&mut self, bytes: usize) -> Result<()> {
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+        if self.bytes <= PLAN_BYTES_MAX {
+            return Ok(());
+        }
+        let text = format!("the files of one change have more than {PLAN_BYTES_MAX} bytes in all");
+        Err(Error::new(ErrorKind::LimitReached, text).with_hint("change fewer files at a time"))
+    }
+
+    /// Whether a file is another after it.
+    pub fn is_changed(&self, number: usize) -> bool {
+        let before = self.files[number].before.as_ref().map(|before| &*before.bytes);
+        self.files[number].moved_from.is_some() || before != self.bytes(number)
+    }
+
+    /// The numbers of files that are another after it.
+    pub fn changed(&self) -> impl Iterator<Item = usize> {
+        (0..self.files.len()).filter(|number| self.is_changed(*number))
+    }
+
+    /// Whether a file only gets another path.
+    pub fn is_pure_move(&self, number: usize) -> bool {
+        let file = &self.files[number];
+        matches!(file.after, After::From(from) if self.files[from].after == After::Gone)
+    }
+
+    /// Whether a file goes because it has another path after it.
+    pub fn is_moved_away(&self, number: usize) -> bool {
+        self.files[number].after == After::Gone
+            && self.files.iter().any(|other| other.moved_from == Some(number))
+    }
+
+    /// Tells how files change, for people and front ends. Takes its time where files are large.
+    pub fn changes(&self) -> Vec<FileChange> {
+        let told = self.changed().filter(|number| !self.is_moved_away(*number));
+        told.map(|number| self.change_of(number)).collect()
+    }
+
+    fn change_of(&self, number: usize) -> FileChange {
+        let file = &self.files[number];
+        let source = file.moved_from.map(|from| &self.files[from]);
+        let before = source.unwrap_or(file).before.as_ref();
+        let kind = match (source, &file.before, self.bytes(number)) {
+            (Some(_), ..) => FileChangeKind::Moved,
+            (None, None, _) => FileChangeKind::Created,
+            (None, Some(_), None) => FileChangeKind::Deleted,
+            (None, Some(_), Some(_)) => FileChangeKind::Changed,
+        };
+        let text =
+            |bytes: Option<&'_ [u8]>| decode(bytes?).ok().map(|decoded| decoded.text.into_owned());
+        let (old, new) = (text(before.map(|before| &*before.bytes)), text(self.bytes(number)));
+        let texts = Texts { old: old.as_deref(), new: new.as_deref() };
+        let moved_from = source.map(|source| source.path.clone());
+        FileChange { moved_from, ..change(&file.path, kind, texts) }
+    }
+}
+
+/// Makes a path absolute, without `.` and `..`.
+pub fn absolute(folder: &str, path: &str) -> String {
+    let whole = if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") };
+    let mut names: Vec<&str> = Vec::new();
+    for name in whole.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => _ = names.pop(),
+            name => names.push(name),
+        }
+    }
+    format!("/{}", names.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::files::FileFacts;
+
+    use super::*;
+
+    /// A plan over files `a`, `b` … with these texts; `-` is no file.
+    fn plan(texts: &[&str]) -> Plan {
+        let mut plan = Plan::new("/w");
+        for (number, text) in texts.iter().enumerate() {
+            let path = ["a", "b", "c"][number];
+            let facts =
+                FileFacts { path: format!("/w/{path}"), mode: 0o644, ..FileFacts::default() };
+            let snapshot = Snapshot { facts, bytes: text.as_bytes().to_vec() };
+            plan.add(path, (*text != "-").then_some(snapshot)).unwrap();
+        }
+        plan
+    }
+
+    #[track_caller]
+    fn check(plan: &Plan, expected: &[&str]) {
+        let mut told = Vec::new();
+        for change in plan.changes() {
+            let from = change.moved_from.map(|from| format!("{from}>")).unwrap_or_default();
+            let new = change.new.unwrap_or_else(|| "-".to_owned());
+            told.push(format!("{from}{}:{new}", change.path));
+        }
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn edits_of_one_file_are_one_change() {
+        let mut plan = plan(&["1", "-"]);
+        plan.write(0, b"2".to_vec()).unwrap();
+        assert_eq!(plan.bytes(0), Some(&b"2"[..]));
+        plan.write(0, b"3".to_vec()).unwrap();
+        plan.write(1, b"new".to_vec()).unwrap();
+        check(&plan, &["a:3", "b:new"]);
+        plan.write(0, b"1".to_vec()).unwrap();
+        plan.delete(1);
+        check(&plan, &[]);
+    }
+
+    #[test]
+    fn moves_are_followed() {
+        let mut moved = plan(&["1", "-", "-"]);
+        moved.rename(0, 1);
+        assert!(moved.is_pure_move(1) && moved.is_moved_away(0));
+        check(&moved, &["a>b:1"]);
+        moved.rename(1, 2);
+        check(&moved, &["a>c:1"]);
+        moved.write(2, b"2".to_vec()).unwrap();
+        assert!(!moved.is_pure_move(2));
+        check(&moved, &["a>c:2"]);
+        moved.write(0, b"again".to_vec()).unwrap();
+        check(&moved, &["a:again", "a>c:2"]);
+        assert_eq!(moved.files[2].permissions, Some(0o644));
+    }
+
+    #[test]
+    fn files_may_change_places_and_come_back() {
+        let mut swapped = plan(&["1", "2", "-"]);
+        swapped.rename(0, 2);
+        swapped.rename(1, 0);
+        swapped.rename(2, 1);
+        check(&swapped, &["b>a:2", "a>b:1"]);
+        assert!(!swapped.is_pure_move(0) && !swapped.is_pure_move(1));
+        let mut back = plan(&["1", "-"]);
+        back.rename(0, 1);
+        back.rename(1, 0);
+        check(&back, &[]);
+    }
+
+    #[test]
+    fn paths_are_made_absolute() {
+        let made =
+            ["a", "./a//b", "../x", "/etc/../y", "", "../../.."].map(|path| absolute("/w/v", path));
+        assert_eq!(made, ["/w/v/a", "/w/v/a/b", "/w/x", "/y", "/w/v", "/"]);
+    }
+
+    #[test]
+    fn a_plan_is_bounded() {
+        let mut large = plan(&["1"]);
+        let too_long = vec![0; usize::try_from(CHANGED_BYTES_MAX).unwrap() + 1];
+        assert_eq!(large.write(0, too_long).unwrap_err().kind, ErrorKind::LimitReached);
+        large.bytes = PLAN_BYTES_MAX - 1;
+        assert!(large.grow(1).is_ok());
+        assert_eq!(large.grow(1).unwrap_err().kind, ErrorKind::LimitReached);
+    }
+}

@@ -1,0 +1,199 @@
+//! Finding and replacing by a regular expression, in the whole text of a file. Pure.
+//!
+//! What is shown before and what is done are the same: both come from [`Replacer::replace`].
+
+mod template;
+
+use std::ops::Range;
+
+use regex::{Captures, Regex, RegexBuilder};
+
+use crate::text::LineView;
+use template::Template;
+
+/// Memory that an expression may take once it is compiled, in bytes.
+const REGEX_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Matches of a file that are shown, and characters of each line.
+const SHOWN_MAX: usize = 10;
+const SHOWN_CHARS_MAX: usize = 200;
+
+/// An expression, and what stands in place of what it matches.
+#[derive(Debug)]
+pub struct Replacer {
+    regex: Regex,
+    template: Template,
+}
+
+/// What came of a text.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// The text after.
+    pub text: String,
+    /// Matches that were replaced.
+    pub matches: usize,
+    /// Lines in which matches begin.
+    pub lines: usize,
+    /// The first of them.
+    pub shown: Vec<Shown>,
+}
+
+/// A line before and after.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Its number, from 1.
+    pub line: usize,
+    /// The line, or lines, of the match.
+    pub before: String,
+    /// The same after.
+    pub after: String,
+}
+
+impl Replacer {
+    /// Reads an expression: `^` and `$` are the ends of lines, `.` is no line end.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn new(pattern: &str, replacement: &str) -> Result<Self, String> {
+        let mut builder = RegexBuilder::new(pattern);
+        let regex = builder.multi_line(true).size_limit(REGEX_BYTES_MAX).build();
+        let regex = regex.map_err(|error| format!("Invalid regex pattern: {error}"))?;
+        let template = Template::parse(replacement, &regex)?;
+        Ok(Self { regex, template })
+    }
+
+    /// Replaces all matches in a text; nothing where there is none, or where nothing would change.
+    pub fn replace(&self, original: &str) -> Option<Replaced> {
+        let view = LineView::new(original);
+        let mut pieces: Vec<(Range<usize>, String)> = Vec::new();
+        for captures in self.regex.captures_iter(view.text()) {
+            let whole = captures.get_match().range();
+            pieces.push((whole, self.template.expand(&captures)));
+        }
+        if pieces.is_empty() {
+            return None;
+        }
+        let borrowed: Vec<_> =
+            pieces.iter().map(|(range, new)| (range.clone(), new.as_str())).collect();
+        let text = view.replace(&borrowed);
+        let (lines, shown) = show(view.text(), &pieces);
+        (text != original).then_some(Replaced { text, matches: pieces.len(), lines, shown })
+    }
+}
+
+/// Counts the lines in which matches begin, and shows the first of them before and after.
+fn show(text: &str, pieces: &[(Range<usize>, String)]) -> (usize, Vec<Shown>) {
+    let (mut lines, mut shown) = (0, Vec::new());
+    let (mut number, mut counted, mut at) = (1, 0, 0);
+    while at < pieces.len() {
+        let start = text[..pieces[at].0.start].rfind('\n').map_or(0, |end| end + 1);
+        // All matches up to the end of the line in which the last of them ends.
+        let (mut next, mut end) = (at, start);
+        while next < pieces.len() && (next == at || pieces[next].0.start <= end) {
+            let behind = pieces[next].0.end.max(pieces[next].0.start);
+            end = text[behind..].find('\n').map_or(text.len(), |ahead| behind + ahead);
+            next += 1;
+        }
+        lines += 1;
+        number += memchr::memchr_iter(b'\n', &text.as_bytes()[counted..start]).count();
+        counted = start;
+        if shown.len() < SHOWN_MAX {
+            let (mut after, mut done) = (String::new(), start);
+            for (range, new) in &pieces[at..next] {
+                after.push_str(&text[done..range.start]);
+                after.push_str(new);
+                done = range.end;
+            }
+            after.push_str(&text[done.min(end)..end]);
+            shown.push(Shown { line: number, before: cut(&text[start..end]), after: cut(&after) });
+        }
+        at = next;
+    }
+    (lines, shown)
+}
+
+fn cut(text: &str) -> String {
+    let mut short: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// What a group of a match holds; nothing where it has no part in it.
+fn group<'a>(captures: &Captures<'a>, number: usize) -> &'a str {
+    captures.get(number).map_or("", |group| group.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, replacement: &str, text: &str, expected: &str) {
+        let replaced = Replacer::new(pattern, replacement).unwrap().replace(text);
+        assert_eq!(replaced.map_or_else(|| text.to_owned(), |it| it.text), expected);
+    }
+
+    #[test]
+    fn groups_are_written_in_both_ways() {
+        check(r"(\w+) (\w+)", r"\2 \1", "a b", "b a");
+        check(r"(\w+) (\w+)", "$2 $1", "a b", "b a");
+        check(r"(?<first>\w+) (\w+)", r"\g<first>-\g<2>-${first}", "a b", "a-b-a");
+        check(r"(\w)(x)?", r"[\1\2]", "a", "[a]");
+        check("(a)", "${1}0 $10 \\g<0>", "a", "a0 a0 a");
+    }
+
+    #[test]
+    fn what_names_no_group_stays_as_it_is() {
+        check("price", "$5 or $PATH or $$ or ${HOME}", "price", "$5 or $PATH or $$ or ${HOME}");
+        check("(a)", "$$1 \\\\1 \\.", "a", "$1 \\1 \\.");
+        check("a", r"x\ny\tz", "a", "x\ny\tz");
+    }
+
+    #[test]
+    fn lines_have_ends_and_patterns_may_go_over_them() {
+        check("^l", "L", "l\nl\nx l\n", "L\nL\nx l\n");
+        check(";$", "", "a;\r\nb;\r\n", "a\r\nb\r\n");
+        check("a\nb", "c\nd", "a\r\nb\r\n", "c\r\nd\r\n");
+        check(r"(?s)\{.*\}", "{}", "{\n1\n}\n", "{}\n");
+        check("(?i)ÄRGER", "Ruhe", "ärger", "Ruhe");
+    }
+
+    #[test]
+    fn matches_and_lines_are_counted() {
+        let replaced = Replacer::new("a", "b").unwrap().replace("a a\nx\na\n").unwrap();
+        assert_eq!((replaced.matches, replaced.lines), (3, 2));
+        let shown = |line, before: &str, after: &str| Shown {
+            line,
+            before: before.to_owned(),
+            after: after.to_owned(),
+        };
+        assert_eq!(replaced.shown, [shown(1, "a a", "b b"), shown(3, "a", "b")]);
+        let over = Replacer::new("b\nc", "x").unwrap().replace("a b\nc d\ne\n").unwrap();
+        assert_eq!((over.lines, &over.shown[..]), (1, &[shown(1, "a b\nc d", "a x d")][..]));
+        let end = Replacer::new("\n", "").unwrap().replace("a\nb\n").unwrap();
+        assert_eq!((end.matches, &*end.text), (2, "ab"));
+        let empty = Replacer::new("^", "> ").unwrap().replace("a\n\nb").unwrap();
+        assert_eq!((empty.matches, empty.lines, &*empty.text), (3, 3, "> a\n> \n> b"));
+    }
+
+    #[test]
+    fn what_changes_nothing_is_no_match() {
+        let replacer = Replacer::new("a", "a").unwrap();
+        assert_eq!((replacer.replace("a"), replacer.replace("b")), (None, None));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let wrong = |pattern, replacement| Replacer::new(pattern, replacement).unwrap_err();
+        assert!(wrong("(", "").starts_with("Invalid regex pattern: "));
+        assert!(wrong(r"\w{1000}{1000}", "").contains("size limit"));
+        assert_eq!(wrong("a", r"\1"), r"`\1` in the replacement names no group of the pattern");
+        assert_eq!(
+            wrong("a", r"\g<x>"),
+            r"`\g<x>` in the replacement names no group of the pattern"
+        );
+        assert_eq!(wrong("a", r"\q"), r"`\q` in the replacement means nothing: write `\\q`");
+    }
+}

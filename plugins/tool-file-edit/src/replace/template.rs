@@ -1,0 +1,123 @@
+//! What stands in place of a match: text, and groups of the match as `\1`, `\g<name>`, `$1` or
+//! `${name}`.
+//!
+//! A backslash that names no group is an error, as models mean one by it. A dollar sign that names
+//! none is a dollar sign: prices and shell variables are written so.
+
+use regex::{Captures, Regex};
+
+use super::group;
+
+/// A replacement.
+#[derive(Debug)]
+pub(super) struct Template(Vec<Piece>);
+
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    Group(usize),
+}
+
+impl Template {
+    pub(super) fn parse(replacement: &str, regex: &Regex) -> Result<Self, String> {
+        let mut template = Self(Vec::new());
+        let mut rest = replacement;
+        while let Some(at) = rest.find(['\\', '$']) {
+            template.text(&rest[..at]);
+            let (piece, length) = match rest[at..].starts_with('$') {
+                true => dollar(&rest[at..], regex),
+                false => backslash(&rest[at..], regex)?,
+            };
+            match piece {
+                Piece::Text(text) => template.text(&text),
+                Piece::Group(_) => template.0.push(piece),
+            }
+            rest = &rest[at + length..];
+        }
+        template.text(rest);
+        Ok(template)
+    }
+
+    pub(super) fn expand(&self, captures: &Captures<'_>) -> String {
+        self.0.iter().fold(String::new(), |text, piece| match piece {
+            Piece::Text(piece) => text + piece,
+            Piece::Group(number) => text + group(captures, *number),
+        })
+    }
+
+    fn text(&mut self, text: &str) {
+        match self.0.last_mut() {
+            Some(Piece::Text(before)) => before.push_str(text),
+            _ if text.is_empty() => {}
+            _ => self.0.push(Piece::Text(text.to_owned())),
+        }
+    }
+}
+
+/// Reads what begins with a dollar sign, and how many bytes that are.
+fn dollar(text: &str, regex: &Regex) -> (Piece, usize) {
+    let literal = |text: &str, length| (Piece::Text(text.to_owned()), length);
+    let behind = &text[1..];
+    if behind.starts_with('$') && named_by_dollar(&behind[1..], regex).is_some() {
+        return literal("$", 2);
+    }
+    match named_by_dollar(behind, regex) {
+        Some((number, length)) => (Piece::Group(number), length + 1),
+        None => literal("$", 1),
+    }
+}
+
+/// The group that stands behind a dollar sign.
+fn named_by_dollar(text: &str, regex: &Regex) -> Option<(usize, usize)> {
+    if let Some(inside) = text.strip_prefix('{') {
+        let name = &inside[..inside.find('}')?];
+        return Some((group_of(name, regex)?, name.len() + 2));
+    }
+    by_digits(text, regex)
+}
+
+/// The group of the most digits, of two at most, that name one.
+fn by_digits(text: &str, regex: &Regex) -> Option<(usize, usize)> {
+    let digits = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
+    let found = |length: usize| Some((group_of(text.get(..length)?, regex)?, length));
+    (1..=digits).rev().find_map(found)
+}
+
+fn group_of(name: &str, regex: &Regex) -> Option<usize> {
+    match name.parse::<usize>() {
+        Ok(number) => (number < regex.captures_len()).then_some(number),
+        Err(_) => regex.capture_names().position(|known| known == Some(name)),
+    }
+}
+
+/// Reads what begins with a backslash, and how many bytes that are.
+fn backslash(text: &str, regex: &Regex) -> Result<(Piece, usize), String> {
+    let unknown =
+        |name: &str| Err(format!("`{name}` in the replacement names no group of the pattern"));
+    let literal = |text: &str, length| Ok((Piece::Text(text.to_owned()), length));
+    let behind = &text[1..];
+    let Some(first) = behind.chars().next() else { return literal("\\", 1) };
+    match first {
+        '\\' => literal("\\", 2),
+        'n' => literal("\n", 2),
+        't' => literal("\t", 2),
+        'r' => literal("\r", 2),
+        '0'..='9' => match by_digits(behind, regex) {
+            Some((number, length)) => Ok((Piece::Group(number), length + 1)),
+            None => unknown(&text[..2]),
+        },
+        'g' => {
+            let name = behind.strip_prefix("g<").and_then(|inside| inside.split_once('>'));
+            let Some((name, _)) = name else { return unknown(&text[..2]) };
+            let length = name.len() + "\\g<>".len();
+            match group_of(name, regex) {
+                Some(number) => Ok((Piece::Group(number), length)),
+                None => unknown(&text[..length]),
+            }
+        }
+        first if first.is_ascii_alphabetic() => {
+            Err(format!("`\\{first}` in the replacement means nothing: write `\\\\{first}`"))
+        }
+        first => literal(&text[..1 + first.len_utf8()], 1 + first.len_utf8()),
+    }
+}

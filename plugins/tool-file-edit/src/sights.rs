@@ -1,0 +1,126 @@
+//! What the model has seen of files in this session: so that it never changes one blindly that is
+//! another by now.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde::{Deserialize, Serialize};
+
+use crate::history::ContentId;
+
+/// Files that are remembered; the one that was seen first is forgotten.
+const FILES_MAX: usize = 2000;
+
+/// Longest text that is remembered, and bytes of all, to show what changed since.
+pub const TEXT_BYTES_MAX: usize = 256 * 1024;
+const TEXTS_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// A file as the model has seen it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde")]
+pub struct Sight {
+    /// The environment's word for it.
+    pub version: Option<String>,
+    /// The digest of its bytes, where it was read whole.
+    pub digest: Option<ContentId>,
+    /// Its text, where that is short.
+    #[serde(skip)]
+    pub text: Option<Arc<str>>,
+}
+
+/// All that was seen, the latest last.
+#[derive(Debug, Default)]
+pub struct Sights {
+    files: VecDeque<(String, Sight)>,
+}
+
+impl Sights {
+    /// Reads what an earlier instance kept; nothing where that is of another shape.
+    pub fn from_saved(saved: Option<Value>) -> Self {
+        let files = saved.and_then(|saved| serde_json::from_value(saved).ok());
+        Self { files: files.unwrap_or_default() }
+    }
+
+    /// Gives what the next instance needs.
+    pub fn saved(&self) -> Value {
+        json!(self.files)
+    }
+
+    /// Remembers a file.
+    pub fn remember(&mut self, path: &str, mut sight: Sight) {
+        self.forget(path);
+        sight.text = sight.text.filter(|text| text.len() <= TEXT_BYTES_MAX);
+        self.files.push_back((path.to_owned(), sight));
+        if self.files.len() > FILES_MAX {
+            self.files.pop_front();
+        }
+        let length = |sight: &Sight| sight.text.as_ref().map_or(0, |text| text.len());
+        let mut bytes: usize = self.files.iter().map(|(_, sight)| length(sight)).sum();
+        for (_, sight) in &mut self.files {
+            if bytes <= TEXTS_BYTES_MAX {
+                break;
+            }
+            bytes -= length(sight);
+            sight.text = None;
+        }
+    }
+
+    /// Forgets a file.
+    pub fn forget(&mut self, path: &str) {
+        self.files.retain(|(other, _)| other != path);
+    }
+
+    /// Returns what was seen of a file.
+    pub fn get(&self, path: &str) -> Option<&Sight> {
+        self.files.iter().find(|(other, _)| other == path).map(|(_, sight)| sight)
+    }
+}
+
+impl Sight {
+    /// Whether a file is still the one that was seen.
+    pub fn is_of(&self, version: Option<&str>, digest: impl FnOnce() -> ContentId) -> bool {
+        if version.is_some() && self.version.as_deref() == version {
+            return true;
+        }
+        self.digest.as_ref().is_some_and(|seen| *seen == digest())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sight(text: &str) -> Sight {
+        let digest = Some(ContentId::of(text.as_bytes()));
+        Sight { version: Some("1".to_owned()), digest, text: Some(text.into()) }
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_version_or_its_content() {
+        let seen = sight("a");
+        let digest = |text: &'static str| move || ContentId::of(text.as_bytes());
+        assert!(seen.is_of(Some("1"), || unreachable!("the version says it")));
+        assert!(seen.is_of(Some("2"), digest("a")) && seen.is_of(None, digest("a")));
+        assert!(!seen.is_of(Some("2"), digest("b")));
+        let unread = Sight { version: None, digest: None, text: None };
+        assert!(!unread.is_of(None, digest("a")));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_saved() {
+        let mut sights = Sights::default();
+        for number in 0..=FILES_MAX {
+            sights.remember(&number.to_string(), sight(&"x".repeat(100 * 1024)));
+        }
+        assert!(sights.get("0").is_none() && sights.get("1").is_some());
+        let with_text = sights.files.iter().filter(|(_, sight)| sight.text.is_some()).count();
+        assert_eq!(with_text, TEXTS_BYTES_MAX / (100 * 1024));
+        sights.remember("long", sight(&"x".repeat(TEXT_BYTES_MAX + 1)));
+        assert!(sights.get("long").is_some_and(|sight| sight.text.is_none()));
+        let again = Sights::from_saved(Some(sights.saved()));
+        assert_eq!(again.files.len(), sights.files.len());
+        assert_eq!(again.get("7").map(|it| &it.digest), sights.get("7").map(|it| &it.digest));
+        assert!(Sights::from_saved(Some(json!("moon"))).files.is_empty());
+    }
+}

@@ -1,0 +1,144 @@
+//! Line ends: a model sees LF alone, and what it does not edit keeps its own.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A text as a model sees it, every CR LF as LF, and the way back.
+#[derive(Debug)]
+pub struct LineView<'a> {
+    original: &'a str,
+    text: Cow<'a, str>,
+    /// Where in `text` a line end stands that is CR LF in the original, in order.
+    carriage_returns: Vec<usize>,
+    /// Line ends that are LF alone.
+    plain: usize,
+}
+
+impl<'a> LineView<'a> {
+    /// Looks at a text.
+    pub fn new(original: &'a str) -> Self {
+        let pairs = memchr::memmem::find_iter(original.as_bytes(), b"\r\n");
+        let mut carriage_returns = Vec::new();
+        for (before, at) in pairs.enumerate() {
+            carriage_returns.push(at - before);
+        }
+        let count = memchr::memchr_iter(b'\n', original.as_bytes()).count();
+        let plain = count - carriage_returns.len();
+        let text = match carriage_returns.is_empty() {
+            true => Cow::Borrowed(original),
+            false => Cow::Owned(original.replace("\r\n", "\n")),
+        };
+        Self { original, text, carriage_returns, plain }
+    }
+
+    /// Returns the text with LF alone.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Replaces pieces of [`Self::text`], in order and apart from each other. What comes there gets
+    /// the line ends of what it replaces, or of the lines around.
+    pub fn replace(&self, pieces: &[(Range<usize>, &str)]) -> String {
+        let grown: usize = pieces.iter().map(|(_, new)| new.len()).sum();
+        let (mut result, mut done) = (String::with_capacity(self.original.len() + grown), 0);
+        for (range, new) in pieces {
+            result.push_str(&self.original[done..self.back(range.start)]);
+            match self.has_carriage_return_at(range) {
+                true => result.push_str(&with_carriage_returns(new)),
+                false => result.push_str(new),
+            }
+            done = self.back(range.end);
+        }
+        result.push_str(&self.original[done..]);
+        result
+    }
+
+    /// Writes a whole new text with the line ends that most lines have.
+    pub fn rewrite(&self, new: &'a str) -> Cow<'a, str> {
+        match self.has_mostly_carriage_returns() {
+            true => with_carriage_returns(new),
+            false => Cow::Borrowed(new),
+        }
+    }
+
+    fn has_mostly_carriage_returns(&self) -> bool {
+        self.carriage_returns.len() > self.plain
+    }
+
+    /// Where a place of the text stands in the original.
+    fn back(&self, at: usize) -> usize {
+        at + self.carriage_returns.partition_point(|carriage_return| *carriage_return < at)
+    }
+
+    /// Whether the first line end of a piece, or else the next one, is CR LF.
+    fn has_carriage_return_at(&self, range: &Range<usize>) -> bool {
+        if self.carriage_returns.is_empty() {
+            return false;
+        }
+        match memchr::memchr(b'\n', &self.text.as_bytes()[range.start..]) {
+            Some(ahead) => self.carriage_returns.binary_search(&(range.start + ahead)).is_ok(),
+            None => self.has_mostly_carriage_returns(),
+        }
+    }
+}
+
+/// Writes every line end as CR LF; those that are so stay.
+fn with_carriage_returns(text: &str) -> Cow<'_, str> {
+    match text.contains('\n') {
+        true => Cow::Owned(text.replace("\r\n", "\n").replace('\n', "\r\n")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// Counts lines; one without an end at the end of the text counts.
+pub fn lines_of(text: &str) -> usize {
+    let ended = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+    ended + usize::from(!text.is_empty() && !text.ends_with('\n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(original: &str, old: &str, new: &str, expected: &str) {
+        let view = LineView::new(original);
+        assert!(!view.text().contains("\r\n"));
+        let at = view.text().find(old).unwrap();
+        assert_eq!(view.replace(&[(at..at + old.len(), new)]), expected);
+    }
+
+    #[test]
+    fn what_is_not_edited_keeps_its_line_ends() {
+        check("a\nb\nc\n", "b\n", "x\ny\n", "a\nx\ny\nc\n");
+        check("a\r\nb\r\nc", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc");
+        check("a\r\nb\nc\r\n", "b\n", "x\ny\n", "a\r\nx\ny\nc\r\n");
+        check("a\r\nb\nc\r\n", "c", "x\ny", "a\r\nb\nx\r\ny\r\n");
+        check("a\r\nb", "b", "x\ny", "a\r\nx\r\ny");
+        check("a\r\nb", "\n", "", "ab");
+        check("a\r\nb", "b", "x\r\ny", "a\r\nx\r\ny");
+        check("a\rb\r\n", "b", "c", "a\rc\r\n");
+        check("a\nb\n", "b", "x\r\ny", "a\nx\r\ny\n");
+    }
+
+    #[test]
+    fn pieces_are_replaced_in_one_go() {
+        let view = LineView::new("ä\r\nb\r\nc\r\n");
+        assert_eq!(view.text(), "ä\nb\nc\n");
+        assert_eq!(view.replace(&[(0..2, "1\n2"), (5..6, "")]), "1\r\n2\r\nb\r\n\r\n");
+        assert_eq!(view.replace(&[]), "ä\r\nb\r\nc\r\n");
+    }
+
+    #[test]
+    fn a_whole_text_gets_the_line_ends_of_most_lines() {
+        assert_eq!(LineView::new("a\r\nb\r\nc\n").rewrite("x\ny\r\n"), "x\r\ny\r\n");
+        assert_eq!(LineView::new("a\nb\r\n").rewrite("x\ny\n"), "x\ny\n");
+        assert_eq!(LineView::new("").rewrite("x\r\ny\n"), "x\r\ny\n");
+    }
+
+    #[test]
+    fn lines_are_counted_as_people_count_them() {
+        let counts = ["", "a", "a\n", "a\nb", "\n\n"].map(lines_of);
+        assert_eq!(counts, [0, 1, 1, 2, 2]);
+    }
+}

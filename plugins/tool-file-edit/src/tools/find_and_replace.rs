@@ -1,0 +1,268 @@
+//! The tool `findAndReplace`.
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::files::{FileFind, FileOrder, GLOB_PATHS_MAX};
+use jaato_plugin_sdk::hooks::Preview;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::file_change::FileChange;
+
+use super::{counts, given, preview_of, told};
+use crate::apply::{Maker, apply};
+use crate::editor::Editor;
+use crate::files::{Snapshot, snapshot};
+use crate::mend::mend;
+use crate::plan::Plan;
+use crate::replace::{Replaced, Replacer};
+use crate::text::decode;
+
+/// Larger files are passed over, and counted.
+const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Files whose matches are told.
+const FILES_TOLD_MAX: usize = 20;
+
+/// Files that could not be read that are told.
+const UNREADABLE_TOLD_MAX: usize = 10;
+
+/// What a pattern never changes: what version control and jaato keep, what was fetched or made.
+#[rustfmt::skip]
+const LEFT_OUT: [&str; 16] = [
+    ".git", ".svn", ".hg", ".bzr", ".jaato", "node_modules", "bower_components", "__pycache__",
+    ".venv", "venv", ".tox", ".mypy_cache", ".pytest_cache", ".ruff_cache", "*.min.js",
+    "*.min.css",
+];
+
+/// Replace all matches of a regular expression in the files of a glob, at once or not at all.
+/// `^` and `$` are the ends of lines, `\n` matches a line end, `(?s)` lets `.` match it too.
+#[derive(Clone, ToolInput)]
+#[tool(
+    name = "findAndReplace",
+    category = "filesystem",
+    destructive,
+    open_world = false,
+    previews,
+    traits("file_writer"),
+    available_if(
+        environment_has = "files",
+        reason = "in a session whose execution environment has files"
+    ),
+    example(
+        "Replace foo by bar in all Python files",
+        pattern = "\\bfoo\\b",
+        replacement = "bar",
+        paths = "**/*.py"
+    )
+)]
+struct FindAndReplace {
+    /// The expression.
+    pattern: String,
+    /// What comes in place of a match; `\1` or `$1` is its first group.
+    replacement: String,
+    /// Which files, as `src/**/*.rs`.
+    paths: String,
+    /// Whether it is only told what would change: no without it.
+    #[serde(default)]
+    dry_run: bool,
+    /// Whether files that .gitignore names, and hidden ones, are changed too: no without it.
+    #[serde(default)]
+    include_ignored: bool,
+}
+
+/// What was found.
+struct Found {
+    plan: Plan,
+    searched: usize,
+    too_large: usize,
+    unreadable: Vec<String>,
+    files: Vec<(String, Replaced)>,
+}
+
+impl Tool for FindAndReplace {
+    type State = Editor;
+
+    async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
+        let mended = mend(cx).await?;
+        let found = self.find(cx).await?;
+        let matches: usize = found.files.iter().map(|(_, replaced)| replaced.matches).sum();
+        let lines: usize = found.files.iter().map(|(_, replaced)| replaced.lines).sum();
+        let mut result = json_object!({
+            "success": true,
+            "pattern": self.pattern,
+            "replacement": self.replacement,
+            "paths_pattern": self.paths,
+            "dry_run": self.dry_run,
+            "total_matches": matches,
+            "lines_matched": lines,
+            "files_affected": found.files.len(),
+            "files_searched": found.searched,
+        });
+        if found.too_large > 0 {
+            result.insert("files_too_large".to_owned(), found.too_large.into());
+        }
+        if !found.unreadable.is_empty() {
+            let told = &found.unreadable[..found.unreadable.len().min(UNREADABLE_TOLD_MAX)];
+            result.insert("files_unreadable".to_owned(), json!(told));
+        }
+        let by_file: Vec<Value> = found.files.iter().take(FILES_TOLD_MAX).map(told_file).collect();
+        if !by_file.is_empty() {
+            result.insert("matches_by_file".to_owned(), by_file.into());
+        }
+        let is_cut = found.files.iter().any(|(_, replaced)| replaced.lines > replaced.shown.len());
+        if is_cut || found.files.len() > FILES_TOLD_MAX {
+            result.insert("preview_truncated".to_owned(), true.into());
+        }
+        if !self.dry_run && !found.files.is_empty() {
+            apply(cx, Maker { tool: "findAndReplace", undoes: None }, found.plan).await?;
+        }
+        // What matched is told already.
+        Ok(told(result, &[], mended))
+    }
+
+    async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
+        let found = match self.find(cx).await {
+            Ok(found) => found,
+            Err(error) => return super::refusal(error),
+        };
+        let matches: usize = found.files.iter().map(|(_, replaced)| replaced.matches).sum();
+        let files = found.files.len();
+        let verb = if self.dry_run { "Find (nothing is changed)" } else { "Find and replace" };
+        let said = |changes: &[FileChange]| {
+            format!("{verb}: {matches} matches in {files} files {}", counts(changes))
+        };
+        preview_of(cx, Ok(found.plan), said).await
+    }
+}
+
+tool!(FindAndReplace);
+
+impl FindAndReplace {
+    async fn find(&self, cx: &Cx<Editor>) -> Result<Found> {
+        let pattern = given("pattern", &self.pattern)?;
+        let paths = given("paths", &self.paths)?;
+        let replacer = Replacer::new(pattern, &self.replacement)
+            .map_err(|text| Error::new(ErrorKind::InvalidArguments, text))?;
+        let replacer = Arc::new(replacer);
+        let folder = cx.state().place(cx).await?.folder.clone();
+        let plan = Plan::new(&folder);
+        let mut found =
+            Found { plan, searched: 0, too_large: 0, unreadable: Vec::new(), files: Vec::new() };
+        for path in self.files(cx, paths, &folder, &mut found).await? {
+            match self.search(cx, &replacer, &path, &mut found).await {
+                Ok(()) => {}
+                // It went away meanwhile.
+                Err(error) if error.kind == ErrorKind::NotFound => {}
+                Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::PermissionDenied) => {
+                    found.unreadable.push(error.message);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Lists the files that are searched.
+    async fn files(
+        &self,
+        cx: &Cx<Editor>,
+        paths: &str,
+        folder: &str,
+        found: &mut Found,
+    ) -> Result<Vec<String>> {
+        let below = paths.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+        let find = FileFind {
+            pattern: below.unwrap_or(paths).to_owned(),
+            include_ignored: self.include_ignored,
+            include_hidden: self.include_ignored,
+            leave_out: LEFT_OUT.map(str::to_owned).to_vec(),
+            order: FileOrder::Path,
+            limit: Some(GLOB_PATHS_MAX),
+            ..FileFind::default()
+        };
+        let (mut pages, mut files, mut count) = (cx.files().find(find).await?, Vec::new(), 0);
+        while let Some(page) = pages.next().await? {
+            count = page.count;
+            found.unreadable.extend(page.unreadable);
+            for file in page.files {
+                match file.size > FILE_BYTES_MAX {
+                    true => found.too_large += 1,
+                    false => files.push(file.path),
+                }
+            }
+        }
+        if count <= (files.len() + found.too_large) as u64 {
+            return Ok(files);
+        }
+        let text = format!("`{paths}` names {count} files, at most {GLOB_PATHS_MAX} are searched");
+        Err(Error::new(ErrorKind::LimitReached, text)
+            .with_hint("name fewer, for example those of one folder"))
+    }
+
+    async fn search(
+        &self,
+        cx: &Cx<Editor>,
+        replacer: &Arc<Replacer>,
+        path: &str,
+        found: &mut Found,
+    ) -> Result<()> {
+        let Some(snapshot) = snapshot(cx, path).await? else { return Ok(()) };
+        let replacer = Arc::clone(replacer);
+        let work = move |_: &Reporter| {
+            let made = replace(&replacer, &snapshot);
+            (snapshot, made)
+        };
+        let (snapshot, replaced) = cx.blocking(work).await?;
+        let (replaced, bytes) = match replaced {
+            InFile::NoText => return Ok(()),
+            InFile::Nothing => {
+                found.searched += 1;
+                return Ok(());
+            }
+            InFile::Refused(why) => return Err(unencodable(path, &why)),
+            InFile::Replaced(replaced, bytes) => (replaced, bytes),
+        };
+        found.searched += 1;
+        let number = found.plan.add(path, Some(snapshot))?;
+        found.plan.write(number, bytes)?;
+        found.files.push((path.to_owned(), replaced));
+        Ok(())
+    }
+}
+
+/// What there is to replace in a file.
+enum InFile {
+    /// It is no text.
+    NoText,
+    /// Nothing matches.
+    Nothing,
+    /// Its encoding lacks what would stand there; this says what.
+    Refused(String),
+    /// What was replaced, and the bytes that it has then.
+    Replaced(Replaced, Vec<u8>),
+}
+
+fn replace(replacer: &Replacer, snapshot: &Snapshot) -> InFile {
+    let Ok(decoded) = decode(&snapshot.bytes) else { return InFile::NoText };
+    let Some(mut replaced) = replacer.replace(&decoded.text) else { return InFile::Nothing };
+    let text = std::mem::take(&mut replaced.text);
+    match decoded.charset.encode(&text) {
+        Ok(bytes) => InFile::Replaced(replaced, bytes),
+        Err(lacking) => {
+            let name = decoded.charset.remark().unwrap_or_default();
+            InFile::Refused(format!("is encoded as {name}, which has no '{lacking}'"))
+        }
+    }
+}
+
+fn unencodable(path: &str, why: &str) -> Error {
+    Error::new(ErrorKind::InvalidArguments, format!("{path} {why}"))
+}
+
+fn told_file((path, replaced): &(String, Replaced)) -> Value {
+    let shown: Vec<Value> = replaced
+        .shown
+        .iter()
+        .map(|shown| json!({ "line": shown.line, "before": shown.before, "after": shown.after }))
+        .collect();
+    json!({ "path": path, "match_count": replaced.matches, "preview": shown })
+}

@@ -1,0 +1,87 @@
+//! The tool `listBackups`.
+
+use jaato_plugin_sdk::prelude::*;
+
+use super::given;
+use crate::editor::{Editor, failed};
+use crate::files::look;
+use crate::history::Backup;
+use crate::plan::absolute;
+
+/// Backups that are told.
+const BACKUPS_TOLD_MAX: usize = 100;
+
+/// List what files were before these tools changed them, the latest first.
+#[derive(ToolInput)]
+#[tool(
+    name = "listBackups",
+    category = "filesystem",
+    read_only,
+    idempotent,
+    open_world = false,
+    auto_approval,
+    available_if(
+        environment_has = "files",
+        reason = "in a session whose execution environment has files"
+    ),
+    example("Which backups are there?")
+)]
+struct ListBackups {
+    /// One file: all of the workspace without it.
+    path: Option<String>,
+}
+
+impl Tool for ListBackups {
+    type State = Editor;
+
+    async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
+        let history = cx.state().history()?.clone();
+        let named = match &self.path {
+            None => None,
+            Some(path) => {
+                let path = given("path", path)?;
+                look(cx, path).await?;
+                let place = cx.state().place(cx).await?;
+                Some(place.name(&absolute(&place.folder, path)))
+            }
+        };
+        let has_path = named.is_some();
+        let found = cx.blocking(move |_| history.backups(named.as_ref())).await?.map_err(failed)?;
+        let count = found.len();
+        let told: Vec<Value> = found
+            .into_iter()
+            .take(BACKUPS_TOLD_MAX)
+            .map(|backup| told(&backup, has_path))
+            .collect();
+        let mut result = json_object!({ "backups": told, "count": count });
+        if let Some(path) = self.path {
+            result.insert("path".to_owned(), path.into());
+        }
+        if count == 0 {
+            result.insert("message".to_owned(), "No backups found".into());
+        }
+        if count > BACKUPS_TOLD_MAX {
+            result.insert("truncated".to_owned(), true.into());
+        }
+        Ok(Output::json(Value::Object(result)))
+    }
+}
+
+tool!(ListBackups);
+
+fn told(backup: &Backup, has_path: bool) -> Value {
+    let mut told = json_object!({ "backup_path": backup.id.to_string() });
+    if !has_path {
+        told.insert("original_path".to_owned(), backup.path.as_str().into());
+    }
+    told.insert("timestamp".to_owned(), utc(backup.at_ms).into());
+    told.insert("size".to_owned(), backup.file.size.into());
+    told.insert("replaced_by".to_owned(), backup.tool.as_str().into());
+    Value::Object(told)
+}
+
+/// Writes a moment as `2026-11-24T00:10:00Z`.
+fn utc(at_ms: i64) -> String {
+    let moment = jiff::Timestamp::from_millisecond(at_ms);
+    moment.map(|moment| moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()).unwrap_or_default()
+}

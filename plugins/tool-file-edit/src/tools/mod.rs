@@ -1,0 +1,202 @@
+//! The tools, one file each, and what they have in common.
+
+mod find_and_replace;
+mod list_backups;
+mod move_file;
+mod multi_file_edit;
+mod read_file;
+mod remove_file;
+mod restore_file;
+mod undo_file_change;
+mod update_file;
+mod write_new_file;
+
+use jaato_plugin_sdk::hooks::Preview;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::Map;
+use jaato_plugin_sdk::types::file_change::FileChange;
+
+use crate::apply::Applied;
+use crate::diff::{self, Texts};
+use crate::edit::{Failed, Missed, quoted};
+use crate::editor::Editor;
+use crate::files::{Snapshot, not_text};
+use crate::history::ContentId;
+use crate::plan::Plan;
+use crate::sights::{Sight, TEXT_BYTES_MAX};
+use crate::text::{decode, lines_of};
+
+/// Refuses an argument that is empty.
+fn given<'a>(name: &str, value: &'a str) -> Result<&'a str> {
+    if value.trim().is_empty() {
+        return Err(Error::new(ErrorKind::InvalidArguments, format!("{name} is required")));
+    }
+    Ok(value)
+}
+
+/// Makes the error for a file that is not there.
+fn not_found(path: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("File not found: {path}"))
+}
+
+/// Says why an edit of a file cannot be done.
+fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
+    let error = |kind, text: String| Error::new(kind, format!("Targeted edit failed: {text}"));
+    let places = |lines: &[usize]| {
+        let lines: Vec<String> = lines.iter().map(usize::to_string).collect();
+        format!("it stands in line {}", lines.join(", "))
+    };
+    match failed {
+        Failed::NotText => not_text(path, bytes, bytes.len() as u64),
+        Failed::Lacks(lacking, name) => {
+            let text = format!("{path} is encoded as {name}, which has no '{lacking}'");
+            Error::new(ErrorKind::InvalidArguments, text)
+        }
+        Failed::Missed(Missed::Empty, _) => {
+            let text = "'old' is empty and the file is not".to_owned();
+            error(ErrorKind::InvalidArguments, text)
+                .with_hint("give the text that is replaced, or prologue or epilogue to insert")
+        }
+        Failed::Missed(Missed::NotFound, near) => {
+            let text = format!("Search text not found: {}", quoted(old));
+            let hint = near.unwrap_or_else(|| "read the file again and copy exactly".to_owned());
+            error(ErrorKind::NotFound, text).with_hint(hint)
+        }
+        Failed::Missed(Missed::NotBetween(lines), _) => {
+            let text = format!(
+                "Search text found, but not between prologue and epilogue: {}",
+                quoted(old)
+            );
+            error(ErrorKind::NotFound, text).with_hint(places(&lines))
+        }
+        Failed::Missed(Missed::Ambiguous { count, lines }, _) => {
+            let text = format!(
+                "Search text matched {count} times. Use prologue/epilogue to disambiguate: {}",
+                quoted(old)
+            );
+            error(ErrorKind::Conflict, text).with_hint(places(&lines))
+        }
+    }
+}
+
+/// Refuses, once, to change a file that is another than the one that the model has seen, and shows
+/// what changed.
+///
+/// # Errors
+/// `conflict`. What the error shows counts as seen.
+async fn check_seen(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
+    let file = &plan.files[number];
+    let Some(snapshot) = &file.before else { return Ok(()) };
+    let Some(seen) = cx.state().seen(&file.absolute) else { return Ok(()) };
+    let version = snapshot.facts.version.as_deref();
+    if seen.version.is_some() && seen.version.as_deref() == version {
+        return Ok(());
+    }
+    let (path, absolute) = (file.path.clone(), file.absolute.clone());
+    let (snapshot, state) = (snapshot.clone(), cx.shared_state());
+    let refused = move |_: &Reporter| {
+        let sight = sight_of(&snapshot);
+        let is_same = seen
+            .is_of(None, || sight.digest.clone().unwrap_or_else(|| ContentId::of(&snapshot.bytes)));
+        let diff = match is_same {
+            true => None,
+            false => Some(since(&state, &path, &seen, &snapshot)),
+        };
+        state.saw(&absolute, sight);
+        (path, diff)
+    };
+    let (path, diff) = cx.blocking(refused).await?;
+    let Some(diff) = diff else { return Ok(()) };
+    let text = format!("{path} has changed since you read it, so nothing was done");
+    let hint = format!("{diff}it counts as read by now: call again if that is still right");
+    Err(Error::new(ErrorKind::Conflict, text).with_hint(hint))
+}
+
+/// Shows what changed since a file was seen.
+fn since(editor: &Editor, path: &str, seen: &Sight, snapshot: &Snapshot) -> String {
+    // A text that is not remembered may be one that was written here.
+    let kept = || {
+        let bytes = editor.history().ok()?.contents(seen.digest.as_ref()?).ok()?;
+        Some(decode(&bytes).ok()?.text.into_owned())
+    };
+    let old = seen.text.as_ref().map(|text| text.to_string()).or_else(kept);
+    let new = decode(&snapshot.bytes).ok().map(|decoded| decoded.text.into_owned());
+    let (Some(old), Some(new)) = (old, new) else { return "read it again; ".to_owned() };
+    let texts = Texts { old: Some(&old), new: Some(&new) };
+    let change =
+        diff::change(path, jaato_plugin_sdk::types::file_change::FileChangeKind::Changed, texts);
+    format!("what changed:\n{}\n", diff::short(&[change]))
+}
+
+/// What the model has seen who has seen a file whole.
+fn sight_of(snapshot: &Snapshot) -> Sight {
+    let decoded = decode(&snapshot.bytes).ok();
+    let text = decoded.filter(|decoded| decoded.text.len() <= TEXT_BYTES_MAX);
+    Sight {
+        version: snapshot.facts.version.clone(),
+        digest: Some(ContentId::of(&snapshot.bytes)),
+        text: text.map(|decoded| (*decoded.text).into()),
+    }
+}
+
+/// Makes a preview of a plan, or of why there is none.
+///
+/// # Errors
+/// What has nothing to do with the call itself.
+async fn preview_of(
+    cx: &Cx<Editor>,
+    planned: Result<Plan>,
+    said: impl FnOnce(&[FileChange]) -> String,
+) -> Result<Preview> {
+    let plan = match planned {
+        Ok(plan) => plan,
+        Err(error) => return refusal(error),
+    };
+    let files = plan.changed().map(|number| plan.files[number].path.clone()).collect();
+    let changes = cx.blocking(move |_| plan.changes()).await?;
+    Ok(Preview { files, ..Preview { changes: changes.clone(), ..Preview::text(said(&changes)) } })
+}
+
+/// Refuses a call that would fail whoever allowed it.
+fn refusal(error: Error) -> Result<Preview> {
+    match error.kind {
+        ErrorKind::InvalidArguments
+        | ErrorKind::NotFound
+        | ErrorKind::Conflict
+        | ErrorKind::PermissionDenied
+        | ErrorKind::LimitReached => Ok(Preview::refused(error)),
+        _ => Err(error),
+    }
+}
+
+/// Adds to a result what was changed, as a short diff, and what was mended before.
+fn told(mut result: Map<String, Value>, changes: &[FileChange], mended: Vec<String>) -> Output {
+    let diff = diff::short(changes);
+    if !diff.is_empty() {
+        result.insert("diff".to_owned(), diff.into());
+    }
+    if !mended.is_empty() {
+        result.insert("mended".to_owned(), mended.into());
+    }
+    Output::json(Value::Object(result))
+}
+
+/// The backup of what a file was before a change.
+fn backup_of(applied: &Applied, number: usize) -> Option<String> {
+    let step = applied.plan.changed().position(|other| other == number)?;
+    let path = &applied.change.files.get(step)?.path;
+    applied.change.backup_of(path).map(|id| id.to_string())
+}
+
+/// Bytes and lines of a file after a change.
+fn size_of(plan: &Plan, number: usize) -> (usize, usize) {
+    let bytes = plan.bytes(number).unwrap_or_default();
+    (bytes.len(), decode(bytes).map_or(0, |decoded| lines_of(&decoded.text)))
+}
+
+/// Counts the lines that come and go.
+fn counts(changes: &[FileChange]) -> String {
+    let added: u64 = changes.iter().map(|change| change.lines_added).sum();
+    let removed: u64 = changes.iter().map(|change| change.lines_removed).sum();
+    format!("(+{added}, -{removed} lines)")
+}

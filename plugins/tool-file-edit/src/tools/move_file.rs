@@ -1,0 +1,155 @@
+//! The tools `moveFile` and `renameFile`: one under two names.
+
+use jaato_plugin_sdk::hooks::Preview;
+use jaato_plugin_sdk::prelude::*;
+
+use super::{backup_of, given, preview_of, told};
+use crate::apply::{Maker, apply};
+use crate::editor::Editor;
+use crate::files::check_is_no_link;
+use crate::mend::mend;
+use crate::plan::Plan;
+use crate::text::{decode, lines_of};
+
+/// Move a file to another path, with the folders above it.
+#[derive(Clone, ToolInput)]
+#[tool(
+    name = "moveFile",
+    category = "filesystem",
+    destructive,
+    open_world = false,
+    previews,
+    available_if(
+        environment_has = "files",
+        reason = "in a session whose execution environment has files"
+    ),
+    example("Move a.txt into docs", source_path = "a.txt", destination_path = "docs/a.txt")
+)]
+struct MoveFile {
+    /// The file.
+    source_path: String,
+    /// Its new path, with its name.
+    destination_path: String,
+    /// Whether a file that is there is replaced: no without it.
+    #[serde(default)]
+    overwrite: bool,
+}
+
+/// The same as moveFile.
+#[derive(Clone, ToolInput)]
+#[tool(
+    name = "renameFile",
+    category = "filesystem",
+    destructive,
+    open_world = false,
+    previews,
+    available_if(
+        environment_has = "files",
+        reason = "in a session whose execution environment has files"
+    ),
+    example("Rename a.txt to b.txt", source_path = "a.txt", destination_path = "b.txt")
+)]
+struct RenameFile {
+    /// The file.
+    source_path: String,
+    /// Its new path, with its name.
+    destination_path: String,
+    /// Whether a file that is there is replaced: no without it.
+    #[serde(default)]
+    overwrite: bool,
+}
+
+impl Tool for MoveFile {
+    type State = Editor;
+
+    async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
+        moved(cx, "moveFile", &self).await
+    }
+
+    async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
+        preview(cx, &self).await
+    }
+}
+
+impl Tool for RenameFile {
+    type State = Editor;
+
+    async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
+        moved(cx, "renameFile", &self.into()).await
+    }
+
+    async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
+        preview(cx, &self.into()).await
+    }
+}
+
+tool!(MoveFile);
+tool!(RenameFile);
+
+impl From<RenameFile> for MoveFile {
+    fn from(asked: RenameFile) -> Self {
+        let RenameFile { source_path, destination_path, overwrite } = asked;
+        Self { source_path, destination_path, overwrite }
+    }
+}
+
+/// The numbers of both paths in a plan.
+const SOURCE: usize = 0;
+const DESTINATION: usize = 1;
+
+async fn moved(cx: &Cx<Editor>, tool: &str, asked: &MoveFile) -> Result<Output> {
+    let mended = mend(cx).await?;
+    let plan = plan(cx, asked).await?;
+    let applied = apply(cx, Maker { tool, undoes: None }, plan).await?;
+    let mut result = json_object!({
+        "success": true, "source": asked.source_path, "destination": asked.destination_path,
+    });
+    for (key, number) in [("source_backup", SOURCE), ("destination_backup", DESTINATION)] {
+        if let Some(backup) = backup_of(&applied, number) {
+            result.insert(key.to_owned(), backup.into());
+        }
+    }
+    Ok(told(result, &[], mended))
+}
+
+async fn preview(cx: &Cx<Editor>, asked: &MoveFile) -> Result<Preview> {
+    let planned = plan(cx, asked).await;
+    let text = planned.as_ref().ok().map(|plan| {
+        let MoveFile { source_path, destination_path, .. } = asked;
+        let text = plan.bytes(DESTINATION).and_then(|bytes| decode(bytes).ok());
+        let lines = text.map_or(0, |decoded| lines_of(&decoded.text));
+        let text = format!("Move file: {source_path} -> {destination_path} ({lines} lines)");
+        match plan.files[DESTINATION].before {
+            Some(_) => format!("{text}, over a file that is there (backup will be created)"),
+            None => text,
+        }
+    });
+    preview_of(cx, planned, |_| text.unwrap_or_default()).await
+}
+
+async fn plan(cx: &Cx<Editor>, asked: &MoveFile) -> Result<Plan> {
+    let source = given("source_path", &asked.source_path)?;
+    let destination = given("destination_path", &asked.destination_path)?;
+    let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
+    let from = plan.open(cx, source).await?;
+    if plan.bytes(from).is_none() {
+        let text = format!("Source file does not exist: {source}");
+        return Err(Error::new(ErrorKind::NotFound, text));
+    }
+    let to = plan.open(cx, destination).await?;
+    if from == to {
+        let text = format!("source and destination are the same file: {source}");
+        return Err(Error::new(ErrorKind::InvalidArguments, text));
+    }
+    if plan.bytes(to).is_some() && !asked.overwrite {
+        let text = format!("Destination file already exists: {destination}");
+        return Err(Error::new(ErrorKind::Conflict, text)
+            .with_hint("call it with overwrite=true to replace it"));
+    }
+    check_is_no_link(cx, source).await?;
+    if plan.bytes(to).is_some() {
+        check_is_no_link(cx, destination).await?;
+    }
+    plan.rename(from, to);
+    Ok(plan)
+}

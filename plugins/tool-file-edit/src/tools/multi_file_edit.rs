@@ -1,0 +1,306 @@
+//! The tool `multiFileEdit`.
+
+use jaato_plugin_sdk::hooks::Preview;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::Map;
+use jaato_plugin_sdk::types::file_change::FileChange;
+
+use super::{check_seen, counts, preview_of, told};
+use crate::apply::{Maker, apply};
+use crate::edit::{Anchors, Edit, Failed, Missed, edit, quoted};
+use crate::editor::Editor;
+use crate::files::{check_is_no_link, not_text};
+use crate::mend::mend;
+use crate::plan::Plan;
+
+/// Operations of one call.
+const OPERATIONS_MAX: usize = 500;
+
+/// Change several files at once: all operations, or none if one cannot be done. They are done in
+/// order; each sees what those before it made.
+#[derive(Clone, ToolInput)]
+#[tool(
+    name = "multiFileEdit",
+    category = "filesystem",
+    destructive,
+    open_world = false,
+    previews,
+    traits("file_writer"),
+    available_if(
+        environment_has = "files",
+        reason = "in a session whose execution environment has files"
+    )
+)]
+struct MultiFileEdit {
+    /// What to do, in order.
+    operations: Vec<Operation>,
+}
+
+/// One operation.
+#[tool_type]
+#[derive(Clone, Default)]
+struct Operation {
+    /// `edit` (path, old, new), `create` (path, content), `delete` (path) or `rename` (from, to).
+    action: String,
+    /// The file; not for rename.
+    path: Option<String>,
+    /// edit: text to replace, exactly as in the file. It must stand there once.
+    old: Option<String>,
+    /// edit: what comes in its place.
+    new: Option<String>,
+    /// edit: text right before `old`, where `old` stands more than once. It stays.
+    prologue: Option<String>,
+    /// edit: text right after `old`. It stays.
+    epilogue: Option<String>,
+    /// create: the file's text.
+    content: Option<String>,
+    /// rename: the file.
+    from: Option<String>,
+    /// rename: its new path.
+    to: Option<String>,
+    /// Another name of `from`.
+    source_path: Option<String>,
+    /// Another name of `to`.
+    destination_path: Option<String>,
+}
+
+/// What an operation does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Edit,
+    Create,
+    Delete,
+    Rename,
+}
+
+impl Tool for MultiFileEdit {
+    type State = Editor;
+
+    async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
+        let mended = mend(cx).await?;
+        let plan = self.plan(cx).await?;
+        let applied = apply(cx, Maker { tool: "multiFileEdit", undoes: None }, plan).await?;
+        let result = self.result();
+        Ok(told(result, &applied.changes, mended))
+    }
+
+    async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
+        let count = |action: Action| {
+            self.operations.iter().filter(|operation| operation.action() == Some(action)).count()
+        };
+        let named = [
+            (Action::Edit, "edit"),
+            (Action::Create, "create"),
+            (Action::Delete, "delete"),
+            (Action::Rename, "rename"),
+        ];
+        let counted = named.map(|(action, name)| (count(action), name));
+        let counted = counted.into_iter().filter(|(count, _)| *count > 0);
+        let what: Vec<String> = counted.map(|(count, name)| format!("{count} {name}")).collect();
+        let said = |changes: &[FileChange]| {
+            format!("Atomic multi-file operation: {} {}", what.join(", "), counts(changes))
+        };
+        preview_of(cx, self.plan(cx).await, said).await
+    }
+}
+
+tool!(MultiFileEdit);
+
+impl MultiFileEdit {
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<Plan> {
+        let wrong = |text: String| Err(Error::new(ErrorKind::InvalidArguments, text));
+        if self.operations.is_empty() {
+            return wrong("operations array is required and cannot be empty".to_owned());
+        }
+        if self.operations.len() > OPERATIONS_MAX {
+            return wrong(format!("at most {OPERATIONS_MAX} operations are done in one call"));
+        }
+        let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
+        for (index, operation) in self.operations.iter().enumerate() {
+            plan = operation.plan(cx, plan).await.map_err(|error| {
+                let of = self.operations.len();
+                let text = format!(
+                    "operation {} of {of} cannot be done, nothing was changed: {}",
+                    index + 1,
+                    error.message
+                );
+                Error { message: text, ..error }
+            })?;
+        }
+        Ok(plan)
+    }
+
+    fn result(&self) -> Map<String, Value> {
+        let count = self.operations.len();
+        let mut result = json_object!({
+            "success": true, "operations_completed": count, "operations_total": count,
+        });
+        let paths = |wanted: Action| -> Vec<Value> {
+            let those =
+                self.operations.iter().filter(|operation| operation.action() == Some(wanted));
+            let named = those.map(|operation| match wanted {
+                Action::Rename => json!({ "from": operation.from(), "to": operation.to() }),
+                Action::Edit | Action::Create | Action::Delete => json!(operation.path),
+            });
+            let mut paths: Vec<Value> = named.collect();
+            paths.dedup();
+            paths
+        };
+        let keys = [
+            ("files_modified", Action::Edit),
+            ("files_created", Action::Create),
+            ("files_deleted", Action::Delete),
+            ("files_renamed", Action::Rename),
+        ];
+        for (key, action) in keys {
+            let paths = paths(action);
+            if !paths.is_empty() {
+                result.insert(key.to_owned(), paths.into());
+            }
+        }
+        result
+    }
+}
+
+impl Operation {
+    fn action(&self) -> Option<Action> {
+        Some(match self.action.to_ascii_lowercase().as_str() {
+            "edit" => Action::Edit,
+            "create" => Action::Create,
+            "delete" => Action::Delete,
+            "rename" => Action::Rename,
+            _ => return None,
+        })
+    }
+
+    fn from(&self) -> Option<&str> {
+        self.from.as_deref().or(self.source_path.as_deref())
+    }
+
+    fn to(&self) -> Option<&str> {
+        self.to.as_deref().or(self.destination_path.as_deref())
+    }
+
+    async fn plan(&self, cx: &Cx<Editor>, plan: Plan) -> Result<Plan> {
+        let Some(action) = self.action() else {
+            let text = format!(
+                "Invalid action: {}. Valid actions: ['edit', 'create', 'delete', 'rename']",
+                self.action
+            );
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        };
+        match action {
+            Action::Edit => self.edit(cx, plan).await,
+            Action::Create => self.create(cx, plan).await,
+            Action::Delete => self.delete(cx, plan).await,
+            Action::Rename => self.rename(cx, plan).await,
+        }
+    }
+
+    async fn edit(&self, cx: &Cx<Editor>, mut plan: Plan) -> Result<Plan> {
+        let path = required("path", self.path.as_deref())?;
+        let missing = |what: &str| {
+            let text = format!("'{what}' content is required for edit operation");
+            Error::new(ErrorKind::InvalidArguments, text)
+        };
+        let old = self.old.clone().ok_or_else(|| missing("old"))?;
+        let new = self.new.clone().ok_or_else(|| missing("new"))?;
+        let number = there(cx, &mut plan, path).await?;
+        check_seen(cx, &plan, number).await?;
+        let (prologue, epilogue) =
+            (self.prologue.clone().unwrap_or_default(), self.epilogue.clone().unwrap_or_default());
+        let (mut plan, edited) = cx
+            .blocking({
+                let (old, path) = (old.clone(), path.to_owned());
+                move |_| {
+                    let anchors = Anchors { prologue: &prologue, epilogue: &epilogue };
+                    let bytes = plan.bytes(number).unwrap_or_default();
+                    let edited = edit(bytes, Edit { old: &old, new: &new, anchors })
+                        .map_err(|failed| edit_error(&path, bytes, &old, failed));
+                    (plan, edited)
+                }
+            })
+            .await?;
+        plan.write(number, edited?)?;
+        Ok(plan)
+    }
+
+    async fn create(&self, cx: &Cx<Editor>, mut plan: Plan) -> Result<Plan> {
+        let path = required("path", self.path.as_deref())?;
+        let Some(content) = &self.content else {
+            let text = "'content' is required for create operation";
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        };
+        let number = plan.open(cx, path).await?;
+        if plan.bytes(number).is_some() {
+            return Err(Error::new(ErrorKind::Conflict, format!("File already exists: {path}")));
+        }
+        plan.write(number, content.clone().into_bytes())?;
+        Ok(plan)
+    }
+
+    async fn delete(&self, cx: &Cx<Editor>, mut plan: Plan) -> Result<Plan> {
+        let path = required("path", self.path.as_deref())?;
+        let number = there(cx, &mut plan, path).await?;
+        check_is_its_own(cx, &plan, number).await?;
+        check_seen(cx, &plan, number).await?;
+        plan.delete(number);
+        Ok(plan)
+    }
+
+    async fn rename(&self, cx: &Cx<Editor>, mut plan: Plan) -> Result<Plan> {
+        let from_path = required("from", self.from())?;
+        let to_path = required("to", self.to())?;
+        let from = there(cx, &mut plan, from_path).await?;
+        let to = plan.open(cx, to_path).await?;
+        if from == to {
+            let text = format!("source and destination are the same file: {from_path}");
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
+        if plan.bytes(to).is_some() {
+            let text = format!("Destination already exists: {to_path}");
+            return Err(Error::new(ErrorKind::Conflict, text));
+        }
+        check_is_its_own(cx, &plan, from).await?;
+        plan.rename(from, to);
+        Ok(plan)
+    }
+}
+
+fn required<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str> {
+    super::given(name, value.unwrap_or_default())
+}
+
+/// Opens a file that must be there.
+async fn there(cx: &Cx<Editor>, plan: &mut Plan, path: &str) -> Result<usize> {
+    let number = plan.open(cx, path).await?;
+    match plan.bytes(number) {
+        Some(_) => Ok(number),
+        None => Err(super::not_found(path)),
+    }
+}
+
+/// Refuses a link that is there already.
+async fn check_is_its_own(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
+    let file = &plan.files[number];
+    match file.before {
+        Some(_) => check_is_no_link(cx, &file.path).await,
+        None => Ok(()),
+    }
+}
+
+fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
+    let text = match &failed {
+        Failed::NotText => return not_text(path, bytes, bytes.len() as u64),
+        Failed::Missed(Missed::NotFound | Missed::NotBetween(_), _) => {
+            format!("Edit target not found in {path}: {}", quoted(old))
+        }
+        Failed::Missed(Missed::Ambiguous { .. }, _) => format!(
+            "Edit target is ambiguous in {path} (matched multiple times). \
+             Use prologue/epilogue to disambiguate."
+        ),
+        Failed::Missed(Missed::Empty, _) | Failed::Lacks(..) => String::new(),
+    };
+    let error = super::edit_error(path, bytes, old, failed);
+    if text.is_empty() { error } else { Error { message: text, ..error } }
+}

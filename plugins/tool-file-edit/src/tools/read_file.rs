@@ -1,0 +1,325 @@
+//! The tool `readFile`.
+
+use jaato_plugin_sdk::files::{FileFacts, FileRead, READ_BYTES_MAX};
+use jaato_plugin_sdk::prelude::*;
+
+use super::{given, not_found, sight_of};
+use crate::editor::Editor;
+use crate::files::{CHANGED_BYTES_MAX, Snapshot, check_is_file, fetch, look, not_text};
+use crate::mend::mend;
+use crate::page::{Page, Shown};
+use crate::plan::absolute;
+use crate::sights::Sight;
+use crate::text::{Decoded, decode, image_type};
+
+/// Lines that are shown where nobody says how many, and at most.
+const LINES: u64 = 2000;
+const LINES_MAX: u64 = 100_000;
+
+/// Bytes that are shown at most, as JSON, whatever the session sends to a model.
+const SHOWN_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of a result that are not the file's text: its heading, the notes.
+const HEADING_BYTES: usize = 1024;
+
+/// What a model is sent where the host does not say it.
+const OUTPUT_BYTES: usize = 16 * 1024;
+
+/// Files of this size are read whole, so that their lines are counted.
+const WHOLE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Bytes that are read first of a larger one.
+const FIRST_BYTES: u64 = 256 * 1024;
+
+/// Bytes that are read to come to a line: a file without lines ends somewhere.
+const PASSED_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// Largest image.
+const IMAGE_BYTES_MAX: u64 = 10 * 1024 * 1024;
+
+/// Read a text file, or look at an image. Returns a line `path: … | lines: a-b of N | size: … |
+/// has_more: …`, an empty line and the text. What does not fit is read by offset.
+#[derive(ToolInput)]
+#[tool(
+    name = "readFile",
+    core,
+    category = "filesystem",
+    read_only,
+    idempotent,
+    open_world = false,
+    auto_approval,
+    available_if(
+        environment_has = "files",
+        reason = "in a session whose execution environment has files"
+    ),
+    example("Show me README.md", path = "README.md"),
+    example("Show lines 100 to 150 of main.rs", path = "main.rs", offset = 100, limit = 51)
+)]
+struct ReadFile {
+    /// The file.
+    path: String,
+    /// First line, from 1.
+    #[schemars(range(min = 1))]
+    offset: Option<u64>,
+    /// Lines at most.
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
+}
+
+impl Tool for ReadFile {
+    type State = Editor;
+
+    async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
+        // Where nothing can be kept nothing was left half done either.
+        let mended = mend(cx).await.unwrap_or_default();
+        let path = given("path", &self.path)?;
+        self.check()?;
+        let facts = look(cx, path).await?.ok_or_else(|| not_found(path))?;
+        check_is_file(path, &facts)?;
+        let length = if facts.size <= WHOLE_BYTES_MAX { WHOLE_BYTES_MAX } else { FIRST_BYTES };
+        let (first, has_more) = piece(cx, path, 0, length).await?;
+        if let Some(kind) = image_type(&first) {
+            return image(cx, path, kind, facts).await;
+        }
+        let page = self.page(cx).await;
+        let read = match has_more {
+            false => self.whole(cx, facts, first, page).await?,
+            true => self.part(cx, facts, first, page).await?,
+        };
+        let mut text = read.text(path, &self);
+        for line in mended {
+            text.push_str(&format!("\n[{line}]"));
+        }
+        Ok(Output::text(text))
+    }
+}
+
+tool!(ReadFile);
+
+/// What was read of a file.
+struct Read {
+    shown: Shown,
+    /// Lines of the file, where they were counted.
+    total: Option<u64>,
+    has_more: bool,
+    /// Bytes of the file.
+    size: u64,
+    /// What is to be known of it.
+    remark: Option<String>,
+}
+
+impl ReadFile {
+    fn check(&self) -> Result<()> {
+        let wrong = |text: &str| Err(Error::new(ErrorKind::InvalidArguments, text));
+        match (self.offset, self.limit) {
+            (Some(0), _) => wrong("offset must be a positive integer (1-indexed)"),
+            (_, Some(0)) => wrong("limit must be a positive integer"),
+            _ => Ok(()),
+        }
+    }
+
+    /// The number of the last line that is shown; that of the one before where none is.
+    fn last(&self, shown: &Shown) -> u64 {
+        self.offset.unwrap_or(1).saturating_add(shown.lines).saturating_sub(1)
+    }
+
+    async fn page(&self, cx: &Reporter) -> Page {
+        let facts = cx.session().await.ok();
+        let bytes = facts.and_then(|facts| facts.output_bytes_max).unwrap_or(OUTPUT_BYTES);
+        let bytes = bytes.saturating_sub(HEADING_BYTES).min(SHOWN_BYTES_MAX);
+        let lines = self.limit.unwrap_or(LINES).min(LINES_MAX);
+        Page::new(self.offset.unwrap_or(1), lines, bytes)
+    }
+
+    /// Shows some of a file that is in memory whole.
+    async fn whole(
+        &self,
+        cx: &Cx<Editor>,
+        facts: FileFacts,
+        bytes: Vec<u8>,
+        page: Page,
+    ) -> Result<Read> {
+        let path = self.path.clone();
+        let snapshot = Snapshot { facts, bytes };
+        let read = move |_: &Reporter| {
+            let size = snapshot.bytes.len() as u64;
+            let not_text = |_| not_text(&path, &snapshot.bytes, size);
+            let Decoded { text, charset } = decode(&snapshot.bytes).map_err(not_text)?;
+            let mut page = page;
+            page.take(&text);
+            let (shown, remark) = (page.finish(), charset.remark());
+            let total = Some(shown.total);
+            Ok((Read { shown, total, has_more: false, size, remark }, sight_of(&snapshot)))
+        };
+        let (mut read, sight) = cx.blocking(read).await??;
+        read.has_more = self.last(&read.shown) < read.shown.total;
+        self.saw(cx, sight).await?;
+        Ok(read)
+    }
+
+    /// Shows some of a large file, and reads no more of it than must be.
+    async fn part(
+        &self,
+        cx: &Cx<Editor>,
+        facts: FileFacts,
+        first: Vec<u8>,
+        mut page: Page,
+    ) -> Result<Read> {
+        let path = self.path.as_str();
+        match decode(&first) {
+            // Its last character may be cut.
+            Err(_) if !is_utf_8_so_far(&first) => {
+                return self.encoded(cx, facts, &first, page).await;
+            }
+            Ok(decoded) if decoded.charset.remark().is_some() => {
+                return self.encoded(cx, facts, &first, page).await;
+            }
+            Ok(_) | Err(_) => {}
+        }
+        let version = facts.version.clone();
+        let (mut offset, mut size) = (first.len() as u64, facts.size);
+        let (mut bytes, mut is_end) = (first, false);
+        let mut is_damaged = false;
+        loop {
+            let text = text_of(&mut bytes, is_end, &mut is_damaged);
+            page.take(&text);
+            if page.is_full() || is_end {
+                break;
+            }
+            if page.is_ahead() && offset > PASSED_BYTES_MAX {
+                let line = self.offset.unwrap_or(1);
+                let text = format!("line {line} of {path} lies behind its first {offset} bytes");
+                return Err(Error::new(ErrorKind::LimitReached, text)
+                    .with_hint("read it by a command, such as `tail -c`"));
+            }
+            let length = if page.is_ahead() { READ_BYTES_MAX } else { FIRST_BYTES };
+            let (next, more) = piece(cx, path, offset, length).await?;
+            offset += next.len() as u64;
+            size = size.max(offset);
+            is_end = !more || next.is_empty();
+            bytes.extend_from_slice(&next);
+        }
+        let shown = page.finish();
+        let total = is_end.then_some(shown.total);
+        let has_more = total.is_none_or(|total| self.last(&shown) < total);
+        let remark = is_damaged.then(|| "UTF-8 with other bytes, shown as �".to_owned());
+        self.saw(cx, Sight { version, digest: None, text: None }).await?;
+        Ok(Read { shown, total, has_more, size, remark })
+    }
+
+    /// Shows some of a large file in another encoding than UTF-8: that is read whole.
+    async fn encoded(
+        &self,
+        cx: &Cx<Editor>,
+        facts: FileFacts,
+        first: &[u8],
+        page: Page,
+    ) -> Result<Read> {
+        let head = &first[..first.len().min(8 * 1024)];
+        if decode(head).is_err() || facts.size > CHANGED_BYTES_MAX {
+            return Err(not_text(&self.path, head, facts.size));
+        }
+        let snapshot = fetch(cx, &self.path, facts).await?;
+        self.whole(cx, snapshot.facts, snapshot.bytes, page).await
+    }
+
+    async fn saw(&self, cx: &Cx<Editor>, sight: Sight) -> Result<()> {
+        let folder = &cx.state().place(cx).await?.folder;
+        cx.state().saw(&absolute(folder, &self.path), sight);
+        Ok(())
+    }
+}
+
+impl Read {
+    fn text(&self, path: &str, asked: &ReadFile) -> String {
+        let first = asked.offset.unwrap_or(1);
+        let last = asked.last(&self.shown);
+        let chars = self.shown.text.chars().count();
+        let of = self.total.map_or_else(|| "?".to_owned(), |total| total.to_string());
+        let lines = match self.shown.lines {
+            0 => format!("none of {of}"),
+            _ => format!("{first}-{last} of {of}"),
+        };
+        let is_whole = asked.offset.is_none() && asked.limit.is_none() && !self.has_more;
+        let mut heading = match is_whole {
+            true => format!("path: {path} | lines: {of} | size: {chars}"),
+            false => {
+                let has_more = if self.has_more { "True" } else { "False" };
+                format!("path: {path} | lines: {lines} | size: {chars} | has_more: {has_more}")
+            }
+        };
+        if self.total.is_none() {
+            heading.push_str(&format!(" | file: {} bytes", self.size));
+        }
+        if let Some(remark) = &self.remark {
+            heading.push_str(&format!(" | encoding: {remark}"));
+        }
+        let mut text = format!("{heading}\n\n{}", self.shown.text);
+        if self.has_more {
+            text.push_str(&format!(
+                "[… the next line is {}: readFile with offset={}]",
+                last + 1,
+                last + 1
+            ));
+        } else if self.shown.lines == 0 && first > 1 {
+            text.push_str("[the file ends before that line]");
+        }
+        text
+    }
+}
+
+/// Reads a piece of a file; true if there is more behind it.
+async fn piece(cx: &Reporter, path: &str, offset: u64, length: u64) -> Result<(Vec<u8>, bool)> {
+    let (path, length) = (path.to_owned(), Some(length));
+    let read = FileRead { path, offset, length, ..FileRead::default() };
+    let (told, bytes) = cx.files().read(read).await?;
+    Ok((bytes, told.has_more))
+}
+
+/// Whether bytes are text in UTF-8 whose last character may be cut.
+fn is_utf_8_so_far(bytes: &[u8]) -> bool {
+    match std::str::from_utf8(bytes) {
+        Ok(_) => decode(bytes).is_ok(),
+        Err(error) => error.error_len().is_none() && decode(&bytes[..error.valid_up_to()]).is_ok(),
+    }
+}
+
+/// Takes the text out of bytes, all but a character that is cut at their end.
+fn text_of(bytes: &mut Vec<u8>, is_end: bool, is_damaged: &mut bool) -> String {
+    let mut text = String::new();
+    let mut done = 0;
+    while let Err(error) = std::str::from_utf8(&bytes[done..]) {
+        let valid = done + error.valid_up_to();
+        text.push_str(std::str::from_utf8(&bytes[done..valid]).unwrap_or_default());
+        done = valid;
+        match error.error_len() {
+            None if !is_end => {
+                bytes.drain(..done);
+                return text;
+            }
+            length => {
+                *is_damaged = true;
+                text.push(char::REPLACEMENT_CHARACTER);
+                done += length.unwrap_or(bytes.len() - done);
+            }
+        }
+    }
+    text.push_str(std::str::from_utf8(&bytes[done..]).unwrap_or_default());
+    bytes.clear();
+    text
+}
+
+/// Gives an image to the model.
+async fn image(cx: &Cx<Editor>, path: &str, kind: &str, facts: FileFacts) -> Result<Output> {
+    if facts.size > IMAGE_BYTES_MAX {
+        let text = format!(
+            "Image too large: {path} has {} bytes, at most {IMAGE_BYTES_MAX} are shown",
+            facts.size
+        );
+        return Err(Error::new(ErrorKind::LimitReached, text));
+    }
+    let Snapshot { bytes, .. } = fetch(cx, path, facts).await?;
+    let size = bytes.len();
+    cx.attach(kind, bytes).await?;
+    Ok(Output::json(json!({ "path": path, "size": size, "type": "image", "mime_type": kind })))
+}

@@ -1,0 +1,73 @@
+//! The tool `removeFile`.
+
+use jaato_plugin_sdk::hooks::Preview;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::file_change::FileChange;
+
+use super::{backup_of, check_seen, given, not_found, preview_of, told};
+use crate::apply::{Maker, apply};
+use crate::editor::Editor;
+use crate::files::check_is_no_link;
+use crate::mend::mend;
+use crate::plan::Plan;
+
+/// Delete a file. undoFileChange brings it back.
+#[derive(Clone, ToolInput)]
+#[tool(
+    name = "removeFile",
+    category = "filesystem",
+    destructive,
+    open_world = false,
+    previews,
+    available_if(
+        environment_has = "files",
+        reason = "in a session whose execution environment has files"
+    ),
+    example("Delete old.txt", path = "old.txt")
+)]
+struct RemoveFile {
+    /// The file.
+    path: String,
+}
+
+impl Tool for RemoveFile {
+    type State = Editor;
+
+    async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
+        let mended = mend(cx).await?;
+        let plan = self.plan(cx).await?;
+        let maker = Maker { tool: "removeFile", undoes: None };
+        let applied = apply(cx, maker, plan).await?;
+        let backup = backup_of(&applied, 0);
+        let result = json_object!({
+            "success": true, "path": self.path, "deleted": true, "backup": backup,
+        });
+        Ok(told(result, &[], mended))
+    }
+
+    async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
+        let path = self.path.clone();
+        let said = |changes: &[FileChange]| {
+            let lines: u64 = changes.iter().map(|change| change.lines_removed).sum();
+            format!("Delete file: {path} ({lines} lines, backup will be created)")
+        };
+        preview_of(cx, self.plan(cx).await, said).await
+    }
+}
+
+tool!(RemoveFile);
+
+impl RemoveFile {
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<Plan> {
+        let path = given("path", &self.path)?;
+        let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
+        let number = plan.open(cx, path).await?;
+        if plan.bytes(number).is_none() {
+            return Err(not_found(path));
+        }
+        check_is_no_link(cx, path).await?;
+        check_seen(cx, &plan, number).await?;
+        plan.delete(number);
+        Ok(plan)
+    }
+}

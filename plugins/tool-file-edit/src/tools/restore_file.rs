@@ -1,0 +1,96 @@
+//! The tool `restoreFile`.
+
+use jaato_plugin_sdk::hooks::Preview;
+use jaato_plugin_sdk::prelude::*;
+
+use super::{counts, given, preview_of, told};
+use crate::apply::{Maker, apply};
+use crate::editor::{Editor, failed};
+use crate::history::{Backup, BackupId, FilePath};
+use crate::mend::{contents, mend};
+use crate::plan::{Plan, absolute};
+
+/// Make a file what it was before an earlier change, whatever it is by now.
+#[derive(ToolInput)]
+#[tool(
+    name = "restoreFile",
+    category = "filesystem",
+    destructive,
+    open_world = false,
+    previews,
+    available_if(
+        environment_has = "files",
+        reason = "in a session whose execution environment has files"
+    ),
+    example("Bring back a.txt as it was before the last change", path = "a.txt")
+)]
+struct RestoreFile {
+    /// The file.
+    path: String,
+    /// Which backup, as listBackups names it: the latest without it.
+    backup_path: Option<String>,
+}
+
+impl Tool for RestoreFile {
+    type State = Editor;
+
+    async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
+        let mended = mend(cx).await?;
+        let (plan, backup) = self.plan(cx).await?;
+        let applied = apply(cx, Maker { tool: "restoreFile", undoes: None }, plan).await?;
+        let result = json_object!({
+            "success": true,
+            "path": self.path,
+            "restored_from": backup.id.to_string(),
+            "message": "File restored from backup",
+        });
+        Ok(told(result, &applied.changes, mended))
+    }
+
+    async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
+        let planned = self.plan(cx).await;
+        let id = planned.as_ref().ok().map(|(_, backup)| backup.id.to_string());
+        let (path, id) = (self.path, id.unwrap_or_default());
+        let said = |changes: &[_]| format!("Restore {path} from backup {id} {}", counts(changes));
+        preview_of(cx, planned.map(|(plan, _)| plan), said).await
+    }
+}
+
+tool!(RestoreFile);
+
+impl RestoreFile {
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<(Plan, Backup)> {
+        let path = given("path", &self.path)?;
+        let place = cx.state().place(cx).await?.clone();
+        let mut plan = Plan::new(&place.folder);
+        let number = plan.open(cx, path).await?;
+        let named = place.name(&absolute(&place.folder, path));
+        let backup = self.backup(cx, named).await?;
+        let bytes = contents(cx, &backup.file.content).await?;
+        plan.write(number, bytes)?;
+        plan.files[number].permissions = Some(backup.file.mode);
+        Ok((plan, backup))
+    }
+
+    async fn backup(&self, cx: &Cx<Editor>, named: FilePath) -> Result<Backup> {
+        let history = cx.state().history()?.clone();
+        let asked = self.backup_path.clone();
+        let path = self.path.clone();
+        let find = move |_: &Reporter| {
+            let Some(asked) = asked else {
+                let text = format!("No backups found for: {path}");
+                let latest = history.backups(Some(&named)).map_err(failed)?.into_iter().next();
+                return latest.ok_or_else(|| Error::new(ErrorKind::NotFound, text));
+            };
+            let missing = || {
+                Error::new(ErrorKind::NotFound, format!("Backup file not found: {asked}"))
+                    .with_hint("listBackups names those that there are")
+            };
+            let id: BackupId = asked.parse().map_err(|()| missing())?;
+            let backup = history.backup(&id).map_err(|_| missing())?;
+            // Only what the file was itself: a backup is no way to read another file.
+            if backup.path == named { Ok(backup) } else { Err(missing()) }
+        };
+        cx.blocking(find).await?
+    }
+}

@@ -1,0 +1,122 @@
+//! The tool `updateFile`.
+
+use jaato_plugin_sdk::hooks::Preview;
+use jaato_plugin_sdk::prelude::*;
+
+use super::{
+    backup_of, check_seen, counts, edit_error, given, not_found, preview_of, size_of, told,
+};
+use crate::apply::{Maker, apply};
+use crate::edit::{Anchors, Edit, edit, rewrite};
+use crate::editor::Editor;
+use crate::mend::mend;
+use crate::plan::Plan;
+
+/// Change a file: replace the one place of `old` by `new`, or the whole text by `new_content`.
+/// Line ends, encoding and mode stay. Returns a diff. undoFileChange takes it back.
+#[derive(Clone, ToolInput)]
+#[tool(
+    name = "updateFile",
+    category = "filesystem",
+    destructive,
+    open_world = false,
+    previews,
+    traits("file_writer"),
+    available_if(
+        environment_has = "files",
+        reason = "in a session whose execution environment has files"
+    ),
+    example("Rename the variable a to b in x.py", path = "x.py", old = "a = 1", new = "b = 1")
+)]
+struct UpdateFile {
+    /// The file.
+    path: String,
+    /// Text to replace, exactly as in the file. It must stand there once.
+    old: Option<String>,
+    /// What comes in its place.
+    new: Option<String>,
+    /// Text right before `old`, where `old` stands more than once. It stays.
+    prologue: Option<String>,
+    /// Text right after `old`. It stays.
+    epilogue: Option<String>,
+    /// Instead of `old` and `new`: the whole new text.
+    new_content: Option<String>,
+}
+
+impl Tool for UpdateFile {
+    type State = Editor;
+
+    async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
+        let mended = mend(cx).await?;
+        let plan = self.plan(cx).await?;
+        let maker = Maker { tool: "updateFile", undoes: None };
+        let applied = apply(cx, maker, plan).await?;
+        let (size, lines) = size_of(&applied.plan, 0);
+        let mut result = json_object!({
+            "success": true, "path": self.path, "size": size, "lines": lines,
+        });
+        match backup_of(&applied, 0) {
+            Some(backup) => result.insert("backup".to_owned(), backup.into()),
+            None => result.insert("unchanged".to_owned(), true.into()),
+        };
+        Ok(told(result, &applied.changes, mended))
+    }
+
+    async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
+        let path = self.path.clone();
+        let said = |changes: &[_]| format!("Update {path} {}", counts(changes));
+        preview_of(cx, self.plan(cx).await, said).await
+    }
+}
+
+tool!(UpdateFile);
+
+impl UpdateFile {
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<Plan> {
+        let path = given("path", &self.path)?;
+        self.check()?;
+        let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
+        let number = plan.open(cx, path).await?;
+        if plan.bytes(number).is_none() {
+            return Err(not_found(path).with_hint("use writeNewFile for new files"));
+        }
+        check_seen(cx, &plan, number).await?;
+        let asked = self.clone();
+        let (plan, made) = cx
+            .blocking(move |_| {
+                let made = asked.made(plan.bytes(number).unwrap_or_default());
+                (plan, made)
+            })
+            .await?;
+        let mut plan = plan;
+        plan.write(number, made?)?;
+        Ok(plan)
+    }
+
+    fn check(&self) -> Result<()> {
+        let wrong = |text: &str| Err(Error::new(ErrorKind::InvalidArguments, text));
+        match (&self.old, &self.new, &self.new_content) {
+            (Some(_), None, _) => wrong("'new' is required when 'old' is provided"),
+            (None, Some(_), _) => wrong("'old' is required when 'new' is provided"),
+            (Some(_), Some(_), Some(_)) => {
+                wrong("either 'old' and 'new' or 'new_content', not both")
+            }
+            (None, None, None) => wrong("either 'old' and 'new' or 'new_content' is required"),
+            (Some(_), Some(_), None) | (None, None, Some(_)) => Ok(()),
+        }
+    }
+
+    fn made(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+        let old = self.old.as_deref().unwrap_or_default();
+        let made = match &self.new_content {
+            Some(whole) => rewrite(bytes, whole),
+            None => {
+                let new = self.new.as_deref().unwrap_or_default();
+                let prologue = self.prologue.as_deref().unwrap_or_default();
+                let epilogue = self.epilogue.as_deref().unwrap_or_default();
+                edit(bytes, Edit { old, new, anchors: Anchors { prologue, epilogue } })
+            }
+        };
+        made.map_err(|failed| edit_error(&self.path, bytes, old, failed))
+    }
+}

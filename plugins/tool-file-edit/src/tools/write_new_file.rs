@@ -1,0 +1,71 @@
+//! The tool `writeNewFile`.
+
+use jaato_plugin_sdk::hooks::Preview;
+use jaato_plugin_sdk::prelude::*;
+
+use super::{given, preview_of, size_of, told};
+use crate::apply::{Maker, apply};
+use crate::editor::Editor;
+use crate::mend::mend;
+use crate::plan::Plan;
+
+/// Write a new file, with the folders above it. It must not exist yet.
+#[derive(Clone, ToolInput)]
+#[tool(
+    name = "writeNewFile",
+    category = "filesystem",
+    destructive = false,
+    open_world = false,
+    previews,
+    traits("file_writer"),
+    available_if(
+        environment_has = "files",
+        reason = "in a session whose execution environment has files"
+    ),
+    example("Write hello into a new file a.txt", path = "a.txt", content = "hello\n")
+)]
+struct WriteNewFile {
+    /// The file.
+    path: String,
+    /// Its text.
+    content: String,
+}
+
+impl Tool for WriteNewFile {
+    type State = Editor;
+
+    async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
+        let mended = mend(cx).await?;
+        let plan = self.plan(cx).await?;
+        let maker = Maker { tool: "writeNewFile", undoes: None };
+        let applied = apply(cx, maker, plan).await?;
+        let (size, lines) = size_of(&applied.plan, 0);
+        let result =
+            json_object!({ "success": true, "path": self.path, "size": size, "lines": lines });
+        // The model has just written it.
+        Ok(told(result, &[], mended))
+    }
+
+    async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
+        let lines = crate::text::lines_of(&self.content);
+        let text = format!("Create new file: {} ({lines} lines)", self.path);
+        preview_of(cx, self.plan(cx).await, |_| text).await
+    }
+}
+
+tool!(WriteNewFile);
+
+impl WriteNewFile {
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<Plan> {
+        let path = given("path", &self.path)?;
+        let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
+        if crate::files::look(cx, path).await?.is_some() {
+            let text = format!("File already exists: {path}");
+            return Err(Error::new(ErrorKind::Conflict, text)
+                .with_hint("use updateFile to change a file that is there"));
+        }
+        let number = plan.add(path, None)?;
+        plan.write(number, self.content.clone().into_bytes())?;
+        Ok(plan)
+    }
+}

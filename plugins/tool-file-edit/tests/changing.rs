@@ -1,0 +1,215 @@
+//! `updateFile`, `writeNewFile`, `removeFile`, `moveFile`.
+
+use jaato_plugin_sdk::serde_json::json;
+use jaato_plugin_sdk::types::ErrorKind;
+use jaato_plugin_sdk::types::file_change::FileChangeKind;
+
+use crate::support::Desk;
+
+#[test]
+fn the_one_place_of_a_text_is_replaced() {
+    let desk = Desk::new().with("a.py", "x = 1\r\ny = 2\r\n");
+    let result = desk
+        .call("updateFile", json!({ "path": "a.py", "old": "y = 2\n", "new": "y = 3\nz = 4\n" }));
+    assert_eq!(desk.text("a.py"), "x = 1\r\ny = 3\r\nz = 4\r\n");
+    let backup = result["backup"].as_str().unwrap();
+    assert!(backup.starts_with("1."), "{backup}");
+    let expected = json!({
+        "success": true, "path": "a.py", "size": 21, "lines": 3, "backup": backup,
+        "diff": "@@ -1,2 +1,3 @@\n x = 1\n-y = 2\n+y = 3\n+z = 4",
+    });
+    assert_eq!(result, expected);
+}
+
+#[test]
+fn a_whole_text_is_replaced() {
+    let desk = Desk::new().with("a.txt", "\u{FEFF}old\r\n");
+    desk.call("updateFile", json!({ "path": "a.txt", "new_content": "new\ntext\n" }));
+    assert_eq!(desk.text("a.txt"), "\u{FEFF}new\r\ntext\r\n");
+    let result = desk.call("updateFile", json!({ "path": "a.txt", "new_content": "new\ntext\n" }));
+    assert_eq!((&result["success"], &result["unchanged"]), (&json!(true), &json!(true)));
+}
+
+#[test]
+fn an_edit_that_says_too_little_empties_no_file() {
+    let desk = Desk::new().with("a.txt", "text\n");
+    let refused = |arguments| desk.refused("updateFile", arguments);
+    let message = "either 'old' and 'new' or 'new_content' is required";
+    assert_eq!(refused(json!({ "path": "a.txt" })).message, message);
+    let message = "'new' is required when 'old' is provided";
+    assert_eq!(refused(json!({ "path": "a.txt", "old": "text" })).message, message);
+    let error = refused(json!({ "path": "a.txt", "old": "", "new": "x" }));
+    assert_eq!(error.message, "Targeted edit failed: 'old' is empty and the file is not");
+    let error = refused(json!({ "path": "a.txt", "old": "text", "new": "x", "new_content": "" }));
+    assert_eq!(error.kind, ErrorKind::InvalidArguments);
+    let error = refused(json!({ "path": "b.txt", "new_content": "x" }));
+    assert_eq!(error.message, "File not found: b.txt");
+    assert_eq!(desk.text("a.txt"), "text\n");
+}
+
+#[test]
+fn a_text_that_is_not_there_once_gets_a_hint() {
+    let desk = Desk::new().with("a.py", "def f():\n    x = 1\n\ndef g():\n    x = 1\n");
+    let refused = |old: &str| {
+        let error = desk.refused("updateFile", json!({ "path": "a.py", "old": old, "new": "" }));
+        (error.kind, error.message, error.hint.unwrap())
+    };
+    let text = "Targeted edit failed: Search text not found: 'def h():\n    x = 1'";
+    let hint = "the nearest lines are:\n1: def f():\n2:     x = 1";
+    assert_eq!(
+        refused("def h():\n    x = 1"),
+        (ErrorKind::NotFound, text.to_owned(), hint.to_owned())
+    );
+    let text = "Targeted edit failed: Search text matched 2 times. \
+                Use prologue/epilogue to disambiguate: 'x = 1'";
+    let hint = "it stands in line 2, 5";
+    assert_eq!(refused("x = 1"), (ErrorKind::Conflict, text.to_owned(), hint.to_owned()));
+    let arguments =
+        json!({ "path": "a.py", "old": "x = 1", "new": "x = 2", "prologue": "def g():\n    " });
+    desk.call("updateFile", arguments);
+    assert_eq!(desk.text("a.py"), "def f():\n    x = 1\n\ndef g():\n    x = 2\n");
+}
+
+#[test]
+fn a_file_that_changed_since_it_was_read_is_refused_once() {
+    let desk = Desk::new().with("a.txt", "one\ntwo\n");
+    desk.read("a.txt");
+    desk.write("a.txt", "ONE\ntwo\nthree\n");
+    let edit = json!({ "path": "a.txt", "old": "two", "new": "2" });
+    // Before the question already, and then it counts as read.
+    let preview = desk.preview("updateFile", edit.clone());
+    let error = preview.refusal.unwrap();
+    assert_eq!(error.message, "a.txt has changed since you read it, so nothing was done");
+    let hint = error.hint.unwrap();
+    assert!(hint.contains("-one\n+ONE\n two\n+three\n"), "{hint}");
+    desk.call("updateFile", edit);
+    assert_eq!(desk.text("a.txt"), "ONE\n2\nthree\n");
+    // One that the model wrote itself is known, also where only its time changed.
+    desk.write("a.txt", "ONE\n2\nthree\n");
+    desk.call("updateFile", json!({ "path": "a.txt", "old": "2", "new": "two" }));
+    desk.write("a.txt", "gone\n");
+    let error = desk.refused("removeFile", json!({ "path": "a.txt" }));
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    desk.call("removeFile", json!({ "path": "a.txt" }));
+    // One that was never read may be changed.
+    desk.write("b.txt", "x");
+    desk.call("updateFile", json!({ "path": "b.txt", "new_content": "y" }));
+}
+
+#[test]
+fn a_later_instance_knows_what_was_read() {
+    let desk = Desk::new().with("a.txt", "one\n");
+    desk.call("updateFile", json!({ "path": "a.txt", "new_content": "two\n" }));
+    let saved = desk.instance().save().unwrap();
+    let later = desk.host().create(saved.as_ref()).unwrap();
+    desk.write("a.txt", "three\n");
+    let error =
+        later.call("updateFile", json!({ "path": "a.txt", "new_content": "x" })).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Conflict);
+}
+
+#[test]
+fn new_files_are_written_with_their_folders() {
+    let desk = Desk::new();
+    let result = desk.call("writeNewFile", json!({ "path": "a/b/c.txt", "content": "x\ny" }));
+    assert_eq!(result, json!({ "success": true, "path": "a/b/c.txt", "size": 3, "lines": 2 }));
+    assert_eq!(desk.text("a/b/c.txt"), "x\ny");
+    let error = desk.refused("writeNewFile", json!({ "path": "a/b/c.txt", "content": "z" }));
+    assert_eq!(
+        (error.kind, &*error.message),
+        (ErrorKind::Conflict, "File already exists: a/b/c.txt")
+    );
+    let error = desk.refused("writeNewFile", json!({ "path": "a/b", "content": "z" }));
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    let error = desk.refused("writeNewFile", json!({ "path": "d.txt" }));
+    assert_eq!(error.kind, ErrorKind::InvalidArguments);
+}
+
+#[test]
+fn files_are_removed_and_moved() {
+    let desk = Desk::new().with("a.txt", "a").with("b.txt", "b");
+    let result = desk.call("removeFile", json!({ "path": "a.txt" }));
+    assert_eq!((&result["deleted"], desk.text("a.txt")), (&json!(true), "-".to_owned()));
+    assert!(result["backup"].is_string());
+    assert_eq!(
+        desk.refused("removeFile", json!({ "path": "a.txt" })).message,
+        "File not found: a.txt"
+    );
+    let moved = json!({ "source_path": "b.txt", "destination_path": "new/c.txt" });
+    let result = desk.call("moveFile", moved.clone());
+    assert_eq!((desk.text("b.txt"), desk.text("new/c.txt")), ("-".to_owned(), "b".to_owned()));
+    assert_eq!(result["destination"], "new/c.txt");
+    let error = desk.refused("moveFile", moved);
+    assert_eq!(error.message, "Source file does not exist: b.txt");
+    desk.write("d.txt", "d");
+    let over = json!({ "source_path": "new/c.txt", "destination_path": "d.txt" });
+    assert_eq!(desk.refused("renameFile", over).message, "Destination file already exists: d.txt");
+    let over =
+        json!({ "source_path": "new/c.txt", "destination_path": "d.txt", "overwrite": true });
+    let result = desk.call("renameFile", over);
+    assert!(result["source_backup"].is_string() && result["destination_backup"].is_string());
+    assert_eq!(desk.text("d.txt"), "b");
+    let same = json!({ "source_path": "d.txt", "destination_path": "./d.txt" });
+    assert_eq!(desk.refused("moveFile", same).kind, ErrorKind::InvalidArguments);
+}
+
+#[test]
+fn what_is_not_allowed_is_not_changed() {
+    let desk = Desk::new();
+    let outside = "../outside.txt";
+    for (tool, arguments) in [
+        ("updateFile", json!({ "path": outside, "new_content": "" })),
+        ("writeNewFile", json!({ "path": outside, "content": "" })),
+        ("removeFile", json!({ "path": outside })),
+        ("moveFile", json!({ "source_path": outside, "destination_path": "a" })),
+        ("undoFileChange", json!({ "path": outside })),
+        ("restoreFile", json!({ "path": outside })),
+        ("listBackups", json!({ "path": outside })),
+    ] {
+        assert_eq!(desk.refused(tool, arguments).kind, ErrorKind::PermissionDenied, "{tool}");
+    }
+}
+
+#[test]
+fn front_ends_are_told_how_files_changed() {
+    let desk = Desk::new().with("a.txt", "one\ntwo\n");
+    let changes = desk.changes("updateFile", json!({ "path": "a.txt", "old": "two", "new": "2" }));
+    assert_eq!(changes.len(), 1);
+    let change = &changes[0];
+    assert_eq!(
+        (change.kind, change.lines_added, change.lines_removed),
+        (FileChangeKind::Changed, 1, 1)
+    );
+    assert_eq!(change.unified(), "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n");
+    assert_eq!(change.old.as_deref(), Some("one\ntwo\n"));
+    let moved = json!({ "source_path": "a.txt", "destination_path": "b.txt" });
+    let changes = desk.changes("moveFile", moved);
+    assert_eq!((changes.len(), changes[0].kind), (1, FileChangeKind::Moved));
+    assert_eq!(changes[0].moved_from.as_deref(), Some("a.txt"));
+    let changes = desk.changes("removeFile", json!({ "path": "b.txt" }));
+    assert_eq!((changes.len(), changes[0].kind), (1, FileChangeKind::Deleted));
+}
+
+#[test]
+fn a_preview_shows_what_a_call_would_do_and_does_nothing() {
+    let desk = Desk::new().with("a.txt", "one\n").with("b.txt", "two\n");
+    let preview =
+        desk.preview("updateFile", json!({ "path": "a.txt", "old": "one", "new": "1\n2" }));
+    assert_eq!(preview.text, "Update a.txt (+2, -1 lines)");
+    assert_eq!((preview.changes.len(), &preview.files[..]), (1, &["a.txt".to_owned()][..]));
+    let preview = desk.preview("writeNewFile", json!({ "path": "n", "content": "x\n" }));
+    assert_eq!(preview.text, "Create new file: n (1 lines)");
+    let preview = desk.preview("removeFile", json!({ "path": "a.txt" }));
+    assert_eq!(preview.text, "Delete file: a.txt (1 lines, backup will be created)");
+    let over = json!({ "source_path": "a.txt", "destination_path": "b.txt", "overwrite": true });
+    let preview = desk.preview("moveFile", over);
+    let text =
+        "Move file: a.txt -> b.txt (1 lines), over a file that is there (backup will be created)";
+    assert_eq!(preview.text, text);
+    let preview = desk.preview("updateFile", json!({ "path": "a.txt", "old": "no", "new": "" }));
+    assert_eq!(preview.refusal.unwrap().kind, ErrorKind::NotFound);
+    assert_eq!(
+        (desk.text("a.txt"), desk.text("b.txt"), desk.text("n")),
+        ("one\n".into(), "two\n".into(), "-".into())
+    );
+}

@@ -1,0 +1,21 @@
+//! What every tool plugin must do. The examples need files, and are played by the other tests.
+
+use jaato_plugin_testkit::Kind;
+use jaato_plugin_testkit::conformance::{Suite, checks};
+
+/// The one check that these tools cannot pass in an empty folder.
+const EXAMPLES: &str = "examples_work";
+
+#[test]
+fn it_does_what_every_plugin_of_tools_must() {
+    let kinds = [Kind::Tool];
+    let suite = Suite::of(tool_file_edit::__jaato::MODULE, &kinds);
+    let all = checks(&kinds);
+    assert!(all.iter().any(|(_, name, _)| *name == EXAMPLES));
+    let held = all.into_iter().filter(|(_, name, _)| *name != EXAMPLES);
+    let run = |(group, name, check)| {
+        let error = suite.run(check).err()?;
+        Some(format!("{group}::{name}: {error}"))
+    };
+    assert_eq!(held.filter_map(run).collect::<Vec<_>>(), Vec::<String>::new());
+}

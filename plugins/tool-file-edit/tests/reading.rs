@@ -1,0 +1,129 @@
+//! `readFile`.
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::ErrorKind;
+
+use crate::support::Desk;
+
+fn read(desk: &Desk, arguments: Value) -> String {
+    desk.call("readFile", arguments)["result"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_whole_text_is_shown_under_its_heading() {
+    let desk = Desk::new().with("a.txt", "one\ntwo\nthree");
+    assert_eq!(desk.read("a.txt"), "path: a.txt | lines: 3 | size: 14\n\none\ntwo\nthree\n");
+    desk.write("empty", "");
+    assert_eq!(desk.read("empty"), "path: empty | lines: 0 | size: 0\n\n");
+}
+
+#[test]
+fn a_part_is_shown_with_its_lines_and_whether_there_is_more() {
+    let desk = Desk::new().with("a.txt", "1\n2\n3\n4\n");
+    let of = |offset: u64, limit: u64| {
+        read(&desk, json!({ "path": "a.txt", "offset": offset, "limit": limit }))
+    };
+    let expected = "path: a.txt | lines: 2-3 of 4 | size: 4 | has_more: True\n\n2\n3\n\
+                    [… the next line is 4: readFile with offset=4]";
+    assert_eq!(of(2, 2), expected);
+    assert_eq!(of(4, 9), "path: a.txt | lines: 4-4 of 4 | size: 2 | has_more: False\n\n4\n");
+    let expected = "path: a.txt | lines: none of 4 | size: 0 | has_more: False\n\n\
+                    [the file ends before that line]";
+    assert_eq!(of(100, 1), expected);
+}
+
+#[test]
+fn texts_in_other_encodings_are_shown_with_lf_alone() {
+    let desk = Desk::new().with("a.txt", b"caf\xE9 au lait\r\nd\xE9j\xE0 vu\r\n");
+    let expected = "path: a.txt | lines: 2 | size: 21 | encoding: windows-1252\n\n\
+                    café au lait\ndéjà vu\n";
+    assert_eq!(desk.read("a.txt"), expected);
+}
+
+#[test]
+fn what_a_model_is_sent_is_bounded() {
+    let desk = Desk::new().with("long.txt", "0123456789\n".repeat(10_000));
+    let text = desk.read("long.txt");
+    assert!(json!(text).to_string().len() < 16 * 1024, "{}", text.len());
+    assert!(
+        text.starts_with("path: long.txt | lines: 1-1280 of 10000 | size: 14080 | has_more: True"),
+        "{}",
+        &text[..90]
+    );
+    let next = read(&desk, json!({ "path": "long.txt", "offset": 9_999 }));
+    assert!(
+        next.starts_with(
+            "path: long.txt | lines: 9999-10000 of 10000 | size: 22 | has_more: False"
+        )
+    );
+    desk.write("line.txt", "x".repeat(100_000));
+    assert!(desk.read("line.txt").ends_with("x[… 98000 more characters of this line]\n"));
+}
+
+#[test]
+fn of_a_large_file_no_more_is_read_than_must_be() {
+    let desk = Desk::new().with("large.txt", "0123456789abcde\n".repeat(1_000_000));
+    let text = read(&desk, json!({ "path": "large.txt", "limit": 200 }));
+    let heading = "path: large.txt | lines: 1-200 of ? | size: 3200 | has_more: True | \
+                   file: 16000000 bytes\n\n0123";
+    assert!(text.starts_with(heading), "{}", &text[..100]);
+    let asked = desk.host().asked();
+    let reads: Vec<_> = asked.iter().filter(|request| request.operation == "files.read").collect();
+    assert_eq!(reads.len(), 1);
+    assert!(reads[0].json["length"].as_u64() <= Some(1024 * 1024));
+    let text = read(&desk, json!({ "path": "large.txt", "offset": 900_000, "limit": 1 }));
+    assert!(text.contains("| lines: 900000-900000 of 1000000 | size: 16 | has_more: True"));
+    let text = read(&desk, json!({ "path": "large.txt", "offset": 500_000, "limit": 1 }));
+    assert!(text.contains("| lines: 500000-500000 of ? | size: 16 | has_more: True"));
+    let text = read(&desk, json!({ "path": "large.txt", "offset": 1_000_000, "limit": 9 }));
+    assert!(text.contains("| lines: 1000000-1000000 of 1000000 | size: 16 | has_more: False"));
+    let text = read(&desk, json!({ "path": "large.txt", "offset": 1_000_001 }));
+    assert!(text.contains("| lines: none of 1000000 | size: 0 | has_more: False"));
+}
+
+#[test]
+fn large_texts_are_cut_between_characters() {
+    let desk = Desk::new().with("large.txt", format!("a{}", "ä€𝄞 word\n".repeat(200_000)));
+    let text = read(&desk, json!({ "path": "large.txt", "offset": 50_000, "limit": 100 }));
+    let lines: Vec<&str> = text.lines().skip(2).take(100).collect();
+    assert_eq!(lines, ["ä€𝄞 word"; 100]);
+    assert!(!text.contains('\u{FFFD}'));
+    let mut damaged = "word word\n".repeat(200_000).into_bytes();
+    damaged[25] = 0xFF;
+    desk.write("damaged.txt", damaged);
+    let text = read(&desk, json!({ "path": "damaged.txt", "limit": 3 }));
+    assert!(text.contains("encoding: windows-1252"), "{text}");
+}
+
+#[test]
+fn what_is_no_text_is_named() {
+    let desk = Desk::new().with("a.bin", b"\x7FELF\x02\x01\0\0").with("dir/x", "");
+    let error = desk.refused("readFile", json!({ "path": "a.bin" }));
+    let text = "Not a text file: a.bin (a program or library (ELF), 8 bytes)";
+    assert_eq!((error.kind, &*error.message), (ErrorKind::InvalidArguments, text));
+    let error = desk.refused("readFile", json!({ "path": "dir" }));
+    assert_eq!(
+        (&*error.message, error.hint.as_deref()),
+        ("Not a file: dir", Some("it is a folder"))
+    );
+    let error = desk.refused("readFile", json!({ "path": "no" }));
+    assert_eq!((error.kind, &*error.message), (ErrorKind::NotFound, "File not found: no"));
+    let error = desk.refused("readFile", json!({ "path": " " }));
+    assert_eq!(&*error.message, "path is required");
+    let error = desk.refused("readFile", json!({ "path": "../../etc/passwd" }));
+    assert_eq!(error.kind, ErrorKind::PermissionDenied);
+    for bad in [json!({ "path": "a", "offset": 0 }), json!({ "path": "a", "limit": "3" })] {
+        assert_eq!(desk.refused("readFile", bad).kind, ErrorKind::InvalidArguments);
+    }
+}
+
+#[test]
+fn images_are_attached() {
+    let png = b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR";
+    let desk = Desk::new().with("a.dat", png);
+    let output = desk.host().call("readFile", json!({ "path": "a.dat" })).unwrap();
+    let expected =
+        json!({ "path": "a.dat", "size": 16, "type": "image", "mime_type": "image/png" });
+    assert_eq!(Value::Object(output.content), expected);
+    assert_eq!(output.attachments.len(), 1);
+}

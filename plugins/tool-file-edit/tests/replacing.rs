@@ -1,0 +1,84 @@
+//! `findAndReplace`.
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::ErrorKind;
+
+use crate::support::Desk;
+
+fn desk() -> Desk {
+    Desk::new()
+        .with("src/a.py", "foo = 1\r\nfoo(foo)\r\n")
+        .with("src/b.py", "bar\n")
+        .with("src/c.bin", b"foo\0foo")
+        .with("node_modules/d.py", "foo\n")
+        .with("ignored.py", "foo\n")
+        .with(".gitignore", "ignored.py\n")
+}
+
+fn run(desk: &Desk, mut arguments: Value) -> Value {
+    arguments["paths"] = json!("**/*");
+    desk.call("findAndReplace", arguments)
+}
+
+#[test]
+fn matches_are_replaced_counted_and_shown() {
+    let desk = desk();
+    let arguments = json!({ "pattern": r"foo(\(?)", "replacement": r"moon\1" });
+    let mut dry = arguments.clone();
+    dry["dry_run"] = json!(true);
+    let told = run(&desk, dry);
+    assert_eq!(desk.text("src/a.py"), "foo = 1\r\nfoo(foo)\r\n");
+    let result = run(&desk, arguments);
+    assert_eq!(desk.text("src/a.py"), "moon = 1\r\nmoon(moon)\r\n");
+    assert_eq!(
+        (desk.text("ignored.py"), desk.text("node_modules/d.py")),
+        ("foo\n".into(), "foo\n".into())
+    );
+    let expected = json!([{
+        "path": "src/a.py", "match_count": 3, "preview": [
+            { "line": 1, "before": "foo = 1", "after": "moon = 1" },
+            { "line": 2, "before": "foo(foo)", "after": "moon(moon)" },
+        ],
+    }]);
+    assert_eq!((&told["matches_by_file"], &result["matches_by_file"]), (&expected, &expected));
+    assert_eq!((&result["total_matches"], &result["lines_matched"]), (&json!(3), &json!(2)));
+    assert_eq!((&result["files_affected"], &result["dry_run"]), (&json!(1), &json!(false)));
+    desk.call("undoFileChange", json!({ "path": "src/a.py" }));
+    assert_eq!(desk.text("src/a.py"), "foo = 1\r\nfoo(foo)\r\n");
+}
+
+#[test]
+fn ignored_files_are_changed_where_that_is_asked() {
+    let desk = desk();
+    run(&desk, json!({ "pattern": "foo", "replacement": "x", "include_ignored": true }));
+    assert_eq!(
+        (desk.text("ignored.py"), desk.text("node_modules/d.py")),
+        ("x\n".into(), "foo\n".into())
+    );
+}
+
+#[test]
+fn what_finds_nothing_changes_nothing() {
+    let desk = desk();
+    let result = run(&desk, json!({ "pattern": "nothing", "replacement": "" }));
+    assert_eq!((&result["success"], &result["total_matches"]), (&json!(true), &json!(0)));
+    assert_eq!(desk.call("listBackups", json!({}))["count"], 0);
+    let bad = json!({ "pattern": "(", "replacement": "", "paths": "*" });
+    let error = desk.refused("findAndReplace", bad.clone());
+    assert!(error.message.starts_with("Invalid regex pattern: "), "{error:?}");
+    assert_eq!(
+        desk.preview("findAndReplace", bad).refusal.unwrap().kind,
+        ErrorKind::InvalidArguments
+    );
+}
+
+#[test]
+fn a_preview_shows_what_is_done() {
+    let desk = desk();
+    let preview = desk.preview(
+        "findAndReplace",
+        json!({ "pattern": "foo", "replacement": "x", "paths": "src/*" }),
+    );
+    assert_eq!(preview.text, "Find and replace: 3 matches in 1 files (+2, -2 lines)");
+    assert_eq!(preview.changes[0].new.as_deref(), Some("x = 1\r\nx(x)\r\n"));
+}

@@ -1,0 +1,96 @@
+//! A folder with files, and a session that works in it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use jaato_plugin_sdk::hooks::Preview;
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::file_change::FileChange;
+use jaato_plugin_sdk::types::service::SessionFacts;
+use jaato_plugin_sdk::types::{Delta, Error};
+use jaato_plugin_testkit::{FakeHost, FakeInstance};
+use tempfile::TempDir;
+
+/// A session in a folder of its own.
+pub struct Desk {
+    folder: TempDir,
+    host: FakeHost,
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let working_directory = folder.path().canonicalize().unwrap().display().to_string();
+        let session_id = "s1".to_owned();
+        let facts = SessionFacts { working_directory, session_id, ..SessionFacts::default() };
+        let host = FakeHost::new(tool_file_edit::__jaato::MODULE).with_session(facts);
+        Self { folder, host }
+    }
+
+    pub fn with(self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
+        self.write(name, bytes);
+        self
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    /// The bytes of a file, as text; `-` where there is none.
+    pub fn text(&self, name: &str) -> String {
+        let bytes = fs::read(self.path(name)).unwrap_or_else(|_| b"-".to_vec());
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    #[track_caller]
+    pub fn call(&self, tool: &str, arguments: Value) -> Value {
+        match self.host.call(tool, arguments.clone()) {
+            Ok(output) => Value::Object(output.content),
+            Err(error) => panic!("{tool}({arguments}): {error:?}"),
+        }
+    }
+
+    #[track_caller]
+    pub fn refused(&self, tool: &str, arguments: Value) -> Error {
+        match self.host.call(tool, arguments.clone()) {
+            Ok(output) => panic!("{tool}({arguments}) gives {:?}", output.content),
+            Err(error) => error,
+        }
+    }
+
+    #[track_caller]
+    pub fn preview(&self, tool: &str, arguments: Value) -> Preview {
+        self.instance().preview(tool, arguments).unwrap()
+    }
+
+    /// What a call tells front ends.
+    pub fn changes(&self, tool: &str, arguments: Value) -> Vec<FileChange> {
+        let finished = self.instance().run(tool, arguments);
+        finished.result.unwrap();
+        let change = |delta| match delta {
+            Delta::FileChanged(change) => Some(change),
+            _ => None,
+        };
+        finished.deltas.into_iter().filter_map(change).collect()
+    }
+
+    #[track_caller]
+    pub fn read(&self, path: &str) -> String {
+        let result = self.call("readFile", json!({ "path": path }));
+        result["result"].as_str().unwrap().to_owned()
+    }
+
+    pub fn host(&self) -> &FakeHost {
+        &self.host
+    }
+
+    pub fn instance(&self) -> &FakeInstance {
+        self.host.instance().unwrap()
+    }
+}

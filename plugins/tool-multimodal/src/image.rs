@@ -1,0 +1,112 @@
+//! What an image file is, by its first bytes: the kind, and how large it is. Knows nothing of
+//! plugins.
+
+use jaato_plugin_sdk::types::media_type::media_type_of;
+
+/// Largest file, in bytes: more than vendors take.
+pub const BYTES_MAX: u64 = 10 * 1024 * 1024;
+
+/// Tells the media type of an image that models look at: PNG, JPEG, GIF or WebP.
+pub fn type_of(bytes: &[u8]) -> Option<&'static str> {
+    media_type_of(bytes).filter(|media_type| media_type.starts_with("image/"))
+}
+
+/// Reads width and height in pixels, where the file says them plainly.
+pub fn size_of(bytes: &[u8]) -> Option<(u64, u64)> {
+    let (width, height) = match type_of(bytes)? {
+        "image/png" => (big(bytes.get(16..20)?), big(bytes.get(20..24)?)),
+        "image/gif" => (little(bytes.get(6..8)?), little(bytes.get(8..10)?)),
+        "image/jpeg" => jpeg(bytes)?,
+        "image/webp" => webp(bytes)?,
+        _ => return None,
+    };
+    (width > 0 && height > 0).then_some((width, height))
+}
+
+/// Goes from segment to segment to the one that begins a frame.
+fn jpeg(bytes: &[u8]) -> Option<(u64, u64)> {
+    let mut at = 2;
+    loop {
+        let head = bytes.get(at..at + 4)?;
+        let (mark, length) = (head[1], usize::try_from(big(&head[2..4])).ok()?);
+        if head[0] != 0xff {
+            return None;
+        }
+        match mark {
+            // A byte that fills up.
+            0xff => at += 1,
+            // All frames but three marks of other things that stand among them.
+            0xc0..=0xcf if !matches!(mark, 0xc4 | 0xc8 | 0xcc) => {
+                return Some((big(bytes.get(at + 7..at + 9)?), big(bytes.get(at + 5..at + 7)?)));
+            }
+            // The pixels begin, or the file ends.
+            0xda | 0xd9 => return None,
+            _ => at += 2 + length.max(2),
+        }
+    }
+}
+
+fn webp(bytes: &[u8]) -> Option<(u64, u64)> {
+    match bytes.get(12..16)? {
+        b"VP8X" => Some((1 + little(bytes.get(24..27)?), 1 + little(bytes.get(27..30)?))),
+        b"VP8L" => {
+            let bits = little(bytes.get(21..25)?);
+            Some((1 + (bits & 0x3fff), 1 + ((bits >> 14) & 0x3fff)))
+        }
+        b"VP8 " => {
+            let side = |bytes| little(bytes) & 0x3fff;
+            Some((side(bytes.get(26..28)?), side(bytes.get(28..30)?)))
+        }
+        _ => None,
+    }
+}
+
+fn big(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+fn little(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8], media_type: Option<&str>, size: Option<(u64, u64)>) {
+        assert_eq!((type_of(bytes), size_of(bytes)), (media_type, size));
+    }
+
+    #[test]
+    fn an_image_says_what_it_is_and_how_large() {
+        let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\x68\x08";
+        check(png, Some("image/png"), Some((640, 360)));
+        check(b"GIF89a\x0a\x00\x14\x01", Some("image/gif"), Some((10, 276)));
+        let jpeg = b"\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc4\0\x02\xff\xc2\0\x11\x08\x01\x68\x02\x80";
+        check(jpeg, Some("image/jpeg"), Some((640, 360)));
+        let webp = |rest: &[u8]| [b"RIFF\0\0\0\0WEBP", rest].concat();
+        let extended = webp(b"VP8X\x0a\0\0\0\0\0\0\0\x7f\x02\0\x67\x01\0");
+        check(&extended, Some("image/webp"), Some((640, 360)));
+        let lossless = webp(b"VP8L\x0a\0\0\0\x2f\x7f\xc2\x59\0");
+        check(&lossless, Some("image/webp"), Some((640, 360)));
+        let lossy = webp(b"VP8 \x0a\0\0\0\0\0\0\x9d\x01\x2a\x80\x02\x68\x01");
+        check(&lossy, Some("image/webp"), Some((640, 360)));
+    }
+
+    #[test]
+    fn what_is_torn_says_what_it_can() {
+        check(b"\x89PNG\r\n\x1a\n", Some("image/png"), None);
+        check(b"\xff\xd8\xff\xe0\0\0\0\0\0\0", Some("image/jpeg"), None);
+        check(b"\xff\xd8\xff\xda\0\x04abcd", Some("image/jpeg"), None);
+        check(b"RIFF\0\0\0\0WEBPVP8Z", Some("image/webp"), None);
+        check(b"GIF89a\0\0\0\0", Some("image/gif"), None);
+    }
+
+    #[test]
+    fn what_no_model_looks_at_is_no_image() {
+        for bytes in [&b""[..], b"%PDF-1.7", b"<svg/>", b"BM\0\0", b"hello"] {
+            check(bytes, None, None);
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! What a session has planned: the plan that is worked through, what happened to it, and what a
+//! model is told after each change.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde;
+use jaato_plugin_sdk::serde_json::{Map, from_value, to_value};
+use jaato_plugin_sdk::types::CommandSpec;
+use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
+
+use crate::events::Events;
+use crate::plan::{OUTPUT_BYTES_MAX, Plan, Unblocked, invalid, is_open, text};
+use crate::told;
+
+/// What the model is told while one of the tools is active.
+const INSTRUCTIONS: &str = "For work of several steps make a plan with `createPlan`, let the user agree to it with `startPlan`, and keep it up to date with `setStepStatus`.";
+
+/// The plan of one session.
+pub struct Todo(Mutex<Board>);
+
+/// What is kept of a session.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", default)]
+pub struct Board {
+    pub plan: Option<Plan>,
+    pub events: Events,
+    plans_made: usize,
+}
+
+impl Todo {
+    /// The board; held for no longer than a change takes.
+    pub fn board(&self) -> MutexGuard<'_, Board> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the plan, shows it to the person, and adds to the answer what else the model wanted
+    /// to be told.
+    ///
+    /// # Errors
+    /// What the change says.
+    pub fn change(
+        cx: &Cx<Self>,
+        change: impl FnOnce(&mut Board) -> Result<Value>,
+    ) -> Result<Output> {
+        let (mut answer, shown) = {
+            let mut board = cx.state().board();
+            let answer = change(&mut board)?;
+            (board.with_untold(answer), board.plan.as_ref().map(Plan::shown))
+        };
+        if let Some(shown) = shown {
+            cx.plan_changed(shown);
+        }
+        Ok(Output::json(answer.take()))
+    }
+}
+
+impl Board {
+    /// Puts a new plan in the place of one that is over, or was never agreed to.
+    ///
+    /// # Errors
+    /// Where another is worked through.
+    pub fn create(&mut self, title: &str, steps: &[String]) -> Result<Value> {
+        if let Some(plan) = &self.plan
+            && plan.is_active()
+            && plan.has_open_steps()
+        {
+            let open = plan.count(Status::Pending) + plan.count(Status::Blocked);
+            let text = format!(
+                "An active plan already exists: '{}' ({open} pending, {} in progress). Do NOT recreate it.",
+                plan.title,
+                plan.count(Status::InProgress)
+            );
+            return Err(Error::new(ErrorKind::Unavailable, text).with_hint(
+                "go on with it: `addStep` adds, `setStepStatus` skips, `completePlan` ends it",
+            ));
+        }
+        let plan = Plan::new(self.plans_made + 1, title, steps)?;
+        self.plans_made += 1;
+        self.events.note("plan_created", &plan, None);
+        let answer = told::plan(&plan);
+        self.plan = Some(plan);
+        Ok(answer)
+    }
+
+    /// Begins the plan: the person has agreed.
+    ///
+    /// # Errors
+    /// Where there is none, or it has begun.
+    pub fn start(&mut self, message: Option<String>) -> Result<Value> {
+        let plan = self.plan.as_mut().ok_or_else(no_plan)?;
+        match plan.status {
+            PlanStatus::Proposed => {}
+            PlanStatus::Active => {
+                return Err(unavailable("Plan already started. Proceed with setStepStatus."));
+            }
+            _ => return Err(no_plan()),
+        }
+        plan.status = PlanStatus::Active;
+        self.events.note("plan_started", plan, None);
+        let message = message.filter(|message| !message.trim().is_empty());
+        let message =
+            message.unwrap_or_else(|| "Plan confirmed. You may proceed with execution.".to_owned());
+        let step = |(index, step): (usize, &crate::plan::Step)| json!({ "sequence": index + 1, "step_id": step.id, "description": step.description });
+        let steps: Vec<Value> = plan.steps.iter().enumerate().map(step).collect();
+        Ok(json!({
+            "confirmed": true,
+            "plan_id": plan.id,
+            "title": plan.title,
+            "message": message,
+            "steps": steps,
+        }))
+    }
+
+    /// Lets a step stand otherwise.
+    ///
+    /// # Errors
+    /// Where the plan has not begun, the step is not there or waits for others.
+    pub fn set_step(
+        &mut self,
+        step: &str,
+        status: Status,
+        result: Option<String>,
+        error: Option<String>,
+    ) -> Result<Value> {
+        let (plan, events) = self.begun()?;
+        let place = plan.place(step)?;
+        let Unblocked(unblocked) = plan.set(place, status, result, error)?;
+        let kind = match status {
+            Status::InProgress => "step_started",
+            Status::Completed => "step_completed",
+            Status::Failed => "step_failed",
+            _ => "step_skipped",
+        };
+        events.note(kind, plan, Some(&plan.steps[place]));
+        for id in &unblocked {
+            let step = plan.steps.iter().find(|step| step.id == *id);
+            events.note("step_unblocked", plan, step);
+        }
+        Ok(told::step(plan, place))
+    }
+
+    /// Completes a step and keeps what it gives to those that wait for it.
+    ///
+    /// # Errors
+    /// As [`Board::set_step`].
+    pub fn complete_with(
+        &mut self,
+        step: &str,
+        output: Map<String, Value>,
+        result: Option<String>,
+    ) -> Result<Value> {
+        let bytes = json!(output).to_string().len();
+        if bytes > OUTPUT_BYTES_MAX {
+            let text = format!("output has {bytes} bytes of JSON, at most {OUTPUT_BYTES_MAX} go");
+            return Err(invalid(&text).with_hint("write it to a file and give its path"));
+        }
+        let (plan, _) = self.begun()?;
+        let place = plan.place(step)?;
+        let before = plan.steps[place].output.replace(output);
+        let answer = self.set_step(step, Status::Completed, result, None);
+        if answer.is_err() {
+            let (plan, _) = self.begun()?;
+            plan.steps[place].output = before;
+        }
+        answer
+    }
+
+    /// Adds a step.
+    ///
+    /// # Errors
+    /// Where the plan has not begun, or is long enough.
+    pub fn add(&mut self, description: &str, after: Option<&str>) -> Result<Value> {
+        let (plan, events) = self.begun()?;
+        let place = plan.add(description, after)?;
+        events.note("step_added", plan, Some(&plan.steps[place]));
+        let mut answer = told::step(plan, place);
+        answer["total_steps"] = json!(plan.steps.len());
+        Ok(answer)
+    }
+
+    /// Adds a step that waits for others, or lets one that is there wait.
+    ///
+    /// # Errors
+    /// As [`Board::add`]; where a step would wait for itself.
+    pub fn add_dependent(
+        &mut self,
+        description: &str,
+        depends_on: &[String],
+        provides: Option<String>,
+    ) -> Result<Value> {
+        let (plan, events) = self.begun()?;
+        let wanted = text("description", description)?;
+        let known = plan.steps.iter().position(|it| it.description == wanted && is_open(it.status));
+        let changed = plan.clone();
+        let place = match known {
+            Some(place) => place,
+            None => plan.add(&wanted, None)?,
+        };
+        if let Err(error) = plan.depend(place, depends_on) {
+            *plan = changed;
+            return Err(error);
+        }
+        plan.steps[place].provides = provides;
+        let step = &plan.steps[place];
+        if known.is_none() {
+            events.note("step_added", plan, Some(step));
+        }
+        let is_blocked = step.status == Status::Blocked;
+        if is_blocked {
+            events.note("step_blocked", plan, Some(step));
+        }
+        let to = if known.is_some() { "existing step" } else { "new step" };
+        let state = if is_blocked { " (BLOCKED)" } else { "" };
+        let mut answer = told::step(plan, place);
+        answer["blocked_by"] = json!(plan.waits_for(place));
+        answer["total_steps"] = json!(plan.steps.len());
+        answer["message"] =
+            json!(format!("Added {} dependencies to {to}{state}", depends_on.len()));
+        Ok(answer)
+    }
+
+    /// Ends the plan.
+    ///
+    /// # Errors
+    /// Where there is none, or one that nobody agreed to is said to be done.
+    pub fn complete(&mut self, status: PlanStatus, summary: Option<String>) -> Result<Value> {
+        let plan = self.plan.as_mut().ok_or_else(no_plan)?;
+        match plan.status {
+            PlanStatus::Active => {}
+            PlanStatus::Proposed if status == PlanStatus::Cancelled => {}
+            PlanStatus::Proposed => {
+                let name = told::plan_status(status);
+                let text = format!("Cannot mark plan as '{name}' - plan was never started.");
+                return Err(
+                    unavailable(&text).with_hint("Use 'cancelled' if the plan was rejected.")
+                );
+            }
+            _ => return Err(no_plan()),
+        }
+        plan.summary = summary.map(|summary| text("summary", &summary)).transpose()?;
+        plan.status = status;
+        let kind = format!("plan_{}", told::plan_status(status));
+        self.events.note(&kind, plan, None);
+        Ok(json!({
+            "plan_id": plan.id,
+            "title": plan.title,
+            "status": told::plan_status(status),
+            "completed_at": jiff::Timestamp::now().to_string(),
+            "summary": plan.summary,
+            "progress": told::progress(plan),
+        }))
+    }
+
+    /// The plan, by its name where one is given.
+    ///
+    /// # Errors
+    /// Where there is none of that name.
+    pub fn find(&self, plan_id: Option<&str>) -> Result<&Plan> {
+        let plan = self.plan.as_ref().ok_or_else(no_plan)?;
+        match plan_id {
+            Some(id) if id != plan.id => {
+                let shown: String = id.chars().take(40).collect();
+                let error = Error::new(ErrorKind::NotFound, format!("Plan not found: {shown}"));
+                Err(error.with_hint(format!("the plan of this session is {}", plan.id)))
+            }
+            _ => Ok(plan),
+        }
+    }
+
+    /// Adds to an answer what the model wanted to be told of.
+    fn with_untold(&mut self, mut answer: Value) -> Value {
+        let untold = self.events.take_untold();
+        if let (Some(answer), false) = (answer.as_object_mut(), untold.is_empty()) {
+            answer.insert("task_events".to_owned(), json!(untold));
+        }
+        answer
+    }
+
+    fn begun(&mut self) -> Result<(&mut Plan, &mut Events)> {
+        let plan = self.plan.as_mut().ok_or_else(no_plan)?;
+        match plan.status {
+            PlanStatus::Active => Ok((plan, &mut self.events)),
+            PlanStatus::Proposed => {
+                Err(unavailable("Plan not started. Call startPlan first to confirm the plan."))
+            }
+            _ => Err(no_plan()),
+        }
+    }
+}
+
+impl State for Todo {
+    async fn create(_home: &Home, saved: Option<Value>) -> Result<Self> {
+        let board = saved.map(from_value).transpose();
+        let board = board.map_err(|error| Error::failed(format!("the saved plan: {error}")))?;
+        Ok(Self(Mutex::new(board.unwrap_or_default())))
+    }
+
+    async fn save(&self) -> Result<Option<Value>> {
+        Ok(to_value(&*self.board()).ok())
+    }
+
+    fn describe(description: &mut Description) {
+        description.instructions = Some(INSTRUCTIONS.to_owned());
+        description.commands = vec![CommandSpec {
+            name: "plan".to_owned(),
+            description: "Shows the plan of this conversation".to_owned(),
+            ..CommandSpec::default()
+        }];
+    }
+
+    async fn command(cx: &Cx<Self>, name: &str, _arguments: Value) -> Result<Output> {
+        if name != "plan" {
+            let text = format!("there is no command `{name}`");
+            return Err(Error::new(ErrorKind::UnknownOperation, text));
+        }
+        let text = cx.state().board().plan.as_ref().map(told::for_people);
+        Ok(Output::text(text.unwrap_or_else(|| "there is no plan".to_owned())))
+    }
+}
+
+fn no_plan() -> Error {
+    unavailable("No active plan. Create a plan first with createPlan.")
+}
+
+fn unavailable(text: &str) -> Error {
+    Error::new(ErrorKind::Unavailable, text)
+}

@@ -1,0 +1,171 @@
+//! What happened to plans, for a model that asks, or that wants to be told.
+
+use std::collections::VecDeque;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde;
+
+use crate::plan::{Plan, Step, invalid};
+
+/// Events that are kept. Older ones are forgotten.
+const EVENTS_MAX: usize = 1000;
+/// Events that stand in the result of one call for those that wanted to be told.
+const TOLD_MAX: usize = 20;
+/// What a model may want to be told of.
+const SUBSCRIPTIONS_MAX: usize = 50;
+
+/// The kinds of events, by the names that a model uses.
+pub const EVENT_TYPES: [&str; 12] = [
+    "plan_created",
+    "plan_started",
+    "plan_completed",
+    "plan_failed",
+    "plan_cancelled",
+    "step_added",
+    "step_started",
+    "step_completed",
+    "step_failed",
+    "step_skipped",
+    "step_blocked",
+    "step_unblocked",
+];
+
+/// What happened in a session, and who wants to be told.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", default)]
+pub struct Events {
+    happened: VecDeque<Value>,
+    count: u64,
+    subscriptions: Vec<Subscription>,
+    subscribed: u64,
+    /// Those that no result has told yet.
+    untold: VecDeque<Value>,
+}
+
+/// What a model wants to be told of.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde")]
+struct Subscription {
+    subscription_id: String,
+    filter: Filter,
+}
+
+/// Which events.
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", default)]
+pub struct Filter {
+    /// Of these kinds; of all where there is none.
+    pub event_types: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_id: Option<String>,
+}
+
+impl Filter {
+    /// # Errors
+    /// Where a kind is not known.
+    pub fn check(&self) -> Result<()> {
+        match self.event_types.iter().find(|kind| !EVENT_TYPES.contains(&kind.as_str())) {
+            None => Ok(()),
+            Some(kind) => {
+                let hint = format!("known are: {}", EVENT_TYPES.join(", "));
+                Err(invalid(&format!("Invalid event type: {kind}")).with_hint(hint))
+            }
+        }
+    }
+
+    fn fits(&self, event: &Value) -> bool {
+        let is = |wanted: &Option<String>, key: &str| {
+            wanted.as_ref().is_none_or(|wanted| event[key] == wanted.as_str())
+        };
+        let kind = event["event_type"].as_str().unwrap_or_default();
+        (self.event_types.is_empty() || self.event_types.iter().any(|wanted| wanted == kind))
+            && is(&self.plan_id, "source_plan_id")
+            && is(&self.step_id, "source_step_id")
+    }
+}
+
+impl Events {
+    /// Notes what happened to a plan, or to a step of it.
+    pub fn note(&mut self, kind: &str, plan: &Plan, step: Option<&Step>) {
+        self.count += 1;
+        let mut event = json!({
+            "event_id": format!("event_{}", self.count),
+            "event_type": kind,
+            "timestamp": jiff::Timestamp::now().to_string(),
+            "source_plan_id": plan.id,
+            "source_plan_title": plan.title,
+        });
+        if let Some(step) = step {
+            let place = plan.steps.iter().position(|known| known.id == step.id);
+            event["source_step_id"] = json!(step.id);
+            event["source_step_description"] = json!(step.description);
+            event["source_step_sequence"] = json!(place.map(|place| place + 1));
+            let result = step.error.as_ref().or(step.result.as_ref());
+            event["payload"] = json!({ "result": result, "output": step.output });
+        }
+        if self.subscriptions.iter().any(|wanted| wanted.filter.fits(&event)) {
+            self.untold.push_back(event.clone());
+        }
+        self.happened.push_back(event);
+        for events in [&mut self.happened, &mut self.untold] {
+            while events.len() > EVENTS_MAX {
+                events.pop_front();
+            }
+        }
+    }
+
+    /// Lets the model be told of such events with the results of later calls.
+    ///
+    /// # Errors
+    /// Where a kind is not known, or it wants to be told of too much.
+    pub fn subscribe(&mut self, filter: Filter) -> Result<Value> {
+        filter.check()?;
+        if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
+            let error = format!("there are {SUBSCRIPTIONS_MAX} subscriptions already");
+            return Err(invalid(&error).with_hint("`unsubscribe` ends one"));
+        }
+        self.subscribed += 1;
+        let subscription_id = format!("subscription_{}", self.subscribed);
+        let count = filter.event_types.len();
+        let message =
+            format!("Subscribed to {count} event type(s). Events will be delivered inline.");
+        let told = json!({
+            "subscription_id": subscription_id,
+            "filter": filter,
+            "message": message,
+        });
+        self.subscriptions.push(Subscription { subscription_id, filter });
+        Ok(told)
+    }
+
+    /// Lists what the model wants to be told of.
+    pub fn subscriptions(&self) -> Value {
+        json!({ "subscriptions": self.subscriptions, "count": self.subscriptions.len() })
+    }
+
+    /// Ends a subscription; false where there is none.
+    pub fn unsubscribe(&mut self, id: &str) -> bool {
+        let before = self.subscriptions.len();
+        self.subscriptions.retain(|known| known.subscription_id != id);
+        self.subscriptions.len() < before
+    }
+
+    /// Takes what the model wants to be told of and was not.
+    pub fn take_untold(&mut self) -> Vec<Value> {
+        let count = self.untold.len().min(TOLD_MAX);
+        self.untold.drain(..count).collect()
+    }
+
+    /// Returns the newest of what happened, oldest first.
+    pub fn find(&self, filter: &Filter, after: Option<&str>, limit: usize) -> Vec<Value> {
+        let start = after.and_then(|after| {
+            self.happened.iter().position(|event| event["event_id"] == after).map(|it| it + 1)
+        });
+        let found = self.happened.iter().skip(start.unwrap_or(0)).filter(|it| filter.fits(it));
+        let found: Vec<&Value> = found.collect();
+        let skipped = if limit == 0 { 0 } else { found.len().saturating_sub(limit) };
+        found[skipped..].iter().map(|&event| event.clone()).collect()
+    }
+}

@@ -1,0 +1,213 @@
+//! `tool-todo`: a model plans its work in steps, the person agrees to the plan, and sees how far it
+//! is.
+//!
+//! [`plan`] is the plan itself, [`events`] what happened to it, [`board`] what a session keeps of
+//! both, [`told`] what is said of them. The tools here and in [`others`] have the names and answers
+//! of the original plugin.
+#![forbid(unsafe_code)]
+
+mod board;
+mod events;
+mod others;
+mod plan;
+mod told;
+
+use jaato_plugin_sdk::hooks::Preview;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde;
+use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
+
+use board::Todo;
+
+/// Plan work of several steps. The user is shown it; startPlan asks them to agree.
+#[tool_fn(
+    name = "createPlan",
+    core,
+    category = "coordination",
+    destructive = false,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "title": { "type": "string", "description": "What it is for." },
+            "steps": { "type": "array", "items": { "type": "string" }, "description": "In order." },
+        },
+        "required": ["title", "steps"],
+    })
+)]
+async fn create_plan(cx: &Cx<Todo>, title: String, steps: Vec<String>) -> Result<Output> {
+    Todo::change(cx, |board| board.create(&title, &steps))
+}
+
+/// Ask the user to agree to the plan; begins it.
+#[derive(ToolInput)]
+#[tool(
+    name = "startPlan",
+    core,
+    category = "coordination",
+    destructive = false,
+    open_world = false,
+    previews,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": { "message": { "type": "string", "description": "For the user." } },
+    })
+)]
+struct StartPlan {
+    #[serde(default)]
+    message: String,
+}
+
+impl Tool for StartPlan {
+    type State = Todo;
+
+    async fn call(self, cx: &Cx<Todo>) -> Result<Output> {
+        Todo::change(cx, |board| board.start(given(self.message)))
+    }
+
+    async fn preview(self, cx: &Cx<Todo>) -> Result<Preview> {
+        let board = cx.state().board();
+        match board.find(None) {
+            Ok(plan) if plan.status == PlanStatus::Proposed => {
+                Ok(Preview::text(told::for_people(plan)))
+            }
+            // The call itself says what is wrong.
+            _ => Ok(Preview::default()),
+        }
+    }
+}
+
+tool!(StartPlan);
+
+#[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", rename_all = "snake_case")]
+enum NewStatus {
+    InProgress,
+    Completed,
+    Failed,
+    Skipped,
+}
+
+/// Tell how a step of the plan stands.
+#[tool_fn(
+    name = "setStepStatus",
+    core,
+    category = "coordination",
+    destructive = false,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "step_id": { "type": "string", "description": "Its id or number." },
+            "status": { "enum": ["in_progress", "completed", "failed", "skipped"], "description": "Now." },
+            "result": { "type": "string", "description": "What came of it." },
+            "error": { "type": "string", "description": "Why it failed." },
+        },
+        "required": ["step_id", "status"],
+    })
+)]
+async fn set_step_status(
+    cx: &Cx<Todo>,
+    step_id: String,
+    status: NewStatus,
+    #[serde(default)] result: String,
+    #[serde(default)] error: String,
+) -> Result<Output> {
+    let status = match status {
+        NewStatus::InProgress => Status::InProgress,
+        NewStatus::Completed => Status::Completed,
+        NewStatus::Failed => Status::Failed,
+        NewStatus::Skipped => Status::Skipped,
+    };
+    Todo::change(cx, |board| board.set_step(&step_id, status, given(result), given(error)))
+}
+
+#[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", rename_all = "snake_case")]
+enum End {
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+/// End the plan.
+#[tool_fn(
+    name = "completePlan",
+    core,
+    category = "coordination",
+    destructive = false,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "status": { "enum": ["completed", "failed", "cancelled"], "description": "How." },
+            "summary": { "type": "string", "description": "What came of it." },
+        },
+        "required": ["status"],
+    })
+)]
+async fn complete_plan(
+    cx: &Cx<Todo>,
+    status: End,
+    #[serde(default)] summary: String,
+) -> Result<Output> {
+    let status = match status {
+        End::Completed => PlanStatus::Completed,
+        End::Failed => PlanStatus::Failed,
+        End::Cancelled => PlanStatus::Cancelled,
+    };
+    Todo::change(cx, |board| board.complete(status, given(summary)))
+}
+
+/// Add a step to the plan, behind all or behind one.
+#[tool_fn(
+    name = "addStep",
+    category = "coordination",
+    destructive = false,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "description": { "type": "string", "description": "What is to be done." },
+            "after_step_id": { "type": "string", "description": "Behind which." },
+        },
+        "required": ["description"],
+    })
+)]
+async fn add_step(
+    cx: &Cx<Todo>,
+    description: String,
+    #[serde(default)] after_step_id: String,
+) -> Result<Output> {
+    Todo::change(cx, |board| board.add(&description, given(after_step_id).as_deref()))
+}
+
+/// Show the plan and how far it is.
+#[tool_fn(
+    name = "getPlanStatus",
+    category = "coordination",
+    read_only,
+    open_world = false,
+    auto_approval,
+    schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", "description": "The one of this session where empty." } } })
+)]
+async fn get_plan_status(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
+    let board = cx.state().board();
+    Ok(Output::json(told::plan(board.find(given(plan_id).as_deref())?)))
+}
+
+/// A text that is not empty.
+fn given(text: String) -> Option<String> {
+    (!text.trim().is_empty()).then_some(text)
+}
+
+export_plugin! { state: Todo, tools }

@@ -1,0 +1,251 @@
+//! The tools for steps that wait for each other, and for what happened. A model finds them when it
+//! looks for them.
+
+use std::time::Duration;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde;
+use jaato_plugin_sdk::serde_json::Map;
+use jaato_plugin_sdk::types::work_plan::PlanStepStatus as Status;
+
+use crate::board::Todo;
+use crate::events::{EVENT_TYPES, Filter};
+use crate::plan::invalid;
+use crate::{given, told};
+
+/// How often a call that waits for events looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// The name by which the plan's own agent is meant, beside none.
+const THIS_AGENT: &str = "main";
+
+/// A step that another waits for.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde")]
+struct Dependency {
+    step_id: String,
+    #[serde(default)]
+    agent_id: String,
+}
+
+/// Add a step that waits for others; one of that description that is there already waits for them.
+#[tool_fn(
+    name = "addDependentStep",
+    category = "coordination",
+    destructive = false,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "description": { "type": "string", "description": "What is to be done." },
+            "depends_on": { "type": "array", "minItems": 1, "description": "What comes first.", "items": {
+                "type": "object",
+                "additionalProperties": false,
+                "properties": {
+                    "step_id": { "type": "string", "description": "Its id or number." },
+                    "agent_id": { "type": "string", "default": THIS_AGENT, "description": "This one where empty." },
+                },
+                "required": ["step_id"],
+            } },
+            "provides": { "type": "string", "description": "A name for its output." },
+        },
+        "required": ["description", "depends_on"],
+    })
+)]
+async fn add_dependent_step(
+    cx: &Cx<Todo>,
+    description: String,
+    depends_on: Vec<Dependency>,
+    #[serde(default)] provides: String,
+) -> Result<Output> {
+    let mut steps = Vec::with_capacity(depends_on.len());
+    for dependency in depends_on {
+        is_here(&dependency.agent_id)?;
+        steps.push(dependency.step_id);
+    }
+    Todo::change(cx, |board| board.add_dependent(&description, &steps, given(provides)))
+}
+
+/// Complete a step and give its output to those that wait for it.
+#[tool_fn(
+    name = "completeStepWithOutput",
+    category = "coordination",
+    destructive = false,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "step_id": { "type": "string", "description": "Its id or number." },
+            "output": { "type": "object", "description": "What they get." },
+            "result": { "type": "string", "description": "What came of it." },
+        },
+        "required": ["step_id", "output"],
+    })
+)]
+async fn complete_step_with_output(
+    cx: &Cx<Todo>,
+    step_id: String,
+    output: Map<String, Value>,
+    #[serde(default)] result: String,
+) -> Result<Output> {
+    Todo::change(cx, |board| board.complete_with(&step_id, output, given(result)))
+}
+
+/// List the steps that wait for others.
+#[tool_fn(
+    name = "getBlockedSteps",
+    category = "coordination",
+    read_only,
+    open_world = false,
+    auto_approval,
+    schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", "description": "The one of this session where empty." } } })
+)]
+async fn get_blocked_steps(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
+    let board = cx.state().board();
+    let plan = board.find(given(plan_id).as_deref())?;
+    let is_blocked = |place: &usize| plan.steps[*place].status == Status::Blocked;
+    let blocked = (0..plan.steps.len()).filter(is_blocked);
+    let blocked: Vec<Value> = blocked.map(|place| told::blocked(plan, place)).collect();
+    Ok(Output::json(match blocked.is_empty() {
+        true => json!({ "blocked_steps": blocked, "message": "No blocked steps" }),
+        false => json!({ "count": blocked.len(), "blocked_steps": blocked }),
+    }))
+}
+
+/// Be told of changes of plans and steps, with the results of later calls of plan tools.
+#[tool_fn(
+    name = "subscribeToTasks",
+    category = "coordination",
+    destructive = false,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "event_types": { "type": "array", "minItems": 1, "items": { "enum": EVENT_TYPES }, "description": "Which." },
+            "agent_id": { "type": "string", "description": "This one where empty." },
+            "plan_id": { "type": "string", "description": "The one of this session where empty." },
+            "step_id": { "type": "string", "description": "Its id or number." },
+        },
+        "required": ["event_types"],
+    })
+)]
+async fn subscribe_to_tasks(
+    cx: &Cx<Todo>,
+    event_types: Vec<String>,
+    #[serde(default)] agent_id: String,
+    #[serde(default)] plan_id: String,
+    #[serde(default)] step_id: String,
+) -> Result<Output> {
+    is_here(&agent_id)?;
+    let filter = Filter { event_types, plan_id: given(plan_id), step_id: given(step_id) };
+    Ok(Output::json(cx.state().board().events.subscribe(filter)?))
+}
+
+/// List what you are told of.
+#[tool_fn(
+    name = "listSubscriptions",
+    category = "coordination",
+    read_only,
+    open_world = false,
+    auto_approval
+)]
+async fn list_subscriptions(cx: &Cx<Todo>) -> Result<Output> {
+    Ok(Output::json(cx.state().board().events.subscriptions()))
+}
+
+/// Be told no more.
+#[tool_fn(
+    name = "unsubscribe",
+    category = "coordination",
+    destructive = false,
+    idempotent,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": { "subscription_id": { "type": "string", "description": "Which." } },
+        "required": ["subscription_id"],
+    })
+)]
+async fn unsubscribe(cx: &Cx<Todo>, subscription_id: String) -> Result<Output> {
+    let ended = cx.state().board().events.unsubscribe(&subscription_id);
+    Ok(Output::json(json!({ "subscription_id": subscription_id, "unsubscribed": ended })))
+}
+
+/// List what happened to plans and steps.
+#[tool_fn(
+    name = "getTaskEvents",
+    category = "coordination",
+    read_only,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "agent_id": { "type": "string", "description": "This one where empty." },
+            "event_types": { "type": "array", "items": { "enum": EVENT_TYPES }, "description": "Which." },
+            "limit": { "type": "integer", "minimum": 0, "default": 20, "description": "0: all" },
+            "timeout": {
+                "type": "number", "minimum": 0, "maximum": 30, "default": 0,
+                "description": "Seconds to wait where there is none.",
+            },
+            "after_event": { "type": "string", "description": "Its event_id." },
+        },
+    })
+)]
+async fn get_task_events(
+    cx: &Cx<Todo>,
+    #[serde(default)] agent_id: String,
+    #[serde(default)] event_types: Vec<String>,
+    #[serde(default = "events_by_default")] limit: usize,
+    #[serde(default)] timeout: f64,
+    #[serde(default)] after_event: String,
+) -> Result<Output> {
+    is_here(&agent_id)?;
+    let (wait, after_event) = (timeout.clamp(0.0, 30.0), given(after_event));
+    if wait > 0.0 && event_types.is_empty() && after_event.is_none() && agent_id.is_empty() {
+        let error =
+            invalid("timeout requires at least one of: agent_id, event_types, or after_event.");
+        return Err(error.with_hint("else what happened long ago would be given at once"));
+    }
+    let filter = Filter { event_types, ..Filter::default() };
+    let find = || cx.state().board().events.find(&filter, after_event.as_deref(), limit);
+    let mut events = find();
+    let mut left = Duration::from_secs_f64(wait);
+    while events.is_empty() && !left.is_zero() {
+        let step = left.min(LOOK_AGAIN);
+        cx.sleep(step).await?;
+        left -= step;
+        events = find();
+    }
+    let mut told = json!({ "count": events.len(), "events": events });
+    if let Some(last) = events.last() {
+        told["last_event_id"] = last["event_id"].clone();
+    }
+    Ok(Output::json(told))
+}
+
+fn events_by_default() -> usize {
+    20
+}
+
+/// Plans of other sessions are not seen from here.
+fn is_here(agent_id: &str) -> Result<()> {
+    match agent_id {
+        "" | THIS_AGENT => Ok(()),
+        other => {
+            let shown: String = other.chars().take(40).collect();
+            let text = format!("there is no agent `{shown}` in this session");
+            let hint = format!("leave `agent_id` out, or say `{THIS_AGENT}`");
+            Err(Error::new(ErrorKind::NotFound, text).with_hint(hint))
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What the model and the person are told of a plan.
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
+
+use crate::plan::{Plan, Step};
+
+/// The whole plan.
+pub fn plan(plan: &Plan) -> Value {
+    let steps: Vec<Value> = (0..plan.steps.len()).map(|place| facts(plan, place)).collect();
+    json!({
+        "plan_id": plan.id,
+        "title": plan.title,
+        "status": plan_status(plan.status),
+        "steps": steps,
+        "progress": progress(plan),
+    })
+}
+
+/// A step after it changed, and what comes next.
+pub fn step(plan: &Plan, place: usize) -> Value {
+    let mut told = facts(plan, place);
+    told["progress"] = progress(plan);
+    if let Some(next) = instruction(plan, &plan.steps[place]) {
+        told["instruction"] = json!(next);
+    }
+    told
+}
+
+/// A step of `getBlockedSteps`.
+pub fn blocked(plan: &Plan, place: usize) -> Value {
+    let step = &plan.steps[place];
+    json!({
+        "step_id": step.id,
+        "sequence": place + 1,
+        "description": step.description,
+        "blocked_by": plan.waits_for(place),
+        "depends_on": step.depends_on,
+        "received_outputs": plan.received(place),
+    })
+}
+
+/// How far a plan is.
+pub fn progress(plan: &Plan) -> Value {
+    let (total, completed) = (plan.steps.len(), plan.count(Status::Completed));
+    let percent = completed as f64 * 100.0 / total.max(1) as f64;
+    json!({
+        "total": total,
+        "completed": completed,
+        "failed": plan.count(Status::Failed),
+        "skipped": plan.count(Status::Skipped),
+        "in_progress": plan.count(Status::InProgress),
+        "pending": plan.count(Status::Pending),
+        "blocked": plan.count(Status::Blocked),
+        "percent": (percent * 10.0).round() / 10.0,
+    })
+}
+
+/// What the command `plan` and the question about `startPlan` show.
+pub fn for_people(plan: &Plan) -> String {
+    let line = |(index, step): (usize, &Step)| {
+        let result = step.error.as_ref().or(step.result.as_ref());
+        let result = result.map(|result| format!(" ({result})")).unwrap_or_default();
+        format!("{:>3}. {}: {}{result}", index + 1, status(step.status), step.description)
+    };
+    let steps: Vec<String> = plan.steps.iter().enumerate().map(line).collect();
+    format!("{} ({})\n{}", plan.title, plan_status(plan.status), steps.join("\n"))
+}
+
+/// The word for how a plan stands.
+pub fn plan_status(status: PlanStatus) -> &'static str {
+    match status {
+        PlanStatus::Proposed => "proposed",
+        PlanStatus::Active | PlanStatus::Unknown => "active",
+        PlanStatus::Completed => "completed",
+        PlanStatus::Failed => "failed",
+        PlanStatus::Cancelled => "cancelled",
+    }
+}
+
+fn facts(plan: &Plan, place: usize) -> Value {
+    let step = &plan.steps[place];
+    let mut told = json!({
+        "step_id": step.id,
+        "sequence": place + 1,
+        "description": step.description,
+        "status": status(step.status),
+    });
+    if let Some(result) = &step.result {
+        told["result"] = json!(result);
+    }
+    if let Some(error) = &step.error {
+        told["error"] = json!(error);
+    }
+    let waits_for = plan.waits_for(place);
+    if !waits_for.is_empty() {
+        told["blocked_by"] = json!(waits_for);
+    }
+    let received = plan.received(place);
+    if step.status == Status::InProgress && !received.is_empty() {
+        told["received_outputs"] = Value::Object(received);
+    }
+    told
+}
+
+fn instruction(plan: &Plan, step: &Step) -> Option<String> {
+    let next = plan.steps.iter().find(|step| step.status == Status::Pending);
+    match step.status {
+        Status::InProgress => Some(format!(
+            "Step is now in progress. Proceed immediately with: {}",
+            step.description
+        )),
+        Status::Completed | Status::Skipped | Status::Failed if !plan.has_open_steps() => {
+            Some("All steps are over. Call completePlan to finalize.".to_owned())
+        }
+        Status::Completed | Status::Skipped => next.map(|next| {
+            format!("Step {}. Proceed immediately to next step: {}", status(step.status), next.description)
+        }),
+        Status::Failed => Some(
+            "Choose: addStep for another way, skip what hangs on it, or go on with the next step. Do not create the plan again."
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+fn status(status: Status) -> &'static str {
+    match status {
+        Status::Pending | Status::Unknown => "pending",
+        Status::Blocked => "blocked",
+        Status::InProgress => "in_progress",
+        Status::Completed => "completed",
+        Status::Failed => "failed",
+        Status::Skipped => "skipped",
+    }
+}

@@ -1,0 +1,208 @@
+//! The tools, through the boundary.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Delta, Error, ErrorKind};
+use jaato_plugin_testkit::FakeHost;
+
+fn host() -> FakeHost {
+    FakeHost::new(tool_todo::__jaato::MODULE)
+}
+
+#[track_caller]
+fn call(host: &FakeHost, name: &str, arguments: Value) -> Value {
+    Value::Object(host.call(name, arguments).unwrap().content)
+}
+
+#[track_caller]
+fn refused(host: &FakeHost, name: &str, arguments: Value) -> Error {
+    host.call(name, arguments).unwrap_err()
+}
+
+/// A host with a plan that the person has agreed to.
+#[track_caller]
+fn with_plan(steps: &[&str]) -> FakeHost {
+    let host = host();
+    call(&host, "createPlan", json!({ "title": "Mend it", "steps": steps }));
+    call(&host, "startPlan", json!({}));
+    host
+}
+
+fn set(host: &FakeHost, step: &str, status: &str) -> Value {
+    call(host, "setStepStatus", json!({ "step_id": step, "status": status }))
+}
+
+#[test]
+fn a_plan_is_made_agreed_to_worked_through_and_ended() {
+    let host = host();
+    let made = call(&host, "createPlan", json!({ "title": "Mend it", "steps": ["look", "edit"] }));
+    assert_eq!((&made["plan_id"], &made["status"]), (&json!("plan_1"), &json!("proposed")));
+    assert_eq!(made["steps"][1]["step_id"], "step_2");
+    let error = refused(&host, "setStepStatus", json!({ "step_id": "step_1", "status": "failed" }));
+    assert_eq!(error.message, "Plan not started. Call startPlan first to confirm the plan.");
+
+    let begun = call(&host, "startPlan", json!({}));
+    assert_eq!(begun["message"], "Plan confirmed. You may proceed with execution.");
+    let error = refused(&host, "startPlan", json!({}));
+    assert_eq!(error.message, "Plan already started. Proceed with setStepStatus.");
+
+    let first = set(&host, "step_1", "in_progress");
+    assert_eq!(first["instruction"], "Step is now in progress. Proceed immediately with: look");
+    let first = set(&host, "1", "completed");
+    let next = "Step completed. Proceed immediately to next step: edit";
+    assert_eq!(first["instruction"], next);
+    assert_eq!(
+        first["progress"],
+        json!({ "total": 2, "completed": 1, "failed": 0, "skipped": 0, "in_progress": 0,
+                "pending": 1, "blocked": 0, "percent": 50.0 })
+    );
+    let error = refused(&host, "createPlan", json!({ "title": "Again", "steps": ["x"] }));
+    let text =
+        "An active plan already exists: 'Mend it' (1 pending, 0 in progress). Do NOT recreate it.";
+    assert_eq!(error.message, text);
+
+    let last = set(&host, "step_2", "completed");
+    assert_eq!(last["instruction"], "All steps are over. Call completePlan to finalize.");
+    let over = call(&host, "completePlan", json!({ "status": "completed", "summary": "mended" }));
+    assert_eq!((&over["status"], &over["summary"]), (&json!("completed"), &json!("mended")));
+    assert_eq!(over["progress"]["percent"], 100.0);
+    let error = refused(&host, "completePlan", json!({ "status": "failed" }));
+    assert_eq!(error.message, "No active plan. Create a plan first with createPlan.");
+    let again = call(&host, "createPlan", json!({ "title": "Next", "steps": ["x"] }));
+    assert_eq!(again["plan_id"], "plan_2");
+}
+
+#[test]
+fn a_plan_that_nobody_agreed_to_is_cancelled_and_not_completed() {
+    let host = host();
+    call(&host, "createPlan", json!({ "title": "Mend it", "steps": ["look"] }));
+    let error = refused(&host, "completePlan", json!({ "status": "completed" }));
+    assert_eq!(error.message, "Cannot mark plan as 'completed' - plan was never started.");
+    let over = call(&host, "completePlan", json!({ "status": "cancelled" }));
+    assert_eq!(over["status"], "cancelled");
+}
+
+#[test]
+fn each_change_shows_the_whole_plan_to_who_watches() {
+    let host = with_plan(&["look", "edit"]);
+    let step = json!({ "step_id": "step_1", "status": "completed" });
+    let deltas = host.start("setStepStatus", step).unwrap().wait().deltas;
+    let plan = deltas.into_iter().find_map(|delta| match delta {
+        Delta::PlanChanged(plan) => Some(plan),
+        _ => None,
+    });
+    let plan = json!(plan.unwrap());
+    assert_eq!((&plan["title"], &plan["status"]), (&json!("Mend it"), &json!("active")));
+    assert_eq!(plan["steps"][0]["status"], "completed");
+    assert_eq!(plan["steps"][1]["status"], "pending");
+    let shown = host.instance().unwrap().command("plan", json!({})).unwrap().content;
+    let text = "Mend it (active)\n  1. completed: look\n  2. pending: edit";
+    assert_eq!(shown["result"], text);
+}
+
+#[test]
+fn a_step_waits_for_others_and_gets_what_they_give() {
+    let host = with_plan(&["build", "test"]);
+    let waits = json!({
+        "description": "publish",
+        "depends_on": [{ "step_id": "step_1" }, { "agent_id": "main", "step_id": "step_2" }],
+    });
+    let added = call(&host, "addDependentStep", waits);
+    assert_eq!(added["message"], "Added 2 dependencies to new step (BLOCKED)");
+    assert_eq!(added["blocked_by"], json!(["step_1", "step_2"]));
+    let refusing = |arguments: Value| refused(&host, "setStepStatus", arguments).message;
+    let step = json!({ "step_id": "step_3", "status": "completed" });
+    assert_eq!(refusing(step), "Step is blocked: step_3 waits for step_1, step_2");
+
+    let output = json!({ "step_id": "step_1", "output": { "file": "a.tar" }, "result": "built" });
+    call(&host, "completeStepWithOutput", output);
+    let blocked = call(&host, "getBlockedSteps", json!({}));
+    assert_eq!(blocked["blocked_steps"][0]["blocked_by"], json!(["step_2"]));
+    let received = json!({ "step_1": { "file": "a.tar" } });
+    assert_eq!(blocked["blocked_steps"][0]["received_outputs"], received);
+    set(&host, "step_2", "completed");
+    let begun = set(&host, "step_3", "in_progress");
+    assert_eq!((&begun["status"], &begun["received_outputs"]), (&json!("in_progress"), &received));
+
+    let circle = json!({ "description": "publish", "depends_on": [{ "step_id": "step_3" }] });
+    let error = refused(&host, "addDependentStep", circle);
+    assert_eq!(error.message, "step_3 would wait for itself, by step_3");
+    let far =
+        json!({ "description": "x", "depends_on": [{ "step_id": "s", "agent_id": "other" }] });
+    assert_eq!(refused(&host, "addDependentStep", far).kind, ErrorKind::NotFound);
+    let status = call(&host, "getPlanStatus", json!({}));
+    assert_eq!(status["steps"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn what_happens_is_told_to_who_asks_and_to_who_subscribed() {
+    let host = with_plan(&["look", "edit"]);
+    let wanted = json!({ "event_types": ["step_completed"] });
+    let subscribed = call(&host, "subscribeToTasks", wanted);
+    assert_eq!(subscribed["subscription_id"], "subscription_1");
+    assert_eq!(set(&host, "step_1", "in_progress").get("task_events"), None);
+    let told = set(&host, "step_1", "completed");
+    assert_eq!(told["task_events"][0]["event_type"], "step_completed");
+    assert_eq!(told["task_events"][0]["source_step_sequence"], 1);
+    assert_eq!(set(&host, "step_2", "in_progress").get("task_events"), None);
+    assert_eq!(call(&host, "listSubscriptions", json!({}))["count"], 1);
+    let ended = call(&host, "unsubscribe", json!({ "subscription_id": "subscription_1" }));
+    assert_eq!(ended["unsubscribed"], true);
+
+    let all = call(&host, "getTaskEvents", json!({ "limit": 0 }));
+    let kinds: Vec<&str> = all["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["event_type"].as_str().unwrap())
+        .collect();
+    let expected =
+        ["plan_created", "plan_started", "step_started", "step_completed", "step_started"];
+    assert_eq!(kinds, expected);
+    let newest = call(&host, "getTaskEvents", json!({ "limit": 1 }));
+    assert_eq!(newest["last_event_id"], all["last_event_id"]);
+    let after = json!({ "after_event": all["events"][2]["event_id"], "limit": 20 });
+    assert_eq!(call(&host, "getTaskEvents", after)["count"], 2);
+    let error = refused(&host, "getTaskEvents", json!({ "timeout": 5 }));
+    assert_eq!(error.kind, ErrorKind::InvalidArguments);
+    let none = json!({ "timeout": 0.01, "after_event": all["last_event_id"] });
+    assert_eq!(call(&host, "getTaskEvents", none)["count"], 0);
+}
+
+#[test]
+fn a_plan_is_there_again_in_the_next_instance() {
+    let host = with_plan(&["look", "edit"]);
+    set(&host, "step_1", "completed");
+    let saved = host.instance().unwrap().save().unwrap().unwrap();
+    let next = host.create(Some(&saved)).unwrap();
+    let status = next.call("getPlanStatus", json!({})).unwrap().content;
+    assert_eq!(status["progress"]["completed"], 1);
+}
+
+#[test]
+fn what_is_too_much_or_nothing_is_refused() {
+    let host = host();
+    let create = |title: &str, steps: Vec<String>| {
+        refused(&host, "createPlan", json!({ "title": title, "steps": steps })).message
+    };
+    assert_eq!(create(" ", vec!["a".to_owned()]), "title is required");
+    assert_eq!(create("x", Vec::new()), "steps must be a non-empty array");
+    assert_eq!(create("x", vec![String::new()]), "description is required");
+    let many = (0..10_000).map(|number| number.to_string()).collect();
+    assert_eq!(create("x", many), "a plan has at most 500 steps");
+    let long = create("x", vec!["a".repeat(5000)]);
+    assert_eq!(long, "description has 5000 bytes, at most 4096 go");
+    assert_eq!(refused(&host, "getPlanStatus", json!({})).kind, ErrorKind::Unavailable);
+
+    let host = with_plan(&["look"]);
+    let error = refused(&host, "setStepStatus", json!({ "step_id": "zz", "status": "failed" }));
+    assert_eq!(error.message, "Step not found: zz");
+    let output = json!({ "text": "a".repeat(70_000) });
+    let error =
+        refused(&host, "completeStepWithOutput", json!({ "step_id": "1", "output": output }));
+    assert!(error.message.contains("at most 65536 go"), "{}", error.message);
+    let error = refused(&host, "getPlanStatus", json!({ "plan_id": "plan_9" }));
+    assert_eq!(error.hint.as_deref(), Some("the plan of this session is plan_1"));
+}
+
+jaato_plugin_testkit::conformance!(tool_todo: tool);
