@@ -92,5 +92,6 @@ mod unwritable;
 mod vendors;
 mod view_image;
 mod woken;
+mod work;
 mod workers;
 mod workspace_bounds;

@@ -1,0 +1,148 @@
+//! Tools for work, as a person at a terminal meets them: a plan that is agreed to and worked
+//! through, a question, a program in the background, an exact sum.
+
+use serde_json::{Value, json};
+
+use crate::cli::with_cli;
+use crate::support::{Command, House, fixtures, library_name};
+use crate::terminal::on_terminal;
+
+fn furnish() -> Option<House> {
+    let house = with_cli()?;
+    let plugins = fixtures::house()?.join("plugins");
+    for name in ["tool_todo", "tool_clarification", "tool_background", "tool_calculator"] {
+        house.ship(&plugins.join(library_name(name)));
+    }
+    Some(house)
+}
+
+fn call(name: &str, arguments: Value) -> Value {
+    json!({ "call": { "name": name, "arguments": arguments } })
+}
+
+fn script() -> Value {
+    let questions = json!([
+        { "text": "Which colour?", "choices": ["red", "blue"] },
+        { "text": "What is it called?" },
+    ]);
+    json!({ "answers": [
+        { "steps": [call("createPlan", json!({ "title": "A page", "steps": ["ask", "serve"] }))] },
+        {
+            "expect": { "tool_result": "\"plan_id\":\"plan_1\"" },
+            "steps": [call("startPlan", json!({}))],
+        },
+        {
+            "expect": { "tool_result": "\"confirmed\":true" },
+            "steps": [call("request_clarification", json!({
+                "context": "The page", "questions": questions,
+            }))],
+        },
+        {
+            "expect": {
+                "tool_result": "\"1\":{\"selected\":2,\"text\":\"blue\",\"type\":\"single_choice\"}",
+            },
+            "steps": [call("setStepStatus", json!({
+                "step_id": "step_1", "status": "completed", "result": "blue",
+            }))],
+        },
+        {
+            "expect": { "tool_result": "Proceed immediately to next step: serve" },
+            "steps": [call("startBackgroundTask", json!({
+                "tool_name": "cli_based_tool",
+                "arguments": { "command": "echo ready; sleep 300" },
+            }))],
+        },
+        {
+            "expect": { "tool_result": "\"task_id\":\"task_1\"" },
+            "steps": [call("getBackgroundTask", json!({ "task_id": "task_1", "wait_seconds": 30 }))],
+        },
+        {
+            "expect": { "tool_result": "\"stdout\":\"ready\\n\",\"stdout_offset\":6" },
+            "steps": [call("cancelBackgroundTask", json!({ "task_id": "task_1" }))],
+        },
+        {
+            "expect": { "tool_result": "\"cancelled\":true" },
+            "steps": [call("calculate", json!({ "expression": "0.1 + 0.2" }))],
+        },
+        {
+            "expect": { "tool_result": "\"result\":\"0.3\"" },
+            "steps": [call("completePlan", json!({ "status": "completed", "summary": "served" }))],
+        },
+        { "steps": [{ "text": "The page is there." }] },
+    ] })
+}
+
+fn plain(command: Command) -> Command {
+    command.variable("TERM", "xterm")
+}
+
+#[test]
+fn a_plan_is_agreed_to_and_worked_through_with_a_question_and_a_task() {
+    let Some(house) = furnish() else { return };
+    house.script(&script());
+    let Some(mut running) = on_terminal(&house, "run 'make a page'", plain) else { return };
+    // The plan stands in the question.
+    running.wait_for_text("1. pending: ask");
+    running.wait_for_text("run it?");
+    running.write(b"y\n");
+    running.wait_for_text("Which colour?");
+    running.wait_for_text("declines:");
+    running.write(b"2\n");
+    running.wait_for_text("What is it called?");
+    running.wait_for_text("declines:");
+    running.write(b"Moons\n");
+    running.wait_for_text("[x] ask: blue");
+    // Asked about under the name of what runs.
+    running.wait_for_text("echo ready; sleep 300");
+    running.wait_for_text("run it?");
+    running.write(b"y\n");
+    running.wait_for_text("A page: completed (1 of 2 steps done)");
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("The page is there."), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn where_nobody_is_there_a_plan_is_not_begun_and_a_question_is_answered_so_at_once() {
+    let Some(house) = furnish() else { return };
+    let questions = json!([{ "text": "Which colour?" }]);
+    house.script(&json!({ "answers": [
+        { "steps": [call("createPlan", json!({ "title": "A page", "steps": ["ask"] }))] },
+        { "steps": [call("startPlan", json!({}))] },
+        {
+            "expect": { "tool_result": "permission_denied" },
+            "steps": [call("request_clarification", json!({
+                "context": "The page", "questions": questions,
+            }))],
+        },
+        {
+            "expect": { "tool_result": "Nobody can answer" },
+            "steps": [{ "text": "I shall do it in blue." }],
+        },
+    ] }));
+    let output = house.command(&["run", "make a page"]).no_input().run();
+    assert_eq!(output.stdout, "I shall do it in blue.\n", "{output}");
+}
+
+#[test]
+fn programs_get_the_whole_plan_with_each_change() {
+    let Some(house) = furnish() else { return };
+    let steps: Vec<String> = (0..500).map(|number| format!("step {number}")).collect();
+    let many: Vec<String> = (0..10_000).map(|number| format!("step {number}")).collect();
+    house.script(&json!({ "answers": [
+        { "steps": [call("createPlan", json!({ "title": "A book", "steps": many }))] },
+        {
+            "expect": { "tool_result": "a plan has at most 500 steps" },
+            "steps": [call("createPlan", json!({ "title": "A book", "steps": steps }))],
+        },
+        { "steps": [{ "text": "Planned." }] },
+    ] }));
+    let output = house.run(&["run", "--yes", "--output", "json", "write a book"]).code(0);
+    let events = output.json_lines();
+    let plans: Vec<&Value> =
+        events.iter().filter(|event| event["event"] == "plan_changed").collect();
+    assert_eq!(plans.len(), 1, "{output}");
+    assert_eq!(plans[0]["plan"]["steps"].as_array().unwrap().len(), 500);
+    assert_eq!(plans[0]["plan"]["steps"][499]["description"], "step 499");
+    assert_eq!(plans[0]["source"], "todo");
+}
