@@ -210,9 +210,11 @@ async fn examples(session: &Session, tool: &ToolSpec) -> Result<String, Error> {
     Ok(format!("{ran} {examples} ran{}", wanting.concat()))
 }
 
-/// Tells whether an error says that something is not here or not granted.
+/// Tells whether an error says that something is not here (an example may name a file of the
+/// person's) or not granted.
 fn is_wanting(error: &Error) -> bool {
-    matches!(error.kind, ErrorKind::Unavailable | ErrorKind::PermissionDenied)
+    use ErrorKind::{NotFound, PermissionDenied, Unavailable};
+    matches!(error.kind, Unavailable | PermissionDenied | NotFound)
 }
 
 /// Cancels what does not end in time, and says so.
