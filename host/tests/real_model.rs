@@ -91,7 +91,7 @@ fn a_file_is_read_by_a_real_model() {
             if name.as_str() == "readFile")
     });
     assert!(read, "the model does not read the file: {output}");
-    let Some(Event::TurnFinished { text, .. }) = events.last() else {
+    let Some(Event::TurnFinished { text, .. }) = events.next_back() else {
         panic!("the turn does not end: {output}");
     };
     assert!(text.contains("heron"), "{text}");
