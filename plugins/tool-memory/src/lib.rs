@@ -98,7 +98,7 @@ async fn retrieve_memories(
     let scopes = Arc::clone(&cx.state().0);
     let count = limit.clamp(1, RETRIEVED_MAX);
     let work = move |_: &Reporter| scopes.retrieve(&wanted, count);
-    let Gathered { found, warnings } = cx.blocking(work).await??;
+    let Gathered { found, failed } = cx.blocking(work).await??;
     let told = if found.is_empty() {
         let message = format!("No memories found for tags: {}", quoted(&tags));
         json!({ "status": "no_results", "message": message })
@@ -106,7 +106,7 @@ async fn retrieve_memories(
         let memories: Vec<Value> = found.iter().map(|(scope, it)| it.told(*scope)).collect();
         json!({ "status": "success", "count": memories.len(), "memories": memories })
     };
-    Ok(with_warnings(told, &warnings))
+    Ok(with_warnings(told, &failed))
 }
 
 /// List the tags of all memories.
@@ -122,7 +122,7 @@ async fn retrieve_memories(
 )]
 async fn list_memory_tags(cx: &Cx<Memories>) -> Result<Output> {
     let scopes = Arc::clone(&cx.state().0);
-    let Gathered { found: (memories, tags), warnings } =
+    let Gathered { found: (memories, tags), failed } =
         cx.blocking(move |_| scopes.tags()).await??;
     let told = json!({
         "status": "success",
@@ -130,7 +130,7 @@ async fn list_memory_tags(cx: &Cx<Memories>) -> Result<Output> {
         "tags": tags,
         "memory_count": memories,
     });
-    Ok(with_warnings(told, &warnings))
+    Ok(with_warnings(told, &failed))
 }
 
 /// The memories that a session reaches. All is in files: an instance keeps nothing.
@@ -169,8 +169,10 @@ impl Hooks for Memories {
     }
 }
 
-fn with_warnings(mut told: Value, warnings: &[String]) -> Output {
-    if !warnings.is_empty() {
+/// Adds what is wrong with a scope's file.
+fn with_warnings(mut told: Value, failed: &[Error]) -> Output {
+    if !failed.is_empty() {
+        let warnings: Vec<&str> = failed.iter().map(|error| error.message.as_str()).collect();
         told["warnings"] = json!(warnings);
     }
     Output::json(told)

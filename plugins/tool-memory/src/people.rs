@@ -70,8 +70,8 @@ pub fn answer(scopes: &Scopes, arguments: &Value) -> Result<String> {
 }
 
 fn list(scopes: &Scopes) -> Result<String> {
-    let Gathered { found, warnings } = scopes.list(LISTED_MAX)?;
-    let mut lines: Vec<String> = warnings;
+    let Gathered { found, failed } = scopes.list(LISTED_MAX)?;
+    let mut lines: Vec<String> = failed.into_iter().map(|error| error.message).collect();
     for (scope, (total, newest)) in found {
         if total == 0 {
             continue;

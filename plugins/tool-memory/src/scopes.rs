@@ -29,7 +29,7 @@ pub type OfScope = (Scope, (u32, Vec<Memory>));
 pub struct Gathered<T> {
     pub found: T,
     /// What is wrong with the others.
-    pub warnings: Vec<String>,
+    pub failed: Vec<Error>,
 }
 
 impl Scopes {
@@ -60,7 +60,7 @@ impl Scopes {
             query: any_of(&words(&tags.join(" "))),
             count,
         };
-        let Gathered { found, mut warnings } = self.find(&wanted, MemoryFile::clone)?;
+        let Gathered { found, mut failed } = self.find(&wanted, MemoryFile::clone)?;
         for scope in Scope::ALL {
             let of_scope = found.iter().filter(|(of, _)| *of == scope);
             let ids: Vec<String> = of_scope.map(|(_, found)| found.memory.id.clone()).collect();
@@ -69,20 +69,20 @@ impl Scopes {
             }
             // What is found is given also where its use cannot be counted, on a full disk.
             let counted = self.file(scope)?.write(|file| queries::count_use(file, &ids));
-            warnings.extend(counted.err().map(|error| error.message));
+            failed.extend(counted.err());
         }
         let used = |(scope, found): (Scope, Found)| {
             let usage_count = found.memory.usage_count.saturating_add(1);
             (scope, Memory { usage_count, ..found.memory })
         };
-        Ok(Gathered { found: found.into_iter().map(used).collect(), warnings })
+        Ok(Gathered { found: found.into_iter().map(used).collect(), failed })
     }
 
     /// Writes what stands before a prompt: the memories that it may be about. Empty where there are
     /// none, or others use the files for too long.
     ///
     /// # Errors
-    /// Where neither file can be read.
+    /// Where nothing is found and a file cannot be read.
     pub fn titles(&self, prompt: &str) -> Result<String> {
         let (tags, telling) = words_of_prompt(prompt);
         let query = match telling.is_empty() {
@@ -91,9 +91,15 @@ impl Scopes {
             false => format!("{{description tags}} : ({})", any_of(&telling)),
         };
         let wanted = Wanted { tags, query, count: TITLES_MAX };
+        let is_busy = |error: &Error| error.kind == ErrorKind::Unavailable;
         let found = match self.find(&wanted, MemoryFile::for_prompt) {
-            Ok(gathered) => gathered.found,
-            Err(error) if error.kind == ErrorKind::Unavailable => return Ok(String::new()),
+            Ok(Gathered { found, failed }) if found.is_empty() => {
+                // Where nothing else is to be told, the person is told what is wrong.
+                let worst = failed.into_iter().find(|error| !is_busy(error));
+                return worst.map_or(Ok(String::new()), Err);
+            }
+            Ok(Gathered { found, .. }) => found,
+            Err(error) if is_busy(&error) => return Ok(String::new()),
             Err(error) => return Err(error),
         };
         let mut text = String::new();
@@ -113,7 +119,7 @@ impl Scopes {
     /// # Errors
     /// Where neither file can be read.
     pub fn tags(&self) -> Result<Gathered<(u32, Vec<String>)>> {
-        let Gathered { found, warnings } = self.gather(MemoryFile::clone, |file| {
+        let Gathered { found, failed } = self.gather(MemoryFile::clone, |file| {
             Ok((queries::list(file, 0)?.0, queries::tags(file)?))
         })?;
         let count = found.iter().map(|(_, (count, _))| count).sum();
@@ -121,7 +127,7 @@ impl Scopes {
             found.into_iter().flat_map(|(_, (_, tags))| tags).map(|(tag, _)| tag).collect();
         tags.sort_unstable();
         tags.dedup();
-        Ok(Gathered { found: (count, tags), warnings })
+        Ok(Gathered { found: (count, tags), failed })
     }
 
     /// Returns how many memories each scope has, and its newest ones.
@@ -171,7 +177,7 @@ impl Scopes {
         wanted: &Wanted,
         with: impl Fn(&MemoryFile) -> MemoryFile,
     ) -> Result<Gathered<Vec<(Scope, Found)>>> {
-        let Gathered { found, warnings } = self.gather(with, |file| queries::find(file, wanted))?;
+        let Gathered { found, failed } = self.gather(with, |file| queries::find(file, wanted))?;
         let one =
             |(scope, found): (Scope, Vec<Found>)| found.into_iter().map(move |it| (scope, it));
         let mut found: Vec<(Scope, Found)> = found.into_iter().flat_map(one).collect();
@@ -181,7 +187,7 @@ impl Scopes {
             tags.then_with(rank).then_with(|| other.memory.stored.cmp(&one.memory.stored))
         });
         found.truncate(wanted.count as usize);
-        Ok(Gathered { found, warnings })
+        Ok(Gathered { found, failed })
     }
 
     /// Reads both files. One that cannot be read does not hide the other.
@@ -202,8 +208,7 @@ impl Scopes {
         {
             return Err(error);
         }
-        let warnings = failed.into_iter().map(|error| error.message).collect();
-        Ok(Gathered { found, warnings })
+        Ok(Gathered { found, failed })
     }
 
     fn file(&self, scope: Scope) -> Result<&MemoryFile> {

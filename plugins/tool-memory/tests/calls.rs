@@ -277,6 +277,18 @@ fn what_is_newer_foreign_or_damaged_is_left_as_it_is() {
     left_alone(|path| fs::write(path, vec![7; 10_000]).unwrap(), "damaged");
 }
 
+#[test]
+fn a_prompt_goes_on_without_titles_where_another_holds_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = host_in(folder.path());
+    store(&host, "how we publish", &["release"], "x");
+    let lock = fs::File::open(file_of(folder.path(), "workspace").with_extension("lock")).unwrap();
+    lock.lock().unwrap();
+    assert_eq!(before(&host, "release it"), "");
+    drop(lock);
+    assert!(before(&host, "release it").ends_with("how we publish"));
+}
+
 /// How many memories each process stores.
 const EACH: u32 = 25;
 
