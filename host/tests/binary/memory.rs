@@ -106,8 +106,9 @@ fn a_person_changes_and_removes_what_is_remembered() {
     let Some(house) = with_memory() else { return };
     let stored = house.run(&["call", "store_memory", &fact("tag first").to_string()]).code(0);
     let id = stored.json()["memory_id"].as_str().unwrap().to_owned();
-    let listed = house.run(&["command", "memory"]).code(0).stdout;
-    assert_eq!(listed, format!("of this workspace:\n  {id}  [release, ci] how we publish\n"));
+    let listed = house.run(&["command", "memory"]).code(0).json();
+    let expected = format!("of this workspace:\n  {id}  [release, ci] how we publish");
+    assert_eq!(listed["result"], expected);
     house.run(&["command", "memory", "edit", &id, "publish", "by", "hand"]).code(0);
     let wanted = r#"{"tags": ["hand"]}"#;
     let found = house.run(&["call", "retrieve_memories", wanted]).code(0).json();
