@@ -33,7 +33,7 @@ pub fn command() -> CommandSpec {
                     "description": "What to do.",
                 },
                 "id": { "type": "string", "description": "Which memory." },
-                "text": { "type": "string", "description": "Its new content." },
+                "text": { "type": "string", "x-capture-rest": true, "description": "Its new content." },
             },
             "additionalProperties": false,
         }),

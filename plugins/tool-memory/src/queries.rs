@@ -114,7 +114,7 @@ pub fn list(file: &Connection, count: u32) -> rusqlite::Result<(u32, Vec<Memory>
     let total = file.query_row("SELECT count(*) FROM memory", [], |row| row.get(0))?;
     let sql = format!("SELECT {COLUMNS} FROM memory ORDER BY number DESC LIMIT ?1");
     let newest: rusqlite::Result<Vec<Memory>> =
-        file.prepare(&sql)?.query_map([count], |row| memory(row))?.collect();
+        file.prepare(&sql)?.query_map([count], memory)?.collect();
     Ok((total, newest?))
 }
 

@@ -143,7 +143,7 @@ impl Scopes {
     /// # Errors
     /// `not_found`; what is wrong with the files.
     pub fn remove(&self, id: &str) -> Result<Scope> {
-        self.change(id, |file, id| queries::remove(file, id))
+        self.change(id, queries::remove)
     }
 
     /// Gives a memory another content.
