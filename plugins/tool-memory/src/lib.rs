@@ -1,8 +1,9 @@
 //! `tool-memory`: what a model is to know in later sessions, of this workspace or everywhere.
 //!
 //! [`record`] is a memory and its bounds, [`words`] how tags and words are compared, [`file`] the
-//! database on the disk, [`queries`] what is done in it, [`scopes`] the workspace's and the person's
-//! file as one, [`people`] the command. The tools have the names and answers of the original plugin.
+//! database on the disk, [`queries`] what is done in it, [`scopes`] the workspace's file and the
+//! person's as one, [`people`] the command. The tools have the names and answers of the original
+//! plugin.
 #![forbid(unsafe_code)]
 
 mod file;
