@@ -1,4 +1,4 @@
-//! What a model remembers: kept in one session, told of and found in another, changed by the person.
+//! What a model remembers: kept in one session, named and found in another, changed by people.
 
 use std::fs;
 use std::path::PathBuf;
