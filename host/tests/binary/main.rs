@@ -43,6 +43,7 @@ mod introspection;
 mod large_histories;
 mod ledger;
 mod lists;
+mod memory;
 mod mending;
 mod models;
 mod names;

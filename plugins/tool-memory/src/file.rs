@@ -1,0 +1,239 @@
+//! A file of memories: an SQLite database with a full-text index.
+//!
+//! A connection lives for one operation and only while the lock beside the file is held. SQLite's
+//! own locks belong to a process, so that two copies of SQLite in one process (a plugin that was
+//! reloaded, and its earlier self in sessions that still run) would undo each other's:
+//! <https://sqlite.org/howtocorrupt.html>, section 2.2.1. As only one connection is open at a time,
+//! SQLite's write-ahead log would bring nothing.
+//!
+//! Invariant: a file that is of a newer jaato, of another program, or damaged, is never written.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use jaato_plugin_sdk::prelude::*;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+/// The file's name in the folder.
+pub const FILE_NAME: &str = "memories.sqlite";
+/// Says in the file's head that it is of this plugin: `jmem`.
+const APPLICATION_ID: i64 = 0x6a6d_656d;
+/// How long a call waits for others that use the file.
+const CALL_WAIT: Duration = Duration::from_secs(5);
+/// How long a prompt waits: the hook itself has 200 ms.
+const PROMPT_WAIT: Duration = Duration::from_millis(80);
+/// How soon a lock that another holds is tried again.
+const TRY_AGAIN: Duration = Duration::from_millis(3);
+
+/// How a file of each version becomes one of the next. What is here never changes: new versions are
+/// appended.
+const STEPS: [&str; 2] = [
+    "CREATE TABLE memory (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        content TEXT NOT NULL,
+        description TEXT NOT NULL,
+        tags TEXT NOT NULL,
+        confidence REAL NOT NULL,
+        evidence TEXT NOT NULL,
+        stored TEXT NOT NULL,
+        usage_count INTEGER NOT NULL DEFAULT 0,
+        last_accessed TEXT
+    ) STRICT;
+    CREATE TABLE memory_tag (
+        folded TEXT NOT NULL,
+        number INTEGER NOT NULL REFERENCES memory(number) ON DELETE CASCADE,
+        PRIMARY KEY (folded, number)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX memory_tag_of ON memory_tag(number);",
+    // The index holds words alone, not a second copy of the texts.
+    "CREATE VIRTUAL TABLE memory_words USING fts5(
+        description, tags, content,
+        content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+    );
+    INSERT INTO memory_words(rowid, description, tags, content)
+        SELECT number, description, (SELECT group_concat(value, ' ') FROM json_each(tags)), content
+        FROM memory;",
+];
+
+/// The file of one scope, which may not be there yet.
+#[derive(Debug, Clone)]
+pub struct MemoryFile {
+    path: PathBuf,
+    wait: Duration,
+}
+
+/// An open file. The connection closes before the lock is given back.
+pub struct OpenFile {
+    pub connection: Connection,
+    _lock: File,
+}
+
+impl MemoryFile {
+    /// Names the file in a folder.
+    pub fn new(folder: &Path) -> Self {
+        Self { path: folder.join(FILE_NAME), wait: CALL_WAIT }
+    }
+
+    /// The same file for who must not wait long.
+    #[must_use]
+    pub fn for_prompt(&self) -> Self {
+        Self { wait: PROMPT_WAIT, ..self.clone() }
+    }
+
+    /// Reads; what is not there holds nothing.
+    ///
+    /// # Errors
+    /// As [`MemoryFile::write`].
+    pub fn read<T: Default>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        // Looking must not leave files behind in each workspace.
+        if !self.path.exists() {
+            return Ok(T::default());
+        }
+        let open = self.open()?;
+        work(&open.connection).map_err(|error| self.told(&error))
+    }
+
+    /// Changes all or nothing.
+    ///
+    /// # Errors
+    /// `unavailable` where others hold the file for too long; `io` where it is damaged or the disk
+    /// is full; `failed` for a file of a newer jaato or of another program; what `work` says.
+    pub fn write<T>(&self, work: impl FnOnce(&Connection) -> WorkResult<T>) -> Result<T> {
+        let mut open = self.open()?;
+        let told = |error: rusqlite::Error| self.told(&error);
+        let transaction = open.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let transaction = transaction.map_err(told)?;
+        let done = work(&transaction).map_err(|error| match error {
+            WorkError::Sqlite(error) => self.told(&error),
+            WorkError::Told(error) => error,
+        })?;
+        transaction.commit().map_err(told)?;
+        Ok(done)
+    }
+
+    /// Changes what is there; false where there is no file.
+    ///
+    /// # Errors
+    /// As [`MemoryFile::write`].
+    pub fn change(&self, work: impl FnOnce(&Connection) -> WorkResult<bool>) -> Result<bool> {
+        if self.path.exists() { self.write(work) } else { Ok(false) }
+    }
+
+    fn open(&self) -> Result<OpenFile> {
+        let lock = self.lock()?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let told = |error: rusqlite::Error| self.told(&error);
+        let mut connection =
+            Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+                .map_err(told)?;
+        // Others than jaato may look into the file without its lock.
+        connection.busy_timeout(self.wait).map_err(told)?;
+        let version = self.check(&connection)?;
+        if version < STEPS.len() {
+            migrate(&mut connection, version).map_err(told)?;
+        }
+        connection.pragma_update(None, "foreign_keys", true).map_err(told)?;
+        Ok(OpenFile { connection, _lock: lock })
+    }
+
+    /// Says of which version the file is, before anything is written to it.
+    fn check(&self, connection: &Connection) -> Result<usize> {
+        let number = |sql: &str| {
+            connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(|it| self.told(&it))
+        };
+        let version = number("PRAGMA user_version")?;
+        let application = number("PRAGMA application_id")?;
+        let is_new = number("SELECT count(*) FROM sqlite_schema")? == 0;
+        if is_new && version == 0 && application == 0 {
+            return Ok(0);
+        }
+        let path = self.path.display();
+        if application != APPLICATION_ID || version < 1 {
+            let text = format!("`{path}` is a database of another program");
+            return Err(Error::new(ErrorKind::Failed, text).with_hint(LEFT_ALONE));
+        }
+        match usize::try_from(version) {
+            Ok(version) if version <= STEPS.len() => Ok(version),
+            _ => {
+                let text = format!(
+                    "`{path}` is of a newer jaato: its format is {version}, this one knows {}",
+                    STEPS.len()
+                );
+                Err(Error::new(ErrorKind::Failed, text)
+                    .with_hint("update jaato; the file is left as it is"))
+            }
+        }
+    }
+
+    fn lock(&self) -> Result<File> {
+        let path = self.path.with_extension("lock");
+        let io = |error: std::io::Error| {
+            Error::new(ErrorKind::Io, format!("cannot lock `{}`: {error}", path.display()))
+        };
+        let mut options = OpenOptions::new();
+        let lock = options.create(true).truncate(false).write(true).open(&path).map_err(io)?;
+        let begin = Instant::now();
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(lock),
+                Err(TryLockError::Error(error)) => return Err(io(error)),
+                Err(TryLockError::WouldBlock) if begin.elapsed() >= self.wait => {
+                    let text = format!("others use the memories in `{}`", self.path.display());
+                    return Err(Error::new(ErrorKind::Unavailable, text).with_hint("try again"));
+                }
+                Err(TryLockError::WouldBlock) => std::thread::sleep(TRY_AGAIN),
+            }
+        }
+    }
+
+    fn told(&self, error: &rusqlite::Error) -> Error {
+        use rusqlite::ErrorCode;
+        let path = self.path.display();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                let text = format!("another program uses the memories in `{path}`");
+                Error::new(ErrorKind::Unavailable, text).with_hint("try again")
+            }
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+                let text = format!("the memories in `{path}` are damaged: {error}");
+                Error::new(ErrorKind::Io, text).with_hint(LEFT_ALONE)
+            }
+            _ => Error::new(ErrorKind::Io, format!("the memories in `{path}`: {error}")),
+        }
+    }
+}
+
+const LEFT_ALONE: &str = "it is left as it is; move it away to begin with no memories";
+
+/// What ends a change.
+pub enum WorkError {
+    /// SQLite failed.
+    Sqlite(rusqlite::Error),
+    /// The change cannot be.
+    Told(Error),
+}
+
+/// What a change gives.
+pub type WorkResult<T> = std::result::Result<T, WorkError>;
+
+impl From<rusqlite::Error> for WorkError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+/// Brings a file to the newest version, or leaves it as it was.
+fn migrate(connection: &mut Connection, version: usize) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for step in &STEPS[version..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", STEPS.len() as i64)?;
+    transaction.commit()
+}

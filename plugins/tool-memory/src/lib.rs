@@ -1,0 +1,190 @@
+//! `tool-memory`: what a model is to know in later sessions, of this workspace or everywhere.
+//!
+//! [`record`] is a memory and its bounds, [`words`] how tags and words are compared, [`file`] the
+//! database on the disk, [`queries`] what is done in it, [`scopes`] the workspace's file and the
+//! person's as one, [`people`] the command. The tools have the names and answers of the original
+//! plugin.
+#![forbid(unsafe_code)]
+
+mod file;
+mod people;
+mod queries;
+mod record;
+mod scopes;
+mod words;
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::hooks::{BeforePrompt, Hook, Hooks, PromptAddition};
+use jaato_plugin_sdk::prelude::*;
+
+use record::{MATURITY, NewMemory, Scope, checked_tags, quoted};
+use scopes::{Gathered, Scopes};
+
+/// What the model is told while one of the tools is active.
+const INSTRUCTIONS: &str = "Keep what later sessions should know with `store_memory`: decisions, conventions, where things are. Look with `retrieve_memories` before you explore anew.";
+
+/// Memories that one search gives: more would push the task out of sight.
+const RETRIEVED_MAX: u32 = 20;
+
+/// Remember a fact for later sessions.
+#[tool_fn(
+    name = "store_memory",
+    category = "memory",
+    destructive = false,
+    open_world = false,
+    auto_approval,
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "content": { "type": "string", "description": "What to remember, at most 64 KiB." },
+            "description": { "type": "string", "description": "One line, by which it is chosen later." },
+            "tags": { "type": "array", "items": { "type": "string" }, "description": "Words by which it is found." },
+            "confidence": { "type": "number", "default": 0.5, "description": "How sure it is, 0 to 1." },
+            "scope": { "enum": ["project", "universal"], "default": "project", "description": "This workspace, or all." },
+            "evidence": { "type": "string", "description": "How it is known." },
+        },
+        "required": ["content", "description", "tags"],
+    })
+)]
+async fn store_memory(
+    cx: &Cx<Memories>,
+    content: String,
+    description: String,
+    tags: Vec<String>,
+    #[serde(default = "half")] confidence: f64,
+    #[serde(default)] scope: Scope,
+    #[serde(default)] evidence: String,
+) -> Result<Output> {
+    let new = NewMemory::checked(content, &description, &tags, confidence, evidence)?;
+    let scopes = Arc::clone(&cx.state().0);
+    let stored = move |_: &Reporter| scopes.store(scope, &new).map(|id| (id, new));
+    let (id, new) = cx.blocking(stored).await??;
+    Ok(Output::json(json!({
+        "status": "success",
+        "memory_id": id,
+        "message": format!("Stored memory: {}", new.description),
+        "tags": new.tags,
+        "maturity": MATURITY,
+        "confidence": new.confidence,
+        "scope": scope.name(),
+    })))
+}
+
+/// Get memories of earlier sessions by tags or words, in any case; the best first.
+#[tool_fn(
+    name = "retrieve_memories",
+    category = "memory",
+    destructive = false,
+    open_world = false,
+    auto_approval,
+    example("what do we know of releases?", tags = ["release"]),
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "tags": { "type": "array", "items": { "type": "string" }, "description": "Any of these." },
+            "limit": { "type": "integer", "minimum": 1, "maximum": 20, "default": 3, "description": "How many." },
+        },
+        "required": ["tags"],
+    })
+)]
+async fn retrieve_memories(
+    cx: &Cx<Memories>,
+    tags: Vec<String>,
+    #[serde(default = "three")] limit: u32,
+) -> Result<Output> {
+    let wanted = checked_tags(&tags)?;
+    let scopes = Arc::clone(&cx.state().0);
+    let count = limit.clamp(1, RETRIEVED_MAX);
+    let work = move |_: &Reporter| scopes.retrieve(&wanted, count);
+    let Gathered { found, failed } = cx.blocking(work).await??;
+    let told = if found.is_empty() {
+        let message = format!("No memories found for tags: {}", quoted(&tags));
+        json!({ "status": "no_results", "message": message })
+    } else {
+        let memories: Vec<Value> = found.iter().map(|(scope, it)| it.told(*scope)).collect();
+        json!({ "status": "success", "count": memories.len(), "memories": memories })
+    };
+    Ok(with_warnings(told, &failed))
+}
+
+/// List the tags of all memories.
+#[tool_fn(
+    name = "list_memory_tags",
+    category = "memory",
+    read_only,
+    idempotent,
+    open_world = false,
+    auto_approval,
+    example("what do you remember?"),
+    schema = json!({ "type": "object", "additionalProperties": false, "properties": {} })
+)]
+async fn list_memory_tags(cx: &Cx<Memories>) -> Result<Output> {
+    let scopes = Arc::clone(&cx.state().0);
+    let Gathered { found: (memories, tags), failed } =
+        cx.blocking(move |_| scopes.tags()).await??;
+    let told = json!({
+        "status": "success",
+        "count": tags.len(),
+        "tags": tags,
+        "memory_count": memories,
+    });
+    Ok(with_warnings(told, &failed))
+}
+
+/// The memories that a session reaches. All is in files: an instance keeps nothing.
+pub struct Memories(Arc<Scopes>);
+
+impl State for Memories {
+    async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
+        Ok(Self(Arc::new(Scopes::open(home).await)))
+    }
+
+    fn describe(description: &mut Description) {
+        description.instructions = Some(INSTRUCTIONS.to_owned());
+        description.commands = vec![people::command()];
+    }
+
+    async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
+        if name != people::NAME {
+            let text = format!("there is no command `{name}`");
+            return Err(Error::new(ErrorKind::UnknownOperation, text));
+        }
+        let scopes = Arc::clone(&cx.state().0);
+        let text = cx.blocking(move |_| people::answer(&scopes, &arguments)).await??;
+        Ok(Output::text(text))
+    }
+}
+
+impl Hooks for Memories {
+    type State = Self;
+
+    const ASKED: &'static [Hook] = &[Hook::BeforePrompt];
+
+    async fn before_prompt(cx: &Cx<Self>, asked: BeforePrompt) -> Result<PromptAddition> {
+        let scopes = Arc::clone(&cx.state().0);
+        let text = cx.blocking(move |_| scopes.titles(&asked.prompt)).await??;
+        Ok(PromptAddition::text(text))
+    }
+}
+
+/// Adds what is wrong with a scope's file.
+fn with_warnings(mut told: Value, failed: &[Error]) -> Output {
+    if !failed.is_empty() {
+        let warnings: Vec<&str> = failed.iter().map(|error| error.message.as_str()).collect();
+        told["warnings"] = json!(warnings);
+    }
+    Output::json(told)
+}
+
+fn half() -> f64 {
+    0.5
+}
+
+fn three() -> u32 {
+    3
+}
+
+export_plugin! { state: Memories, tools, hook: Memories }

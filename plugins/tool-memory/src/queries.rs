@@ -1,0 +1,177 @@
+//! What is done with the memories of one file: kept, found, counted, changed, removed.
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::{from_str, to_string};
+use rusqlite::{Connection, Row, params};
+
+use crate::file::{WorkError, WorkResult};
+use crate::record::{Memory, NewMemory};
+use crate::words::folded;
+
+/// Memories of one scope: a search over all of them must stay a matter of milliseconds.
+pub const MEMORIES_MAX: u32 = 10_000;
+/// How often another id is drawn where one is taken.
+const IDS_TRIED: usize = 5;
+
+/// What is looked for.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Tags in the form in which they are compared.
+    pub tags: Vec<String>,
+    /// The query of the full-text index.
+    pub query: String,
+    /// How many are given at most.
+    pub count: u32,
+}
+
+/// A memory that was found, and how well it fits.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub memory: Memory,
+    /// Tags that it shares with what is looked for.
+    pub shared: i64,
+    /// By `bm25`: the lower the better, 0 where no word fits.
+    pub rank: f64,
+}
+
+/// Keeps a memory and returns its id.
+pub fn add(file: &Connection, new: &NewMemory) -> WorkResult<String> {
+    let count: u32 = file.query_row("SELECT count(*) FROM memory", [], |row| row.get(0))?;
+    if count >= MEMORIES_MAX {
+        let error = Error::new(
+            ErrorKind::LimitReached,
+            format!("{MEMORIES_MAX} memories are kept already"),
+        );
+        return Err(WorkError::Told(error.with_hint("the command `memory remove ID` makes room")));
+    }
+    let now = jiff::Timestamp::now();
+    let stored = time(now);
+    let tags = to_string(&new.tags).unwrap_or_default();
+    let insert = "INSERT OR IGNORE INTO memory
+        (id, content, description, tags, confidence, evidence, stored)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let mut insert = file.prepare(insert)?;
+    for _ in 0..IDS_TRIED {
+        let id = new_id(now);
+        let row =
+            params![id, new.content, new.description, tags, new.confidence, new.evidence, stored];
+        if insert.execute(row)? == 0 {
+            continue;
+        }
+        let number = file.last_insert_rowid();
+        for tag in &new.tags {
+            let sql = "INSERT OR IGNORE INTO memory_tag (folded, number) VALUES (?1, ?2)";
+            file.execute(sql, params![folded(tag), number])?;
+        }
+        index(file, number)?;
+        return Ok(id);
+    }
+    Err(WorkError::Told(Error::failed("no id is free")))
+}
+
+/// Finds what fits: first what shares the most tags, then what the words fit best, then the newest.
+pub fn find(file: &Connection, wanted: &Wanted) -> rusqlite::Result<Vec<Found>> {
+    // `bm25` works only where the index is asked: without `MATERIALIZED` it would be moved.
+    let sql = format!(
+        "WITH shared(number, tags) AS MATERIALIZED (
+            SELECT number, count(*) FROM memory_tag
+            WHERE folded IN (SELECT value FROM json_each(?1)) GROUP BY number),
+        fitting(number, rank) AS MATERIALIZED (
+            SELECT rowid, bm25(memory_words, 4.0, 8.0, 1.0) FROM memory_words
+            WHERE memory_words MATCH ?2)
+        SELECT {COLUMNS}, coalesce(shared.tags, 0), coalesce(fitting.rank, 0.0) FROM memory
+        LEFT JOIN shared USING (number) LEFT JOIN fitting USING (number)
+        WHERE shared.number IS NOT NULL OR fitting.number IS NOT NULL
+        ORDER BY 9 DESC, 10 ASC, memory.number DESC LIMIT ?3"
+    );
+    let tags = to_string(&wanted.tags).unwrap_or_default();
+    let found =
+        |row: &Row<'_>| Ok(Found { memory: memory(row)?, shared: row.get(8)?, rank: row.get(9)? });
+    let mut search = file.prepare(&sql)?;
+    let rows = search.query_map(params![tags, wanted.query, wanted.count], found)?;
+    rows.collect()
+}
+
+/// Counts that memories were given to a model.
+pub fn count_use(file: &Connection, ids: &[String]) -> WorkResult<()> {
+    let sql = "UPDATE memory SET usage_count = usage_count + 1, last_accessed = ?2 WHERE id = ?1";
+    let mut update = file.prepare(sql)?;
+    let now = time(jiff::Timestamp::now());
+    for id in ids {
+        update.execute(params![id, now])?;
+    }
+    Ok(())
+}
+
+/// Returns all tags in the form in which they are compared, with how many memories have them.
+pub fn tags(file: &Connection) -> rusqlite::Result<Vec<(String, u32)>> {
+    let sql = "SELECT folded, count(*) FROM memory_tag GROUP BY folded ORDER BY folded";
+    file.prepare(sql)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+/// Returns how many memories there are, and the newest ones.
+pub fn list(file: &Connection, count: u32) -> rusqlite::Result<(u32, Vec<Memory>)> {
+    let total = file.query_row("SELECT count(*) FROM memory", [], |row| row.get(0))?;
+    let sql = format!("SELECT {COLUMNS} FROM memory ORDER BY number DESC LIMIT ?1");
+    let newest: rusqlite::Result<Vec<Memory>> =
+        file.prepare(&sql)?.query_map([count], memory)?.collect();
+    Ok((total, newest?))
+}
+
+/// Removes a memory. False where there is none of that id.
+pub fn remove(file: &Connection, id: &str) -> WorkResult<bool> {
+    let Some(number) = number_of(file, id)? else { return Ok(false) };
+    file.execute("DELETE FROM memory_words WHERE rowid = ?1", [number])?;
+    file.execute("DELETE FROM memory WHERE number = ?1", [number])?;
+    Ok(true)
+}
+
+/// Gives a memory another content. False where there is none of that id.
+pub fn edit(file: &Connection, id: &str, content: &str) -> WorkResult<bool> {
+    let Some(number) = number_of(file, id)? else { return Ok(false) };
+    file.execute("UPDATE memory SET content = ?2 WHERE number = ?1", params![number, content])?;
+    file.execute("DELETE FROM memory_words WHERE rowid = ?1", [number])?;
+    index(file, number)?;
+    Ok(true)
+}
+
+const COLUMNS: &str =
+    "id, content, description, memory.tags, confidence, evidence, stored, usage_count";
+
+fn memory(row: &Row<'_>) -> rusqlite::Result<Memory> {
+    let tags: String = row.get(3)?;
+    Ok(Memory {
+        id: row.get(0)?,
+        content: row.get(1)?,
+        description: row.get(2)?,
+        tags: from_str(&tags).unwrap_or_default(),
+        confidence: row.get(4)?,
+        evidence: row.get(5)?,
+        stored: row.get(6)?,
+        usage_count: row.get(7)?,
+    })
+}
+
+fn index(file: &Connection, number: i64) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO memory_words(rowid, description, tags, content)
+        SELECT number, description, (SELECT group_concat(value, ' ') FROM json_each(tags)), content
+        FROM memory WHERE number = ?1";
+    file.execute(sql, [number]).map(|_| ())
+}
+
+fn number_of(file: &Connection, id: &str) -> rusqlite::Result<Option<i64>> {
+    let mut rows = file.prepare("SELECT number FROM memory WHERE id = ?1")?;
+    let mut rows = rows.query([id])?;
+    rows.next()?.map(|row| row.get(0)).transpose()
+}
+
+/// Tells a time so that the order of texts is the order of times.
+fn time(time: jiff::Timestamp) -> String {
+    format!("{time:.6}")
+}
+
+/// A name that no other memory has: two processes may store in the same moment.
+fn new_id(now: jiff::Timestamp) -> String {
+    let random: String = (0..8).map(|_| fastrand::alphanumeric().to_ascii_lowercase()).collect();
+    format!("mem_{}_{random}", now.strftime("%Y%m%d_%H%M%S"))
+}

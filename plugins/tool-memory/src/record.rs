@@ -1,0 +1,169 @@
+//! What a memory is, and what goes into one.
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde;
+
+use crate::words::{folded, one_line};
+
+/// Longest content, in bytes: a memory is read whole by a model.
+pub const CONTENT_BYTES_MAX: usize = 64 * 1024;
+/// Longest description, in bytes: it is a line in a prompt.
+pub const DESCRIPTION_BYTES_MAX: usize = 1024;
+/// Longest evidence, in bytes.
+pub const EVIDENCE_BYTES_MAX: usize = 4096;
+/// Tags of one memory, and of one search.
+pub const TAGS_MAX: usize = 20;
+/// Longest tag, in bytes.
+pub const TAG_BYTES_MAX: usize = 100;
+/// A shorter tag is in half of all words.
+const TAG_CHARS_MIN: usize = 2;
+
+/// Where a memory is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", rename_all = "snake_case")]
+pub enum Scope {
+    /// In this workspace.
+    #[default]
+    Project,
+    /// Wherever the person works.
+    Universal,
+}
+
+impl Scope {
+    /// Both, in the order in which they are shown.
+    pub const ALL: [Self; 2] = [Self::Project, Self::Universal];
+
+    /// The word that models and people use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::Universal => "universal",
+        }
+    }
+}
+
+/// A memory that is to be kept, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewMemory {
+    pub content: String,
+    pub description: String,
+    pub tags: Vec<String>,
+    pub confidence: f64,
+    pub evidence: String,
+}
+
+/// A memory that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Memory {
+    pub id: String,
+    pub content: String,
+    pub description: String,
+    pub tags: Vec<String>,
+    pub confidence: f64,
+    pub evidence: String,
+    /// When it was stored: UTC in RFC 3339, always of the same length.
+    pub stored: String,
+    pub usage_count: i64,
+}
+
+impl NewMemory {
+    /// Checks what a model wants to keep.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is empty or too long, or where no tag is left.
+    pub fn checked(
+        content: String,
+        description: &str,
+        tags: &[String],
+        confidence: f64,
+        evidence: String,
+    ) -> Result<Self> {
+        let description = one_line(description);
+        check_text("content", &content, CONTENT_BYTES_MAX)?;
+        check_text("description", &description, DESCRIPTION_BYTES_MAX)?;
+        if !evidence.is_empty() {
+            check_text("evidence", &evidence, EVIDENCE_BYTES_MAX)?;
+        }
+        let tags = checked_tags(tags)?;
+        Ok(Self { content, description, tags, confidence: confidence.clamp(0.0, 1.0), evidence })
+    }
+}
+
+impl Memory {
+    /// What a model is told of it.
+    pub fn told(&self, scope: Scope) -> Value {
+        let mut told = json!({
+            "id": self.id,
+            "description": self.description,
+            "content": self.content,
+            "tags": self.tags,
+            "stored": self.stored,
+            "usage_count": self.usage_count,
+            "maturity": MATURITY,
+            "confidence": self.confidence,
+            "scope": scope.name(),
+        });
+        if !self.evidence.is_empty() {
+            told["evidence"] = json!(self.evidence);
+        }
+        told
+    }
+}
+
+/// What each memory is said to be: no tool has ever promoted one.
+pub const MATURITY: &str = "raw";
+
+/// Checks the new content of a memory.
+///
+/// # Errors
+/// `invalid_arguments` where it is empty or too long.
+pub fn check_text(name: &str, text: &str, bytes_max: usize) -> Result<()> {
+    if text.trim().is_empty() {
+        return Err(invalid(format!("`{name}` is empty")));
+    }
+    if text.len() > bytes_max {
+        let text = format!("`{name}` has {} bytes, at most {bytes_max} go", text.len());
+        return Err(invalid(text).with_hint("keep what matters; a file can hold the rest"));
+    }
+    Ok(())
+}
+
+/// Takes the tags that are tags: one line, each once in whatever case.
+///
+/// # Errors
+/// `invalid_arguments` where none is left, there are too many, or one is too long.
+pub fn checked_tags(given: &[String]) -> Result<Vec<String>> {
+    let mut tags: Vec<String> = Vec::new();
+    if given.len() > TAGS_MAX {
+        return Err(invalid(format!("{} tags were given, at most {TAGS_MAX} go", given.len())));
+    }
+    for tag in given {
+        let tag = one_line(tag);
+        if tag.len() > TAG_BYTES_MAX {
+            let text = format!("a tag has {} bytes, at most {TAG_BYTES_MAX} go", tag.len());
+            return Err(invalid(text));
+        }
+        let is_known = tags.iter().any(|known| folded(known) == folded(&tag));
+        if tag.chars().count() >= TAG_CHARS_MIN && !is_known {
+            tags.push(tag);
+        }
+    }
+    if tags.is_empty() {
+        let text = format!(
+            "All tags were rejected — each tag must be a meaningful word or phrase (at least 2 characters). Received: {}",
+            quoted(given)
+        );
+        return Err(invalid(text));
+    }
+    Ok(tags)
+}
+
+/// A list of tags as models know it from the original: `['a', 'b']`.
+pub fn quoted(tags: &[String]) -> String {
+    let quoted: Vec<String> = tags.iter().map(|tag| format!("'{tag}'")).collect();
+    format!("[{}]", quoted.join(", "))
+}
+
+fn invalid(text: String) -> Error {
+    Error::new(ErrorKind::InvalidArguments, text)
+}

@@ -1,0 +1,235 @@
+//! The memories of the workspace and of the person, as one.
+
+use std::path::Path;
+
+use jaato_plugin_sdk::prelude::*;
+
+use crate::file::MemoryFile;
+use crate::queries::{self, Found, Wanted};
+use crate::record::{Memory, NewMemory, Scope};
+use crate::words::{any_of, folded, words, words_of_prompt};
+
+/// Memories that stand as lines before a prompt.
+const TITLES_MAX: u32 = 5;
+/// Bytes of all lines before a prompt: about 200 tokens.
+const TITLES_BYTES_MAX: usize = 800;
+/// Bytes of one line.
+const TITLE_BYTES_MAX: usize = 240;
+
+/// The files of both scopes, or why there is none.
+pub struct Scopes {
+    pub project: Result<MemoryFile>,
+    pub universal: Result<MemoryFile>,
+}
+
+/// How many memories a scope has, and the newest ones.
+pub type OfScope = (Scope, (u32, Vec<Memory>));
+
+/// What was found in those scopes that can be read.
+pub struct Gathered<T> {
+    pub found: T,
+    /// What is wrong with the others.
+    pub failed: Vec<Error>,
+}
+
+impl Scopes {
+    /// Asks the host for the folders.
+    pub async fn open(home: &Home) -> Self {
+        let named = |folder: Result<String>| folder.map(|it| MemoryFile::new(Path::new(&it)));
+        Self {
+            project: named(home.store().of_workspace().folder().await),
+            universal: named(home.store().folder().await),
+        }
+    }
+
+    /// Keeps a memory and returns its id.
+    ///
+    /// # Errors
+    /// Where the scope's file cannot be written or is full.
+    pub fn store(&self, scope: Scope, new: &NewMemory) -> Result<String> {
+        self.file(scope)?.write(|file| queries::add(file, new))
+    }
+
+    /// Finds memories by tags and the words in them, and counts their use.
+    ///
+    /// # Errors
+    /// Where neither file can be read.
+    pub fn retrieve(&self, tags: &[String], count: u32) -> Result<Gathered<Vec<(Scope, Memory)>>> {
+        let wanted = Wanted {
+            tags: tags.iter().map(|tag| folded(tag)).collect(),
+            query: any_of(&words(&tags.join(" "))),
+            count,
+        };
+        let Gathered { found, mut failed } = self.find(&wanted, MemoryFile::clone)?;
+        for scope in Scope::ALL {
+            let of_scope = found.iter().filter(|(of, _)| *of == scope);
+            let ids: Vec<String> = of_scope.map(|(_, found)| found.memory.id.clone()).collect();
+            if ids.is_empty() {
+                continue;
+            }
+            // What is found is given also where its use cannot be counted, on a full disk.
+            let counted = self.file(scope)?.write(|file| queries::count_use(file, &ids));
+            failed.extend(counted.err());
+        }
+        let used = |(scope, found): (Scope, Found)| {
+            let usage_count = found.memory.usage_count.saturating_add(1);
+            (scope, Memory { usage_count, ..found.memory })
+        };
+        Ok(Gathered { found: found.into_iter().map(used).collect(), failed })
+    }
+
+    /// Writes what stands before a prompt: the memories that it may be about. Empty where there are
+    /// none, or others use the files for too long.
+    ///
+    /// # Errors
+    /// Where nothing is found and a file cannot be read.
+    pub fn titles(&self, prompt: &str) -> Result<String> {
+        let (tags, telling) = words_of_prompt(prompt);
+        let query = match telling.is_empty() {
+            true => any_of(&[]),
+            // A content has so many words that one of them is always there.
+            false => format!("{{description tags}} : ({})", any_of(&telling)),
+        };
+        let wanted = Wanted { tags, query, count: TITLES_MAX };
+        let is_busy = |error: &Error| error.kind == ErrorKind::Unavailable;
+        let found = match self.find(&wanted, MemoryFile::for_prompt) {
+            Ok(Gathered { found, failed }) if found.is_empty() => {
+                // Where nothing else is to be told, the person is told what is wrong.
+                let worst = failed.into_iter().find(|error| !is_busy(error));
+                return worst.map_or(Ok(String::new()), Err);
+            }
+            Ok(Gathered { found, .. }) => found,
+            Err(error) if is_busy(&error) => return Ok(String::new()),
+            Err(error) => return Err(error),
+        };
+        let mut text = String::new();
+        for (_, Found { memory, .. }) in found {
+            let line = format!("- [{}]: {}", memory.tags.join(", "), memory.description);
+            let line = cut(&line, TITLE_BYTES_MAX);
+            if text.len() + line.len() + 1 > TITLES_BYTES_MAX - HEADING.len() {
+                break;
+            }
+            text = format!("{text}\n{line}");
+        }
+        Ok(if text.is_empty() { text } else { format!("{HEADING}{text}") })
+    }
+
+    /// Counts memories and their tags.
+    ///
+    /// # Errors
+    /// Where neither file can be read.
+    pub fn tags(&self) -> Result<Gathered<(u32, Vec<String>)>> {
+        let Gathered { found, failed } = self.gather(MemoryFile::clone, |file| {
+            Ok((queries::list(file, 0)?.0, queries::tags(file)?))
+        })?;
+        let count = found.iter().map(|(_, (count, _))| count).sum();
+        let mut tags: Vec<String> =
+            found.into_iter().flat_map(|(_, (_, tags))| tags).map(|(tag, _)| tag).collect();
+        tags.sort_unstable();
+        tags.dedup();
+        Ok(Gathered { found: (count, tags), failed })
+    }
+
+    /// Returns how many memories each scope has, and its newest ones.
+    ///
+    /// # Errors
+    /// Where neither file can be read.
+    pub fn list(&self, count: u32) -> Result<Gathered<Vec<OfScope>>> {
+        self.gather(MemoryFile::clone, |file| queries::list(file, count))
+    }
+
+    /// Removes a memory, wherever it is.
+    ///
+    /// # Errors
+    /// `not_found`; what is wrong with the files.
+    pub fn remove(&self, id: &str) -> Result<Scope> {
+        self.change(id, queries::remove)
+    }
+
+    /// Gives a memory another content.
+    ///
+    /// # Errors
+    /// `not_found`; what is wrong with the files.
+    pub fn edit(&self, id: &str, content: &str) -> Result<Scope> {
+        self.change(id, |file, id| queries::edit(file, id, content))
+    }
+
+    fn change(
+        &self,
+        id: &str,
+        change: impl Fn(&rusqlite::Connection, &str) -> crate::file::WorkResult<bool>,
+    ) -> Result<Scope> {
+        let mut failed = None;
+        for scope in Scope::ALL {
+            match self.file(scope).and_then(|file| file.change(|file| change(file, id))) {
+                Ok(true) => return Ok(scope),
+                Ok(false) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        let shown: String = id.chars().take(60).collect();
+        let none = || Error::new(ErrorKind::NotFound, format!("no memory has the id `{shown}`"));
+        Err(failed.unwrap_or_else(|| none().with_hint("`memory list` shows them")))
+    }
+
+    fn find(
+        &self,
+        wanted: &Wanted,
+        with: impl Fn(&MemoryFile) -> MemoryFile,
+    ) -> Result<Gathered<Vec<(Scope, Found)>>> {
+        let Gathered { found, failed } = self.gather(with, |file| queries::find(file, wanted))?;
+        let one =
+            |(scope, found): (Scope, Vec<Found>)| found.into_iter().map(move |it| (scope, it));
+        let mut found: Vec<(Scope, Found)> = found.into_iter().flat_map(one).collect();
+        found.sort_by(|(_, one), (_, other)| {
+            let tags = other.shared.cmp(&one.shared);
+            let rank = || one.rank.total_cmp(&other.rank);
+            tags.then_with(rank).then_with(|| other.memory.stored.cmp(&one.memory.stored))
+        });
+        found.truncate(wanted.count as usize);
+        Ok(Gathered { found, failed })
+    }
+
+    /// Reads both files. One that cannot be read does not hide the other.
+    fn gather<T: Default>(
+        &self,
+        with: impl Fn(&MemoryFile) -> MemoryFile,
+        work: impl Fn(&rusqlite::Connection) -> rusqlite::Result<T>,
+    ) -> Result<Gathered<Vec<(Scope, T)>>> {
+        let (mut found, mut failed) = (Vec::new(), Vec::new());
+        for scope in Scope::ALL {
+            match self.file(scope).and_then(|file| with(file).read(&work)) {
+                Ok(read) => found.push((scope, read)),
+                Err(error) => failed.push(error),
+            }
+        }
+        if found.is_empty()
+            && let Some(error) = failed.pop()
+        {
+            return Err(error);
+        }
+        Ok(Gathered { found, failed })
+    }
+
+    fn file(&self, scope: Scope) -> Result<&MemoryFile> {
+        let file = match scope {
+            Scope::Project => &self.project,
+            Scope::Universal => &self.universal,
+        };
+        file.as_ref().map_err(Clone::clone)
+    }
+}
+
+/// The heading of the lines before a prompt.
+const HEADING: &str = "💡 **Available Memories** (use retrieve_memories to access):";
+
+fn cut(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let mut end = bytes_max - '…'.len_utf8();
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", &text[..end])
+}

@@ -1,0 +1,329 @@
+//! The tools, the command and the hook, through the boundary.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use jaato_plugin_sdk::hooks::BeforePrompt;
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Error, ErrorKind};
+use jaato_plugin_testkit::{FakeHost, Reply};
+use rusqlite::Connection;
+
+fn host() -> FakeHost {
+    FakeHost::new(tool_memory::__jaato::MODULE)
+}
+
+/// A host whose stores lie in a folder, which other hosts may use too.
+fn host_in(folder: &Path) -> FakeHost {
+    let folder = folder.to_owned();
+    host().with_service("store.folder", move |request| {
+        let of = request.json["of"].as_str().unwrap_or("person");
+        let path = folder.join(of);
+        fs::create_dir_all(&path).unwrap();
+        Reply::of(&json!({ "path": path }))
+    })
+}
+
+fn file_of(folder: &Path, of: &str) -> PathBuf {
+    folder.join(of).join("memories.sqlite")
+}
+
+#[track_caller]
+fn call(host: &FakeHost, name: &str, arguments: Value) -> Value {
+    Value::Object(host.call(name, arguments).unwrap().content)
+}
+
+#[track_caller]
+fn refused(host: &FakeHost, name: &str, arguments: Value) -> Error {
+    host.call(name, arguments).unwrap_err()
+}
+
+#[track_caller]
+fn store(host: &FakeHost, description: &str, tags: &[&str], content: &str) -> String {
+    let memory = json!({ "content": content, "description": description, "tags": tags });
+    call(host, "store_memory", memory)["memory_id"].as_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn retrieve(host: &FakeHost, tags: &[&str], limit: u32) -> Vec<String> {
+    let found = call(host, "retrieve_memories", json!({ "tags": tags, "limit": limit }));
+    let memories = found["memories"].as_array().cloned().unwrap_or_default();
+    memories.iter().map(|memory| memory["description"].as_str().unwrap().to_owned()).collect()
+}
+
+fn before(host: &FakeHost, prompt: &str) -> String {
+    let asked = BeforePrompt::new(prompt, Default::default());
+    host.instance().unwrap().before_prompt(&asked).unwrap().text
+}
+
+#[track_caller]
+fn typed(host: &FakeHost, arguments: Value) -> String {
+    let shown = host.instance().unwrap().command("memory", arguments).unwrap().content;
+    shown["result"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_memory_is_kept_and_told_whole() {
+    let host = host();
+    let memory = json!({
+        "content": "tag first, then publish",
+        "description": "how we\n  release",
+        "tags": [" Release ", "release", "x", "git tag"],
+        "confidence": 7,
+        "scope": "universal",
+        "evidence": "the person said so",
+    });
+    let stored = call(&host, "store_memory", memory);
+    let id = stored["memory_id"].clone();
+    assert!(id.as_str().unwrap().starts_with("mem_20"), "{id}");
+    assert_eq!(
+        stored,
+        json!({
+            "status": "success",
+            "memory_id": id,
+            "message": "Stored memory: how we release",
+            "tags": ["Release", "git tag"],
+            "maturity": "raw",
+            "confidence": 1.0,
+            "scope": "universal",
+        })
+    );
+    let mut found = call(&host, "retrieve_memories", json!({ "tags": ["RELEASE"] }));
+    let time = found["memories"][0]["stored"].take();
+    assert_eq!(time.as_str().unwrap().len(), "2026-11-24T01:12:30.123456Z".len(), "{time}");
+    assert_eq!(
+        found,
+        json!({ "status": "success", "count": 1, "memories": [{
+            "id": id,
+            "description": "how we release",
+            "content": "tag first, then publish",
+            "tags": ["Release", "git tag"],
+            "stored": null,
+            "usage_count": 1,
+            "maturity": "raw",
+            "confidence": 1.0,
+            "scope": "universal",
+            "evidence": "the person said so",
+        }] })
+    );
+    let again = call(&host, "retrieve_memories", json!({ "tags": ["release"] }));
+    assert_eq!(again["memories"][0]["usage_count"], 2);
+    let none = call(&host, "retrieve_memories", json!({ "tags": ["Moon", "far"] }));
+    let message = "No memories found for tags: ['Moon', 'far']";
+    assert_eq!(none, json!({ "status": "no_results", "message": message }));
+}
+
+#[test]
+fn shared_tags_come_first_then_words_then_the_newest_of_both_scopes() {
+    let host = host();
+    store(&host, "old", &["moon"], "x");
+    store(&host, "both", &["Moon", "TIDES"], "x");
+    store(&host, "about the moon, in words", &["sky"], "x");
+    store(&host, "content alone", &["sea"], "the moons of Mars");
+    let wide =
+        json!({ "content": "x", "description": "new", "tags": ["moon"], "scope": "universal" });
+    call(&host, "store_memory", wide);
+    let found = retrieve(&host, &["MOON", "tides"], 20);
+    assert_eq!(found[0], "both");
+    assert_eq!(found[3..], ["about the moon, in words", "content alone"]);
+    assert_eq!(retrieve(&host, &["moon"], 2).len(), 2);
+    let tags = call(&host, "list_memory_tags", json!({}));
+    let expected = json!({ "status": "success", "count": 4,
+        "tags": ["moon", "sea", "sky", "tides"], "memory_count": 5 });
+    assert_eq!(tags, expected);
+    assert_eq!(retrieve(&host, &["\"moon\" OR NEAR(*"], 20).len(), 5);
+    assert_eq!(retrieve(&host, &["'); --"], 20).len(), 0);
+}
+
+#[test]
+fn a_prompt_is_told_of_what_it_may_be_about_in_few_words() {
+    let host = host();
+    assert_eq!(before(&host, "release it"), "");
+    store(&host, "how we publish", &["release", "ci"], "a secret of the house");
+    store(&host, "distance", &["moon"], "far, and no release");
+    let heading = "💡 **Available Memories** (use retrieve_memories to access):";
+    let line = "- [release, ci]: how we publish";
+    assert_eq!(before(&host, "Release it, please"), format!("{heading}\n{line}"));
+    assert_eq!(before(&host, "why is the CI red?"), format!("{heading}\n{line}"));
+    assert_eq!(before(&host, "what is the time?"), "");
+    assert_eq!(before(&host, ""), "");
+    for number in 0..20 {
+        store(&host, &format!("{number} {}", "ö".repeat(400)), &["release"], "x");
+    }
+    let many = before(&host, "release it");
+    assert!(many.len() <= 800, "{} bytes", many.len());
+    assert!(many.lines().count() > 2, "{many}");
+}
+
+#[test]
+fn a_person_lists_changes_and_removes() {
+    let host = host();
+    assert_eq!(typed(&host, json!({})), "nothing is remembered");
+    let moon = store(&host, "moon", &["sky"], "far");
+    let wide = json!({ "content": "vi", "description": "editor", "tags": ["Tools"], "scope": "universal" });
+    let editor = call(&host, "store_memory", wide)["memory_id"].as_str().unwrap().to_owned();
+    let expected = format!(
+        "of this workspace:\n  {moon}  [sky] moon\nof all workspaces:\n  {editor}  [Tools] editor"
+    );
+    assert_eq!(typed(&host, json!({ "action": "list" })), expected);
+    let edited = typed(&host, json!({ "action": "edit", "id": editor, "text": "emacs" }));
+    assert_eq!(edited, format!("changed {editor} (universal)"));
+    let found = call(&host, "retrieve_memories", json!({ "tags": ["emacs"] }));
+    assert_eq!(found["memories"][0]["content"], "emacs");
+    assert!(retrieve(&host, &["vi"], 3).is_empty());
+    let removed = typed(&host, json!({ "action": "remove", "id": moon }));
+    assert_eq!(removed, format!("removed {moon} (project)"));
+    assert!(retrieve(&host, &["sky"], 3).is_empty() && retrieve(&host, &["moon"], 3).is_empty());
+    let command =
+        |arguments: Value| host.instance().unwrap().command("memory", arguments).unwrap_err();
+    assert_eq!(command(json!({ "action": "remove", "id": moon })).kind, ErrorKind::NotFound);
+    assert_eq!(command(json!({ "action": "edit", "id": editor })).message, "`text` is missing");
+    assert!(typed(&host, json!({ "action": "help" })).contains("memory remove ID"));
+}
+
+#[test]
+fn what_is_too_much_or_nothing_is_refused_and_nothing_is_kept() {
+    let host = host();
+    let refusing = |content: &str, description: &str, tags: &[&str]| {
+        let memory = json!({ "content": content, "description": description, "tags": tags });
+        let error = refused(&host, "store_memory", memory);
+        assert_eq!(error.kind, ErrorKind::InvalidArguments);
+        error.message
+    };
+    let large = "x".repeat(1024 * 1024);
+    assert_eq!(refusing(&large, "d", &["tag"]), "`content` has 1048576 bytes, at most 65536 go");
+    assert_eq!(refusing(" ", "d", &["tag"]), "`content` is empty");
+    assert_eq!(refusing("x", "\n", &["tag"]), "`description` is empty");
+    let text = "All tags were rejected — each tag must be a meaningful word or phrase (at least 2 characters). Received: ['a', ' ']";
+    assert_eq!(refusing("x", "d", &["a", " "]), text);
+    assert_eq!(refusing("x", "d", &["tag"; 21]), "21 tags were given, at most 20 go");
+    let long = "t".repeat(101);
+    assert_eq!(refusing("x", "d", &[&long]), "a tag has 101 bytes, at most 100 go");
+    let none = refused(&host, "retrieve_memories", json!({ "tags": [] }));
+    assert_eq!(none.kind, ErrorKind::InvalidArguments);
+    store(&host, "just so long", &["tag"], &large[..65536]);
+    assert_eq!(call(&host, "list_memory_tags", json!({}))["memory_count"], 1);
+}
+
+#[test]
+fn a_full_file_takes_no_more_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = host_in(folder.path());
+    store(&host, "first", &["tag"], "x");
+    let database = Connection::open(file_of(folder.path(), "workspace")).unwrap();
+    let fill = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+        INSERT INTO memory (id, content, description, tags, confidence, evidence, stored)
+        SELECT 'mem_' || i, 'x', 'd', '[]', 0.5, '', '2026' FROM n";
+    database.execute_batch(fill).unwrap();
+    let memory = json!({ "content": "x", "description": "d", "tags": ["tag"] });
+    let full = refused(&host, "store_memory", memory);
+    assert_eq!(full.message, "10000 memories are kept already");
+    typed(&host, json!({ "action": "remove", "id": "mem_7" }));
+    store(&host, "again", &["tag"], "x");
+    assert_eq!(retrieve(&host, &["tag"], 3), ["again", "first"], "the newest first");
+    let shown = typed(&host, json!({}));
+    assert!(shown.ends_with("  … and 9900 older ones"), "{shown}");
+}
+
+#[test]
+fn a_file_of_the_first_version_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file_of(folder.path(), "workspace");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let database = Connection::open(&path).unwrap();
+    database.execute_batch(include_str!("first_version.sql")).unwrap();
+    drop(database);
+    let host = host_in(folder.path());
+    assert_eq!(retrieve(&host, &["release"], 3), ["how we release"]);
+    assert_eq!(retrieve(&host, &["publish"], 3), ["how we release"]);
+    store(&host, "next", &["release"], "x");
+    let version = Connection::open(&path)
+        .unwrap()
+        .query_row("PRAGMA user_version", [], |row| row.get::<_, u32>(0));
+    assert_eq!(version.unwrap(), 2);
+}
+
+/// What is not a file of memories is told of, left as it is, and does not hide the other scope.
+#[track_caller]
+fn left_alone(make: impl Fn(&Path), text: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file_of(folder.path(), "workspace");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    make(&path);
+    let before = fs::read(&path).unwrap();
+    let host = host_in(folder.path());
+    let memory = json!({ "content": "x", "description": "d", "tags": ["tag"] });
+    let error = refused(&host, "store_memory", memory.clone());
+    assert!(error.message.contains(text), "{}", error.message);
+    let mut wide = memory;
+    wide["scope"] = json!("universal");
+    call(&host, "store_memory", wide);
+    let found = call(&host, "retrieve_memories", json!({ "tags": ["tag"] }));
+    assert_eq!(found["count"], 1, "{found}");
+    assert!(found["warnings"][0].as_str().unwrap().contains(text), "{found}");
+    assert!(typed(&host, json!({})).contains(text));
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn what_is_newer_foreign_or_damaged_is_left_as_it_is() {
+    let sql = |path: &Path, sql: &str| Connection::open(path).unwrap().execute_batch(sql).unwrap();
+    let newer = "PRAGMA application_id = 1785554285; PRAGMA user_version = 3; CREATE TABLE x (y)";
+    left_alone(|path| sql(path, newer), "is of a newer jaato: its format is 3, this one knows 2");
+    left_alone(|path| sql(path, "CREATE TABLE x (y)"), "is a database of another program");
+    left_alone(|path| fs::write(path, "short").unwrap(), "damaged");
+    left_alone(|path| fs::write(path, vec![7; 10_000]).unwrap(), "damaged");
+}
+
+#[test]
+fn a_prompt_goes_on_without_titles_where_another_holds_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = host_in(folder.path());
+    store(&host, "how we publish", &["release"], "x");
+    let lock = fs::File::open(file_of(folder.path(), "workspace").with_extension("lock")).unwrap();
+    lock.lock().unwrap();
+    assert_eq!(before(&host, "release it"), "");
+    drop(lock);
+    assert!(before(&host, "release it").ends_with("how we publish"));
+}
+
+/// How many memories each process stores.
+const EACH: u32 = 25;
+
+/// The other process of the test below. By itself it does nothing.
+#[test]
+fn stores_beside_others_where_it_is_told_to() {
+    let Some(folder) = std::env::var_os("MEMORIES_OF_TEST") else { return };
+    let host = host_in(Path::new(&folder));
+    for number in 0..EACH {
+        store(&host, &format!("{} {number}", std::process::id()), &["shared"], "x");
+        retrieve(&host, &["shared"], 1);
+    }
+}
+
+#[test]
+fn several_processes_at_once_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let others: Vec<_> = (0..3)
+        .map(|_| {
+            Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "stores_beside_others_where_it_is_told_to"])
+                .env("MEMORIES_OF_TEST", folder.path())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for mut other in others {
+        assert!(other.wait().unwrap().success());
+    }
+    let database = Connection::open(file_of(folder.path(), "workspace")).unwrap();
+    let count = |sql: &str| database.query_row(sql, [], |row| row.get::<_, u32>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM memory"), 3 * EACH);
+    assert_eq!(count("SELECT sum(usage_count) FROM memory"), 3 * EACH);
+    let words = "SELECT count(*) FROM memory_words WHERE memory_words MATCH 'shared'";
+    assert_eq!(count(words), 3 * EACH);
+}
+
+jaato_plugin_testkit::conformance!(tool_memory: tool, hook);
