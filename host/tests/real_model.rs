@@ -79,7 +79,7 @@ fn a_file_is_read_by_a_real_model() {
         }
         house.ship(&plugin);
     }
-    house.write("workspace/notes.txt", "Shopping: bread, milk.\nThe secret word is heron.\n");
+    house.write("workspace/notes.txt", "The secret word is heron.\n");
     let model = link_weights(&house, &weights);
     let task = "Read the file notes.txt. Which secret word stands in it?";
     let words = ["run", "--model", model, "--offline", "--output", "json", task];
