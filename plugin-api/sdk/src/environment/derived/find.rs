@@ -120,9 +120,8 @@ impl Finding {
         }
         (page.count, page.is_partial) = (self.count, self.is_partial);
         let mut bytes = 0;
-        while let Some(told) = &mut self.told
-            && bytes < WALK_BYTES_MAX
-        {
+        while bytes < WALK_BYTES_MAX {
+            let Some(told) = &mut self.told else { break };
             let Some(file) = told.next() else {
                 self.is_over = true;
                 break;
