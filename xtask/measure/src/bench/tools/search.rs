@@ -47,7 +47,7 @@ fn measure(installed: &Installed, rg: &Path, tree: &Path) -> Result<Vec<Figure>>
     for _ in 0..ROUNDS {
         let found = FILES / MATCH_EVERY;
         keep(&mut ours[0], || called(&mut session, "grep_content", &grep, "total_matches", found))?;
-        keep(&mut theirs[0], || ran(rg, &matches, tree, ":moon", found))?;
+        keep(&mut theirs[0], || ran(rg, &matches, tree, "let moon", found))?;
         let found = FILES / SOURCE_EVERY;
         keep(&mut ours[1], || called(&mut session, "glob_files", &glob, "total", found))?;
         keep(&mut theirs[1], || ran(rg, &files, tree, ".rs", found))?;
