@@ -337,6 +337,7 @@ mod tests {
             "files",
             "containers",
             "terminals",
+            "tools",
             "objects",
             "first-answer",
             "run",
