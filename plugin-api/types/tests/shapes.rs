@@ -447,6 +447,7 @@ fn session_services(shapes: &mut Shapes) {
         }),
         output_bytes_max: Some(1000),
         working_directory: "/w".to_owned(),
+        trusted_workspace: Some("/w".to_owned()),
         terminal: TerminalFacts {
             input_is_terminal: true,
             output_is_terminal: true,
