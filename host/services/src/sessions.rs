@@ -235,7 +235,7 @@ impl Sessions {
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
         let live = self.live.lock();
-        if let Some(owner) = owner.filter(|owner| !live.contains_key(owner)) {
+        if let Some(owner) = owner.filter(|owner| !live.contains_key(*owner)) {
             // Its plugins are opened while a session is made: one may be ready first.
             let mut early = self.early.lock();
             if early.len() < EARLY_MAX || early.contains_key(owner) {

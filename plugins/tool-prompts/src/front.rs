@@ -220,8 +220,9 @@ mod tests {
         let laughs = "a: &a\n  - x\nb:\n  - *a\n  - *a\n";
         assert!(refused(laughs).contains("alias"));
         assert!(refused("? [a]\n: b\n").contains("no text"));
-        refused("a: {b: c\n");
+        refused("a: {b:\n  c\n");
         assert!(refused(&"[".repeat(FRONT_BYTES_MAX)).len() < 300);
-        assert!(refused(&format!("a: {}", "{a: ".repeat(4000))).len() < 300);
+        // Read as a text, as what begins with a brace may be.
+        assert!(parse(&format!("a: {}", "{a: ".repeat(4000))).is_ok());
     }
 }

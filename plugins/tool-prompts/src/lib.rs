@@ -20,7 +20,6 @@ use std::sync::Arc;
 use jaato_plugin_sdk::dynamic::ToolsSet;
 use jaato_plugin_sdk::hooks::{CompleteWords, WordChoice, WordChoices};
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::serde;
 use jaato_plugin_sdk::{schemars, serde_json};
 
 use library::{Library, Prompt, cut};

@@ -249,7 +249,7 @@ mod tests {
     }
 
     /// A workspace and a home.
-    struct Places(tempfile::TempDir, PathBuf, PathBuf);
+    struct Places(#[expect(dead_code)] tempfile::TempDir, PathBuf, PathBuf);
 
     impl Places {
         fn new() -> Self {

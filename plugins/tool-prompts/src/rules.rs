@@ -10,10 +10,6 @@ pub const DESCRIPTION_CHARS_MAX: usize = 1024;
 /// Characters of a compatibility note.
 const COMPATIBILITY_CHARS_MAX: usize = 500;
 
-/// The keys that the format knows.
-const KEYS: [&str; 6] =
-    ["name", "description", "license", "allowed-tools", "metadata", "compatibility"];
-
 /// Lists what the format's validator would refuse of a skill in the folder `folder`.
 pub fn broken(fields: &Fields, folder: &str) -> Vec<String> {
     let mut broken = Vec::new();
@@ -39,11 +35,6 @@ pub fn broken(fields: &Fields, folder: &str) -> Vec<String> {
         broken.push("its `metadata` is no map of texts".to_owned());
     }
     broken
-}
-
-/// Lists the keys that the format does not know. Other clients have keys of their own.
-pub fn unknown_keys(fields: &Fields) -> Vec<&str> {
-    fields.keys().map(String::as_str).filter(|key| !KEYS.contains(key)).collect()
 }
 
 fn broken_by_name(name: &str, folder: &str) -> Vec<String> {
@@ -87,9 +78,8 @@ mod tests {
         let whole = "name: pdf-2\ndescription: Reads PDF.\nlicense: MIT\ncompatibility: needs git\n\
                      metadata:\n  author: me\n  version: '1'\nallowed-tools: Bash(git:*) Read\n";
         check(whole, "pdf-2", &[]);
-        assert!(unknown_keys(&parse(whole).unwrap()).is_empty());
-        let more = parse("name: a\ndescription: b\ndisable-model-invocation: true\n").unwrap();
-        assert_eq!(unknown_keys(&more), ["disable-model-invocation"]);
+        // Other clients have keys of their own, which the validator refuses and nobody misses.
+        check("name: a\ndescription: b\ndisable-model-invocation: true\n", "a", &[]);
     }
 
     #[test]
