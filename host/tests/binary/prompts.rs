@@ -11,7 +11,8 @@ use crate::support::{House, fixtures, library_name};
 /// Inside jaato, and in a worker.
 const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
 
-const SKILL: &str = "---\nname: moon\ndescription: Use when: the moon is asked for.\n---\nLook up.\n";
+const SKILL: &str =
+    "---\nname: moon\ndescription: Use when: the moon is asked for.\n---\nLook up.\n";
 
 fn with_prompts() -> Option<House> {
     let house = House::new()?;

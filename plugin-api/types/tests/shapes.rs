@@ -123,6 +123,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             description: "shows the moon".to_owned(),
             parameters: json!({ "type": "object" }),
             share_with_model: true,
+            as_prompt: true,
             completes: true,
         }],
         config_schema: Some(json!({ "type": "object" })),
