@@ -105,6 +105,7 @@ tool!(UsePrompt);
 #[serde(default)]
 struct Config {
     /// Tokens, roughly, of names and descriptions that the model is told when a session begins.
+    #[schemars(extend("x-jaato-workspace" = true))]
     catalog_tokens_max: usize,
     /// The folder with the person's `.jaato`, `.agents` and `.claude`; their home where empty.
     home: String,

@@ -68,17 +68,8 @@ pub struct Library {
 impl Library {
     /// Reads the places of a workspace, where the person trusts it, and those of their home.
     pub fn read(workspace: Option<&Path>, home: Option<&Path>) -> Self {
-        let of = |root: Option<&Path>, source: Source, places: &[(&str, Wanted)]| {
-            let place = |root: &Path, (name, wanted): &(&str, Wanted)| Place {
-                folder: root.join(name),
-                source,
-                wanted: *wanted,
-            };
-            let places = root.map(|root| places.iter().map(|it| place(root, it)).collect());
-            places.unwrap_or_else(Vec::new)
-        };
-        let mut places = of(workspace, Source::Project, &OF_WORKSPACE);
-        places.extend(of(home, Source::User, &OF_PERSON));
+        let mut places = places_of(workspace, Source::Project, &OF_WORKSPACE);
+        places.extend(places_of(home, Source::User, &OF_PERSON));
         let (mut library, mut walk) = (Self::default(), Walk::default());
         for place in &places {
             walk.over(place);
@@ -170,6 +161,16 @@ impl Library {
             _ => {}
         }
     }
+}
+
+fn places_of(root: Option<&Path>, source: Source, names: &[(&str, Wanted)]) -> Vec<Place> {
+    let Some(root) = root else { return Vec::new() };
+    let place = |(name, wanted): &(&str, Wanted)| Place {
+        folder: root.join(name),
+        source,
+        wanted: *wanted,
+    };
+    names.iter().map(place).collect()
 }
 
 /// Makes a prompt of a file, and lists what is odd about it.
