@@ -172,7 +172,15 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
                 let done = command(&runtime, &mut session, &view, (name, rest), &cancel).await;
                 turn.end();
                 match done {
-                    Ok(exit) => exits.command(exit),
+                    Ok(Done::Shown(exit)) => exits.command(exit),
+                    Ok(Done::Says(text)) => {
+                        report::remark(&said(name, &text));
+                        let prompt = std::mem::take(&mut attached).saying(&text);
+                        let cancel = turn.begin(&over);
+                        let report = session.turn(prompt, &cancel).await;
+                        exits.turn(conversation::exit_of_turn(&report));
+                        turn.end();
+                    }
                     Err(failure) => {
                         outcome = Err(failure);
                         break;
@@ -271,6 +279,14 @@ fn told(failure: &Failure) -> Exit {
     failure.exit
 }
 
+/// What came of a command.
+enum Done {
+    /// The person has been shown its answer.
+    Shown(Exit),
+    /// It says this to the model for the person.
+    Says(String),
+}
+
 /// Runs a command in the conversation and prints its answer, or why there is none.
 ///
 /// # Errors
@@ -281,11 +297,15 @@ async fn command(
     view: &View,
     (name, rest): (&str, &str),
     cancel: &Cancel,
-) -> Outcome {
+) -> Result<Done, Failure> {
     let words: Vec<String> = match rest.starts_with('{') {
         true => vec![rest.to_owned()],
         false => rest.split_whitespace().map(str::to_owned).collect(),
     };
+    if runtime.registry().command(name).is_none() {
+        // A plugin may have set it for this session, or be about to.
+        session.renew_tools(cancel).await;
+    }
     let answer = match runtime.command_arguments(name, &words) {
         Ok(arguments) => runtime.command(session, name, arguments, cancel).await,
         Err(error) => Err(error),
@@ -293,15 +313,28 @@ async fn command(
     view.settle().await;
     match answer {
         Ok(output) => match text_alone(&output.content) {
-            Some(text) => report::line(text).map(|()| Exit::Done),
-            None => report::json(&Value::Object(output.content)),
+            Some(text) if is_prompt(runtime, name) => Ok(Done::Says(text.to_owned())),
+            Some(text) => report::line(text).map(|()| Done::Shown(Exit::Done)),
+            None => report::json(&Value::Object(output.content)).map(Done::Shown),
         },
         Err(error) => {
             let failure = Failure::from(error);
             report::failure(&failure);
-            Ok(failure.exit)
+            Ok(Done::Shown(failure.exit))
         }
     }
+}
+
+/// Returns true if a command's answer is what the person says next.
+fn is_prompt(runtime: &Runtime, name: &str) -> bool {
+    runtime.commands().iter().any(|command| command.spec.name == name && command.spec.as_prompt)
+}
+
+/// Tells how much a command says to the model.
+fn said(name: &str, text: &str) -> String {
+    let lines = text.lines().count();
+    let lines = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
+    format!("/{} says {lines} to the model", visible::name(name))
 }
 
 /// Returns the text of an answer that is nothing else: a person reads it as one, not as JSON.

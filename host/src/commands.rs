@@ -135,8 +135,8 @@ commands! {
         command: LedgerCommand,
     } |global| command.run(global).await;
 
-    /// Trust this workspace: its .jaato folder, .env, .mcp.json and AGENTS.md (or CLAUDE.md) as
-    /// they are
+    /// Trust this workspace: its .jaato folder, .env, .mcp.json, AGENTS.md (or CLAUDE.md) and its
+    /// skills (.agents/skills, .claude/skills, .claude/commands) as they are
     Trust {
         /// Take the trust back
         #[arg(long)]

@@ -248,6 +248,40 @@ fn a_change_in_a_big_file_is_seen_too() {
 }
 
 #[test]
+fn skills_that_other_clients_read_too_are_covered() {
+    let bench = Bench::new();
+    bench.workspace_file(".agents/skills/moon/SKILL.md", "a");
+    bench.workspace_file(".agents/other", "not covered");
+    bench.workspace_file(".claude/commands/a.md", "a");
+    bench.workspace_file(".claude/settings.json", "not covered");
+    assert_eq!(state(&bench), "untrusted: .agents/skills/moon/SKILL.md .claude/commands/a.md");
+    store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
+    bench.workspace_file(".claude/settings.json", "{}");
+    assert_eq!(state(&bench), "trusted");
+    bench.workspace_file(".claude/skills/sun/SKILL.md", "a");
+    bench.workspace_file(".agents/skills/moon/more.md", "a");
+    assert_eq!(
+        state(&bench),
+        "changed: `.agents/skills/moon/more.md` was added, `.claude/skills/sun/SKILL.md` was added"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_of_skills_behind_a_link_is_none_of_the_workspaces() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.path().join("outside/skills")).unwrap();
+    fs::write(bench.path().join("outside/skills/a.md"), "a").unwrap();
+    let outside = bench.path().canonicalize().unwrap().join("outside");
+    std::os::unix::fs::symlink(&outside, bench.work().join(".agents")).unwrap();
+    assert_eq!(state(&bench), "nothing");
+    fs::create_dir_all(bench.work().join(".claude")).unwrap();
+    std::os::unix::fs::symlink(outside.join("skills"), bench.work().join(".claude/skills"))
+        .unwrap();
+    assert_eq!(state(&bench), "untrusted: .claude/skills");
+}
+
+#[test]
 fn what_is_not_covered_changes_nothing() {
     let bench = Bench::new();
     bench.workspace_file(".env", "A=1");

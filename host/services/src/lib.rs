@@ -35,6 +35,7 @@ mod settings;
 mod shared;
 mod store;
 mod stored_keys;
+mod workspace_trust;
 
 pub use assets::{Assets, delta_of};
 pub use blobs::{Blobs, Kept, SessionBlobs};

@@ -1,6 +1,6 @@
 //! The sessions that live, by id: what services reach of the one for which a plugin is called.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -79,11 +79,17 @@ pub struct Counting {
     pub tokens: BoxFuture<'static, Result<u64, Error>>,
 }
 
+/// Sessions for which something is kept that was said before they entered. One that never enters
+/// leaves it behind.
+const EARLY_MAX: usize = 64;
+
 /// The sessions of a host.
 #[derive(Default)]
 pub struct Sessions {
     maker: OnceLock<Box<dyn SessionMaker>>,
     live: Mutex<HashMap<SessionId, Live>>,
+    /// What plugins say about the tools that they set for sessions which have not entered.
+    early: Mutex<HashMap<SessionId, BTreeMap<PluginName, String>>>,
 }
 
 struct Live {
@@ -132,6 +138,10 @@ impl Sessions {
     /// Takes a session that begins.
     pub fn enter(&self, id: &SessionId, entered: Entered) {
         let mut live = self.live.lock();
+        for (plugin, text) in self.early.lock().remove(id).unwrap_or_default() {
+            // It has just begun.
+            let _ = entered.handle.instruct(&plugin, &text);
+        }
         let opener = entered.opener.as_ref().and_then(|opener| live.get(opener));
         let (depth, family) = match opener {
             Some(opener) => (opener.depth + 1, Arc::clone(&opener.family)),
@@ -225,6 +235,14 @@ impl Sessions {
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
         let live = self.live.lock();
+        if let Some(owner) = owner.filter(|owner| !live.contains_key(*owner)) {
+            // Its plugins are opened while a session is made: one may be ready first.
+            let mut early = self.early.lock();
+            if early.len() < EARLY_MAX || early.contains_key(owner) {
+                early.entry(owner.clone()).or_default().insert(plugin.clone(), text);
+            }
+            return Ok(answer);
+        }
         let all = live.iter().filter(|(id, _)| owner.is_none_or(|owner| owner == *id));
         for (_, live) in all {
             // One that is over needs no instructions.

@@ -19,6 +19,7 @@ use crate::key_commands::KeyCommands;
 use crate::secrets::PluginSecrets;
 use crate::sessions::Sessions;
 use crate::store::Stores;
+use crate::workspace_trust::WorkspaceTrust;
 
 /// What every call of every plugin may use.
 pub struct Shared {
@@ -54,6 +55,8 @@ pub struct Shared {
     pub(crate) parent_process: Option<String>,
     /// The working directory.
     pub(crate) working_directory: PathBuf,
+    /// The workspace, where it was trusted when the process began.
+    pub(crate) workspace_trust: Option<WorkspaceTrust>,
     /// `JAATO_SESSION_ID` of the process.
     pub(crate) env_session_id: String,
     /// Bytes of a tool's answer that a model is sent.
@@ -89,6 +92,7 @@ impl Shared {
             terminal: facts::terminal(&setup.variables),
             parent_process: facts::parent_process(),
             working_directory: setup.workspace.working_directory().to_owned(),
+            workspace_trust: WorkspaceTrust::of(setup),
             env_session_id: session_id
                 .map(|id| id.to_string_lossy().into_owned())
                 .unwrap_or_default(),

@@ -63,6 +63,11 @@ impl Session {
         &mut self,
         cancel: &Cancel,
     ) -> Result<Option<Error>, HistoryError> {
+        // Of plugins that were opened after the prompt was taken: what they said belongs to it.
+        let late = self.take_late_instructions();
+        if !late.is_empty() {
+            self.history.add_news(late)?;
+        }
         let Ran { mut parts, nobody_asked } = self.run_by_themselves(cancel).await;
         if !parts.is_empty() {
             self.offer_view();
@@ -144,6 +149,8 @@ impl Session {
 
     async fn settle_offers(&mut self, cancel: &Cancel) {
         let mut has_changed = false;
+        // What is there from the first request on is no change that a person would look for.
+        let is_first_request = self.history.entries().len() <= 1;
         for (name, offer) in self.shared.tools().offers() {
             if matches!(offer.condition, Condition::ModelSees { .. })
                 && self.shared.tools().is_wanted(&name)
@@ -164,7 +171,10 @@ impl Session {
             };
             if changes {
                 has_changed = true;
-                self.shared.emitter.notice(format!("the tool `{name}` is {word} from here on"));
+                if !is_first_request {
+                    let text = format!("the tool `{name}` is {word} from here on");
+                    self.shared.emitter.notice(text);
+                }
             }
         }
         if has_changed {

@@ -371,14 +371,19 @@ impl Session {
         self.shared.tasks.board().has_outcomes() || self.shared.inbox.waiting() > 0
     }
 
-    /// Takes what the model is to be told with the next request: outcomes of tasks, answers of
-    /// commands, objects that it has not seen, then what the person said.
-    fn take_news(&self) -> Vec<Part> {
+    /// Takes what plugins say about tools that they have set.
+    pub(crate) fn take_late_instructions(&self) -> Vec<Part> {
         let late = std::mem::take(&mut *self.shared.late_instructions.lock());
         let instruct = |(from, text): (PluginName, String)| {
             Part::json(json!({ "instructions": { "from": from, "text": text } }))
         };
-        let mut news: Vec<Part> = late.into_iter().map(instruct).collect();
+        late.into_iter().map(instruct).collect()
+    }
+
+    /// Takes what the model is to be told with the next request: outcomes of tasks, answers of
+    /// commands, objects that it has not seen, then what the person said.
+    fn take_news(&self) -> Vec<Part> {
+        let mut news = self.take_late_instructions();
         news.extend(tasks::parts(self.shared.tasks.board().take_outcomes()));
         news.extend(self.take_answers());
         news.extend(self.shared.objects.news(self.shared.limits.objects_tokens_max));

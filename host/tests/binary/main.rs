@@ -64,6 +64,7 @@ mod prepared;
 mod private;
 mod prompt;
 mod prompt_files;
+mod prompts;
 mod providers;
 mod questions;
 mod reload;

@@ -80,6 +80,10 @@ pub struct CommandSpec {
     /// ([`COMPLETE_WORDS`](crate::hooks::COMPLETE_WORDS)).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub completes: bool,
+    /// Whether its answer, a text, is what the person says to the model next. Where no model talks
+    /// the person reads it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_prompt: bool,
 }
 
 /// A model provider.

@@ -60,6 +60,10 @@ pub struct SessionFacts {
     pub context: Option<ContextFacts>,
     /// The working directory, absolute.
     pub working_directory: String,
+    /// The root of the workspace, if the person trusts it as it is; files of another are
+    /// a stranger's word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trusted_workspace: Option<String>,
     /// The terminal that the person sits at.
     pub terminal: TerminalFacts,
     /// The name of the process that started the host, where known: the current shell.

@@ -123,6 +123,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             description: "shows the moon".to_owned(),
             parameters: json!({ "type": "object" }),
             share_with_model: true,
+            as_prompt: true,
             completes: true,
         }],
         config_schema: Some(json!({ "type": "object" })),
@@ -447,6 +448,7 @@ fn session_services(shapes: &mut Shapes) {
         }),
         output_bytes_max: Some(1000),
         working_directory: "/w".to_owned(),
+        trusted_workspace: Some("/w".to_owned()),
         terminal: TerminalFacts {
             input_is_terminal: true,
             output_is_terminal: true,

@@ -35,6 +35,9 @@ pub const ENV_FILE: &str = ".env";
 /// The workspace's list of MCP servers.
 pub const MCP_FILE: &str = ".mcp.json";
 
+/// Folders of a workspace with prompts and skills, which other clients read too.
+pub const SKILL_FOLDERS: [&str; 3] = [".agents/skills", ".claude/commands", ".claude/skills"];
+
 /// Instructions of a repository, or of a folder in it, for agents.
 pub const AGENTS_FILE: &str = "AGENTS.md";
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::{ENV_FILE, MCP_FILE, TrustError, WORKSPACE_FOLDER};
+use super::{ENV_FILE, MCP_FILE, SKILL_FOLDERS, TrustError, WORKSPACE_FOLDER};
 
 /// Most files in a workspace that trust covers.
 pub const FILES_MAX: usize = 4096;
@@ -33,8 +33,7 @@ pub(super) fn names<'a>(
     more: impl Iterator<Item = &'a str>,
 ) -> Result<BTreeSet<String>, TrustError> {
     let mut names = BTreeSet::new();
-    let fixed = [WORKSPACE_FOLDER, ENV_FILE, MCP_FILE].into_iter();
-    for name in fixed.chain(more) {
+    for name in covered(root).into_iter().chain(more) {
         collect(root, name.to_owned(), 0, &mut names)?;
     }
     Ok(names)
@@ -45,8 +44,8 @@ pub(super) fn names<'a>(
 /// from working in it.
 pub(super) fn shown_names<'a>(root: &Path, more: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut names = BTreeSet::new();
-    let fixed = [WORKSPACE_FOLDER, ENV_FILE, MCP_FILE].into_iter();
-    let mut waiting: Vec<_> = fixed.chain(more).map(|name| (PathBuf::from(name), 0)).collect();
+    let mut waiting: Vec<_> =
+        covered(root).into_iter().chain(more).map(|name| (PathBuf::from(name), 0)).collect();
     while let Some((name, depth)) = waiting.pop() {
         if names.len() >= FILES_MAX {
             break;
@@ -69,6 +68,17 @@ pub(super) fn shown_names<'a>(root: &Path, more: impl Iterator<Item = &'a str>) 
         }
     }
     names.into_iter().collect()
+}
+
+/// Names that count in each workspace. A folder of skills behind a link is no folder of skills:
+/// nothing reads it, so that what lies elsewhere needs no digest.
+fn covered<'a>(root: &Path) -> Vec<&'a str> {
+    let is_folder = |path: PathBuf| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    let mut names = vec![WORKSPACE_FOLDER, ENV_FILE, MCP_FILE];
+    let has_parent =
+        |name: &&str| Path::new(name).parent().is_some_and(|it| is_folder(root.join(it)));
+    names.extend(SKILL_FOLDERS.into_iter().filter(has_parent));
+    names
 }
 
 /// Digest of each named file; those in `known` are taken from there. One that vanished in between

@@ -42,7 +42,9 @@ impl WordCompleter {
     pub fn names(&self, begun: &str) -> Vec<WordChoice> {
         let registry = self.host.registry();
         let of_plugins = registry.commands().map(|entry| entry.spec.clone());
-        let mut specs: Vec<CommandSpec> = own().into_iter().chain(of_plugins).collect();
+        let set = self.host.plugins.plugins.set_commands(Some(&self.session));
+        let set = set.into_iter().map(|(_, spec)| spec);
+        let mut specs: Vec<CommandSpec> = own().into_iter().chain(of_plugins).chain(set).collect();
         specs.sort_by(|a, b| a.name.cmp(&b.name));
         let choices = specs.into_iter().map(|it| WordChoice::new(it.name, it.description));
         usable(choices.collect(), begun)
@@ -72,8 +74,12 @@ impl WordCompleter {
             return Some((spec, None));
         }
         let registry = self.host.registry();
-        let entry = registry.command(command)?;
-        Some((entry.spec.clone(), Some(entry.plugin.clone())))
+        if let Some(entry) = registry.command(command) {
+            return Some((entry.spec.clone(), Some(entry.plugin.clone())));
+        }
+        let set = self.host.plugins.plugins.set_commands(Some(&self.session)).into_iter();
+        let mut found = set.filter(|(_, spec)| spec.name == command);
+        found.next().map(|(plugin, spec)| (spec, Some(plugin)))
     }
 
     async fn ask(&self, plugin: &PluginName, asked: &CompleteWords) -> Result<WordChoices, Error> {

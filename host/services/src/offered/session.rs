@@ -4,6 +4,7 @@ use jaato_session::SharedFacts;
 use jaato_types::service::{SESSION, SessionFacts};
 
 use super::{Answer, Service, frame, ready};
+use crate::blobs::blocking;
 use crate::call::Call;
 
 /// Session facts.
@@ -15,7 +16,15 @@ impl Service for Session {
     }
 
     fn call(&self, call: &Call, _operation: &str, _request: Vec<u8>) -> Answer {
-        ready(frame(&facts(call)))
+        // A plugin that asks as its session begins would else be told of a trust that is over.
+        let Some(trust) = call.shared.workspace_trust.clone() else {
+            return ready(frame(&facts(call)));
+        };
+        let facts = facts(call);
+        Box::pin(async move {
+            let trusted_workspace = blocking(move || Ok(trust.root_now())).await?;
+            frame(&SessionFacts { trusted_workspace, ..facts })
+        })
     }
 }
 
@@ -32,6 +41,7 @@ fn facts(call: &Call) -> SessionFacts {
         env_session_id: shared.env_session_id.clone(),
         context: call.site.facts.as_ref().map(SharedFacts::read),
         working_directory: shared.working_directory.display().to_string(),
+        trusted_workspace: None,
         terminal: shared.terminal.clone(),
         parent_process: shared.parent_process.clone(),
         output_bytes_max: Some(shared.output_bytes_max),

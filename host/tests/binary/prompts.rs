@@ -1,0 +1,144 @@
+//! Prompts and skills: the model is told of them once and uses one, a person types one as
+//! a command, and those of a workspace count only while it is trusted.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+
+use crate::support::{House, fixtures, library_name};
+
+/// Inside jaato, and in a worker.
+const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
+
+const SKILL: &str =
+    "---\nname: moon\ndescription: Use when: the moon is asked for.\n---\nLook up.\n";
+
+fn with_prompts() -> Option<House> {
+    let house = House::new()?;
+    house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_prompts")));
+    house.write("workspace/.agents/skills/moon/SKILL.md", SKILL);
+    house.write("workspace/.agents/skills/moon/far.md", "The far side.\n");
+    house.write(
+        "home/.jaato/prompts/review.md",
+        "---\ndescription: Reviews a file.\n---\nReview {{path}} as {{who:a friend}}.\n",
+    );
+    Some(house)
+}
+
+fn script(house: &House, place: &str, answers: Value) {
+    house.script(&json!({ "answers": answers }));
+    house.configure_more(place);
+}
+
+fn uses(arguments: Value) -> Value {
+    json!([{ "call": { "name": "use_prompt", "arguments": arguments } }])
+}
+
+fn after(result: &str, steps: Value) -> Value {
+    json!({ "expect": { "tool_result": result }, "steps": steps })
+}
+
+fn says(text: &str) -> Value {
+    json!([{ "text": text }])
+}
+
+#[test]
+fn a_model_is_told_of_a_skill_uses_it_and_reads_its_files() {
+    for place in PLACES {
+        let Some(house) = with_prompts() else { return };
+        house.run(&["trust"]).code(0);
+        script(
+            &house,
+            place,
+            json!([
+                {
+                    "expect": { "data": "- moon: Use when: the moon is asked for." },
+                    "steps": uses(json!({ "name": "moon" })),
+                },
+                after("Look up.", uses(json!({ "name": "moon", "file": "far.md" }))),
+                after("The far side.", uses(json!({ "name": "sun" }))),
+                after("there are: moon, review", says("it is full")),
+            ]),
+        );
+        let output = house.run(&["run", "how is the moon?"]).code(0);
+        assert_eq!(output.stdout, "it is full\n", "{place}: {output}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn what_a_command_fills_in_is_what_the_person_says() {
+    for place in PLACES {
+        let Some(house) = with_prompts() else { return };
+        script(
+            &house,
+            place,
+            json!([
+                { "expect": { "prompt": "Review src/a.rs as a friend." }, "steps": says("one") },
+                { "expect": { "prompt": "Review b as a stranger." }, "steps": says("two") },
+                { "expect": { "prompt": "plain" }, "steps": says("three") },
+            ]),
+        );
+        let input = "/review src/a.rs\n/prompt review b who='a stranger'\n/prompts\nplain\n";
+        let output = house.command(&["chat"]).input(input).run().code(0);
+        let list = "/review  Reviews a file. (user prompt)\n";
+        assert_eq!(output.stdout, format!("one\ntwo\n{list}three\n"), "{place}: {output}");
+        assert!(output.stderr.contains("/review says 1 line to the model"), "{output}");
+        let words = house.run(&["command", "prompt", "--complete", "re"]).code(0);
+        assert_eq!(words.stdout, "review\tReviews a file.\n");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn a_workspace_counts_while_it_is_trusted_as_it_is() {
+    let Some(house) = with_prompts() else { return };
+    let listed = |house: &House| {
+        let answer = house.run(&["command", "prompts"]).code(0).json();
+        answer["result"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(listed(&house), "/review  Reviews a file. (user prompt)");
+    let trusted = house.run(&["trust"]).code(0);
+    assert!(trusted.stdout.contains(".agents/skills/moon/SKILL.md"), "{trusted}");
+    assert!(listed(&house).starts_with("/moon  Use when: the moon is asked for. (project skill)"));
+    house.write("workspace/.agents/skills/evil/SKILL.md", SKILL);
+    assert_eq!(listed(&house), "/review  Reviews a file. (user prompt)");
+    house.nothing_lives();
+}
+
+#[test]
+fn loops_of_links_and_front_matter_that_lies_cost_no_more_than_their_files() {
+    let Some(house) = with_prompts() else { return };
+    let skills = house.workspace().join(".agents/skills");
+    symlink(&skills, skills.join("loop")).unwrap();
+    symlink("self", skills.join("self")).unwrap();
+    symlink("/etc", skills.join("out")).unwrap();
+    for (name, text) in [
+        ("other", SKILL.to_owned()),
+        ("none", "---\nname: none\n---\nx\n".to_owned()),
+        ("open", "---\nname: open\n".to_owned()),
+        ("alias", "---\na: &a\n  - x\ndescription:\n  - *a\n---\n".to_owned()),
+        ("big", format!("---\nname: big\ndescription: b\n---\n{}", "x".repeat(300_000))),
+    ] {
+        house.write(&format!("workspace/.agents/skills/{name}/SKILL.md"), &text);
+    }
+    fs::write(skills.join("none/pipe.md"), "x").unwrap();
+    house.run(&["trust"]).code(0);
+    let answer = house.run(&["command", "prompts"]).code(0).json();
+    let listed = answer["result"].as_str().unwrap();
+    let lines: Vec<&str> = listed.lines().collect();
+    assert_eq!(lines.len(), 9, "{listed}");
+    for (text, count) in [
+        ("a link leads out of the place", 1),
+        ("is left out: it has no description", 1),
+        ("is left out: its front matter has no end", 1),
+        ("is left out: it has an alias", 1),
+        ("is left out: it has more than 262144 bytes", 1),
+        ("is left out: there is another `moon`", 1),
+        ("its name `moon` is not that of its folder, `other`", 1),
+    ] {
+        assert_eq!(lines.iter().filter(|line| line.contains(text)).count(), count, "{listed}");
+    }
+    house.nothing_lives();
+}

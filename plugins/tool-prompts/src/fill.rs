@@ -1,0 +1,234 @@
+//! Placeholders of a prompt: `{{name:default}}`, `{{$1}}` and `$ARGUMENTS`.
+//!
+//! What an argument says is never filled in once more, and what nothing is known of stays as it
+//! stands: a text may have braces of its own.
+
+use std::collections::BTreeMap;
+
+/// Longest arguments, in bytes.
+pub const ARGUMENTS_BYTES_MAX: usize = 16 * 1024;
+/// Longest text that filling makes, in bytes: arguments may stand in it often.
+pub const FILLED_BYTES_MAX: usize = 512 * 1024;
+
+/// Longest placeholder, in bytes: a text of many braces must not be searched again for each.
+const PLACE_BYTES_MAX: usize = 1024;
+
+/// What stands for all arguments.
+const ALL: &str = "$ARGUMENTS";
+
+/// A piece of a prompt.
+#[derive(Debug, PartialEq, Eq)]
+enum Piece<'a> {
+    Text(&'a str),
+    All,
+    Place { number: usize, default: Option<&'a str>, written: &'a str },
+    Named { name: &'a str, default: Option<&'a str>, written: &'a str },
+}
+
+/// Fills a prompt with what was said behind its name. Words `NAME=VALUE` are for the placeholder
+/// of that name, others in order; what no placeholder takes stands behind the text.
+///
+/// # Errors
+/// In one line, where the arguments or the text that they make are too long.
+pub fn fill(body: &str, arguments: &str) -> Result<String, String> {
+    let arguments = arguments.trim();
+    let has = arguments.len();
+    if has > ARGUMENTS_BYTES_MAX {
+        return Err(format!("the arguments have {has} bytes, at most {ARGUMENTS_BYTES_MAX} go"));
+    }
+    let pieces = pieces(body);
+    let given = Given::read(&pieces, arguments);
+    let mut filled = String::with_capacity(body.len() + has);
+    for piece in &pieces {
+        let text = match piece {
+            Piece::Text(text) => text,
+            Piece::All => arguments,
+            Piece::Place { number, default, written } => {
+                let word = number.checked_sub(1).and_then(|it| given.words.get(it));
+                word.map(String::as_str).or(*default).unwrap_or(written)
+            }
+            Piece::Named { name, default, written } => {
+                given.named.get(name).map(String::as_str).or(*default).unwrap_or(written)
+            }
+        };
+        if filled.len() + text.len() > FILLED_BYTES_MAX {
+            return Err(format!("with these arguments it has more than {FILLED_BYTES_MAX} bytes"));
+        }
+        filled.push_str(text);
+    }
+    let takes_some = pieces.iter().any(|piece| !matches!(piece, Piece::Text(_)));
+    if !arguments.is_empty() && !takes_some {
+        filled = format!("{}\n\nARGUMENTS: {arguments}\n", filled.trim_end());
+    }
+    Ok(filled)
+}
+
+/// Describes the arguments for a person: `NAME… WORDS`, empty where it takes none.
+pub fn usage(body: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for piece in pieces(body) {
+        let word = match piece {
+            Piece::Text(_) => continue,
+            Piece::All => "WORDS".to_owned(),
+            Piece::Place { number, .. } => format!("${number}"),
+            Piece::Named { name, default: None, .. } => format!("{name}="),
+            Piece::Named { name, default: Some(default), .. } => format!("{name}={default}"),
+        };
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words.join(" ")
+}
+
+/// Arguments that were given.
+struct Given<'a> {
+    words: Vec<String>,
+    named: BTreeMap<&'a str, String>,
+}
+
+impl<'a> Given<'a> {
+    fn read(pieces: &[Piece<'a>], arguments: &str) -> Self {
+        let blanks = || arguments.split_whitespace().map(str::to_owned).collect();
+        // A quote that does not end, as in `don't`, is a sign like any other.
+        let all: Vec<String> = shlex::split(arguments).unwrap_or_else(blanks);
+        let mut names: Vec<&'a str> = Vec::new();
+        let mut has_places = false;
+        for piece in pieces {
+            match piece {
+                Piece::Named { name, .. } if !names.contains(name) => names.push(name),
+                Piece::Place { .. } | Piece::All => has_places = true,
+                Piece::Named { .. } | Piece::Text(_) => {}
+            }
+        }
+        let (mut words, mut named) = (Vec::new(), BTreeMap::new());
+        for word in all {
+            let of_name = word.split_once('=').and_then(|(name, value)| {
+                names.iter().find(|it| **it == name).map(|name| (*name, value.to_owned()))
+            });
+            match of_name {
+                Some((name, value)) => drop(named.insert(name, value)),
+                None => words.push(word),
+            }
+        }
+        if !has_places {
+            names.retain(|name| !named.contains_key(name));
+            let mut rest = std::mem::take(&mut words).into_iter();
+            if let Some((last, first)) = names.split_last() {
+                for name in first {
+                    rest.next().map(|word| named.insert(name, word));
+                }
+                let rest: Vec<String> = rest.collect();
+                if !rest.is_empty() {
+                    named.insert(last, rest.join(" "));
+                }
+            }
+        }
+        Self { words, named }
+    }
+}
+
+fn pieces(body: &str) -> Vec<Piece<'_>> {
+    let (mut pieces, mut rest, mut plain) = (Vec::new(), body, 0);
+    while plain < rest.len() {
+        let Some(at) = rest[plain..].find(['{', '$']).map(|at| plain + at) else { break };
+        match placeholder(&rest[at..]) {
+            Some((piece, length)) => {
+                pieces.push(Piece::Text(&rest[..at]));
+                pieces.push(piece);
+                rest = &rest[at + length..];
+                plain = 0;
+            }
+            None => plain = at + 1,
+        }
+    }
+    pieces.push(Piece::Text(rest));
+    pieces
+}
+
+/// Reads the placeholder that a text begins with, and its length.
+fn placeholder(text: &str) -> Option<(Piece<'_>, usize)> {
+    if let Some(rest) = text.strip_prefix(ALL) {
+        let goes_on = rest.starts_with(|next: char| next.is_alphanumeric() || next == '_');
+        return (!goes_on).then_some((Piece::All, ALL.len()));
+    }
+    let rest = text.strip_prefix("{{")?;
+    let seen = &rest.as_bytes()[..rest.len().min(PLACE_BYTES_MAX)];
+    let end = seen.windows(2).position(|signs| signs == b"}}" || signs[0] == b'\n')?;
+    let inner = rest.get(..end).filter(|_| rest[end..].starts_with('}'))?;
+    let length = inner.len() + 4;
+    let written = &text[..length];
+    let (name, default) = match inner.split_once(':') {
+        Some((name, default)) => (name, Some(default)),
+        None => (inner, None),
+    };
+    if let Some(number) = name.strip_prefix('$') {
+        let number = number.parse().ok().filter(|number| *number > 0)?;
+        return Some((Piece::Place { number, default, written }, length));
+    }
+    let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.bytes().all(|it| it.is_ascii_alphanumeric() || b"_-".contains(&it));
+    is_name.then_some((Piece::Named { name, default, written }, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(body: &str, arguments: &str, expected: &str) {
+        assert_eq!(fill(body, arguments).unwrap(), expected);
+    }
+
+    #[test]
+    fn named_places_take_their_word_or_their_default() {
+        check("{{a}} in {{b:red}}", "a=moon", "moon in red");
+        check("{{a}} in {{b:red}}", "b='dark blue' a=moon", "moon in dark blue");
+        check("{{a}} {{a}}", "moon", "moon moon");
+        check("{{a}} | {{b}}", "moon and more", "moon | and more");
+        check("{{a}}{{b:}}", "", "{{a}}");
+    }
+
+    #[test]
+    fn numbered_places_and_all_arguments() {
+        check("{{$2}} {{$1}} {{$3}} {{$4:x}}", "a 'b c'", "b c a {{$3}} x");
+        check("do $ARGUMENTS, $ARGUMENTS.", " a  b ", "do a  b, a  b.");
+        check("$ARGUMENTSX $ARGUMENTS_ $1 {{$0}}", "", "$ARGUMENTSX $ARGUMENTS_ $1 {{$0}}");
+        check("say {{$1}}", "don't", "say don't");
+    }
+
+    #[test]
+    fn what_nothing_is_known_of_stays() {
+        check(
+            "{{ jinja }} {{a b}} {{}} {x} {{{a}}} {{",
+            "",
+            "{{ jinja }} {{a b}} {{}} {x} {{{a}}} {{",
+        );
+        check("{{a\n}}", "x", "{{a\n}}\n\nARGUMENTS: x\n");
+        check("no places\n", "x y", "no places\n\nARGUMENTS: x y\n");
+        check("no places\n", " ", "no places\n");
+        check("é{{a}}é", "ü", "éüé");
+    }
+
+    #[test]
+    fn an_argument_is_not_filled_in_once_more() {
+        check("{{a}} {{b:2}}", "a={{b}}", "{{b}} 2");
+        check("$ARGUMENTS", "$ARGUMENTS {{a}}", "$ARGUMENTS {{a}}");
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused() {
+        let long = "x".repeat(ARGUMENTS_BYTES_MAX);
+        assert!(fill("$ARGUMENTS", &long).is_ok());
+        assert!(fill("$ARGUMENTS", &format!("{long}x")).unwrap_err().contains("16385 bytes"));
+        let often = "$ARGUMENTS".repeat(FILLED_BYTES_MAX / ARGUMENTS_BYTES_MAX);
+        assert_eq!(fill(&often, &long).unwrap().len(), FILLED_BYTES_MAX);
+        assert!(fill(&format!("{often}$ARGUMENTS"), &long).unwrap_err().contains("more than"));
+    }
+
+    #[test]
+    fn a_person_is_told_what_it_takes() {
+        assert_eq!(usage("{{a}} {{b:red}} {{a}} {{$1}} $ARGUMENTS"), "a= b=red $1 WORDS");
+        assert_eq!(usage("none"), "");
+    }
+}

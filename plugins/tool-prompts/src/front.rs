@@ -1,0 +1,228 @@
+//! Front matter: what stands between two lines `---` at the top of a file. Knows nothing of files
+//! and plugins.
+//!
+//! YAML is read as a flat list of keys. Aliases are refused, so that a small text cannot grow.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle};
+
+/// Longest front matter, in bytes: it is some lines, and YAML costs more to read than text.
+pub const FRONT_BYTES_MAX: usize = 16 * 1024;
+
+/// What a key stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Field {
+    /// A text, as it stands there: numbers and truth values are texts too.
+    Text(String),
+    /// Nothing at all.
+    Nothing,
+    /// A list or a map. Nothing here is wanted as one.
+    Nested {
+        /// Whether it is a map whose values are all texts.
+        is_map_of_texts: bool,
+    },
+}
+
+/// The keys of a front matter.
+pub type Fields = BTreeMap<String, Field>;
+
+/// Parts a file into its front matter and what stands behind it.
+///
+/// # Errors
+/// In one line, where the front matter has no end or is too long.
+pub fn split(text: &str) -> Result<(Option<&str>, &str), String> {
+    let Some(rest) = text.strip_prefix("---").and_then(|rest| {
+        let (first, rest) = rest.split_once('\n')?;
+        first.trim().is_empty().then_some(rest)
+    }) else {
+        return Ok((None, text));
+    };
+    let mut end = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            if end > FRONT_BYTES_MAX {
+                return Err(format!(
+                    "its front matter has {end} bytes, at most {FRONT_BYTES_MAX} are read"
+                ));
+            }
+            return Ok((Some(&rest[..end]), rest[end + line.len()..].trim_start_matches('\n')));
+        }
+        end += line.len();
+    }
+    Err("its front matter has no end: a line `---` is missing".to_owned())
+}
+
+/// Reads a front matter. One that is no YAML is tried again with its values in quotes: most often
+/// a text has a colon in it.
+///
+/// # Errors
+/// In one line, why it cannot be read.
+pub fn parse(text: &str) -> Result<Fields, String> {
+    read(text).or_else(|why| match quoted(text) {
+        Cow::Owned(quoted) => read(&quoted).map_err(|_| why),
+        Cow::Borrowed(_) => Err(why),
+    })
+}
+
+/// Writes values that YAML would take apart as texts in quotes.
+fn quoted(text: &str) -> Cow<'_, str> {
+    let mut changed = false;
+    let lines: Vec<Cow<'_, str>> = text
+        .lines()
+        .map(|line| match line.split_once(": ") {
+            Some((key, value)) if is_key(key) && wants_quotes(value.trim()) => {
+                changed = true;
+                Cow::Owned(format!("{key}: '{}'", value.trim().replace('\'', "''")))
+            }
+            _ => Cow::Borrowed(line),
+        })
+        .collect();
+    if changed { Cow::Owned(lines.join("\n")) } else { Cow::Borrowed(text) }
+}
+
+fn is_key(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it))
+}
+
+fn wants_quotes(value: &str) -> bool {
+    let is_whole =
+        |quote: char| value.len() > 1 && value.starts_with(quote) && value.ends_with(quote);
+    !value.is_empty() && !value.starts_with(['|', '>']) && !is_whole('"') && !is_whole('\'')
+}
+
+fn read(text: &str) -> Result<Fields, String> {
+    let mut events = Parser::new_from_str(text).map(|event| match event {
+        Ok((Event::Alias(_), _)) => Err("it has an alias (`*`)".to_owned()),
+        Ok((event, _)) => Ok(event),
+        Err(error) => Err(format!("its front matter is no YAML: {}", one_line(&error.to_string()))),
+    });
+    let mut next = || events.next().unwrap_or(Ok(Event::StreamEnd));
+    let mut fields = Fields::new();
+    loop {
+        match next()? {
+            Event::StreamStart | Event::DocumentStart(_) | Event::Nothing => {}
+            Event::MappingStart(..) => break,
+            Event::StreamEnd | Event::DocumentEnd => return Ok(fields),
+            _ => return Err("its front matter is no list of keys".to_owned()),
+        }
+    }
+    loop {
+        let key = match next()? {
+            Event::Scalar(key, ..) => key.into_owned(),
+            Event::MappingEnd => return Ok(fields),
+            _ => return Err("a key of its front matter is no text".to_owned()),
+        };
+        let field = match next()? {
+            Event::Scalar(text, style, ..) => scalar(&text, style),
+            Event::MappingStart(..) => Field::Nested { is_map_of_texts: skip(&mut next, true)? },
+            Event::SequenceStart(..) => {
+                skip(&mut next, false)?;
+                Field::Nested { is_map_of_texts: false }
+            }
+            _ => return Err(format!("the key `{key}` stands for nothing")),
+        };
+        if fields.contains_key(&key) {
+            return Err(format!("the key `{key}` stands twice in its front matter"));
+        }
+        fields.insert(key, field);
+    }
+}
+
+fn scalar(text: &str, style: ScalarStyle) -> Field {
+    let is_nothing = style == ScalarStyle::Plain && matches!(text, "" | "~" | "null");
+    if is_nothing { Field::Nothing } else { Field::Text(text.trim().to_owned()) }
+}
+
+/// Passes over a list or a map to its end; returns true if all in it is text.
+fn skip<'a>(
+    next: &mut impl FnMut() -> Result<Event<'a>, String>,
+    is_map: bool,
+) -> Result<bool, String> {
+    let (mut depth, mut is_flat) = (1_usize, is_map);
+    while depth > 0 {
+        match next()? {
+            Event::MappingStart(..) | Event::SequenceStart(..) => {
+                is_flat = false;
+                depth += 1;
+            }
+            Event::MappingEnd | Event::SequenceEnd => depth -= 1,
+            Event::StreamEnd => return Err("its front matter ends too early".to_owned()),
+            _ => {}
+        }
+    }
+    Ok(is_flat)
+}
+
+/// Puts a text on one line.
+pub fn one_line(text: &str) -> String {
+    let words = text.split(|sign: char| sign.is_whitespace() || sign.is_control());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(fields: &Fields, key: &str) -> String {
+        match &fields[key] {
+            Field::Text(text) => text.clone(),
+            other => panic!("{key} is {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_file_is_parted_at_its_lines() {
+        assert_eq!(split("---\na: b\n---\n\nbody\n"), Ok((Some("a: b\n"), "body\n")));
+        assert_eq!(split("body\n---\n"), Ok((None, "body\n---\n")));
+        assert_eq!(split("---\n---\n"), Ok((Some(""), "")));
+        assert!(split("---\na: b\n").unwrap_err().contains("no end"));
+        let at = format!("---\n{}\n---\n", "#".repeat(FRONT_BYTES_MAX - 1));
+        assert!(split(&at).is_ok());
+        let above = format!("---\n{}\n---\n", "#".repeat(FRONT_BYTES_MAX));
+        assert!(split(&above).unwrap_err().contains("16385 bytes"));
+    }
+
+    #[test]
+    fn keys_stand_for_texts_and_what_is_nested_is_passed_over() {
+        let fields = parse(
+            "name: moon\ndescription: >\n  Two\n  lines\nversion: 1.0\nempty:\nuse: true\n\
+             metadata:\n  author: me\nlist: [a, {b: c}]\nlast: \"x: y\"\n",
+        )
+        .unwrap();
+        assert_eq!(text(&fields, "description"), "Two lines");
+        assert_eq!((text(&fields, "version"), text(&fields, "use")), ("1.0".into(), "true".into()));
+        assert_eq!(fields["empty"], Field::Nothing);
+        assert_eq!(fields["metadata"], Field::Nested { is_map_of_texts: true });
+        assert_eq!(fields["list"], Field::Nested { is_map_of_texts: false });
+        assert_eq!(text(&fields, "last"), "x: y");
+    }
+
+    #[test]
+    fn values_with_colons_are_read_in_quotes() {
+        let fields = parse("name: a\ndescription: Use it when: the moon's full\n").unwrap();
+        assert_eq!(text(&fields, "description"), "Use it when: the moon's full");
+        let fields = parse("description: @moon and more\nhint: [a] [b]\n").unwrap();
+        assert_eq!(text(&fields, "description"), "@moon and more");
+        assert_eq!(text(&fields, "hint"), "[a] [b]");
+    }
+
+    #[test]
+    fn what_is_no_front_matter_is_refused_in_one_line() {
+        let refused = |text: &str| {
+            let why = parse(text).unwrap_err();
+            assert_eq!(why.lines().count(), 1, "{why}");
+            why
+        };
+        assert!(refused("- a\n- b\n").contains("no list of keys"));
+        assert!(refused("name: a\nname: b\n").contains("stands twice"));
+        let laughs = "a: &a\n  - x\nb:\n  - *a\n  - *a\n";
+        assert!(refused(laughs).contains("alias"));
+        assert!(refused("? [a]\n: b\n").contains("no text"));
+        refused("a: {b:\n  c\n");
+        assert!(refused(&"[".repeat(FRONT_BYTES_MAX)).len() < 300);
+        // Read as a text, as what begins with a brace may be.
+        assert!(parse(&format!("a: {}", "{a: ".repeat(4000))).is_ok());
+    }
+}

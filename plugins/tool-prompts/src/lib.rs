@@ -1,0 +1,232 @@
+//! `tool-prompts`: prompts and skills that lie in folders. A person uses each as a command, a model
+//! by the tool `use_prompt`.
+//!
+//! [`scan`] finds the files, [`front`] reads what stands at their top, [`rules`] knows the Agent
+//! Skills format, [`library`] is what a session has of them, [`fill`] puts arguments in, [`people`]
+//! are the commands. All is read once, when a session begins: what changes later is there in the
+//! next session.
+#![forbid(unsafe_code)]
+
+mod fill;
+mod front;
+mod library;
+mod people;
+mod rules;
+mod scan;
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use jaato_plugin_sdk::dynamic::ToolsSet;
+use jaato_plugin_sdk::hooks::{CompleteWords, WordChoice, WordChoices};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::{schemars, serde_json};
+
+use library::{Library, Prompt, cut};
+
+/// Bytes of a token, about.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// Most tokens that the setting may give to names and descriptions: the host takes 64 KiB.
+const CATALOG_TOKENS_MAX: usize = 16_000;
+
+/// Names that a hint lists.
+const NAMES_TOLD_MAX: usize = 20;
+
+/// Get a prompt or skill by name. Follow what it says.
+#[derive(ToolInput)]
+#[tool(
+    name = "use_prompt",
+    core,
+    category = "prompt",
+    read_only,
+    idempotent,
+    open_world = false,
+    auto_approval,
+    available_if(asked, reason = "where there are prompts or skills"),
+    schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "name": { "type": "string", "description": "Which." },
+            "arguments": { "type": "string", "description": "Words for its placeholders, or NAME=VALUE." },
+            "file": { "type": "string", "description": "A file of the skill, in its place." },
+        },
+        "required": ["name"],
+    })
+)]
+struct UsePrompt {
+    name: String,
+    #[serde(default)]
+    arguments: String,
+    #[serde(default)]
+    file: String,
+}
+
+impl Tool for UsePrompt {
+    type State = Prompts;
+
+    async fn call(self, cx: &Cx<Prompts>) -> Result<Output> {
+        let prompt = find(&cx.state().0, &self.name, |prompt| prompt.is_for_model)?;
+        if !self.file.trim().is_empty() {
+            let (prompt, file) = (prompt.clone(), self.file);
+            return cx.blocking(move |_| file_of(&prompt, file.trim())).await?;
+        }
+        let content = filled(prompt, &self.arguments)?;
+        let mut told = json!({
+            "name": prompt.name,
+            "content": content,
+            "source": prompt.source.name(),
+        });
+        told["instruction"] = match &prompt.skill_path {
+            None => json!("Follow the content."),
+            Some(path) => {
+                told["skill_path"] = json!(path.display().to_string());
+                json!(
+                    "Follow the content. Other files of the skill: readFile, or use_prompt with `file`."
+                )
+            }
+        };
+        Ok(Output::json(told))
+    }
+
+    async fn available_if(cx: &Cx<Prompts>) -> Result<ConditionAnswer> {
+        Ok(match cx.state().0.for_model().next() {
+            Some(_) => ConditionAnswer::yes(),
+            None => ConditionAnswer::no(),
+        })
+    }
+}
+
+tool!(UsePrompt);
+
+/// `[plugins.tool-prompts]`.
+#[tool_type]
+#[serde(default)]
+struct Config {
+    /// Tokens, roughly, of names and descriptions that the model is told when a session begins.
+    #[schemars(extend("x-jaato-workspace" = true))]
+    catalog_tokens_max: usize,
+    /// The folder with the person's `.jaato`, `.agents` and `.claude`; their home where empty.
+    home: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { catalog_tokens_max: 1000, home: String::new() }
+    }
+}
+
+/// The prompts and skills of a session.
+pub struct Prompts(Arc<Library>);
+
+impl State for Prompts {
+    async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
+        let config: Config = home.config().await?;
+        let workspace = home.session().await?.trusted_workspace.map(PathBuf::from);
+        let folder = match config.home.is_empty() {
+            true => std::env::var_os("HOME").map(PathBuf::from),
+            false => Some(PathBuf::from(config.home)),
+        };
+        let folder = folder.filter(|folder| folder.is_absolute());
+        let read = move |_: &Reporter| Library::read(workspace.as_deref(), folder.as_deref());
+        let mut library = home.blocking(read).await?;
+        let set = ToolsSet {
+            commands: library.all().filter(|it| it.is_for_people).map(people::command).collect(),
+            instructions: library
+                .catalog(config.catalog_tokens_max.min(CATALOG_TOKENS_MAX) * BYTES_PER_TOKEN),
+            ..ToolsSet::default()
+        };
+        if !set.commands.is_empty() || set.instructions.is_some() {
+            match home.set_tools(&set).await {
+                Ok(answer) => library.lines.extend(
+                    answer
+                        .refused
+                        .into_iter()
+                        .map(|it| format!("`/prompt {}` alone uses it: {}", it.name, it.why)),
+                ),
+                // An older host: the tool is there, and `/prompt`.
+                Err(error) => library.lines.push(error.message),
+            }
+        }
+        for line in &library.lines {
+            home.log(Level::Warn, line);
+        }
+        Ok(Self(Arc::new(library)))
+    }
+
+    fn describe(description: &mut Description) {
+        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+        // Opened when a session begins: else nobody would know of its commands.
+        description.at_start = true;
+        description.commands = people::commands();
+    }
+
+    async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
+        people::answer(&cx.state().0, name, &arguments)
+    }
+
+    async fn complete_words(cx: &Cx<Self>, asked: CompleteWords) -> Result<WordChoices> {
+        let is_name = asked.command == people::USE && asked.words.is_empty();
+        let all = cx.state().0.all().filter(|it| is_name && it.is_for_people);
+        let choices = all.map(|it| WordChoice::new(it.name.as_str(), it.description.as_str()));
+        Ok(WordChoices { choices: choices.collect() })
+    }
+}
+
+/// Finds a prompt that the asker may use.
+fn find<'a>(
+    library: &'a Library,
+    name: &str,
+    may_use: impl Fn(&Prompt) -> bool,
+) -> Result<&'a Prompt> {
+    let name = name.trim().trim_start_matches('/');
+    if let Some(prompt) = library.get(name).filter(|prompt| may_use(prompt)) {
+        return Ok(prompt);
+    }
+    let names = library.all().filter(|prompt| may_use(prompt)).map(|it| it.name.as_str());
+    let names: Vec<&str> = names.take(NAMES_TOLD_MAX).collect();
+    let text = match library.get(name) {
+        Some(_) => format!("`{name}` is not for you to use: its author says so"),
+        None => format!("there is no prompt or skill `{}`", cut(name, 80)),
+    };
+    let error = Error::new(ErrorKind::NotFound, text);
+    Err(match names.is_empty() {
+        true => error,
+        false => error.with_hint(format!("there are: {}", names.join(", "))),
+    })
+}
+
+/// Fills a prompt with arguments.
+fn filled(prompt: &Prompt, arguments: &str) -> Result<String> {
+    fill::fill(&prompt.body, arguments)
+        .map_err(|why| Error::new(ErrorKind::InvalidArguments, format!("`{}`: {why}", prompt.name)))
+}
+
+/// Reads a further file of a skill: one that lies in its folder.
+fn file_of(prompt: &Prompt, file: &str) -> Result<Output> {
+    let refused = |why: &str| {
+        let text = format!("`{}` of `{}`: {why}", cut(file, 200), prompt.name);
+        Err(Error::new(ErrorKind::NotFound, text))
+    };
+    let Some(folder) = &prompt.skill_path else {
+        return refused("it is a prompt, which has no files");
+    };
+    let path = Path::new(file);
+    let is_inside =
+        path.components().all(|it| matches!(it, Component::Normal(_) | Component::CurDir));
+    // A link out of the folder is as much another file as `..` is.
+    match folder.join(path).canonicalize() {
+        Ok(path) if is_inside && path.starts_with(folder) => {
+            match scan::read_text(&path, scan::SKILL_BYTES_MAX) {
+                Ok(content) => Ok(Output::json(
+                    json!({ "name": prompt.name, "file": file, "content": content }),
+                )),
+                Err(why) => refused(&why),
+            }
+        }
+        _ => refused("the skill has no such file"),
+    }
+}
+
+export_plugin! { state: Prompts, tools }

@@ -1,0 +1,347 @@
+//! The prompts and skills of a session: read once, by name, the project's before the person's.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::front::{self, Field, Fields, one_line};
+use crate::rules;
+use crate::scan::{
+    Found, PROMPT_BYTES_MAX, Place, SKILL_BYTES_MAX, Source, Walk, Wanted, read_text,
+};
+
+/// Prompts and skills of a session: each may be a command, and a plugin has 200 of these.
+pub const PROMPTS_MAX: usize = 199;
+/// Bytes of all texts together: they are kept as they were when the session began.
+const TEXTS_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Lines about what is wrong: a folder of strangers' files may have thousands.
+const LINES_MAX: usize = 100;
+/// Characters of a name that can be typed. The format takes fewer, and is told so.
+const NAME_CHARS_MAX: usize = 128;
+/// Characters of a description that the model is told at the start.
+const TOLD_CHARS_MAX: usize = 300;
+
+/// The workspace's places, from its root, the first of a name wins.
+const OF_WORKSPACE: [(&str, Wanted); 5] = [
+    (".jaato/prompts", Wanted::Prompts),
+    (".jaato/skills", Wanted::Skills),
+    (".agents/skills", Wanted::Skills),
+    (".claude/skills", Wanted::Skills),
+    (".claude/commands", Wanted::Prompts),
+];
+
+/// The person's, from their home.
+const OF_PERSON: [(&str, Wanted); 4] = [
+    (".jaato/prompts", Wanted::Prompts),
+    (".jaato/skills", Wanted::Skills),
+    (".agents/skills", Wanted::Skills),
+    (".claude/skills", Wanted::Skills),
+];
+
+/// A prompt or a skill.
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    pub name: String,
+    /// One line.
+    pub description: String,
+    /// What stands behind the front matter.
+    pub body: String,
+    pub source: Source,
+    /// Its folder, where it is a skill.
+    pub skill_path: Option<PathBuf>,
+    /// Whether the model may use it by itself.
+    pub is_for_model: bool,
+    /// Whether it is a command.
+    pub is_for_people: bool,
+    /// What a person types behind it, as its author puts it.
+    pub hint: String,
+}
+
+/// All of them, as they were when the session began.
+#[derive(Debug, Default)]
+pub struct Library {
+    by_name: BTreeMap<String, Prompt>,
+    /// What is left out or odd, a line each.
+    pub lines: Vec<String>,
+    bytes: usize,
+}
+
+impl Library {
+    /// Reads the places of a workspace, where the person trusts it, and those of their home.
+    pub fn read(workspace: Option<&Path>, home: Option<&Path>) -> Self {
+        let mut places = places_of(workspace, Source::Project, &OF_WORKSPACE);
+        places.extend(places_of(home, Source::User, &OF_PERSON));
+        let (mut library, mut walk) = (Self::default(), Walk::default());
+        for place in &places {
+            walk.over(place);
+            for found in std::mem::take(&mut walk.found) {
+                library.take(&found, place.source);
+            }
+            for line in std::mem::take(&mut walk.wrong) {
+                library.tell(line);
+            }
+        }
+        library
+    }
+
+    /// Finds one.
+    pub fn get(&self, name: &str) -> Option<&Prompt> {
+        self.by_name.get(name)
+    }
+
+    /// Lists all, by name.
+    pub fn all(&self) -> impl Iterator<Item = &Prompt> {
+        self.by_name.values()
+    }
+
+    /// Lists what the model may use.
+    pub fn for_model(&self) -> impl Iterator<Item = &Prompt> {
+        self.all().filter(|prompt| prompt.is_for_model)
+    }
+
+    /// Writes what the model is told at the start, in at most so many bytes: names with their
+    /// descriptions, then names alone as far as they fit. Nothing where there is none.
+    pub fn catalog(&self, bytes_max: usize) -> Option<String> {
+        let mut text = "Prompts and skills. Where one fits the task, call `use_prompt` with its name before you begin.".to_owned();
+        let (mut more, mut count) = (Vec::new(), 0_usize);
+        for prompt in self.for_model() {
+            count += 1;
+            let line = format!("\n- {}: {}", prompt.name, cut(&prompt.description, TOLD_CHARS_MAX));
+            if more.is_empty() && text.len() + line.len() <= bytes_max {
+                text.push_str(&line);
+            } else {
+                more.push(prompt.name.as_str());
+            }
+        }
+        if !more.is_empty() {
+            let mut names = String::new();
+            for name in &more {
+                if text.len() + names.len() + name.len() + 40 > bytes_max {
+                    break;
+                }
+                names.push_str(if names.is_empty() { "" } else { ", " });
+                names.push_str(name);
+            }
+            text.push_str(&format!("\n- and {} more: {names}", more.len()));
+        }
+        (count > 0).then_some(text)
+    }
+
+    fn take(&mut self, found: &Found, source: Source) {
+        let shown = found.shown.display();
+        let bytes_max = if found.is_skill { SKILL_BYTES_MAX } else { PROMPT_BYTES_MAX };
+        let read = read_text(&found.path, bytes_max);
+        let made = read.and_then(|text| made(found, &text, source));
+        let (prompt, odd) = match made {
+            Ok(made) => made,
+            Err(why) => return self.tell(format!("{shown} is left out: {why}")),
+        };
+        for line in odd {
+            self.tell(format!("{shown}: {line}"));
+        }
+        if let Some(first) = self.by_name.get(&prompt.name) {
+            // That the project's stands before the person's is as it should be.
+            if first.source == source {
+                let text = format!("{shown} is left out: there is another `{}`", prompt.name);
+                self.tell(text);
+            }
+            return;
+        }
+        let bytes = self.bytes + prompt.body.len();
+        if self.by_name.len() >= PROMPTS_MAX || bytes > TEXTS_BYTES_MAX {
+            return self.tell(format!("{shown} is left out: there are too many"));
+        }
+        self.bytes = bytes;
+        self.by_name.insert(prompt.name.clone(), prompt);
+    }
+
+    fn tell(&mut self, line: String) {
+        match self.lines.len() {
+            count if count < LINES_MAX => self.lines.push(one_line(&line)),
+            LINES_MAX => self.lines.push("and more that is not listed".to_owned()),
+            _ => {}
+        }
+    }
+}
+
+fn places_of(root: Option<&Path>, source: Source, names: &[(&str, Wanted)]) -> Vec<Place> {
+    let Some(root) = root else { return Vec::new() };
+    let place = |(name, wanted): &(&str, Wanted)| Place {
+        folder: root.join(name),
+        source,
+        wanted: *wanted,
+    };
+    names.iter().map(place).collect()
+}
+
+/// Makes a prompt of a file, and lists what is odd about it.
+fn made(found: &Found, text: &str, source: Source) -> Result<(Prompt, Vec<String>), String> {
+    let (front, body) = front::split(text)?;
+    let fields = front.map_or_else(|| Ok(Fields::new()), front::parse)?;
+    let given = |key: &str| match fields.get(key) {
+        Some(Field::Text(text)) if !text.is_empty() => Some(one_line(text)),
+        _ => None,
+    };
+    let folder = found.path.parent().and_then(Path::file_name);
+    let stem = if found.is_skill { folder } else { found.shown.file_stem() };
+    let stem = stem.unwrap_or_default().to_string_lossy();
+    let mut odd = Vec::new();
+    let description = match (given("description"), found.is_skill) {
+        (Some(text), _) => text,
+        (None, true) => return Err("it has no description".to_owned()),
+        // A command of other clients needs none: its first line says what it is.
+        (None, false) => {
+            let first = body.lines().map(|line| line.trim_start_matches(['#', ' ', '\t']));
+            let first = first.map(one_line).find(|line| !line.is_empty());
+            first.ok_or("it is empty")?
+        }
+    };
+    let name = match given("name").filter(|name| is_name(name)) {
+        Some(name) if found.is_skill => name,
+        _ if is_name(&stem) => stem.to_string(),
+        _ => return Err(format!("`{}` is no name that can be typed", one_line(&stem))),
+    };
+    if found.is_skill {
+        odd.extend(rules::broken(&fields, &stem));
+    } else if given("name").is_some_and(|given| given != name) {
+        odd.push(format!("it is called `{name}` as its file, not as its `name` says"));
+    }
+    let says = |key: &str, word: &str| given(key).is_some_and(|it| it.eq_ignore_ascii_case(word));
+    let prompt = Prompt {
+        name,
+        description: cut(&description, rules::DESCRIPTION_CHARS_MAX),
+        body: body.to_owned(),
+        source,
+        skill_path: found.path.parent().filter(|_| found.is_skill).map(Path::to_owned),
+        is_for_model: !says("disable-model-invocation", "true"),
+        is_for_people: !says("user-invocable", "false"),
+        hint: given("argument-hint").unwrap_or_default(),
+    };
+    Ok((prompt, odd))
+}
+
+fn is_name(text: &str) -> bool {
+    text.len() <= NAME_CHARS_MAX
+        && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"_-".contains(&it))
+}
+
+/// Cuts a text at so many characters.
+pub fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn write(root: &Path, name: &str, text: &str) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn skill(name: &str) -> String {
+        format!("---\nname: {name}\ndescription: Does {name}.\n---\nHow to {name}.\n")
+    }
+
+    /// A workspace and a home.
+    struct Places(#[expect(dead_code)] tempfile::TempDir, PathBuf, PathBuf);
+
+    impl Places {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path().canonicalize().unwrap();
+            Self(folder, root.join("w"), root.join("h"))
+        }
+
+        fn read(&self) -> Library {
+            Library::read(Some(&self.1), Some(&self.2))
+        }
+    }
+
+    fn names(library: &Library) -> Vec<&str> {
+        library.all().map(|prompt| prompt.name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_project_stands_before_the_person_and_counts_only_where_it_is_given() {
+        let places = Places::new();
+        write(&places.1, ".agents/skills/moon/SKILL.md", &skill("moon"));
+        write(&places.1, ".claude/commands/git/commit.md", "# Commit\nSay why.\n");
+        write(&places.2, ".claude/skills/moon/SKILL.md", &skill("moon"));
+        write(&places.2, ".jaato/prompts/sun.md", "---\ndescription: Shines.\n---\nShine.\n");
+        let library = places.read();
+        assert_eq!(names(&library), ["commit", "moon", "sun"]);
+        assert_eq!(library.get("moon").unwrap().source, Source::Project);
+        assert_eq!(library.get("commit").unwrap().description, "Commit");
+        assert_eq!(library.lines, Vec::<String>::new());
+        let untrusted = Library::read(None, Some(&places.2));
+        assert_eq!(names(&untrusted), ["moon", "sun"]);
+        assert_eq!(untrusted.get("moon").unwrap().source, Source::User);
+    }
+
+    #[test]
+    fn what_lies_is_told_and_what_cannot_be_used_left_out() {
+        let places = Places::new();
+        let put = |name: &str, text: &str| {
+            write(&places.1, &format!(".agents/skills/{name}/SKILL.md"), text);
+        };
+        put("other", &skill("moon"));
+        put("none", "---\nname: none\n---\nx\n");
+        put("open", "---\nname: open\n");
+        put("laughs", "---\nname: laughs\nb: &a\n  - x\ndescription:\n  - *a\n---\nx\n");
+        put("plain", "no front matter");
+        put("colon", "---\nname: colon\ndescription: Use when: asked\n---\nx\n");
+        put("big", &format!("{}{}", skill("big"), "x".repeat(300_000)));
+        let library = places.read();
+        assert_eq!(names(&library), ["colon", "moon"]);
+        assert_eq!(library.get("colon").unwrap().description, "Use when: asked");
+        let told = library.lines.join("\n");
+        for text in [
+            "big/SKILL.md is left out: it has more than 262144 bytes",
+            "laughs/SKILL.md is left out: it has an alias",
+            "none/SKILL.md is left out: it has no description",
+            "open/SKILL.md is left out: its front matter has no end",
+            "plain/SKILL.md is left out: it has no description",
+            "other/SKILL.md: its name `moon` is not that of its folder, `other`",
+        ] {
+            assert!(told.contains(text), "{text}\n{told}");
+        }
+        assert_eq!(library.lines.len(), 6);
+    }
+
+    #[test]
+    fn who_may_use_it_is_the_authors_word() {
+        let places = Places::new();
+        let with = |key: &str| skill("x").replace("name: x\n", key);
+        write(&places.2, ".agents/skills/a/SKILL.md", &with("disable-model-invocation: true\n"));
+        write(&places.2, ".agents/skills/b/SKILL.md", &with("user-invocable: false\n"));
+        let library = places.read();
+        assert!(!library.get("a").unwrap().is_for_model);
+        assert!(!library.get("b").unwrap().is_for_people);
+        assert_eq!(library.for_model().count(), 1);
+    }
+
+    #[test]
+    fn the_catalog_is_bounded_and_so_is_all_else() {
+        let places = Places::new();
+        assert_eq!(places.read().catalog(1000), None);
+        for number in 0..PROMPTS_MAX + 2 {
+            let text = format!("---\ndescription: {}\n---\nx\n", "d".repeat(400));
+            write(&places.2, &format!(".jaato/prompts/p{number:03}.md"), &text);
+        }
+        let library = places.read();
+        assert_eq!(library.all().count(), PROMPTS_MAX);
+        assert_eq!(library.lines.len(), 2);
+        let catalog = library.catalog(1000).unwrap();
+        assert!(catalog.len() <= 1000, "{}", catalog.len());
+        let line = format!("- p000: {}…\n", "d".repeat(TOLD_CHARS_MAX));
+        assert!(catalog.contains(&line), "{catalog}");
+        assert!(catalog.contains("- and 197 more: p002, p003"), "{catalog}");
+    }
+}

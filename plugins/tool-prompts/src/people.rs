@@ -1,0 +1,112 @@
+//! The commands: `/prompts` lists, `/prompt NAME` and `/NAME` use one. What a use answers is what
+//! the person says to the model next.
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::CommandSpec;
+
+use crate::library::{Library, Prompt, cut};
+use crate::{fill, filled, find};
+
+/// Lists them.
+const LIST: &str = "prompts";
+/// Uses one by its name, also one whose name another command has.
+pub const USE: &str = "prompt";
+
+/// Characters of a description in a list.
+const DESCRIPTION_CHARS_MAX: usize = 200;
+
+/// The commands that are always there.
+pub fn commands() -> Vec<CommandSpec> {
+    let name = json!({ "type": "string", "description": "Which." });
+    let nothing = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    vec![
+        CommandSpec {
+            name: LIST.to_owned(),
+            description: "Lists the prompts and skills, and what is wrong with some".to_owned(),
+            parameters: nothing,
+            ..CommandSpec::default()
+        },
+        CommandSpec {
+            name: USE.to_owned(),
+            description: "Says a prompt or a skill to the model".to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": { "name": name, "arguments": arguments("For its placeholders.") },
+                "required": ["name"],
+                "additionalProperties": false,
+            }),
+            completes: true,
+            as_prompt: true,
+            ..CommandSpec::default()
+        },
+    ]
+}
+
+/// The command of a prompt.
+pub fn command(prompt: &Prompt) -> CommandSpec {
+    let usage = match prompt.hint.is_empty() {
+        true => fill::usage(&prompt.body),
+        false => prompt.hint.clone(),
+    };
+    let usage = if usage.is_empty() { "Words for it.".to_owned() } else { cut(&usage, 200) };
+    CommandSpec {
+        name: prompt.name.clone(),
+        description: cut(&prompt.description, DESCRIPTION_CHARS_MAX),
+        parameters: json!({
+            "type": "object",
+            "properties": { "arguments": arguments(&usage) },
+            "additionalProperties": false,
+        }),
+        as_prompt: true,
+        ..CommandSpec::default()
+    }
+}
+
+/// Does what a person typed.
+///
+/// # Errors
+/// Where there is no such prompt, or the arguments are too long.
+pub fn answer(library: &Library, name: &str, given: &Value) -> Result<Output> {
+    let text = |key: &str| given[key].as_str().unwrap_or_default();
+    match name {
+        LIST => Ok(Output::text(list(library))),
+        USE => said(library, text("name"), text("arguments")),
+        name => said(library, name, text("arguments")),
+    }
+}
+
+fn said(library: &Library, name: &str, arguments: &str) -> Result<Output> {
+    let prompt = find(library, name, |prompt| prompt.is_for_people)?;
+    let content = filled(prompt, arguments)?;
+    Ok(Output::text(match &prompt.skill_path {
+        None => content,
+        Some(path) => format!(
+            "Use the skill `{}`, whose other files lie in `{}`:\n\n{content}",
+            prompt.name,
+            path.display()
+        ),
+    }))
+}
+
+fn arguments(description: &str) -> Value {
+    json!({ "type": "string", "x-capture-rest": true, "description": description })
+}
+
+fn list(library: &Library) -> String {
+    let line = |prompt: &Prompt| {
+        let kind = if prompt.skill_path.is_some() { "skill" } else { "prompt" };
+        let who = match (prompt.is_for_people, prompt.is_for_model) {
+            (true, true) => "",
+            (true, false) => ", not for the model",
+            (false, _) => ", for the model alone",
+        };
+        let description = cut(&prompt.description, DESCRIPTION_CHARS_MAX);
+        format!("/{}  {description} ({} {kind}{who})", prompt.name, prompt.source.name())
+    };
+    let mut lines: Vec<String> = library.all().map(line).collect();
+    if lines.is_empty() {
+        lines.push("there are no prompts and no skills".to_owned());
+    }
+    lines.extend(library.lines.iter().map(|line| format!("! {line}")));
+    lines.join("\n")
+}

@@ -1,0 +1,118 @@
+//! The rules of the Agent Skills format, as its validator has them. A skill that breaks one is
+//! loaded all the same: the person is told.
+
+use crate::front::{Field, Fields};
+
+/// Characters of a name.
+pub const NAME_CHARS_MAX: usize = 64;
+/// Characters of a description.
+pub const DESCRIPTION_CHARS_MAX: usize = 1024;
+/// Characters of a compatibility note.
+const COMPATIBILITY_CHARS_MAX: usize = 500;
+
+/// Lists what the format's validator would refuse of a skill in the folder `folder`.
+pub fn broken(fields: &Fields, folder: &str) -> Vec<String> {
+    let mut broken = Vec::new();
+    match fields.get("name") {
+        Some(Field::Text(name)) if !name.is_empty() => broken.extend(broken_by_name(name, folder)),
+        _ => broken.push("it has no `name`".to_owned()),
+    }
+    match fields.get("description") {
+        Some(Field::Text(text)) if !text.is_empty() => {
+            broken.extend(too_long("description", text, DESCRIPTION_CHARS_MAX));
+        }
+        _ => broken.push("it has no `description`".to_owned()),
+    }
+    match fields.get("compatibility") {
+        None => {}
+        Some(Field::Text(text)) => {
+            broken.extend(too_long("compatibility", text, COMPATIBILITY_CHARS_MAX));
+        }
+        Some(_) => broken.push("its `compatibility` is no text".to_owned()),
+    }
+    let is_map = matches!(fields.get("metadata"), Some(Field::Nested { is_map_of_texts: true }));
+    if fields.contains_key("metadata") && !is_map {
+        broken.push("its `metadata` is no map of texts".to_owned());
+    }
+    broken
+}
+
+fn broken_by_name(name: &str, folder: &str) -> Vec<String> {
+    let mut broken: Vec<String> = too_long("name", name, NAME_CHARS_MAX).into_iter().collect();
+    if name.chars().any(char::is_uppercase) {
+        broken.push(format!("its name `{name}` has capital letters"));
+    }
+    if name.starts_with('-') || name.ends_with('-') || name.contains("--") {
+        broken.push(format!("its name `{name}` has a `-` at an end, or two beside each other"));
+    }
+    if !name.chars().all(|sign| sign.is_alphanumeric() || sign == '-') {
+        broken.push(format!("its name `{name}` has other signs than letters, digits and `-`"));
+    }
+    if name != folder {
+        broken.push(format!("its name `{name}` is not that of its folder, `{folder}`"));
+    }
+    broken
+}
+
+fn too_long(key: &str, text: &str, max: usize) -> Option<String> {
+    let count = text.chars().count();
+    (count > max).then(|| format!("its `{key}` has {count} characters, the format takes {max}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::parse;
+
+    #[track_caller]
+    fn check(front: &str, folder: &str, expected: &[&str]) {
+        let broken = broken(&parse(front).unwrap(), folder);
+        assert_eq!(broken.len(), expected.len(), "{broken:?}");
+        for (broken, expected) in broken.iter().zip(expected) {
+            assert!(broken.contains(expected), "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_skill_as_the_format_wants_it_breaks_nothing() {
+        let whole = "name: pdf-2\ndescription: Reads PDF.\nlicense: MIT\ncompatibility: needs git\n\
+                     metadata:\n  author: me\n  version: '1'\nallowed-tools: Bash(git:*) Read\n";
+        check(whole, "pdf-2", &[]);
+        // Other clients have keys of their own, which the validator refuses and nobody misses.
+        check("name: a\ndescription: b\ndisable-model-invocation: true\n", "a", &[]);
+    }
+
+    #[test]
+    fn each_rule_of_the_validator_is_told() {
+        check("description: b\n", "a", &["no `name`"]);
+        check("name: ''\ndescription: b\n", "a", &["no `name`"]);
+        check("name: a\n", "a", &["no `description`"]);
+        check("name: a\ndescription:\n", "a", &["no `description`"]);
+        check("name: Moon\ndescription: b\n", "Moon", &["capital"]);
+        for name in ["-a", "a-", "a--b"] {
+            check(&format!("name: {name}\ndescription: b\n"), name, &["two beside each other"]);
+        }
+        check("name: a_b\ndescription: b\n", "a_b", &["other signs"]);
+        check("name: a b\ndescription: b\n", "a b", &["other signs"]);
+        check("name: a\ndescription: b\n", "c", &["not that of its folder"]);
+        check("name: a\ndescription: b\nmetadata: [x]\n", "a", &["`metadata`"]);
+        check("name: a\ndescription: b\nmetadata: {x: {y: z}}\n", "a", &["`metadata`"]);
+        check("name: a\ndescription: b\ncompatibility: [x]\n", "a", &["`compatibility`"]);
+    }
+
+    #[test]
+    fn lengths_hold_up_to_their_bounds() {
+        let name = |count: usize| "a".repeat(count);
+        let of = |name: &str, description: usize, compatibility: usize| {
+            format!(
+                "name: {name}\ndescription: {}\ncompatibility: {}\n",
+                "d".repeat(description),
+                "c".repeat(compatibility)
+            )
+        };
+        check(&of(&name(64), 1024, 500), &name(64), &[]);
+        check(&of(&name(65), 1024, 500), &name(65), &["65 characters"]);
+        check(&of("a", 1025, 500), "a", &["1025 characters"]);
+        check(&of("a", 1, 501), "a", &["501 characters"]);
+    }
+}

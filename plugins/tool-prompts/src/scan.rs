@@ -1,0 +1,282 @@
+//! Finds the files of prompts and skills below a place.
+//!
+//! Bounded in depth and folders. A link counts only if it stays inside the place, and no folder is
+//! read twice, so that a loop of links ends.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+/// Folders inside each other below a place.
+pub const DEPTH_MAX: usize = 4;
+/// Folders that are read in all places together.
+pub const FOLDERS_MAX: usize = 2000;
+/// Longest file of a prompt, in bytes.
+pub const PROMPT_BYTES_MAX: u64 = 64 * 1024;
+/// Longest file of a skill, in bytes.
+pub const SKILL_BYTES_MAX: u64 = 256 * 1024;
+
+/// The file that makes a folder a skill.
+pub const SKILL_FILE: &str = "SKILL.md";
+
+/// Whose a place is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The workspace's.
+    Project,
+    /// The person's.
+    User,
+}
+
+impl Source {
+    /// The word for it in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::User => "user",
+        }
+    }
+}
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Folders with a `SKILL.md`.
+    Skills,
+    /// These, and each other file `*.md`.
+    Prompts,
+}
+
+/// A folder in which prompts or skills lie.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub folder: PathBuf,
+    pub source: Source,
+    pub wanted: Wanted,
+}
+
+/// A file that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The file, canonical.
+    pub path: PathBuf,
+    /// How it is called in its place.
+    pub shown: PathBuf,
+    /// Whether it is a `SKILL.md`.
+    pub is_skill: bool,
+}
+
+/// A walk over places. What is wrong is a line each.
+#[derive(Debug, Default)]
+pub struct Walk {
+    pub found: Vec<Found>,
+    pub wrong: Vec<String>,
+    folders: usize,
+    seen: HashSet<PathBuf>,
+}
+
+impl Walk {
+    /// Looks through a place; one that is not there holds nothing.
+    pub fn over(&mut self, place: &Place) {
+        let root = match fs::canonicalize(&place.folder) {
+            Ok(root) => root,
+            Err(error) if error.kind() == ErrorKind::NotFound => return,
+            Err(error) => return self.tell(&place.folder, &error.to_string()),
+        };
+        // What a link leads to is not what the person trusted. Their own folders may be links.
+        if place.source == Source::Project && root != place.folder {
+            return self.tell(&place.folder, "a link leads there");
+        }
+        if root.is_dir() {
+            self.below(place, &root, &root, &place.folder, 0);
+        }
+    }
+
+    fn below(&mut self, place: &Place, root: &Path, folder: &Path, shown: &Path, depth: usize) {
+        if !self.seen.insert(folder.to_owned()) {
+            return;
+        }
+        if self.folders >= FOLDERS_MAX {
+            if self.folders == FOLDERS_MAX {
+                self.folders += 1;
+                self.tell(
+                    shown,
+                    &format!("more than {FOLDERS_MAX} folders: the others are left out"),
+                );
+            }
+            return;
+        }
+        self.folders += 1;
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) => return self.tell(shown, &error.to_string()),
+        };
+        let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+        names.sort();
+        if depth > 0 && names.iter().any(|name| name == SKILL_FILE) {
+            // What else lies there is the skill's own.
+            return self.file(root, folder, shown, SKILL_FILE);
+        }
+        for name in names {
+            let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
+            let Ok(path) = fs::canonicalize(folder.join(name)) else { continue };
+            if !path.starts_with(root) {
+                self.tell(&shown.join(name), "a link leads out of the place");
+            } else if path.is_dir() {
+                match depth < DEPTH_MAX {
+                    true => self.below(place, root, &path, &shown.join(name), depth + 1),
+                    false => self.tell(&shown.join(name), &format!("deeper than {DEPTH_MAX}")),
+                }
+            } else if place.wanted == Wanted::Prompts && name.ends_with(".md") {
+                self.file(root, folder, shown, name);
+            }
+        }
+    }
+
+    fn file(&mut self, root: &Path, folder: &Path, shown: &Path, name: &str) {
+        let shown = shown.join(name);
+        match fs::canonicalize(folder.join(name)) {
+            Ok(path) if !path.starts_with(root) => {
+                self.tell(&shown, "a link leads out of the place")
+            }
+            Ok(path) if self.seen.insert(path.clone()) => {
+                self.found.push(Found { path, shown, is_skill: name == SKILL_FILE });
+            }
+            Ok(_) => {}
+            Err(error) => self.tell(&shown, &error.to_string()),
+        }
+    }
+
+    fn tell(&mut self, path: &Path, why: &str) {
+        self.wrong.push(format!("{}: {why}", path.display()));
+    }
+}
+
+/// Reads a text of at most `bytes_max` bytes. Only a plain file: a pipe would never end.
+///
+/// # Errors
+/// In one line, why not.
+pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
+    let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
+    if !metadata.is_file() {
+        return Err("it is no file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(|error| error.to_string())?;
+    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(format!("it has more than {bytes_max} bytes"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned())?;
+    Ok(text.trim_start_matches('\u{feff}').replace("\r\n", "\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn write(root: &Path, name: &str) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, name).unwrap();
+    }
+
+    fn walk(root: &Path, source: Source, wanted: Wanted) -> Walk {
+        let mut walk = Walk::default();
+        walk.over(&Place { folder: root.to_owned(), source, wanted });
+        walk
+    }
+
+    fn names(walk: &Walk, root: &Path) -> Vec<String> {
+        let name = |found: &Found| found.shown.strip_prefix(root).unwrap().display().to_string();
+        walk.found.iter().map(name).collect()
+    }
+
+    fn folder() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        (folder, root)
+    }
+
+    #[test]
+    fn a_skill_is_a_folder_and_a_prompt_a_file() {
+        let (_folder, root) = folder();
+        for name in ["b.md", "a/c.md", "moon/SKILL.md", "moon/more.md", ".git/x.md", "d.txt"] {
+            write(&root, name);
+        }
+        let prompts = walk(&root, Source::Project, Wanted::Prompts);
+        assert_eq!(names(&prompts, &root), ["a/c.md", "b.md", "moon/SKILL.md"]);
+        let skills = walk(&root, Source::Project, Wanted::Skills);
+        assert_eq!(names(&skills, &root), ["moon/SKILL.md"]);
+        assert!(skills.found[0].is_skill && skills.wrong.is_empty());
+        let nothing = walk(&root.join("none"), Source::User, Wanted::Skills);
+        assert!(nothing.found.is_empty() && nothing.wrong.is_empty());
+    }
+
+    #[test]
+    fn links_that_loop_end_and_those_that_lead_out_are_told() {
+        let (_folder, root) = folder();
+        let (_other, outside) = folder();
+        write(&outside, "secret/SKILL.md");
+        write(&outside, "p.md");
+        write(&root, "moon/SKILL.md");
+        fs::create_dir(root.join("sub")).unwrap();
+        symlink(&root, root.join("sub/loop")).unwrap();
+        symlink(root.join("moon"), root.join("again")).unwrap();
+        symlink("me", root.join("me")).unwrap();
+        symlink(outside.join("secret"), root.join("secret")).unwrap();
+        symlink(outside.join("p.md"), root.join("p.md")).unwrap();
+        fs::create_dir(root.join("lies")).unwrap();
+        symlink(outside.join("p.md"), root.join("lies/SKILL.md")).unwrap();
+        let walk = walk(&root, Source::User, Wanted::Prompts);
+        assert_eq!(names(&walk, &root), ["again/SKILL.md"]);
+        assert_eq!(walk.wrong.len(), 3, "{:?}", walk.wrong);
+        assert!(walk.wrong.iter().all(|line| line.ends_with("a link leads out of the place")));
+    }
+
+    #[test]
+    fn a_place_of_a_workspace_is_no_link() {
+        let (_folder, root) = folder();
+        write(&root, "real/moon/SKILL.md");
+        symlink(root.join("real"), root.join("link")).unwrap();
+        let project = walk(&root.join("link"), Source::Project, Wanted::Skills);
+        assert!(project.found.is_empty() && project.wrong[0].ends_with("a link leads there"));
+        assert_eq!(walk(&root.join("link"), Source::User, Wanted::Skills).found.len(), 1);
+    }
+
+    #[test]
+    fn depth_and_folders_are_bounded() {
+        let (_folder, root) = folder();
+        write(&root, "1/2/3/4/SKILL.md");
+        write(&root, "a/b/c/d/e/SKILL.md");
+        let deep = walk(&root, Source::User, Wanted::Skills);
+        assert_eq!(names(&deep, &root), ["1/2/3/4/SKILL.md"]);
+        assert!(deep.wrong[0].ends_with("a/b/c/d/e: deeper than 4"));
+
+        let (_folder, root) = folder();
+        for number in 0..FOLDERS_MAX {
+            fs::create_dir(root.join(format!("{number:04}"))).unwrap();
+        }
+        write(&root, "1998/SKILL.md");
+        write(&root, "1999/SKILL.md");
+        let wide = walk(&root, Source::User, Wanted::Skills);
+        assert_eq!(names(&wide, &root), ["1998/SKILL.md"]);
+        assert_eq!(wide.wrong.len(), 1);
+    }
+
+    #[test]
+    fn a_text_is_a_plain_file_of_bounded_size() {
+        let (_folder, root) = folder();
+        let path = root.join("a.md");
+        fs::write(&path, "\u{feff}a\r\nb").unwrap();
+        assert_eq!(read_text(&path, 100).unwrap(), "a\nb");
+        assert!(read_text(&path, 7).is_ok());
+        assert_eq!(read_text(&path, 6).unwrap_err(), "it has more than 6 bytes");
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        assert_eq!(read_text(&path, 6).unwrap_err(), "it is no text in UTF-8");
+        assert_eq!(read_text(Path::new("/dev/zero"), 6).unwrap_err(), "it is no file");
+    }
+}

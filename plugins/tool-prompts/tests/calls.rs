@@ -1,0 +1,175 @@
+//! The tool and the commands, through the boundary.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::service::SessionFacts;
+use jaato_plugin_sdk::types::{Deciding, ErrorKind};
+use jaato_plugin_testkit::FakeHost;
+
+/// A workspace and a home.
+struct Places {
+    _folder: tempfile::TempDir,
+    root: PathBuf,
+}
+
+impl Places {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for name in ["w", "h"] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
+        Self { _folder: folder, root }
+    }
+
+    fn with(self, name: &str, text: &str) -> Self {
+        let path = self.root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        self
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.root.join(name).display().to_string()
+    }
+
+    fn host(&self) -> FakeHost {
+        self.host_where(Some(self.path("w")))
+    }
+
+    fn host_where(&self, trusted_workspace: Option<String>) -> FakeHost {
+        let mut facts =
+            SessionFacts { working_directory: self.path("w"), ..SessionFacts::default() };
+        facts.trusted_workspace = trusted_workspace;
+        host_of(&self.root.join("h")).with_session(facts)
+    }
+}
+
+fn host_of(home: &Path) -> FakeHost {
+    FakeHost::new(tool_prompts::__jaato::MODULE).with_config(json!({ "home": home }))
+}
+
+const SKILL: &str = "---\nname: moon\ndescription: Looks at the moon.\n---\nLook up.\n";
+const PROMPT: &str = "---\ndescription: Reviews.\n---\nReview {{path}} as {{who:a friend}}.\n";
+
+fn both() -> Places {
+    Places::new()
+        .with("w/.agents/skills/moon/SKILL.md", SKILL)
+        .with("w/.agents/skills/moon/references/far.md", "The far side.\n")
+        .with("w/secret.md", "secret")
+        .with("h/.jaato/prompts/review.md", PROMPT)
+}
+
+#[track_caller]
+fn used(host: &FakeHost, arguments: Value) -> Value {
+    Value::Object(host.call("use_prompt", arguments).unwrap().content)
+}
+
+#[test]
+fn a_prompt_and_a_skill_are_given_as_the_original_gives_them() {
+    let places = both();
+    let host = places.host();
+    assert_eq!(
+        used(&host, json!({ "name": "review", "arguments": "src/a.rs who='a stranger'" })),
+        json!({ "name": "review", "content": "Review src/a.rs as a stranger.\n", "source": "user",
+                "instruction": "Follow the content." })
+    );
+    let skill = used(&host, json!({ "name": "/moon" }));
+    assert_eq!((&skill["content"], &skill["source"]), (&json!("Look up.\n"), &json!("project")));
+    assert_eq!(skill["skill_path"], places.path("w/.agents/skills/moon"));
+    let file = used(&host, json!({ "name": "moon", "file": "references/far.md" }));
+    assert_eq!(file["content"], "The far side.\n");
+}
+
+#[test]
+fn what_is_not_there_is_said_with_what_is() {
+    let places = both();
+    let host = places.host();
+    let refused = |arguments: Value| host.call("use_prompt", arguments).unwrap_err();
+    let error = refused(json!({ "name": "sun" }));
+    assert_eq!(error.kind, ErrorKind::NotFound);
+    assert_eq!(error.message, "there is no prompt or skill `sun`");
+    assert_eq!(error.hint.as_deref(), Some("there are: moon, review"));
+    for file in ["../../../secret.md", "/etc/passwd", "none.md", "references"] {
+        let error = refused(json!({ "name": "moon", "file": file }));
+        assert_eq!(error.kind, ErrorKind::NotFound, "{file}");
+    }
+    std::os::unix::fs::symlink(
+        places.path("w/secret.md"),
+        places.path("w/.agents/skills/moon/link.md"),
+    )
+    .unwrap();
+    let error = refused(json!({ "name": "moon", "file": "link.md" }));
+    assert_eq!(error.message, "`link.md` of `moon`: the skill has no such file");
+    let long = "x".repeat(20_000);
+    let error = refused(json!({ "name": "review", "arguments": long }));
+    assert_eq!(error.kind, ErrorKind::InvalidArguments);
+}
+
+#[test]
+fn commands_and_the_catalog_are_set_when_the_session_begins_and_stay() {
+    let places = both();
+    let host = places.host();
+    let instance = host.create(None).unwrap();
+    let set = host.tools_set().unwrap();
+    let names: Vec<&str> = set.commands.iter().map(|command| command.name.as_str()).collect();
+    assert_eq!(names, ["moon", "review"]);
+    assert!(set.commands.iter().all(|command| command.as_prompt));
+    let usage = &set.commands[1].parameters["properties"]["arguments"]["description"];
+    assert_eq!(usage, "path= who=a friend");
+    let catalog = set.instructions.unwrap();
+    assert!(catalog.contains("- moon: Looks at the moon.\n- review: Reviews."), "{catalog}");
+
+    fs::remove_dir_all(places.root.join("w/.agents")).unwrap();
+    fs::write(places.root.join("h/.jaato/prompts/review.md"), "changed").unwrap();
+    let said = |name: &str, arguments: Value| {
+        instance.command(name, arguments).unwrap().content["result"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(said("review", json!({ "arguments": "a" })), "Review a as a friend.\n");
+    assert_eq!(said("prompt", json!({ "name": "review" })), "Review {{path}} as a friend.\n");
+    assert!(
+        said("moon", json!({})).starts_with("Use the skill `moon`, whose other files lie in `")
+    );
+    let list = said("prompts", json!({}));
+    assert_eq!(list, "/moon  Looks at the moon. (project skill)\n/review  Reviews. (user prompt)");
+}
+
+#[test]
+fn nothing_of_a_workspace_counts_that_is_not_trusted() {
+    let places = both();
+    let host = places.host_where(None);
+    let error = host.call("use_prompt", json!({ "name": "moon" })).unwrap_err();
+    assert_eq!(error.hint.as_deref(), Some("there are: review"));
+}
+
+#[test]
+fn who_may_use_it_is_kept_to() {
+    let hidden = SKILL.replace("name: moon", "name: moon\ndisable-model-invocation: true");
+    let places = Places::new().with("h/.claude/skills/moon/SKILL.md", &hidden);
+    let host = places.host();
+    let instance = host.create(None).unwrap();
+    assert_eq!(host.tools_set().unwrap().instructions, None);
+    let error = host.call("use_prompt", json!({ "name": "moon" })).unwrap_err();
+    assert_eq!(error.message, "`moon` is not for you to use: its author says so");
+    assert!(instance.command("moon", json!({})).is_ok());
+    assert!(!instance.condition("use_prompt", Deciding::Available).unwrap().holds);
+}
+
+#[test]
+fn with_nothing_there_nothing_is_offered() {
+    let places = Places::new();
+    let host = places.host();
+    let instance = host.create(None).unwrap();
+    assert!(host.tools_set().is_none());
+    assert!(!instance.condition("use_prompt", Deciding::Available).unwrap().holds);
+    let list = instance.command("prompts", json!({})).unwrap();
+    assert_eq!(list.content["result"], "there are no prompts and no skills");
+    let places = both();
+    let without = places.host().without_later_services();
+    assert!(without.call("use_prompt", json!({ "name": "review" })).is_ok());
+}
+
+jaato_plugin_testkit::conformance!(tool_prompts: tool);
