@@ -96,4 +96,5 @@ mod view_image;
 mod woken;
 mod work;
 mod workers;
+mod working_day;
 mod workspace_bounds;
