@@ -136,7 +136,7 @@ fn tools_for_work_are_used_by_a_real_model() {
             "Store this in memory: releases are tagged before they are published.",
             "",
         ),
-        ("retrieve_memories", "What do you remember about releases?", "tagged"),
+        ("retrieve_memories", "Retrieve the memories with the tag release.", ""),
         ("calculate", "What is 12.5 * 3.1?", "38.75"),
         ("createPlan", "Make a plan with two steps to write a web page.", ""),
         ("use_prompt", "Use the skill heron.", "flies"),
@@ -187,6 +187,9 @@ fn link_weights(house: &House, weights: &Path) -> &'static str {
     fs::create_dir_all(&models).unwrap();
     let found = MODELS.iter().find(|(_, file)| weights.join(file).is_file());
     let (model, file) = found.expect("looked for before");
+    if models.join(file).exists() {
+        return model;
+    }
     // A link, not a second name: that would change the file's own marks. What was noted of a check
     // goes along, for hashing a gigabyte takes seconds.
     std::os::unix::fs::symlink(weights.join(file), models.join(file)).unwrap();
