@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{House, fixtures, library_name};
+use crate::support::{House, fixtures, library_name, skip};
 
 /// Inside jaato, and in a worker.
 const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
@@ -154,4 +155,52 @@ fn loops_of_links_and_front_matter_that_lies_cost_no_more_than_their_files() {
         assert_eq!(lines.iter().filter(|line| line.contains(text)).count(), count, "{listed}");
     }
     house.nothing_lives();
+}
+
+/// A part of the full tier: `cargo xtask setup --outside` fetches the validator.
+#[test]
+fn the_validator_of_the_format_and_jaato_name_the_same_skills() {
+    let python = fixtures::target().join("outside/python");
+    if !python.join("skills_ref").is_dir() {
+        return skip("no validator of skills: `cargo xtask setup --outside` fetches it");
+    }
+    let Some(house) = with_prompts() else { return };
+    let skills = house.workspace().join(".agents/skills");
+    // A colon in plain text: it is read all the same, as many skills have one.
+    fs::remove_dir_all(skills.join("moon")).unwrap();
+    let front = |lines: &str| format!("---\n{lines}\n---\nDo it.\n");
+    let long = |key: &str, count: usize| format!("{key}: {}", "x".repeat(count));
+    for (name, lines) in [
+        ("whole", "name: whole\ndescription: d\nlicense: MIT\ncompatibility: git".to_owned()),
+        ("map", "name: map\ndescription: d\nmetadata:\n  author: me\n  version: \"1\"".to_owned()),
+        ("tools", "name: tools\ndescription: d\nallowed-tools: Bash(git:*) Read".to_owned()),
+        ("größe", "name: größe\ndescription: d".to_owned()),
+        ("Capital", "name: Capital\ndescription: d".to_owned()),
+        ("-edge", "name: -edge\ndescription: d".to_owned()),
+        ("two--dashes", "name: two--dashes\ndescription: d".to_owned()),
+        ("under_score", "name: under_score\ndescription: d".to_owned()),
+        ("folder", "name: other-name\ndescription: d".to_owned()),
+        ("nameless", "description: d".to_owned()),
+        ("silent", "name: silent".to_owned()),
+        ("long-text", format!("name: long-text\n{}", long("description", 1025))),
+        ("full-text", format!("name: full-text\n{}", long("description", 1024))),
+        ("needs", format!("name: needs\ndescription: d\n{}", long("compatibility", 501))),
+    ] {
+        house.write(&format!("workspace/.agents/skills/{name}/SKILL.md"), &front(&lines));
+    }
+    house.run(&["trust"]).code(0);
+    let answer = house.run(&["command", "prompts"]).code(0).json();
+    let listed = answer["result"].as_str().unwrap();
+    for folder in fs::read_dir(skills).unwrap().flatten() {
+        let mut validator = Command::new("python3");
+        let said = validator.args(["-B", "-m", "skills_ref.cli", "validate"]).arg(folder.path());
+        let said = said.env("PYTHONPATH", &python).output().unwrap();
+        let name = folder.file_name().into_string().unwrap();
+        let file = format!("skills/{name}/SKILL.md");
+        let complains = listed.lines().any(|line| line.contains(&file));
+        let text = [said.stdout, said.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        assert!(text.contains("alid"), "the validator does not run: {text}");
+        assert_eq!(complains, !said.status.success(), "{name}: {text}\n{listed}");
+    }
 }

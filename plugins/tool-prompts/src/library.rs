@@ -220,9 +220,9 @@ fn made(found: &Found, text: &str, source: Source) -> Result<(Prompt, Vec<String
 }
 
 fn is_name(text: &str) -> bool {
-    text.len() <= NAME_CHARS_MAX
-        && text.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"_-".contains(&it))
+    text.chars().count() <= NAME_CHARS_MAX
+        && text.starts_with(char::is_alphanumeric)
+        && text.chars().all(|it| it.is_alphanumeric() || "_-".contains(it))
 }
 
 /// Cuts a text at so many characters.

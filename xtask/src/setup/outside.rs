@@ -1,5 +1,5 @@
-//! Programs of others against which providers are tested: the vendors' own client libraries, a mock
-//! server of all their protocols, and a server of inference.
+//! Programs of others against which jaato is tested: the vendors' own client libraries, a mock
+//! server of all their protocols, a server of inference, the validator of the skills' format.
 //!
 //! They come from PyPI and npm, in versions that are written here, and stay below the target
 //! folder.
@@ -35,12 +35,13 @@ struct Packages {
 const ALL: &[Packages] = &[
     Packages {
         name: "python",
-        what: "vendors' client libraries, and llama.cpp's server",
+        what: "vendors' client libraries, llama.cpp's server, the validator of skills",
         names: &[
             "anthropic==2.12.0",
             "google-genai==3.4.0",
             "ollama==0.6.3",
             "openai==3.54.0",
+            "skills-ref==0.1.1",
             "xllamacpp==2026.10.11549",
         ],
         fetch: |folder| {

@@ -93,12 +93,13 @@ pub const ITEMS: &[Item] = &[
     },
     Item {
         name: "outside",
-        about: "vendors' client libraries against our fakes; a mock server and llama.cpp's before every provider",
+        about: "vendors' client libraries against our fakes; a mock server and llama.cpp's before every provider; the validator of skills",
         files: &[
             "plugins/provider-anthropic/",
             "plugins/provider-google-genai/",
             "plugins/provider-ollama/",
             "plugins/provider-openai/",
+            "plugins/tool-prompts/",
             "plugin-api/sdk-provider/",
             "plugin-api/testkit/src/vendors/",
             "host/tests/binary/every_provider/",
@@ -108,6 +109,7 @@ pub const ITEMS: &[Item] = &[
             "every_provider::clients::",
             "every_provider::inference_server::",
             "every_provider::outside_server::",
+            "the_validator_of_the_format_",
         ],
     },
     Item {
