@@ -13,12 +13,11 @@ use jaato_plugin_sdk::types::file_change::FileChange;
 use crate::editor::{Editor, Place, failed};
 use crate::files::{self, Put, Taken};
 use crate::history::{
-    Change, ChangeId, ContentId, FileStep, History, HistoryError, Kept, NewChange, Outcome, Pending,
+    Change, ChangeId, FileStep, History, HistoryError, Kept, NewChange, Outcome, Pending,
 };
 use crate::mend;
 use crate::plan::{After, Plan};
-use crate::sights::Sight;
-use crate::text::decode;
+use crate::sights::{Sight, text_to_remember};
 
 /// Who makes a change.
 #[derive(Debug, Clone, Copy)]
@@ -113,16 +112,17 @@ fn steps(
         let file = &plan.files[number];
         let mode = |permissions: Option<u32>| permissions.unwrap_or_default();
         let before = match &file.before {
-            Some(before) => Some(Kept {
-                content: history.keep(&before.bytes)?,
-                size: before.bytes.len() as u64,
-                mode: before.facts.mode,
-            }),
+            Some(before) => {
+                let (bytes, mode) = (&before.bytes, before.facts.mode);
+                history.keep_as(bytes.digest(), bytes)?;
+                let (content, size) = (bytes.digest().clone(), bytes.len() as u64);
+                Some(Kept { content, size, mode })
+            }
             None => None,
         };
-        let after = plan.bytes(number).map(|bytes| Kept {
-            content: ContentId::of(bytes),
-            size: bytes.len() as u64,
+        let after = plan.content(number).map(|content| Kept {
+            content: content.digest().clone(),
+            size: content.len() as u64,
             mode: before.as_ref().map_or(mode(file.permissions), |before| before.mode),
         });
         let moved_from = file.moved_from.map(|from| place.name(&plan.files[from].absolute));
@@ -211,12 +211,10 @@ fn remember(editor: &Editor, plan: &Plan, change: &Change, done: &[(usize, Optio
         };
         let step = changed.iter().position(|other| other == number);
         let after = step.and_then(|step| change.files.get(step)?.after.as_ref());
-        let decoded = plan.bytes(*number).and_then(|bytes| decode(bytes).ok());
-        let text = decoded.filter(|decoded| decoded.text.len() <= crate::sights::TEXT_BYTES_MAX);
         let sight = Sight {
             version: facts.version.clone(),
             digest: after.map(|kept| kept.content.clone()),
-            text: text.map(|decoded| (*decoded.text).into()),
+            text: plan.bytes(*number).and_then(text_to_remember),
         };
         editor.saw(&file.absolute, sight);
     }
