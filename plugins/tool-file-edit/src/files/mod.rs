@@ -1,8 +1,8 @@
 //! Files of the session's execution environment, whole.
 
 use jaato_plugin_sdk::files::{
-    FileDelete, FileFacts, FileKind, FilePair, FileRead, FileWrite, FolderMake, READ_BYTES_MAX,
-    WriteMode,
+    FileDelete, FileFacts, FileKind, FilePair, FileRead, FileUpload, FileWrite, FolderMake,
+    READ_BYTES_MAX, WriteMode,
 };
 use jaato_plugin_sdk::prelude::*;
 
@@ -143,21 +143,43 @@ pub async fn put(
     how: Put<'_>,
     permissions: Option<u32>,
 ) -> Result<FileFacts> {
+    if is_large(bytes) {
+        return draft(cx, path, bytes, how, permissions).await?.finish().await;
+    }
+    cx.files().write(request(path, how, permissions), bytes).await
+}
+
+/// Whether a file is written as a draft.
+pub fn is_large(bytes: &[u8]) -> bool {
+    bytes.len() > WRITE_BYTES_MAX
+}
+
+/// Writes a file beside its place. It comes there when it is finished, and is gone when it is
+/// dropped.
+///
+/// # Errors
+/// As [`put`].
+pub async fn draft(
+    cx: &Reporter,
+    path: &str,
+    bytes: &[u8],
+    how: Put<'_>,
+    permissions: Option<u32>,
+) -> Result<FileUpload> {
+    let upload = cx.files().upload(request(path, how, permissions)).await?;
+    for piece in bytes.chunks(PIECE_BYTES) {
+        upload.write(piece).await?;
+    }
+    Ok(upload)
+}
+
+fn request(path: &str, how: Put<'_>, permissions: Option<u32>) -> FileWrite {
     let (mode, expected) = match how {
         Put::New => (WriteMode::CreateNew, None),
         Put::Over(version) => (WriteMode::Replace, version.map(str::to_owned)),
     };
     let path = path.to_owned();
-    let write =
-        FileWrite { path, mode, parents: true, expected, permissions, ..FileWrite::default() };
-    if bytes.len() <= WRITE_BYTES_MAX {
-        return cx.files().write(write, bytes).await;
-    }
-    let upload = cx.files().upload(write).await?;
-    for piece in bytes.chunks(PIECE_BYTES) {
-        upload.write(piece).await?;
-    }
-    upload.finish().await
+    FileWrite { path, mode, parents: true, expected, permissions, ..FileWrite::default() }
 }
 
 /// Deletes a file that must still be the one of this version.

@@ -1,5 +1,6 @@
 //! The tool `updateFile`.
 
+use futures_util::future::join;
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
@@ -80,16 +81,14 @@ impl UpdateFile {
         if plan.bytes(number).is_none() {
             return Err(not_found(path).with_hint("use writeNewFile for new files"));
         }
-        check_seen(cx, &plan, number).await?;
-        let asked = self.clone();
-        let (plan, made) = cx
-            .blocking(move |_| {
-                let made = asked.made(plan.bytes(number).unwrap_or_default());
-                (plan, made)
-            })
-            .await?;
-        let mut plan = plan;
-        plan.write(number, made?)?;
+        let (asked, before) = (self.clone(), plan.files[number].before.clone());
+        let made = cx.blocking(move |_| {
+            let bytes: &[u8] = before.as_ref().map_or(&[], |before| &before.bytes);
+            asked.made(bytes)
+        });
+        let (seen, made) = join(check_seen(cx, &plan, number), made).await;
+        seen?;
+        plan.write(number, made??)?;
         Ok(plan)
     }
 
