@@ -25,7 +25,7 @@ use crate::editor::Editor;
 use crate::files::{Snapshot, not_text};
 use crate::plan::Plan;
 use crate::sights::{Sight, text_to_remember};
-use crate::text::{decode, lines_of};
+use crate::text::decode;
 
 /// Refuses an argument that is empty.
 fn given<'a>(name: &str, value: &'a str) -> Result<&'a str> {
@@ -181,12 +181,6 @@ fn backup_of(applied: &Applied, number: usize) -> Option<String> {
     let step = applied.plan.changed().position(|other| other == number)?;
     let path = &applied.change.files.get(step)?.path;
     applied.change.backup_of(path).map(|id| id.to_string())
-}
-
-/// Bytes and lines of a file after a change.
-fn size_of(plan: &Plan, number: usize) -> (usize, usize) {
-    let bytes = plan.bytes(number).unwrap_or_default();
-    (bytes.len(), decode(bytes).map_or(0, |decoded| lines_of(&decoded.text)))
 }
 
 /// Counts the lines that come and go.
