@@ -107,8 +107,12 @@ async fn digest(cx: &Cx<Editor>, plan: &Arc<Plan>) -> Result<()> {
     }
     let plan = Arc::clone(plan);
     let work = move |_: &Reporter| {
-        for content in large.iter().filter_map(|number| plan.content(*number)) {
-            content.digest();
+        for number in large {
+            match (&plan.files[number].before, plan.content(number)) {
+                (Some(before), Some(content)) => content.digest_after(&before.bytes),
+                (None, Some(content)) => content.digest(),
+                (_, None) => continue,
+            };
         }
     };
     cx.blocking(work).await

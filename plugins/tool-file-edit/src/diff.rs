@@ -132,7 +132,8 @@ fn lines_ahead(text: &[u8], lines: usize) -> usize {
 /// Bytes that are compared at a time.
 const BLOCK_BYTES: usize = 4096;
 
-fn same_prefix(a: &[u8], b: &[u8]) -> usize {
+/// How many bytes two texts begin with alike.
+pub fn same_prefix(a: &[u8], b: &[u8]) -> usize {
     let blocks = a.chunks(BLOCK_BYTES).zip(b.chunks(BLOCK_BYTES));
     let same = blocks.take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum::<usize>();
     same + a[same..].iter().zip(&b[same..]).take_while(|(a, b)| a == b).count()

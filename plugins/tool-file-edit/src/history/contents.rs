@@ -163,7 +163,7 @@ impl ContentWriter {
     /// # Errors
     /// `Io` when the system refuses.
     pub fn finish(self) -> Result<(ContentId, u64), HistoryError> {
-        let id = ContentId::of_digest(self.digest.clone());
+        let id = ContentId::of_state(self.digest.clone());
         self.place(&id)?;
         Ok((id, self.size))
     }
@@ -191,7 +191,7 @@ impl Drop for ContentWriter {
 impl ContentId {
     /// Digests some bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self::of_digest(Sha256::new().chain_update(bytes))
+        Self::of_state(Sha256::new().chain_update(bytes))
     }
 
     /// Gives the digest in lower-case hex.
@@ -199,7 +199,8 @@ impl ContentId {
         &self.0
     }
 
-    fn of_digest(digest: Sha256) -> Self {
+    /// Ends a digest.
+    pub(crate) fn of_state(digest: Sha256) -> Self {
         let mut text = String::with_capacity(DIGEST_CHARS);
         for byte in digest.finalize() {
             // Writing to a string cannot fail.
