@@ -1,24 +1,32 @@
 //! Does what is planned: all of it, or nothing.
 //!
-//! Everything that is replaced stands in the history before the first file is touched. What fails
+//! Everything that is replaced stands in the history before the first file is touched. A large file
+//! is written beside its place meanwhile, and comes there after that. What fails
 //! half-way is taken back at once; what a kill leaves half done is taken back by the next call of
 //! any session of the workspace (see [`crate::mend`]).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use jaato_plugin_sdk::files::FileFacts;
+use futures_util::future::{join, join3};
+use jaato_plugin_sdk::files::{FileFacts, FileUpload};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
 use crate::editor::{Editor, Place, failed};
 use crate::files::{self, Put, Taken};
 use crate::history::{
-    Change, ChangeId, ContentId, FileStep, History, HistoryError, Kept, NewChange, Outcome, Pending,
+    Change, ChangeId, FileStep, History, HistoryError, Kept, NewChange, Outcome, Pending,
 };
 use crate::mend;
 use crate::plan::{After, Plan};
-use crate::sights::Sight;
-use crate::text::decode;
+use crate::sights::{Sight, text_to_remember};
+
+/// Large files that are written beside their places at a time, while what they replace is kept.
+const DRAFTS_MAX: usize = 4;
+
+/// Files by their number, written beside their places.
+type Drafts = HashMap<usize, FileUpload>;
 
 /// Who makes a change.
 #[derive(Debug, Clone, Copy)]
@@ -55,13 +63,20 @@ pub async fn apply(cx: &Cx<Editor>, maker: Maker<'_>, plan: Plan) -> Result<Appl
         undoes: maker.undoes,
         files: Vec::new(),
     };
-    let prepared = {
+    let begun = {
         let (plan, history, place) = (Arc::clone(&plan), history.clone(), place.clone());
-        cx.blocking(move |_| begin(&history, new, &plan, &place)).await?
+        cx.blocking(move |_| begin(&history, new, &plan, &place))
     };
-    let pending = prepared.map_err(failed)?;
+    let (begun, _, drafts) = join3(begun, digest(cx, &plan), write_drafts(cx, &plan)).await;
+    let pending = begun?.map_err(failed)?;
     let change = pending.change().clone();
-    let facts = match carry_out(cx, &plan).await {
+    let told = {
+        let plan = Arc::clone(&plan);
+        cx.blocking(move |_| plan.changes())
+    };
+    let carried_out = async { carry_out(cx, &plan, drafts?).await };
+    let (carried_out, told) = join(carried_out, told).await;
+    let facts = match carried_out {
         Ok(facts) => facts,
         Err(error) => return Err(taken_back(cx, place, pending, error).await),
     };
@@ -74,15 +89,51 @@ pub async fn apply(cx: &Cx<Editor>, maker: Maker<'_>, plan: Plan) -> Result<Appl
     if let Err(error) = cx.blocking(finish).await? {
         cx.log(Level::Warn, format_args!("the history of changes: {error}"));
     }
-    let told = {
-        let plan = Arc::clone(&plan);
-        cx.blocking(move |_| plan.changes()).await?
-    };
+    let told = told?;
     remember(cx.state(), &plan, &change, &facts);
     for change in &told {
         cx.file_changed(change.clone());
     }
     Ok(Applied { change, plan, changes: told })
+}
+
+/// Digests what large files hold after it, at the same time as what they held before is kept. What
+/// asks for such a digest meanwhile waits for it.
+async fn digest(cx: &Cx<Editor>, plan: &Arc<Plan>) -> Result<()> {
+    let is_large = |number: &usize| plan.bytes(*number).is_some_and(files::is_large);
+    let large: Vec<usize> = plan.changed().filter(is_large).collect();
+    if large.is_empty() {
+        return Ok(());
+    }
+    let plan = Arc::clone(plan);
+    let work = move |_: &Reporter| {
+        for number in large {
+            match (&plan.files[number].before, plan.content(number)) {
+                (Some(before), Some(content)) => content.digest_after(&before.bytes),
+                (None, Some(content)) => content.digest(),
+                (_, None) => continue,
+            };
+        }
+    };
+    cx.blocking(work).await
+}
+
+/// Writes large files beside their places.
+async fn write_drafts(cx: &Reporter, plan: &Plan) -> Result<Drafts> {
+    let mut drafts = Drafts::new();
+    for number in plan.changed().filter(|number| !plan.is_pure_move(*number)) {
+        // The folders of one that is new are made when its turn comes.
+        let (Some(before), Some(bytes)) = (&plan.files[number].before, plan.bytes(number)) else {
+            continue;
+        };
+        if files::is_large(bytes) && drafts.len() < DRAFTS_MAX {
+            let (path, how) =
+                (&plan.files[number].path, Put::Over(before.facts.version.as_deref()));
+            let permissions = plan.files[number].permissions;
+            drafts.insert(number, files::draft(cx, path, bytes, how, permissions).await?);
+        }
+    }
+    Ok(drafts)
 }
 
 /// Keeps what will be replaced, and writes the change down.
@@ -113,16 +164,17 @@ fn steps(
         let file = &plan.files[number];
         let mode = |permissions: Option<u32>| permissions.unwrap_or_default();
         let before = match &file.before {
-            Some(before) => Some(Kept {
-                content: history.keep(&before.bytes)?,
-                size: before.bytes.len() as u64,
-                mode: before.facts.mode,
-            }),
+            Some(before) => {
+                let (bytes, mode) = (&before.bytes, before.facts.mode);
+                history.keep_as(bytes.digest(), bytes)?;
+                let (content, size) = (bytes.digest().clone(), bytes.len() as u64);
+                Some(Kept { content, size, mode })
+            }
             None => None,
         };
-        let after = plan.bytes(number).map(|bytes| Kept {
-            content: ContentId::of(bytes),
-            size: bytes.len() as u64,
+        let after = plan.content(number).map(|content| Kept {
+            content: content.digest().clone(),
+            size: content.len() as u64,
             mode: before.as_ref().map_or(mode(file.permissions), |before| before.mode),
         });
         let moved_from = file.moved_from.map(|from| place.name(&plan.files[from].absolute));
@@ -132,7 +184,11 @@ fn steps(
 }
 
 /// Touches the files: moves first, deletions last, so that no content is ever nowhere.
-async fn carry_out(cx: &Reporter, plan: &Plan) -> Result<Vec<(usize, Option<FileFacts>)>> {
+async fn carry_out(
+    cx: &Reporter,
+    plan: &Plan,
+    mut drafts: Drafts,
+) -> Result<Vec<(usize, Option<FileFacts>)>> {
     let mut done = Vec::new();
     let version = |number: usize| {
         plan.files[number].before.as_ref().and_then(|before| before.facts.version.as_deref())
@@ -153,7 +209,10 @@ async fn carry_out(cx: &Reporter, plan: &Plan) -> Result<Vec<(usize, Option<File
             _ => continue,
         };
         let how = if file.before.is_some() { Put::Over(version(number)) } else { Put::New };
-        let facts = files::put(cx, &file.path, bytes, how, file.permissions).await?;
+        let facts = match drafts.remove(&number) {
+            Some(draft) => draft.finish().await?,
+            None => files::put(cx, &file.path, bytes, how, file.permissions).await?,
+        };
         done.push((number, Some(facts)));
     }
     for &number in &changed {
@@ -211,12 +270,10 @@ fn remember(editor: &Editor, plan: &Plan, change: &Change, done: &[(usize, Optio
         };
         let step = changed.iter().position(|other| other == number);
         let after = step.and_then(|step| change.files.get(step)?.after.as_ref());
-        let decoded = plan.bytes(*number).and_then(|bytes| decode(bytes).ok());
-        let text = decoded.filter(|decoded| decoded.text.len() <= crate::sights::TEXT_BYTES_MAX);
         let sight = Sight {
             version: facts.version.clone(),
             digest: after.map(|kept| kept.content.clone()),
-            text: text.map(|decoded| (*decoded.text).into()),
+            text: plan.bytes(*number).and_then(text_to_remember),
         };
         editor.saw(&file.absolute, sight);
     }

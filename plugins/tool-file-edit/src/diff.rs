@@ -51,10 +51,7 @@ struct Middle<'a> {
 }
 
 fn compare(change: &mut FileChange, old: &str, new: &str) {
-    if old == new {
-        return;
-    }
-    let middle = middle(old, new);
+    let Some(middle) = middle(old, new) else { return };
     let diff = TextDiffConfig::default().timeout(PATIENCE).diff_slices(&middle.old, &middle.new);
     let mut room = HUNKS_BYTES_MAX;
     for ops in diff.grouped_ops(CONTEXT_LINES) {
@@ -100,9 +97,13 @@ fn hunk_line(kind: HunkLineKind, line: &str) -> HunkLine {
     HunkLine { kind, text: text.unwrap_or(line).to_owned(), is_unended, ..HunkLine::default() }
 }
 
-fn middle<'a>(old: &'a str, new: &'a str) -> Middle<'a> {
+/// Finds it; none where the texts are the same.
+fn middle<'a>(old: &'a str, new: &'a str) -> Option<Middle<'a>> {
     let (old_bytes, new_bytes) = (old.as_bytes(), new.as_bytes());
     let same = same_prefix(old_bytes, new_bytes);
+    if same == old.len() && same == new.len() {
+        return None;
+    }
     let start = lines_back(old_bytes, same, CONTEXT_LINES);
     let shortest = old.len().min(new.len()) - same;
     let same_end =
@@ -111,11 +112,11 @@ fn middle<'a>(old: &'a str, new: &'a str) -> Middle<'a> {
     let ahead = lines_ahead(&old_bytes[old.len() - same_end..], CONTEXT_LINES + 1);
     let tail = same_end - ahead;
     let lines = |text: &'a str| text[start..text.len() - tail].split_inclusive('\n').collect();
-    Middle {
+    Some(Middle {
         lines_before: memchr::memchr_iter(b'\n', &old_bytes[..start]).count(),
         old: lines(old),
         new: lines(new),
-    }
+    })
 }
 
 /// Where a line begins, so many lines before the one that holds that byte.
@@ -131,7 +132,8 @@ fn lines_ahead(text: &[u8], lines: usize) -> usize {
 /// Bytes that are compared at a time.
 const BLOCK_BYTES: usize = 4096;
 
-fn same_prefix(a: &[u8], b: &[u8]) -> usize {
+/// How many bytes two texts begin with alike.
+pub fn same_prefix(a: &[u8], b: &[u8]) -> usize {
     let blocks = a.chunks(BLOCK_BYTES).zip(b.chunks(BLOCK_BYTES));
     let same = blocks.take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum::<usize>();
     same + a[same..].iter().zip(&b[same..]).take_while(|(a, b)| a == b).count()

@@ -8,6 +8,7 @@
 
 mod apply;
 mod config;
+mod content;
 mod diff;
 mod edit;
 mod editor;

@@ -137,7 +137,7 @@ async fn find(cx: &Cx<Editor>, place: &Place, step: &FileStep) -> Result<There> 
     match files::fetch(cx, path, facts).await {
         Ok(snapshot) => {
             let files::Snapshot { facts, bytes } = snapshot;
-            let content = cx.blocking(move |_| ContentId::of(&bytes)).await?;
+            let content = cx.blocking(move |_| bytes.digest().clone()).await?;
             Ok(There { found: Found::Content(content), facts: Some(facts) })
         }
         Err(error) if error.kind == ErrorKind::LimitReached => Ok(other(None)),

@@ -1,11 +1,14 @@
 //! What a call makes of files, before it does anything: what a person is shown and what is done
 //! are the same.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::{FileChange, FileChangeKind};
 
+use crate::content::Content;
 use crate::diff::{Texts, change};
 use crate::files::{CHANGED_BYTES_MAX, Snapshot, snapshot};
 use crate::text::decode;
@@ -20,8 +23,8 @@ pub enum After {
     Same,
     /// It goes.
     Gone,
-    /// It has these bytes.
-    Bytes(Vec<u8>),
+    /// It has these bytes, which are not what it had before unless it has moved.
+    Bytes(Content),
     /// It has the bytes that another file, by its number, had before.
     From(usize),
 }
@@ -34,7 +37,7 @@ pub struct Planned {
     /// The same, absolute.
     pub absolute: String,
     /// What is there.
-    pub before: Option<Snapshot>,
+    pub before: Option<Arc<Snapshot>>,
     /// What becomes of it.
     pub after: After,
     /// The number of the file that it comes from, where it moves.
@@ -83,14 +86,20 @@ impl Plan {
         let (path, number) = (path.to_owned(), self.files.len());
         self.numbers.insert(absolute.clone(), number);
         let (after, moved_from, permissions) = (After::Same, None, None);
+        let before = before.map(Arc::new);
         self.files.push(Planned { path, absolute, before, after, moved_from, permissions });
         Ok(number)
     }
 
     /// Returns what a file holds after all that is planned so far; nothing where there is none.
     pub fn bytes(&self, number: usize) -> Option<&[u8]> {
+        self.content(number).map(|content| &**content)
+    }
+
+    /// Returns the same with its digest.
+    pub fn content(&self, number: usize) -> Option<&Content> {
         let file = &self.files[number];
-        let before = |number: usize| Some(&*self.files[number].before.as_ref()?.bytes);
+        let before = |number: usize| Some(&self.files[number].before.as_ref()?.bytes);
         match &file.after {
             After::Same => before(number),
             After::Gone => None,
@@ -113,7 +122,8 @@ impl Plan {
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         self.grow(bytes.len())?;
-        self.files[number].after = After::Bytes(bytes);
+        self.files[number].after = After::Bytes(bytes.into());
+        self.compare(number);
         Ok(())
     }
 
@@ -142,6 +152,16 @@ impl Plan {
             false => (target.after, target.moved_from) = (after, Some(origin)),
         }
         target.permissions = permissions;
+        self.compare(to);
+    }
+
+    /// Notes where what a file holds is what it held before.
+    fn compare(&mut self, number: usize) {
+        let file = &mut self.files[number];
+        let (Some(before), After::Bytes(bytes)) = (&file.before, &file.after) else { return };
+        if file.moved_from.is_none() && before.bytes == *bytes {
+            file.after = After::Same;
+        }
     }
 
     fn mode(&self, number: usize) -> Option<u32> {
@@ -163,8 +183,12 @@ impl Plan {
 
     /// Whether a file is another after it.
     pub fn is_changed(&self, number: usize) -> bool {
-        let before = self.files[number].before.as_ref().map(|before| &*before.bytes);
-        self.files[number].moved_from.is_some() || before != self.bytes(number)
+        let file = &self.files[number];
+        match &file.after {
+            After::Same => file.moved_from.is_some(),
+            After::Gone => file.before.is_some(),
+            After::Bytes(_) | After::From(_) => true,
+        }
     }
 
     /// The numbers of files that are another after it.
@@ -200,13 +224,16 @@ impl Plan {
             (None, Some(_), None) => FileChangeKind::Deleted,
             (None, Some(_), Some(_)) => FileChangeKind::Changed,
         };
-        let text =
-            |bytes: Option<&'_ [u8]>| decode(bytes?).ok().map(|decoded| decoded.text.into_owned());
         let (old, new) = (text(before.map(|before| &*before.bytes)), text(self.bytes(number)));
         let texts = Texts { old: old.as_deref(), new: new.as_deref() };
         let moved_from = source.map(|source| source.path.clone());
         FileChange { moved_from, ..change(&file.path, kind, texts) }
     }
+}
+
+/// The text of a file, where there is one and it is text.
+fn text(bytes: Option<&[u8]>) -> Option<Cow<'_, str>> {
+    Some(decode(bytes?).ok()?.text)
 }
 
 /// Makes a path absolute, without `.` and `..`.
@@ -236,7 +263,7 @@ mod tests {
             let path = ["a", "b", "c"][number];
             let facts =
                 FileFacts { path: format!("/w/{path}"), mode: 0o644, ..FileFacts::default() };
-            let snapshot = Snapshot { facts, bytes: text.as_bytes().to_vec() };
+            let snapshot = Snapshot { facts, bytes: text.as_bytes().to_vec().into() };
             plan.add(path, (*text != "-").then_some(snapshot)).unwrap();
         }
         plan

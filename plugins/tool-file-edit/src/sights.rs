@@ -8,13 +8,18 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde::{Deserialize, Serialize};
 
 use crate::history::ContentId;
+use crate::text::decode;
 
 /// Files that are remembered; the one that was seen first is forgotten.
 const FILES_MAX: usize = 2000;
 
 /// Longest text that is remembered, and bytes of all, to show what changed since.
-pub const TEXT_BYTES_MAX: usize = 256 * 1024;
+const TEXT_BYTES_MAX: usize = 256 * 1024;
 const TEXTS_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Bytes of the longest file that may have such a text: no encoding writes a character with more
+/// than twice the bytes that it has in UTF-8, beside a mark at the beginning.
+const FILE_BYTES_MAX: usize = 2 * TEXT_BYTES_MAX + 4;
 
 /// A file as the model has seen it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +90,13 @@ impl Sight {
         }
         self.digest.as_ref().is_some_and(|seen| *seen == digest())
     }
+}
+
+/// Returns a file's text where that is short enough to be remembered.
+pub fn text_to_remember(bytes: &[u8]) -> Option<Arc<str>> {
+    let bytes = (bytes.len() <= FILE_BYTES_MAX).then_some(bytes)?;
+    let text = decode(bytes).ok()?.text;
+    (text.len() <= TEXT_BYTES_MAX).then(|| text.into())
 }
 
 #[cfg(test)]

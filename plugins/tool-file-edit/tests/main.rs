@@ -3,6 +3,7 @@
 
 mod changing;
 mod conformance;
+mod large;
 mod multi;
 mod reading;
 mod replacing;

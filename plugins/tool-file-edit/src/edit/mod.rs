@@ -6,7 +6,9 @@ mod target;
 
 pub use target::{Anchors, Missed};
 
-use crate::text::{LineView, decode};
+use std::borrow::Cow;
+
+use crate::text::{Decoded, LineView, decode};
 
 /// Characters of a text that an error quotes.
 const QUOTED_CHARS_MAX: usize = 100;
@@ -54,7 +56,7 @@ pub fn edit(bytes: &[u8], edit: Edit<'_>) -> Result<Vec<u8>, Failed> {
         Failed::Missed(missed, near)
     })?;
     let text = view.replace(&[(place, edit.new)]);
-    encode(&decoded, &text)
+    encode(&decoded, text.into())
 }
 
 /// Writes a whole new text as the bytes of a file: in the encoding and with the line ends of what
@@ -66,10 +68,10 @@ pub fn rewrite(bytes: &[u8], new: &str) -> Result<Vec<u8>, Failed> {
     // What is no text may become one.
     let Ok(decoded) = decode(bytes) else { return Ok(new.as_bytes().to_vec()) };
     let view = LineView::new(&decoded.text);
-    encode(&decoded, &view.rewrite(new))
+    encode(&decoded, view.rewrite(new))
 }
 
-fn encode(decoded: &crate::text::Decoded<'_>, text: &str) -> Result<Vec<u8>, Failed> {
+fn encode(decoded: &Decoded<'_>, text: Cow<'_, str>) -> Result<Vec<u8>, Failed> {
     let name = || decoded.charset.remark().unwrap_or_default();
     decoded.charset.encode(text).map_err(|lacking| Failed::Lacks(lacking, name()))
 }

@@ -1,11 +1,12 @@
 //! Files of the session's execution environment, whole.
 
 use jaato_plugin_sdk::files::{
-    FileDelete, FileFacts, FileKind, FilePair, FileRead, FileWrite, FolderMake, READ_BYTES_MAX,
-    WriteMode,
+    FileDelete, FileFacts, FileKind, FilePair, FileRead, FileUpload, FileWrite, FolderMake,
+    READ_BYTES_MAX, WriteMode,
 };
 use jaato_plugin_sdk::prelude::*;
 
+use crate::content::Content;
 use crate::text::kind_of;
 
 /// Largest file that is changed: it is held in memory twice.
@@ -13,6 +14,9 @@ pub const CHANGED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Bytes that are written at once; more goes piece by piece.
 const WRITE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Bytes of such a piece: few enough to stay in a processor's cache on their way.
+const PIECE_BYTES: usize = 1024 * 1024;
 
 /// Bytes by which a file is known that is no text.
 const HEAD_BYTES: u64 = 512;
@@ -23,7 +27,7 @@ pub struct Snapshot {
     /// What it is. Its path is absolute.
     pub facts: FileFacts,
     /// Its bytes.
-    pub bytes: Vec<u8>,
+    pub bytes: Content,
 }
 
 /// Tells what is at a path; nothing where nothing is.
@@ -53,24 +57,29 @@ pub async fn snapshot(cx: &Reporter, path: &str) -> Result<Option<Snapshot>> {
 /// # Errors
 /// As [`snapshot`].
 pub async fn fetch(cx: &Reporter, path: &str, facts: FileFacts) -> Result<Snapshot> {
+    if facts.size > CHANGED_BYTES_MAX {
+        return Err(too_large(path, facts.size));
+    }
     let mut bytes = Vec::new();
-    loop {
-        if facts.size.max(bytes.len() as u64) > CHANGED_BYTES_MAX {
-            return Err(too_large(path, facts.size.max(bytes.len() as u64)));
-        }
-        let (offset, length) = (bytes.len() as u64, Some(READ_BYTES_MAX));
-        let read = FileRead { path: path.to_owned(), offset, length, ..FileRead::default() };
-        let (told, piece) = cx.files().read(read).await?;
-        let is_end = !told.has_more || piece.is_empty();
-        if bytes.is_empty() {
-            bytes = piece;
-        } else {
-            bytes.extend_from_slice(&piece);
-        }
-        if is_end {
-            return Ok(Snapshot { facts, bytes });
+    if facts.size <= READ_BYTES_MAX {
+        let read = FileRead { path: path.to_owned(), ..FileRead::default() };
+        let (told, all) = cx.files().read(read).await?;
+        bytes = all;
+        if !told.has_more {
+            return Ok(Snapshot { facts, bytes: bytes.into() });
         }
     }
+    let offset = bytes.len() as u64;
+    let read = FileRead { path: path.to_owned(), offset, ..FileRead::default() };
+    let mut stream = cx.files().stream(read).await?;
+    bytes.reserve_exact(usize::try_from(facts.size.saturating_sub(offset)).unwrap_or(0));
+    while let Some(piece) = stream.next_piece().await? {
+        bytes.extend_from_slice(&piece);
+        if bytes.len() as u64 > CHANGED_BYTES_MAX {
+            return Err(too_large(path, bytes.len() as u64));
+        }
+    }
+    Ok(Snapshot { facts, bytes: bytes.into() })
 }
 
 /// Refuses what is no file.
@@ -134,21 +143,43 @@ pub async fn put(
     how: Put<'_>,
     permissions: Option<u32>,
 ) -> Result<FileFacts> {
+    if is_large(bytes) {
+        return draft(cx, path, bytes, how, permissions).await?.finish().await;
+    }
+    cx.files().write(request(path, how, permissions), bytes).await
+}
+
+/// Whether a file is written as a draft.
+pub fn is_large(bytes: &[u8]) -> bool {
+    bytes.len() > WRITE_BYTES_MAX
+}
+
+/// Writes a file beside its place. It comes there when it is finished, and is gone when it is
+/// dropped.
+///
+/// # Errors
+/// As [`put`].
+pub async fn draft(
+    cx: &Reporter,
+    path: &str,
+    bytes: &[u8],
+    how: Put<'_>,
+    permissions: Option<u32>,
+) -> Result<FileUpload> {
+    let upload = cx.files().upload(request(path, how, permissions)).await?;
+    for piece in bytes.chunks(PIECE_BYTES) {
+        upload.write(piece).await?;
+    }
+    Ok(upload)
+}
+
+fn request(path: &str, how: Put<'_>, permissions: Option<u32>) -> FileWrite {
     let (mode, expected) = match how {
         Put::New => (WriteMode::CreateNew, None),
         Put::Over(version) => (WriteMode::Replace, version.map(str::to_owned)),
     };
     let path = path.to_owned();
-    let write =
-        FileWrite { path, mode, parents: true, expected, permissions, ..FileWrite::default() };
-    if bytes.len() <= WRITE_BYTES_MAX {
-        return cx.files().write(write, bytes).await;
-    }
-    let upload = cx.files().upload(write).await?;
-    for piece in bytes.chunks(WRITE_BYTES_MAX) {
-        upload.write(piece).await?;
-    }
-    upload.finish().await
+    FileWrite { path, mode, parents: true, expected, permissions, ..FileWrite::default() }
 }
 
 /// Deletes a file that must still be the one of this version.

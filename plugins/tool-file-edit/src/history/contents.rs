@@ -53,17 +53,15 @@ impl Contents {
         Self { folder }
     }
 
-    /// Keeps bytes. Those that are there already are not written again.
-    pub fn keep(&self, bytes: &[u8]) -> Result<ContentId, HistoryError> {
+    /// Keeps bytes of this digest. Those that are there already are not written again.
+    pub fn keep(&self, bytes: &[u8], id: &ContentId) -> Result<(), HistoryError> {
         check_size(bytes.len() as u64, CONTENT_BYTES_MAX)?;
-        let id = ContentId::of(bytes);
-        if self.refresh(&id, bytes.len() as u64) {
-            return Ok(id);
+        if self.refresh(id, bytes.len() as u64) {
+            return Ok(());
         }
         let mut writer = self.writer()?;
         writer.append(bytes)?;
-        writer.place(&id)?;
-        Ok(id)
+        writer.place(id)
     }
 
     pub fn writer(&self) -> Result<ContentWriter, HistoryError> {
@@ -165,7 +163,7 @@ impl ContentWriter {
     /// # Errors
     /// `Io` when the system refuses.
     pub fn finish(self) -> Result<(ContentId, u64), HistoryError> {
-        let id = ContentId::of_digest(self.digest.clone());
+        let id = ContentId::of_state(self.digest.clone());
         self.place(&id)?;
         Ok((id, self.size))
     }
@@ -193,7 +191,7 @@ impl Drop for ContentWriter {
 impl ContentId {
     /// Digests some bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self::of_digest(Sha256::new().chain_update(bytes))
+        Self::of_state(Sha256::new().chain_update(bytes))
     }
 
     /// Gives the digest in lower-case hex.
@@ -201,7 +199,8 @@ impl ContentId {
         &self.0
     }
 
-    fn of_digest(digest: Sha256) -> Self {
+    /// Ends a digest.
+    pub(crate) fn of_state(digest: Sha256) -> Self {
         let mut text = String::with_capacity(DIGEST_CHARS);
         for byte in digest.finalize() {
             // Writing to a string cannot fail.
@@ -290,6 +289,12 @@ mod tests {
         (folder, contents)
     }
 
+    fn keep(contents: &Contents, bytes: &[u8]) -> ContentId {
+        let id = ContentId::of(bytes);
+        contents.keep(bytes, &id).unwrap();
+        id
+    }
+
     fn age(contents: &Contents, id: &ContentId) {
         let file = File::options().write(true).open(contents.path(id)).unwrap();
         file.set_modified(SystemTime::now() - 2 * UNUSED_TIME_MIN).unwrap();
@@ -299,8 +304,8 @@ mod tests {
     fn bytes_are_kept_once_for_their_owner_alone_and_checked() {
         use std::os::unix::fs::PermissionsExt as _;
         let (folder, contents) = contents();
-        let id = contents.keep(b"password").unwrap();
-        assert_eq!(contents.keep(b"password").unwrap(), id);
+        let id = keep(&contents, b"password");
+        assert_eq!(keep(&contents, b"password"), id);
         assert_eq!(contents.read(&id).unwrap(), b"password");
         let path =
             folder.path().join("5e/884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8");
@@ -315,9 +320,9 @@ mod tests {
     #[test]
     fn a_torn_content_is_written_again() {
         let (_folder, contents) = contents();
-        let id = contents.keep(b"password").unwrap();
+        let id = keep(&contents, b"password");
         fs::write(contents.path(&id), b"pass").unwrap();
-        contents.keep(b"password").unwrap();
+        keep(&contents, b"password");
         assert_eq!(contents.read(&id).unwrap(), b"password");
     }
 
@@ -339,8 +344,7 @@ mod tests {
     #[test]
     fn what_nothing_names_goes_when_it_is_old() {
         let (folder, contents) = contents();
-        let [used, old, young] =
-            [b"used", b"old.", b"new."].map(|text| contents.keep(text).unwrap());
+        let [used, old, young] = [b"used", b"old.", b"new."].map(|text| keep(&contents, text));
         let forgotten = folder.path().join(".new-1-1-1");
         fs::write(&forgotten, b"torn").unwrap();
         age(&contents, &used);
@@ -349,7 +353,7 @@ mod tests {
         assert!(contents.has(&used) && !contents.has(&old) && contents.has(&young));
         assert!(forgotten.exists(), "somebody may write it at this moment");
         age(&contents, &used);
-        contents.keep(b"used").unwrap();
+        keep(&contents, b"used");
         assert!(!contents.remove_unused(&used), "it was kept again a moment ago");
     }
 

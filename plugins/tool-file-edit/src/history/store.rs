@@ -66,7 +66,17 @@ impl History {
     /// # Errors
     /// `Io` when the disk is full; `TooLarge`.
     pub fn keep(&self, bytes: &[u8]) -> Result<ContentId, HistoryError> {
-        self.0.contents.keep(bytes)
+        let id = ContentId::of(bytes);
+        self.keep_as(&id, bytes)?;
+        Ok(id)
+    }
+
+    /// Keeps bytes whose digest is known already.
+    ///
+    /// # Errors
+    /// As [`History::keep`].
+    pub fn keep_as(&self, id: &ContentId, bytes: &[u8]) -> Result<(), HistoryError> {
+        self.0.contents.keep(bytes, id)
     }
 
     /// Begins to keep bytes that come in pieces.

@@ -10,8 +10,6 @@ pub struct LineView<'a> {
     text: Cow<'a, str>,
     /// Where in `text` a line end stands that is CR LF in the original, in order.
     carriage_returns: Vec<usize>,
-    /// Line ends that are LF alone.
-    plain: usize,
 }
 
 impl<'a> LineView<'a> {
@@ -22,13 +20,11 @@ impl<'a> LineView<'a> {
         for (before, at) in pairs.enumerate() {
             carriage_returns.push(at - before);
         }
-        let count = memchr::memchr_iter(b'\n', original.as_bytes()).count();
-        let plain = count - carriage_returns.len();
         let text = match carriage_returns.is_empty() {
             true => Cow::Borrowed(original),
             false => Cow::Owned(original.replace("\r\n", "\n")),
         };
-        Self { original, text, carriage_returns, plain }
+        Self { original, text, carriage_returns }
     }
 
     /// Returns the text with LF alone.
@@ -62,7 +58,8 @@ impl<'a> LineView<'a> {
     }
 
     fn has_mostly_carriage_returns(&self) -> bool {
-        self.carriage_returns.len() > self.plain
+        let count = memchr::memchr_iter(b'\n', self.text.as_bytes()).count();
+        2 * self.carriage_returns.len() > count
     }
 
     /// Where a place of the text stands in the original.

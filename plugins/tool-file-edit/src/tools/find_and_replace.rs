@@ -245,7 +245,7 @@ fn replace(replacer: &Replacer, snapshot: &Snapshot) -> InFile {
     let Ok(decoded) = decode(&snapshot.bytes) else { return InFile::NoText };
     let Some(mut replaced) = replacer.replace(&decoded.text) else { return InFile::Nothing };
     let text = std::mem::take(&mut replaced.text);
-    match decoded.charset.encode(&text) {
+    match decoded.charset.encode(text.into()) {
         Ok(bytes) => InFile::Replaced(replaced, bytes),
         Err(lacking) => {
             let name = decoded.charset.remark().unwrap_or_default();

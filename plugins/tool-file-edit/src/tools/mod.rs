@@ -11,6 +11,8 @@ mod undo_file_change;
 mod update_file;
 mod write_new_file;
 
+use std::sync::Arc;
+
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
@@ -21,10 +23,9 @@ use crate::diff::{self, Texts};
 use crate::edit::{Failed, Missed, quoted};
 use crate::editor::Editor;
 use crate::files::{Snapshot, not_text};
-use crate::history::ContentId;
 use crate::plan::Plan;
-use crate::sights::{Sight, TEXT_BYTES_MAX};
-use crate::text::{decode, lines_of};
+use crate::sights::{Sight, text_to_remember};
+use crate::text::decode;
 
 /// Refuses an argument that is empty.
 fn given<'a>(name: &str, value: &'a str) -> Result<&'a str> {
@@ -93,11 +94,10 @@ async fn check_seen(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
         return Ok(());
     }
     let (path, absolute) = (file.path.clone(), file.absolute.clone());
-    let (snapshot, state) = (snapshot.clone(), cx.shared_state());
+    let (snapshot, state) = (Arc::clone(snapshot), cx.shared_state());
     let refused = move |_: &Reporter| {
         let sight = sight_of(&snapshot);
-        let is_same = seen
-            .is_of(None, || sight.digest.clone().unwrap_or_else(|| ContentId::of(&snapshot.bytes)));
+        let is_same = seen.is_of(None, || snapshot.bytes.digest().clone());
         let diff = match is_same {
             true => None,
             false => Some(since(&state, &path, &seen, &snapshot)),
@@ -120,7 +120,7 @@ fn since(editor: &Editor, path: &str, seen: &Sight, snapshot: &Snapshot) -> Stri
         Some(decode(&bytes).ok()?.text.into_owned())
     };
     let old = seen.text.as_ref().map(|text| text.to_string()).or_else(kept);
-    let new = decode(&snapshot.bytes).ok().map(|decoded| decoded.text.into_owned());
+    let new = decode(&snapshot.bytes).ok().map(|decoded| decoded.text);
     let (Some(old), Some(new)) = (old, new) else { return "read it again; ".to_owned() };
     let texts = Texts { old: Some(&old), new: Some(&new) };
     let change =
@@ -130,13 +130,8 @@ fn since(editor: &Editor, path: &str, seen: &Sight, snapshot: &Snapshot) -> Stri
 
 /// What the model has seen who has seen a file whole.
 fn sight_of(snapshot: &Snapshot) -> Sight {
-    let decoded = decode(&snapshot.bytes).ok();
-    let text = decoded.filter(|decoded| decoded.text.len() <= TEXT_BYTES_MAX);
-    Sight {
-        version: snapshot.facts.version.clone(),
-        digest: Some(ContentId::of(&snapshot.bytes)),
-        text: text.map(|decoded| (*decoded.text).into()),
-    }
+    let (version, digest) = (snapshot.facts.version.clone(), snapshot.bytes.digest().clone());
+    Sight { version, digest: Some(digest), text: text_to_remember(&snapshot.bytes) }
 }
 
 /// Makes a preview of a plan, or of why there is none.
@@ -186,12 +181,6 @@ fn backup_of(applied: &Applied, number: usize) -> Option<String> {
     let step = applied.plan.changed().position(|other| other == number)?;
     let path = &applied.change.files.get(step)?.path;
     applied.change.backup_of(path).map(|id| id.to_string())
-}
-
-/// Bytes and lines of a file after a change.
-fn size_of(plan: &Plan, number: usize) -> (usize, usize) {
-    let bytes = plan.bytes(number).unwrap_or_default();
-    (bytes.len(), decode(bytes).map_or(0, |decoded| lines_of(&decoded.text)))
 }
 
 /// Counts the lines that come and go.

@@ -139,7 +139,7 @@ impl ReadFile {
         page: Page,
     ) -> Result<Read> {
         let path = self.path.clone();
-        let snapshot = Snapshot { facts, bytes };
+        let snapshot = Snapshot { facts, bytes: bytes.into() };
         let read = move |_: &Reporter| {
             let size = snapshot.bytes.len() as u64;
             let not_text = |_| not_text(&path, &snapshot.bytes, size);
@@ -219,7 +219,7 @@ impl ReadFile {
             return Err(not_text(&self.path, head, facts.size));
         }
         let snapshot = fetch(cx, &self.path, facts).await?;
-        self.whole(cx, snapshot.facts, snapshot.bytes, page).await
+        self.whole(cx, snapshot.facts, snapshot.bytes.into_bytes(), page).await
     }
 
     async fn saw(&self, cx: &Cx<Editor>, sight: Sight) -> Result<()> {
@@ -317,7 +317,7 @@ async fn image(cx: &Cx<Editor>, path: &str, kind: &str, facts: FileFacts) -> Res
         );
         return Err(Error::new(ErrorKind::LimitReached, text));
     }
-    let Snapshot { bytes, .. } = fetch(cx, path, facts).await?;
+    let bytes = fetch(cx, path, facts).await?.bytes.into_bytes();
     let size = bytes.len();
     cx.attach(kind, bytes).await?;
     Ok(Output::json(json!({ "path": path, "size": size, "type": "image", "mime_type": kind })))

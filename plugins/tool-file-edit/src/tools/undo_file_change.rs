@@ -6,7 +6,7 @@ use super::{given, told};
 use crate::apply::{Maker, apply};
 use crate::editor::{Editor, failed};
 use crate::files::{look, snapshot};
-use crate::history::{ContentId, Step};
+use crate::history::Step;
 use crate::mend::{contents, mend};
 use crate::plan::{Plan, absolute};
 
@@ -90,7 +90,7 @@ async fn plan(cx: &Cx<Editor>, step: &Step, folder: &str) -> Result<Plan> {
         let before = snapshot(cx, path).await?;
         let (before, found) = cx
             .blocking(move |_| {
-                let found = before.as_ref().map(|before| ContentId::of(&before.bytes));
+                let found = before.as_ref().map(|before| before.bytes.digest().clone());
                 (before, found)
             })
             .await?;

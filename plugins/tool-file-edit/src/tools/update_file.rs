@@ -1,16 +1,16 @@
 //! The tool `updateFile`.
 
+use futures_util::future::join;
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{
-    backup_of, check_seen, counts, edit_error, given, not_found, preview_of, size_of, told,
-};
+use super::{backup_of, check_seen, counts, edit_error, given, not_found, preview_of, told};
 use crate::apply::{Maker, apply};
 use crate::edit::{Anchors, Edit, edit, rewrite};
 use crate::editor::Editor;
 use crate::mend::mend;
 use crate::plan::Plan;
+use crate::text::{decode, lines_of};
 
 /// Change a file: replace the one place of `old` by `new`, or the whole text by `new_content`.
 /// Line ends, encoding and mode stay. Returns a diff. undoFileChange takes it back.
@@ -48,10 +48,10 @@ impl Tool for UpdateFile {
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
         let mended = mend(cx).await?;
-        let plan = self.plan(cx).await?;
+        let (plan, lines) = self.plan(cx).await?;
         let maker = Maker { tool: "updateFile", undoes: None };
         let applied = apply(cx, maker, plan).await?;
-        let (size, lines) = size_of(&applied.plan, 0);
+        let size = applied.plan.bytes(0).map_or(0, <[u8]>::len);
         let mut result = json_object!({
             "success": true, "path": self.path, "size": size, "lines": lines,
         });
@@ -65,14 +65,15 @@ impl Tool for UpdateFile {
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
         let path = self.path.clone();
         let said = |changes: &[_]| format!("Update {path} {}", counts(changes));
-        preview_of(cx, self.plan(cx).await, said).await
+        preview_of(cx, self.plan(cx).await.map(|(plan, _)| plan), said).await
     }
 }
 
 tool!(UpdateFile);
 
 impl UpdateFile {
-    async fn plan(&self, cx: &Cx<Editor>) -> Result<Plan> {
+    /// Plans the change, and counts the lines of the file after it.
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<(Plan, usize)> {
         let path = given("path", &self.path)?;
         self.check()?;
         let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
@@ -80,17 +81,19 @@ impl UpdateFile {
         if plan.bytes(number).is_none() {
             return Err(not_found(path).with_hint("use writeNewFile for new files"));
         }
-        check_seen(cx, &plan, number).await?;
-        let asked = self.clone();
-        let (plan, made) = cx
-            .blocking(move |_| {
-                let made = asked.made(plan.bytes(number).unwrap_or_default());
-                (plan, made)
-            })
-            .await?;
-        let mut plan = plan;
-        plan.write(number, made?)?;
-        Ok(plan)
+        let (asked, before) = (self.clone(), plan.files[number].before.clone());
+        let made = cx.blocking(move |_| {
+            let bytes: &[u8] = before.as_ref().map_or(&[], |before| &before.bytes);
+            let made = asked.made(bytes)?;
+            let lines = decode(&made).map_or(0, |decoded| lines_of(&decoded.text));
+            Ok((made, lines))
+        });
+        // Large files are digested to be compared with what was seen.
+        let (seen, made) = join(check_seen(cx, &plan, number), made).await;
+        seen?;
+        let (made, lines) = made??;
+        plan.write(number, made)?;
+        Ok((plan, lines))
     }
 
     fn check(&self) -> Result<()> {

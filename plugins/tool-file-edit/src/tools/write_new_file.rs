@@ -3,11 +3,12 @@
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{given, preview_of, size_of, told};
+use super::{given, preview_of, told};
 use crate::apply::{Maker, apply};
 use crate::editor::Editor;
 use crate::mend::mend;
 use crate::plan::Plan;
+use crate::text::lines_of;
 
 /// Write a new file, with the folders above it. It must not exist yet.
 #[derive(Clone, ToolInput)]
@@ -38,8 +39,8 @@ impl Tool for WriteNewFile {
         let mended = mend(cx).await?;
         let plan = self.plan(cx).await?;
         let maker = Maker { tool: "writeNewFile", undoes: None };
-        let applied = apply(cx, maker, plan).await?;
-        let (size, lines) = size_of(&applied.plan, 0);
+        apply(cx, maker, plan).await?;
+        let (size, lines) = (self.content.len(), lines_of(&self.content));
         let result =
             json_object!({ "success": true, "path": self.path, "size": size, "lines": lines });
         // The model has just written it.
@@ -47,7 +48,7 @@ impl Tool for WriteNewFile {
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
-        let lines = crate::text::lines_of(&self.content);
+        let lines = lines_of(&self.content);
         let text = format!("Create new file: {} ({lines} lines)", self.path);
         preview_of(cx, self.plan(cx).await, |_| text).await
     }

@@ -7,7 +7,6 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
-use super::super::ROUNDS;
 use super::super::installed::Installed;
 use super::super::table::{Figure, Target};
 use super::keep;
@@ -15,6 +14,10 @@ use crate::batch::Batch;
 
 /// An edit may take this many times what reading and writing the file takes.
 const PLAIN_TIMES_MAX: f64 = 3.0;
+
+/// How often a file is edited. Of fewer rounds all may fall into a moment in which the disk still
+/// writes what came before, and the first few fill memory that the others use again.
+const EDIT_ROUNDS: usize = 15;
 
 const EDITED_BYTES: usize = 10_000_000;
 const READ_BYTES: usize = 100_000_000;
@@ -36,7 +39,7 @@ fn update(installed: &Installed, session: &mut Batch) -> Result<Vec<Figure>> {
     let file = installed.file("edited.txt");
     fs::write(&file, text(EDITED_BYTES)).context("writing the file that is edited")?;
     let (mut ours, mut theirs) = (f64::INFINITY, f64::INFINITY);
-    for round in 0..ROUNDS {
+    for round in 0..EDIT_ROUNDS {
         let (old, new) = (format!("middle {round}"), format!("middle {}", round + 1));
         keep(&mut ours, || {
             let arguments = json!({ "path": "edited.txt", "old": old, "new": new });
@@ -45,7 +48,7 @@ fn update(installed: &Installed, session: &mut Batch) -> Result<Vec<Figure>> {
         keep(&mut theirs, || plain(&file))?;
     }
     let bytes = fs::read_to_string(&file).context("reading what was edited")?;
-    if !bytes.contains(&format!("middle {ROUNDS}\n")) {
+    if !bytes.contains(&format!("middle {EDIT_ROUNDS}\n")) {
         bail!("the file was not edited");
     }
     fs::remove_file(&file).context("removing the file that was edited")?;

@@ -1,0 +1,121 @@
+//! Bytes of a file, with their digest.
+
+use std::ops::Deref;
+use std::sync::OnceLock;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::diff::same_prefix;
+use crate::history::ContentId;
+
+/// How far apart the states are that a digest goes through and that are kept: each has some 100
+/// bytes.
+const STATE_BYTES: usize = 1024 * 1024;
+
+/// Bytes whose digest is made at most once: for a large file that takes as long as writing it.
+#[derive(Debug, Clone, Default)]
+pub struct Content {
+    bytes: Vec<u8>,
+    digest: OnceLock<Digested>,
+}
+
+#[derive(Debug, Clone)]
+struct Digested {
+    id: ContentId,
+    /// What the digest was after each [`STATE_BYTES`].
+    states: Vec<Sha256>,
+}
+
+impl Content {
+    /// Returns the digest. Takes its time the first time; another thread that asks meanwhile waits.
+    pub fn digest(&self) -> &ContentId {
+        &self.digest.get_or_init(|| Digested::of(&self.bytes, &[])).id
+    }
+
+    /// Returns the digest, and makes it of what differs alone where both begin alike and that of
+    /// the other one was made.
+    pub fn digest_after(&self, other: &Self) -> &ContentId {
+        let digested = self.digest.get_or_init(|| {
+            let states = other.digest.get().map_or(&[][..], |digested| &digested.states);
+            let same = same_prefix(&self.bytes, &other.bytes) / STATE_BYTES;
+            Digested::of(&self.bytes, &states[..states.len().min(same)])
+        });
+        &digested.id
+    }
+
+    /// Gives the bytes.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+impl Digested {
+    /// Digests bytes of which the first states are known.
+    fn of(bytes: &[u8], known: &[Sha256]) -> Self {
+        let mut states = known.to_vec();
+        let mut state = known.last().cloned().unwrap_or_default();
+        for piece in bytes[known.len() * STATE_BYTES..].chunks(STATE_BYTES) {
+            state.update(piece);
+            if piece.len() == STATE_BYTES {
+                states.push(state.clone());
+            }
+        }
+        Self { id: ContentId::of_state(state), states }
+    }
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, digest: OnceLock::new() }
+    }
+}
+
+impl Deref for Content {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// What has the same bytes is the same, whether its digest was made or not.
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Content {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_that_of_the_bytes_and_says_nothing_of_equality() {
+        let content = Content::from(b"password".to_vec());
+        assert_eq!(content.digest(), &ContentId::of(b"password"));
+        assert_eq!(content, Content::from(b"password".to_vec()));
+        assert_eq!(content.into_bytes(), b"password");
+    }
+
+    #[test]
+    fn what_begins_alike_has_its_own_digest() {
+        let old: Vec<u8> = (0..3 * STATE_BYTES + 7).map(|at| (at / 5) as u8).collect();
+        let before = Content::from(old.clone());
+        let check = |new: Vec<u8>| {
+            let after = Content::from(new.clone());
+            assert_eq!(after.digest_after(&before), &ContentId::of(&new));
+        };
+        let all = || {
+            check(old.clone());
+            for at in [0, STATE_BYTES - 1, STATE_BYTES, 2 * STATE_BYTES + 1, old.len()] {
+                check(old[..at].to_vec());
+                check([&old[..at], b"moon", &old[at..]].concat());
+            }
+        };
+        all();
+        before.digest();
+        all();
+    }
+}

@@ -1,0 +1,88 @@
+//! Files that are read, digested and written in pieces.
+
+use std::fs;
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::ErrorKind;
+
+use crate::support::Desk;
+
+/// As many as one change writes, and more than it writes beside their places at a time.
+const FILES: usize = 6;
+
+/// A text of somewhat more than is written at once.
+fn large(word: &str) -> String {
+    let half = "a line of a file\n".repeat(4 * 1024 * 1024 / 17 / 2 + 1000);
+    format!("{half}{word}\n{half}")
+}
+
+fn desk() -> Desk {
+    (0..FILES).fold(Desk::new(), |desk, number| desk.with(&number.to_string(), large("old")))
+}
+
+/// The names of all that lies in the folder.
+fn names(desk: &Desk) -> Vec<String> {
+    let entries = fs::read_dir(desk.path("")).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn edits() -> Vec<Value> {
+    let edit = |number| json!({ "action": "edit", "path": format!("{number}"), "old": "old", "new": "new" });
+    (0..FILES).map(edit).collect()
+}
+
+#[test]
+fn a_large_file_is_changed_and_taken_back() {
+    let desk = Desk::new().with("a", large("old"));
+    let result = desk.call("updateFile", json!({ "path": "a", "old": "old\n", "new": "new\n\n" }));
+    let expected = large("new\n");
+    assert!(desk.text("a") == expected);
+    assert_eq!(result["size"], expected.len());
+    assert_eq!(result["lines"], expected.lines().count());
+    let diff = "@@ -124359,7 +124359,8 @@";
+    assert!(result["diff"].as_str().unwrap().starts_with(diff), "{}", result["diff"]);
+    desk.call("undoFileChange", json!({ "path": "a" }));
+    assert!(desk.text("a") == large("old"));
+    desk.call("undoFileChange", json!({ "path": "a", "redo": true }));
+    assert!(desk.text("a") == expected);
+    assert_eq!(names(&desk), ["a"]);
+}
+
+#[test]
+fn a_large_file_that_somebody_else_changed_is_refused_once() {
+    let desk = Desk::new().with("a", large("old"));
+    desk.call("updateFile", json!({ "path": "a", "old": "old", "new": "new" }));
+    desk.write("a", large("new"));
+    desk.call("updateFile", json!({ "path": "a", "old": "new", "new": "newer" }));
+    desk.write("a", large("newest"));
+    let edit = json!({ "path": "a", "old": "newest", "new": "last" });
+    let error = desk.refused("updateFile", edit.clone());
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    assert!(error.hint.as_deref().unwrap().starts_with("read it again"), "{error:?}");
+    desk.call("updateFile", edit);
+    assert!(desk.text("a") == large("last"));
+}
+
+#[test]
+fn many_large_files_are_one_change() {
+    let desk = desk();
+    desk.call("multiFileEdit", json!({ "operations": edits() }));
+    let new = large("new");
+    assert!((0..FILES).all(|number| desk.text(&number.to_string()) == new));
+    assert_eq!(names(&desk).len(), FILES);
+}
+
+#[test]
+fn large_files_of_a_change_that_fails_stay_as_they_are() {
+    let desk = desk().with("folder", "a file where a folder must be made");
+    let mut operations = edits();
+    operations.push(json!({ "action": "create", "path": "folder/below", "content": "x" }));
+    let error = desk.refused("multiFileEdit", json!({ "operations": operations }));
+    assert!(error.message.ends_with("nothing was changed"), "{error:?}");
+    let old = large("old");
+    assert!((0..FILES).all(|number| desk.text(&number.to_string()) == old));
+    assert_eq!(names(&desk).len(), FILES + 1);
+}
