@@ -1,0 +1,5 @@
+//! How bytes come and go: a connection as lines, and the programs that speak them.
+
+pub mod lines;
+pub mod stdio;
+pub mod wire;
