@@ -171,6 +171,11 @@ impl Connection {
         self.peer.is_transport_closed()
     }
 
+    /// Returns what runs work on the runtime.
+    pub fn spawner(&self) -> &Spawner {
+        &self.spawner
+    }
+
     /// Returns our side of it.
     pub fn client(&self) -> &Client {
         &self.client
