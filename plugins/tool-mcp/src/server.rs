@@ -377,7 +377,8 @@ impl Server {
         Ok(())
     }
 
-    async fn keep(&self, described: Option<Described>) {
+    /// Keeps what it said for the next process, or that it was tried.
+    pub async fn keep(&self, described: Option<Described>) {
         let (around, fingerprint) = (Arc::clone(&self.around), self.fingerprint.clone());
         let keep = move || around.cache.keep(&fingerprint, described);
         // A cache that is not written costs a question at the next start.

@@ -124,8 +124,12 @@ impl Servers {
         }
         let settled = async move {
             let all = join_all(unknown.iter().map(|server| server.settled()));
-            // Those that take longer are there with the next turn.
-            let _ = tokio::time::timeout(FIRST_WAIT, all).await;
+            // Those that take longer are there with the next turn, and are not waited for again.
+            if tokio::time::timeout(FIRST_WAIT, all).await.is_err() {
+                for server in &unknown {
+                    server.keep(None).await;
+                }
+            }
         };
         let _ = self.around.spawner.run(settled).await;
     }

@@ -92,7 +92,11 @@ impl State for Mcp {
         let servers = Servers::new(Arc::new(around), places);
         servers.take(configured, prints);
         servers.wait_for_unknown().await;
-        servers.publish(home).await?;
+        if let Err(error) = servers.publish(home).await {
+            // One that was closed a moment ago has set its tools: ours follow.
+            home.log(Level::Debug, &error.message);
+            servers.around.changed.notify_one();
+        }
         servers.keep_published(home);
         Ok(Self { runtime, servers })
     }
