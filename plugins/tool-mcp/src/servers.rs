@@ -14,6 +14,8 @@ use crate::server::{Around, Server};
 
 /// How long the first request waits for servers that never said what they have.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// How long a list waits for servers that are being started.
+const SETTLE_WAIT: Duration = Duration::from_secs(2);
 /// How often the host takes another set of tools.
 const PUBLISH_PAUSE: Duration = Duration::from_millis(1100);
 /// Sets that the host refuses in a row; then the next change tries again.
@@ -130,6 +132,17 @@ impl Servers {
                     server.keep(None).await;
                 }
             }
+        };
+        let _ = self.around.spawner.run(settled).await;
+    }
+
+    /// Waits for servers that are being started, for a moment: whoever looks at them in a process
+    /// that has just begun wants to know whether they work.
+    pub async fn settle(&self) {
+        let all = self.list();
+        let settled = async move {
+            let all = join_all(all.iter().map(|server| server.settled()));
+            let _ = tokio::time::timeout(SETTLE_WAIT, all).await;
         };
         let _ = self.around.spawner.run(settled).await;
     }

@@ -108,7 +108,9 @@ impl State for Mcp {
     fn describe(description: &mut Description) {
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
         description.services =
-            ["host_process", "ask", "model.complete", "tools.call"].map(str::to_owned).to_vec();
+            ["host_process", "ask", "model.complete", "tools.call", "workspace_file"]
+                .map(str::to_owned)
+                .to_vec();
         // Opened when a session begins: else nobody would know of its tools.
         description.at_start = true;
         description.commands = vec![people::command()];

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::{self, Map};
+use jaato_plugin_sdk::types::workspace_file::{
+    WORKSPACE_FILE_SET, WorkspaceFileSet, WorkspaceFileStored,
+};
 
 use super::{show, take_files};
 use crate::config::files::{FILE_NAME, read_document};
@@ -76,37 +79,46 @@ async fn change_file(
     let trusted = facts.trusted_workspace.map(PathBuf::from);
     let is_trusted = trusted.is_some();
     let path = trusted.unwrap_or_else(|| PathBuf::from(facts.working_directory)).join(FILE_NAME);
-    cx.blocking(move |_| changed(&path, change)).await??;
-    match is_trusted {
-        true => {
-            take_files(cx).await?;
-            Ok(String::new())
-        }
-        false => {
-            Ok("\nThe workspace is not trusted, so its file does not count: 'jaato trust'."
-                .to_owned())
-        }
+    let place = path.clone();
+    let text = cx.blocking(move |_| changed(&place, change)).await??;
+    if is_trusted {
+        let request = WorkspaceFileSet { name: FILE_NAME.to_owned() };
+        let stored: WorkspaceFileStored =
+            cx.service_with_bytes(WORKSPACE_FILE_SET, &request, text.as_bytes()).await?;
+        let _ = stored;
+        take_files(cx).await?;
+        return Ok(String::new());
     }
+    cx.blocking(move |_| write(&path, &text)).await??;
+    Ok("\nThe workspace is not trusted, so its file does not count: 'jaato trust'.".to_owned())
 }
 
-fn changed(path: &Path, change: impl FnOnce(&mut Map<String, Value>) -> Result<()>) -> Result<()> {
-    let unusable = |why: String| {
-        Error::new(ErrorKind::Io, format!("cannot change `{}`: {why}", path.display()))
-    };
-    let mut document = read_document(path).map_err(unusable)?;
+/// Returns the file's text with its servers changed.
+fn changed(
+    path: &Path,
+    change: impl FnOnce(&mut Map<String, Value>) -> Result<()>,
+) -> Result<String> {
+    let mut document = read_document(path).map_err(|why| unusable(path, &why))?;
     let servers = document.entry("mcpServers").or_insert_with(|| json!({}));
     let Value::Object(servers) = servers else {
-        return Err(unusable("`mcpServers` is no object".to_owned()));
+        return Err(unusable(path, "`mcpServers` is no object"));
     };
     change(servers)?;
-    let mut text =
-        serde_json::to_string_pretty(&document).map_err(|it| unusable(it.to_string()))?;
-    text.push('\n');
+    let text = serde_json::to_string_pretty(&document);
+    Ok(text.map_err(|error| unusable(path, &error.to_string()))? + "\n")
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
     let new = path.with_extension(format!("json.{}.new", std::process::id()));
     std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path)).map_err(|error| {
+        // What is left of an attempt is nobody's.
         let _ = std::fs::remove_file(&new);
-        unusable(error.to_string())
+        unusable(path, &error.to_string())
     })
+}
+
+fn unusable(path: &Path, why: &str) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot change `{}`: {why}", path.display()))
 }
 
 #[cfg(test)]
@@ -136,12 +148,12 @@ mod tests {
             servers.insert("a".to_owned(), json!({}));
             Ok(())
         };
-        changed(&path, add).unwrap();
+        write(&path, &changed(&path, add).unwrap()).unwrap();
         let remove = |servers: &mut Map<String, Value>| {
             servers.shift_remove("a");
             Ok(())
         };
-        changed(&path, remove).unwrap();
+        write(&path, &changed(&path, remove).unwrap()).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         std::fs::write(&path, "{ not json").unwrap();
         assert!(changed(&path, |_| Ok(())).is_err());

@@ -84,6 +84,9 @@ pub async fn answer(cx: &Cx<Mcp>, arguments: &Value) -> Result<Output> {
         given("name").ok_or_else(|| missing().with_hint("`mcp help` shows how it is typed"))
     };
     let action = given("action").unwrap_or("list").to_lowercase();
+    if ["list", "status", "show", "logs"].contains(&action.as_str()) {
+        servers.settle().await;
+    }
     let text = match action.as_str() {
         "list" => show::list(servers),
         "status" => show::status(servers),
