@@ -21,6 +21,10 @@ const QUESTION: &str = "What operating system am I running on?";
 /// The promise of the design for the prefix with all default tools, and room for the question.
 const PROMPT_TOKENS_MAX: u64 = 700 + 40;
 
+/// The same with every plugin: system text, tools and their schemas 700, the calls that a small
+/// model is shown 270, the question.
+const EVERY_PLUGIN_TOKENS_MAX: u64 = 700 + 270 + 15;
+
 #[test]
 fn the_first_question_of_the_readme_is_answered_by_a_real_model() {
     let Some(weights) = real_weights() else {
@@ -98,6 +102,78 @@ fn a_file_is_read_by_a_real_model() {
     house.nothing_lives();
 }
 
+#[test]
+fn the_prompt_is_small_with_every_plugin_in_place() {
+    let Some(weights) = real_weights() else {
+        return skip("no weights are in this user's cache; `jaato model pull` fetches them");
+    };
+    let house = house!();
+    let Some(events) = asked(&house, &weights, None, "Hi") else { return };
+    let tokens = events.iter().find_map(|event| match event {
+        Event::Usage { usage } => Some(usage.prompt_tokens),
+        _ => None,
+    });
+    assert!(
+        tokens.is_some_and(|tokens| (300..=EVERY_PLUGIN_TOKENS_MAX).contains(&tokens)),
+        "{tokens:?}"
+    );
+    house.nothing_lives();
+}
+
+/// What the model can do of the tools for work, one step at a time.
+#[test]
+fn tools_for_work_are_used_by_a_real_model() {
+    let Some(weights) = real_weights() else {
+        return skip("no weights are in this user's cache; `jaato model pull` fetches them");
+    };
+    let house = house!();
+    let skill = "---\nname: heron\ndescription: Use when a heron is seen.\n---\nSay: It flies.\n";
+    house.write("workspace/.agents/skills/heron/SKILL.md", skill);
+    house.run(&["trust"]).code(0);
+    for (tool, task, said) in [
+        (
+            "store_memory",
+            "Store this in memory: releases are tagged before they are published.",
+            "",
+        ),
+        ("retrieve_memories", "Retrieve the memories with the tag release.", ""),
+        ("calculate", "What is 12.5 * 3.1?", "38.75"),
+        ("createPlan", "Make a plan with two steps to write a web page.", ""),
+        ("use_prompt", "Use the skill heron.", "flies"),
+    ] {
+        let Some(events) = asked(&house, &weights, Some(tool), task) else { return };
+        let worked = events.iter().any(|event| {
+            matches!(event, Event::ToolCallFinished { name, is_error: false, .. }
+                if name.as_str() == tool)
+        });
+        assert!(worked, "`{task}` calls no {tool}: {events:?}");
+        let Some(Event::TurnFinished { text, .. }) = events.last() else {
+            panic!("the turn does not end: {events:?}");
+        };
+        assert!(text.contains(said), "`{task}` is answered `{text}`");
+    }
+    house.nothing_lives();
+}
+
+/// Asks the real model with every shipped plugin in place, all tools or one of them.
+fn asked(house: &House, weights: &Path, tool: Option<&str>, task: &str) -> Option<Vec<Event>> {
+    let plugins = fixtures::house().unwrap().join("plugins");
+    if !plugins.join(library_name("provider_local")).is_file() {
+        skip("the test house has no `provider-local`");
+        return None;
+    }
+    for file in fs::read_dir(plugins).unwrap().flatten() {
+        house.ship(&file.path());
+    }
+    let model = link_weights(house, weights);
+    let mut words = vec!["run", "--yes", "--model", model, "--offline", "--output", "json"];
+    words.extend(tool.map(|tool| ["--tools", tool]).into_iter().flatten());
+    words.push(task);
+    let output = house.command(&words).patient().run().code(0);
+    let lines = output.stdout.lines();
+    Some(lines.map(|line| serde_json::from_str::<Envelope>(line).unwrap().event).collect())
+}
+
 fn real_weights() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
@@ -111,6 +187,9 @@ fn link_weights(house: &House, weights: &Path) -> &'static str {
     fs::create_dir_all(&models).unwrap();
     let found = MODELS.iter().find(|(_, file)| weights.join(file).is_file());
     let (model, file) = found.expect("looked for before");
+    if models.join(file).exists() {
+        return model;
+    }
     // A link, not a second name: that would change the file's own marks. What was noted of a check
     // goes along, for hashing a gigabyte takes seconds.
     std::os::unix::fs::symlink(weights.join(file), models.join(file)).unwrap();

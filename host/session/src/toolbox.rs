@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaato_types::tools_list::ToolFacts;
-use jaato_types::{Condition, Error, ErrorKind, Offer, Result, ToolName, ToolSpec};
+use jaato_types::{Condition, Error, ErrorKind, Offer, PluginName, Result, ToolName, ToolSpec};
 
 use crate::{ArgumentChecks, KnownTool, ToolState, introspection, objects};
 
@@ -131,6 +131,14 @@ impl Toolbox {
     /// Lists the tools in requests, in their order.
     pub fn active(&self) -> impl Iterator<Item = &ToolSpec> {
         self.active.iter().map(|&index| &self.tools[index].spec)
+    }
+
+    /// Returns false where a plugin has tools and each of them is switched off: the model need not
+    /// know how they are used.
+    pub(crate) fn may_use(&self, plugin: &PluginName) -> bool {
+        let mut of_plugin = self.tools.iter().filter(|tool| tool.plugin == *plugin).peekable();
+        of_plugin.peek().is_none()
+            || of_plugin.any(|tool| !matches!(tool.state, ToolState::Disabled { .. }))
     }
 
     /// Tells plugins which tools may be called.

@@ -374,10 +374,12 @@ impl Session {
     /// Takes what plugins say about tools that they have set.
     pub(crate) fn take_late_instructions(&self) -> Vec<Part> {
         let late = std::mem::take(&mut *self.shared.late_instructions.lock());
+        let tools = self.shared.tools();
         let instruct = |(from, text): (PluginName, String)| {
-            Part::json(json!({ "instructions": { "from": from, "text": text } }))
+            let told = json!({ "instructions": { "from": from, "text": text } });
+            tools.may_use(&from).then(|| Part::json(told))
         };
-        late.into_iter().map(instruct).collect()
+        late.into_iter().filter_map(instruct).collect()
     }
 
     /// Takes what the model is to be told with the next request: outcomes of tasks, answers of

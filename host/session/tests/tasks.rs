@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jaato_session::testing::{Beat, Stage, Tool};
 use jaato_session::{Cancel, Limits, Session, SessionSetup};
+use jaato_types::tasks::TaskStatus;
 use jaato_types::{Data, DataContent, ErrorKind, Event, Message, Outcome, Part, Role};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -173,6 +174,28 @@ async fn tasks_go_on_between_turns_and_their_outcome_joins_the_next_prompt() {
     session.turn("and?", &Cancel::new()).await;
     let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
     assert_eq!(messages[4], ["task_1 completed", "text and?"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_taken_back_wakes_nobody_and_is_told_with_the_next_prompt() {
+    let stage = stage();
+    stage.provider.then([work(60 * S)]);
+    let limits = Limits { steps_max: 2, ..Limits::default() };
+    let mut session = stage.start(SessionSetup { limits, ..Stage::setup() }).unwrap();
+    stage.provider.then([Beat::text("started")]);
+    session.turn("go", &Cancel::new()).await;
+    let facts = session.handle().cancel_task("task_1").unwrap();
+    assert_eq!(facts.status, TaskStatus::Running);
+    let wake = session.wake();
+    let woken = tokio::time::timeout(Duration::from_secs(3600), wake.woken()).await;
+    assert!(woken.is_err(), "who ended it knows");
+    assert_eq!(session.running_tasks(), 0);
+    stage.provider.then([Beat::text("done")]);
+    session.turn("and?", &Cancel::new()).await;
+    let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
+    assert_eq!(messages[4], ["task_1 cancelled", "text and?"]);
+    let told = outcome_of(&session)["result"].to_string();
+    assert!(told.contains("the task was ended before it was done"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

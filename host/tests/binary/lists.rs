@@ -53,7 +53,7 @@ fn a_tool_is_shown() {
     expect![[r#"
         get_environment of tool-environment (enabled, in every request; read-only)
 
-        Get facts about this computer, its terminal and this session. Do not guess them. Returns JSON.
+        Get facts about this computer, its terminal and this session. Do not guess them.
 
         arguments:
         {
@@ -73,7 +73,7 @@ fn a_tool_is_shown() {
                 "network",
                 "all"
               ],
-              "description": "os: system and version; shell; arch: processor; cwd: working directory; terminal: colours;\ncontext: tokens used; session: ids; datetime: date, time, zone; network: proxy.",
+              "description": "os: system and version; arch: processor; cwd: working directory; context: tokens used;\ndatetime: date, time, zone; network: proxy.",
               "default": "all"
             }
           },

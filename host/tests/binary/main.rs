@@ -97,4 +97,5 @@ mod view_image;
 mod woken;
 mod work;
 mod workers;
+mod working_day;
 mod workspace_bounds;

@@ -68,6 +68,19 @@ fn a_model_is_told_of_a_skill_uses_it_and_reads_its_files() {
 }
 
 #[test]
+fn without_the_tool_the_model_is_told_of_no_skills() {
+    let Some(house) = with_prompts() else { return };
+    house.run(&["trust"]).code(0);
+    for (tools, told) in [("use_prompt", "moon: Use when"), ("none", "[]")] {
+        let answer = json!({ "expect": { "data": told }, "steps": says("hello") });
+        script(&house, PLACES[0], json!([answer]));
+        let output = house.run(&["run", "--tools", tools, "hi"]).code(0);
+        assert_eq!(output.stdout, "hello\n", "{tools}: {output}");
+    }
+    house.nothing_lives();
+}
+
+#[test]
 fn what_a_command_fills_in_is_what_the_person_says() {
     for place in PLACES {
         let Some(house) = with_prompts() else { return };

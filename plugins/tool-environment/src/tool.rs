@@ -8,7 +8,7 @@ use crate::elsewhere::Place;
 use crate::gather::gather;
 use crate::report::report;
 
-/// Get facts about this computer, its terminal and this session. Do not guess them. Returns JSON.
+/// Get facts about this computer, its terminal and this session. Do not guess them.
 #[derive(ToolInput)]
 #[tool(
     read_only,
@@ -23,8 +23,8 @@ use crate::report::report;
     example("How many tokens are left?", aspect = "context")
 )]
 struct GetEnvironment {
-    /// os: system and version; shell; arch: processor; cwd: working directory; terminal: colours;
-    /// context: tokens used; session: ids; datetime: date, time, zone; network: proxy.
+    /// os: system and version; arch: processor; cwd: working directory; context: tokens used;
+    /// datetime: date, time, zone; network: proxy.
     #[serde(default)]
     aspect: Aspect,
 }

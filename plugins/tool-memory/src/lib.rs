@@ -34,6 +34,12 @@ const RETRIEVED_MAX: u32 = 20;
     destructive = false,
     open_world = false,
     auto_approval,
+    example(
+        "keep in mind that the door code is 4711",
+        content = "The door code is 4711.",
+        description = "door code",
+        tags = ["door"]
+    ),
     schema = json!({
         "type": "object",
         "additionalProperties": false,

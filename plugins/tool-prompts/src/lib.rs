@@ -43,6 +43,7 @@ const NAMES_TOLD_MAX: usize = 20;
     idempotent,
     open_world = false,
     auto_approval,
+    example("use the skill tidy", name = "tidy"),
     available_if(asked, reason = "where there are prompts or skills"),
     schema = json!({
         "type": "object",

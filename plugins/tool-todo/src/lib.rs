@@ -27,6 +27,11 @@ use board::Todo;
     destructive = false,
     open_world = false,
     auto_approval,
+    example(
+        "plan how to tidy the garden",
+        title = "Tidy the garden",
+        steps = ["rake the leaves", "mow the lawn"]
+    ),
     schema = json!({
         "type": "object",
         "additionalProperties": false,

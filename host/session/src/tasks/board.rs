@@ -26,7 +26,14 @@ struct State {
     started: u64,
     tasks: BTreeMap<u64, Task>,
     /// Outcomes that no message holds yet, in the order in which they came.
-    outcomes: Vec<Value>,
+    outcomes: Vec<Outcome>,
+}
+
+/// What the model is told of a task that has ended.
+struct Outcome {
+    told: Value,
+    /// Whether a message is due because of it. Who ended a task knows that it did.
+    wakes: bool,
 }
 
 /// A task.
@@ -38,6 +45,8 @@ pub(crate) struct Task {
     /// Whether no turn waits for it.
     pub(crate) is_detached: bool,
     pub(crate) stop: Cancel,
+    /// Whether it was ended by its id, and not with its turn or session.
+    pub(crate) is_taken_back: bool,
     pub(crate) output: Arc<TaskOutput>,
     pub(crate) began_ms: u64,
     pub(crate) clock: Arc<dyn Clock>,
@@ -119,15 +128,20 @@ impl Board {
         Ok((task.facts(number), Arc::clone(&task.output)))
     }
 
-    /// Ends one task; its outcome says so and comes within moments.
+    /// Ends one task; its outcome says so, comes within moments and waits for the next message.
     pub(crate) fn cancel_one(&self, task_id: &str) -> Result<TaskFacts> {
         let (facts, _) = self.find(task_id)?;
         let number = task_id.strip_prefix("task_").and_then(|it| it.parse::<u64>().ok());
-        let state = self.lock();
-        if let Some(task) = number.and_then(|number| state.tasks.get(&number)) {
+        let mut state = self.lock();
+        if let Some(task) = number.and_then(|number| state.tasks.get_mut(&number)) {
+            task.is_taken_back = true;
             task.stop.cancel();
         }
         Ok(facts)
+    }
+
+    fn is_taken_back(&self, number: u64) -> bool {
+        self.lock().tasks.get(&number).is_some_and(|task| task.is_taken_back)
     }
 
     /// Ends those for which a turn waits.
@@ -152,7 +166,7 @@ impl Board {
         self.wait_until(|board| board.all_running() == 0).await;
     }
 
-    /// Waits until an outcome waits for a message.
+    /// Waits until a message is due for an outcome.
     pub(crate) async fn has_ended(&self) {
         self.wait_until(Self::has_outcomes).await;
     }
@@ -170,20 +184,21 @@ impl Board {
         }
     }
 
-    /// Returns true if an outcome waits for a message.
+    /// Returns true if a message is due for an outcome.
     pub(crate) fn has_outcomes(&self) -> bool {
-        !self.lock().outcomes.is_empty()
+        self.lock().outcomes.iter().any(|outcome| outcome.wakes)
     }
 
     /// Lists the tasks whose outcomes wait for a message.
     pub(crate) fn outcomes_of(&self) -> Vec<String> {
-        let id = |outcome: &Value| Some(outcome["task_outcome"]["task_id"].as_str()?.to_owned());
+        let id = |outcome: &Outcome| Some(outcome.told["task_id"].as_str()?.to_owned());
         self.lock().outcomes.iter().filter_map(id).collect()
     }
 
     /// Takes the outcomes.
     pub(crate) fn take_outcomes(&self) -> Vec<Value> {
-        std::mem::take(&mut self.lock().outcomes)
+        let outcomes = std::mem::take(&mut self.lock().outcomes);
+        outcomes.into_iter().map(|outcome| json!({ "task_outcome": outcome.told })).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -207,6 +222,11 @@ impl Place {
         id_of(self.number)
     }
 
+    /// Returns true if somebody ended it by its id.
+    pub(super) fn is_taken_back(&self) -> bool {
+        self.board.is_taken_back(self.number)
+    }
+
     pub(super) fn ends(&mut self, ended: Ended) {
         self.ended = Some(ended);
     }
@@ -216,12 +236,14 @@ impl Drop for Place {
     fn drop(&mut self) {
         let ended = self.ended.take().unwrap_or_else(|| without_outcome(&self.task_id()));
         let mut state = self.board.lock();
-        state.outcomes.push(json!({ "task_outcome": ended.told }));
+        let mut outcome = Outcome { told: ended.told.clone(), wakes: true };
         if let Some(task) = state.tasks.get_mut(&self.number) {
+            outcome.wakes = !task.is_taken_back;
             let output = Arc::clone(&task.output);
             task.ended = Some(ended);
             output.end();
         }
+        state.outcomes.push(outcome);
         let of_ended = |(number, task): (&u64, &Task)| task.ended.is_some().then_some(*number);
         let over: Vec<u64> = state.tasks.iter().filter_map(of_ended).collect();
         let surplus = over.len().saturating_sub(TASKS_ENDED_MAX);

@@ -73,6 +73,7 @@ impl Tasks {
             is_detached: by.is_some(),
             by: by.clone(),
             stop: running.stop.clone(),
+            is_taken_back: false,
             output: Arc::clone(&running.kept),
             began_ms: running.at_ms,
             clock: running.clock.clone(),
@@ -124,6 +125,9 @@ pub(crate) fn id_of(number: u64) -> String {
 
 async fn run(mut running: Running, around: Surroundings, mut place: Place) {
     let mut outcome = running.finish().await;
+    if is_cancelled(outcome.as_ref().err()) && place.is_taken_back() {
+        outcome = Err(taken_back());
+    }
     let attachments = outcome.as_mut().map(|it| std::mem::take(&mut it.attachments));
     let attachments = attachments.unwrap_or_default();
     let (content, error) = content(outcome, &running.call, &around).await;
@@ -166,7 +170,7 @@ async fn content(
         Ok(output) => (tool_output::content(output, fitting).await, None),
         Err(error) => (tool_output::fit(error_content(&error), fitting).await, Some(error)),
     };
-    if error.as_ref().is_some_and(|error| error.kind == ErrorKind::Cancelled) {
+    if is_cancelled(error.as_ref()) {
         return (content, error);
     }
     let after = around.hooks.after_tool(call, &around.owner, content, error.is_some());
@@ -175,6 +179,15 @@ async fn content(
         content = tool_output::fit(content, fitting).await;
     }
     (content, error)
+}
+
+fn is_cancelled(error: Option<&Error>) -> bool {
+    error.is_some_and(|error| error.kind == ErrorKind::Cancelled)
+}
+
+fn taken_back() -> Error {
+    Error::new(ErrorKind::Cancelled, "the task was ended before it was done")
+        .with_hint("some of its effects may be there")
 }
 
 fn status(error: Option<&Error>) -> TaskStatus {

@@ -37,8 +37,7 @@ const PASSED_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// Largest image.
 const IMAGE_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
-/// Read a text file, or look at an image. Returns a line `path: … | lines: a-b of N | size: … |
-/// has_more: …`, an empty line and the text. What does not fit is read by offset.
+/// Read a text file, or look at an image. The first line tells lines, size and has_more.
 #[derive(ToolInput)]
 #[tool(
     name = "readFile",
