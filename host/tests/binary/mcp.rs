@@ -60,6 +60,7 @@ fn servers_of_both_eras_and_those_that_die_or_are_silent_when_probed_give_their_
     ];
     let Some(house) = with_servers(&servers) else { return };
     for (name, _) in servers {
+        mcp(&house, &["connect", name]);
         let answer = call(&house, &format!("mcp__{name}__echo"), json!({ "text": name }));
         let result = json!({ "tool": "echo", "isError": false, "content": [name] });
         assert_eq!(answer, json!({ "result": result }));
@@ -195,7 +196,7 @@ fn connect_reload_and_logs_say_what_they_did() {
     assert_eq!(mcp(&house, &["disconnect", "moon"]), "Disconnected from 'moon'.");
     assert!(mcp(&house, &["logs", "moon"]).contains("moon: moon server is up"));
     assert!(mcp(&house, &["help"]).contains("mcp add NAME COMMAND"));
-    let refused = house.run(&["command", "mcp", "fly"]).code(1);
+    let refused = house.run(&["command", "mcp", "fly"]).code(2);
     assert!(refused.stderr.contains("`mcp` knows no `fly`"), "{}", refused.stderr);
     house.nothing_lives();
 }

@@ -36,8 +36,10 @@ pub fn specs() -> [ToolSpec; 2] {
             "type": "object", "properties": properties, "required": required,
             "additionalProperties": false,
         }),
+        // Not read-only: what a server does with an address is its own affair, and a model that may
+        // name any could tell it anything. So the person is asked.
         annotations: Annotations {
-            read_only: true,
+            read_only: false,
             destructive: false,
             idempotent: true,
             open_world: true,

@@ -15,6 +15,7 @@ use crate::cache::{Cache, fingerprint};
 use crate::config::{Configured, Places, StdioReach};
 use crate::content::Content;
 use crate::log::{Lines, ServerLog};
+use crate::names::PREFIX;
 use crate::runtime::{Runtime, Spawner};
 use crate::server::{Around, Launch, Server};
 use crate::servers::Servers;
@@ -113,6 +114,7 @@ impl State for Mcp {
                 .to_vec();
         // Opened when a session begins: else nobody would know of its tools.
         description.at_start = true;
+        description.tool_prefixes = vec![PREFIX.to_owned()];
         description.commands = vec![people::command()];
     }
 

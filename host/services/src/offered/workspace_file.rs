@@ -22,7 +22,9 @@ impl Service for WorkspaceFiles {
     fn call(&self, call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
         let unavailable = |text: &str| ready(Err(Error::new(ErrorKind::Unavailable, text)));
         // A model's call must not change what the person has trusted.
-        if call.site.call.is_some() || call.site.objects.is_none() {
+        // What a tool answers has attachments, what a command answers has none.
+        let is_command = call.site.call.is_some() && call.site.attachments.is_none();
+        if !is_command {
             return unavailable("files of the workspace are written in a person's command alone");
         }
         let Some(trust) = call.shared.workspace_trust.clone() else {
