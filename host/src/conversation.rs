@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use jaato_runtime::registry::{NO_TOOLS, ToolEntry};
+use jaato_runtime::registry::{Candidate, NO_TOOLS, Status, ToolEntry, Trust};
 use jaato_runtime::session_loop::{Asker, EventSink, Session, TurnReport};
 use jaato_runtime::types::tasks::{TaskFacts, TaskStatus};
 use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
@@ -134,9 +134,9 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
     // A plugin that sets its tools while it runs has none of them yet.
     let setter = |name: &str| {
         let plugins = registry.plugins().iter();
-        plugins.filter(|it| it.status == Status::Active).find(|it| {
-            it.description().is_some_and(|description| description.may_set(name))
-        })
+        plugins
+            .filter(|it| it.status == Status::Active)
+            .find(|it| it.description().is_some_and(|description| description.may_set(name)))
     };
     let find = |name: &str| {
         registry.tool(name).ok_or_else(|| {
@@ -152,10 +152,8 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
         let allowed = Allowed::parse(text);
         let by = setter(allowed.tool.as_str()).map(|entry| &entry.candidate);
         let is_covered = |by: &Candidate| {
-            let source = match by.trust {
-                Trust::Shipped => PluginSource::Shipped,
-                _ => PluginSource::Elsewhere,
-            };
+            let is_shipped = by.trust == Trust::Shipped;
+            let source = if is_shipped { PluginSource::Shipped } else { PluginSource::Elsewhere };
             allowed.covers(&allowed.tool, &by.manifest.name, source)
         };
         if by.is_some_and(is_covered) {

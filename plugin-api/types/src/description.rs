@@ -69,7 +69,9 @@ impl Description {
     /// Returns true if a tool of that name may be one that it sets later. A prefix has at least
     /// three letters.
     pub fn may_set(&self, tool: &str) -> bool {
-        self.tool_prefixes.iter().any(|prefix| prefix.len() >= 3 && tool.starts_with(prefix.as_str()))
+        self.tool_prefixes
+            .iter()
+            .any(|prefix| prefix.len() >= 3 && tool.starts_with(prefix.as_str()))
     }
 }
 
