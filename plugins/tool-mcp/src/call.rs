@@ -100,17 +100,29 @@ pub async fn tool(
 /// What the server answers; why it is down; `timeout`.
 pub async fn ask(server: &Server, asked: &Asked, site: Option<Arc<dyn CallSite>>) -> Result<Value> {
     let connection = server.up().await?;
-    let time = server.entry.timeout;
-    let asked = asked.clone();
-    let spawner = connection.spawner().clone();
-    let name = server.name().to_owned();
-    let answer = spawner.run(async move { rounds(&connection, &asked, time, site).await }).await?;
+    let answer = ask_connection(&connection, asked, server.entry.timeout, site).await;
     answer.map_err(|error| match error.kind {
         ErrorKind::Unavailable | ErrorKind::Timeout => {
-            Error { message: format!("MCP server `{name}`: {}", error.message), ..error }
+            let text = format!("MCP server `{}`: {}", server.name(), error.message);
+            Error { message: text, ..error }
         }
         _ => error,
     })
+}
+
+/// Sends a request over a connection and waits for its answer, on any executor.
+///
+/// # Errors
+/// As [`ask`].
+pub async fn ask_connection(
+    connection: &Arc<Connection>,
+    asked: &Asked,
+    time: Duration,
+    site: Option<Arc<dyn CallSite>>,
+) -> Result<Value> {
+    let (this, asked) = (Arc::clone(connection), asked.clone());
+    let work = async move { rounds(&this, &asked, time, site).await };
+    connection.spawner().run(work).await?
 }
 
 /// Sends a request until it is answered with something else than questions.

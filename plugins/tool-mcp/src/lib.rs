@@ -3,7 +3,7 @@
 //! [`config`] reads which servers there are, [`transport`] how bytes come and go, [`connection`] is
 //! one client of `rmcp` over them, [`client`] what a server may ask of us. [`server`] keeps one
 //! server up, [`servers`] all of them; [`offer`] is what models and people have of them. [`runtime`]
-//! is the thread on which the protocol runs, [`state`] the plugin.
+//! is the thread on which the protocol runs, [`state`] the plugin, [`manager`] the library for others.
 #![forbid(unsafe_code)]
 
 pub mod asks;
@@ -15,6 +15,7 @@ pub mod connection;
 pub mod content;
 pub mod described;
 pub mod log;
+pub mod manager;
 pub mod names;
 pub mod offer;
 mod people;
