@@ -44,7 +44,7 @@ pub async fn command(global: Global, args: CommandArgs) -> Outcome {
     terminal::reserve();
     match args.name {
         Some(name) if args.complete => complete(global, &name, &args.arguments).await,
-        Some(name) => run(global, &name, &args.arguments).await,
+        Some(name) => run(global, &name, &args.arguments, AnswerForm::Json).await,
         None => list(global, args.json).await,
     }
 }
@@ -116,7 +116,17 @@ async fn complete(global: Global, name: &str, words: &[String]) -> Outcome {
     Ok(Exit::Done)
 }
 
-async fn run(global: Global, name: &str, words: &[String]) -> Outcome {
+/// How the answer of a command is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerForm {
+    /// As JSON, for programs.
+    Json,
+    /// Its text, for people; as JSON where it is none.
+    Text,
+}
+
+/// Runs a command and prints its answer.
+pub async fn run(global: Global, name: &str, words: &[String], form: AnswerForm) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     report::problems(runtime.setting_problems());
     let arguments = match runtime.command_arguments(name, words) {
@@ -139,7 +149,14 @@ async fn run(global: Global, name: &str, words: &[String]) -> Outcome {
     if cancel.is_cancelled() {
         return Ok(Exit::Cancelled);
     }
-    report::json(&Value::Object(answer?.content))
+    let content = answer?.content;
+    match (form, content.get("result").and_then(Value::as_str)) {
+        (AnswerForm::Text, Some(text)) => {
+            text.lines().try_for_each(|line| report::line(&visible::name(line)))?;
+            Ok(Exit::Done)
+        }
+        (AnswerForm::Text | AnswerForm::Json, _) => report::json(&Value::Object(content)),
+    }
 }
 
 async fn answer(

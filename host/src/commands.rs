@@ -12,8 +12,8 @@ use jaato_runtime::config::Listing;
 use crate::args::{EnvironmentArgs, Global};
 use crate::exit::Outcome;
 use crate::{
-    call, chat, check, command, config, doctor, environment, grant, install, ledger, login, model,
-    new_plugin, plugin, provider, reload, run, shell, switch, tool, trust,
+    call, chat, check, command, config, doctor, environment, grant, install, ledger, login, mcp,
+    model, new_plugin, plugin, provider, reload, run, shell, switch, tool, trust,
 };
 
 /// An agentic tool orchestrator: you give a task, a model calls tools out of plugins under your
@@ -92,6 +92,14 @@ commands! {
         #[command(flatten)]
         args: command::CommandArgs,
     } |global| command::command(global, args).await;
+
+    /// Servers of the Model Context Protocol: see, add, remove, connect them
+    Mcp {
+        /// `list`, `status`, `show`, `add`, `remove`, `connect`, `disconnect`, `reload`, `logs` or
+        /// `help`, and what belongs to it
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    } |global| mcp::mcp(global, &words).await;
 
     /// What tools there are
     Tool {

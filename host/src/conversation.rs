@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use jaato_runtime::registry::{NO_TOOLS, ToolEntry};
+use jaato_runtime::registry::{Candidate, NO_TOOLS, Status, ToolEntry, Trust};
 use jaato_runtime::session_loop::{Asker, EventSink, Session, TurnReport};
 use jaato_runtime::types::tasks::{TaskFacts, TaskStatus};
 use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
@@ -131,6 +131,13 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
         return Err(Failure::new(Exit::Usage, text));
     }
     let registry = runtime.registry();
+    // A plugin that sets its tools while it runs has none of them yet.
+    let setter = |name: &str| {
+        let plugins = registry.plugins().iter();
+        plugins
+            .filter(|it| it.status == Status::Active)
+            .find(|it| it.description().is_some_and(|description| description.may_set(name)))
+    };
     let find = |name: &str| {
         registry.tool(name).ok_or_else(|| {
             report::problems(&start::problems(runtime));
@@ -138,11 +145,20 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
             Failure::unknown("tool", name, known)
         })
     };
-    for name in only {
+    for name in only.iter().filter(|name| setter(name).is_none()) {
         find(name)?;
     }
     for text in &args.allow {
         let allowed = Allowed::parse(text);
+        let by = setter(allowed.tool.as_str()).map(|entry| &entry.candidate);
+        let is_covered = |by: &Candidate| {
+            let is_shipped = by.trust == Trust::Shipped;
+            let source = if is_shipped { PluginSource::Shipped } else { PluginSource::Elsewhere };
+            allowed.covers(&allowed.tool, &by.manifest.name, source)
+        };
+        if by.is_some_and(is_covered) {
+            continue;
+        }
         let tool = find(allowed.tool.as_str())?;
         let source = if tool.is_shipped { PluginSource::Shipped } else { PluginSource::Elsewhere };
         if !allowed.covers(&allowed.tool, tool.plugin, source) {

@@ -24,6 +24,7 @@ mod install;
 mod ledger;
 mod lines;
 mod login;
+mod mcp;
 mod model;
 mod new_plugin;
 mod platform;

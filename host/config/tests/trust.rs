@@ -491,3 +491,25 @@ fn names_that_are_no_text_are_shown_as_they_can_be() {
     let error = store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap_err();
     assert!(error.to_string().contains("its name is not utf-8"), "{error}");
 }
+
+#[test]
+fn a_file_that_a_person_has_written_stays_trusted_and_no_other() {
+    let bench = Bench::new();
+    let (store, workspace) = (store(&bench), workspace(&bench));
+    let error = store.rewrite(&workspace, ".mcp.json", b"{}", NOW).unwrap_err();
+    assert!(matches!(error, TrustError::Changed { .. }), "{error}");
+    assert!(!bench.work().join(".mcp.json").exists());
+
+    fs::write(bench.work().join(".env"), "A=1").unwrap();
+    store.trust_workspace(&workspace, NOW).unwrap();
+    store.rewrite(&workspace, ".mcp.json", b"{}", NOW).unwrap();
+    assert_eq!(trusted(&bench).read(".mcp.json").unwrap().unwrap(), b"{}");
+    store.rewrite(&workspace, ".mcp.json", b"{ }", NOW).unwrap();
+    assert_eq!(state(&bench), "trusted");
+
+    // What somebody else has changed is not trusted with it.
+    fs::write(bench.work().join(".env"), "A=2").unwrap();
+    assert!(store.rewrite(&workspace, ".mcp.json", b"{}", NOW).is_err());
+    assert_eq!(fs::read(bench.work().join(".mcp.json")).unwrap(), b"{ }");
+    assert!(state(&bench).starts_with("changed: "), "{}", state(&bench));
+}

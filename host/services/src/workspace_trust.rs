@@ -1,13 +1,17 @@
 //! Whether the person trusts the workspace at this moment.
 
+use std::time::SystemTime;
+
 use jaato_catalog::Setup;
-use jaato_config::trust::{TrustStore, Workspace, WorkspaceState};
+use jaato_config::trust::{TrustError, TrustStore, Workspace, WorkspaceState, inside_session};
 
 /// A workspace that was trusted when the process began.
 #[derive(Clone)]
 pub struct WorkspaceTrust {
     store: TrustStore,
     workspace: Workspace,
+    /// Whether a session started this process: no person sits here then.
+    is_inside_session: bool,
 }
 
 impl WorkspaceTrust {
@@ -16,7 +20,8 @@ impl WorkspaceTrust {
     pub fn of(setup: &Setup) -> Option<Self> {
         setup.trusted_workspace()?;
         let store = TrustStore::in_folder(setup.folders.data().ok()?);
-        Some(Self { store, workspace: setup.workspace.clone() })
+        let (workspace, variables) = (setup.workspace.clone(), &setup.variables);
+        Some(Self { store, workspace, is_inside_session: inside_session(variables) })
     }
 
     /// Returns the root, unless a file that the trust covers has changed. Reads files.
@@ -30,5 +35,16 @@ impl WorkspaceTrust {
             )
             | Err(_) => None,
         }
+    }
+
+    /// Writes a covered file, and keeps the workspace trusted. Blocks on files.
+    ///
+    /// # Errors
+    /// As [`TrustStore::rewrite`]; [`TrustError::InsideSession`] where no person sits here.
+    pub fn rewrite(&self, name: &str, content: &[u8]) -> Result<(), TrustError> {
+        if self.is_inside_session {
+            return Err(TrustError::InsideSession);
+        }
+        self.store.rewrite(&self.workspace, name, content, SystemTime::now())
     }
 }

@@ -43,6 +43,7 @@ mod introspection;
 mod large_histories;
 mod ledger;
 mod lists;
+mod mcp;
 mod memory;
 mod mending;
 mod models;

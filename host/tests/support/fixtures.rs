@@ -42,8 +42,17 @@ pub fn fixture(name: &str) -> PathBuf {
 
 /// Returns a library of the fixtures' workspace.
 pub fn built(library: &str) -> PathBuf {
+    folder().join(library_name(library))
+}
+
+/// Returns a program of the fixtures' workspace.
+pub fn built_program(name: &str) -> PathBuf {
+    folder().join(name)
+}
+
+fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(build).join(library_name(library))
+    FOLDER.get_or_init(build)
 }
 
 fn build() -> PathBuf {

@@ -44,6 +44,10 @@ pub struct Description {
     /// set.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_start: bool,
+    /// How names of tools begin that it sets while it runs: a person may name such a tool before it
+    /// is there, and no other plugin sets one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_prefixes: Vec<String>,
     /// Secrets that the host adds to its requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<CredentialSpec>,
@@ -61,6 +65,14 @@ pub struct Description {
 impl Description {
     /// The version that this crate writes.
     pub const VERSION: u32 = 1;
+
+    /// Returns true if a tool of that name may be one that it sets later. A prefix has at least
+    /// three letters.
+    pub fn may_set(&self, tool: &str) -> bool {
+        self.tool_prefixes
+            .iter()
+            .any(|prefix| prefix.len() >= 3 && tool.starts_with(prefix.as_str()))
+    }
 }
 
 /// A command: what a person types behind `/` or at the shell.

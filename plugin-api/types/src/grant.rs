@@ -19,7 +19,7 @@ pub struct Grant {
 
 /// Everything that needs a grant, in the order in which people are shown it: it spends the person's
 /// money, acts in their name, interrupts them, or shows what was said.
-pub const GRANTS: [Grant; 14] = [
+pub const GRANTS: [Grant; 15] = [
     grant("model.complete", "ask a model, at your cost"),
     grant("tools.call", "call tools of other plugins, under your rules"),
     grant("session.open", "open sessions of its own: models, tools, your cost"),
@@ -29,6 +29,7 @@ pub const GRANTS: [Grant; 14] = [
     grant("tasks", "run tools in the background, under your rules"),
     grant("secret", "keep secrets of its own in your system's key store"),
     grant("host_process", "run programs on this machine, outside of the session's environment"),
+    grant("workspace_file", "change the list of MCP servers of a workspace that you trust"),
     grant("before_prompt", "read each prompt and add text to it"),
     grant("before_request", "change the options of requests to the model, and add text to them"),
     grant("before_tool", "see each tool call before it runs, change it or refuse it"),
@@ -51,7 +52,10 @@ pub fn grant_of(operation: &str) -> Option<&'static str> {
         // What the session is like tells nothing that was said.
         Some(("session", "history")) => "session.history",
         Some(("session", _)) => "session.open",
-        Some((group @ ("ask" | "notify" | "tasks" | "secret" | "host_process"), _)) => group,
+        Some((
+            group @ ("ask" | "notify" | "tasks" | "secret" | "host_process" | "workspace_file"),
+            _,
+        )) => group,
         _ => operation,
     };
     grant_named(group).map(|grant| grant.name)
@@ -107,6 +111,7 @@ mod tests {
         check("tasks.cancel", Some("tasks"));
         check("secret.get", Some("secret"));
         check("host_process.spawn", Some("host_process"));
+        check("workspace_file.set", Some("workspace_file"));
         check("before_tool", Some("before_tool"));
     }
 

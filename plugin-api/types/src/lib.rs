@@ -60,6 +60,7 @@ pub mod tools_list;
 pub mod tools_set;
 pub mod work_plan;
 mod worker_variable;
+pub mod workspace_file;
 
 pub use asset::{Asset, AssetSource};
 pub use completion::{

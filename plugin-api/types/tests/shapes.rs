@@ -115,6 +115,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
     shapes.words(&[Isolation::Worker, Isolation::InProcess]);
     shapes.add(&Description {
         at_start: true,
+        tool_prefixes: vec!["moon__".into()],
         v: Description::VERSION,
         tools: Vec::new(),
         instructions: Some("look up".to_owned()),

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::Plugins;
 use jaato_registry::{
-    RESERVED_COMMANDS, RESERVED_TOOLS, Rules, ToolEntry, ToolStatus, Trust, keep_usable,
+    RESERVED_COMMANDS, RESERVED_TOOLS, Registry, Rules, Status, ToolEntry, ToolStatus, Trust,
+    keep_usable,
 };
 use jaato_types::tools_set::{RefusedTool, TOOLS_SET_INTERVAL_MS, ToolsSet, ToolsSetAnswer};
 use jaato_types::{
@@ -57,6 +58,17 @@ impl SetTools {
     }
 }
 
+/// Finds another plugin that sets tools of such names.
+fn others_prefix<'a>(
+    registry: &'a Registry,
+    plugin: &PluginName,
+    tool: &str,
+) -> Option<&'a PluginName> {
+    let plugins = registry.plugins().iter().filter(|it| it.status == Status::Active);
+    let names = plugins.filter(|it| it.description().is_some_and(|known| known.may_set(tool)));
+    names.map(|it| &it.candidate.manifest.name).find(|name| *name != plugin)
+}
+
 impl Plugins {
     /// Takes what an instance of a plugin sets, in place of what it has set before.
     ///
@@ -98,6 +110,8 @@ impl Plugins {
             let name = spec.name.as_str();
             let why = if RESERVED_TOOLS.contains(&name) {
                 Some("jaato has a tool of that name".to_owned())
+            } else if let Some(other) = others_prefix(&registry, plugin, name) {
+                Some(format!("names that begin so are those of plugin `{other}`"))
             } else if let Some(holder) = registry.tool(name) {
                 Some(format!("plugin `{}` has a tool of that name", holder.plugin))
             } else {

@@ -7,6 +7,7 @@
 mod error;
 mod grants;
 mod record;
+mod rewrite;
 mod scan;
 mod session_tree;
 mod stamp;

@@ -16,7 +16,7 @@ use super::{
 /// The record of what the person trusts, in a folder of theirs.
 #[derive(Debug, Clone)]
 pub struct TrustStore {
-    file: RecordFile,
+    pub(super) file: RecordFile,
 }
 
 /// What the record says, as of one moment.

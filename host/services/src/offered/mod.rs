@@ -26,6 +26,7 @@ mod store;
 mod tasks;
 mod tool_calls;
 mod tools_set;
+mod workspace_file;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::{Caller, Served};
@@ -76,6 +77,7 @@ const SERVICES: &[&dyn Service] = &[
     &children::Children,
     &count::Counts,
     &host_processes::HostProcesses,
+    &workspace_file::WorkspaceFiles,
     &processes::Processes,
     &environment::OfEnvironment,
 ];

@@ -63,6 +63,8 @@ impl CallRunner<'_> {
             done.activated.push(call.name.clone());
         }
         let withheld = match self.initiative {
+            // What a plugin offers to nobody it may still call itself, by the rules.
+            Initiative::Plugin if self.origin.is_some_and(|by| by.plugin == tool.plugin) => None,
             Initiative::Model | Initiative::Plugin => self.toolbox.withheld_error(&call.name),
             Initiative::Person | Initiative::Tool => None,
         };

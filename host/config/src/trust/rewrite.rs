@@ -1,0 +1,50 @@
+//! A covered file that a person has jaato write: the workspace stays trusted.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::SystemTime;
+
+use super::store::Trust;
+use super::{TrustError, TrustStore, Workspace, WorkspaceState, scan};
+
+impl TrustStore {
+    /// Writes a covered file of a trusted workspace, by its name from the root, and records its new
+    /// content. Records of other files stay: one that has changed meanwhile is told as ever.
+    ///
+    /// Only for what a person does: who calls this has made sure that no session does.
+    ///
+    /// # Errors
+    /// [`TrustError::Changed`] for a workspace that is not trusted as it is; nothing is written
+    /// then. What the file system says.
+    pub fn rewrite(
+        &self,
+        workspace: &Workspace,
+        name: &str,
+        content: &[u8],
+        now: SystemTime,
+    ) -> Result<(), TrustError> {
+        let path = workspace.root().join(name);
+        match self.workspace_state(workspace)? {
+            WorkspaceState::Trusted(_) => {}
+            WorkspaceState::Nothing
+            | WorkspaceState::Untrusted { .. }
+            | WorkspaceState::Changed { .. } => return Err(TrustError::Changed { path }),
+        }
+        let new = path.with_extension(format!("{}.new", std::process::id()));
+        let written = fs::write(&new, content).and_then(|()| fs::rename(&new, &path));
+        written.map_err(|error| {
+            // What is left of an attempt is nobody's.
+            let _ = fs::remove_file(&new);
+            TrustError::Io { path, doing: "write", cause: error.to_string() }
+        })?;
+        let root = workspace.recorded_root()?.to_owned();
+        let (files, stamps) = workspace.digest_all(&BTreeSet::from([name.to_owned()]), now)?;
+        self.file.change(|trust: &mut Trust| {
+            let Some(known) = trust.workspaces.get_mut(&root) else { return };
+            known.stamps.remove(name);
+            known.files.extend(files);
+            known.stamps.extend(stamps);
+            known.digest = scan::whole(&known.files);
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! The service `workspace_file.set`: a covered file of the workspace, written for a person.
+
+use jaato_config::trust::TrustError;
+use jaato_types::workspace_file::{
+    WORKSPACE_FILE_BYTES_MAX, WORKSPACE_FILE_SET, WORKSPACE_FILES, WorkspaceFileSet,
+    WorkspaceFileStored,
+};
+use jaato_types::{Error, ErrorKind, Frame};
+
+use super::{Answer, Service, bad_request, frame, ready};
+use crate::blobs::blocking;
+use crate::call::Call;
+
+/// Files of a trusted workspace.
+pub struct WorkspaceFiles;
+
+impl Service for WorkspaceFiles {
+    fn has(&self, operation: &str) -> bool {
+        operation == WORKSPACE_FILE_SET
+    }
+
+    fn call(&self, call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
+        let unavailable = |text: &str| ready(Err(Error::new(ErrorKind::Unavailable, text)));
+        // A model's call must not change what the person has trusted.
+        // What a tool answers has attachments, what a command answers has none.
+        let is_command = call.site.call.is_some() && call.site.attachments.is_none();
+        if !is_command {
+            return unavailable("files of the workspace are written in a person's command alone");
+        }
+        let Some(trust) = call.shared.workspace_trust.clone() else {
+            return unavailable("the workspace is not trusted");
+        };
+        Box::pin(async move {
+            blocking(move || {
+                let parsed = Frame::parse(&request).map_err(bad_request)?;
+                let WorkspaceFileSet { name } = parsed.json().map_err(bad_request)?;
+                check(&name, parsed.bytes)?;
+                trust.rewrite(&name, parsed.bytes).map_err(|error| in_words(&error))
+            })
+            .await?;
+            frame(&WorkspaceFileStored::default())
+        })
+    }
+}
+
+fn check(name: &str, content: &[u8]) -> Result<(), Error> {
+    if !WORKSPACE_FILES.contains(&name) {
+        let text = format!("`{name}` is not written: only {WORKSPACE_FILES:?} are");
+        return Err(Error::new(ErrorKind::InvalidArguments, text));
+    }
+    if content.len() > WORKSPACE_FILE_BYTES_MAX {
+        let text = format!("a file of the workspace has at most {WORKSPACE_FILE_BYTES_MAX} bytes");
+        return Err(Error::new(ErrorKind::LimitReached, text));
+    }
+    Ok(())
+}
+
+fn in_words(error: &TrustError) -> Error {
+    let kind = match error {
+        TrustError::Changed { .. } | TrustError::InsideSession => ErrorKind::Unavailable,
+        _ => ErrorKind::Io,
+    };
+    let text = Error::new(kind, error.to_string());
+    match error.hint() {
+        Some(hint) => text.with_hint(hint),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_that_are_listed_are_written_up_to_a_bound() {
+        assert_eq!(check(".mcp.json", b"{}"), Ok(()));
+        for name in ["", ".env", "../.mcp.json", ".jaato/config.toml", ".MCP.json"] {
+            assert_eq!(check(name, b"").unwrap_err().kind, ErrorKind::InvalidArguments, "{name}");
+        }
+        let long = vec![b' '; WORKSPACE_FILE_BYTES_MAX + 1];
+        assert!(check(".mcp.json", &long[1..]).is_ok());
+        assert_eq!(check(".mcp.json", &long).unwrap_err().kind, ErrorKind::LimitReached);
+    }
+}

@@ -1,0 +1,245 @@
+//! Servers of the Model Context Protocol that a person has set up: their tools in a conversation,
+//! what they may ask, what becomes of those that misbehave.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{House, fixtures, library_name};
+
+/// A house with the plugin and these servers of the person's, each with its arguments.
+fn with_servers(servers: &[(&str, &[&str])]) -> Option<House> {
+    let house = House::new()?;
+    house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_mcp")));
+    let entries = servers.iter().map(|(name, args)| ((*name).to_owned(), entry(args)));
+    write_servers(&house, "home/.mcp.json", entries.collect());
+    Some(house)
+}
+
+fn entry(args: &[&str]) -> Value {
+    json!({ "command": fixtures::built_program("mcp_server"), "args": args })
+}
+
+fn write_servers(house: &House, place: &str, servers: serde_json::Map<String, Value>) {
+    house.write(place, &json!({ "mcpServers": servers }).to_string());
+}
+
+fn mcp(house: &House, words: &[&str]) -> String {
+    let words: Vec<&str> = ["command", "mcp"].iter().chain(words).copied().collect();
+    let answer = house.run(&words).code(0).stdout;
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    answer["result"].as_str().unwrap().to_owned()
+}
+
+fn call(house: &House, tool: &str, arguments: Value) -> Value {
+    let output = house.run(&["call", tool, &arguments.to_string()]).code(0);
+    serde_json::from_str(&output.stdout).unwrap()
+}
+
+fn calls(name: &str, arguments: Value) -> Value {
+    json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
+}
+
+fn after(result: &str, mut answer: Value) -> Value {
+    answer["expect"] = json!({ "tool_result": result });
+    answer
+}
+
+fn says(text: &str) -> Value {
+    json!({ "steps": [{ "text": text }] })
+}
+
+#[test]
+fn servers_of_both_eras_and_those_that_die_or_are_silent_when_probed_give_their_tools() {
+    let servers: [(&str, &[&str]); 5] = [
+        ("legacy", &["legacy"]),
+        ("modern", &["modern"]),
+        ("exits", &["exits"]),
+        ("noisy", &["noisy"]),
+        ("odd", &["odd"]),
+    ];
+    let Some(house) = with_servers(&servers) else { return };
+    for (name, _) in servers {
+        mcp(&house, &["connect", name]);
+        let answer = call(&house, &format!("mcp__{name}__echo"), json!({ "text": name }));
+        let result = json!({ "tool": "echo", "isError": false, "content": [name] });
+        assert_eq!(answer, json!({ "result": result }));
+    }
+    let status = mcp(&house, &["status"]);
+    assert!(status.contains("MCP: 5 of 5 servers connected"), "{status}");
+    assert!(status.contains("modern: connected, 12 tools, protocol 2026-07-28"), "{status}");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_model_finds_the_tools_of_a_server_and_calls_them() {
+    let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
+    let answers = json!([
+        calls("list_tools", json!({ "category": "MCP: moon" })),
+        after("mcp__moon__add", calls("get_tool_schemas", json!({ "names": ["mcp__moon__add"] }))),
+        after("mcp__moon__add", calls("mcp__moon__add", json!({ "a": 40, "b": 2 }))),
+        after("42", calls("mcp__moon__fail", json!({}))),
+        after("there is no moon tonight", says("done")),
+    ]);
+    house.script(&json!({ "answers": answers }));
+    let output = house.run(&["run", "--yes", "add them"]).code(0);
+    assert_eq!(output.stdout, "done\n");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_tool_of_a_server_never_runs_without_the_persons_leave() {
+    let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
+    house.script(
+        &json!({ "answers": [calls("mcp__moon__echo", json!({ "text": "x" })), says("no")] }),
+    );
+    // It says that it only reads, which is its own word.
+    house.run(&["run", "echo it"]).code(6);
+    house.nothing_lives();
+}
+
+#[test]
+fn servers_that_hang_die_or_are_not_there_cost_themselves_alone() {
+    let servers: [(&str, &[&str]); 3] =
+        [("hangs", &["hangs"]), ("moon", &["legacy"]), ("changing", &["changing"])];
+    let Some(house) = with_servers(&servers) else { return };
+    let mut all = json!({ "gone": { "command": "/nonexistent" }, "broken": { "command": 1 } });
+    for (name, args) in servers {
+        all[name] = entry(args);
+    }
+    write_servers(&house, "home/.mcp.json", all.as_object().unwrap().clone());
+    let status = mcp(&house, &["status"]);
+    assert!(status.contains("gone: disconnected, 0 tools: cannot start"), "{status}");
+    assert!(status.contains("server `broken` is left out: invalid type"), "{status}");
+    let output = house.run(&["call", "mcp__moon__die", "{}"]).code(1);
+    assert!(output.stderr.contains("MCP server `moon`: the server is gone"), "{}", output.stderr);
+    assert_eq!(
+        call(&house, "mcp__changing__echo", json!({ "text": "x" }))["result"]["content"][0],
+        "x"
+    );
+    house.nothing_lives();
+}
+
+#[test]
+fn a_workspaces_servers_run_once_it_is_trusted_and_a_broken_file_costs_itself() {
+    let Some(house) = with_servers(&[]) else { return };
+    let servers = json!({ "near": entry(&["legacy"]) });
+    write_servers(&house, "workspace/.mcp.json", servers.as_object().unwrap().clone());
+    assert!(mcp(&house, &["list"]).starts_with("No MCP servers are configured."));
+    house.run(&["trust"]).code(0);
+    assert!(mcp(&house, &["list"]).contains("near: "));
+    call(&house, "mcp__near__echo", json!({ "text": "x" }));
+    house.write("home/.mcp.json", "{ not json");
+    let list = mcp(&house, &["list"]);
+    assert!(list.contains("near: ") && list.contains("home/.mcp.json`: key must be"), "{list}");
+    house.nothing_lives();
+}
+
+#[test]
+fn variables_are_put_in_and_secrets_of_the_host_are_not_passed_on() {
+    let Some(house) = with_servers(&[]) else { return };
+    let mut entry = entry(&["${MODE:-legacy}", "${EXTRA}"]);
+    entry["env"] = json!({ "GIVEN": "${EXTRA}-${TOKEN_OF_MOON}" });
+    write_servers(&house, "home/.mcp.json", [("moon".to_owned(), entry)].into_iter().collect());
+    let read = |name: &str| {
+        let arguments = json!({ "name": name }).to_string();
+        let command = house.command(&["call", "mcp__moon__environment", &arguments]);
+        let command = command.variable("EXTRA", "far").variable("TOKEN_OF_MOON", "secret");
+        let answer: Value = serde_json::from_str(&command.run().code(0).stdout).unwrap();
+        answer["result"]["content"][0].as_str().unwrap().to_owned()
+    };
+    assert_eq!(read("GIVEN"), "far-secret");
+    assert_eq!(read("TOKEN_OF_MOON"), "unset");
+    house.nothing_lives();
+}
+
+#[test]
+fn the_command_adds_and_removes_servers_and_keeps_what_it_does_not_know() {
+    let Some(house) = with_servers(&[]) else { return };
+    let file = house.write("workspace/.mcp.json", "{\"other\": 1, \"mcpServers\": {}}");
+    house.run(&["trust"]).code(0);
+    let server = fixtures::built_program("mcp_server").display().to_string();
+    let added = mcp(&house, &["add", "moon", &server, "legacy"]);
+    assert!(
+        added.starts_with(&format!(
+            "Added MCP server 'moon' with command: {server} legacy\nUse 'mcp connect moon'"
+        )),
+        "{added}"
+    );
+    assert!(!added.contains("not trusted"), "{added}");
+    let written: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(written["other"], 1);
+    assert_eq!(written["mcpServers"]["moon"]["args"], json!(["legacy"]));
+    // The trust was renewed: the file counts in the next process.
+    assert!(mcp(&house, &["list"]).contains("moon: "));
+    let refused = house.run(&["command", "mcp", "add", "moon", "x"]).code(1);
+    assert!(refused.stderr.contains("Server 'moon' already exists."), "{}", refused.stderr);
+    assert_eq!(mcp(&house, &["remove", "moon"]), "Removed MCP server 'moon' from configuration.");
+    assert!(mcp(&house, &["LIST"]).starts_with("No MCP servers are configured."));
+    house.nothing_lives();
+}
+
+#[test]
+fn connect_reload_and_logs_say_what_they_did() {
+    let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
+    let connected = mcp(&house, &["connect", "moon"]);
+    assert!(
+        connected == "Connected to 'moon' successfully (12 tools available)."
+            || connected == "Server 'moon' is already connected.",
+        "{connected}"
+    );
+    let reloaded = mcp(&house, &["reload"]);
+    assert!(
+        reloaded.starts_with("Reloaded configuration: 1 servers connected, 12 tools available."),
+        "{reloaded}"
+    );
+    assert_eq!(mcp(&house, &["disconnect", "moon"]), "Disconnected from 'moon'.");
+    assert!(mcp(&house, &["logs", "moon"]).contains("moon: moon server is up"));
+    assert!(mcp(&house, &["help"]).contains("mcp add NAME COMMAND"));
+    let refused = house.run(&["command", "mcp", "fly"]).code(2);
+    assert!(refused.stderr.contains("`mcp` knows no `fly`"), "{}", refused.stderr);
+    house.nothing_lives();
+}
+
+#[test]
+fn images_are_attached_and_resources_are_read() {
+    let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
+    let image = call(&house, "mcp__moon__image", json!({}));
+    assert_eq!(image["result"]["content"][0]["mimeType"], "image/png");
+    assert_eq!(image["attachments"].as_array().unwrap().len(), 1);
+    let listed = call(&house, "mcp_list_resources", json!({ "server": "moon" }));
+    assert_eq!(listed["resources"][0]["uri"], "moon://far");
+    let read = call(&house, "mcp_read_resource", json!({ "server": "moon", "uri": "moon://far" }));
+    assert_eq!(read["result"]["content"][0]["text"], "dark");
+    house.nothing_lives();
+}
+
+#[test]
+fn roots_are_told_and_questions_without_a_person_are_cancelled_in_both_eras() {
+    let Some(house) = with_servers(&[("old", &["legacy"]), ("new", &["modern"])]) else { return };
+    for name in ["old", "new"] {
+        let ask = |tool: &str| {
+            let answer = call(&house, &format!("mcp__{name}__{tool}"), json!({}));
+            answer["result"]["content"][0].as_str().unwrap().to_owned()
+        };
+        let roots = ask("roots");
+        assert!(roots.contains("file://") && roots.contains("/workspace"), "{roots}");
+        assert_eq!(ask("ask"), "{\"action\":\"cancel\"}");
+    }
+    house.nothing_lives();
+}
+
+#[test]
+fn a_servers_question_to_the_model_passes_the_gate() {
+    let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
+    let asks = calls("mcp__moon__sample", json!({}));
+    let answers = json!([asks, says("384400 km"), after("384400 km", says("far"))]);
+    house.script(&json!({ "answers": answers }));
+    let output = house.run(&["run", "--yes", "how far?"]).code(0);
+    assert_eq!(output.stdout, "far\n");
+    // Allowed to call the tool, the server may not ask the model yet.
+    let answers = json!([asks, after("refused", says("never mind"))]);
+    house.script(&json!({ "answers": answers }));
+    house.run(&["run", "--allow", "mcp__moon__sample", "how far?"]).code(0);
+    house.nothing_lives();
+}

@@ -1,0 +1,407 @@
+//! What a server asks while a session's call runs on it, brought to that session: how far it is,
+//! questions for the person, questions for the model.
+//!
+//! Invariant: nothing is answered in a person's place. Where nobody can be asked, the server is
+//! told `cancel`.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use jaato_plugin_sdk::form::{FieldKind, FieldOption, Form, FormField, FormOutcome};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::{Map, Number};
+use parking_lot::Mutex;
+use rmcp::model::{ErrorCode, ErrorData, ProgressNotificationParam};
+
+use crate::described::{cut, plain};
+use crate::names::tool_name;
+use crate::site::CallSite;
+
+/// How often a call shows how far it is.
+const PROGRESS_PAUSE: Duration = Duration::from_millis(50);
+/// Fields of one question; the host takes 20.
+const FIELDS_MAX: usize = 20;
+/// Options of one field; the host takes 100.
+const OPTIONS_MAX: usize = 100;
+/// Longest text of a form; the host takes 4 KiB.
+const TEXT_BYTES_MAX: usize = 2000;
+/// How often a person is asked again for what does not match.
+const ATTEMPTS_MAX: usize = 3;
+/// Parts of a progress that has a total below this are shown in thousandths.
+const FINE_TOTAL: f64 = 1000.0;
+
+/// A session's call that runs on a server.
+pub struct SessionCall {
+    /// The call.
+    pub host: Reporter,
+    /// The server's name.
+    pub server: String,
+    /// What is called.
+    pub what: String,
+    shown: Mutex<Option<Instant>>,
+}
+
+impl SessionCall {
+    /// Makes one.
+    pub fn new(host: Reporter, server: &str, what: &str) -> Self {
+        let (server, what) = (server.to_owned(), what.to_owned());
+        Self { host, server, what, shown: Mutex::new(None) }
+    }
+}
+
+impl CallSite for SessionCall {
+    fn progress(&self, progress: &ProgressNotificationParam) {
+        let now = Instant::now();
+        let is_done = progress.total.is_some_and(|total| progress.progress >= total);
+        let mut shown = self.shown.lock();
+        if !is_done && shown.is_some_and(|shown| now - shown < PROGRESS_PAUSE) {
+            return;
+        }
+        *shown = Some(now);
+        drop(shown);
+        let label = match &progress.message {
+            Some(message) => {
+                format!("{}: {}", self.what, cut(&plain(message).replace('\n', " "), 200))
+            }
+            None => self.what.clone(),
+        };
+        let scale = match progress.total {
+            Some(total) if total < FINE_TOTAL => 1000.0,
+            _ => 1.0,
+        };
+        // A float is cut at the bounds of the number, and one that is none is 0.
+        let whole = |value: f64| (value * scale) as u64;
+        let total = progress.total.map_or(0, whole);
+        self.host.emit(&Delta::progress(label, whole(progress.progress), total));
+    }
+
+    fn elicit(&self, params: Value) -> BoxFuture<'static, Value> {
+        let (host, server) = (self.host.clone(), self.server.clone());
+        Box::pin(async move {
+            match params["mode"].as_str() {
+                Some("url") => ask_to_open(&host, &server, &params).await,
+                _ => ask_fields(&host, &server, &params).await,
+            }
+        })
+    }
+
+    fn sample(&self, params: Value) -> BoxFuture<'static, std::result::Result<Value, ErrorData>> {
+        let (host, tool) = (self.host.clone(), tool_name(&self.server, "sampling"));
+        Box::pin(async move {
+            // The person's rules decide about it as about any other tool.
+            let output = host.call_tool(&tool, params).await;
+            output
+                .map(|output| Value::Object(output.content))
+                .map_err(|error| ErrorData::new(ErrorCode::INVALID_REQUEST, error.message, None))
+        })
+    }
+}
+
+fn action(name: &str) -> Value {
+    json!({ "action": name })
+}
+
+/// What a form came to, where it was not answered.
+fn unanswered(outcome: FormOutcome) -> Value {
+    match outcome {
+        FormOutcome::Declined => action("decline"),
+        _ => action("cancel"),
+    }
+}
+
+fn title(server: &str, message: &Value) -> String {
+    let message = plain(message.as_str().unwrap_or_default()).replace('\n', " ");
+    cut(&format!("MCP server `{server}` asks: {message}"), TEXT_BYTES_MAX)
+}
+
+/// Asks the person to open a page. Its host is shown apart: that is what they trust or not.
+async fn ask_to_open(host: &Reporter, server: &str, params: &Value) -> Value {
+    let url = plain(params["url"].as_str().unwrap_or_default());
+    let Some(place) = place_of(&url) else { return action("decline") };
+    let option = |value: &str, label: &str| FieldOption {
+        value: value.to_owned(),
+        label: label.to_owned(),
+        ..FieldOption::default()
+    };
+    let text = format!("open this page of `{place}` in your browser, then say so:\n{url}");
+    let form = Form {
+        title: title(server, &params["message"]),
+        fields: vec![FormField {
+            name: "page".to_owned(),
+            text: cut(&text, TEXT_BYTES_MAX),
+            kind: FieldKind::Choice,
+            options: vec![option("done", "I have opened it"), option("no", "no")],
+            ..FormField::default()
+        }],
+    };
+    match host.ask(&form).await {
+        Ok(answer) if answer.outcome == FormOutcome::Answered => match &answer.values.get("page") {
+            Some(Value::String(given)) if given == "done" => action("accept"),
+            _ => action("decline"),
+        },
+        Ok(answer) => unanswered(answer.outcome),
+        Err(_) => action("cancel"),
+    }
+}
+
+/// Returns the host of an address that a browser may open.
+fn place_of(url: &str) -> Option<&str> {
+    let is_short = url.len() <= TEXT_BYTES_MAX - 200 && !url.contains(char::is_whitespace);
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let place = rest.split(['/', '?', '#', '\\']).next().filter(|it| !it.is_empty())?;
+    // What stands before an `@` only looks like the host.
+    (is_short && !place.contains('@')).then_some(place)
+}
+
+/// Asks the person for values.
+async fn ask_fields(host: &Reporter, server: &str, params: &Value) -> Value {
+    let mut form = match form_of(server, params) {
+        Ok(form) => form,
+        Err(why) => {
+            host.log(Level::Warn, format!("a question of `{server}` cannot be shown: {why}"));
+            return action("decline");
+        }
+    };
+    let first = form.title.clone();
+    for _ in 0..ATTEMPTS_MAX {
+        let answer = match host.ask(&form).await {
+            Ok(answer) if answer.outcome == FormOutcome::Answered => answer,
+            Ok(answer) => return unanswered(answer.outcome),
+            Err(_) => return action("cancel"),
+        };
+        let given = |name: &str| answer.values.get(name).cloned();
+        match values_of(&params["requestedSchema"], given) {
+            Ok(None) => return action("decline"),
+            Ok(Some(content)) => return json!({ "action": "accept", "content": content }),
+            Err(why) => form.title = cut(&format!("{why}. {first}"), TEXT_BYTES_MAX),
+        }
+    }
+    action("cancel")
+}
+
+/// The field of a question that asks for nothing but a yes.
+const CONSENT: &str = "consent";
+
+/// Makes a form of what a server wants to know.
+fn form_of(server: &str, params: &Value) -> std::result::Result<Form, String> {
+    let schema = &params["requestedSchema"];
+    let empty = Map::new();
+    let properties = schema["properties"].as_object().unwrap_or(&empty);
+    if properties.len() > FIELDS_MAX {
+        return Err(format!("it has {} fields", properties.len()));
+    }
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let fields = properties.iter().map(|(name, schema)| FormField {
+        is_optional: !required.contains(&name.as_str()),
+        ..field(name, schema)
+    });
+    let mut fields: Vec<FormField> = fields.collect();
+    if fields.is_empty() {
+        fields.push(FormField {
+            name: CONSENT.to_owned(),
+            text: "Go on?".to_owned(),
+            kind: FieldKind::Choice,
+            options: ["yes", "no"].map(|it| named(it, "")).to_vec(),
+            ..FormField::default()
+        });
+    }
+    Ok(Form { title: title(server, &params["message"]), fields })
+}
+
+fn named(value: &str, label: &str) -> FieldOption {
+    let (value, label) = (cut(value, TEXT_BYTES_MAX), cut(&plain(label), TEXT_BYTES_MAX));
+    FieldOption { value, label, ..FieldOption::default() }
+}
+
+fn field(name: &str, schema: &Value) -> FormField {
+    let text = |key: &str| schema[key].as_str().map(plain).filter(|it| !it.trim().is_empty());
+    let asked = match (text("title"), text("description")) {
+        (Some(title), Some(description)) => format!("{title}: {description}"),
+        (Some(text), None) | (None, Some(text)) => text,
+        (None, None) => plain(name),
+    };
+    let hint = match (schema["type"].as_str(), schema["format"].as_str()) {
+        (_, Some(format)) => format!(" ({format})"),
+        (Some(kind @ ("integer" | "number")), None) => format!(" ({kind})"),
+        _ => String::new(),
+    };
+    let (kind, options) = match schema["type"].as_str() {
+        Some("boolean") => (FieldKind::Choice, ["true", "false"].map(|it| named(it, "")).to_vec()),
+        Some("array") => (FieldKind::Several, options(&schema["items"])),
+        _ => match options(schema) {
+            options if options.is_empty() => (FieldKind::Text, options),
+            options => (FieldKind::Choice, options),
+        },
+    };
+    let default = match &schema["default"] {
+        Value::Null => None,
+        Value::Array(values) => Some(Value::Array(values.clone())),
+        Value::String(text) => Some(Value::String(text.clone())),
+        other => Some(Value::String(other.to_string())),
+    };
+    let text = cut(&(asked + &hint), TEXT_BYTES_MAX);
+    FormField { name: name.to_owned(), text, kind, options, default, ..FormField::default() }
+}
+
+/// Lists what may be chosen: `enum` with `enumNames`, or `oneOf` and `anyOf` of constants.
+fn options(schema: &Value) -> Vec<FieldOption> {
+    let titled = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array());
+    if let Some(titled) = titled {
+        let option = |it: &Value| {
+            Some(named(it["const"].as_str()?, it["title"].as_str().unwrap_or_default()))
+        };
+        return titled.iter().filter_map(option).take(OPTIONS_MAX).collect();
+    }
+    let values = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let option = |(at, value): (usize, &str)| {
+        named(value, schema["enumNames"][at].as_str().unwrap_or_default())
+    };
+    values.enumerate().map(option).take(OPTIONS_MAX).collect()
+}
+
+/// Reads what the person gave. Nothing where they would not.
+fn values_of(
+    schema: &Value,
+    given: impl Fn(&str) -> Option<Value>,
+) -> std::result::Result<Option<Map<String, Value>>, String> {
+    let empty = Map::new();
+    let properties = schema["properties"].as_object().unwrap_or(&empty);
+    if properties.is_empty() {
+        let is_yes = given(CONSENT).is_some_and(|it| it == "yes");
+        return Ok(is_yes.then(Map::new));
+    }
+    let mut values = Map::new();
+    for (name, schema) in properties {
+        if let Some(given) = given(name) {
+            values.insert(name.clone(), value_of(name, schema, given)?);
+        }
+    }
+    Ok(Some(values))
+}
+
+fn value_of(name: &str, schema: &Value, given: Value) -> std::result::Result<Value, String> {
+    let name = plain(name);
+    let Value::String(text) = &given else { return Ok(given) };
+    let number: Option<Number> = match schema["type"].as_str() {
+        Some("boolean") => return Ok(Value::Bool(text == "true")),
+        Some("integer") => match text.trim().parse::<i64>() {
+            Ok(number) => Some(number.into()),
+            Err(_) => return Err(format!("`{name}` is to be a whole number")),
+        },
+        Some("number") => match text.trim().parse::<f64>().ok().and_then(Number::from_f64) {
+            Some(number) => Some(number),
+            None => return Err(format!("`{name}` is to be a number")),
+        },
+        _ => None,
+    };
+    if let Some(number) = number {
+        let value = number.as_f64().unwrap_or_default();
+        let least = schema["minimum"].as_f64().filter(|&least| value < least);
+        let most = schema["maximum"].as_f64().filter(|&most| value > most);
+        return match (least, most) {
+            (Some(least), _) => Err(format!("`{name}` is to be at least {least}")),
+            (_, Some(most)) => Err(format!("`{name}` is to be at most {most}")),
+            (None, None) => Ok(Value::Number(number)),
+        };
+    }
+    let count = text.chars().count() as u64;
+    let is_short = schema["minLength"].as_u64().is_some_and(|least| count < least);
+    let is_long = schema["maxLength"].as_u64().is_some_and(|most| count > most);
+    let is_odd = match schema["format"].as_str() {
+        Some("email") => !text.trim_matches('@').contains('@'),
+        Some("uri") => !text.contains(':'),
+        Some("date") => text.len() != 10,
+        _ => false,
+    };
+    match () {
+        () if is_short => Err(format!("`{name}` is too short")),
+        () if is_long => Err(format!("`{name}` is too long")),
+        () if is_odd => Err(format!(
+            "`{name}` is to be of the form `{}`",
+            schema["format"].as_str().unwrap_or_default()
+        )),
+        () => Ok(given),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_field_is_shown_and_read() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "name": { "type": "string", "title": "Name", "description": "Yours.", "minLength": 2 },
+                "age": { "type": "integer", "minimum": 0, "maximum": 150, "default": 30 },
+                "size": { "type": "number" },
+                "sure": { "type": "boolean", "default": true },
+                "colour": { "type": "string", "enum": ["r", "b"], "enumNames": ["Red", "Blue"] },
+                "moon": { "type": "string", "oneOf": [{ "const": "f", "title": "Full" }] },
+                "days": { "type": "array", "items": { "type": "string", "enum": ["mo", "tu"] }, "default": ["mo"] },
+            },
+            "required": ["name"],
+        });
+        let form =
+            form_of("gh", &json!({ "message": "Who\u{1b}?", "requestedSchema": schema })).unwrap();
+        assert_eq!(form.title, "MCP server `gh` asks: Who?");
+        let shown: Vec<_> = form
+            .fields
+            .iter()
+            .map(|it| (it.text.as_str(), it.kind, it.options.len(), it.is_optional))
+            .collect();
+        let expected = [
+            ("Name: Yours.", FieldKind::Text, 0, false),
+            ("age (integer)", FieldKind::Text, 0, true),
+            ("size (number)", FieldKind::Text, 0, true),
+            ("sure", FieldKind::Choice, 2, true),
+            ("colour", FieldKind::Choice, 2, true),
+            ("moon", FieldKind::Choice, 1, true),
+            ("days", FieldKind::Several, 2, true),
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(form.fields[1].default, Some(json!("30")));
+
+        let read = |given: Value| values_of(&schema, |name| given.get(name).cloned());
+        let given =
+            json!({ "name": "Al", "age": "7", "size": "1.5", "sure": "false", "days": ["mo"] });
+        let values = json!({ "name": "Al", "age": 7, "size": 1.5, "sure": false, "days": ["mo"] });
+        assert_eq!(read(given).unwrap().map(Value::Object), Some(values));
+        for (given, why) in [
+            (json!({ "name": "A" }), "`name` is too short"),
+            (json!({ "age": "x" }), "`age` is to be a whole number"),
+            (json!({ "age": "200" }), "`age` is to be at most 150"),
+            (json!({ "size": "NaN" }), "`size` is to be a number"),
+        ] {
+            assert_eq!(read(given).unwrap_err(), why);
+        }
+    }
+
+    #[test]
+    fn a_question_without_fields_is_answered_by_a_yes() {
+        let form = form_of("gh", &json!({ "message": "Delete?" })).unwrap();
+        assert_eq!(form.fields.len(), 1);
+        let read = |word: &str| values_of(&Value::Null, |_| Some(word.into())).unwrap().is_some();
+        assert!(read("yes") && !read("no"));
+        let many: Map<String, Value> = (0..21).map(|it| (it.to_string(), json!({}))).collect();
+        assert!(form_of("gh", &json!({ "requestedSchema": { "properties": many } })).is_err());
+    }
+
+    #[test]
+    fn an_address_shows_its_host_and_none_that_hides_it() {
+        assert_eq!(place_of("https://a.example/x?y"), Some("a.example"));
+        assert_eq!(place_of("http://127.0.0.1:80"), Some("127.0.0.1:80"));
+        for url in [
+            "",
+            "file:///etc",
+            "javascript:x",
+            "https://",
+            "https://bank.example@evil.example/",
+            "https://a b/",
+        ] {
+            assert_eq!(place_of(url), None, "{url}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What servers said when they were last up, kept over processes: their tools are offered at once,
+//! and checked when the server is up again.
+//!
+//! Kept by what would be started: command, arguments, and size and time of the files among them.
+//! Values of variables are not part of it, and in no file of ours.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use jaato_plugin_sdk::serde::{Deserialize, Serialize};
+use jaato_plugin_sdk::serde_json;
+use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
+
+use crate::config::{Reach, ServerEntry};
+use crate::described::Described;
+
+/// Largest file that is read.
+const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Servers that are kept; the oldest go.
+const KEPT_MAX: usize = 100;
+/// Arguments that are looked at for files.
+const FILES_MAX: usize = 8;
+const FILE_NAME: &str = "descriptions.json";
+
+/// A file of descriptions.
+#[derive(Debug)]
+pub struct Cache {
+    path: Option<PathBuf>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", default)]
+struct Kept {
+    /// By fingerprint.
+    servers: BTreeMap<String, Record>,
+    /// Counts uses, to tell what is old.
+    last_use: u64,
+}
+
+/// What is known of a server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", default)]
+pub struct Record {
+    /// What it has; nothing where it was tried and never said.
+    pub described: Option<Described>,
+    used: u64,
+}
+
+impl Cache {
+    /// Reads the cache of a folder; an empty one without. Blocks.
+    pub fn read(folder: Option<&Path>) -> Self {
+        let path = folder.map(|folder| folder.join(FILE_NAME));
+        let read = |path: &PathBuf| {
+            let is_small = path.metadata().is_ok_and(|it| it.len() <= FILE_BYTES_MAX);
+            let text = is_small.then(|| std::fs::read(path).ok()).flatten()?;
+            serde_json::from_slice(&text).ok()
+        };
+        let kept = path.as_ref().and_then(read).unwrap_or_default();
+        Self { path, kept: Mutex::new(kept) }
+    }
+
+    /// Returns what is known of a server; nothing for one that was never tried.
+    pub fn get(&self, fingerprint: &str) -> Option<Record> {
+        self.kept.lock().servers.get(fingerprint).cloned()
+    }
+
+    /// Keeps what a server said, or that it was tried. Blocks on the file, where anything changed.
+    pub fn keep(&self, fingerprint: &str, described: Option<Described>) {
+        let mut kept = self.kept.lock();
+        let known = kept.servers.get(fingerprint);
+        if known.is_some_and(|known| described.is_none() || known.described == described) {
+            return;
+        }
+        kept.last_use += 1;
+        let used = kept.last_use;
+        kept.servers.insert(fingerprint.to_owned(), Record { described, used });
+        while kept.servers.len() > KEPT_MAX {
+            let oldest = kept.servers.iter().min_by_key(|(_, record)| record.used);
+            let Some(oldest) = oldest.map(|(fingerprint, _)| fingerprint.clone()) else { break };
+            kept.servers.remove(&oldest);
+        }
+        let text = serde_json::to_vec(&*kept).unwrap_or_default();
+        drop(kept);
+        if let Some(path) = &self.path {
+            // It is only a cache: what cannot be written is asked for again.
+            let _ = write(path, &text);
+        }
+    }
+}
+
+/// Writes a file so that nobody sees half of it.
+fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    let new = path.with_extension(format!("{}.new", std::process::id()));
+    std::fs::write(&new, text)?;
+    std::fs::rename(&new, path)
+}
+
+/// Tells one server from another: two that would be started alike are the same. Reads the dates of
+/// files.
+pub fn fingerprint(entry: &ServerEntry) -> String {
+    let mut digest = Sha256::new();
+    let mut add = |text: &str| {
+        digest.update((text.len() as u64).to_le_bytes());
+        digest.update(text.as_bytes());
+    };
+    add(&entry.name);
+    match &entry.reach {
+        Reach::Http(http) => add(&http.url),
+        Reach::Stdio(stdio) => {
+            add(&stdio.command);
+            stdio.args.iter().for_each(|arg| add(arg));
+            stdio.env.keys().for_each(|name| add(name));
+            let program = found(&stdio.command);
+            let files = program.into_iter().chain(stdio.args.iter().map(PathBuf::from));
+            for file in files.take(FILES_MAX) {
+                let Ok(facts) = file.metadata() else { continue };
+                let changed =
+                    facts.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
+                add(&format!("{} {:?}", facts.len(), changed.unwrap_or_default()));
+            }
+        }
+    }
+    digest.finalize().iter().take(16).fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Finds a program as a shell does.
+fn found(command: &str) -> Option<PathBuf> {
+    if command.contains('/') {
+        return Some(PathBuf::from(command));
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(command)).find(|it| it.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+    use crate::config::{Origin, entry};
+
+    fn described(title: &str) -> Option<Described> {
+        Some(Described { title: title.to_owned(), ..Described::default() })
+    }
+
+    #[test]
+    fn what_was_said_is_there_in_the_next_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::read(Some(folder.path()));
+        assert_eq!(cache.get("a"), None);
+        cache.keep("a", None);
+        cache.keep("b", described("b"));
+        // That it was tried again takes nothing away.
+        cache.keep("b", None);
+        let cache = Cache::read(Some(folder.path()));
+        assert_eq!(cache.get("a").unwrap().described, None);
+        assert_eq!(cache.get("b").unwrap().described, described("b"));
+        std::fs::write(folder.path().join(FILE_NAME), "{ not json").unwrap();
+        assert_eq!(Cache::read(Some(folder.path())).get("b"), None);
+    }
+
+    #[test]
+    fn the_oldest_go() {
+        let cache = Cache::read(None);
+        for number in 0..=KEPT_MAX {
+            cache.keep(&number.to_string(), described("x"));
+        }
+        assert!(cache.get("0").is_none() && cache.get("1").is_some());
+    }
+
+    #[test]
+    fn another_file_or_argument_is_another_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("server");
+        std::fs::write(&script, "one").unwrap();
+        let of = |args: &[&str]| {
+            let value = json!({ "command": script, "args": args, "env": { "TOKEN": "x" } });
+            let entry = entry::read("a", &value, Origin::Home, &|_| None, &mut Vec::new());
+            fingerprint(&entry.unwrap())
+        };
+        let (first, other) = (of(&["a"]), of(&["b"]));
+        assert_ne!(first, other);
+        assert_eq!(first, of(&["a"]));
+        std::fs::write(&script, "another one").unwrap();
+        assert_ne!(first, of(&["a"]));
+    }
+}

@@ -1,0 +1,182 @@
+//! Calls of a server's tools: one request each, its questions answered in rounds, tried once more
+//! where the server died and says that this does no harm.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_plugin_sdk::serde_json::{self, Map, Value};
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest,
+    GetPromptRequestParams, InputRequiredResult, InputResponses, ReadResourceRequest,
+    ReadResourceRequestParams, ServerResult,
+};
+
+use crate::connection::Connection;
+use crate::described::RemoteTool;
+use crate::server::Server;
+use crate::site::CallSite;
+
+/// Rounds of questions that one request may take.
+const ROUNDS_MAX: usize = 10;
+/// Questions of one round.
+const QUESTIONS_MAX: usize = 8;
+
+/// A request that the server may answer with questions.
+#[derive(Debug, Clone)]
+pub enum Asked {
+    /// Runs a tool.
+    Tool {
+        /// The server's own name for it.
+        name: String,
+        /// Its arguments.
+        arguments: Map<String, Value>,
+    },
+    /// Reads a resource.
+    Resource {
+        /// Its address.
+        uri: String,
+    },
+    /// Fills a prompt.
+    Prompt {
+        /// The server's own name for it.
+        name: String,
+        /// Its arguments.
+        arguments: Map<String, Value>,
+    },
+}
+
+impl Asked {
+    /// Writes the request, with the answers to the questions of the round before.
+    fn request(&self, answers: Option<InputResponses>, state: Option<String>) -> ClientRequest {
+        match self {
+            Self::Tool { name, arguments } => {
+                let mut params = CallToolRequestParams::new(name.clone());
+                params.arguments = Some(arguments.clone());
+                params.input_responses = answers;
+                params.request_state = state;
+                CallToolRequest::new(params).into()
+            }
+            Self::Resource { uri } => {
+                let mut params = ReadResourceRequestParams::new(uri.clone());
+                params.input_responses = answers;
+                params.request_state = state;
+                ReadResourceRequest::new(params).into()
+            }
+            Self::Prompt { name, arguments } => {
+                let mut params = GetPromptRequestParams::new(name.clone());
+                params.arguments = Some(arguments.clone());
+                params.input_responses = answers;
+                params.request_state = state;
+                GetPromptRequest::new(params).into()
+            }
+        }
+    }
+}
+
+/// Runs a tool of a server.
+///
+/// # Errors
+/// As [`ask`].
+pub async fn tool(
+    server: &Server,
+    tool: &RemoteTool,
+    arguments: Map<String, Value>,
+    site: Option<Arc<dyn CallSite>>,
+) -> Result<Value> {
+    let asked = Asked::Tool { name: tool.name.clone(), arguments };
+    let first = ask(server, &asked, site.clone()).await;
+    match first {
+        Err(error) if error.kind == ErrorKind::Unavailable && tool.may_repeat => {
+            ask(server, &asked, site).await
+        }
+        first => first,
+    }
+}
+
+/// Sends a request to a server and waits for its answer, on any executor.
+///
+/// # Errors
+/// What the server answers; why it is down; `timeout`.
+pub async fn ask(server: &Server, asked: &Asked, site: Option<Arc<dyn CallSite>>) -> Result<Value> {
+    let connection = server.up().await?;
+    let answer = ask_connection(&connection, asked, server.entry.timeout, site).await;
+    answer.map_err(|error| match error.kind {
+        ErrorKind::Unavailable | ErrorKind::Timeout => {
+            let text = format!("MCP server `{}`: {}", server.name(), error.message);
+            Error { message: text, ..error }
+        }
+        _ => error,
+    })
+}
+
+/// Sends a request over a connection and waits for its answer, on any executor.
+///
+/// # Errors
+/// As [`ask`].
+pub async fn ask_connection(
+    connection: &Arc<Connection>,
+    asked: &Asked,
+    time: Duration,
+    site: Option<Arc<dyn CallSite>>,
+) -> Result<Value> {
+    let (this, asked) = (Arc::clone(connection), asked.clone());
+    let work = async move { rounds(&this, &asked, time, site).await };
+    connection.spawner().run(work).await?
+}
+
+/// Sends a request until it is answered with something else than questions.
+async fn rounds(
+    connection: &Connection,
+    asked: &Asked,
+    time: Duration,
+    site: Option<Arc<dyn CallSite>>,
+) -> Result<Value> {
+    let (mut answers, mut state) = (None, None);
+    for _ in 0..ROUNDS_MAX {
+        let request = asked.request(answers.take(), state.take());
+        match connection.exchange(request, time, site.clone()).await? {
+            ServerResult::InputRequiredResult(required) => {
+                state.clone_from(&required.request_state);
+                answers = answered(connection, required, site.clone()).await?;
+            }
+            ServerResult::CreateTaskResult(_) => {
+                return Err(Error::failed("the server began a task, which nobody asked for"));
+            }
+            ServerResult::CustomResult(custom) => return Ok(custom.0),
+            known => {
+                return serde_json::to_value(known).map_err(|it| Error::failed(it.to_string()));
+            }
+        }
+    }
+    Err(Error::failed(format!("the server still asks after {ROUNDS_MAX} rounds of questions")))
+}
+
+/// Answers the questions of a round.
+async fn answered(
+    connection: &Connection,
+    required: InputRequiredResult,
+    site: Option<Arc<dyn CallSite>>,
+) -> Result<Option<InputResponses>> {
+    let questions = required.input_requests.unwrap_or_default();
+    if questions.is_empty() && required.request_state.is_none() {
+        return Err(Error::failed("the server asks for input and does not say which"));
+    }
+    if questions.len() > QUESTIONS_MAX {
+        let count = questions.len();
+        return Err(Error::failed(format!("the server asks {count} questions at once")));
+    }
+    let mut answers = InputResponses::new();
+    for (key, question) in questions {
+        let mut question =
+            serde_json::to_value(question).map_err(|error| Error::failed(error.to_string()))?;
+        let (method, params) = (question["method"].take(), question["params"].take());
+        let method = method.as_str().unwrap_or_default();
+        let answer = connection.client().answer(method, params, site.clone()).await;
+        let answer = answer.map_err(|error| {
+            Error::failed(format!("the server's question was refused: {}", error.message))
+        })?;
+        answers.insert(key, answer);
+    }
+    Ok((!answers.is_empty()).then_some(answers))
+}

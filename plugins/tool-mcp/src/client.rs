@@ -1,0 +1,278 @@
+//! What a server may ask of us, and what it tells unasked: our side of one connection.
+//!
+//! A question of a server goes to the call that runs on it: the latest one where several run, as
+//! the protocol does not say which is meant. Without a call nobody is asked.
+#![expect(deprecated, reason = "roots and sampling are the protocol's until 2027")]
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use parking_lot::Mutex;
+use rmcp::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode, ErrorData, Implementation,
+    ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion, Root,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient};
+use tokio::sync::Notify;
+
+use crate::log::ServerLog;
+use crate::site::CallSite;
+
+/// Questions of one server that are answered at a time; further ones are refused.
+const QUESTIONS_MAX: usize = 8;
+
+/// Our side of a connection. Clones are the same.
+#[derive(Clone)]
+pub struct Client(Arc<Shared>);
+
+struct Shared {
+    log: ServerLog,
+    roots: Vec<String>,
+    calls: Mutex<Calls>,
+    last_number: AtomicU64,
+    questions: AtomicUsize,
+    changed: Notify,
+}
+
+/// The calls that run on the server.
+#[derive(Default)]
+struct Calls {
+    /// By number, the latest last.
+    sites: BTreeMap<u64, Arc<dyn CallSite>>,
+    tokens: HashMap<ProgressToken, u64>,
+}
+
+/// A call's place among those that run; dropping it takes the call out.
+pub struct Enrolled {
+    client: Client,
+    number: u64,
+    token: Option<ProgressToken>,
+}
+
+/// A question that is being answered.
+struct Question<'a>(&'a AtomicUsize);
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Enrolled {
+    fn drop(&mut self) {
+        let mut calls = self.client.0.calls.lock();
+        calls.sites.remove(&self.number);
+        if let Some(token) = &self.token {
+            calls.tokens.remove(token);
+        }
+    }
+}
+
+impl Enrolled {
+    /// Says by which token the server tells of the call's progress.
+    pub fn watch(&mut self, token: ProgressToken) {
+        let mut calls = self.client.0.calls.lock();
+        if let Some(old) = self.token.replace(token.clone()) {
+            calls.tokens.remove(&old);
+        }
+        calls.tokens.insert(token, self.number);
+    }
+}
+
+impl Client {
+    /// Makes one; `roots` are the folders that the server may know of.
+    pub fn new(log: ServerLog, roots: Vec<String>) -> Self {
+        Self(Arc::new(Shared {
+            log,
+            roots,
+            calls: Mutex::default(),
+            last_number: AtomicU64::new(0),
+            questions: AtomicUsize::new(0),
+            changed: Notify::new(),
+        }))
+    }
+
+    /// Takes a call that begins.
+    pub fn enroll(&self, site: Arc<dyn CallSite>) -> Enrolled {
+        let number = self.0.last_number.fetch_add(1, Ordering::Relaxed);
+        self.0.calls.lock().sites.insert(number, site);
+        Enrolled { client: self.clone(), number, token: None }
+    }
+
+    /// Waits until the server says that a list of its has changed.
+    pub async fn changed(&self) {
+        self.0.changed.notified().await;
+    }
+
+    /// Notes that a list of the server has changed.
+    pub fn set_changed(&self) {
+        self.0.changed.notify_one();
+    }
+
+    /// Returns true while a question of the server is being answered.
+    pub fn is_asking(&self) -> bool {
+        self.0.questions.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns where the server's lines go.
+    pub fn log(&self) -> &ServerLog {
+        &self.0.log
+    }
+
+    fn site(&self) -> Option<Arc<dyn CallSite>> {
+        self.0.calls.lock().sites.last_key_value().map(|(_, site)| Arc::clone(site))
+    }
+
+    fn question(&self) -> Result<Question<'_>, ErrorData> {
+        let asked = self.0.questions.fetch_add(1, Ordering::Relaxed);
+        let question = Question(&self.0.questions);
+        match asked < QUESTIONS_MAX {
+            true => Ok(question),
+            false => Err(refused("too many questions at a time")),
+        }
+    }
+
+    /// Answers a question of the server by the call that asked for it, or the latest.
+    ///
+    /// # Errors
+    /// Why it is not answered.
+    pub async fn answer(
+        &self,
+        method: &str,
+        params: Value,
+        site: Option<Arc<dyn CallSite>>,
+    ) -> Result<Value, ErrorData> {
+        let _question = self.question()?;
+        let site = site.or_else(|| self.site());
+        match (method, site) {
+            ("roots/list", _) => Ok(json!({ "roots": roots(&self.0.roots) })),
+            ("elicitation/create", Some(site)) => Ok(site.elicit(params).await),
+            ("sampling/createMessage", Some(site)) => site.sample(params).await,
+            ("elicitation/create" | "sampling/createMessage", None) => {
+                Err(refused("no call runs whose person or model could be asked"))
+            }
+            (other, _) => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, other.to_owned(), None)),
+        }
+    }
+}
+
+fn refused(why: &'static str) -> ErrorData {
+    ErrorData::new(ErrorCode::INVALID_REQUEST, why, None)
+}
+
+fn roots(folders: &[String]) -> Vec<Root> {
+    folders.iter().map(|folder| Root::new(file_uri(folder))).collect()
+}
+
+/// Writes a path as a `file:` address.
+fn file_uri(path: &str) -> String {
+    let mut uri = String::from("file://");
+    for byte in path.bytes() {
+        match byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            true => uri.push(char::from(byte)),
+            false => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
+}
+
+fn bad(error: &serde_json::Error) -> ErrorData {
+    ErrorData::new(ErrorCode::INVALID_PARAMS, error.to_string(), None)
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let capabilities = json!({
+            "roots": {}, "sampling": {}, "elicitation": { "form": {}, "url": {} },
+        });
+        let capabilities: ClientCapabilities =
+            serde_json::from_value(capabilities).unwrap_or_default();
+        let ours = Implementation::new("jaato", env!("CARGO_PKG_VERSION"));
+        // What `initialize` asks for; the modern era names its own.
+        ClientConfig::new(capabilities, ours)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let params = serde_json::to_value(params).map_err(|error| bad(&error))?;
+        let answer = self.answer("sampling/createMessage", params, None).await?;
+        serde_json::from_value(answer).map_err(|error| bad(&error))
+    }
+
+    async fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ListRootsResult, ErrorData> {
+        let _question = self.question()?;
+        Ok(ListRootsResult::new(roots(&self.0.roots)))
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let params = serde_json::to_value(request).map_err(|error| bad(&error))?;
+        let answer = self.answer("elicitation/create", params, None).await?;
+        Ok(serde_json::from_value(answer)
+            .unwrap_or_else(|_| ElicitResult::new(ElicitationAction::Cancel)))
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        let site = {
+            let calls = self.0.calls.lock();
+            let number = calls.tokens.get(&params.progress_token);
+            number.and_then(|number| calls.sites.get(number)).map(Arc::clone)
+        };
+        if let Some(site) = site {
+            site.progress(&params);
+        }
+    }
+
+    async fn on_logging_message(
+        &self,
+        params: LoggingMessageNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        let text = match &params.data {
+            Value::String(text) => text.clone(),
+            data => data.to_string(),
+        };
+        self.0.log.line(&text);
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.set_changed();
+    }
+
+    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.set_changed();
+    }
+
+    async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.set_changed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_addresses() {
+        assert_eq!(file_uri("/home/a b/ü"), "file:///home/a%20b/%C3%BC");
+    }
+}

@@ -1,0 +1,277 @@
+//! One server as a person has set it up.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jaato_plugin_sdk::serde::Deserialize;
+use jaato_plugin_sdk::serde_json::{self, Value};
+
+use super::expand::{Lookup, expand};
+
+/// How long a call may take where an entry says nothing.
+pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
+/// Longest time limit that counts: a day.
+const TIMEOUT_MS_MAX: u64 = 24 * 3600 * 1000;
+/// Shorter ones are ignored, as elsewhere: they are seconds by mistake.
+const TIMEOUT_MS_MIN: u64 = 1000;
+/// Arguments, variables and headers that one entry may have.
+const WORDS_MAX: usize = 256;
+
+/// Where an entry comes from, the nearest first: of two with one name the nearer counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// `.mcp.json` of the workspace.
+    Workspace,
+    /// `~/.mcp.json`.
+    Home,
+    /// The person's configuration files.
+    Settings,
+}
+
+/// A server that is to be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerEntry {
+    /// Its key in the file.
+    pub name: String,
+    /// Where it stands.
+    pub origin: Origin,
+    /// How it is reached.
+    pub reach: Reach,
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// The tools of it that are offered; all where absent.
+    pub tools: Option<Vec<String>>,
+    /// Whether it is left alone.
+    pub disabled: bool,
+    /// Whether its tools stand in every request.
+    pub always_load: bool,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// A program that is started, by its standard input and output.
+    Stdio(StdioReach),
+    /// An address, by streamable HTTP.
+    Http(HttpReach),
+}
+
+/// A program of the machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StdioReach {
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables beside those of the host.
+    pub env: BTreeMap<String, String>,
+    /// Where it runs; the working directory where absent.
+    pub cwd: Option<String>,
+}
+
+/// An address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HttpReach {
+    /// The endpoint.
+    pub url: String,
+    /// Headers of each request.
+    pub headers: BTreeMap<String, String>,
+    /// What the entry says of the login, as it stands there.
+    pub oauth: Value,
+}
+
+/// An entry as it stands in a file. Keys that nobody here knows are left to others.
+#[derive(Debug, Default, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", default, rename_all = "camelCase")]
+struct Written {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    command: Option<String>,
+    args: Vec<String>,
+    env: BTreeMap<String, String>,
+    cwd: Option<String>,
+    url: Option<String>,
+    headers: BTreeMap<String, String>,
+    oauth: Value,
+    timeout: Option<u64>,
+    tools: Option<Vec<String>>,
+    disabled: bool,
+    #[serde(alias = "always_load")]
+    always_load: bool,
+}
+
+/// Reads an entry. What is odd about one that can be used goes to `warnings`.
+///
+/// # Errors
+/// Why the entry cannot be used, in words for a person.
+pub fn read(
+    name: &str,
+    value: &Value,
+    origin: Origin,
+    lookup: Lookup<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<ServerEntry, String> {
+    if name.trim().is_empty() || name.len() > 128 || name.chars().any(char::is_control) {
+        return Err("a name has 1 to 128 bytes and no control characters".to_owned());
+    }
+    let written: Written = serde_json::from_value(value.clone()).map_err(|it| it.to_string())?;
+    let words = written.args.len() + written.env.len() + written.headers.len();
+    if words > WORDS_MAX {
+        return Err(format!("{words} arguments, variables and headers: {WORDS_MAX} at most"));
+    }
+    let mut text = |text: &str| {
+        let expanded = expand(text, lookup);
+        for unset in expanded.unset {
+            warnings.push(format!("`{unset}` is not set, and `${{{unset}}}` stays as it is"));
+        }
+        expanded.text
+    };
+    let mut map = |map: BTreeMap<String, String>| -> BTreeMap<String, String> {
+        map.into_iter().map(|(key, value)| (key, text(&value))).collect()
+    };
+    let (env, headers) = (map(written.env), map(written.headers));
+    let given = |given: Option<String>| given.filter(|it| !it.trim().is_empty());
+    let (command, url) = (given(written.command), given(written.url));
+    let kind = written.kind.as_deref().unwrap_or(if command.is_none() && url.is_some() {
+        "http"
+    } else {
+        "stdio"
+    });
+    let reach = match kind {
+        "stdio" => Reach::Stdio(StdioReach {
+            command: text(&command.ok_or("`command` is missing")?),
+            args: written.args.iter().map(|it| text(it)).collect(),
+            env,
+            cwd: written.cwd.as_deref().map(&mut text),
+        }),
+        "http" | "streamable-http" => {
+            let url = text(&url.ok_or("`url` is missing")?);
+            if !url.starts_with("http://") && !url.starts_with("https://") {
+                return Err(format!("`{url}` is no http address"));
+            }
+            Reach::Http(HttpReach { url, headers, oauth: written.oauth })
+        }
+        "sse" => {
+            let text = "`sse` is the transport of 2024-11-05, which jaato does not speak: see \
+                        whether the server has a streamable HTTP endpoint (`type` `http`)";
+            return Err(text.to_owned());
+        }
+        other => return Err(format!("`type` is `stdio` or `http`, not `{other}`")),
+    };
+    let timeout = match written.timeout {
+        Some(timeout @ TIMEOUT_MS_MIN..) => Duration::from_millis(timeout.min(TIMEOUT_MS_MAX)),
+        Some(short) => {
+            warnings.push(format!("a `timeout` of {short} ms is ignored: it counts milliseconds"));
+            TIMEOUT_DEFAULT
+        }
+        None => TIMEOUT_DEFAULT,
+    };
+    Ok(ServerEntry {
+        name: name.to_owned(),
+        origin,
+        reach,
+        timeout,
+        tools: written.tools.filter(|tools| !tools.iter().any(|it| it == "*")),
+        disabled: written.disabled,
+        always_load: written.always_load,
+    })
+}
+
+impl ServerEntry {
+    /// Returns true if the entry lets a tool be offered.
+    pub fn allows(&self, tool: &str) -> bool {
+        self.tools.as_ref().is_none_or(|tools| tools.iter().any(|it| it == tool))
+    }
+
+    /// Returns `stdio` or `http`.
+    pub fn transport(&self) -> &'static str {
+        match self.reach {
+            Reach::Stdio(_) => "stdio",
+            Reach::Http(_) => "http",
+        }
+    }
+
+    /// Returns what a list shows of how it is reached: the command line, or the address. Values of
+    /// variables and headers are nobody's to see.
+    pub fn shown(&self) -> String {
+        match &self.reach {
+            Reach::Http(http) => http.url.clone(),
+            Reach::Stdio(stdio) => {
+                let words = std::iter::once(&stdio.command).chain(&stdio.args);
+                let words: Vec<&str> = words.map(String::as_str).collect();
+                shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    fn parsed(value: Value) -> (Result<ServerEntry, String>, Vec<String>) {
+        let lookup = |name: &str| (name == "HOME").then(|| "/h".to_owned());
+        let mut warnings = Vec::new();
+        (read("gh", &value, Origin::Home, &lookup, &mut warnings), warnings)
+    }
+
+    #[test]
+    fn a_program_is_what_a_command_names() {
+        let value = json!({
+            "command": "${HOME}/mcp-gh", "args": ["--root", "${ROOT:-/r}"], "env": { "TOKEN": "${TOKEN}" },
+            "timeout": 5000, "alwaysLoad": true, "somebodyElses": 1,
+        });
+        let (entry, warnings) = parsed(value);
+        let entry = entry.unwrap();
+        let Reach::Stdio(stdio) = &entry.reach else { panic!("{entry:?}") };
+        assert_eq!((stdio.command.as_str(), stdio.args[1].as_str()), ("/h/mcp-gh", "/r"));
+        assert_eq!(entry.shown(), "/h/mcp-gh --root /r");
+        assert!(entry.always_load && entry.timeout == Duration::from_secs(5));
+        assert_eq!(warnings, ["`TOKEN` is not set, and `${TOKEN}` stays as it is"]);
+    }
+
+    #[test]
+    fn an_address_is_http_by_any_of_its_names() {
+        for value in [
+            json!({ "url": "https://e.example/mcp" }),
+            json!({ "type": "http", "url": "https://e.example/mcp" }),
+            json!({ "type": "streamable-http", "url": "https://e.example/mcp" }),
+        ] {
+            assert_eq!(parsed(value).0.unwrap().transport(), "http");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        for (value, why) in [
+            (json!({}), "`command` is missing"),
+            (json!({ "type": "http" }), "`url` is missing"),
+            (json!({ "type": "http", "url": "file:///x" }), "`file:///x` is no http address"),
+            (
+                json!({ "type": "carrier-pigeon", "command": "x" }),
+                "`type` is `stdio` or `http`, not `carrier-pigeon`",
+            ),
+        ] {
+            assert_eq!(parsed(value).0.unwrap_err(), why);
+        }
+        assert!(parsed(json!({ "command": 1 })).0.unwrap_err().contains("invalid type"));
+        assert!(parsed(json!("x")).0.is_err());
+        assert!(
+            parsed(json!({ "type": "sse", "url": "https://x" })).0.unwrap_err().contains("sse")
+        );
+        let many = vec!["x"; WORDS_MAX + 1];
+        assert!(parsed(json!({ "command": "x", "args": many })).0.is_err());
+    }
+
+    #[test]
+    fn a_filter_and_a_time_limit_that_is_seconds() {
+        let (entry, warnings) = parsed(json!({ "command": "x", "tools": ["a"], "timeout": 30 }));
+        let entry = entry.unwrap();
+        assert!(entry.allows("a") && !entry.allows("b"));
+        assert_eq!(entry.timeout, TIMEOUT_DEFAULT);
+        assert_eq!(warnings.len(), 1);
+        assert!(parsed(json!({ "command": "x", "tools": ["*"] })).0.unwrap().allows("b"));
+    }
+}

@@ -1,0 +1,112 @@
+//! Variables in the texts of an entry: `${NAME}` and `${NAME:-default}`.
+//!
+//! As in Claude Code: `$NAME` is never one, a default is not expanded itself, and a variable that
+//! is unset and has no default stays as it is written and is told.
+
+/// Where variables come from.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Longest text that comes of an expansion: a variable may hold anything.
+pub const EXPANDED_BYTES_MAX: usize = 64 * 1024;
+
+/// What a text is, and what it could not be given.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Expanded {
+    /// The text.
+    pub text: String,
+    /// Variables that are unset and have no default.
+    pub unset: Vec<String>,
+}
+
+/// Expands the variables of a text.
+pub fn expand(text: &str, lookup: Lookup<'_>) -> Expanded {
+    let mut expanded = Expanded::default();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let (before, from) = rest.split_at(at);
+        expanded.text.push_str(before);
+        let Some((whole, name, default)) = reference(from) else {
+            expanded.text.push_str("${");
+            rest = &from[2..];
+            continue;
+        };
+        match lookup(name).or_else(|| default.map(str::to_owned)) {
+            Some(value) => expanded.text.push_str(&value),
+            None => {
+                expanded.text.push_str(whole);
+                expanded.unset.push(name.to_owned());
+            }
+        }
+        rest = &from[whole.len()..];
+        if expanded.text.len() > EXPANDED_BYTES_MAX {
+            break;
+        }
+    }
+    expanded.text.push_str(rest);
+    let end = expanded.text.floor_char_boundary(EXPANDED_BYTES_MAX);
+    expanded.text.truncate(end);
+    expanded
+}
+
+/// Reads the reference that a text begins with: all of it, the name, the default.
+fn reference(text: &str) -> Option<(&str, &str, Option<&str>)> {
+    let end = text.find('}')?;
+    let whole = &text[..=end];
+    let inside = &text[2..end];
+    let (name, default) = match inside.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (inside, None),
+    };
+    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let is_name =
+        name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit());
+    is_name.then_some((whole, name, default))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str, unset: &[&str]) {
+        let lookup = |name: &str| match name {
+            "MOON" => Some("full".to_owned()),
+            "NESTED" => Some("${MOON}".to_owned()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        };
+        let expanded = expand(text, &lookup);
+        assert_eq!(
+            (expanded.text.as_str(), expanded.unset),
+            (expected, unset.iter().map(|&it| it.to_owned()).collect())
+        );
+    }
+
+    #[test]
+    fn variables_and_defaults_are_put_in() {
+        check("${MOON}", "full", &[]);
+        check("a ${MOON} b ${SUN:-dark} c", "a full b dark c", &[]);
+        check("${EMPTY:-x}|${SUN:-}", "|", &[]);
+        check("${SUN:-a:-b}", "a:-b", &[]);
+    }
+
+    #[test]
+    fn what_is_unset_stays_and_is_told() {
+        check("x${SUN}y", "x${SUN}y", &["SUN"]);
+    }
+
+    #[test]
+    fn what_is_no_reference_stays() {
+        for text in ["$MOON", "${", "${}", "${1A}", "${MO ON}", "$${", "${MOON", "100 $"] {
+            check(text, text, &[]);
+        }
+        check("${${MOON}}", "${full}", &[]);
+        check("${NESTED}", "${MOON}", &[]);
+    }
+
+    #[test]
+    fn no_text_grows_without_end() {
+        let lookup = |_: &str| Some("x".repeat(EXPANDED_BYTES_MAX));
+        assert_eq!(expand(&"${A}".repeat(10), &lookup).text.len(), EXPANDED_BYTES_MAX);
+    }
+}

@@ -1,0 +1,193 @@
+//! The files that name servers, merged: the workspace's, the person's, the configuration's.
+//!
+//! A file or an entry that cannot be used costs itself and one line.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use jaato_plugin_sdk::serde_json::{self, Map, Value};
+
+use super::entry::{self, Origin, ServerEntry};
+use super::expand::Lookup;
+
+/// The name of the file, in a workspace and in a home.
+pub const FILE_NAME: &str = ".mcp.json";
+/// Largest file that is read.
+pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Servers that are used: each may be a program.
+pub const SERVERS_MAX: usize = 32;
+
+/// Where files lie.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// The workspace, if it is trusted.
+    pub workspace: Option<PathBuf>,
+    /// The person's folder.
+    pub home: Option<PathBuf>,
+    /// What the configuration files say.
+    pub settings: Map<String, Value>,
+}
+
+/// What all files say.
+#[derive(Debug, Default)]
+pub struct Configured {
+    /// Servers by name.
+    pub servers: BTreeMap<String, ServerEntry>,
+    /// What is wrong, a line each.
+    pub lines: Vec<String>,
+}
+
+impl Places {
+    /// Reads all files.
+    pub fn read(&self, lookup: Lookup<'_>) -> Configured {
+        let mut configured = Configured::default();
+        let files = [(Origin::Workspace, &self.workspace), (Origin::Home, &self.home)];
+        // A person who works in their home has one file, not two.
+        let is_same = self.workspace == self.home;
+        for (origin, folder) in files.into_iter().take(if is_same { 1 } else { 2 }) {
+            let Some(path) = folder.as_ref().map(|folder| folder.join(FILE_NAME)) else { continue };
+            match read_file(&path) {
+                Ok(servers) => configured.take(&servers, origin, lookup),
+                Err(why) => configured.lines.push(format!("`{}`: {why}", path.display())),
+            }
+        }
+        configured.take(&self.settings, Origin::Settings, lookup);
+        configured
+    }
+}
+
+impl Configured {
+    /// Takes the servers of one file; names that nearer files have stay as they are.
+    fn take(&mut self, servers: &Map<String, Value>, origin: Origin, lookup: Lookup<'_>) {
+        for (name, value) in servers {
+            if self.servers.contains_key(name) {
+                continue;
+            }
+            if self.servers.len() >= SERVERS_MAX {
+                self.lines.push(format!("more than {SERVERS_MAX} servers: `{name}` is left out"));
+                return;
+            }
+            let mut warnings = Vec::new();
+            match entry::read(name, value, origin, lookup, &mut warnings) {
+                Ok(entry) => {
+                    self.servers.insert(name.clone(), entry);
+                }
+                Err(why) => self.lines.push(format!("server `{name}` is left out: {why}")),
+            }
+            self.lines.extend(warnings.into_iter().map(|it| format!("server `{name}`: {it}")));
+        }
+    }
+}
+
+/// Reads the servers of a file; none where there is no file.
+///
+/// # Errors
+/// Why the file cannot be used, in words for a person.
+pub fn read_file(path: &Path) -> Result<Map<String, Value>, String> {
+    Ok(match read_document(path)?.remove("mcpServers") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(servers)) => servers,
+        Some(_) => return Err("`mcpServers` is no object".to_owned()),
+    })
+}
+
+/// Reads a whole file; an empty document where there is no file.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read_document(path: &Path) -> Result<Map<String, Value>, String> {
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
+        Err(error) => return Err(error.to_string()),
+    };
+    if !file.metadata().is_ok_and(|it| it.is_file()) {
+        return Err("it is no file".to_owned());
+    }
+    let mut text = String::new();
+    let mut limited = file.take(FILE_BYTES_MAX + 1);
+    limited.read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("it has more than {FILE_BYTES_MAX} bytes"));
+    }
+    let text = text.trim_start_matches('\u{feff}');
+    match text.trim().is_empty() {
+        true => Ok(Map::new()),
+        false => serde_json::from_str(text).map_err(|error| error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    fn places() -> (tempfile::TempDir, Places) {
+        let folder = tempfile::tempdir().unwrap();
+        let (workspace, home) = (folder.path().join("w"), folder.path().join("h"));
+        for folder in [&workspace, &home] {
+            fs::create_dir(folder).unwrap();
+        }
+        let places = Places { workspace: Some(workspace), home: Some(home), ..Places::default() };
+        (folder, places)
+    }
+
+    fn file(folder: &Option<PathBuf>, text: &str) {
+        fs::write(folder.as_ref().unwrap().join(FILE_NAME), text).unwrap();
+    }
+
+    fn names(configured: &Configured) -> Vec<(&str, Origin)> {
+        configured.servers.values().map(|it| (it.name.as_str(), it.origin)).collect()
+    }
+
+    #[test]
+    fn the_nearest_file_wins() {
+        let (_folder, mut places) = places();
+        file(&places.workspace, r#"{"mcpServers": {"a": {"command": "near"}}}"#);
+        file(&places.home, r#"{"mcpServers": {"a": {"command": "far"}, "b": {"command": "x"}}}"#);
+        let settings = json!({ "b": { "command": "y" }, "c": { "command": "z" } });
+        places.settings = settings.as_object().unwrap().clone();
+        let configured = places.read(&|_| None);
+        let expected = [("a", Origin::Workspace), ("b", Origin::Home), ("c", Origin::Settings)];
+        assert_eq!(names(&configured), expected);
+        assert_eq!(configured.servers["a"].shown(), "near");
+        // A workspace that is not trusted says nothing.
+        places.workspace = None;
+        assert_eq!(places.read(&|_| None).servers["a"].shown(), "far");
+    }
+
+    #[test]
+    fn what_is_broken_costs_itself_and_one_line() {
+        let (_folder, places) = places();
+        file(&places.workspace, "{ not json");
+        file(&places.home, r#"{"mcpServers": {"a": {"command": 1}, "b": {"command": "x"}}}"#);
+        let configured = places.read(&|_| None);
+        assert_eq!(names(&configured), [("b", Origin::Home)]);
+        assert_eq!(configured.lines.len(), 2, "{:?}", configured.lines);
+    }
+
+    #[test]
+    fn a_folder_and_a_large_file_are_told() {
+        let (_folder, places) = places();
+        fs::create_dir(places.workspace.as_ref().unwrap().join(FILE_NAME)).unwrap();
+        file(&places.home, &" ".repeat(FILE_BYTES_MAX as usize + 1));
+        assert_eq!(places.read(&|_| None).lines.len(), 2);
+        file(&places.home, &" ".repeat(FILE_BYTES_MAX as usize));
+        assert_eq!(places.read(&|_| None).lines.len(), 1);
+    }
+
+    #[test]
+    fn there_are_so_many_servers_and_no_more() {
+        let (_folder, mut places) = places();
+        for number in 0..=SERVERS_MAX {
+            places.settings.insert(format!("s{number:03}"), json!({ "command": "x" }));
+        }
+        let configured = places.read(&|_| None);
+        assert_eq!(configured.servers.len(), SERVERS_MAX);
+        assert_eq!(configured.lines, ["more than 32 servers: `s032` is left out"]);
+    }
+}

@@ -1,0 +1,8 @@
+//! Which servers a person has set up: files, merged and expanded.
+
+pub mod entry;
+pub mod expand;
+pub mod files;
+
+pub use entry::{HttpReach, Origin, Reach, ServerEntry, StdioReach};
+pub use files::{Configured, Places};

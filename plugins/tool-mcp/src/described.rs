@@ -1,0 +1,307 @@
+//! What a server says that it has: asked once a connection and after each change, kept in between.
+//!
+//! All of it is a stranger's word: bounded, cleaned, and never more than data.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_plugin_sdk::serde::{Deserialize, Serialize};
+use jaato_plugin_sdk::serde_json::{self, Map, Value};
+use jaato_plugin_sdk::{Error, Result};
+use rmcp::model::{
+    ClientRequest, ListPromptsRequest, ListToolsRequest, PaginatedRequestParams, ServerResult,
+};
+
+use crate::connection::{Connection, Era};
+use crate::schema;
+
+/// Tools of one server that are offered; the host takes a thousand of all.
+pub const TOOLS_MAX: usize = 400;
+/// Prompts of one server; the host takes 200 commands of all.
+pub const PROMPTS_MAX: usize = 50;
+/// Pages of a list.
+const PAGES_MAX: usize = 100;
+/// Longest description of a tool, in bytes; the host takes 16 KiB.
+const DESCRIPTION_BYTES_MAX: usize = 8 * 1024;
+/// Longest instructions of a server.
+pub const INSTRUCTIONS_BYTES_MAX: usize = 4 * 1024;
+/// Longest name, title or line.
+const LINE_BYTES_MAX: usize = 300;
+/// How long each list may take.
+const LIST_TIME: Duration = Duration::from_secs(20);
+
+/// What a server has.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", default)]
+pub struct Described {
+    /// Which era it speaks.
+    pub era: Era,
+    /// The protocol's revision.
+    pub protocol: String,
+    /// What it calls itself; nobody's to rely on.
+    pub title: String,
+    /// What it says about its tools.
+    pub instructions: String,
+    /// Its tools.
+    pub tools: Vec<RemoteTool>,
+    /// Its prompts.
+    pub prompts: Vec<RemotePrompt>,
+    /// Whether it has resources.
+    pub has_resources: bool,
+    /// What was odd about its lists, a line each.
+    pub lines: Vec<String>,
+}
+
+/// A tool as a server describes it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", default)]
+pub struct RemoteTool {
+    /// The server's own name for it.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The schema of its arguments, cleaned.
+    pub schema: Value,
+    /// Whether the server says that a second call does no harm.
+    pub may_repeat: bool,
+}
+
+/// A prompt as a server describes it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", default)]
+pub struct RemotePrompt {
+    /// The server's own name for it.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Its arguments.
+    pub arguments: Vec<RemoteArgument>,
+}
+
+/// An argument of a prompt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", default)]
+pub struct RemoteArgument {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub description: String,
+    /// Whether it must be there.
+    pub required: bool,
+}
+
+/// A tool as it stands in the server's list: one that is broken costs itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", default, rename_all = "camelCase")]
+struct Written {
+    name: String,
+    title: Option<String>,
+    description: Option<String>,
+    input_schema: Map<String, Value>,
+    annotations: Option<Map<String, Value>>,
+    arguments: Option<Vec<RemoteArgument>>,
+}
+
+/// Asks a server what it has, on the runtime.
+///
+/// # Errors
+/// What the server answers to the list of its tools. Of the other lists a failure costs that list.
+pub async fn ask(connection: &Arc<Connection>) -> Result<Described> {
+    let info = Arc::clone(&connection.info);
+    let capabilities = &info.capabilities;
+    let mut lines = Vec::new();
+    let tools = match capabilities.tools {
+        Some(_) => list(connection, Listed::Tools, &mut lines).await?,
+        None => Vec::new(),
+    };
+    let prompts = match capabilities.prompts {
+        Some(_) => list(connection, Listed::Prompts, &mut lines).await.unwrap_or_else(|error| {
+            lines.push(format!("its prompts: {}", error.message));
+            Vec::new()
+        }),
+        None => Vec::new(),
+    };
+    let title = info.server_info.as_ref().map(|it| format!("{} {}", it.name, it.version));
+    let instructions = info.instructions.as_deref().unwrap_or_default();
+    let described = Described {
+        era: connection.era,
+        protocol: info.protocol_version.to_string(),
+        title: cut(&title.unwrap_or_default(), LINE_BYTES_MAX),
+        instructions: cut(&plain(instructions), INSTRUCTIONS_BYTES_MAX),
+        has_resources: capabilities.resources.is_some(),
+        ..Described::default()
+    };
+    // Schemas may be large: not on the thread that all servers share.
+    let clean = move || described.with(tools, prompts, lines);
+    tokio::task::spawn_blocking(clean).await.map_err(|_| Error::failed("its lists were lost"))
+}
+
+impl Described {
+    /// Takes what the lists hold.
+    fn with(mut self, tools: Vec<Value>, prompts: Vec<Value>, lines: Vec<String>) -> Self {
+        self.lines = lines;
+        let mut names = BTreeSet::new();
+        for value in tools {
+            match read(value, &mut names) {
+                Ok(tool) => self.tools.push(tool.tool(&mut self.lines)),
+                Err(why) => self.lines.push(format!("a tool is left out: {why}")),
+            }
+        }
+        let mut names = BTreeSet::new();
+        for value in prompts {
+            match read(value, &mut names) {
+                Ok(prompt) => self.prompts.push(prompt.prompt()),
+                Err(why) => self.lines.push(format!("a prompt is left out: {why}")),
+            }
+        }
+        // A model reads few lines, and a person no more.
+        self.lines.truncate(20);
+        self
+    }
+}
+
+fn read(value: Value, names: &mut BTreeSet<String>) -> std::result::Result<Written, String> {
+    let written: Written =
+        serde_json::from_value(value).map_err(|error| cut(&error.to_string(), LINE_BYTES_MAX))?;
+    if written.name.is_empty() || written.name.len() > 1024 {
+        return Err("it has no name, or one of more than 1024 bytes".to_owned());
+    }
+    match names.insert(written.name.clone()) {
+        true => Ok(written),
+        false => Err(format!("`{}` is there twice", cut(&plain(&written.name), 80))),
+    }
+}
+
+impl Written {
+    fn tool(self, lines: &mut Vec<String>) -> RemoteTool {
+        let cleaned = schema::clean(&self.input_schema);
+        if cleaned.is_cut {
+            lines.push(format!("`{}`: its schema is simplified", cut(&plain(&self.name), 80)));
+        }
+        let hint = |name: &str| {
+            let hint = self.annotations.as_ref().and_then(|it| it.get(name));
+            hint.and_then(Value::as_bool) == Some(true)
+        };
+        RemoteTool {
+            may_repeat: hint("readOnlyHint") || hint("idempotentHint"),
+            description: self.text(),
+            name: self.name,
+            schema: cleaned.schema,
+        }
+    }
+
+    fn prompt(self) -> RemotePrompt {
+        let description = cut(&self.text(), LINE_BYTES_MAX);
+        let arguments = self.arguments.unwrap_or_default().into_iter().take(20);
+        RemotePrompt { description, name: self.name, arguments: arguments.collect() }
+    }
+
+    fn text(&self) -> String {
+        let given = self.description.as_deref().filter(|it| !it.trim().is_empty());
+        let text = given.or(self.title.as_deref()).unwrap_or(&self.name);
+        cut(&plain(text), DESCRIPTION_BYTES_MAX)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Listed {
+    Tools,
+    Prompts,
+}
+
+/// Reads all pages of a list.
+async fn list(
+    connection: &Connection,
+    what: Listed,
+    lines: &mut Vec<String>,
+) -> Result<Vec<Value>> {
+    let (key, max) = match what {
+        Listed::Tools => ("tools", TOOLS_MAX),
+        Listed::Prompts => ("prompts", PROMPTS_MAX),
+    };
+    let mut all = Vec::new();
+    let mut cursor: Option<String> = None;
+    for _ in 0..PAGES_MAX {
+        let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
+        let request = match what {
+            Listed::Tools => ListToolsRequest::with_param(params).into(),
+            Listed::Prompts => ListPromptsRequest::with_param(params).into(),
+        };
+        let (mut page, next) = page(connection, request, key).await?;
+        all.append(&mut page);
+        if all.len() > max {
+            lines.push(format!("it has more than {max} {key}: the first {max} count"));
+            all.truncate(max);
+            return Ok(all);
+        }
+        // An empty cursor is one as any other; the same one again would go on for ever.
+        if next.is_none() || next == cursor {
+            return Ok(all);
+        }
+        cursor = next;
+    }
+    lines.push(format!("its list of {key} has no end: the first {PAGES_MAX} pages count"));
+    Ok(all)
+}
+
+async fn page(
+    connection: &Connection,
+    request: ClientRequest,
+    key: &str,
+) -> Result<(Vec<Value>, Option<String>)> {
+    let answer = connection.exchange(request, LIST_TIME, None).await?;
+    // One broken entry makes it a result of no known type: each entry is read alone.
+    let mut answer = match answer {
+        ServerResult::CustomResult(custom) => custom.0,
+        known => serde_json::to_value(known).map_err(|error| Error::failed(error.to_string()))?,
+    };
+    let next = answer["nextCursor"].as_str().map(str::to_owned);
+    match answer[key].take() {
+        Value::Array(list) => Ok((list, next)),
+        _ => Err(Error::failed(format!("the server answers without a list of {key}"))),
+    }
+}
+
+/// Cuts a text.
+pub fn cut(text: &str, bytes_max: usize) -> String {
+    match text.len() <= bytes_max {
+        true => text.to_owned(),
+        false => text[..text.floor_char_boundary(bytes_max.saturating_sub(3))].to_owned() + "…",
+    }
+}
+
+/// Takes out what a terminal would obey or a reader would not see; lines stay.
+pub fn plain(text: &str) -> String {
+    let is_bad = |c: char| {
+        (c.is_control() && !matches!(c, '\n' | '\t'))
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    };
+    text.chars().filter(|&c| !is_bad(c)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_broken_tool_costs_itself() {
+        let tools = vec![
+            json!({ "name": "good", "inputSchema": { "type": "object" }, "annotations": { "readOnlyHint": true } }),
+            json!({ "name": 1 }),
+            json!({ "inputSchema": {} }),
+            json!({ "name": "good", "description": "again" }),
+            json!({ "name": "bare", "title": "Bare", "description": "\u{1b}[2J\u{202e}x\nB" }),
+        ];
+        let described = Described::default().with(tools, Vec::new(), Vec::new());
+        let names: Vec<_> = described
+            .tools
+            .iter()
+            .map(|it| (it.name.as_str(), it.description.as_str(), it.may_repeat))
+            .collect();
+        assert_eq!(names, [("good", "good", true), ("bare", "[2Jx\nB", false)]);
+        assert_eq!(described.lines.len(), 3, "{:?}", described.lines);
+    }
+}

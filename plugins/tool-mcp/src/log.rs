@@ -1,0 +1,106 @@
+//! What servers print and what becomes of them: the newest lines, for `mcp logs`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+
+/// Lines that are kept of all servers, as in the original.
+pub const LINES_MAX: usize = 500;
+/// Longest line; the rest of it is left out.
+const LINE_CHARS_MAX: usize = 500;
+
+/// The newest lines of all servers.
+#[derive(Default)]
+pub struct Lines(Mutex<VecDeque<Line>>);
+
+/// Where one server's lines go.
+#[derive(Clone)]
+pub struct ServerLog {
+    server: Arc<str>,
+    lines: Arc<Lines>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Seconds since 1970.
+    pub at: u64,
+    /// Whose it is.
+    pub server: Arc<str>,
+    /// What happened, without what a terminal would obey.
+    pub text: String,
+}
+
+impl Lines {
+    /// Returns where the lines of a server go.
+    pub fn of(self: &Arc<Self>, server: &str) -> ServerLog {
+        ServerLog { server: server.into(), lines: Arc::clone(self) }
+    }
+
+    /// Lists the lines of one server or of all, the oldest first.
+    pub fn list(&self, server: Option<&str>) -> Vec<Line> {
+        let is_asked = |line: &&Line| server.is_none_or(|server| server == &*line.server);
+        self.0.lock().iter().filter(is_asked).cloned().collect()
+    }
+
+    /// Forgets all; returns how many there were.
+    pub fn clear(&self) -> usize {
+        std::mem::take(&mut *self.0.lock()).len()
+    }
+}
+
+impl ServerLog {
+    /// Adds a line.
+    pub fn line(&self, text: &str) {
+        let text = safe(text);
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
+        let mut lines = self.lines.0.lock();
+        if lines.len() >= LINES_MAX {
+            lines.pop_front();
+        }
+        lines.push_back(Line { at, server: Arc::clone(&self.server), text });
+    }
+
+    /// Returns the server's name.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+}
+
+/// Makes a text of a stranger's one line that a terminal can show: no control characters, none that
+/// turn the direction of writing.
+pub fn safe(text: &str) -> String {
+    let is_bad = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    let safe = |c: char| if is_bad(c) { ' ' } else { c };
+    let mut line: String = text.trim_end().chars().take(LINE_CHARS_MAX).map(safe).collect();
+    if text.trim_end().chars().nth(LINE_CHARS_MAX).is_some() {
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_lines_are_kept_safe_and_short() {
+        let lines = Arc::new(Lines::default());
+        let (moon, sun) = (lines.of("moon"), lines.of("sun"));
+        sun.line("first");
+        for number in 0..LINES_MAX {
+            moon.line(&format!("\u{1b}[31m{number}\u{202e}"));
+        }
+        assert!(lines.list(Some("sun")).is_empty());
+        let all = lines.list(None);
+        assert_eq!((all.len(), all[0].text.as_str()), (LINES_MAX, " [31m0 "));
+        moon.line(&"x".repeat(LINE_CHARS_MAX + 1));
+        assert_eq!(lines.list(None)[LINES_MAX - 1].text.chars().count(), LINE_CHARS_MAX + 1);
+        assert_eq!(lines.clear(), LINES_MAX);
+    }
+}

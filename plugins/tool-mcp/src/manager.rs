@@ -1,0 +1,204 @@
+//! The library: connections to servers, without jaato. What the seed calls `MCPClientManager`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_plugin_sdk::serde_json::{Map, Value};
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+
+use crate::call::{Asked, ask_connection};
+use crate::client::Client;
+use crate::config::StdioReach;
+use crate::connection::{self, Connection, Era, Opened};
+use crate::described::{self, RemoteTool};
+use crate::log::{Lines, ServerLog};
+use crate::runtime::Runtime;
+use crate::transport::program;
+use crate::transport::wire::{LineTransport, Wire};
+
+/// How long a server may take to say which era it speaks.
+const PROBE_TIME: Duration = Duration::from_secs(5);
+/// How long a connection may take.
+const CONNECT_TIME: Duration = Duration::from_secs(30);
+/// How long a call may take.
+const CALL_TIME: Duration = Duration::from_secs(60);
+
+/// Connections to several servers.
+///
+/// ```
+/// use jaato_plugin_sdk::serde_json::{Map, json};
+/// use tool_mcp::manager::McpClientManager;
+/// use tool_mcp::transport::wire::Wire;
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # runtime.block_on(async {
+/// // A server that knows one tool. `connect` starts a program and speaks to it by its standard
+/// // input and output; any other pair of channels does as well.
+/// let wire = Wire::answered_by(|method, params| match method {
+///     "initialize" => Some(json!({
+///         "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+///         "serverInfo": { "name": "moon", "version": "1" },
+///     })),
+///     "tools/list" => Some(json!({ "tools": [{ "name": "echo", "inputSchema": {} }] })),
+///     "tools/call" => Some(json!({ "content": [{ "type": "text", "text": params["arguments"]["text"] }] })),
+///     _ => None,
+/// });
+/// let mut manager = McpClientManager::new()?;
+/// manager.connect_over("moon", wire).await?;
+/// assert_eq!(manager.find_tool("echo"), Some("moon"));
+///
+/// let arguments = json!({ "text": "hello" }).as_object().cloned().unwrap_or_default();
+/// let answer = manager.call_tool_auto("echo", arguments).await?;
+/// assert_eq!(answer["content"][0]["text"], "hello");
+/// assert!(manager.call_tool("sun", "echo", Map::new()).await.is_err());
+/// manager.disconnect("moon").await?;
+/// # Ok::<(), jaato_plugin_sdk::Error>(())
+/// # }).unwrap();
+/// ```
+pub struct McpClientManager {
+    runtime: Arc<Runtime>,
+    lines: Arc<Lines>,
+    connected: BTreeMap<String, Connected>,
+}
+
+/// One of its servers.
+struct Connected {
+    opened: Opened,
+    tools: Vec<RemoteTool>,
+}
+
+impl McpClientManager {
+    /// Makes one that is connected to nothing.
+    ///
+    /// # Errors
+    /// `unavailable` where the system starts no thread.
+    pub fn new() -> Result<Self> {
+        let (lines, connected) = (Arc::default(), BTreeMap::new());
+        Ok(Self { runtime: Runtime::start()?, lines, connected })
+    }
+
+    /// Starts a program and connects to it. It gets the variables of this process and those given.
+    ///
+    /// # Errors
+    /// `conflict` for a name that is connected already; why the program cannot be started, or does
+    /// not answer.
+    pub async fn connect(
+        &mut self,
+        name: &str,
+        command: &str,
+        args: &[&str],
+        env: BTreeMap<String, String>,
+    ) -> Result<()> {
+        let args = args.iter().map(|&arg| arg.to_owned()).collect();
+        let reach = StdioReach { command: command.to_owned(), args, env, cwd: None };
+        let log = self.lines.of(name);
+        let wire = program::start(&reach, &log)?;
+        match self.open(name, wire, Era::Unknown, log.clone()).await {
+            // One that ends with the first message that is no `initialize`.
+            Err(error) if error.kind == ErrorKind::Unavailable => {
+                let wire = program::start(&reach, &log)?;
+                self.open(name, wire, Era::Legacy, log).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Connects over any pair of channels.
+    ///
+    /// # Errors
+    /// As [`McpClientManager::connect`].
+    pub async fn connect_over(&mut self, name: &str, wire: Wire) -> Result<()> {
+        let log = self.lines.of(name);
+        self.open(name, wire, Era::Unknown, log).await
+    }
+
+    async fn open(&mut self, name: &str, wire: Wire, era: Era, log: ServerLog) -> Result<()> {
+        if self.connected.contains_key(name) {
+            let text = format!("Server '{name}' is already connected");
+            return Err(Error::new(ErrorKind::Conflict, text));
+        }
+        let spawner = self.runtime.spawner();
+        let (client, on) = (Client::new(log.clone(), Vec::new()), spawner.clone());
+        let work = async move {
+            let transport = LineTransport::new(wire, PROBE_TIME, log);
+            let opened = connection::open(transport, client, era, on).await;
+            let opened = opened.map_err(|error| {
+                Error::new(ErrorKind::Unavailable, crate::log::safe(&error.to_string()))
+            })?;
+            let described = described::ask(&opened.connection).await?;
+            Ok(Connected { opened, tools: described.tools })
+        };
+        let late = || Error::new(ErrorKind::Timeout, format!("server '{name}' does not answer"));
+        let bounded = async move { tokio::time::timeout(CONNECT_TIME, work).await };
+        let connected = spawner.run(bounded).await?.unwrap_or_else(|_| Err(late()))?;
+        self.connected.insert(name.to_owned(), connected);
+        Ok(())
+    }
+
+    /// Ends a connection, and with it the program.
+    ///
+    /// # Errors
+    /// `not_found` for a server that is not connected.
+    pub async fn disconnect(&mut self, name: &str) -> Result<()> {
+        let Some(mut connected) = self.connected.remove(name) else {
+            return Err(not_connected(name));
+        };
+        let close = async move {
+            // However it ended: it is over.
+            let _ = connected.opened.running.close().await;
+        };
+        self.runtime.spawner().run(close).await
+    }
+
+    /// Runs a tool of a server and returns what the server answers.
+    ///
+    /// # Errors
+    /// `not_found` for a server that is not connected; what the server answers.
+    pub async fn call_tool(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<Value> {
+        let connected = self.connected.get(server).ok_or_else(|| not_connected(server))?;
+        let asked = Asked::Tool { name: tool.to_owned(), arguments };
+        ask_connection(&connected.opened.connection, &asked, CALL_TIME, None).await
+    }
+
+    /// Returns the first server that has a tool.
+    pub fn find_tool(&self, tool: &str) -> Option<&str> {
+        let has = |connected: &Connected| connected.tools.iter().any(|known| known.name == tool);
+        self.connected.iter().find(|(_, connected)| has(connected)).map(|(name, _)| name.as_str())
+    }
+
+    /// Runs a tool of the first server that has it.
+    ///
+    /// # Errors
+    /// `not_found` where none has it; as [`McpClientManager::call_tool`].
+    pub async fn call_tool_auto(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value> {
+        let Some(server) = self.find_tool(tool) else {
+            let text = format!("Tool '{tool}' not found on any server");
+            return Err(Error::new(ErrorKind::NotFound, text));
+        };
+        self.call_tool(server, tool, arguments).await
+    }
+
+    /// Lists the tools of all servers, by server.
+    pub fn all_tools(&self) -> impl Iterator<Item = (&str, &[RemoteTool])> {
+        self.connected.iter().map(|(name, connected)| (name.as_str(), connected.tools.as_slice()))
+    }
+
+    /// Returns what sends requests to a server.
+    ///
+    /// # Errors
+    /// `not_found` for a server that is not connected.
+    pub fn get_connection(&self, server: &str) -> Result<Arc<Connection>> {
+        let connected = self.connected.get(server).ok_or_else(|| not_connected(server))?;
+        Ok(Arc::clone(&connected.opened.connection))
+    }
+}
+
+fn not_connected(name: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("Server '{name}' not connected"))
+}

@@ -1,0 +1,259 @@
+//! The command `mcp`: a person sees, adds, removes, connects and disconnects servers. And prompts of
+//! servers, each a command of its own.
+
+mod edit;
+mod show;
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::hooks::{CompleteWords, WordChoice, WordChoices};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::CommandSpec;
+
+use crate::asks::SessionCall;
+use crate::call::{self, Asked};
+use crate::content::Content;
+use crate::server::{Server, Status};
+use crate::servers::Servers;
+use crate::state::{Mcp, read};
+
+/// What is typed.
+pub const NAME: &str = "mcp";
+
+const HELP: &str = "mcp list                       the configured servers and how it stands with each
+mcp status                     states, tools, what is wrong
+mcp show NAME                  one server: how it is set up, what it has
+mcp add NAME COMMAND [ARGS]    adds a server to the workspace's .mcp.json; an http address is one too
+mcp remove NAME                takes one out of it
+mcp connect NAME               connects a server, or tries again at once
+mcp disconnect NAME            ends it until it is connected again
+mcp reload                     reads the files again
+mcp logs [NAME|clear]          what servers printed and what became of them
+mcp help                       this text
+
+Servers stand in .mcp.json of the workspace (once it is trusted), in ~/.mcp.json, and under
+[plugins.tool-mcp.servers.NAME] of your configuration; the nearest counts.";
+
+const ACTIONS: [(&str, &str); 10] = [
+    ("list", "the configured servers"),
+    ("status", "states, tools, what is wrong"),
+    ("show", "one server"),
+    ("add", "adds a server"),
+    ("remove", "takes a server out"),
+    ("connect", "connects a server"),
+    ("disconnect", "ends a server"),
+    ("reload", "reads the files again"),
+    ("logs", "what servers printed"),
+    ("help", "how it is typed"),
+];
+
+/// Messages of a prompt that are said.
+const MESSAGES_MAX: usize = 100;
+
+/// How the command is typed.
+pub fn command() -> CommandSpec {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    let mut rest = text("For `add`: the command and its arguments, or an address.");
+    rest["x-capture-rest"] = true.into();
+    CommandSpec {
+        name: NAME.to_owned(),
+        description: "Servers of the Model Context Protocol: mcp add NAME COMMAND".to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "action": text("list, status, show, add, remove, connect, disconnect, reload, logs, help."),
+                "name": text("Which server."),
+                "command": rest,
+            },
+            "additionalProperties": false,
+        }),
+        completes: true,
+        ..CommandSpec::default()
+    }
+}
+
+/// Does what a person typed.
+///
+/// # Errors
+/// A word that is not known, a server that is not there, a file that cannot be written.
+pub async fn answer(cx: &Cx<Mcp>, arguments: &Value) -> Result<Output> {
+    let servers = &cx.state().servers;
+    let given = |name: &str| arguments[name].as_str().map(str::trim).filter(|it| !it.is_empty());
+    let named = || {
+        let missing = || Error::new(ErrorKind::InvalidArguments, "the server's name is missing");
+        given("name").ok_or_else(|| missing().with_hint("`mcp help` shows how it is typed"))
+    };
+    let action = given("action").unwrap_or("list").to_lowercase();
+    if ["list", "status", "show", "logs"].contains(&action.as_str()) {
+        servers.settle().await;
+    }
+    let text = match action.as_str() {
+        "list" => show::list(servers),
+        "status" => show::status(servers),
+        "show" => show::server(&*servers.find(named()?)?),
+        "logs" => show::logs(servers, given("name")),
+        "help" => HELP.to_owned(),
+        "add" => edit::add(cx, named()?, given("command").unwrap_or_default()).await?,
+        "remove" => edit::remove(cx, named()?).await?,
+        "connect" => connect(&servers.find(named()?)?).await?,
+        "disconnect" => disconnect(&*servers.find(named()?)?),
+        "reload" => reload(cx).await?,
+        other => {
+            let text = format!("`mcp` knows no `{other}`");
+            return Err(Error::new(ErrorKind::InvalidArguments, text)
+                .with_hint("`mcp help` shows how it is typed"));
+        }
+    };
+    Ok(Output::text(text))
+}
+
+/// Offers words while somebody types.
+pub fn words(servers: &Servers, asked: &CompleteWords) -> WordChoices {
+    let choices = match (asked.command.as_str(), asked.words.as_slice()) {
+        (NAME, []) => ACTIONS.map(|(word, says)| WordChoice::new(word, says)).to_vec(),
+        (NAME, [action]) => {
+            let takes = ["show", "remove", "connect", "disconnect", "logs"];
+            let is_taken = takes.iter().any(|it| it.eq_ignore_ascii_case(action));
+            let all = servers.list();
+            let named = all.iter().filter(|_| is_taken);
+            named.map(|it| WordChoice::new(it.name(), it.entry.shown())).collect()
+        }
+        _ => Vec::new(),
+    };
+    WordChoices { choices }
+}
+
+async fn connect(server: &Arc<Server>) -> Result<String> {
+    let name = server.name();
+    match server.status() {
+        Status::Up(connection) if !connection.is_closed() => {
+            return Ok(format!("Server '{name}' is already connected."));
+        }
+        Status::Disabled => {
+            let text = format!("Server '{name}' is disabled by its entry.");
+            return Err(Error::new(ErrorKind::Unavailable, text));
+        }
+        Status::Up(_) | Status::Down { .. } | Status::Starting | Status::Stopped => {}
+    }
+    server.connect();
+    match server.up().await {
+        Ok(_) => {
+            let tools = show::tool_count(server);
+            Ok(format!("Connected to '{name}' successfully ({tools} tools available)."))
+        }
+        Err(error) => {
+            let text = format!("Failed to connect to '{name}': {}", error.message);
+            Err(Error { message: text, ..error }.with_hint(format!("`mcp logs {name}`")))
+        }
+    }
+}
+
+fn disconnect(server: &Server) -> String {
+    server.disconnect();
+    format!("Disconnected from '{}'.", server.name())
+}
+
+/// Reads the files again and tells what has changed.
+async fn reload(cx: &Cx<Mcp>) -> Result<String> {
+    let servers = &cx.state().servers;
+    let before = servers.offer();
+    take_files(cx).await?;
+    let all = servers.list();
+    let active: Vec<&Arc<Server>> = all.iter().filter(|it| !it.entry.disabled).collect();
+    let settled = active.iter().map(|server| server.up());
+    let outcomes = futures_util::future::join_all(settled).await;
+    let connected = outcomes.iter().filter(|it| it.is_ok()).count();
+    let tools: usize = active.iter().map(|server| show::tool_count(server)).sum();
+    let mut lines = vec![format!(
+        "Reloaded configuration: {connected} servers connected, {tools} tools available."
+    )];
+    for (server, outcome) in active.iter().zip(&outcomes) {
+        if let Err(error) = outcome {
+            lines.push(format!("  failed: {}: {}", server.name(), error.message));
+        }
+    }
+    let now = crate::offer::Offer::of(&all);
+    lines.extend(
+        now.tools.keys().filter(|it| !before.tools.contains_key(*it)).map(|it| format!("  + {it}")),
+    );
+    lines.extend(
+        before.tools.keys().filter(|it| !now.tools.contains_key(*it)).map(|it| format!("  - {it}")),
+    );
+    lines.extend(servers.lines().into_iter().map(|line| format!("  {line}")));
+    Ok(lines.join("\n"))
+}
+
+/// Reads the files and takes what they say.
+pub(super) async fn take_files(cx: &Cx<Mcp>) -> Result<()> {
+    let servers = &cx.state().servers;
+    let mut places = servers.places.clone();
+    // Trust may have been taken back since.
+    let trusted = cx.session().await?.trusted_workspace.map(std::path::PathBuf::from);
+    places.workspace = trusted;
+    let (configured, prints) = cx.blocking(move |_| read(&places)).await?;
+    servers.take(configured, prints);
+    Ok(())
+}
+
+/// Fills a prompt of a server: what the person says to the model next.
+///
+/// # Errors
+/// A prompt that is gone; what the server answers.
+pub async fn prompt(cx: &Cx<Mcp>, name: &str, arguments: Value) -> Result<Output> {
+    let offer = cx.state().servers.offer();
+    let Some(meant) = offer.prompts.get(name) else {
+        let text = format!("the MCP server has no prompt `{name}` any more");
+        return Err(Error::new(ErrorKind::UnknownOperation, text));
+    };
+    let arguments = match arguments {
+        Value::Object(arguments) => arguments,
+        _ => <_>::default(),
+    };
+    let site = Arc::new(SessionCall::new(cx.reporter(), meant.server.name(), &meant.what.name));
+    let asked = Asked::Prompt { name: meant.what.name.clone(), arguments };
+    let mut answer = call::ask(&meant.server, &asked, Some(site)).await?;
+    let messages = match answer["messages"].take() {
+        Value::Array(messages) => messages,
+        _ => Vec::new(),
+    };
+    Ok(Output::text(said(messages)))
+}
+
+/// Writes messages as one text. What is no text is named.
+fn said(messages: Vec<Value>) -> String {
+    let is_one = messages.len() == 1;
+    let mut texts = Vec::new();
+    for mut message in messages.into_iter().take(MESSAGES_MAX) {
+        let mut content = Content::default();
+        match message["content"].take() {
+            Value::Array(blocks) => content.take_all(blocks),
+            block => content.take_all(vec![block]),
+        }
+        let blocks = content.blocks.iter().map(|block| match block {
+            Value::String(text) => text.clone(),
+            other => other["text"].as_str().map_or_else(|| other.to_string(), str::to_owned),
+        });
+        let text = blocks.collect::<Vec<_>>().join("\n");
+        texts.push(match message["role"].as_str() {
+            Some("assistant") => format!("You said: {text}"),
+            _ if is_one => text,
+            _ => format!("I said: {text}"),
+        });
+    }
+    texts.join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_one_text() {
+        let user = json!({ "role": "user", "content": { "type": "text", "text": "Review it." } });
+        assert_eq!(said(vec![user.clone()]), "Review it.");
+        let model =
+            json!({ "role": "assistant", "content": [{ "type": "text", "text": "Which?" }] });
+        assert_eq!(said(vec![user, model]), "I said: Review it.\n\nYou said: Which?");
+        assert_eq!(said(vec![json!(1)]), "{\"type\":\"\",\"left_out\":\"it is of no known kind\"}");
+    }
+}

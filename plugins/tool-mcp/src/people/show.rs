@@ -1,0 +1,149 @@
+//! What a person sees of servers.
+
+use jaato_plugin_sdk::prelude::*;
+
+use crate::config::{Origin, Reach};
+use crate::log::{Line, safe};
+use crate::server::{Server, Status};
+use crate::servers::Servers;
+
+/// Tools of a server that are shown.
+const TOOLS_SHOWN_MAX: usize = 100;
+/// Characters of a tool's description that are shown.
+const DESCRIPTION_CHARS_MAX: usize = 80;
+
+fn state(server: &Server) -> &'static str {
+    match server.status() {
+        Status::Up(connection) if !connection.is_closed() => "connected",
+        Status::Starting => "starting",
+        Status::Up(_) | Status::Down { .. } | Status::Stopped => "disconnected",
+        Status::Disabled => "disabled",
+    }
+}
+
+/// Returns the number of tools of a server that are offered.
+pub fn tool_count(server: &Server) -> usize {
+    server.described().map_or(0, |described| {
+        described.tools.iter().filter(|tool| server.entry.allows(&tool.name)).count()
+    })
+}
+
+/// Lists the servers.
+pub fn list(servers: &Servers) -> String {
+    let all = servers.list();
+    let mut lines = vec!["Configured MCP servers:".to_owned()];
+    let line = |server: &std::sync::Arc<Server>| {
+        format!("  {}: {} [{}]", server.name(), safe(&server.entry.shown()), state(server))
+    };
+    lines.extend(all.iter().map(line));
+    if all.is_empty() {
+        lines = vec!["No MCP servers are configured.".to_owned()];
+        lines.push("Use 'mcp add NAME COMMAND' to add one.".to_owned());
+    }
+    lines.extend(servers.lines().iter().map(|line| format!("  {}", safe(line))));
+    lines.join("\n")
+}
+
+/// Tells how it stands with each.
+pub fn status(servers: &Servers) -> String {
+    let all = servers.list();
+    let is_up = |it: &&std::sync::Arc<Server>| state(it) == "connected";
+    let connected = all.iter().filter(is_up).count();
+    let tools: usize = all.iter().map(|it| tool_count(it)).sum();
+    let mut lines =
+        vec![format!("MCP: {connected} of {} servers connected, {tools} tools.", all.len())];
+    for server in &all {
+        let mut line =
+            format!("  {}: {}, {} tools", server.name(), state(server), tool_count(server));
+        match server.status() {
+            Status::Up(connection) => {
+                line += &format!(", protocol {}", connection.info.protocol_version);
+            }
+            Status::Down { why } => line += &format!(": {}", safe(&why.message)),
+            Status::Starting | Status::Stopped | Status::Disabled => {}
+        }
+        lines.push(line);
+    }
+    lines.extend(servers.lines().iter().map(|line| format!("  {}", safe(line))));
+    lines.join("\n")
+}
+
+/// Shows one server.
+pub fn server(server: &Server) -> String {
+    let entry = &server.entry;
+    let origin = match entry.origin {
+        Origin::Workspace => ".mcp.json of the workspace",
+        Origin::Home => "~/.mcp.json",
+        Origin::Settings => "the configuration",
+    };
+    let mut lines = vec![
+        format!("Server: {}", server.name()),
+        format!("  Status: {}", state(server)),
+        format!("  Type: {}", entry.transport()),
+        format!("  From: {origin}"),
+    ];
+    match &entry.reach {
+        Reach::Stdio(stdio) => {
+            lines.push(format!("  Command: {}", safe(&entry.shown())));
+            if !stdio.env.is_empty() {
+                let names: Vec<&str> = stdio.env.keys().map(String::as_str).collect();
+                lines.push(format!("  Variables: {}", safe(&names.join(", "))));
+            }
+        }
+        Reach::Http(http) => {
+            lines.push(format!("  URL: {}", safe(&http.url)));
+            if !http.headers.is_empty() {
+                let names: Vec<&str> = http.headers.keys().map(String::as_str).collect();
+                lines.push(format!("  Headers: {}", safe(&names.join(", "))));
+            }
+        }
+    }
+    if let Status::Down { why } = server.status() {
+        lines.push(format!("  Problem: {}", safe(&why.message)));
+        lines.extend(why.hint.map(|hint| format!("  Hint: {}", safe(&hint))));
+    }
+    if let Some(described) = server.described() {
+        lines.push(format!("  Says it is: {} ({})", safe(&described.title), described.protocol));
+        let tools = described.tools.iter().filter(|tool| entry.allows(&tool.name));
+        lines.push(format!("  Tools ({}):", tool_count(server)));
+        for tool in tools.take(TOOLS_SHOWN_MAX) {
+            let first = tool.description.lines().next().unwrap_or_default();
+            let about: String = first.chars().take(DESCRIPTION_CHARS_MAX).collect();
+            lines.push(format!("    {}: {}", safe(&tool.name), safe(&about)));
+        }
+        if !described.prompts.is_empty() {
+            let names = described.prompts.iter().map(|it| safe(&it.name)).collect::<Vec<_>>();
+            lines.push(format!("  Prompts: {}", names.join(", ")));
+        }
+        if described.has_resources {
+            lines.push("  Resources: yes".to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+/// Shows what servers printed, or forgets it.
+pub fn logs(servers: &Servers, which: Option<&str>) -> String {
+    let kept = &servers.around.lines;
+    if which.is_some_and(|which| which.eq_ignore_ascii_case("clear")) {
+        return format!("Cleared {} log entries.", kept.clear());
+    }
+    let lines = kept.list(which);
+    match lines.is_empty() {
+        true => "No log entries.".to_owned(),
+        false => lines.iter().map(log_line).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+fn log_line(line: &Line) -> String {
+    let day = line.at % 86_400;
+    let (hours, minutes, seconds) = (day / 3600, day / 60 % 60, day % 60);
+    format!("{hours:02}:{minutes:02}:{seconds:02}Z {}: {}", line.server, line.text)
+}
+
+/// Makes the error for a name that is there already.
+pub fn taken(name: &str) -> Error {
+    let text = format!("Server '{name}' already exists.");
+    Error::new(ErrorKind::Conflict, text)
+        .with_hint(format!("Use 'mcp remove {name}' first to replace it."))
+}

@@ -1,0 +1,140 @@
+//! Resources of servers, by two tools: one lists them, one reads one.
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::types::Annotations;
+use rmcp::model::{
+    ClientRequest, ListResourceTemplatesRequest, ListResourcesRequest, PaginatedRequestParams,
+    ServerResult,
+};
+
+use crate::call::{self, Asked};
+use crate::content::Content;
+use crate::described::{cut, plain};
+use crate::server::Server;
+use crate::site::CallSite;
+
+/// Lists resources.
+pub const LIST: &str = "mcp_list_resources";
+/// Reads one.
+pub const READ: &str = "mcp_read_resource";
+
+/// Resources that one answer lists.
+const LISTED_MAX: usize = 200;
+/// Longest line about one.
+const LINE_BYTES_MAX: usize = 300;
+
+/// Describes both tools.
+pub fn specs() -> [ToolSpec; 2] {
+    let server = json!({ "type": "string", "description": "The server's name." });
+    let spec = |name: &str, description: &str, properties: Value, required: &[&str]| ToolSpec {
+        name: name.into(),
+        description: description.to_owned(),
+        parameters: json!({
+            "type": "object", "properties": properties, "required": required,
+            "additionalProperties": false,
+        }),
+        // Not read-only: what a server does with an address is its own affair, and a model that may
+        // name any could tell it anything. So the person is asked.
+        annotations: Annotations {
+            read_only: false,
+            destructive: false,
+            idempotent: true,
+            open_world: true,
+            parallel_safe: true,
+        },
+        category: crate::offer::CATEGORY.to_owned(),
+        ..ToolSpec::default()
+    };
+    let cursor = json!({ "type": "string", "description": "Where the list goes on: `next` of the answer before." });
+    [
+        spec(
+            LIST,
+            "List the resources of an MCP server: documents and data that it can be asked for, and \
+             templates of their addresses.",
+            json!({ "server": server, "cursor": cursor }),
+            &["server"],
+        ),
+        spec(
+            READ,
+            "Read a resource of an MCP server by its address.",
+            json!({ "server": server, "uri": { "type": "string", "description": "Its address, as listed." } }),
+            &["server", "uri"],
+        ),
+    ]
+}
+
+/// Runs one of them.
+///
+/// # Errors
+/// What the server answers.
+pub async fn run(
+    cx: &Reporter,
+    server: &Arc<Server>,
+    name: &str,
+    arguments: &Value,
+    site: Arc<dyn CallSite>,
+) -> Result<Output> {
+    match name {
+        READ => {
+            let uri = arguments["uri"].as_str().unwrap_or_default().to_owned();
+            let mut answer = call::ask(server, &Asked::Resource { uri }, Some(site)).await?;
+            let mut content = Content::default();
+            if let Value::Array(contents) = answer["contents"].take() {
+                contents.into_iter().take(LISTED_MAX).for_each(|it| content.take_resource(it));
+            }
+            Ok(Output::json(content.result(cx, READ).await?))
+        }
+        _ => list(server, arguments["cursor"].as_str().map(str::to_owned)).await,
+    }
+}
+
+async fn list(server: &Arc<Server>, cursor: Option<String>) -> Result<Output> {
+    let connection = server.up().await?;
+    let time = server.entry.timeout;
+    let is_first = cursor.is_none();
+    let params = PaginatedRequestParams::default().with_cursor(cursor);
+    let request: ClientRequest = ListResourcesRequest::with_param(params).into();
+    let answer = in_json(connection.request(request, time, None).await?)?;
+    let mut told = json!({ "resources": short(&answer["resources"], "uri") });
+    if let Some(next) = answer["nextCursor"].as_str() {
+        told["next"] = next.into();
+    }
+    if is_first {
+        let params = PaginatedRequestParams::default();
+        let request: ClientRequest = ListResourceTemplatesRequest::with_param(params).into();
+        // Most servers have none, and some do not know the question.
+        if let Ok(answer) = connection.request(request, time, None).await {
+            let templates = short(&in_json(answer)?["resourceTemplates"], "uriTemplate");
+            if !templates.is_empty() {
+                told["templates"] = Value::Array(templates);
+            }
+        }
+    }
+    Ok(Output::json(told))
+}
+
+fn in_json(answer: ServerResult) -> Result<Value> {
+    match answer {
+        ServerResult::CustomResult(custom) => Ok(custom.0),
+        known => serde_json::to_value(known).map_err(|error| Error::failed(error.to_string())),
+    }
+}
+
+/// Keeps of each what tells a model which one it wants.
+fn short(list: &Value, address: &str) -> Vec<Value> {
+    let keys = [address, "name", "title", "description", "mimeType"];
+    let entry = |entry: &Value| {
+        let known = keys.iter().filter_map(|key| {
+            let text = entry[*key].as_str()?;
+            // An address that is cut is none.
+            let text =
+                if *key == address { text.to_owned() } else { cut(&plain(text), LINE_BYTES_MAX) };
+            Some(((*key).to_owned(), Value::from(text)))
+        });
+        Value::Object(known.collect())
+    };
+    list.as_array().into_iter().flatten().take(LISTED_MAX).map(entry).collect()
+}

@@ -1,0 +1,150 @@
+//! The thread on which the protocol runs: `rmcp` needs a runtime of `tokio`, and plugins have none.
+//!
+//! Invariant: nothing outlives the instance. Dropping the runtime ends its thread, and with it all
+//! that was spawned there.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::FutureExt as _;
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+/// Threads for work that takes long: large messages are read there.
+const BLOCKING_THREADS_MAX: usize = 2;
+
+/// A runtime with one thread.
+pub struct Runtime {
+    spawner: Spawner,
+    stop: Mutex<Option<oneshot::Sender<()>>>,
+    ended: Mutex<Option<oneshot::Receiver<()>>>,
+}
+
+/// Spawns on the runtime; after its end nothing runs there.
+#[derive(Clone)]
+pub struct Spawner(Handle);
+
+/// Work that goes on as long as somebody waits for it: dropping it ends the work.
+struct Waited<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for Waited<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Runtime {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// `unavailable` where the system starts none.
+    pub fn start() -> Result<Arc<Self>> {
+        let refused = |error: std::io::Error| {
+            let text = format!("cannot start the thread of the protocol: {error}");
+            Error::new(ErrorKind::Unavailable, text)
+        };
+        let mut builder = Builder::new_current_thread();
+        builder.enable_time().max_blocking_threads(BLOCKING_THREADS_MAX);
+        let runtime = builder.build().map_err(refused)?;
+        let spawner = Spawner(runtime.handle().clone());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (end, ended) = oneshot::channel::<()>();
+        let thread = move || {
+            // Dropping the sender stops it as well.
+            let _ = runtime.block_on(stopped);
+            runtime.shutdown_background();
+            let _ = end.send(());
+        };
+        std::thread::Builder::new().name("mcp".to_owned()).spawn(thread).map_err(refused)?;
+        let (stop, ended) = (Mutex::new(Some(stop)), Mutex::new(Some(ended)));
+        Ok(Arc::new(Self { spawner, stop, ended }))
+    }
+
+    /// Returns what spawns on it.
+    pub fn spawner(&self) -> Spawner {
+        self.spawner.clone()
+    }
+
+    /// Stops the thread and waits until it has ended.
+    pub async fn stop(&self) {
+        drop(self.stop.lock().take());
+        let ended = self.ended.lock().take();
+        if let Some(ended) = ended {
+            let _ = ended.await;
+        }
+    }
+}
+
+impl Spawner {
+    /// Returns one for the runtime that this is called on.
+    pub fn current() -> Self {
+        Self(Handle::current())
+    }
+
+    /// Runs something in the background.
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        // Its end is the runtime's: nobody waits for it.
+        drop(self.0.spawn(work));
+    }
+
+    /// Runs something there and waits for it here, on any executor. Dropping the wait ends it.
+    ///
+    /// # Errors
+    /// `unavailable` when the runtime has ended.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T> {
+        let mut waited = Waited(self.0.spawn(work));
+        (&mut waited.0).map(|ended| ended.map_err(|_| gone())).await
+    }
+}
+
+/// The error after the runtime's end.
+pub fn gone() -> Error {
+    Error::new(ErrorKind::Unavailable, "the plugin was closed, or its work panicked")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn work_runs_and_ends_with_the_runtime() {
+        let runtime = Runtime::start().unwrap();
+        let spawner = runtime.spawner();
+        let answer = futures_util::FutureExt::now_or_never(async { 1 });
+        assert_eq!(answer, Some(1));
+        let block = Builder::new_current_thread().build().unwrap();
+        assert_eq!(block.block_on(spawner.run(async { 2 })).unwrap(), 2);
+        let (alive, gone) = oneshot::channel::<()>();
+        spawner.spawn(async move {
+            let _alive = alive;
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+        });
+        block.block_on(runtime.stop());
+        assert!(block.block_on(gone).is_err());
+        assert!(block.block_on(spawner.run(async { 3 })).is_err());
+    }
+
+    #[test]
+    fn a_wait_that_is_dropped_ends_the_work() {
+        let runtime = Runtime::start().unwrap();
+        let spawner = runtime.spawner();
+        let (alive, gone) = oneshot::channel::<()>();
+        let work = async move {
+            let _alive = alive;
+            std::future::pending::<()>().await;
+        };
+        let block = Builder::new_current_thread().build().unwrap();
+        let waiting = Box::pin(spawner.run(work));
+        block.block_on(async {
+            assert!(waiting.now_or_never().is_none());
+        });
+        assert!(block.block_on(gone).is_err());
+    }
+}

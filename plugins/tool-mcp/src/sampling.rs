@@ -1,0 +1,138 @@
+//! A server's question to the model: run as the tool `mcp__SERVER__sampling`, so that the person's
+//! rules decide about it as about any other.
+//!
+//! The model is asked beside the conversation and sees nothing of it.
+
+use jaato_plugin_sdk::model::ModelComplete;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::{Condition, Offer};
+
+/// Messages of one question.
+const MESSAGES_MAX: usize = 100;
+/// Bytes of the texts of one question.
+const TEXT_BYTES_MAX: usize = 512 * 1024;
+/// Tokens of an answer, whatever the server asks for.
+const TOKENS_MAX: u32 = 8192;
+
+/// Describes the tool. No model is offered it: a server asks for it.
+pub fn spec(name: &str, server: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        description: format!("The MCP server `{server}` asks the model, at the person's cost."),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "messages": { "type": "array" },
+                "systemPrompt": { "type": "string" },
+                "maxTokens": { "type": "integer" },
+            },
+            "required": ["messages"],
+        }),
+        category: crate::offer::CATEGORY.to_owned(),
+        foreign: true,
+        available_if: Some(Offer::new(Condition::Unknown, "the server calls it, and nobody else")),
+        ..ToolSpec::default()
+    }
+}
+
+/// Asks the model: the parameters of `sampling/createMessage`, a `CreateMessageResult`.
+///
+/// # Errors
+/// Why the model is not asked; what it answers.
+pub async fn ask(host: &Reporter, params: &Value) -> Result<Value> {
+    let request = request(params)?;
+    let answer = host.model(&request).await?;
+    let stop = match answer.completion.finish_reason {
+        FinishReason::MaxTokens => "maxTokens",
+        _ => "endTurn",
+    };
+    Ok(json!({
+        "role": "assistant",
+        "content": { "type": "text", "text": answer.text() },
+        "model": answer.model,
+        "stopReason": stop,
+    }))
+}
+
+fn request(params: &Value) -> Result<ModelComplete> {
+    let refused = |why: &str| Error::new(ErrorKind::InvalidArguments, why);
+    if params["tools"].as_array().is_some_and(|tools| !tools.is_empty()) {
+        return Err(refused("a model that a server asks has no tools"));
+    }
+    let empty = Vec::new();
+    let messages = params["messages"].as_array().unwrap_or(&empty);
+    if messages.is_empty() || messages.len() > MESSAGES_MAX {
+        return Err(refused("a question has 1 to 100 messages"));
+    }
+    let mut request = ModelComplete {
+        system: params["systemPrompt"].as_str().unwrap_or_default().to_owned(),
+        ..ModelComplete::default()
+    };
+    let mut bytes = request.system.len();
+    for message in messages {
+        let text = text_of(&message["content"]).ok_or_else(|| refused("only texts are asked"))?;
+        bytes += text.len();
+        request.messages.push(match message["role"].as_str() {
+            Some("assistant") => Message::model(vec![Part::text(text)]),
+            _ => Message::user(text),
+        });
+    }
+    if bytes > TEXT_BYTES_MAX {
+        return Err(refused("a question has at most 512 KiB"));
+    }
+    let tokens = params["maxTokens"].as_u64().and_then(|it| u32::try_from(it).ok());
+    request.options.max_output_tokens = Some(tokens.unwrap_or(TOKENS_MAX).clamp(1, TOKENS_MAX));
+    Ok(request)
+}
+
+/// Returns the text of a message's content: one block, or several.
+fn text_of(content: &Value) -> Option<String> {
+    let text = |block: &Value| match block["type"].as_str() {
+        Some("text") => block["text"].as_str().map(str::to_owned),
+        _ => None,
+    };
+    match content {
+        Value::Array(blocks) => {
+            blocks.iter().map(text).collect::<Option<Vec<_>>>().map(|it| it.join("\n"))
+        }
+        block => text(block),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_asked_with_a_bound() {
+        let request = request(&json!({
+            "messages": [
+                { "role": "user", "content": { "type": "text", "text": "a" } },
+                { "role": "assistant", "content": [{ "type": "text", "text": "b" }, { "type": "text", "text": "c" }] },
+                { "role": "user", "content": { "type": "text", "text": "d" } },
+            ],
+            "systemPrompt": "Be brief.", "maxTokens": 1_000_000,
+        }))
+        .unwrap();
+        let texts: Vec<String> = request.messages.iter().map(Message::text).collect();
+        assert_eq!(
+            (texts.as_slice(), request.system.as_str()),
+            (&["a", "b\nc", "d"].map(str::to_owned)[..], "Be brief.")
+        );
+        assert_eq!(request.options.max_output_tokens, Some(TOKENS_MAX));
+    }
+
+    #[test]
+    fn what_is_no_text_or_has_tools_is_refused() {
+        let image = json!({ "role": "user", "content": { "type": "image", "data": "" } });
+        let text = json!({ "role": "user", "content": { "type": "text", "text": "a" } });
+        for params in [
+            json!({}),
+            json!({ "messages": [image] }),
+            json!({ "messages": [text], "tools": [{}] }),
+            json!({ "messages": vec![text.clone(); MESSAGES_MAX + 1] }),
+        ] {
+            assert!(request(&params).is_err(), "{params}");
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! One server of a person's: started, asked what it has, watched, and started again when it ends.
+//!
+//! Invariant: whatever a server does costs its own calls alone. Each has a task of its own, and
+//! nobody waits for one without a bound.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jaato_plugin_sdk::{Error, ErrorKind, Home, Result};
+use parking_lot::Mutex;
+use rmcp::model::SubscriptionFilter;
+use rmcp::service::ClientInitializeError;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use crate::cache::Cache;
+use crate::client::Client;
+use crate::config::{Reach, ServerEntry, StdioReach};
+use crate::connection::{self, Connection, Era, Opened};
+use crate::described::{self, Described};
+use crate::log::{Lines, ServerLog};
+use crate::runtime::Spawner;
+use crate::transport::wire::{LineTransport, Wire};
+
+/// How long a server may take to say which era it speaks.
+const PROBE_TIME: Duration = Duration::from_secs(5);
+/// How long one attempt to connect may take.
+const ATTEMPT_TIME: Duration = Duration::from_secs(30);
+/// How long a call waits for a server that is being started.
+const UP_TIME: Duration = Duration::from_secs(30);
+/// The first wait before a server that ended is started again; it doubles each time.
+const BACK_OFF_MIN: Duration = Duration::from_secs(1);
+/// The longest wait.
+const BACK_OFF_MAX: Duration = Duration::from_secs(300);
+/// A server that was up for so long begins with the first wait again.
+const STABLE: Duration = Duration::from_secs(60);
+/// How often a server is asked again for lists that it says have changed.
+const ASK_AGAIN: Duration = Duration::from_secs(2);
+
+/// What all servers share.
+pub struct Around {
+    /// Starts programs.
+    pub launch: Arc<dyn Launch>,
+    /// The instance, for requests over the network; nothing outside of a host.
+    pub home: Option<Home>,
+    /// Where the protocol runs.
+    pub spawner: Spawner,
+    /// What servers print.
+    pub lines: Arc<Lines>,
+    /// What they said when they were last up.
+    pub cache: Cache,
+    /// Folders that they may know of.
+    pub roots: Vec<String>,
+    /// Notified when a server's state or lists change.
+    pub changed: Notify,
+}
+
+/// Starts the programs of servers.
+pub trait Launch: Send + Sync + 'static {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// Why it cannot be started.
+    fn launch(&self, reach: &StdioReach, log: &ServerLog) -> BoxFuture<'static, Result<Wire>>;
+}
+
+/// How it stands with a server.
+#[derive(Clone)]
+pub enum Status {
+    /// It is being started.
+    Starting,
+    /// It answers.
+    Up(Arc<Connection>),
+    /// It is down, and is started again by itself where that may help.
+    Down {
+        /// Why.
+        why: Error,
+    },
+    /// A person has disconnected it.
+    Stopped,
+    /// Its entry says so.
+    Disabled,
+}
+
+/// A server.
+pub struct Server {
+    /// How it is set up.
+    pub entry: ServerEntry,
+    /// What it is known by over processes.
+    pub fingerprint: String,
+    around: Arc<Around>,
+    log: ServerLog,
+    status: watch::Sender<Status>,
+    described: Mutex<Option<Arc<Described>>>,
+    /// Whether it is to be up.
+    wanted: watch::Sender<bool>,
+    /// Has it tried again at once.
+    poke: Notify,
+}
+
+/// How a connection came to its end.
+struct Ended {
+    why: Error,
+    was_stable: bool,
+}
+
+impl Server {
+    /// Makes one that is down, and knows what the cache knows.
+    pub fn new(entry: ServerEntry, fingerprint: String, around: &Arc<Around>) -> Arc<Self> {
+        let known = around.cache.get(&fingerprint).and_then(|record| record.described);
+        let status = if entry.disabled { Status::Disabled } else { Status::Starting };
+        Arc::new(Self {
+            log: around.lines.of(&entry.name),
+            around: Arc::clone(around),
+            status: watch::Sender::new(status),
+            described: Mutex::new(known.map(Arc::new)),
+            wanted: watch::Sender::new(!entry.disabled),
+            poke: Notify::new(),
+            fingerprint,
+            entry,
+        })
+    }
+
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.entry.name
+    }
+
+    /// Returns how it stands with it.
+    pub fn status(&self) -> Status {
+        self.status.borrow().clone()
+    }
+
+    /// Returns what it has, as far as that is known.
+    pub fn described(&self) -> Option<Arc<Described>> {
+        self.described.lock().clone()
+    }
+
+    /// Begins to start it and to keep it up.
+    pub fn begin(self: &Arc<Self>) {
+        let this = Arc::clone(self);
+        self.around.spawner.spawn(async move { this.keep_up().await });
+    }
+
+    /// Connects one that was disconnected, or tries again at once.
+    pub fn connect(&self) {
+        self.wanted.send_replace(true);
+        self.poke.notify_one();
+    }
+
+    /// Disconnects it until somebody connects it again.
+    pub fn disconnect(&self) {
+        self.wanted.send_replace(false);
+    }
+
+    /// Waits until it is up; for one that waits to be started again, has it tried at once.
+    ///
+    /// # Errors
+    /// Why it is not up.
+    pub async fn up(&self) -> Result<Arc<Connection>> {
+        if let Status::Up(connection) = &*self.status.borrow()
+            && !connection.is_closed()
+        {
+            return Ok(Arc::clone(connection));
+        }
+        self.poke.notify_one();
+        let mut status = self.status.subscribe();
+        let name = self.entry.name.clone();
+        let was_down = matches!(&*status.borrow_and_update(), Status::Down { .. });
+        let waiting = async move {
+            if was_down && status.changed().await.is_err() {
+                return Err(crate::runtime::gone());
+            }
+            let is_settled = |status: &Status| !matches!(status, Status::Starting);
+            let settled = status.wait_for(is_settled).await;
+            match settled.map_err(|_| crate::runtime::gone())?.clone() {
+                Status::Up(connection) => Ok(connection),
+                Status::Down { why } => {
+                    let text = format!("the MCP server `{name}` is down: {}", why.message);
+                    Err(Error { message: text, ..why })
+                }
+                Status::Stopped | Status::Starting => {
+                    let text = format!("the MCP server `{name}` is disconnected");
+                    let hint = format!("the person connects it by `/mcp connect {name}`");
+                    Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
+                }
+                Status::Disabled => {
+                    let text = format!("the MCP server `{name}` is disabled");
+                    Err(Error::new(ErrorKind::Unavailable, text))
+                }
+            }
+        };
+        let bounded = async move { tokio::time::timeout(UP_TIME, waiting).await };
+        let late = || {
+            let text = format!("the MCP server `{}` does not start", self.entry.name);
+            Error::new(ErrorKind::Timeout, text).temporary()
+        };
+        self.around.spawner.run(bounded).await?.unwrap_or_else(|_| Err(late()))
+    }
+
+    /// Waits until it was asked what it has, or could not be.
+    pub async fn settled(&self) {
+        let mut status = self.status.subscribe();
+        let is_settled = |status: &Status| !matches!(status, Status::Starting);
+        // The sender is this server's own.
+        let _ = status.wait_for(is_settled).await;
+    }
+
+    fn set(&self, status: Status) {
+        self.status.send_replace(status);
+        self.around.changed.notify_one();
+    }
+
+    /// Starts it and keeps it up, until the runtime ends.
+    async fn keep_up(self: Arc<Self>) {
+        let mut wanted = self.wanted.subscribe();
+        let mut failures = 0;
+        loop {
+            if !*wanted.borrow_and_update() {
+                if !self.entry.disabled {
+                    self.set(Status::Stopped);
+                }
+                failures = 0;
+                if wanted.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            self.set(Status::Starting);
+            let ended = tokio::select! {
+                ended = self.run() => ended,
+                _ = wanted.changed() => continue,
+            };
+            failures = if ended.was_stable { 1 } else { failures + 1 };
+            let is_final = matches!(
+                ended.why.kind,
+                ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::Configuration
+            );
+            self.log.line(&ended.why.message);
+            let known = self.around.cache.get(&self.fingerprint);
+            if known.is_none() {
+                self.keep(None).await;
+            }
+            self.set(Status::Down { why: ended.why });
+            let pause = async {
+                match is_final {
+                    true => std::future::pending().await,
+                    false => tokio::time::sleep(back_off(failures)).await,
+                }
+            };
+            tokio::select! {
+                () = pause => {}
+                () = self.poke.notified() => {}
+                _ = wanted.changed() => {}
+            }
+        }
+    }
+
+    /// Connects and goes on until the connection ends.
+    async fn run(&self) -> Ended {
+        let client = Client::new(self.log.clone(), self.around.roots.clone());
+        let opened = match self.open(&client).await {
+            Ok(opened) => opened,
+            Err(why) => return Ended { why, was_stable: false },
+        };
+        let since = Instant::now();
+        let Opened { connection, running } = opened;
+        let waiting = running.waiting();
+        tokio::pin!(waiting);
+        let watched = async {
+            self.describe(&connection).await?;
+            self.log.line(&format!("connected by {}", connection.info.protocol_version));
+            self.set(Status::Up(Arc::clone(&connection)));
+            self.listen(&connection).await
+        };
+        let why = tokio::select! {
+            _ = &mut waiting => {
+                Error::new(ErrorKind::Unavailable, self.last_words("it has closed the connection"))
+                    .temporary()
+            }
+            failed = watched => match failed {
+                Ok(()) => Error::new(ErrorKind::Unavailable, "it is to be started again"),
+                Err(error) => error,
+            },
+        };
+        Ended { why, was_stable: since.elapsed() >= STABLE }
+    }
+
+    /// Connects. A server that ends when it is asked for its era is started once more, and spoken
+    /// to as all were before 2026.
+    async fn open(&self, client: &Client) -> Result<Opened> {
+        let known = self.described().map_or(Era::Unknown, |described| described.era);
+        let first = self.attempt(client, known).await;
+        let second = match (&first, known) {
+            (Err(Failure::Spoken(_)), Era::Unknown) => Era::Legacy,
+            // It is another one than it was.
+            (Err(Failure::Spoken(_)), Era::Legacy | Era::Modern) => Era::Unknown,
+            (Ok(_) | Err(Failure::Started(_)), _) => {
+                return first.map_err(|failure| self.error_of(failure));
+            }
+        };
+        let second = match self.attempt(client, second).await {
+            Err(Failure::Spoken(_)) if second == Era::Unknown => {
+                self.attempt(client, Era::Legacy).await
+            }
+            second => second,
+        };
+        second.map_err(|failure| self.error_of(failure))
+    }
+
+    async fn attempt(&self, client: &Client, era: Era) -> std::result::Result<Opened, Failure> {
+        let (around, client) = (&self.around, client.clone());
+        let attempt = async {
+            match &self.entry.reach {
+                Reach::Stdio(reach) => {
+                    let wire = around.launch.launch(reach, &self.log).await;
+                    let wire = wire.map_err(Failure::Started)?;
+                    let transport = LineTransport::new(wire, PROBE_TIME, self.log.clone());
+                    connection::open(transport, client, era, around.spawner.clone())
+                        .await
+                        .map_err(|error| Failure::Spoken(Box::new(error)))
+                }
+                Reach::Http(_) => {
+                    let text = "servers of the network cannot be reached yet";
+                    Err(Failure::Started(Error::new(ErrorKind::Configuration, text)))
+                }
+            }
+        };
+        match tokio::time::timeout(ATTEMPT_TIME, attempt).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Failure::Started(
+                Error::new(
+                    ErrorKind::Timeout,
+                    format!("it did not answer within {} s", ATTEMPT_TIME.as_secs()),
+                )
+                .temporary(),
+            )),
+        }
+    }
+
+    fn error_of(&self, failure: Failure) -> Error {
+        match failure {
+            Failure::Started(error) => error,
+            Failure::Spoken(error) => {
+                let text = match *error {
+                    ClientInitializeError::ConnectionClosed(_) => {
+                        self.last_words("it ended before it answered")
+                    }
+                    error => crate::log::safe(&error.to_string()),
+                };
+                Error::new(ErrorKind::Unavailable, text).temporary()
+            }
+        }
+    }
+
+    /// Adds the last line that it printed: mostly the reason.
+    fn last_words(&self, what: &str) -> String {
+        match self.around.lines.list(Some(self.name())).last() {
+            Some(line) => format!("{what} ({})", line.text),
+            None => what.to_owned(),
+        }
+    }
+
+    /// Asks what it has, and keeps that.
+    async fn describe(&self, connection: &Arc<Connection>) -> Result<()> {
+        let described = described::ask(connection).await?;
+        let is_news = self.described().is_none_or(|known| *known != described);
+        if is_news {
+            for line in &described.lines {
+                self.log.line(line);
+            }
+            *self.described.lock() = Some(Arc::new(described.clone()));
+            self.keep(Some(described)).await;
+            self.around.changed.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Keeps what it said for the next process, or that it was tried.
+    pub async fn keep(&self, described: Option<Described>) {
+        let (around, fingerprint) = (Arc::clone(&self.around), self.fingerprint.clone());
+        let keep = move || around.cache.keep(&fingerprint, described);
+        // A cache that is not written costs a question at the next start.
+        let _ = tokio::task::spawn_blocking(keep).await;
+    }
+
+    /// Asks again whenever the server says that a list has changed.
+    async fn listen(&self, connection: &Arc<Connection>) -> Result<()> {
+        let subscribed = subscribe(connection);
+        tokio::pin!(subscribed);
+        loop {
+            tokio::select! {
+                () = connection.client().changed() => {}
+                // It does not end: what is left of it waits for ever.
+                () = &mut subscribed => {}
+            }
+            tokio::time::sleep(ASK_AGAIN).await;
+            self.describe(connection).await?;
+        }
+    }
+}
+
+/// Why no connection came about.
+enum Failure {
+    /// There is none to speak to.
+    Started(Error),
+    /// The two did not understand each other.
+    Spoken(Box<ClientInitializeError>),
+}
+
+/// Has a server of the modern era tell of changed lists; the others do so unasked.
+async fn subscribe(connection: &Arc<Connection>) {
+    let capabilities = &connection.info.capabilities;
+    let tools = capabilities.tools.as_ref().and_then(|it| it.list_changed) == Some(true);
+    let prompts = capabilities.prompts.as_ref().and_then(|it| it.list_changed) == Some(true);
+    while connection.era == Era::Modern && (tools || prompts) {
+        let mut filter = SubscriptionFilter::new();
+        filter.tools_list_changed = tools.then_some(true);
+        filter.prompts_list_changed = prompts.then_some(true);
+        if let Ok(mut subscription) = connection.peer().listen(filter).await {
+            while let Ok(Some(_)) = subscription.next().await {
+                connection.client().set_changed();
+            }
+        }
+        // Ended by the server: what has changed since is asked for.
+        tokio::time::sleep(BACK_OFF_MAX).await;
+        connection.client().set_changed();
+    }
+    std::future::pending().await
+}
+
+/// The wait before the next attempt.
+fn back_off(failures: u32) -> Duration {
+    let doubled = BACK_OFF_MIN.saturating_mul(1 << failures.saturating_sub(1).min(16));
+    doubled.min(BACK_OFF_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_a_bound() {
+        let waits: Vec<u64> = [1, 2, 3, 9, 10, 1000].map(|it| back_off(it).as_secs()).to_vec();
+        assert_eq!(waits, [1, 2, 4, 256, 300, 300]);
+    }
+}

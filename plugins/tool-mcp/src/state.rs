@@ -1,0 +1,185 @@
+//! The plugin itself: made once a process, shared by all sessions.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use jaato_plugin_sdk::hooks::{CompleteWords, WordChoices};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::schemars;
+use jaato_plugin_sdk::serde_json::{self, Map};
+use tokio::sync::Notify;
+
+use crate::asks::SessionCall;
+use crate::cache::{Cache, fingerprint};
+use crate::config::{Configured, Places, StdioReach};
+use crate::content::Content;
+use crate::log::{Lines, ServerLog};
+use crate::names::PREFIX;
+use crate::runtime::{Runtime, Spawner};
+use crate::server::{Around, Launch, Server};
+use crate::servers::Servers;
+use crate::transport::stdio;
+use crate::transport::wire::Wire;
+use crate::{call, people, resources, sampling};
+
+/// Answers of this size and more are taken apart on the host's pool.
+const LARGE_BYTES: usize = 64 * 1024;
+
+/// `[plugins.tool-mcp]`.
+#[tool_type]
+#[serde(default)]
+#[derive(Default)]
+struct Config {
+    /// Servers by name, as in `.mcp.json`.
+    servers: Map<String, Value>,
+    /// The folder with the person's `.mcp.json`; their home where empty.
+    home: String,
+}
+
+/// The servers of a process, and the thread of their protocol.
+pub struct Mcp {
+    runtime: Arc<Runtime>,
+    /// The servers.
+    pub servers: Arc<Servers>,
+}
+
+/// Starts programs by the host: none outlives it.
+struct HostLaunch {
+    home: Home,
+    spawner: Spawner,
+}
+
+impl Launch for HostLaunch {
+    fn launch(&self, reach: &StdioReach, log: &ServerLog) -> BoxFuture<'static, Result<Wire>> {
+        let (home, spawner) = (self.home.clone(), self.spawner.clone());
+        let (reach, log) = (reach.clone(), log.clone());
+        async move { stdio::start(&home, &reach, &spawner, &log).await }.boxed()
+    }
+}
+
+impl State for Mcp {
+    async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
+        let config: Config = home.config().await?;
+        let facts = home.session().await?;
+        let folder = match config.home.is_empty() {
+            true => std::env::var_os("HOME").map(PathBuf::from),
+            false => Some(PathBuf::from(config.home)),
+        };
+        let places = Places {
+            workspace: facts.trusted_workspace.map(PathBuf::from),
+            home: folder.filter(|folder| folder.is_absolute()),
+            settings: config.servers,
+        };
+        let kept = home.store().folder().await.ok().map(PathBuf::from);
+        let reading = places.clone();
+        let read = move |_: &Reporter| (Cache::read(kept.as_deref()), read(&reading));
+        let (cache, (configured, prints)) = home.blocking(read).await?;
+        let runtime = Runtime::start()?;
+        let spawner = runtime.spawner();
+        let launch = HostLaunch { home: home.clone(), spawner: spawner.clone() };
+        let around = Around {
+            launch: Arc::new(launch),
+            home: Some(home.clone()),
+            spawner,
+            lines: Arc::new(Lines::default()),
+            cache,
+            roots: vec![facts.working_directory],
+            changed: Notify::new(),
+        };
+        for line in &configured.lines {
+            home.log(Level::Warn, line);
+        }
+        let servers = Servers::new(Arc::new(around), places);
+        servers.take(configured, prints);
+        servers.wait_for_unknown().await;
+        if let Err(error) = servers.publish(home).await {
+            // One that was closed a moment ago has set its tools: ours follow.
+            home.log(Level::Debug, &error.message);
+            servers.around.changed.notify_one();
+        }
+        servers.keep_published(home);
+        Ok(Self { runtime, servers })
+    }
+
+    async fn close(&self) {
+        self.runtime.stop().await;
+    }
+
+    fn describe(description: &mut Description) {
+        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+        description.services =
+            ["host_process", "ask", "model.complete", "tools.call", "workspace_file"]
+                .map(str::to_owned)
+                .to_vec();
+        // Opened when a session begins: else nobody would know of its tools.
+        description.at_start = true;
+        description.tool_prefixes = vec![PREFIX.to_owned()];
+        description.commands = vec![people::command()];
+    }
+
+    async fn call_tool(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
+        let servers = &cx.state().servers;
+        let offer = servers.offer();
+        if offer.sampling.contains_key(name) {
+            return Ok(Output::json(sampling::ask(&cx.reporter(), &arguments).await?));
+        }
+        if name == resources::LIST || name == resources::READ {
+            let server = servers.find(arguments["server"].as_str().unwrap_or_default())?;
+            let site = Arc::new(SessionCall::new(cx.reporter(), server.name(), name));
+            return resources::run(&cx.reporter(), &server, name, &arguments, site).await;
+        }
+        let Some(meant) = offer.tools.get(name) else {
+            let text = format!("the MCP server has no tool `{name}` any more");
+            return Err(Error::new(ErrorKind::UnknownTool, text));
+        };
+        let (server, tool) = (&meant.server, &meant.what);
+        let Value::Object(arguments) = arguments else {
+            return Err(Error::new(ErrorKind::InvalidArguments, "arguments are an object"));
+        };
+        let site = Arc::new(SessionCall::new(cx.reporter(), server.name(), &tool.name));
+        let answer = call::tool(server, tool, arguments, Some(site)).await?;
+        let content = match is_large(&answer) {
+            true => cx.blocking(move |_| Content::of_call(answer)).await?,
+            false => Content::of_call(answer),
+        };
+        Ok(Output::json(content.result(&cx.reporter(), &tool.name).await?))
+    }
+
+    async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
+        match name {
+            people::NAME => people::answer(cx, &arguments).await,
+            name => people::prompt(cx, name, arguments).await,
+        }
+    }
+
+    async fn complete_words(cx: &Cx<Self>, asked: CompleteWords) -> Result<WordChoices> {
+        Ok(people::words(&cx.state().servers, &asked))
+    }
+}
+
+/// Reads the files, and looks at those that would be started. Blocks.
+pub fn read(places: &Places) -> (Configured, Vec<String>) {
+    let configured = places.read(&|name| std::env::var(name).ok());
+    let prints = configured.servers.values().map(fingerprint).collect();
+    (configured, prints)
+}
+
+/// Returns true where taking an answer apart may take long.
+fn is_large(answer: &Value) -> bool {
+    let texts = answer["content"].as_array().into_iter().flatten().flat_map(|block| {
+        [&block["text"], &block["data"], &block["resource"]["blob"], &block["resource"]["text"]]
+    });
+    let bytes: usize = texts.filter_map(Value::as_str).map(str::len).sum();
+    bytes >= LARGE_BYTES
+}
+
+impl Mcp {
+    /// Finds a server; as [`Servers::find`].
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn server(&self, name: &str) -> Result<Arc<Server>> {
+        self.servers.find(name)
+    }
+}

@@ -1,0 +1,47 @@
+//! A server in memory: for examples and tests.
+
+use std::thread;
+
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use tokio::sync::mpsc;
+
+use super::wire::{HEARD_PIECES_MAX, SAID_MESSAGES_MAX, Wire};
+
+impl Wire {
+    /// Returns the connection to a server that answers each request by its method and parameters;
+    /// with nothing it says that it does not know the method.
+    pub fn answered_by(
+        mut answer: impl FnMut(&str, &Value) -> Option<Value> + Send + 'static,
+    ) -> Self {
+        Self::spoken_to(move |message, say| {
+            let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else {
+                return;
+            };
+            say(&match answer(method, &message["params"]) {
+                Some(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+                None => {
+                    let error = json!({ "code": -32601, "message": "there is no such method" });
+                    json!({ "jsonrpc": "2.0", "id": id, "error": error })
+                }
+            });
+        })
+    }
+
+    /// Returns the connection to a server that is told each message and says what it likes.
+    pub fn spoken_to(
+        mut told: impl FnMut(&Value, &mut dyn FnMut(&Value)) + Send + 'static,
+    ) -> Self {
+        let (hear, heard) = mpsc::channel(HEARD_PIECES_MAX);
+        let (said, mut say) = mpsc::channel::<Vec<u8>>(SAID_MESSAGES_MAX);
+        thread::spawn(move || {
+            while let Some(line) = say.blocking_recv() {
+                let Ok(message) = serde_json::from_slice(&line) else { continue };
+                told(&message, &mut |answer| {
+                    // Who has closed the connection wants nothing more.
+                    let _ = hear.blocking_send(format!("{answer}\n").into_bytes());
+                });
+            }
+        });
+        Self { heard, said }
+    }
+}

@@ -1,0 +1,98 @@
+//! A server that is a program, started by this process itself: for the library. The plugin has the
+//! host start them.
+
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::sync::mpsc;
+
+use super::wire::{HEARD_PIECES_MAX, SAID_MESSAGES_MAX, Wire};
+use crate::config::StdioReach;
+use crate::log::ServerLog;
+
+/// Bytes that are read at once.
+const PIECE_BYTES: usize = 64 * 1024;
+/// How long a program may take to end once its input has ended.
+const GRACE: Duration = Duration::from_secs(2);
+/// How often it is looked at meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// Longest line of its standard error that is read at once.
+const ERROR_LINE_BYTES_MAX: u64 = 4096;
+
+/// Starts a program in a process group of its own, which ends with the connection.
+///
+/// # Errors
+/// `not_found` for a program that is not there; what the system says.
+pub fn start(reach: &StdioReach, log: &ServerLog) -> Result<Wire> {
+    let mut command = Command::new(&reach.command);
+    command.args(&reach.args).envs(&reach.env).process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(folder) = &reach.cwd {
+        command.current_dir(folder);
+    }
+    let mut child = command.spawn().map_err(|error| {
+        let kind = match error.kind() {
+            std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+            _ => ErrorKind::Io,
+        };
+        Error::new(kind, format!("cannot start `{}`: {error}", reach.command))
+    })?;
+    let (hear, heard) = mpsc::channel(HEARD_PIECES_MAX);
+    let (said, mut say) = mpsc::channel::<Vec<u8>>(SAID_MESSAGES_MAX);
+    if let Some(mut output) = child.stdout.take() {
+        thread::spawn(move || {
+            let mut piece = vec![0; PIECE_BYTES];
+            while let Ok(count @ 1..) = output.read(&mut piece) {
+                if hear.blocking_send(piece[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    if let Some(errors) = child.stderr.take() {
+        let log = log.clone();
+        thread::spawn(move || print(errors, &log));
+    }
+    let input = child.stdin.take();
+    thread::spawn(move || {
+        if let Some(mut input) = input {
+            while let Some(line) = say.blocking_recv() {
+                if input.write_all(&line).and_then(|()| input.flush()).is_err() {
+                    break;
+                }
+            }
+        }
+        end(child);
+    });
+    Ok(Wire { heard, said })
+}
+
+fn print(errors: impl Read, log: &ServerLog) {
+    let mut errors = BufReader::new(errors);
+    loop {
+        let mut line = Vec::new();
+        match errors.by_ref().take(ERROR_LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => log.line(&String::from_utf8_lossy(&line)),
+        }
+    }
+}
+
+/// Waits for a program whose input has ended; then ends it and all that it started.
+fn end(mut child: Child) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let until = Instant::now() + GRACE;
+    while matches!(child.try_wait(), Ok(None)) && Instant::now() < until {
+        thread::sleep(LOOK_AGAIN);
+    }
+    if let Some(group) = pid {
+        // Gone already, mostly.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.wait();
+}

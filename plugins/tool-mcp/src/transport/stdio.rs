@@ -1,0 +1,135 @@
+//! A server that is a program: started on the host's side, spoken to by its standard input and
+//! output. Its standard error goes to the log.
+
+use std::time::Duration;
+
+use jaato_plugin_sdk::process::{Happened, OutputStream, ProcessControl, ProcessEvents, Spawn};
+use jaato_plugin_sdk::{Home, Result};
+use tokio::sync::mpsc;
+
+use super::wire::{HEARD_PIECES_MAX, SAID_MESSAGES_MAX, Wire};
+use crate::config::StdioReach;
+use crate::log::ServerLog;
+use crate::runtime::Spawner;
+
+/// How long a program may take to end once its input has ended.
+const GRACE: Duration = Duration::from_secs(2);
+/// A server runs as long as the host: the host's own longest deadline.
+const DEADLINE_MS: u64 = 365 * 24 * 3600 * 1000;
+/// Bytes of a line of its standard error that are logged at once.
+const ERROR_LINE_BYTES_MAX: usize = 4096;
+
+/// Starts the program of a server.
+///
+/// # Errors
+/// What the host says: a program that is not there, a grant that is missing.
+pub async fn start(
+    home: &Home,
+    reach: &StdioReach,
+    spawner: &Spawner,
+    log: &ServerLog,
+) -> Result<Wire> {
+    let mut spawn = Spawn::program(&reach.command).piped_stdin();
+    spawn.args.clone_from(&reach.args);
+    spawn.variables.clone_from(&reach.env);
+    spawn.directory.clone_from(&reach.cwd);
+    spawn.deadline_ms = Some(DEADLINE_MS);
+    spawn.label = Some(format!("MCP server {}", log.server()));
+    let process = home.host_process(&spawn).await?;
+    let (control, events) = process.split();
+    let (hear, heard) = mpsc::channel(HEARD_PIECES_MAX);
+    let (said, say) = mpsc::channel(SAID_MESSAGES_MAX);
+    spawner.spawn(write(control.clone(), say));
+    spawner.spawn(read(control, events, hear, log.clone()));
+    Ok(Wire { heard, said })
+}
+
+/// Writes what the server is told; ends its input with the connection.
+async fn write(control: ProcessControl, mut say: mpsc::Receiver<Vec<u8>>) {
+    while let Some(line) = say.recv().await {
+        if control.write(&line).await.is_err() {
+            // It reads no more. Its output tells why, or its exit.
+            return;
+        }
+    }
+    let _ = control.close_input().await;
+}
+
+/// Reads what the program prints, until it has ended or nobody listens.
+async fn read(
+    control: ProcessControl,
+    mut events: ProcessEvents,
+    hear: mpsc::Sender<Vec<u8>>,
+    log: ServerLog,
+) {
+    let mut errors = ErrorLines { begun: Vec::new(), log: log.clone() };
+    loop {
+        let happened = tokio::select! {
+            happened = events.next() => happened,
+            () = hear.closed() => break,
+        };
+        match happened {
+            Ok(Some(Happened::Output { stream: OutputStream::Stdout, bytes })) => {
+                if hear.send(bytes).await.is_err() {
+                    break;
+                }
+            }
+            Ok(Some(Happened::Output { bytes, .. })) => errors.take(&bytes),
+            Ok(Some(Happened::Exited(exit))) => {
+                errors.end();
+                let how = match (exit.code, exit.signal) {
+                    (Some(code), _) => format!("it ended with code {code}"),
+                    (None, Some(signal)) => format!("it was ended by signal {signal}"),
+                    (None, None) => "it ended".to_owned(),
+                };
+                log.line(&how);
+                return;
+            }
+            Ok(None) => return,
+            Err(error) => {
+                log.line(&error.message);
+                return;
+            }
+        }
+    }
+    // The connection was closed: its input has ended, and it may say farewell.
+    let farewell = async {
+        while let Ok(Some(happened)) = events.next().await {
+            match happened {
+                Happened::Output { stream: OutputStream::Stderr, bytes } => errors.take(&bytes),
+                Happened::Output { .. } => {}
+                Happened::Exited(_) => break,
+            }
+        }
+    };
+    if tokio::time::timeout(GRACE, farewell).await.is_err() {
+        let _ = control.end().await;
+    }
+    errors.end();
+}
+
+/// Cuts standard error into lines.
+struct ErrorLines {
+    begun: Vec<u8>,
+    log: ServerLog,
+}
+
+impl ErrorLines {
+    fn take(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if byte == b'\n' || self.begun.len() >= ERROR_LINE_BYTES_MAX {
+                self.end();
+            }
+            if byte != b'\n' {
+                self.begun.push(byte);
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        let line = std::mem::take(&mut self.begun);
+        if !line.iter().all(u8::is_ascii_whitespace) {
+            self.log.line(&String::from_utf8_lossy(&line));
+        }
+    }
+}

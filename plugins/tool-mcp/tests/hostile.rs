@@ -1,0 +1,262 @@
+//! Servers that misbehave on the wire, and what becomes of calls meanwhile.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use jaato_plugin_sdk::ErrorKind;
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tool_mcp::call::{Asked, ask_connection};
+use tool_mcp::connection::Connection;
+use tool_mcp::manager::McpClientManager;
+use tool_mcp::transport::wire::Wire;
+
+fn hello() -> Value {
+    json!({
+        "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+        "serverInfo": { "name": "moon", "version": "1" },
+    })
+}
+
+fn answer(id: &Value, result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+fn text(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+/// A server that begins as it should; what it does with calls is the test's.
+fn server(mut called: impl FnMut(&Value, &mut dyn FnMut(&Value)) + Send + 'static) -> Wire {
+    Wire::spoken_to(move |message, say| {
+        let id = &message["id"];
+        match message["method"].as_str() {
+            Some("initialize") => say(&answer(id, hello())),
+            Some("tools/list") => {
+                let tool = json!({ "name": "echo", "inputSchema": { "type": "object" } });
+                say(&answer(id, json!({ "tools": [tool] })));
+            }
+            Some("server/discover") => {
+                let error = json!({ "code": -32601, "message": "no" });
+                say(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+            }
+            _ => called(message, say),
+        }
+    })
+}
+
+async fn connected(wire: Wire) -> (McpClientManager, Arc<Connection>) {
+    let mut manager = McpClientManager::new().unwrap();
+    manager.connect_over("moon", wire).await.unwrap();
+    let connection = manager.get_connection("moon").unwrap();
+    (manager, connection)
+}
+
+fn echo(text: &str) -> Asked {
+    let arguments: Map<String, Value> = [("text".to_owned(), text.into())].into_iter().collect();
+    Asked::Tool { name: "echo".to_owned(), arguments }
+}
+
+const TIME: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn ten_thousand_calls_with_late_doubled_and_foreign_answers_never_swap() {
+    const CALLS: usize = 10_000;
+    // Answers come out of order: each waits behind so many later ones.
+    const LATE: usize = 50;
+    let mut waiting: VecDeque<(Value, String)> = VecDeque::new();
+    let mut seen = 0;
+    let wire = server(move |message, say| {
+        if message["method"] != "tools/call" {
+            return;
+        }
+        seen += 1;
+        let said = message["params"]["arguments"]["text"].as_str().unwrap().to_owned();
+        waiting.push_back((message["id"].clone(), said));
+        if waiting.len() < LATE && seen < CALLS {
+            return;
+        }
+        while waiting.len() > LATE / 2 || (seen == CALLS && !waiting.is_empty()) {
+            let at = (seen * 7) % waiting.len();
+            let (id, said) = waiting.remove(at).unwrap();
+            // Somebody else's id, as a number that nobody has asked by and as a text.
+            say(&answer(&json!(1_000_000_000 + seen), text("foreign")));
+            say(&answer(&json!("foreign"), text("foreign")));
+            say(&answer(&id, text(&said)));
+            // The same once more, with another answer.
+            say(&answer(&id, text("doubled")));
+        }
+    });
+    let (_manager, connection) = connected(wire).await;
+    let call = |number: usize| {
+        let connection = Arc::clone(&connection);
+        async move {
+            let said = format!("call {number}");
+            let answer = ask_connection(&connection, &echo(&said), TIME, None).await.unwrap();
+            assert_eq!(answer["content"][0]["text"], said.as_str());
+        }
+    };
+    let calls: FuturesUnordered<_> = (0..CALLS).map(call).collect();
+    assert_eq!(calls.count().await, CALLS);
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_is_cancelled_and_its_late_answer_is_nobodys() {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let mut first = None;
+    let wire = server(move |message, say| match message["method"].as_str() {
+        Some("tools/call") if first.is_none() => {
+            first = Some(message["id"].clone());
+            let _ = tell.send(message.clone());
+        }
+        Some("tools/call") => {
+            say(&answer(first.as_ref().unwrap(), text("late")));
+            say(&answer(&message["id"], text("mine")));
+        }
+        Some("notifications/cancelled") => {
+            let _ = tell.send(message.clone());
+        }
+        _ => {}
+    });
+    let (_manager, connection) = connected(wire).await;
+    let asked = echo("x");
+    let mut waiting = Box::pin(ask_connection(&connection, &asked, TIME, None));
+    let call = tokio::select! {
+        _ = &mut waiting => panic!("it is never answered"),
+        call = told.recv() => call.unwrap(),
+    };
+    drop(waiting);
+    let cancelled = told.recv().await.unwrap();
+    assert_eq!(cancelled["params"]["requestId"], call["id"]);
+    let answer = ask_connection(&connection, &asked, TIME, None).await.unwrap();
+    assert_eq!(answer["content"][0]["text"], "mine");
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_ends_alone() {
+    let wire = server(|message, say| {
+        if message["params"]["arguments"]["text"] == "fast" {
+            say(&answer(&message["id"], text("fast")));
+        }
+    });
+    let (_manager, connection) = connected(wire).await;
+    let soon = Duration::from_millis(50);
+    let (slow, fast) = (echo("slow"), echo("fast"));
+    let (slow, fast) = tokio::join!(
+        ask_connection(&connection, &slow, soon, None),
+        ask_connection(&connection, &fast, TIME, None),
+    );
+    assert_eq!(slow.unwrap_err().kind, ErrorKind::Timeout);
+    assert_eq!(fast.unwrap()["content"][0]["text"], "fast");
+}
+
+#[tokio::test]
+async fn a_server_that_ends_fails_the_calls_that_run() {
+    let mut calls = 0;
+    let (said, mut say) = mpsc::channel::<Vec<u8>>(64);
+    let (hear, heard) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        while let Some(line) = say.blocking_recv() {
+            let message: Value = jaato_plugin_sdk::serde_json::from_slice(&line).unwrap();
+            let result = match message["method"].as_str() {
+                Some("initialize") => hello(),
+                Some("tools/list") => json!({ "tools": [] }),
+                Some("tools/call") => {
+                    calls += 1;
+                    if calls == 3 {
+                        return;
+                    }
+                    continue;
+                }
+                Some("server/discover") => {
+                    let error = json!({ "code": -32601, "message": "no" });
+                    let line = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error });
+                    hear.blocking_send(format!("{line}\n").into_bytes()).unwrap();
+                    continue;
+                }
+                _ => continue,
+            };
+            hear.blocking_send(format!("{}\n", answer(&message["id"], result)).into_bytes())
+                .unwrap();
+        }
+    });
+    let (_manager, connection) = connected(Wire { heard, said }).await;
+    let asked = echo("x");
+    let calls = (0..3).map(|_| ask_connection(&connection, &asked, TIME, None));
+    for outcome in join_all(calls).await {
+        assert_eq!(outcome.unwrap_err().kind, ErrorKind::Unavailable);
+    }
+    assert!(connection.is_closed());
+}
+
+#[tokio::test]
+async fn a_server_that_asks_without_end_is_refused_and_does_not_grow_us() {
+    let mut refused = 0;
+    let wire = server(move |message, say| match message["method"].as_str() {
+        Some("tools/call") => {
+            for number in 0..100 {
+                let params = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
+                say(
+                    &json!({ "jsonrpc": "2.0", "id": format!("q{number}"), "method": "elicitation/create", "params": params }),
+                );
+            }
+            refused = 0;
+            say(&answer(&message["id"], text("done")));
+        }
+        _ if message["error"].is_object() => refused += 1,
+        _ => {}
+    });
+    let (_manager, connection) = connected(wire).await;
+    let answer = ask_connection(&connection, &echo("x"), TIME, None).await.unwrap();
+    assert_eq!(answer["content"][0]["text"], "done");
+}
+
+#[tokio::test]
+async fn rounds_of_questions_have_an_end() {
+    let wire = Wire::answered_by(|method, _| {
+        Some(match method {
+            "server/discover" => json!({
+                "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
+                "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+            }),
+            "tools/list" => {
+                json!({ "tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" })
+            }
+            _ => json!({ "resultType": "input_required", "requestState": "again" }),
+        })
+    });
+    let (_manager, connection) = connected(wire).await;
+    let error = ask_connection(&connection, &echo("x"), TIME, None).await.unwrap_err();
+    assert_eq!(error.message, "the server still asks after 10 rounds of questions");
+}
+
+#[tokio::test]
+async fn two_servers_of_one_tool_are_told_apart() {
+    let of = |name: &'static str| {
+        server(move |message, say| {
+            if message["method"] == "tools/call" {
+                say(&answer(&message["id"], text(name)));
+            }
+        })
+    };
+    let mut manager = McpClientManager::new().unwrap();
+    manager.connect_over("b", of("b")).await.unwrap();
+    manager.connect_over("a", of("a")).await.unwrap();
+    let taken = manager.connect_over("a", of("a")).await.unwrap_err();
+    assert_eq!(taken.message, "Server 'a' is already connected");
+    for name in ["a", "b"] {
+        let answer = manager.call_tool(name, "echo", Map::new()).await.unwrap();
+        assert_eq!(answer["content"][0]["text"], name);
+    }
+    assert_eq!(manager.find_tool("echo"), Some("a"));
+    manager.disconnect("a").await.unwrap();
+    assert_eq!(manager.find_tool("echo"), Some("b"));
+    let gone = manager.call_tool_auto("none", Map::new()).await.unwrap_err();
+    assert_eq!(gone.message, "Tool 'none' not found on any server");
+    assert_eq!(manager.disconnect("a").await.unwrap_err().message, "Server 'a' not connected");
+    assert_eq!(manager.all_tools().count(), 1);
+}
