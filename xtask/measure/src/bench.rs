@@ -169,6 +169,13 @@ const BENCHES: &[Bench] = &[
         measure: |workspace| on_linux(agent::shell_calls, workspace),
     },
     Bench {
+        name: "mcp",
+        about: "a call of an MCP server's tool, and a start with ten servers of which one hangs",
+        when: When::Always,
+        says: Says::Decides,
+        measure: |workspace| on_linux(agent::mcp, workspace),
+    },
+    Bench {
         name: "flood",
         about: "a command that prints 22 MB: memory, what reaches the model, what is kept",
         when: When::Always,

@@ -54,7 +54,8 @@ impl Home {
         command
     }
 
-    fn user(&self) -> PathBuf {
+    /// The person's home folder.
+    pub fn user(&self) -> PathBuf {
         self.folder.join("home")
     }
 

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use nix::sys::wait::WaitStatus;
@@ -43,6 +43,8 @@ pub struct Agents {
 
 /// A run that went all the way.
 pub struct Run {
+    /// When it began.
+    pub started: Instant,
     pub ended: Ended,
     pub asked: Vec<Asked>,
 }
@@ -68,15 +70,29 @@ impl Agents {
 
     /// Runs the conversation to its end, which must be the script's.
     pub fn run(&self, who: Who, script: &Script) -> Result<Run> {
+        let started = Instant::now();
         let tree = self.start(who, script)?;
-        self.finish(tree)
+        self.finish(tree, started)
+    }
+
+    /// The home that both see.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// `jaato` with some words, in the home.
+    pub fn jaato(&self, words: &[&str]) -> Command {
+        let mut command = self.home.command(&self.jaato);
+        command.args(words);
+        command
     }
 
     /// The same with an eye on the memory.
     pub fn run_looked_at(&self, who: Who, script: &Script) -> Result<(Run, Seen)> {
+        let started = Instant::now();
         let tree = self.start(who, script)?;
         let looker = Looker::start(tree.id());
-        let run = self.finish(tree);
+        let run = self.finish(tree, started);
         let seen = looker.stop()?;
         Ok((run?, seen))
     }
@@ -110,14 +126,14 @@ impl Agents {
         command
     }
 
-    fn finish(&self, tree: Tree) -> Result<Run> {
+    fn finish(&self, tree: Tree, started: Instant) -> Result<Run> {
         let ended = tree.end(RUN_S_MAX)?;
         let said = read(self.said())?;
         let well = matches!(ended.status, WaitStatus::Exited(_, 0));
         if !well || ended.killed > 0 || said.trim_end() != LAST_WORDS {
             bail!("an agent did not go all the way: {}", self.describe(&ended)?);
         }
-        Ok(Run { ended, asked: self.server.take_asked() })
+        Ok(Run { started, ended, asked: self.server.take_asked() })
     }
 
     /// What is to say of a run that went wrong.

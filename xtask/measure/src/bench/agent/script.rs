@@ -26,8 +26,13 @@ pub struct Script {
 /// One answer of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// So many calls at once.
+    /// So many calls of the shell at once.
     Calls(Vec<String>),
+    /// A call of another tool.
+    Tool {
+        name: String,
+        arguments: Value,
+    },
     LastWords,
     /// The stream begins and never goes on.
     Hang,
@@ -38,6 +43,14 @@ impl Script {
     pub fn one_by_one(commands: &[&str]) -> Self {
         let mut answers: Vec<Answer> =
             commands.iter().map(|&command| Answer::Calls(vec![command.to_owned()])).collect();
+        answers.push(Answer::LastWords);
+        Self { answers, pause: Duration::ZERO }
+    }
+
+    /// The same call of another tool so many times, one after the other, then the last words.
+    pub fn of_tool(name: &str, arguments: &Value, count: usize) -> Self {
+        let call = Answer::Tool { name: name.to_owned(), arguments: arguments.clone() };
+        let mut answers = vec![call; count];
         answers.push(Answer::LastWords);
         Self { answers, pause: Duration::ZERO }
     }
@@ -63,6 +76,7 @@ impl Script {
             }
             seen += match answer {
                 Answer::Calls(calls) => calls.len(),
+                Answer::Tool { .. } => 1,
                 Answer::LastWords | Answer::Hang => return None,
             };
         }
@@ -73,8 +87,8 @@ impl Script {
 /// The whole answer in one object; none for one that hangs.
 pub fn whole(answer: &Answer, results: usize) -> Option<String> {
     let (message, reason) = match answer {
-        Answer::Calls(commands) => {
-            let calls: Vec<Value> = calls(commands, results).collect();
+        Answer::Calls(_) | Answer::Tool { .. } => {
+            let calls = calls(answer, results);
             (json!({ "role": "assistant", "content": null, "tool_calls": calls }), "tool_calls")
         }
         Answer::LastWords => (json!({ "role": "assistant", "content": LAST_WORDS }), "stop"),
@@ -95,8 +109,8 @@ pub fn streamed(answer: &Answer, results: usize) -> String {
     let choice = |delta: Value, reason: Value| json!([{ "index": 0, "delta": delta, "finish_reason": reason }]);
     event(choice(json!({ "role": "assistant", "content": "" }), Value::Null), Value::Null);
     let reason = match answer {
-        Answer::Calls(commands) => {
-            for (index, mut call) in calls(commands, results).enumerate() {
+        Answer::Calls(_) | Answer::Tool { .. } => {
+            for (index, mut call) in calls(answer, results).into_iter().enumerate() {
                 call["index"] = json!(index);
                 event(choice(json!({ "tool_calls": [call] }), Value::Null), Value::Null);
             }
@@ -117,15 +131,23 @@ pub fn streamed(answer: &Answer, results: usize) -> String {
     text
 }
 
-fn calls(commands: &[String], results: usize) -> impl Iterator<Item = Value> {
-    commands.iter().enumerate().map(move |(index, command)| {
-        let arguments = json!({ "command": command }).to_string();
+fn calls(answer: &Answer, results: usize) -> Vec<Value> {
+    let call = |(index, (name, arguments)): (usize, (&str, String))| {
         json!({
             "id": format!("call_{results}_{index}"),
             "type": "function",
-            "function": { "name": TOOL, "arguments": arguments },
+            "function": { "name": name, "arguments": arguments },
         })
-    })
+    };
+    let called: Vec<(&str, String)> = match answer {
+        Answer::Calls(commands) => {
+            let of_shell = |command| (TOOL, json!({ "command": command }).to_string());
+            commands.iter().map(of_shell).collect()
+        }
+        Answer::Tool { name, arguments } => vec![(name, arguments.to_string())],
+        Answer::LastWords | Answer::Hang => Vec::new(),
+    };
+    called.into_iter().enumerate().map(call).collect()
 }
 
 fn head(object: &str, choices: &Value, usage: &Value) -> Value {

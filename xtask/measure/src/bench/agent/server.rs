@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use parking_lot::Mutex;
@@ -23,8 +23,12 @@ const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 const COMPLETIONS: &str = "/v1/chat/completions";
 
 /// What one request showed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
+    /// When all of it had come.
+    pub at: Instant,
+    /// How long before the last answer had been sent; nothing for the first request of a script.
+    pub since_answer: Option<Duration>,
     /// How many tool results it holds.
     pub results: usize,
     /// What the last of them says, as text.
@@ -48,6 +52,8 @@ struct Shared {
     script: Mutex<Script>,
     asked: Mutex<Sender<Asked>>,
     closing: AtomicBool,
+    /// When the last answer of the script had been sent.
+    answered: Mutex<Option<Instant>>,
 }
 
 impl Server {
@@ -60,6 +66,7 @@ impl Server {
             script: Mutex::new(script),
             asked: Mutex::new(sender),
             closing: AtomicBool::new(false),
+            answered: Mutex::new(None),
         });
         let accepting = Arc::clone(&shared);
         let accepting = std::thread::spawn(move || accept(&listener, &accepting));
@@ -74,6 +81,7 @@ impl Server {
     /// Answers from another script from here on.
     pub fn play(&self, script: Script) {
         *self.shared.script.lock() = script;
+        *self.shared.answered.lock() = None;
     }
 
     /// Takes what was asked since it was last taken.
@@ -128,16 +136,20 @@ fn serve(stream: &TcpStream, shared: &Shared) -> Result<()> {
     let mut reader = BufReader::new(stream);
     while let Some(request) = read_request(&mut reader)? {
         let script = shared.script.lock().clone();
-        let (reply, asked) = reply(&script, &request)?;
+        let at = Instant::now();
+        let (reply, asked) = reply(&script, &request, at)?;
         let hangs = asked.as_ref().is_some_and(|asked| asked.hangs);
         std::thread::sleep(script.pause);
-        if let Some(asked) = asked {
+        if let Some(mut asked) = asked {
+            let answered = *shared.answered.lock();
+            asked.since_answer = answered.map(|answered| at.duration_since(answered));
             // Before the answer, which may be the last that the agent waits for. A server that is
             // gone has nobody who wants to know.
             let _ = shared.asked.lock().send(asked);
         }
         let mut stream = stream;
         stream.write_all(&reply)?;
+        *shared.answered.lock() = Some(Instant::now());
         if hangs {
             // Until the client has had enough.
             std::io::copy(&mut reader, &mut std::io::sink())?;
@@ -187,13 +199,13 @@ pub fn read_request(reader: &mut impl BufRead) -> Result<Option<Request>> {
 }
 
 /// The bytes of the response, and what there is to tell of the request.
-fn reply(script: &Script, request: &Request) -> Result<(Vec<u8>, Option<Asked>)> {
+fn reply(script: &Script, request: &Request, at: Instant) -> Result<(Vec<u8>, Option<Asked>)> {
     if request.target != COMPLETIONS {
         let text = format!(r#"{{"error":{{"message":"nothing is at `{}`"}}}}"#, request.target);
         return Ok((response("404 Not Found", "application/json", text.as_bytes()), None));
     }
     let body: Value = serde_json::from_slice(&request.body).context("reading a request's body")?;
-    let mut asked = asked(&body)?;
+    let mut asked = asked(&body, at)?;
     let Some(answer) = script.after(asked.results) else {
         let text = format!(
             r#"{{"error":{{"message":"the script has no answer after {} results"}}}}"#,
@@ -211,13 +223,14 @@ fn reply(script: &Script, request: &Request) -> Result<(Vec<u8>, Option<Asked>)>
     Ok((bytes, Some(asked)))
 }
 
-fn asked(body: &Value) -> Result<Asked> {
+fn asked(body: &Value, at: Instant) -> Result<Asked> {
     let messages = body["messages"].as_array().context("a request without messages")?;
     let results: Vec<&Value> =
         messages.iter().filter(|message| message["role"] == "tool").collect();
     let last_result = results.last().map(|result| text_of(&result["content"])).unwrap_or_default();
     let kept_bytes = serde_json::from_str(&last_result).map_or(0, |result| longest_file(&result));
-    Ok(Asked { results: results.len(), last_result, kept_bytes, hangs: false })
+    let (results, since_answer) = (results.len(), None);
+    Ok(Asked { at, since_answer, results, last_result, kept_bytes, hangs: false })
 }
 
 /// Under which keys a result names a file that holds more than it shows, however deep they stand.

@@ -1,0 +1,127 @@
+//! What servers of the Model Context Protocol cost a run: each call, and the start with ten of them
+//! of which one hangs.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value, json};
+
+use super::agents::{Agents, Run, Who};
+use super::script::Script;
+use crate::bench::table::{Figure, Target};
+use crate::bench::yardstick::Yardstick;
+use crate::bench::{Outcome, ROUNDS};
+use xtask::child;
+use xtask::workspace::Workspace;
+
+/// Calls one after the other.
+const CALLS: usize = 20;
+
+/// What a call may take from the model's answer to the next request, beyond the server's own time.
+const MORE_MS_MAX: f64 = 1.5;
+
+/// Servers that are configured.
+const SERVERS: usize = 10;
+
+/// How much later the first request may come with them.
+const LATER_MS_MAX: f64 = 50.0;
+
+/// Runs of a round with each.
+const PAIRS: usize = 3;
+
+/// Runs with and without servers in turns, then calls of a server's tool.
+pub fn mcp(workspace: &Workspace) -> Result<Outcome> {
+    let agents = Agents::new(workspace, "mcp")?;
+    let yardstick = Yardstick::build(workspace, "mcp-echo")?;
+    let own_ms = yardstick.median_us()? / 1e3;
+    let servers = Servers::new(&agents, &yardstick)?;
+    let (mut without, mut with) = (Duration::MAX, Duration::MAX);
+    let mut call = Duration::MAX;
+    let talk = Script::one_by_one(&[]);
+    let arguments = json!({ "text": "the quick brown fox jumps over the lazy dog" });
+    let calls = Script::of_tool("mcp__s0__count_bytes", &arguments, CALLS);
+    for _ in 0..ROUNDS {
+        for _ in 0..PAIRS {
+            servers.take_away()?;
+            without = without.min(first_request(&agents.run(Who::Jaato, &talk)?)?);
+            servers.configure()?;
+            with = with.min(first_request(&agents.run(Who::Jaato, &talk)?)?);
+        }
+        call = call.min(median_call(&agents.run(Who::Jaato, &calls)?)?);
+    }
+    let figure = |what, measured, target| {
+        Figure::new(&format!("MCP servers: {what}"), measured, "ms", target)
+    };
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    Ok(Outcome::Figures(vec![
+        figure("a call, by a client that does nothing else", own_ms, Target::None),
+        figure("a call, answer to next request", ms(call), Target::None),
+        figure(
+            "a call, beyond the server's own time",
+            ms(call) - own_ms,
+            Target::AtMost(MORE_MS_MAX),
+        ),
+        figure("first request, without servers", ms(without), Target::None),
+        figure("first request, ten servers of which one hangs", ms(with), Target::None),
+        figure("how much later", ms(with) - ms(without), Target::AtMost(LATER_MS_MAX)),
+    ]))
+}
+
+/// The list of servers in the home.
+struct Servers {
+    file: std::path::PathBuf,
+    list: String,
+}
+
+impl Servers {
+    /// Lets each be described once; the last hangs from then on.
+    fn new(agents: &Agents, yardstick: &Yardstick) -> Result<Self> {
+        let hangs = agents.file("hangs");
+        let program = yardstick.program();
+        let mut list = Map::new();
+        for number in 0..SERVERS - 1 {
+            let entry = json!({ "command": program, "args": ["serve"] });
+            list.insert(format!("s{number}"), entry);
+        }
+        let (mark, program) = (hangs.display(), program.display());
+        let line = format!("test -e '{mark}' && exec sleep 600; exec '{program}' serve");
+        list.insert("last".to_owned(), json!({ "command": "sh", "args": ["-c", line] }));
+        let names: Vec<String> = list.keys().cloned().collect();
+        let list = json!({ "mcpServers": Value::Object(list) }).to_string();
+        let servers = Self { file: agents.home().user().join(".mcp.json"), list };
+        servers.configure()?;
+        for name in names {
+            child::output(&mut agents.jaato(&["mcp", "connect", &name]))?;
+        }
+        fs::write(&hangs, "").with_context(|| format!("writing `{}`", hangs.display()))?;
+        Ok(servers)
+    }
+
+    fn configure(&self) -> Result<()> {
+        fs::write(&self.file, &self.list)
+            .with_context(|| format!("writing `{}`", self.file.display()))
+    }
+
+    fn take_away(&self) -> Result<()> {
+        fs::remove_file(&self.file).with_context(|| format!("removing `{}`", self.file.display()))
+    }
+}
+
+fn first_request(run: &Run) -> Result<Duration> {
+    let first = run.asked.first().context("the model was never asked")?;
+    Ok(first.at.duration_since(run.started))
+}
+
+/// From the model's answer with a call to the request with its result.
+fn median_call(run: &Run) -> Result<Duration> {
+    let last = run.asked.last().context("the model was never asked")?;
+    // A run that leaves calls out, or is told of errors, would be a fast one.
+    if last.results != CALLS || !last.last_result.contains("43") {
+        bail!("of {CALLS} calls not every result came back: {last:?}");
+    }
+    let mut times: Vec<Duration> =
+        run.asked.iter().filter_map(|asked| asked.since_answer).collect();
+    times.sort();
+    times.get(times.len() / 2).copied().context("no call was made")
+}
