@@ -333,7 +333,8 @@ mod tests {
         let file = folder.path().join("stdout");
         std::fs::write(&file, "twelve bytes").unwrap();
         let content = json!({ "output_cut": { "stdout": { "file": file, "bytes": 12 } } });
-        let asked = asked(&json!({ "messages": [result(&content.to_string())] })).unwrap();
+        let asked = asked(&json!({ "messages": [result(&content.to_string())] }), Instant::now());
+        let asked = asked.unwrap();
         assert_eq!(asked.kept_bytes, 12);
         let content = json!({ "stdout": "twelve", "output_file": file }).to_string();
         assert_eq!(asked_of(&content).kept_bytes, 12);
@@ -342,7 +343,7 @@ mod tests {
     }
 
     fn asked_of(content: &str) -> Asked {
-        asked(&json!({ "messages": [result(content)] })).unwrap()
+        asked(&json!({ "messages": [result(content)] }), Instant::now()).unwrap()
     }
 
     #[test]
