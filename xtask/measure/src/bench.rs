@@ -349,6 +349,7 @@ mod tests {
             "first-answer",
             "run",
             "shell-calls",
+            "mcp",
             "flood",
             "interrupt",
             "providers",
