@@ -414,7 +414,10 @@ async fn subscribe(connection: &Arc<Connection>) {
     let capabilities = &connection.info.capabilities;
     let tools = capabilities.tools.as_ref().and_then(|it| it.list_changed) == Some(true);
     let prompts = capabilities.prompts.as_ref().and_then(|it| it.list_changed) == Some(true);
-    while connection.era == Era::Modern && (tools || prompts) {
+    if connection.era != Era::Modern || !(tools || prompts) {
+        return std::future::pending().await;
+    }
+    loop {
         let mut filter = SubscriptionFilter::new();
         filter.tools_list_changed = tools.then_some(true);
         filter.prompts_list_changed = prompts.then_some(true);
@@ -427,7 +430,6 @@ async fn subscribe(connection: &Arc<Connection>) {
         tokio::time::sleep(BACK_OFF_MAX).await;
         connection.client().set_changed();
     }
-    std::future::pending().await
 }
 
 /// The wait before the next attempt.

@@ -8,6 +8,7 @@ use jaato_plugin_sdk::dynamic::ToolsSet;
 use jaato_plugin_sdk::{Error, ErrorKind, Home, Level, Result};
 use parking_lot::Mutex;
 
+use crate::cache::fingerprint;
 use crate::config::{Configured, Places};
 use crate::offer::Offer;
 use crate::server::{Around, Server};
@@ -192,4 +193,11 @@ impl Servers {
             }
         });
     }
+}
+
+/// Reads the files, and looks at those that would be started. Blocks.
+pub fn read(places: &Places) -> (Configured, Vec<String>) {
+    let configured = places.read(&|name| std::env::var(name).ok());
+    let prints = configured.servers.values().map(fingerprint).collect();
+    (configured, prints)
 }

@@ -28,7 +28,7 @@ const CALL_TIME: Duration = Duration::from_secs(60);
 ///
 /// ```
 /// use jaato_plugin_sdk::serde_json::{Map, json};
-/// use tool_mcp::manager::McpClientManager;
+/// use tool_mcp::library::McpClientManager;
 /// use tool_mcp::transport::wire::Wire;
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -41,7 +41,10 @@ const CALL_TIME: Duration = Duration::from_secs(60);
 ///         "serverInfo": { "name": "moon", "version": "1" },
 ///     })),
 ///     "tools/list" => Some(json!({ "tools": [{ "name": "echo", "inputSchema": {} }] })),
-///     "tools/call" => Some(json!({ "content": [{ "type": "text", "text": params["arguments"]["text"] }] })),
+///     "tools/call" => {
+///         let text = &params["arguments"]["text"];
+///         Some(json!({ "content": [{ "type": "text", "text": text }] }))
+///     }
 ///     _ => None,
 /// });
 /// let mut manager = McpClientManager::new()?;
