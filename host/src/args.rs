@@ -62,6 +62,10 @@ pub struct SessionArgs {
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
 
+    /// Show what the model thinks, where its provider tells it
+    #[arg(long)]
+    pub thoughts: bool,
+
     #[command(flatten)]
     pub request: RequestArgs,
 

@@ -81,6 +81,9 @@ pub fn start(
     if runtime.setup().config.session.retry_silent {
         view.hide_retries();
     }
+    if args.thoughts {
+        view.show_thoughts();
+    }
     let environment_options =
         start::environment_options(runtime, &args.environment).map_err(failure)?;
     let options = SessionOptions {

@@ -4,23 +4,41 @@ use std::io;
 
 use jaato_runtime::visible::{Measure, Visible};
 
+use super::markdown::Markdown;
 use super::{Text, writer};
 
-/// The answer. On a terminal it is made visible; piped it passes as it is.
+/// The answer. On a terminal it is made visible, and drawn as the markdown that it is; piped it
+/// passes as it is.
 #[derive(Debug)]
 pub struct Answer {
-    visible: Option<Visible>,
+    manner: Drawing,
     line_is_open: bool,
+}
+
+/// How an answer is written.
+#[derive(Debug)]
+enum Drawing {
+    /// As it is.
+    Raw,
+    /// Made visible: a terminal that can do no more than show text.
+    Visible(Visible),
+    /// Drawn.
+    Markdown(Box<Markdown>),
 }
 
 impl Answer {
     /// Looks at standard output once.
     pub fn new() -> Self {
-        let visible = writer::output_is_terminal().then(|| Visible::new(Measure::Read));
-        Self { visible, line_is_open: false }
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let manner = match writer::output_is_terminal() {
+            false => Drawing::Raw,
+            true if is_dumb => Drawing::Visible(Visible::new(Measure::Read)),
+            true => Drawing::Markdown(Box::new(Markdown::new(console::colors_enabled()))),
+        };
+        Self { manner, line_is_open: false }
     }
 
-    /// Writes the next piece.
+    /// Writes the next piece, or as much of it as can be drawn.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -28,10 +46,27 @@ impl Answer {
         if text.is_empty() {
             return Ok(());
         }
+        if let Drawing::Markdown(markdown) = &mut self.manner {
+            let drawn = markdown.piece(text, columns());
+            return if drawn.is_empty() { Ok(()) } else { writer::output(&drawn) };
+        }
         self.line_is_open = !text.ends_with('\n');
-        match &mut self.visible {
-            Some(visible) => writer::output(&visible.piece(text)),
-            None => writer::output(text),
+        match &mut self.manner {
+            Drawing::Visible(visible) => writer::output(&visible.piece(text)),
+            Drawing::Raw | Drawing::Markdown(_) => writer::output(text),
+        }
+    }
+
+    /// Whether a piece would be written at once, or held until its line has ended.
+    pub fn is_drawn(&self) -> bool {
+        matches!(self.manner, Drawing::Markdown(_))
+    }
+
+    /// What has come and stands nowhere yet.
+    pub fn coming(&self) -> Option<&str> {
+        match &self.manner {
+            Drawing::Markdown(markdown) => markdown.coming(),
+            Drawing::Raw | Drawing::Visible(_) => None,
         }
     }
 
@@ -40,17 +75,28 @@ impl Answer {
         self.line_is_open
     }
 
-    /// Ends its last line, where that is open.
+    /// Ends its last line, where that is open, and draws what is not drawn yet.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn end_line(&mut self) -> io::Result<()> {
-        let rest = self.visible.as_mut().map(Visible::end).unwrap_or_default();
+        let rest = match &mut self.manner {
+            Drawing::Raw => String::new(),
+            Drawing::Visible(visible) => visible.end(),
+            Drawing::Markdown(markdown) => {
+                let drawn = markdown.end(columns());
+                return if drawn.is_empty() { Ok(()) } else { writer::output(&drawn) };
+            }
+        };
         if std::mem::take(&mut self.line_is_open) {
             return writer::output(&(rest + "\n"));
         }
         Ok(())
     }
+}
+
+fn columns() -> usize {
+    writer::size_of(writer::Channel::Output).1
 }
 
 /// What a tool shows, each line behind the label of its plugin.
@@ -61,6 +107,11 @@ pub struct Output {
 }
 
 impl Output {
+    /// Tells whether its last line is open.
+    pub fn line_is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Tells whether the last line of another source is open.
     pub fn is_of_another(&self, source: &str) -> bool {
         self.open.as_ref().is_some_and(|(open, _)| open != source)

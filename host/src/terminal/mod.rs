@@ -17,6 +17,7 @@
 
 mod answer;
 mod idle;
+mod markdown;
 mod moving;
 mod own_output;
 mod question;

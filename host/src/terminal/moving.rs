@@ -1,6 +1,6 @@
 //! What moves on the terminal: a spinner, or a bar.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -9,37 +9,75 @@ use super::{one_line, writer};
 /// How often a spinner turns.
 const TICK: Duration = Duration::from_millis(120);
 
+/// Stands behind a spinner where there is room.
+const STOPS: &str = "Ctrl-C stops";
+
+/// Columns that a spinner takes beside its text and what stands behind it: itself and the seconds.
+const SPINNER_COLUMNS: usize = 12;
+
+/// Fewest columns of a text that leave room for more.
+const TEXT_COLUMNS_MIN: usize = 40;
+
 /// Columns of what stands before a bar.
 const LABEL_COLUMNS: usize = 24;
 
+/// A total from which on it is one of bytes: nobody waits for a million of anything else.
+const BYTES_MIN: u64 = 1_000_000;
+
 /// A spinner or a bar. It draws on a thread of its own, so none is there while a question is open.
 #[derive(Debug, Default)]
-pub struct Moving(Option<ProgressBar>);
+pub struct Moving {
+    shown: Option<ProgressBar>,
+    /// When what goes on began: a spinner that comes back counts on.
+    since: Option<Instant>,
+}
 
 impl Moving {
-    /// Shows that something goes on.
+    /// Notes that something begins: its seconds count from here.
+    pub fn begin(&mut self) {
+        self.still();
+        self.since = Some(Instant::now());
+    }
+
+    /// Shows that something goes on, and for how long. A bar stays.
     pub fn spin(&mut self, text: &str) {
-        if writer::question_is_open() {
+        if writer::question_is_open() || self.is_bar() {
             return;
         }
-        let text = one_line(text, writer::size().1.saturating_sub(4));
-        if self.0.as_ref().is_some_and(|moving| moving.length().is_some()) {
-            self.still();
-        }
-        let moving = self.0.get_or_insert_with(|| {
+        let room = writer::size().1.saturating_sub(SPINNER_COLUMNS);
+        let text = match room.checked_sub(STOPS.len() + 3) {
+            Some(room) if room >= TEXT_COLUMNS_MIN => {
+                format!("{} · {STOPS}", one_line(text, room))
+            }
+            Some(_) | None => one_line(text, room),
+        };
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let moving = self.shown.get_or_insert_with(|| {
             let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template("{spinner:.dim} {msg:.dim}") {
+            let template = "{spinner:.dim} {elapsed:.dim} {msg:.dim}";
+            if let Ok(style) = ProgressStyle::with_template(template) {
                 spinner.set_style(style);
             }
             spinner.enable_steady_tick(TICK);
-            spinner
+            spinner.with_elapsed(since.elapsed())
         });
         moving.set_message(text);
     }
 
     /// Tells whether a bar of this length is shown.
     pub fn is_bar_of(&self, total: u64) -> bool {
-        self.0.as_ref().is_some_and(|moving| moving.length() == Some(total))
+        self.shown.as_ref().is_some_and(|moving| moving.length() == Some(total))
+    }
+
+    /// Takes a bar away: something else goes on.
+    pub fn end_bar(&mut self) {
+        if self.is_bar() {
+            self.still();
+        }
+    }
+
+    fn is_bar(&self) -> bool {
+        self.shown.as_ref().is_some_and(|moving| moving.length().is_some())
     }
 
     /// Shows how far something is.
@@ -50,13 +88,17 @@ impl Moving {
         if !self.is_bar_of(total) {
             self.still();
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-            let template = "{msg:.dim} {bar:32.dim} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+            let template = if total >= BYTES_MIN {
+                "{msg:.dim} {bar:32.dim} {bytes}/{total_bytes} {bytes_per_sec} {eta}"
+            } else {
+                "{msg:.dim} {bar:32.dim} {pos} of {len} {elapsed:.dim}"
+            };
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
-            self.0 = Some(bar);
+            self.shown = Some(bar);
         }
-        if let Some(bar) = &self.0 {
+        if let Some(bar) = &self.shown {
             bar.set_message(one_line(label, LABEL_COLUMNS));
             bar.set_position(done);
         }
@@ -64,7 +106,7 @@ impl Moving {
 
     /// Takes away what moves.
     pub fn still(&mut self) {
-        if let Some(moving) = self.0.take() {
+        if let Some(moving) = self.shown.take() {
             moving.finish_and_clear();
         }
     }

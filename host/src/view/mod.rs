@@ -5,10 +5,12 @@
 //! bound of memory, and keeps nobody from ending jaato.
 
 mod agents;
+mod calls;
 mod json;
 mod people;
 mod plan;
 mod queue;
+mod result;
 
 use std::io;
 use std::sync::Arc;
@@ -90,6 +92,11 @@ impl View {
         let ended = Mutex::new(Some(ended));
         let [hides_retries, hides_ends_of_tasks] = [false, false].map(AtomicBool::new);
         Arc::new(Self { queue, ended, form, hides_retries, hides_ends_of_tasks })
+    }
+
+    /// Shows a person what the model thinks too; programs are told it in any case.
+    pub fn show_thoughts(&self) {
+        self.queue.take_thoughts();
     }
 
     /// Tells a person no more when a request is tried again; programs are told all.

@@ -10,10 +10,11 @@ use jaato_runtime::types::ask::FormOutcome;
 use jaato_runtime::types::file_change::FileChange;
 use jaato_runtime::types::{CallId, Envelope, Error, Event, Outcome};
 use jaato_runtime::visible;
-use serde_json::{Map, Value};
 
 use super::agents::{Agents, Shown};
+use super::calls::{Calls, Ended};
 use super::plan::Plans;
+use super::result::{self, Ending};
 use crate::diff::{self, Tense};
 use crate::report;
 use crate::terminal::{self, Answer, Moving, Output, Text, exact_line, one_line};
@@ -58,6 +59,9 @@ pub struct People {
     plans: Plans,
     /// Calls whose changes a question has shown.
     seen: Vec<CallId>,
+    calls: Calls,
+    /// What was last said to go on; nothing where it is the calls that run.
+    going_on: Option<String>,
 }
 
 impl People {
@@ -72,6 +76,8 @@ impl People {
             agents: Agents::default(),
             plans: Plans::default(),
             seen: Vec::new(),
+            calls: Calls::default(),
+            going_on: None,
         }
     }
 
@@ -79,17 +85,27 @@ impl People {
         if self.is_terminal { terminal::size().1 } else { PLAIN_COLUMNS }
     }
 
-    /// Shows that something goes on, where there is a terminal.
-    fn spin(&mut self, text: &str) {
-        if self.is_terminal && !self.answer.line_is_open() {
-            self.moving.spin(text);
+    /// Notes what goes on from here on, and since when.
+    fn begin(&mut self, text: &str) {
+        self.going_on = Some(text.to_owned());
+        self.moving.begin();
+    }
+
+    /// Shows what goes on, where there is a terminal and no line stands open.
+    fn go_on(&mut self) {
+        if !self.is_terminal || self.answer.line_is_open() || self.output.line_is_open() {
+            return;
+        }
+        let coming = self.answer.coming().map(str::to_owned);
+        let text = coming.or_else(|| self.going_on.clone()).or_else(|| self.calls.told());
+        if let Some(text) = text {
+            self.moving.spin(&text);
         }
     }
 
     /// Writes one line about the work.
     fn line(&mut self, line: &Text) -> io::Result<()> {
         self.close_lines()?;
-        self.moving.still();
         terminal::say(line)
     }
 
@@ -98,18 +114,25 @@ impl People {
     }
 
     fn close_lines(&mut self) -> io::Result<()> {
+        self.moving.still();
         self.answer.end_line()?;
         self.output.end_line()
     }
 
     fn answer(&mut self, text: &str) -> io::Result<()> {
-        self.moving.still();
+        // Where nothing can be drawn yet, what moves stays.
+        if !self.answer.is_drawn() || text.contains('\n') || self.output.line_is_open() {
+            self.moving.still();
+        }
         self.output.end_line()?;
         self.answer.piece(text)
     }
 
     /// Writes what a tool shows, each line labelled by its plugin.
     fn output(&mut self, source: &str, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
         self.moving.still();
         if self.answer.line_is_open() || self.output.is_of_another(source) {
             self.close_lines()?;
@@ -117,26 +140,35 @@ impl People {
         self.output.piece(source, &label(source), text)
     }
 
-    fn result(
-        &mut self,
-        source: &str,
-        result: &Map<String, Value>,
-        is_error: bool,
-    ) -> io::Result<()> {
-        let label = label(source);
+    /// Writes what a call shows, as far as there is room for it.
+    fn call_output(&mut self, call: &CallId, source: &str, text: &str) -> io::Result<()> {
+        let source = self.calls.label(call, source);
+        match self.is_terminal {
+            true => {
+                let shown = self.calls.output(call, text);
+                self.output(&source, &shown)
+            }
+            false => {
+                // Nothing is held back, but that there was something is noted.
+                self.calls.output(call, text);
+                self.output(&source, text)
+            }
+        }
+    }
+
+    /// Tells how a call ended. Its duration is no help in a file.
+    fn ended(&mut self, source: &str, ended: &Ended, ending: Ending<'_>) -> io::Result<()> {
+        if self.is_terminal {
+            self.output(source, &ended.rest)?;
+        }
+        let duration_ms = ending.duration_ms.filter(|_| self.is_terminal);
         let room = self.columns().saturating_sub(named(source).chars().count() + 6);
-        let text = match result.get("error").filter(|_| is_error) {
-            Some(error) => {
-                let message = error.get("message").unwrap_or(error);
-                let message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
-                label.red(&one_line(&message, room))
-            }
-            None => {
-                let text = Value::Object(result.clone()).to_string();
-                label.dim(&one_line(&text, room))
-            }
-        };
-        self.line(&text)
+        for (look, line) in result::lines(Ending { duration_ms, ..ending }) {
+            // A result is one line that is cut; why something failed is told whole.
+            let room = if ending.is_error { NOTICE_COLUMNS } else { room };
+            self.line(&label(source).with(look, &one_line(&line, room)))?;
+        }
+        Ok(())
     }
 
     /// Tells how a call has changed a file; its lines too, unless the question about the call has
@@ -184,7 +216,7 @@ impl People {
         let text = format!("{}: {done} so far", named(label));
         if self.is_terminal {
             self.close_lines()?;
-            self.moving.spin(&text);
+            self.going_on = Some(text);
             return Ok(());
         }
         let doubled = done.checked_ilog2().map_or(0, |times| times + 1);
@@ -201,8 +233,8 @@ impl People {
 
     fn finished(&mut self, outcome: Outcome, error: Option<&Error>) -> io::Result<()> {
         self.seen.clear();
+        self.going_on = None;
         self.close_lines()?;
-        self.moving.still();
         match outcome {
             Outcome::Done => Ok(()),
             Outcome::Cancelled => self.line(&Text::new().plain("cancelled")),
@@ -220,12 +252,27 @@ impl People {
 
 impl super::Writer for People {
     fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
+        if !matches!(envelope.event, Event::Progress { .. }) {
+            self.moving.end_bar();
+        }
+        self.write(envelope)?;
+        self.go_on();
+        Ok(())
+    }
+
+    fn settle(&mut self) -> io::Result<()> {
+        self.close_lines()
+    }
+}
+
+impl People {
+    fn write(&mut self, envelope: &Envelope) -> io::Result<()> {
         let columns = self.columns();
         if let Some(shown) = self.agents.take(envelope, columns) {
             return match shown {
                 Shown::Line(text) => self.dim_line(&text),
                 Shown::Spinner(text) => {
-                    self.spin(&text);
+                    self.going_on = Some(text);
                     Ok(())
                 }
                 Shown::Nothing => Ok(()),
@@ -233,21 +280,26 @@ impl super::Writer for People {
         }
         match &envelope.event {
             Event::TextDelta { text, .. } => self.answer(text),
-            Event::ToolOutput { source, text, .. } => self.output(source, text),
+            Event::ThoughtDelta { text, .. } => self.output("thought", text),
+            Event::ToolOutput { call_id, source, text } => self.call_output(call_id, source, text),
             Event::StepStarted { .. } => {
-                self.spin("thinking…");
+                self.begin("waiting for the model");
                 Ok(())
             }
             Event::Notice { text, .. } if self.is_terminal && text.ends_with('…') => {
-                self.spin(text);
+                self.going_on = Some(text.clone());
                 Ok(())
             }
             Event::Notice { source, text } => {
                 self.dim_line(&format!("{}: {}", named(source), one_line(text, NOTICE_COLUMNS)))
             }
             Event::Progress { label, done, total, .. } => self.progress(label, *done, *total),
-            Event::ToolCallStarted { name, source, arguments, by, .. } => {
-                let (name, source) = (named(name.as_str()), named(source));
+            Event::ToolCallStarted { call_id, name, source, arguments, by, .. } => {
+                let name = named(name.as_str());
+                self.calls.begin(call_id, source, &name);
+                self.going_on = None;
+                self.moving.begin();
+                let source = named(&self.calls.label(call_id, source));
                 // What a plugin calls stands further in, behind who calls it.
                 let by = by.as_ref().map(|by| format!("  {} calls ", named(by)));
                 let by = by.unwrap_or_default();
@@ -255,9 +307,7 @@ impl super::Writer for People {
                 let arguments =
                     exact_line(&arguments.to_string(), self.columns().saturating_sub(taken));
                 let line = Text::new().dim(&format!("{by}[{source}]")).plain(" ").strong(&name);
-                self.line(&line.plain(" ").dim(&arguments))?;
-                self.spin("running…");
-                Ok(())
+                self.line(&line.plain(" ").dim(&arguments))
             }
             Event::FileChanged { call_id, source, change } => {
                 self.file_changed(call_id, source, change)
@@ -275,8 +325,13 @@ impl super::Writer for People {
                 let lines = self.plans.lines(source, plan);
                 lines.iter().try_for_each(|line| self.dim_line(&exact_line(line, columns)))
             }
-            Event::ToolCallFinished { source, result, is_error, .. } => {
-                self.result(source, result, *is_error)
+            Event::ToolCallFinished { call_id, source, result, is_error, duration_ms, .. } => {
+                let source = self.calls.label(call_id, source);
+                let ended = self.calls.end_call(call_id);
+                self.going_on = None;
+                let (was_shown, duration_ms) = (ended.has_shown, Some(*duration_ms));
+                let ending = Ending { result, is_error: *is_error, was_shown, duration_ms };
+                self.ended(&source, &ended, ending)
             }
             Event::ObjectsAdded { source, text: Some(text), .. } => {
                 self.output(source, &format!("{}\n", text.trim_end()))
@@ -305,7 +360,8 @@ impl super::Writer for People {
                 self.dim_line(&format!("{} answers from here on{not_sent}", named(model)))
             }
             Event::TurnFinished { outcome, error, .. } => self.finished(*outcome, error.as_ref()),
-            Event::TaskStarted { task_id, name, source, by, .. } => {
+            Event::TaskStarted { task_id, call_id, name, source, by } => {
+                self.calls.is_task(call_id);
                 let (source, name) = (named(source), named(name.as_str()));
                 match by {
                     None => self.dim_line(&format!("{source}: {name} goes on in the background")),
@@ -317,8 +373,12 @@ impl super::Writer for People {
                     }
                 }
             }
-            Event::TaskFinished { source, result, is_error, .. } => {
-                self.result(source, result, *is_error)
+            Event::TaskFinished { call_id, source, result, is_error, duration_ms, .. } => {
+                let source = self.calls.label(call_id, source);
+                let ended = self.calls.end(call_id);
+                let (was_shown, duration_ms) = (ended.has_shown, Some(*duration_ms));
+                let ending = Ending { result, is_error: *is_error, was_shown, duration_ms };
+                self.ended(&source, &ended, ending)
             }
             Event::Notified { source, text } => self.dim_line(&format!(
                 "{} says: {}",
@@ -347,11 +407,12 @@ impl super::Writer for People {
             )),
             event @ Event::Gc { .. } => self.dim_line(&one_line(&gc_line(event), self.columns())),
             Event::CommandStarted { name, source, .. } => {
-                self.spin(&format!("{source}: {name}…"));
+                self.begin(&format!("{}: {}", named(source), named(name)));
                 Ok(())
             }
             // Its answer is printed by whoever gave the command.
             Event::CommandFinished { .. } => {
+                self.going_on = None;
                 self.moving.still();
                 Ok(())
             }
@@ -376,16 +437,10 @@ impl super::Writer for People {
             | Event::PermissionAsked { .. }
             | Event::PermissionDecided { .. }
             | Event::SessionStarted { .. }
-            | Event::ThoughtDelta { .. }
             | Event::Usage { .. }
             | Event::StepFinished { .. }
             | Event::Unknown => Ok(()),
         }
-    }
-
-    fn settle(&mut self) -> io::Result<()> {
-        self.moving.still();
-        self.close_lines()
     }
 }
 

@@ -5,6 +5,7 @@
 //! how much.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use jaato_runtime::types::{Envelope, Event, SessionId};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -45,6 +46,8 @@ pub struct Dropped {
 /// Hands messages from the session's threads to the view's.
 pub struct Queue {
     form: OutputForm,
+    /// Whether people are shown thoughts.
+    takes_thoughts: AtomicBool,
     state: Mutex<State>,
     more: Condvar,
 }
@@ -59,7 +62,13 @@ struct State {
 impl Queue {
     /// Makes an empty one for a form.
     pub fn new(form: OutputForm) -> Self {
-        Self { form, state: Mutex::default(), more: Condvar::new() }
+        let takes_thoughts = AtomicBool::new(form == OutputForm::Json);
+        Self { form, takes_thoughts, state: Mutex::default(), more: Condvar::new() }
+    }
+
+    /// Takes thoughts too from here on.
+    pub fn take_thoughts(&self) {
+        self.takes_thoughts.store(true, Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -79,7 +88,9 @@ impl Queue {
 
     /// Adds an event, or counts it among those that found no room. Never waits.
     pub fn event(&self, envelope: Envelope) {
-        if self.form == OutputForm::Text && is_for_machines(&envelope.event) {
+        let is_thought = matches!(envelope.event, Event::ThoughtDelta { .. });
+        let is_unwanted = is_thought && !self.takes_thoughts.load(Relaxed);
+        if is_unwanted || self.form == OutputForm::Text && is_for_machines(&envelope.event) {
             return;
         }
         let mut state = self.lock();
@@ -205,10 +216,7 @@ fn accompanies(event: &Event) -> bool {
 
 /// Tells whether text for people never shows an event, so that it need not wait.
 fn is_for_machines(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::ThoughtDelta { .. } | Event::TerminalScreen { .. } | Event::TerminalTyped { .. }
-    )
+    matches!(event, Event::TerminalScreen { .. } | Event::TerminalTyped { .. })
 }
 
 #[cfg(test)]

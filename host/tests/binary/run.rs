@@ -45,7 +45,7 @@ fn the_answer_alone_is_on_standard_output() {
     let mut lines = output.stderr.lines();
     expect![[r#"[environment] get_environment {"aspect":"os"}"#]].assert_eq(lines.next().unwrap());
     let result = lines.next().unwrap();
-    assert!(result.starts_with("  environment │ {\"type\":\"linux\""), "{output}");
+    assert!(result.starts_with("  environment │ ✓ {\"type\":\"linux\""), "{output}");
     assert_eq!(lines.next(), None, "{output}");
     house.nothing_lives();
 }
@@ -159,7 +159,7 @@ fn what_tools_show_is_labelled_by_their_plugin() {
         --- stderr
         [fixture-probe] emit {"pieces":2,"bytes":4}
           fixture-probe │ xxxxxxxx
-          fixture-probe │ {"taken":2}
+          fixture-probe │ ✓ taken 2
     "#]]
     .assert_eq(&output.to_string());
 }

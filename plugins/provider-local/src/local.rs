@@ -31,6 +31,9 @@ const GAIN_TOKENS_MIN: usize = 16;
 /// From so many tokens on, reading the prompt takes long enough to say so.
 const NOTICE_TOKENS_MIN: usize = 200;
 
+/// Tokens of the prompt that are read between two words about it: whole pieces of the engine's own.
+const FED_TOKENS: usize = 128;
+
 /// Where a completion's pieces go while it is made.
 pub trait Sink {
     /// Takes a piece of text; false when nobody listens any more.
@@ -41,6 +44,8 @@ pub trait Sink {
     fn first_token(&mut self) {}
     /// Shows a person what is going on.
     fn notice(&mut self, text: String);
+    /// Hears how many of how many tokens of the prompt are read.
+    fn progress(&mut self, _read: usize, _of: usize) {}
     /// Writes a line to the log.
     fn log(&mut self, text: String);
 }
@@ -152,7 +157,7 @@ impl LocalModel {
         if rest >= NOTICE_TOKENS_MIN {
             sink.notice(format!("the local model reads {rest} tokens"));
         }
-        let logits = self.feed(&prompt.tokens, reused, cancel)?;
+        let logits = self.feed(&prompt.tokens, reused, cancel, sink)?;
         sink.first_token();
         self.mark_unsaved(&prompt);
         let tokens_max = wanted.clamp(1, room);
@@ -294,8 +299,27 @@ impl LocalModel {
     }
 
     /// Gives the engine what it lacks of the prompt. What it computed stays, also after a cancel.
-    fn feed(&mut self, tokens: &[u32], reused: usize, cancel: &CancelFlag) -> Result<Vec<f32>> {
-        let logits = self.engine.forward(&tokens[reused..], cancel);
+    fn feed(
+        &mut self,
+        tokens: &[u32],
+        reused: usize,
+        cancel: &CancelFlag,
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<f32>> {
+        let rest = &tokens[reused..];
+        let (first, more) = rest.split_at(rest.len().min(FED_TOKENS));
+        let mut logits = self.engine.forward(first, cancel);
+        let mut read = first.len();
+        for piece in more.chunks(FED_TOKENS) {
+            if logits.is_err() {
+                break;
+            }
+            if rest.len() >= NOTICE_TOKENS_MIN {
+                sink.progress(read, rest.len());
+            }
+            logits = self.engine.forward(piece, cancel);
+            read += piece.len();
+        }
         self.cached.clear();
         self.cached.extend(&tokens[..self.engine.len()]);
         logits

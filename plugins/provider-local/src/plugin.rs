@@ -182,6 +182,10 @@ impl Sink for Emitter {
         self.0.notice(text);
     }
 
+    fn progress(&mut self, read: usize, of: usize) {
+        self.0.emit(&Delta::progress("reading tokens", read as u64, of as u64));
+    }
+
     fn log(&mut self, text: String) {
         self.0.log(Level::Warn, text);
     }

@@ -1,0 +1,249 @@
+//! The calls that run at this moment: what each is called on the screen, and how much of its output
+//! is shown there.
+//!
+//! On a terminal a person is shown the first lines as they come and the last ones at the end; what
+//! lies between is counted. Elsewhere all of it is shown.
+
+use std::collections::VecDeque;
+
+use jaato_runtime::types::CallId;
+
+use super::result::counted;
+
+/// Lines of a call that are shown as they come.
+const FIRST_LINES_MAX: usize = 12;
+/// Lines that are shown at the end.
+const LAST_LINES_MAX: usize = 8;
+/// Bytes of a line that is not shown yet: the rest of a longer one counts as shown.
+const LINE_BYTES_MAX: usize = 4096;
+/// Calls that are told apart. The output of more is shown as that of their plugin.
+const CALLS_MAX: usize = 1000;
+
+/// The calls that run.
+#[derive(Debug, Default)]
+pub struct Calls {
+    running: Vec<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    id: CallId,
+    /// The plugin.
+    source: String,
+    /// The tool.
+    name: String,
+    /// Which of its plugin's calls it is.
+    number: usize,
+    /// Goes on when its call has its result.
+    is_task: bool,
+    output: Fold,
+}
+
+/// The output of a call, as far as it is shown.
+#[derive(Debug, Default)]
+struct Fold {
+    first_lines: usize,
+    /// Lines that may be among the last, without their ends.
+    last: VecDeque<String>,
+    left_out: usize,
+    /// The last line of all, as far as it is there.
+    open: String,
+    is_anything: bool,
+}
+
+/// How the output of a call ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Whether there was any.
+    pub has_shown: bool,
+    /// What was held back of it, and is to be shown now.
+    pub rest: String,
+}
+
+impl Calls {
+    /// Notes that a call begins.
+    pub fn begin(&mut self, id: &CallId, source: &str, name: &str) {
+        if self.running.len() >= CALLS_MAX {
+            return;
+        }
+        let numbers = self.running.iter().filter(|it| it.source == source).map(|it| it.number);
+        let number = numbers.max().map_or(1, |most| most + 1);
+        let (source, name) = (source.to_owned(), name.to_owned());
+        let (id, output) = (id.clone(), Fold::default());
+        self.running.push(Running { id, source, name, number, is_task: false, output });
+    }
+
+    /// What a call is called on the screen: its plugin, and a number where others of it run.
+    pub fn label(&self, id: &CallId, source: &str) -> String {
+        match self.find(id).filter(|running| running.number > 1) {
+            Some(running) => format!("{source} {}", running.number),
+            None => source.to_owned(),
+        }
+    }
+
+    /// Takes a piece of a call's output; returns what of it is shown now.
+    pub fn output(&mut self, id: &CallId, text: &str) -> String {
+        match self.running.iter_mut().find(|running| running.id == *id) {
+            Some(running) => running.output.piece(text),
+            None => text.to_owned(),
+        }
+    }
+
+    /// Notes that a call goes on in the background.
+    pub fn is_task(&mut self, id: &CallId) {
+        if let Some(running) = self.running.iter_mut().find(|running| running.id == *id) {
+            running.is_task = true;
+        }
+    }
+
+    /// Notes that a call has its result. One that goes on in the background has not ended.
+    pub fn end_call(&mut self, id: &CallId) -> Ended {
+        if self.find(id).is_some_and(|running| running.is_task) {
+            return Ended { has_shown: false, rest: String::new() };
+        }
+        self.end(id)
+    }
+
+    /// Notes that a call has ended.
+    pub fn end(&mut self, id: &CallId) -> Ended {
+        match self.running.iter().position(|running| running.id == *id) {
+            Some(at) => self.running.remove(at).output.end(),
+            None => Ended::default(),
+        }
+    }
+
+    /// What runs, for the line that moves; nothing where nothing runs but in the background.
+    pub fn told(&self) -> Option<String> {
+        let mut waited_for = self.running.iter().filter(|running| !running.is_task);
+        let first = waited_for.next()?;
+        let others = waited_for.count();
+        if others > 0 {
+            return Some(format!("running {} calls", others + 1));
+        }
+        let lines = first.output.lines();
+        let so_far = if lines > FIRST_LINES_MAX {
+            format!(", {}", counted(lines, "line"))
+        } else {
+            String::new()
+        };
+        Some(format!("running {}{so_far}", first.name))
+    }
+
+    fn find(&self, id: &CallId) -> Option<&Running> {
+        self.running.iter().find(|running| running.id == *id)
+    }
+}
+
+impl Fold {
+    fn piece(&mut self, text: &str) -> String {
+        self.is_anything |= !text.is_empty();
+        let mut shown = String::new();
+        for piece in text.split_inclusive('\n') {
+            if self.first_lines < FIRST_LINES_MAX {
+                shown.push_str(piece);
+                self.first_lines += usize::from(piece.ends_with('\n'));
+                continue;
+            }
+            let room = LINE_BYTES_MAX.saturating_sub(self.open.len());
+            let line = piece.trim_end_matches('\n');
+            self.open.push_str(&line[..line.floor_char_boundary(room)]);
+            if piece.ends_with('\n') {
+                self.last.push_back(std::mem::take(&mut self.open));
+            }
+            if self.last.len() > LAST_LINES_MAX {
+                self.last.pop_front();
+                self.left_out += 1;
+            }
+        }
+        shown
+    }
+
+    fn lines(&self) -> usize {
+        self.first_lines + self.last.len() + self.left_out
+    }
+
+    fn end(mut self) -> Ended {
+        if !self.open.is_empty() {
+            self.last.push_back(self.open);
+        }
+        let mut rest = match self.left_out {
+            0 => String::new(),
+            count => format!("… {} …\n", counted(count, "line")),
+        };
+        for line in self.last {
+            rest.push_str(&line);
+            rest.push('\n');
+        }
+        Ended { has_shown: self.is_anything, rest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begun(ids: &[&str]) -> Calls {
+        let mut calls = Calls::default();
+        for id in ids {
+            calls.begin(&CallId::from(*id), "cli", "cli_based_tool");
+        }
+        calls
+    }
+
+    #[test]
+    fn calls_of_one_plugin_are_told_apart() {
+        let mut calls = begun(&["a", "b"]);
+        let label = |calls: &Calls, id: &str| calls.label(&CallId::from(id), "cli");
+        assert_eq!([label(&calls, "a"), label(&calls, "b")], ["cli", "cli 2"]);
+        assert_eq!(calls.told().as_deref(), Some("running 2 calls"));
+        calls.end_call(&"a".into());
+        assert_eq!(label(&calls, "b"), "cli 2", "a name stays");
+        assert_eq!(calls.told().as_deref(), Some("running cli_based_tool"));
+        calls.end_call(&"b".into());
+        assert_eq!((calls.told(), label(&calls, "b")), (None, "cli".to_owned()));
+    }
+
+    #[test]
+    fn first_and_last_lines_are_shown_and_the_rest_is_counted() {
+        let mut calls = begun(&["a"]);
+        let id = CallId::from("a");
+        let all: Vec<String> = (1..=100).map(|line| format!("{line}\n")).collect();
+        let shown: String = all.iter().map(|line| calls.output(&id, line)).collect();
+        assert_eq!(shown, all[..12].concat());
+        assert_eq!(calls.told().as_deref(), Some("running cli_based_tool, 100 lines"));
+        let rest = format!("… 80 lines …\n{}", all[92..].concat());
+        assert_eq!(calls.end_call(&id), Ended { has_shown: true, rest });
+    }
+
+    #[test]
+    fn what_is_a_little_longer_is_shown_whole() {
+        let mut calls = begun(&["a"]);
+        let id = CallId::from("a");
+        let shown = calls.output(&id, &"line\n".repeat(20));
+        let Ended { rest, .. } = calls.end_call(&id);
+        assert_eq!(shown + &rest, "line\n".repeat(20));
+        assert_eq!(calls.end_call(&id), Ended::default());
+    }
+
+    #[test]
+    fn a_line_that_never_ends_is_bounded() {
+        let mut calls = begun(&["a"]);
+        let id = CallId::from("a");
+        calls.output(&id, &"\n".repeat(12));
+        for _ in 0..3 {
+            assert_eq!(calls.output(&id, &"é".repeat(LINE_BYTES_MAX / 3)), "");
+        }
+        let Ended { rest, .. } = calls.end_call(&id);
+        assert_eq!(rest.len(), LINE_BYTES_MAX + 1);
+    }
+
+    #[test]
+    fn a_task_goes_on() {
+        let mut calls = begun(&["a"]);
+        let id = CallId::from("a");
+        calls.is_task(&id);
+        assert_eq!((calls.end_call(&id), calls.told()), (Ended::default(), None));
+        assert_eq!(calls.output(&id, "hi"), "hi");
+        assert!(calls.end(&id).has_shown);
+    }
+}

@@ -1,0 +1,172 @@
+//! What a person is shown of a call's result: whether it went well, and what was not shown already.
+
+use serde_json::{Map, Value};
+
+use crate::terminal::Look;
+
+/// Lines of a text that is a result.
+const TEXT_LINES_MAX: usize = 6;
+
+/// Lines of an error: each says why, or what to do.
+const ERROR_LINES_MAX: usize = 20;
+
+/// A call that took less than this is not told how long it took, in milliseconds.
+const DURATION_MIN_MS: u64 = 1000;
+
+/// Where a tool tells the whole of its output lies.
+const FILE_KEY: &str = "output_file";
+
+/// What is known of a call that has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ending<'a> {
+    /// What the model is given.
+    pub result: &'a Map<String, Value>,
+    /// Whether it is an error.
+    pub is_error: bool,
+    /// Whether its output was shown while it ran.
+    pub was_shown: bool,
+    /// How long it took, in milliseconds; nothing where nobody wants to know.
+    pub duration_ms: Option<u64>,
+}
+
+/// Tells a result in lines, of which the first has its mark. Lines may be long.
+pub fn lines(ending: Ending<'_>) -> Vec<(Look, String)> {
+    let duration = ending.duration_ms.filter(|duration| *duration >= DURATION_MIN_MS);
+    let duration = duration.map(|ms| format!(" · {:.1} s", ms as f64 / 1000.0));
+    let duration = duration.unwrap_or_default();
+    if ending.is_error {
+        return error(ending.result, &duration);
+    }
+    let code = ending.result.get("returncode").and_then(Value::as_i64);
+    let (look, mark) =
+        if code.is_some_and(|code| code != 0) { (Look::Red, "✗") } else { (Look::Dim, "✓") };
+    let code = code.map(|code| format!(" exit code {code}")).unwrap_or_default();
+    let (first, more) = rest(ending);
+    let mut lines = vec![(look, format!("{mark}{code}{duration}{first}"))];
+    lines.extend(more.into_iter().map(|line| (Look::Dim, line)));
+    if let Some(file) = ending.result.get(FILE_KEY).and_then(Value::as_str) {
+        lines.push((Look::Dim, format!("  the whole: {file}")));
+    }
+    lines
+}
+
+/// What was not shown yet: the rest of the first line, and more lines.
+fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
+    let result = ending.result;
+    if let (Some(Value::String(text)), 1) = (result.get("result"), result.len()) {
+        return text_lines(text);
+    }
+    let is_told = |key: &str| matches!(key, "returncode" | FILE_KEY);
+    if !ending.was_shown && !result.contains_key("returncode") {
+        return (format!(" {}", Value::Object(result.clone())), Vec::new());
+    }
+    // What a tool has shown stands in its result again: in its texts and lists.
+    let is_short = |value: &Value| match value {
+        Value::Bool(_) | Value::Number(_) => true,
+        Value::String(_) | Value::Null | Value::Array(_) | Value::Object(_) => false,
+    };
+    let parts = result.iter().filter(|(key, value)| !is_told(key) && is_short(value));
+    let parts: Vec<String> = parts.map(|(key, value)| format!(" {key} {value}")).collect();
+    (parts.join(","), Vec::new())
+}
+
+fn text_lines(text: &str) -> (String, Vec<String>) {
+    let mut lines = text.lines();
+    let first = lines.next().map(|line| format!(" {line}")).unwrap_or_default();
+    let mut more: Vec<String> = lines.by_ref().take(TEXT_LINES_MAX - 1).map(indented).collect();
+    match lines.count() {
+        0 => {}
+        left => more.push(format!("  … {} more", counted(left, "line"))),
+    }
+    (first, more)
+}
+
+/// Tells an error whole: its reason and its hint.
+fn error(result: &Map<String, Value>, duration: &str) -> Vec<(Look, String)> {
+    let error = result.get("error");
+    let of = |key: &str| error.and_then(|error| error.get(key)).and_then(Value::as_str);
+    let message = match (of("message"), error) {
+        (Some(message), _) => message.to_owned(),
+        (None, Some(Value::String(message))) => message.clone(),
+        (None, Some(error)) => error.to_string(),
+        (None, None) => Value::Object(result.clone()).to_string(),
+    };
+    let mut lines = vec![];
+    let mut rows = message.lines();
+    let first = rows.next().unwrap_or("it failed");
+    lines.push((Look::Red, format!("✗{duration} {first}")));
+    lines.extend(rows.map(|row| (Look::Red, indented(row))));
+    let hint = of("hint").map(|hint| hint.lines().collect::<Vec<_>>().join(" "));
+    lines.extend(hint.map(|hint| (Look::Plain, format!("  hint: {hint}"))));
+    if lines.len() > ERROR_LINES_MAX {
+        let left = lines.len() - ERROR_LINES_MAX;
+        lines.truncate(ERROR_LINES_MAX);
+        lines.push((Look::Red, format!("  … {} more", counted(left, "line"))));
+    }
+    lines
+}
+
+fn indented(line: &str) -> String {
+    format!("  {line}")
+}
+
+/// A number of something, in words.
+pub fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(result: Value, is_error: bool, was_shown: bool) -> Vec<String> {
+        let Value::Object(result) = result else { panic!("no object") };
+        let ending = Ending { result: &result, is_error, was_shown, duration_ms: Some(999) };
+        lines(ending).into_iter().map(|(_, line)| line).collect()
+    }
+
+    #[test]
+    fn a_command_is_told_by_its_exit_code() {
+        let result = |code: i32| json!({ "stdout": "hi\n", "stderr": "", "returncode": code });
+        assert_eq!(told(result(0), false, true), ["✓ exit code 0"]);
+        assert_eq!(told(result(2), false, true), ["✗ exit code 2"]);
+        let cut =
+            json!({ "stdout": "hi", "returncode": 0, "truncated": true, "output_file": "/o" });
+        assert_eq!(told(cut, false, true), ["✓ exit code 0 truncated true", "  the whole: /o"]);
+    }
+
+    #[test]
+    fn what_was_shown_is_not_shown_again() {
+        let result = json!({ "matches": ["a.rs:1"], "total": 1, "note": "…" });
+        assert_eq!(told(result.clone(), false, true), ["✓ total 1"]);
+        let whole = r#"✓ {"matches":["a.rs:1"],"total":1,"note":"…"}"#;
+        assert_eq!(told(result, false, false), [whole]);
+    }
+
+    #[test]
+    fn a_text_is_shown_as_one_and_its_rest_is_counted() {
+        assert_eq!(told(json!({ "result": "one\ntwo" }), false, false), ["✓ one", "  two"]);
+        let many = told(json!({ "result": "line\n".repeat(9) }), false, false);
+        assert_eq!((many.len(), many.last().map(String::as_str)), (7, Some("  … 3 lines more")));
+        assert_eq!(told(json!({ "result": "" }), false, false), ["✓"]);
+    }
+
+    #[test]
+    fn an_error_is_told_whole_with_its_hint() {
+        let error =
+            json!({ "error": { "kind": "io", "message": "no\nroom", "hint": "make\nsome" } });
+        assert_eq!(told(error, true, false), ["✗ no", "  room", "  hint: make some"]);
+        assert_eq!(told(json!({ "error": "odd" }), true, false), ["✗ odd"]);
+        let long = json!({ "error": { "message": "x\n".repeat(30) } });
+        assert_eq!(told(long, true, false).len(), ERROR_LINES_MAX + 1);
+    }
+
+    #[test]
+    fn what_took_long_says_how_long() {
+        let (result, is_error, was_shown) = (&Map::new(), false, true);
+        let ending = Ending { result, is_error, was_shown, duration_ms: Some(1250) };
+        assert_eq!(lines(ending)[0].1, "✓ · 1.2 s");
+    }
+}
