@@ -1,7 +1,8 @@
 //! What servers said when they were last up, kept over processes: their tools are offered at once,
 //! and checked when the server is up again.
 //!
-//! Kept by what would be started: command, arguments, and size and time of the files among them.
+//! Kept by what would be started: command, arguments, and digests of the files among them, or size
+//! and time of those that are large.
 //! Values of variables are not part of it, and in no file of ours.
 
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 const KEPT_MAX: usize = 100;
 /// Arguments that are looked at for files.
 const FILES_MAX: usize = 8;
+/// Files up to this size are read: scripts are, and programs would take as long as their server.
+const DIGESTED_BYTES_MAX: u64 = 256 * 1024;
 const FILE_NAME: &str = "descriptions.json";
 
 /// A file of descriptions.
@@ -99,8 +102,7 @@ fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
     std::fs::rename(&new, path)
 }
 
-/// Tells one server from another: two that would be started alike are the same. Reads the dates of
-/// files.
+/// Tells one server from another: two that would be started alike are the same. Reads files.
 pub fn fingerprint(entry: &ServerEntry) -> String {
     let mut digest = Sha256::new();
     let mut add = |text: &str| {
@@ -115,12 +117,11 @@ pub fn fingerprint(entry: &ServerEntry) -> String {
             stdio.args.iter().for_each(|arg| add(arg));
             stdio.env.keys().for_each(|name| add(name));
             let program = found(&stdio.command);
-            let files = program.into_iter().chain(stdio.args.iter().map(PathBuf::from));
-            for file in files.take(FILES_MAX) {
-                let Ok(facts) = file.metadata() else { continue };
-                let changed =
-                    facts.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
-                add(&format!("{} {:?}", facts.len(), changed.unwrap_or_default()));
+            let folder = PathBuf::from(stdio.cwd.as_deref().unwrap_or_default());
+            // A path that is absolute stays what it is.
+            let named = stdio.args.iter().map(|arg| folder.join(arg));
+            for file in program.into_iter().chain(named).take(FILES_MAX) {
+                add(&state_of(&file));
             }
         }
     }
@@ -128,6 +129,20 @@ pub fn fingerprint(entry: &ServerEntry) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// Tells a file as it is from what it was before; nothing for what is no file.
+fn state_of(path: &Path) -> String {
+    let Some(facts) = path.metadata().ok().filter(std::fs::Metadata::is_file) else {
+        return String::new();
+    };
+    if facts.len() <= DIGESTED_BYTES_MAX
+        && let Ok(bytes) = std::fs::read(path)
+    {
+        return format!("{:?}", Sha256::digest(&bytes));
+    }
+    let changed = facts.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
+    format!("{} {:?}", facts.len(), changed.unwrap_or_default())
 }
 
 /// Finds a program as a shell does.
@@ -188,7 +203,15 @@ mod tests {
         let (first, other) = (of(&["a"]), of(&["b"]));
         assert_ne!(first, other);
         assert_eq!(first, of(&["a"]));
-        std::fs::write(&script, "another one").unwrap();
+        // Of the same size, and of whatever date.
+        std::fs::write(&script, "two").unwrap();
         assert_ne!(first, of(&["a"]));
+        std::fs::write(&script, "one").unwrap();
+        assert_eq!(first, of(&["a"]));
+        let large = "x".repeat(DIGESTED_BYTES_MAX as usize + 1);
+        std::fs::write(&script, &large).unwrap();
+        let before = of(&["a"]);
+        std::fs::write(&script, large + "y").unwrap();
+        assert_ne!(before, of(&["a"]));
     }
 }
