@@ -4,3 +4,4 @@
 mod conformance;
 mod hostile;
 mod keeping;
+mod programs;
