@@ -1,12 +1,14 @@
 //! What servers said when they were last up, kept over processes: their tools are offered at once,
 //! and checked when the server is up again.
 //!
-//! Kept by what would be started: command, arguments, and digests of the files among them, or size
-//! and time of those that are large.
+//! Kept by what would be started: command, arguments, and digests of the programs and scripts among
+//! them, or size and time of those that are large. Files with data are the server's to change.
 //! Values of variables are not part of it, and in no file of ours.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs::Metadata;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -26,6 +28,8 @@ const KEPT_MAX: usize = 100;
 const FILES_MAX: usize = 8;
 /// Files up to this size are read: scripts are, and programs would take as long as their server.
 const DIGESTED_BYTES_MAX: u64 = 256 * 1024;
+/// Ends of the names of files that are code although nobody may run them as they are.
+const SCRIPTS: [&str; 9] = ["cjs", "jar", "js", "mjs", "php", "py", "pyz", "rb", "ts"];
 const FILE_NAME: &str = "descriptions.json";
 
 /// A file of descriptions.
@@ -131,9 +135,14 @@ pub fn fingerprint(entry: &ServerEntry) -> String {
     })
 }
 
-/// Tells a file as it is from what it was before; nothing for what is no file.
+/// Tells a program or script as it is from what it was before; nothing for what is neither.
 fn state_of(path: &Path) -> String {
-    let Some(facts) = path.metadata().ok().filter(std::fs::Metadata::is_file) else {
+    let is_script =
+        path.extension().and_then(|it| it.to_str()).is_some_and(|it| SCRIPTS.contains(&it));
+    let is_code = |facts: &Metadata| {
+        facts.is_file() && (is_script || facts.permissions().mode() & 0o111 != 0)
+    };
+    let Some(facts) = path.metadata().ok().filter(is_code) else {
         return String::new();
     };
     if facts.len() <= DIGESTED_BYTES_MAX
@@ -193,7 +202,7 @@ mod tests {
     #[test]
     fn another_file_or_argument_is_another_server() {
         let folder = tempfile::tempdir().unwrap();
-        let script = folder.path().join("server");
+        let script = folder.path().join("server.py");
         std::fs::write(&script, "one").unwrap();
         let of = |args: &[&str]| {
             let value = json!({ "command": script, "args": args, "env": { "TOKEN": "x" } });
@@ -213,5 +222,11 @@ mod tests {
         let before = of(&["a"]);
         std::fs::write(&script, large + "y").unwrap();
         assert_ne!(before, of(&["a"]));
+        // What it writes itself does not make it another.
+        let data = folder.path().join("moon.db");
+        let data = data.to_str().unwrap();
+        let before = of(&[data]);
+        std::fs::write(data, "x").unwrap();
+        assert_eq!(before, of(&[data]));
     }
 }
