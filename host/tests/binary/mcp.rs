@@ -282,6 +282,29 @@ fn a_person_answers_a_servers_question_and_sees_who_asks() {
 }
 
 #[test]
+fn a_person_is_shown_whose_page_a_server_wants_opened() {
+    let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
+    let ask = |url: &str| calls("mcp__moon__ask", json!({ "url": url }));
+    house.script(&json!({ "answers": [
+        ask("https://moon.example/login?x=1"),
+        after("accept", ask("https://jaato.example@moon.example/")),
+        after("decline", says("done")),
+    ] }));
+    let words = ["run", "--yes", "--output", "json", "--answers", "go"];
+    let mut running = house.command(&words).start();
+    let asked: Value = serde_json::from_str(&running.wait_for("\"event\":\"form_asked\"")).unwrap();
+    let text = asked["form"]["fields"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("open this page of `moon.example` in your browser"), "{text}");
+    let values = json!({ "page": "done" });
+    let answer = json!({ "form_id": asked["form_id"], "outcome": "answered", "values": values });
+    running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
+    // An address that hides its host is declined without a question.
+    let output = running.finish().code(0);
+    assert!(output.stdout.contains("\"text\":\"done\""), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
 fn a_servers_progress_is_shown_while_it_works() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     let steps = calls("mcp__moon__steps", json!({}));

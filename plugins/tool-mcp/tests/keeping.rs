@@ -331,6 +331,22 @@ async fn the_first_request_waits_half_a_second_for_what_was_never_described_and_
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_kept_is_checked_once_the_server_is_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::read(Some(folder.path()));
+    let old =
+        serde_json::from_value(json!({ "tools": [{ "name": "old", "schema": {} }] })).unwrap();
+    cache.keep("moon", Some(old));
+    let world = world(&[("moon", honest)], cache);
+    let server = world.start("moon");
+    assert_eq!(offered(&server), ["mcp__moon__old"]);
+    server.up().await.unwrap();
+    assert_eq!(offered(&server), ["mcp__moon__add", "mcp__moon__echo"]);
+    let kept = Cache::read(Some(folder.path())).get("moon").unwrap().described.unwrap();
+    assert_eq!(kept.tools.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_filter_a_core_server_and_a_disabled_one_are_offered_as_their_entries_say() {
     let says: [(&str, Says); 3] = [("some", honest), ("core", honest), ("off", honest)];
     let world = world(&says, Cache::read(None));
