@@ -45,7 +45,8 @@ pub struct SessionArgs {
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub model: Option<String>,
 
-    /// Only these tools; `none` for a model that takes no tools
+    /// Only these tools, by names or beginnings as `mcp__git__*`; `none` for a model that takes no
+    /// tools
     #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
 

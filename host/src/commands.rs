@@ -12,8 +12,8 @@ use jaato_runtime::config::Listing;
 use crate::args::{EnvironmentArgs, Global};
 use crate::exit::Outcome;
 use crate::{
-    call, chat, check, command, config, doctor, environment, grant, install, ledger, login, mcp,
-    model, new_plugin, plugin, provider, reload, run, shell, switch, tool, trust,
+    bench, call, chat, check, command, config, doctor, environment, grant, install, ledger, login,
+    mcp, model, new_plugin, plugin, provider, reload, run, shell, switch, tool, trust,
 };
 
 /// An agentic tool orchestrator: you give a task, a model calls tools out of plugins under your
@@ -155,6 +155,12 @@ commands! {
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
+    } |global| command.run(global).await;
+
+    /// What ways of working cost a model
+    Bench {
+        #[command(subcommand)]
+        command: BenchCommand,
     } |global| command.run(global).await;
 
     /// What is found, what is missing, what to do
@@ -438,6 +444,18 @@ commands! {
         #[command(flatten)]
         args: ledger::LedgerShowArgs,
     } |global| ledger::show(global, args);
+}
+
+commands! {
+    BenchCommand:
+
+    /// Give a model the same scenarios by a command line and by an MCP server, and add up what each
+    /// costs in tokens; the tools of both run without asking
+    #[command(name = "cli-vs-mcp")]
+    CliVsMcp {
+        #[command(flatten)]
+        args: bench::cli_vs_mcp::CliVsMcpArgs,
+    } |global| bench::cli_vs_mcp::cli_vs_mcp(global, args).await;
 }
 
 commands! {

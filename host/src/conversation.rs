@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use jaato_runtime::registry::{Candidate, NO_TOOLS, Status, ToolEntry, Trust};
+use jaato_runtime::registry::{Candidate, NO_TOOLS, Status, ToolEntry, Trust, names_tool};
 use jaato_runtime::session_loop::{Asker, EventSink, Session, TurnReport};
 use jaato_runtime::types::tasks::{TaskFacts, TaskStatus};
 use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
@@ -148,7 +148,8 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
             Failure::unknown("tool", name, known)
         })
     };
-    for name in only.iter().filter(|name| setter(name).is_none()) {
+    let is_meant = |name: &str| registry.tools().any(|it| names_tool(name, it.spec.name.as_str()));
+    for name in only.iter().filter(|name| setter(name).is_none() && !is_meant(name)) {
         find(name)?;
     }
     for text in &args.allow {

@@ -8,7 +8,7 @@ use jaato_runtime::{ModelState, Runtime, places, visible};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome, exit_of};
-use crate::{grant, report, start};
+use crate::{grant, mcp, report, start};
 
 /// Memory that loading the default model wants, in bytes.
 const MEMORY_WANTED_BYTES: u64 = 6 << 30;
@@ -23,6 +23,9 @@ pub async fn doctor(global: Global) -> Outcome {
     say("executable", &runtime.setup().executable.display().to_string())?;
     folders(&runtime)?;
     plugins(&runtime)?;
+    for (at, line) in mcp::states(&runtime).await?.iter().enumerate() {
+        say(if at == 0 { "mcp servers" } else { "" }, line.trim_start_matches("MCP: "))?;
+    }
     let checked = models(&runtime).await?;
     programs()?;
     memory()?;

@@ -4,6 +4,7 @@ mod answers;
 mod args;
 mod ask;
 mod attach;
+mod bench;
 mod call;
 mod chat;
 mod check;

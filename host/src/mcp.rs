@@ -1,11 +1,16 @@
 //! `jaato mcp`: the command `mcp` of the plugin for servers, with its answer as text.
 
-use serde_json::json;
+use std::sync::Arc;
 
-use crate::args::Global;
+use jaato_runtime::session_loop::Cancel;
+use jaato_runtime::{Runtime, SessionOptions};
+use serde_json::{Value, json};
+
+use crate::args::{Global, OutputForm};
 use crate::command::{self, AnswerForm};
-use crate::exit::Outcome;
+use crate::exit::{Failure, Outcome};
 use crate::terminal;
+use crate::view::View;
 
 /// The plugin's command.
 const COMMAND: &str = "mcp";
@@ -25,6 +30,32 @@ pub async fn mcp(global: Global, words: &[String]) -> Outcome {
         arguments["command"] = rest.join(" ").into();
     }
     command::run(global, COMMAND, &[arguments.to_string()], AnswerForm::Text).await
+}
+
+/// Tells `doctor` how it stands with each server, a line each; nothing where there are none. Those
+/// that are not up are started, and given a moment.
+pub async fn states(runtime: &Runtime) -> Result<Vec<String>, Failure> {
+    if runtime.registry().command(COMMAND).is_none() {
+        return Ok(Vec::new());
+    }
+    let cancel = Cancel::new();
+    let view = View::start(OutputForm::Text, cancel.clone());
+    let options = SessionOptions::unattended(Arc::clone(&view) as _);
+    let mut session = runtime.session_for_calls(options)?;
+    let asked = json!({ "action": "status" });
+    let answer = runtime.command(&mut session, COMMAND, asked, &cancel).await;
+    let shown = view.finish(&cancel).await;
+    runtime.close_session(session.id()).await;
+    shown?;
+    let content = match answer {
+        Ok(answer) => answer.content,
+        Err(error) => return Ok(vec![format!("their plugin fails: {}", error.message)]),
+    };
+    let text = content.get("result").and_then(Value::as_str).unwrap_or_default();
+    let lines: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
+    // The first line counts them.
+    let has_some = lines.len() > 1;
+    Ok(if has_some { lines } else { Vec::new() })
 }
 
 /// Quotes a word for whoever splits the line again.

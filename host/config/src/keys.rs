@@ -365,7 +365,8 @@ keys! {
     /// Plugins that run in a worker of their own, whatever they ask for; `*` means all.
     plugins_isolated: Vec<String> = Vec::new(),
         key("plugins.isolated").variables(&["JAATO_PLUGINS_ISOLATED"]).adding_up();
-    /// Only these tools are offered; when empty, all are; `none` alone offers no tool.
+    /// Only these tools are offered, by their names or by beginnings that end with `*`; when empty,
+    /// all are; `none` alone offers no tool.
     tools_enabled: Vec<String> = Vec::new(),
         key("tools.enabled").variables(&["JAATO_TOOLS_ENABLED"]).option("--tools")
             .owner(Owner::UserFirst);

@@ -22,6 +22,7 @@ pub use conflict::Refusal;
 pub use names::nearest;
 pub use registry::{
     Candidate, NO_TOOLS, PluginEntry, Registry, Rules, Status, ToolEntry, ToolStatus, Trust,
+    names_tool,
 };
 pub use usable::{
     COMMANDS_MAX, INSTRUCTIONS_BYTES_MAX, LINE_BYTES_MAX, LeftOut, SCHEMA_BYTES_MAX,

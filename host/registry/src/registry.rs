@@ -385,7 +385,7 @@ fn offers_besides_tools(description: &Description) -> impl Iterator<Item = (Kind
 impl Rules {
     /// Returns whether a tool of that name can be used.
     pub fn tool_status(&self, name: &str) -> ToolStatus {
-        let is_named = |names: &[String]| names.iter().any(|known| known == name);
+        let is_named = |names: &[String]| names.iter().any(|known| names_tool(known, name));
         if is_named(&self.tools_disabled) {
             return ToolStatus::Disabled;
         }
@@ -393,6 +393,14 @@ impl Rules {
         let is_left_out = |names: &Vec<String>| names.as_slice() == [NO_TOOLS] || !is_named(names);
         let is_left_out = only.into_iter().flatten().any(is_left_out);
         if is_left_out { ToolStatus::NotEnabled } else { ToolStatus::Enabled }
+    }
+}
+
+/// Returns true if a word of a list means a tool: its name, or a beginning of it and `*`.
+pub fn names_tool(word: &str, name: &str) -> bool {
+    match word.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => word == name,
     }
 }
 

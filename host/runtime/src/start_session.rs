@@ -184,7 +184,7 @@ impl Host {
     /// What core tools may cost a model. A person who names the tools gets those.
     fn core_budget(&self, of_model: Option<u64>) -> CoreBudget {
         let config = &self.setup.config;
-        if !config.tools_enabled.is_empty() {
+        if !config.tools_enabled.is_empty() || self.setup.tools_only.is_some() {
             return CoreBudget::ALL;
         }
         let tokens_max = config.tools_core_tokens_max;

@@ -243,3 +243,121 @@ fn a_servers_question_to_the_model_passes_the_gate() {
     house.run(&["run", "--allow", "mcp__moon__sample", "how far?"]).code(0);
     house.nothing_lives();
 }
+
+#[test]
+fn a_chat_has_the_command_and_the_prompts_of_servers() {
+    let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
+    house.script(&json!({ "answers": [
+        { "expect": { "prompt": "Look at the full moon." }, "steps": [{ "text": "seen" }] },
+    ] }));
+    let input = "/mcp list\n/mcp__moon__watch full\n";
+    let output = house.command(&["chat"]).input(input).run().code(0);
+    assert!(output.stdout.contains("Configured MCP servers:"), "{output}");
+    assert!(output.stdout.contains("moon: "), "{output}");
+    assert!(output.stdout.ends_with("seen\n"), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_person_answers_a_servers_question_and_sees_who_asks() {
+    let servers: [(&str, &[&str]); 2] = [("old", &["legacy"]), ("new", &["modern"])];
+    for (name, args) in servers {
+        let Some(house) = with_servers(&[(name, args)]) else { return };
+        let ask = calls(&format!("mcp__{name}__ask"), json!({}));
+        house.script(&json!({ "answers": [ask, after("accept", says("full it is"))] }));
+        let words = ["run", "--yes", "--output", "json", "--answers", "go"];
+        let mut running = house.command(&words).start();
+        let asked: Value =
+            serde_json::from_str(&running.wait_for("\"event\":\"form_asked\"")).unwrap();
+        let title = format!("MCP server `{name}` asks: Which phase?");
+        assert_eq!(asked["form"]["title"], title.as_str());
+        let values = json!({ "phase": "full" });
+        let answer =
+            json!({ "form_id": asked["form_id"], "outcome": "answered", "values": values });
+        running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
+        let output = running.finish().code(0);
+        assert!(output.stdout.contains("full it is"), "{output}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn a_person_is_shown_whose_page_a_server_wants_opened() {
+    let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
+    let ask = |url: &str| calls("mcp__moon__ask", json!({ "url": url }));
+    house.script(&json!({ "answers": [
+        ask("https://moon.example/login?x=1"),
+        after("accept", ask("https://jaato.example@moon.example/")),
+        after("decline", says("done")),
+    ] }));
+    let words = ["run", "--yes", "--output", "json", "--answers", "go"];
+    let mut running = house.command(&words).start();
+    let asked: Value = serde_json::from_str(&running.wait_for("\"event\":\"form_asked\"")).unwrap();
+    let text = asked["form"]["fields"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("open this page of `moon.example` in your browser"), "{text}");
+    let values = json!({ "page": "done" });
+    let answer = json!({ "form_id": asked["form_id"], "outcome": "answered", "values": values });
+    running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
+    // An address that hides its host is declined without a question.
+    let output = running.finish().code(0);
+    assert!(output.stdout.contains("\"text\":\"done\""), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_servers_progress_is_shown_while_it_works() {
+    let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
+    let steps = calls("mcp__moon__steps", json!({}));
+    house.script(&json!({ "answers": [steps, after("risen", says("up"))] }));
+    let output = house.run(&["run", "--yes", "--output", "json", "go"]).code(0);
+    let told: Vec<_> =
+        output.json_lines().into_iter().filter(|it| it["event"] == "progress").collect();
+    let last = told.last().unwrap_or(&Value::Null);
+    assert_eq!(
+        (&last["label"], &last["done"], &last["total"]),
+        (&json!("steps: rising"), &json!(3000), &json!(3000)),
+        "{output}"
+    );
+    house.nothing_lives();
+}
+
+#[test]
+fn the_doctor_tells_how_it_stands_with_each_server() {
+    let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
+    let mut all = json!({ "gone": { "command": "/nonexistent" }, "broken": { "command": 1 } });
+    all["moon"] = entry(&["legacy"]);
+    write_servers(&house, "home/.mcp.json", all.as_object().unwrap().clone());
+    let output = house.run(&["doctor"]);
+    let text = &output.stdout;
+    assert!(text.contains("mcp servers  1 of 2 servers connected, 12 tools."), "{output}");
+    assert!(text.contains("             gone: disconnected, 0 tools: cannot start"), "{output}");
+    assert!(text.contains("             moon: connected, 12 tools, protocol"), "{output}");
+    assert!(text.contains("             server `broken` is left out"), "{output}");
+    write_servers(&house, "home/.mcp.json", serde_json::Map::new());
+    assert!(!house.run(&["doctor"]).stdout.contains("mcp servers"));
+    house.nothing_lives();
+}
+
+#[test]
+fn what_an_entry_says_of_its_tools_counts_in_requests() {
+    let Some(house) = with_servers(&[]) else { return };
+    let mut core = entry(&["legacy"]);
+    core["alwaysLoad"] = true.into();
+    core["tools"] = json!(["echo"]);
+    let mut off = entry(&["legacy"]);
+    off["disabled"] = true.into();
+    let all = json!({ "core": core, "off": off });
+    write_servers(&house, "home/.mcp.json", all.as_object().unwrap().clone());
+    let offered = ["get_environment", "mcp__core__echo", "list_tools", "get_tool_schemas"];
+    let mut answer = says("seen");
+    answer["expect"] = json!({ "tools": offered });
+    house.script(&json!({ "answers": [answer] }));
+    house.run(&["run", "go"]).code(0);
+    assert!(
+        mcp(&house, &["list"]).contains("off: ") && mcp(&house, &["list"]).contains("[disabled]")
+    );
+    let shown = mcp(&house, &["show", "core"]);
+    assert!(shown.contains("Tools (1):\n    echo: echo of the moon"), "{shown}");
+    assert!(mcp(&house, &["logs", "clear"]).starts_with("Cleared "));
+    house.nothing_lives();
+}

@@ -75,6 +75,11 @@ impl CallSite for SessionCall {
         self.host.emit(&Delta::progress(label, whole(progress.progress), total));
     }
 
+    fn roots(&self) -> BoxFuture<'static, Option<Vec<String>>> {
+        let host = self.host.clone();
+        Box::pin(async move { Some(vec![host.session().await.ok()?.working_directory]) })
+    }
+
     fn elicit(&self, params: Value) -> BoxFuture<'static, Value> {
         let (host, server) = (self.host.clone(), self.server.clone());
         Box::pin(async move {

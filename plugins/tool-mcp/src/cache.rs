@@ -1,11 +1,14 @@
 //! What servers said when they were last up, kept over processes: their tools are offered at once,
 //! and checked when the server is up again.
 //!
-//! Kept by what would be started: command, arguments, and size and time of the files among them.
+//! Kept by what would be started: command, arguments, and digests of the programs and scripts among
+//! them, or size and time of those that are large. Files with data are the server's to change.
 //! Values of variables are not part of it, and in no file of ours.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs::Metadata;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -23,6 +26,10 @@ const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 const KEPT_MAX: usize = 100;
 /// Arguments that are looked at for files.
 const FILES_MAX: usize = 8;
+/// Files up to this size are read: scripts are, and programs would take as long as their server.
+const DIGESTED_BYTES_MAX: u64 = 256 * 1024;
+/// Ends of the names of files that are code although nobody may run them as they are.
+const SCRIPTS: [&str; 9] = ["cjs", "jar", "js", "mjs", "php", "py", "pyz", "rb", "ts"];
 const FILE_NAME: &str = "descriptions.json";
 
 /// A file of descriptions.
@@ -99,8 +106,7 @@ fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
     std::fs::rename(&new, path)
 }
 
-/// Tells one server from another: two that would be started alike are the same. Reads the dates of
-/// files.
+/// Tells one server from another: two that would be started alike are the same. Reads files.
 pub fn fingerprint(entry: &ServerEntry) -> String {
     let mut digest = Sha256::new();
     let mut add = |text: &str| {
@@ -115,12 +121,11 @@ pub fn fingerprint(entry: &ServerEntry) -> String {
             stdio.args.iter().for_each(|arg| add(arg));
             stdio.env.keys().for_each(|name| add(name));
             let program = found(&stdio.command);
-            let files = program.into_iter().chain(stdio.args.iter().map(PathBuf::from));
-            for file in files.take(FILES_MAX) {
-                let Ok(facts) = file.metadata() else { continue };
-                let changed =
-                    facts.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
-                add(&format!("{} {:?}", facts.len(), changed.unwrap_or_default()));
+            let folder = PathBuf::from(stdio.cwd.as_deref().unwrap_or_default());
+            // A path that is absolute stays what it is.
+            let named = stdio.args.iter().map(|arg| folder.join(arg));
+            for file in program.into_iter().chain(named).take(FILES_MAX) {
+                add(&state_of(&file));
             }
         }
     }
@@ -128,6 +133,25 @@ pub fn fingerprint(entry: &ServerEntry) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// Tells a program or script as it is from what it was before; nothing for what is neither.
+fn state_of(path: &Path) -> String {
+    let is_script =
+        path.extension().and_then(|it| it.to_str()).is_some_and(|it| SCRIPTS.contains(&it));
+    let is_code = |facts: &Metadata| {
+        facts.is_file() && (is_script || facts.permissions().mode() & 0o111 != 0)
+    };
+    let Some(facts) = path.metadata().ok().filter(is_code) else {
+        return String::new();
+    };
+    if facts.len() <= DIGESTED_BYTES_MAX
+        && let Ok(bytes) = std::fs::read(path)
+    {
+        return format!("{:?}", Sha256::digest(&bytes));
+    }
+    let changed = facts.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
+    format!("{} {:?}", facts.len(), changed.unwrap_or_default())
 }
 
 /// Finds a program as a shell does.
@@ -178,7 +202,7 @@ mod tests {
     #[test]
     fn another_file_or_argument_is_another_server() {
         let folder = tempfile::tempdir().unwrap();
-        let script = folder.path().join("server");
+        let script = folder.path().join("server.py");
         std::fs::write(&script, "one").unwrap();
         let of = |args: &[&str]| {
             let value = json!({ "command": script, "args": args, "env": { "TOKEN": "x" } });
@@ -188,7 +212,21 @@ mod tests {
         let (first, other) = (of(&["a"]), of(&["b"]));
         assert_ne!(first, other);
         assert_eq!(first, of(&["a"]));
-        std::fs::write(&script, "another one").unwrap();
+        // Of the same size, and of whatever date.
+        std::fs::write(&script, "two").unwrap();
         assert_ne!(first, of(&["a"]));
+        std::fs::write(&script, "one").unwrap();
+        assert_eq!(first, of(&["a"]));
+        let large = "x".repeat(DIGESTED_BYTES_MAX as usize + 1);
+        std::fs::write(&script, &large).unwrap();
+        let before = of(&["a"]);
+        std::fs::write(&script, large + "y").unwrap();
+        assert_ne!(before, of(&["a"]));
+        // What it writes itself does not make it another.
+        let data = folder.path().join("moon.db");
+        let data = data.to_str().unwrap();
+        let before = of(&[data]);
+        std::fs::write(data, "x").unwrap();
+        assert_eq!(before, of(&[data]));
     }
 }

@@ -128,6 +128,15 @@ impl Client {
         self.0.calls.lock().sites.last_key_value().map(|(_, site)| Arc::clone(site))
     }
 
+    /// Returns the folders of the session whose call runs, else those that every one has.
+    async fn roots(&self, site: Option<Arc<dyn CallSite>>) -> Vec<Root> {
+        let of_call = match site {
+            Some(site) => site.roots().await,
+            None => None,
+        };
+        roots(of_call.as_ref().unwrap_or(&self.0.roots))
+    }
+
     fn question(&self) -> Result<Question<'_>, ErrorData> {
         let asked = self.0.questions.fetch_add(1, Ordering::Relaxed);
         let question = Question(&self.0.questions);
@@ -150,7 +159,7 @@ impl Client {
         let _question = self.question()?;
         let site = site.or_else(|| self.site());
         match (method, site) {
-            ("roots/list", _) => Ok(json!({ "roots": roots(&self.0.roots) })),
+            ("roots/list", site) => Ok(json!({ "roots": self.roots(site).await })),
             ("elicitation/create", Some(site)) => Ok(site.elicit(params).await),
             ("sampling/createMessage", Some(site)) => site.sample(params).await,
             ("elicitation/create" | "sampling/createMessage", None) => {
@@ -213,7 +222,7 @@ impl ClientHandler for Client {
         _context: RequestContext<RoleClient>,
     ) -> Result<ListRootsResult, ErrorData> {
         let _question = self.question()?;
-        Ok(ListRootsResult::new(roots(&self.0.roots)))
+        Ok(ListRootsResult::new(self.roots(self.site()).await))
     }
 
     async fn create_elicitation(

@@ -145,6 +145,14 @@ impl Server {
 
     /// Connects one that was disconnected, or tries again at once.
     pub fn connect(&self) {
+        // Whoever waits from now on waits for this attempt.
+        self.status.send_if_modified(|status| {
+            let is_down = matches!(status, Status::Down { .. } | Status::Stopped);
+            if is_down {
+                *status = Status::Starting;
+            }
+            is_down
+        });
         self.wanted.send_replace(true);
         self.poke.notify_one();
     }
@@ -152,6 +160,9 @@ impl Server {
     /// Disconnects it until somebody connects it again.
     pub fn disconnect(&self) {
         self.wanted.send_replace(false);
+        if !self.entry.disabled {
+            self.set(Status::Stopped);
+        }
     }
 
     /// Waits until it is up; for one that waits to be started again, has it tried at once.

@@ -9,6 +9,11 @@ pub trait CallSite: Send + Sync + 'static {
     /// Shows how far the server is.
     fn progress(&self, progress: &ProgressNotificationParam);
 
+    /// Returns the folders that the server may know of; nothing where the caller has none of its own.
+    fn roots(&self) -> BoxFuture<'static, Option<Vec<String>>> {
+        Box::pin(std::future::ready(None))
+    }
+
     /// Asks the person: the parameters of `elicitation/create`, an `ElicitResult`. Never answered
     /// without a person.
     fn elicit(&self, params: Value) -> BoxFuture<'static, Value>;

@@ -3,3 +3,5 @@
 
 mod conformance;
 mod hostile;
+mod keeping;
+mod programs;

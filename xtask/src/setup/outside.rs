@@ -1,5 +1,6 @@
 //! Programs of others against which jaato is tested: the vendors' own client libraries, a mock
-//! server of all their protocols, a server of inference, the validator of the skills' format.
+//! server of all their protocols, a server of inference, the validator of the skills' format, MCP
+//! servers.
 //!
 //! They come from PyPI and npm, in versions that are written here, and stay below the target
 //! folder.
@@ -44,29 +45,61 @@ const ALL: &[Packages] = &[
             "skills-ref==0.1.1",
             "xllamacpp==2026.10.11549",
         ],
-        fetch: |folder| {
-            let mut pip = Command::new("python3");
-            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-            pip.args(["--no-input", "--only-binary", ":all:", "--timeout", "20", "--retries", "1"]);
-            // Nothing of the machine's is touched, so nothing is to be told of it.
-            pip.args(["--no-warn-conflicts", "--root-user-action", "ignore"]);
-            pip.arg("--target").arg(folder);
-            pip
-        },
+        fetch: pip,
     },
     Packages {
         name: "node",
         what: "a mock server of vendors' protocols",
         names: &["@copilotkit/aimock@1.43.0"],
-        fetch: |folder| {
-            let mut npm = Command::new("npm");
-            npm.args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]);
-            npm.args(["--fetch-timeout", "20000", "--fetch-retries", "1"]);
-            npm.arg("--prefix").arg(folder);
-            npm
-        },
+        fetch: npm,
+    },
+    Packages {
+        name: "mcp-node",
+        what: "MCP servers from npm",
+        names: &[
+            "@modelcontextprotocol/server-everything@2026.8.31",
+            "@modelcontextprotocol/server-filesystem@2026.8.31",
+            "@modelcontextprotocol/server-memory@2026.8.31",
+            "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
+        ],
+        fetch: npm,
+    },
+    Packages {
+        name: "mcp-python",
+        what: "MCP servers from PyPI",
+        names: &[
+            "mcp-server-fetch==2026.10.24",
+            "mcp-server-git==2026.10.19",
+            "mcp-server-time==2026.10.19",
+        ],
+        fetch: pip,
+    },
+    // It dies with the library's second version.
+    Packages {
+        name: "mcp-python-1",
+        what: "an MCP server on the library's first version",
+        names: &["mcp==1.30.0", "mcp-server-sqlite==2025.4.25"],
+        fetch: pip,
     },
 ];
+
+fn pip(folder: &Path) -> Command {
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    pip.args(["--no-input", "--only-binary", ":all:", "--timeout", "20", "--retries", "1"]);
+    // Nothing of the machine's is touched, so nothing is to be told of it.
+    pip.args(["--no-warn-conflicts", "--root-user-action", "ignore"]);
+    pip.arg("--target").arg(folder);
+    pip
+}
+
+fn npm(folder: &Path) -> Command {
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]);
+    npm.args(["--fetch-timeout", "20000", "--fetch-retries", "1"]);
+    npm.arg("--prefix").arg(folder);
+    npm
+}
 
 impl Packages {
     fn folder(&self, target: &Path) -> PathBuf {

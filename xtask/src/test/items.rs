@@ -86,6 +86,17 @@ pub const ITEMS: &[Item] = &[
         ],
     },
     Item {
+        name: "mcp-servers",
+        about: "MCP servers that others wrote, each in a recorded session, and one in the harness",
+        files: &[
+            "plugins/tool-mcp/",
+            "host/src/bench/",
+            "host/tests/binary/mcp_servers.rs",
+            "xtask/src/setup/outside.rs",
+        ],
+        tests: &["real_mcp_server_"],
+    },
+    Item {
         name: "miri",
         about: "what crosses the boundary, under Miri",
         files: &["plugin-api/src/", "plugin-api/tests/", "plugin-api/Cargo.toml"],

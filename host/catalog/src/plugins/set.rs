@@ -13,7 +13,8 @@ use jaato_registry::{
 };
 use jaato_types::tools_set::{RefusedTool, TOOLS_SET_INTERVAL_MS, ToolsSet, ToolsSetAnswer};
 use jaato_types::{
-    Annotations, CommandSpec, Description, Error, ErrorKind, PluginName, SessionId, ToolSpec,
+    Annotations, Availability, CommandSpec, Description, Error, ErrorKind, PluginName, SessionId,
+    ToolSpec,
 };
 
 /// Things left out that an answer names.
@@ -128,6 +129,9 @@ impl Plugins {
                 spec.traits.clear();
             }
             let status = rules.tool_status(name);
+            if rules.tools_only.is_some() {
+                spec.availability = Availability::Core;
+            }
             kept.push((spec, status));
         }
         let commands = description.commands.into_iter().filter(|command| {

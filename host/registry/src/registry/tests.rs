@@ -129,6 +129,22 @@ fn none_alone_leaves_every_tool_out() {
 }
 
 #[test]
+fn a_word_that_ends_with_a_star_means_all_that_begin_so() {
+    let words = |words: &[&str]| Some(words.iter().map(|&it| it.to_owned()).collect::<Vec<_>>());
+    let rules = Rules {
+        tools_only: words(&["ph*", "tide"]),
+        tools_disabled: vec!["phase_*".into()],
+        ..Rules::default()
+    };
+    let status = |name: &str| rules.tool_status(name);
+    assert_eq!(status("phase"), ToolStatus::Enabled);
+    assert_eq!(status("ph"), ToolStatus::Enabled);
+    assert_eq!(status("phase_of_moon"), ToolStatus::Disabled);
+    assert_eq!(status("tide"), ToolStatus::Enabled);
+    assert_eq!(status("tides"), ToolStatus::NotEnabled);
+}
+
+#[test]
 fn tools_that_the_command_line_names_stand_in_the_request() {
     let rules = Rules { tools_only: Some(vec!["phase".into()]), ..Rules::default() };
     let registry =

@@ -1,0 +1,262 @@
+//! What scenarios are about: the program and the server of a domain, and its templates.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::exit::{Exit, Failure};
+
+/// All scenarios of a domain.
+pub const ALL: &str = "all";
+
+/// Largest template of a folder.
+const TEMPLATE_BYTES_MAX: u64 = 256 * 1024;
+
+/// The two ways of working.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// A program by `cli_based_tool`.
+    Cli,
+    /// The tools of a server.
+    Mcp,
+}
+
+impl Side {
+    /// Both, in the order in which they run.
+    pub const BOTH: [Self; 2] = [Self::Cli, Self::Mcp];
+
+    /// As it stands in paths and summaries.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cli => "cli",
+            Self::Mcp => "mcp",
+        }
+    }
+}
+
+/// Templates of both sides, by scenario.
+pub type Scenarios = BTreeMap<String, [String; 2]>;
+
+/// A domain.
+#[derive(Debug)]
+pub struct Domain {
+    /// One word.
+    pub name: &'static str,
+    /// The program of the CLI side.
+    pub program: &'static str,
+    /// The server of the MCP side, as it is mostly called.
+    pub server: &'static str,
+    /// How one sets that server up.
+    pub hint: &'static str,
+    /// Values that templates have where nobody gives others.
+    pub defaults: &'static [(&'static str, &'static str)],
+    templates: &'static [(&'static str, &'static str, &'static str)],
+}
+
+macro_rules! templates {
+    ($domain:literal: $($scenario:literal),+) => {
+        &[$((
+            $scenario,
+            include_str!(concat!("templates/", $domain, "/cli/", $scenario, ".txt")),
+            include_str!(concat!("templates/", $domain, "/mcp/", $scenario, ".txt")),
+        )),+]
+    };
+}
+
+/// Those that are built in; the first is taken where nothing says which.
+static DOMAINS: [Domain; 3] = [
+    Domain {
+        name: "github",
+        program: "gh",
+        server: "GitHub",
+        hint: "jaato mcp add GitHub COMMAND",
+        defaults: &[
+            ("ISSUE_NUMBER", "1"),
+            ("SEARCH_QUERY", "is:open"),
+            ("LIMIT", "10"),
+            ("TOP_N", "5"),
+        ],
+        templates: templates!("github": "get_issue", "list_issues", "search_issues"),
+    },
+    Domain {
+        name: "confluence",
+        program: "confluence-cli",
+        server: "Atlassian",
+        hint: "jaato mcp add Atlassian mcp-atlassian",
+        defaults: &[("CQL_QUERY", "type=page"), ("LIMIT", "10"), ("TOP_N", "5")],
+        templates: templates!("confluence": "get_page", "list_children", "search", "update_page"),
+    },
+    Domain {
+        name: "git",
+        program: "git",
+        server: "git",
+        hint: "jaato mcp add git uvx mcp-server-git",
+        defaults: &[("LIMIT", "10"), ("TOP_N", "5")],
+        templates: templates!("git": "last_change", "recent_commits", "repo_status"),
+    },
+];
+
+impl Domain {
+    /// Finds a domain and the scenarios of it that are asked for. Without a domain it is the first
+    /// one that has them.
+    ///
+    /// # Errors
+    /// A name that is not known, with those that are; a template that cannot be read.
+    pub fn find(
+        name: Option<&str>,
+        scenarios: &[String],
+        folder: Option<&Path>,
+    ) -> Result<(&'static Self, Scenarios), Failure> {
+        let mut last = None;
+        for domain in DOMAINS.iter().filter(|it| name.is_none_or(|name| it.name == name)) {
+            let all = domain.scenarios(folder)?;
+            if scenarios.iter().any(|it| it == ALL) {
+                return Ok((domain, all));
+            }
+            let unknown = scenarios.iter().find(|it| !all.contains_key(*it));
+            match unknown {
+                None => {
+                    let wanted = all.into_iter().filter(|(name, _)| scenarios.contains(name));
+                    return Ok((domain, wanted.collect()));
+                }
+                Some(unknown) => last = Some((unknown.clone(), all)),
+            }
+        }
+        let Some((unknown, all)) = last else {
+            let known = DOMAINS.iter().map(|it| it.name);
+            return Err(Failure::unknown("domain", name.unwrap_or_default(), known));
+        };
+        let known: Vec<String> = match name {
+            Some(_) => all.into_keys().collect(),
+            None => {
+                let mut known = Vec::new();
+                for domain in &DOMAINS {
+                    known.extend(domain.scenarios(folder)?.into_keys());
+                }
+                known
+            }
+        };
+        let text = format!("no domain has the scenario `{unknown}`");
+        Err(Failure::new(Exit::Usage, text).hint(format!("there are: {}", known.join(", "))))
+    }
+
+    /// Lists its scenarios: those of a folder, then those that are built in.
+    fn scenarios(&self, folder: Option<&Path>) -> Result<Scenarios, Failure> {
+        let built_in = self.templates.iter();
+        let mut all: Scenarios = built_in
+            .map(|(name, cli, mcp)| ((*name).to_owned(), [(*cli).to_owned(), (*mcp).to_owned()]))
+            .collect();
+        let Some(folder) = folder.map(|folder| folder.join(self.name)) else { return Ok(all) };
+        for name in names_in(&folder.join(Side::Cli.name())) {
+            let read = |side: Side| template(&folder.join(side.name()).join(format!("{name}.txt")));
+            let both = [read(Side::Cli)?, read(Side::Mcp)?];
+            all.insert(name, both);
+        }
+        Ok(all)
+    }
+
+    /// Returns the tool names of a side, as `--tools` takes them.
+    pub fn tools(&self, side: Side, server: &str) -> String {
+        match side {
+            Side::Cli => "cli_based_tool".to_owned(),
+            Side::Mcp => format!("mcp__{server}__*"),
+        }
+    }
+}
+
+/// Refuses a server whose name does not stand as it is in the names of its tools.
+pub fn check_server(name: &str) -> Result<(), Failure> {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let is_plain = !name.contains("__") && !name.ends_with('_') && name.chars().all(is_legal);
+    if is_plain && (1..=24).contains(&name.len()) {
+        return Ok(());
+    }
+    let text = format!("`{name}` does not stand as it is in names of tools");
+    Err(Failure::new(Exit::Usage, text)
+        .hint("name the server with 1 to 24 letters, digits and dashes in .mcp.json"))
+}
+
+/// Lists the names of the templates in a folder; none where there is no folder.
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let name = |entry: std::fs::DirEntry| {
+        Some(entry.file_name().to_str()?.strip_suffix(".txt")?.to_owned())
+    };
+    entries.filter_map(name).collect()
+}
+
+fn template(path: &Path) -> Result<String, Failure> {
+    let shown = path.display();
+    let refused = |why: String| {
+        Failure::new(Exit::Usage, format!("cannot read the template `{shown}`: {why}"))
+            .hint("a scenario has a template for `cli` and one for `mcp`")
+    };
+    let facts = path.metadata().map_err(|error| refused(error.to_string()))?;
+    if facts.len() > TEMPLATE_BYTES_MAX {
+        return Err(refused(format!("it has more than {TEMPLATE_BYTES_MAX} bytes")));
+    }
+    std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn found(domain: Option<&str>, scenarios: &[&str]) -> Result<(String, Vec<String>), String> {
+        let scenarios: Vec<String> = scenarios.iter().map(|&it| it.to_owned()).collect();
+        let (domain, scenarios) =
+            Domain::find(domain, &scenarios, None).map_err(|it| it.message)?;
+        Ok((domain.name.to_owned(), scenarios.into_keys().collect()))
+    }
+
+    #[test]
+    fn a_scenario_finds_its_domain() {
+        let of = |names: &[&str]| names.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            found(None, &["get_page"]).unwrap(),
+            ("confluence".to_owned(), of(&["get_page"]))
+        );
+        assert_eq!(
+            found(None, &["repo_status", "last_change"]).unwrap(),
+            ("git".to_owned(), of(&["last_change", "repo_status"]))
+        );
+        assert_eq!(found(None, &["all"]).unwrap().0, "github");
+        assert_eq!(found(Some("confluence"), &["all"]).unwrap().1.len(), 4);
+    }
+
+    #[test]
+    fn what_is_not_known_is_told() {
+        let refused = found(Some("github"), &["get_page"]).unwrap_err();
+        assert_eq!(refused, "no domain has the scenario `get_page`");
+        // Of two domains neither has both.
+        assert!(found(None, &["get_page", "get_issue"]).is_err());
+        assert!(found(Some("moon"), &["all"]).unwrap_err().contains("moon"));
+    }
+
+    #[test]
+    fn a_folder_has_more_scenarios_and_others_in_the_place_of_those_that_there_are() {
+        let folder = tempfile::tempdir().unwrap();
+        for side in ["cli", "mcp"] {
+            let place = folder.path().join("git").join(side);
+            fs::create_dir_all(&place).unwrap();
+            fs::write(place.join("blame.txt"), format!("{side} blame")).unwrap();
+            fs::write(place.join("repo_status.txt"), format!("{side} status")).unwrap();
+        }
+        let wanted = ["blame".to_owned(), "repo_status".to_owned()];
+        let (domain, scenarios) = Domain::find(None, &wanted, Some(folder.path())).unwrap();
+        assert_eq!(domain.name, "git");
+        assert_eq!(scenarios["blame"], ["cli blame", "mcp blame"]);
+        assert_eq!(scenarios["repo_status"], ["cli status", "mcp status"]);
+        fs::remove_file(folder.path().join("git/mcp/blame.txt")).unwrap();
+        assert!(Domain::find(None, &wanted, Some(folder.path())).is_err());
+    }
+
+    #[test]
+    fn names_of_servers_stand_in_names_of_tools() {
+        assert!(check_server("GitHub").is_ok() && check_server("my-git_2").is_ok());
+        for name in ["", "a b", "a__b", "a_", &"x".repeat(25)] {
+            assert!(check_server(name).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `jaato bench cli-vs-mcp`: the same scenarios by a command line and by an MCP server, and what
+//! each costs in tokens.
+//!
+//! A scenario is two prompts, a template file each. Each run is a session of its own, in a runtime
+//! of its own, whose ledger is the run's: `TRACES/TIME/DOMAIN/SCENARIO/cli|mcp/runN.jsonl`.
+
+mod domain;
+mod one_run;
+mod params;
+mod summary;
+mod table;
+mod trace;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use jaato_runtime::session_loop::Cancel;
+use jaato_runtime::{Arguments, config};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use self::domain::{Domain, Scenarios, Side};
+use self::one_run::Run;
+use self::summary::{Measured, Summary};
+use crate::args::Global;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::signals::cancel_on_signals;
+use crate::{report, start, terminal};
+
+/// Runs of a scenario that one call makes at most: each asks a model twice.
+const RUNS_MAX: u64 = 1000;
+
+/// What `cli-vs-mcp` takes. The names are the original harness's.
+#[derive(Debug, Args)]
+pub struct CliVsMcpArgs {
+    /// What the scenarios are about: `git` (a local repository), `github` or `confluence`; without
+    /// it the domain that has the scenarios, or `github`
+    #[arg(long, value_name = "NAME")]
+    pub domain: Option<String>,
+
+    /// Which scenarios; `all` of the domain without it
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "all")]
+    pub scenarios: Vec<String>,
+
+    /// How often each scenario runs on each side
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
+    pub runs: u64,
+
+    /// The model; the configured one without it
+    #[arg(long, alias = "model", value_name = "PROVIDER/MODEL")]
+    pub model_name: Option<String>,
+
+    /// The page of Confluence: `PAGE_ID` of the templates
+    #[arg(long, value_name = "ID")]
+    pub page_id: Option<String>,
+
+    /// Values for the templates, such as {"OWNER": "me", "REPO": "moon"}; `CURRENT_BODY_FILE` names
+    /// the file with `CURRENT_BODY`
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    pub domain_params: String,
+
+    /// The program of the CLI side, or its folder; the domain's, as the path finds it, without it
+    #[arg(long, value_name = "PATH")]
+    pub cli_path: Option<PathBuf>,
+
+    /// The server of the MCP side, as it is called in .mcp.json; the domain's usual one without it
+    #[arg(long, value_name = "NAME")]
+    pub mcp_server: Option<String>,
+
+    /// More templates: `DOMAIN/cli|mcp/SCENARIO.txt` below this folder, before those that are
+    /// built in
+    #[arg(long, value_name = "DIR")]
+    pub template_dir: Option<PathBuf>,
+
+    /// Where the summary is written, besides the folder of the traces
+    #[arg(long, value_name = "FILE", default_value = "cli_vs_mcp/harness_summary.json")]
+    pub output: PathBuf,
+
+    /// Write what was said and called in each run: `runN.trace.json`
+    #[arg(long)]
+    pub trace: bool,
+
+    /// Where ledgers, traces and summaries of all calls lie
+    #[arg(long, value_name = "DIR", default_value = "cli_vs_mcp/traces")]
+    pub trace_dir: PathBuf,
+
+    /// Print the averages side by side, and which side needs fewer tokens
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// What all runs of a call share.
+struct Plan {
+    arguments: Arguments,
+    domain: &'static Domain,
+    server: String,
+    prompts: BTreeMap<String, [String; 2]>,
+    folder: PathBuf,
+}
+
+/// Runs the scenarios on both sides.
+pub async fn cli_vs_mcp(global: Global, args: CliVsMcpArgs) -> Outcome {
+    terminal::reserve();
+    let now = Timestamp::now();
+    let plan = plan(global, &args, now)?;
+    let cancel = Cancel::new();
+    cancel_on_signals(cancel.clone());
+    let (model, tools) = one_run::prepare(&plan, &cancel).await?;
+    banner(&plan, &args, &model, &tools)?;
+    let mut summary = Summary::default();
+    for (scenario, prompts) in &plan.prompts {
+        for number in 1..=args.runs {
+            for side in Side::BOTH {
+                if cancel.is_cancelled() {
+                    return Ok(Exit::Cancelled);
+                }
+                let run = Run { scenario, number, side, prompt: &prompts[side as usize] };
+                let measured = one_run::run(&plan, &run, args.trace, &cancel).await?;
+                tell(&run, &measured)?;
+                summary.take(scenario, side, measured);
+            }
+        }
+    }
+    let meta = json!({
+        "runs": args.runs, "model": model, "domain": plan.domain.name,
+        "submission_timestamp": now.to_string(),
+    });
+    let text = format!("{:#}\n", summary.to_json(meta));
+    for path in [plan.folder.join("harness_summary.json"), args.output.clone()] {
+        write(&path, &text)?;
+    }
+    if args.verbose {
+        table::print(&summary)?;
+    }
+    report::line(&format!("summary: {}", args.output.display()))?;
+    match summary.errors() {
+        0 => Ok(Exit::Done),
+        count => Err(Failure::new(Exit::Failed, format!("runs that failed: {count}"))),
+    }
+}
+
+/// Works out what is to be run, before anything is started.
+fn plan(global: Global, args: &CliVsMcpArgs, now: Timestamp) -> Result<Plan, Failure> {
+    let mut arguments = start::arguments(global);
+    if let Some(model) = &args.model_name {
+        let name = config::parse_model_name(model).map_or_else(
+            || config::parse_model_id(model).map_err(|error| Failure::new(Exit::Usage, error)),
+            Ok,
+        )?;
+        arguments.overrides.model = Some(name);
+    }
+    let (domain, scenarios) =
+        Domain::find(args.domain.as_deref(), &args.scenarios, args.template_dir.as_deref())?;
+    let values = params::values(domain, args, now)?;
+    let prompts = filled(&scenarios, &values)?;
+    let server = args.mcp_server.clone().unwrap_or_else(|| domain.server.to_owned());
+    domain::check_server(&server)?;
+    let time = now.strftime("%Y-%m-%d_%H-%M-%S").to_string();
+    let folder = args.trace_dir.join(time).join(domain.name);
+    let folder = std::path::absolute(&folder).map_err(|error| unwritable(&folder, &error))?;
+    Ok(Plan { arguments, domain, server, prompts, folder })
+}
+
+fn filled(
+    scenarios: &Scenarios,
+    values: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, [String; 2]>, Failure> {
+    let prompts = scenarios.iter().map(|(name, [cli, mcp])| {
+        let both = [params::fill(cli, values)?, params::fill(mcp, values)?];
+        Ok((name.clone(), both))
+    });
+    prompts.collect()
+}
+
+/// Says what is about to run.
+fn banner(plan: &Plan, args: &CliVsMcpArgs, model: &str, tools: &str) -> Result<(), Failure> {
+    let scenarios: Vec<&str> = plan.prompts.keys().map(String::as_str).collect();
+    let rule = "=".repeat(70);
+    let lines = [
+        rule.as_str(),
+        "CLI vs MCP",
+        &format!("domain       {}", plan.domain.name),
+        &format!("scenarios    {}", scenarios.join(", ")),
+        &format!("runs         {} on each side", args.runs),
+        &format!("model        {model}"),
+        "cli          cli_based_tool, which runs without asking",
+        &format!("mcp          server `{}`: {tools}; they run without asking", plan.server),
+        &format!("traces       {}", plan.folder.display()),
+        &rule,
+    ];
+    lines.into_iter().try_for_each(report::line)
+}
+
+fn tell(run: &Run<'_>, measured: &Measured) -> Result<(), Failure> {
+    let came_to = match &measured.error {
+        Some(error) => format!("failed: {error}"),
+        None => format!("{} tokens, {} turns", measured.tokens(), measured.turns),
+    };
+    report::line(&format!("{} {} run {}: {came_to}", run.scenario, run.side.name(), run.number))
+}
+
+/// Writes a file, and its folder.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(path, text));
+    written.map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(Exit::Failed, format!("cannot write `{}`: {error}", path.display()))
+}
+
+/// Writes a value as a file.
+fn write_json(path: &Path, value: &Value) -> Result<(), Failure> {
+    write(path, &format!("{value:#}\n"))
+}

@@ -1,0 +1,147 @@
+//! One run of a scenario on one side: a session of its own, whose ledger says what it cost.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+use jaato_runtime::session_loop::Cancel;
+use jaato_runtime::store::{Reader, Summary as LedgerSummary, Totals};
+use jaato_runtime::types::{Error, Outcome as TurnOutcome};
+use jaato_runtime::{Runtime, SessionOptions};
+use serde_json::{Value, json};
+
+use super::domain::Side;
+use super::summary::Measured;
+use super::trace::Calls;
+use super::{Plan, write_json};
+use crate::exit::{Exit, Failure, exit_of};
+use crate::start;
+
+/// The command of the plugin for servers.
+const MCP: &str = "mcp";
+
+/// What is run.
+pub struct Run<'a> {
+    /// The scenario.
+    pub scenario: &'a str,
+    /// Counts from 1.
+    pub number: u64,
+    /// Which way.
+    pub side: Side,
+    /// What the model is told.
+    pub prompt: &'a str,
+}
+
+/// Sees to it that the server of the MCP side is there and described: its tools stand in the first
+/// request of each run then. Returns the model and what the server has.
+///
+/// # Errors
+/// A server that is not set up or does not start, a model that cannot be used.
+pub async fn prepare(plan: &Plan, cancel: &Cancel) -> Result<(String, String), Failure> {
+    let runtime = start::runtime(plan.arguments.clone()).await?;
+    let connected = connect(&runtime, plan, cancel).await;
+    let model = runtime.model().to_string();
+    start::close(runtime).await;
+    Ok((model, connected?))
+}
+
+async fn connect(runtime: &Runtime, plan: &Plan, cancel: &Cancel) -> Result<String, Failure> {
+    if runtime.registry().command(MCP).is_none() {
+        let text = "the plugin `tool-mcp` cannot be used, so there is no MCP side";
+        return Err(Failure::new(Exit::Plugin, text).hint("`jaato plugin list` says why"));
+    }
+    let mut session =
+        runtime.session_for_calls(SessionOptions::unattended(Arc::new(Calls::default())))?;
+    let asked = json!({ "action": "connect", "name": plan.server });
+    let answer = runtime.command(&mut session, MCP, asked, cancel).await;
+    runtime.close_session(session.id()).await;
+    let failed = |error: Error| {
+        let exit = exit_of(error.kind);
+        Failure::new(exit, error.message).hint(format!("set it up: {}", plan.domain.hint))
+    };
+    let content = answer.map_err(failed)?.content;
+    let said = content.get("result").and_then(Value::as_str).unwrap_or_default();
+    let tools = said.rsplit_once('(').and_then(|(_, end)| end.split_once(" available"));
+    Ok(tools.map_or("its tools", |(tools, _)| tools).to_owned())
+}
+
+/// Runs a scenario once. What goes wrong in the run is part of what was measured.
+///
+/// # Errors
+/// What keeps any run from being made: a setup that cannot be read, a file that cannot be written.
+pub async fn run(
+    plan: &Plan,
+    run: &Run<'_>,
+    with_trace: bool,
+    cancel: &Cancel,
+) -> Result<Measured, Failure> {
+    let folder = plan.folder.join(run.scenario).join(run.side.name());
+    std::fs::create_dir_all(&folder).map_err(|error| super::unwritable(&folder, &error))?;
+    let ledger = folder.join(format!("run{}.jsonl", run.number));
+    let mut arguments = plan.arguments.clone();
+    arguments.tools_only = Some(vec![plan.domain.tools(run.side, &plan.server)]);
+    let mut setup = start::setup(arguments)?;
+    setup.config.ledger.enabled = true;
+    setup.config.ledger.path = Some(ledger.clone());
+    let runtime = start::runtime_of(setup).await;
+    let calls = Arc::new(Calls::default());
+    let turn = turn(&runtime, &calls, run.prompt, cancel).await;
+    start::close(runtime).await;
+    let (text, error) = match turn {
+        Ok(ended) => ended,
+        Err(error) => (String::new(), Some(error.message)),
+    };
+    let totals = totals(&ledger)?;
+    let measured = Measured::new(&ledger, totals, error);
+    if with_trace {
+        let trace = json!({
+            "prompt": run.prompt, "text": text, "function_calls": calls.take(),
+            "summary": measured.summary(),
+        });
+        write_json(&folder.join(format!("run{}.trace.json", run.number)), &trace)?;
+    }
+    Ok(measured)
+}
+
+/// Returns the answer, and what went wrong.
+async fn turn(
+    runtime: &Runtime,
+    calls: &Arc<Calls>,
+    prompt: &str,
+    cancel: &Cancel,
+) -> Result<(String, Option<String>), Error> {
+    let mut options = SessionOptions::unattended(Arc::clone(calls) as _);
+    // Nothing but the tools of the side is there to be allowed.
+    options.allow_all = true;
+    let mut session = runtime.session(options)?;
+    let report = session.turn(prompt, cancel).await;
+    session.end_forms().await;
+    session.end_tasks().await;
+    runtime.close_session(session.id()).await;
+    let error = match report.outcome {
+        TurnOutcome::Done => None,
+        outcome => Some(match &report.error {
+            Some(error) => error.message.clone(),
+            None => format!("it ended as {outcome:?}").to_lowercase(),
+        }),
+    };
+    Ok((report.text, error))
+}
+
+/// Adds up the ledger of a run; nothing where none was written.
+fn totals(ledger: &Path) -> Result<Totals, Failure> {
+    let unreadable = |error: std::io::Error| {
+        let text = format!("cannot read the ledger `{}`: {error}", ledger.display());
+        Failure::new(Exit::Failed, text)
+    };
+    let mut reader = match Reader::open(ledger) {
+        Ok(reader) => reader,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Totals::default()),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut summary = LedgerSummary::new(0, None);
+    while let Some(line) = reader.next_line().map_err(unreadable)? {
+        summary.take(line);
+    }
+    Ok(summary.finish().totals)
+}

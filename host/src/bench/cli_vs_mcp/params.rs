@@ -1,0 +1,123 @@
+//! What stands in templates as `{{KEY}}`: values of the command line, and defaults of the domain.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::CliVsMcpArgs;
+use super::domain::Domain;
+use crate::exit::{Exit, Failure};
+
+/// Largest file with a page's body: it stands in a prompt.
+const BODY_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Returns the values of all keys. What is given wins over what is built in.
+///
+/// # Errors
+/// Parameters that are no JSON object, a file that cannot be read.
+pub fn values(
+    domain: &Domain,
+    args: &CliVsMcpArgs,
+    now: Timestamp,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let refused = |why: String| Failure::new(Exit::Usage, why);
+    let given: Map<String, Value> = serde_json::from_str(&args.domain_params)
+        .map_err(|error| refused(format!("`--domain-params` is no JSON object: {error}")))?;
+    let mut values: BTreeMap<String, String> =
+        domain.defaults.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+    values.insert("NOW_UTC".to_owned(), now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+    values.insert("CLI".to_owned(), program(domain, args.cli_path.as_deref()));
+    if let Ok(here) = std::env::current_dir() {
+        values.insert("REPO_PATH".to_owned(), here.display().to_string());
+    }
+    if let Some(page) = &args.page_id {
+        values.insert("PAGE_ID".to_owned(), page.clone());
+    }
+    for (key, value) in given {
+        values.insert(
+            key.to_uppercase(),
+            match value {
+                Value::String(text) => text,
+                other => other.to_string(),
+            },
+        );
+    }
+    if let Some(path) = values.remove("CURRENT_BODY_FILE") {
+        values.insert("CURRENT_BODY".to_owned(), body(Path::new(&path)).map_err(refused)?);
+    }
+    if let (None, Some(page)) = (values.get("PARENT_PAGE_ID"), values.get("PAGE_ID")) {
+        values.insert("PARENT_PAGE_ID".to_owned(), page.clone());
+    }
+    Ok(values)
+}
+
+/// Returns how the program of the CLI side is called.
+fn program(domain: &Domain, path: Option<&Path>) -> String {
+    match path {
+        None => domain.program.to_owned(),
+        Some(path) if path.is_dir() => path.join(domain.program).display().to_string(),
+        Some(path) => path.display().to_string(),
+    }
+}
+
+fn body(path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let facts = path.metadata().map_err(|error| format!("cannot read `{shown}`: {error}"))?;
+    if facts.len() > BODY_BYTES_MAX {
+        return Err(format!("`{shown}` has more than {BODY_BYTES_MAX} bytes"));
+    }
+    std::fs::read_to_string(path).map_err(|error| format!("cannot read `{shown}`: {error}"))
+}
+
+/// Fills a template. Values are put in as they are: what looks like a key in one is text.
+///
+/// # Errors
+/// The keys that have no value.
+pub fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<String, Failure> {
+    let mut filled = String::new();
+    let mut missing: Vec<&str> = Vec::new();
+    let mut rest = template;
+    while let Some((before, from)) = rest.split_once("{{") {
+        filled.push_str(before);
+        let Some((key, after)) = from.split_once("}}") else {
+            filled.push_str("{{");
+            rest = from;
+            continue;
+        };
+        match values.get(key.trim()) {
+            Some(value) => filled.push_str(value),
+            None => missing.push(key.trim()),
+        }
+        rest = after;
+    }
+    filled.push_str(rest);
+    if missing.is_empty() {
+        return Ok(filled.trim_end().to_owned());
+    }
+    missing.dedup();
+    let keys = missing.iter().map(|key| format!("\"{key}\": \"…\"")).collect::<Vec<_>>();
+    let text = format!("the template wants a value for {}", missing.join(", "));
+    let page = if missing.contains(&"PAGE_ID") { "--page-id ID, or " } else { "" };
+    let hint = format!("{page}--domain-params '{{{}}}'", keys.join(", "));
+    Err(Failure::new(Exit::Usage, text).hint(hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_filled_and_values_are_text() {
+        let values = [("A", "{{B}}"), ("B", "b")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+        let values = BTreeMap::from(values);
+        assert_eq!(fill("x {{A}} {{ B }} {{ y\n", &values).unwrap(), "x {{B}} b {{ y");
+        let failure = fill("{{C}} {{PAGE_ID}}", &values).unwrap_err();
+        assert_eq!(failure.message, "the template wants a value for C, PAGE_ID");
+        assert_eq!(
+            failure.hint.as_deref(),
+            Some("--page-id ID, or --domain-params '{\"C\": \"…\", \"PAGE_ID\": \"…\"}'")
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! What the runs came to: averages of each scenario and side, in the original harness's fields.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use jaato_runtime::store::Totals;
+use serde_json::{Map, Value, json};
+
+use super::domain::Side;
+
+/// What one run came to.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    ledger: PathBuf,
+    totals: Totals,
+    /// Requests to the model.
+    pub turns: u64,
+    /// Why the run failed, where it did.
+    pub error: Option<String>,
+}
+
+/// What all runs came to.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// By scenario; `cli` before `mcp`.
+    pub scenarios: BTreeMap<String, [Vec<Measured>; 2]>,
+}
+
+/// Averages over the runs of a side that did not fail.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Averages {
+    /// Runs, the failed ones too.
+    pub runs: usize,
+    /// Those that failed.
+    pub errors: usize,
+    /// Tokens of the requests.
+    pub prompt_tokens: f64,
+    /// Tokens of the answers.
+    pub output_tokens: f64,
+    /// Requests to the model.
+    pub turns: f64,
+}
+
+impl Measured {
+    /// Makes one of what the ledger of a run says.
+    pub fn new(ledger: &Path, totals: Totals, error: Option<String>) -> Self {
+        Self { ledger: ledger.to_owned(), totals, turns: totals.requests, error }
+    }
+
+    /// Returns all its tokens.
+    pub fn tokens(&self) -> u64 {
+        self.totals.prompt_tokens + self.totals.output_tokens
+    }
+
+    /// Returns its sums, as a trace has them.
+    pub fn summary(&self) -> Value {
+        json!({
+            "prompt_tokens": self.totals.prompt_tokens,
+            "output_tokens": self.totals.output_tokens,
+            "total_tokens": self.tokens(),
+            "cached_tokens": self.totals.cached_tokens,
+            "tool_calls": self.totals.tool_calls,
+            "failed_tool_calls": self.totals.failed_tool_calls,
+            "cost_micro_usd": self.totals.cost_micro_usd,
+            "error": self.error,
+        })
+    }
+
+    fn details(&self) -> Value {
+        json!({ "ledger": self.ledger, "summary": self.summary(), "turns": self.turns })
+    }
+}
+
+impl Averages {
+    /// Works out the averages of a side.
+    pub fn of(runs: &[Measured]) -> Self {
+        let good: Vec<&Measured> = runs.iter().filter(|run| run.error.is_none()).collect();
+        let average = |of: fn(&Measured) -> u64| match good.len() {
+            0 => 0.0,
+            count => good.iter().map(|run| of(run) as f64).sum::<f64>() / count as f64,
+        };
+        Self {
+            runs: runs.len(),
+            errors: runs.len() - good.len(),
+            prompt_tokens: average(|run| run.totals.prompt_tokens),
+            output_tokens: average(|run| run.totals.output_tokens),
+            turns: average(|run| run.turns),
+        }
+    }
+
+    /// Returns all tokens.
+    pub fn total_tokens(&self) -> f64 {
+        self.prompt_tokens + self.output_tokens
+    }
+
+    fn to_json(self) -> Value {
+        json!({
+            "runs": self.runs,
+            "avg_prompt_tokens": self.prompt_tokens,
+            "avg_output_tokens": self.output_tokens,
+            "avg_total_tokens": self.total_tokens(),
+            "avg_turns": self.turns,
+            "errors": self.errors,
+        })
+    }
+}
+
+impl Summary {
+    /// Takes a run.
+    pub fn take(&mut self, scenario: &str, side: Side, measured: Measured) {
+        self.scenarios.entry(scenario.to_owned()).or_default()[side as usize].push(measured);
+    }
+
+    /// Counts the runs that failed.
+    pub fn errors(&self) -> usize {
+        let runs = self.scenarios.values().flatten().flatten();
+        runs.filter(|run| run.error.is_some()).count()
+    }
+
+    /// Writes it down.
+    pub fn to_json(&self, meta: Value) -> Value {
+        let scenario = |sides: &[Vec<Measured>; 2]| {
+            let mut fields = Map::new();
+            for side in Side::BOTH {
+                let runs = &sides[side as usize];
+                let details: Vec<Value> = runs.iter().map(Measured::details).collect();
+                fields.insert(side.name().to_owned(), Averages::of(runs).to_json());
+                fields.insert(format!("{}_details", side.name()), details.into());
+            }
+            Value::Object(fields)
+        };
+        let scenarios: Map<String, Value> =
+            self.scenarios.iter().map(|(name, sides)| (name.clone(), scenario(sides))).collect();
+        json!({ "scenarios": scenarios, "meta": meta })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(prompt: u64, output: u64, turns: u64, error: Option<&str>) -> Measured {
+        let totals = Totals {
+            prompt_tokens: prompt,
+            output_tokens: output,
+            requests: turns,
+            ..Totals::default()
+        };
+        Measured::new(Path::new("run1.jsonl"), totals, error.map(str::to_owned))
+    }
+
+    #[test]
+    fn averages_are_of_the_runs_that_did_not_fail() {
+        let mut summary = Summary::default();
+        summary.take("s", Side::Cli, measured(100, 10, 2, None));
+        summary.take("s", Side::Cli, measured(200, 20, 3, None));
+        summary.take("s", Side::Cli, measured(9999, 9, 9, Some("overloaded")));
+        summary.take("s", Side::Mcp, measured(0, 0, 0, Some("down")));
+        assert_eq!(summary.errors(), 2);
+        let json = summary.to_json(json!({ "runs": 3 }));
+        let averages = json!({
+            "runs": 3, "avg_prompt_tokens": 150.0, "avg_output_tokens": 15.0,
+            "avg_total_tokens": 165.0, "avg_turns": 2.5, "errors": 1,
+        });
+        assert_eq!(json["scenarios"]["s"]["cli"], averages);
+        assert_eq!(json["scenarios"]["s"]["mcp"]["avg_total_tokens"], 0.0);
+        let details = &json["scenarios"]["s"]["cli_details"][0];
+        assert_eq!((&details["ledger"], &details["turns"]), (&json!("run1.jsonl"), &json!(2)));
+        assert_eq!(details["summary"]["total_tokens"], 110);
+        assert_eq!(json["meta"]["runs"], 3);
+    }
+}

@@ -1,0 +1,105 @@
+//! The averages of both sides beside each other, and a verdict.
+
+use super::summary::{Averages, Summary};
+use crate::exit::Failure;
+use crate::report;
+
+/// Prints a table for each scenario.
+///
+/// # Errors
+/// An output that cannot be written.
+pub fn print(summary: &Summary) -> Result<(), Failure> {
+    for (scenario, [cli, mcp]) in &summary.scenarios {
+        let (cli, mcp) = (Averages::of(cli), Averages::of(mcp));
+        report::line(&format!("\n{scenario}"))?;
+        report::table(&["Metric", "CLI", "MCP", "Diff", "Winner"], &rows(&cli, &mcp))?;
+        report::line(&verdict(&cli, &mcp))?;
+    }
+    Ok(())
+}
+
+fn rows(cli: &Averages, mcp: &Averages) -> Vec<Vec<String>> {
+    let metrics = [
+        ("Prompt Tokens", cli.prompt_tokens, mcp.prompt_tokens),
+        ("Output Tokens", cli.output_tokens, mcp.output_tokens),
+        ("Total Tokens", cli.total_tokens(), mcp.total_tokens()),
+        ("Avg Turns", cli.turns, mcp.turns),
+    ];
+    let row = |(metric, cli, mcp): (&str, f64, f64)| {
+        let numbers = [format!("{cli:.1}"), format!("{mcp:.1}"), format!("{:+.1}", mcp - cli)];
+        let ends = [metric.to_owned()].into_iter().chain(numbers);
+        ends.chain([winner(cli, mcp).to_owned()]).collect()
+    };
+    metrics.map(row).to_vec()
+}
+
+/// The lower number wins.
+fn winner(cli: f64, mcp: f64) -> &'static str {
+    match cli.total_cmp(&mcp) {
+        std::cmp::Ordering::Less => "CLI",
+        std::cmp::Ordering::Greater => "MCP",
+        std::cmp::Ordering::Equal => "TIE",
+    }
+}
+
+fn verdict(cli: &Averages, mcp: &Averages) -> String {
+    let measured = |side: &Averages| side.runs > side.errors;
+    if !measured(cli) || !measured(mcp) {
+        return "Overall: nothing to compare, as all runs of a side failed".to_owned();
+    }
+    let (less, more) = match cli.total_tokens() <= mcp.total_tokens() {
+        true => (cli.total_tokens(), mcp.total_tokens()),
+        false => (mcp.total_tokens(), cli.total_tokens()),
+    };
+    let failed = cli.errors + mcp.errors;
+    let note =
+        if failed > 0 { format!(" (without {failed} runs that failed)") } else { String::new() };
+    match winner(cli.total_tokens(), mcp.total_tokens()) {
+        "TIE" => format!("Overall: TIE{note}"),
+        side => {
+            let percent = 100.0 * (more - less) / more;
+            format!(
+                "Overall: {side} wins with {:.0} fewer tokens ({percent:.1}% savings){note}",
+                more - less
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn averages(prompt: f64, output: f64, turns: f64) -> Averages {
+        Averages { runs: 1, errors: 0, prompt_tokens: prompt, output_tokens: output, turns }
+    }
+
+    #[test]
+    fn the_lower_number_wins() {
+        let (cli, mcp) = (averages(100.0, 20.0, 2.0), averages(160.0, 10.0, 2.0));
+        let rows = rows(&cli, &mcp);
+        let rows: Vec<String> = rows.iter().map(|row| row.join("|")).collect();
+        assert_eq!(
+            rows,
+            [
+                "Prompt Tokens|100.0|160.0|+60.0|CLI",
+                "Output Tokens|20.0|10.0|-10.0|MCP",
+                "Total Tokens|120.0|170.0|+50.0|CLI",
+                "Avg Turns|2.0|2.0|+0.0|TIE",
+            ]
+        );
+        let won = "Overall: CLI wins with 50 fewer tokens (29.4% savings)";
+        assert_eq!(verdict(&cli, &mcp), won);
+        assert_eq!(verdict(&mcp, &cli), won.replace("CLI", "MCP"));
+        assert_eq!(verdict(&cli, &cli), "Overall: TIE");
+    }
+
+    #[test]
+    fn a_side_that_failed_has_not_won() {
+        let failed = Averages { runs: 2, errors: 2, ..Averages::default() };
+        let none = "Overall: nothing to compare, as all runs of a side failed";
+        assert_eq!(verdict(&averages(1.0, 1.0, 1.0), &failed), none);
+        let half = Averages { runs: 2, errors: 1, ..averages(1.0, 1.0, 1.0) };
+        assert!(verdict(&half, &averages(2.0, 2.0, 1.0)).ends_with("(without 1 runs that failed)"));
+    }
+}

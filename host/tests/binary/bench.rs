@@ -1,0 +1,180 @@
+//! `jaato bench cli-vs-mcp`: both sides run, and what each cost is written down.
+
+use std::fs;
+use std::process::Command as Program;
+
+use serde_json::{Value, json};
+
+use crate::openai::{at, furnish};
+use crate::support::server::{Answer, Server};
+use crate::support::{House, fixtures, library_name, skip};
+
+/// A house with both sides; the server of the MCP side has this name and mode.
+fn with_both_sides(server: &str, mode: &str) -> Option<House> {
+    let house = House::new()?;
+    for library in ["environment_local", "tool_cli", "tool_mcp"] {
+        house.ship(&fixtures::house()?.join("plugins").join(library_name(library)));
+    }
+    furnish(&house);
+    let entry = json!({ "command": fixtures::built_program("mcp_server"), "args": [mode] });
+    house.write("home/.mcp.json", &json!({ "mcpServers": { server: entry } }).to_string());
+    Some(house)
+}
+
+/// Makes a repository with one commit and a file that is not tracked.
+fn with_repository(house: &House) -> Option<String> {
+    let place = house.workspace().join("moon");
+    house.write("workspace/moon/phase.txt", "full\n");
+    let path = place.display().to_string();
+    let run = |words: &[&str]| {
+        let who = ["-c", "user.name=Ada", "-c", "user.email=ada@moon.example"];
+        let mut git = Program::new("git");
+        git.args(["-C", &path]).args(who).args(words);
+        git.output().is_ok_and(|output| output.status.success())
+    };
+    let is_made = run(&["init", "--quiet", "--initial-branch", "main"])
+        && run(&["add", "."])
+        && run(&["commit", "--quiet", "--message", "The moon is full"]);
+    if !is_made {
+        skip("`git` is not there to make a repository");
+        return None;
+    }
+    house.write("workspace/moon/new.txt", "x");
+    Some(path)
+}
+
+fn read(house: &House, place: &str) -> Value {
+    serde_json::from_str(&fs::read_to_string(house.workspace().join(place)).unwrap()).unwrap()
+}
+
+/// The folder of the only call.
+fn traces(house: &House, domain: &str) -> String {
+    let folder = "cli_vs_mcp/traces";
+    let entries = fs::read_dir(house.workspace().join(folder)).unwrap();
+    let names: Vec<_> = entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    assert_eq!(names[0].len(), "2026-01-02_03-04-05".len());
+    format!("{folder}/{}/{domain}", names[0])
+}
+
+fn names(asked: &Value) -> Vec<&str> {
+    let tools = asked["tools"].as_array().into_iter().flatten();
+    tools.map(|it| it["function"]["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_repository_is_asked_about_on_both_sides_and_the_summary_says_what_each_cost() {
+    let Some(house) = with_both_sides("git", "git") else { return };
+    let Some(repository) = with_repository(&house) else { return };
+    let status = format!("git -C {repository} status --short --branch");
+    let server = Server::start([
+        Answer::calls(&[("cli_based_tool", json!({ "command": status }))]),
+        Answer::text_of_prompt("main; new.txt", 300),
+        Answer::calls(&[("mcp__git__git_status", json!({ "repo_path": repository }))]),
+        Answer::text_of_prompt("main; new.txt", 500),
+    ]);
+    let params = json!({ "REPO_PATH": repository }).to_string();
+    let words =
+        ["bench", "cli-vs-mcp", "--model-name", "openai/test", "--scenarios", "repo_status"];
+    let words = [&words[..], &["--domain-params", &params, "--trace", "--verbose"]].concat();
+    let output = at(&house, &server, &words).run().code(0);
+    let asked: Vec<Value> =
+        server.asked().iter().map(|it| serde_json::from_slice(&it.body).unwrap()).collect();
+    assert_eq!(asked.len(), 4, "{output}");
+    assert_eq!(names(&asked[0]), ["cli_based_tool"], "{}", asked[0]);
+    let of_server = ["mcp__git__git_status", "mcp__git__git_log", "mcp__git__git_show"];
+    assert_eq!(names(&asked[2]), of_server);
+    for (number, result) in [(1, "?? new.txt"), (3, "?? new.txt")] {
+        let messages = asked[number]["messages"].to_string();
+        assert!(messages.contains(&repository) && messages.contains(result), "{messages}");
+    }
+    let summary = read(&house, "cli_vs_mcp/harness_summary.json");
+    let folder = traces(&house, "git");
+    assert_eq!(summary, read(&house, &format!("{folder}/harness_summary.json")));
+    let averages = |prompt: f64| {
+        json!({
+            "runs": 1, "avg_prompt_tokens": prompt, "avg_output_tokens": 10.0,
+            "avg_total_tokens": prompt + 10.0, "avg_turns": 2.0, "errors": 0,
+        })
+    };
+    let status = &summary["scenarios"]["repo_status"];
+    assert_eq!((&status["cli"], &status["mcp"]), (&averages(320.0), &averages(520.0)));
+    assert_eq!(summary["meta"]["domain"], "git");
+    assert_eq!(summary["meta"]["model"], "openai/test");
+    let ledger = status["mcp_details"][0]["ledger"].as_str().unwrap();
+    assert!(ledger.ends_with(&format!("{folder}/repo_status/mcp/run1.jsonl")), "{ledger}");
+    assert!(fs::read_to_string(ledger).unwrap().contains("\"stage\":\"tool-call\""));
+    let trace = read(&house, &format!("{folder}/repo_status/mcp/run1.trace.json"));
+    assert_eq!(trace["text"], "main; new.txt");
+    assert!(trace["prompt"].as_str().unwrap().contains(&repository));
+    let calls = &trace["function_calls"];
+    assert_eq!((&calls[0]["type"], &calls[0]["role"]), (&json!("function_call"), &json!("model")));
+    assert_eq!(calls[1]["name"], "mcp__git__git_status");
+    assert!(calls[1]["response"].to_string().contains("?? new.txt"), "{calls}");
+    let table = "Prompt Tokens  320.0  520.0  +200.0  CLI\n";
+    assert!(output.stdout.contains(table), "{output}");
+    let verdict = "Overall: CLI wins with 200 fewer tokens (37.7% savings)\n";
+    assert!(output.stdout.contains(verdict), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn the_command_line_of_the_original_works_as_it_is_printed_there() {
+    let Some(house) = with_both_sides("Atlassian", "legacy") else { return };
+    house.write("workspace/.env", "MODEL_NAME=openai/test\n");
+    let said = ["It is a page.", "It is one page."];
+    let server = Server::start(said.map(|text| Answer::text_of_prompt(text, 100)));
+    let words =
+        "bench cli-vs-mcp --env-file .env --scenarios get_page --page-id 12345 --trace --verbose";
+    let words: Vec<&str> = words.split(' ').collect();
+    let output = at(&house, &server, &words).run().code(0);
+    assert!(output.stdout.contains("domain       confluence\n"), "{output}");
+    assert!(output.stdout.contains("Overall: TIE\n"), "{output}");
+    for asked in server.asked() {
+        assert!(String::from_utf8_lossy(&asked.body).contains("Read the page 12345."));
+    }
+    house.nothing_lives();
+}
+
+#[test]
+fn what_cannot_run_says_why_before_a_model_is_asked() {
+    let Some(house) = with_both_sides("git", "git") else { return };
+    let server = Server::start([]);
+    let bench = |words: &[&str]| {
+        at(
+            &house,
+            &server,
+            &[&["bench", "cli-vs-mcp", "--model-name", "openai/test"], words].concat(),
+        )
+    };
+    let refused = bench(&["--scenarios", "get_moon"]).run().code(2);
+    assert!(refused.stderr.contains("no domain has the scenario `get_moon`"), "{refused}");
+    assert!(refused.stderr.contains("there are: get_issue, list_issues"), "{refused}");
+    let refused = bench(&["--scenarios", "get_page"]).run().code(2);
+    assert!(refused.stderr.contains("the template wants a value for PAGE_ID"), "{refused}");
+    let refused = bench(&["--domain", "moon"]).run().code(2);
+    assert!(refused.stderr.contains("moon"), "{refused}");
+    let refused = bench(&["--scenarios", "get_page", "--page-id", "1"]).run();
+    assert!(refused.stderr.contains("Server 'Atlassian' not found."), "{refused}");
+    assert!(refused.stderr.contains("jaato mcp add Atlassian"), "{refused}");
+    assert!(server.asked().is_empty());
+    assert!(!house.workspace().join("cli_vs_mcp").exists());
+    house.nothing_lives();
+}
+
+#[test]
+fn a_run_that_fails_is_counted_and_ends_with_1() {
+    let Some(house) = with_both_sides("git", "git") else { return };
+    let server =
+        Server::start([Answer::error(400, "no such moon"), Answer::text_of_prompt("main", 100)]);
+    let words =
+        ["bench", "cli-vs-mcp", "--model-name", "openai/test", "--scenarios", "last_change"];
+    let output = at(&house, &server, &[&words[..], &["--verbose"]].concat()).run().code(1);
+    assert!(output.stdout.contains("last_change cli run 1: failed: "), "{output}");
+    assert!(output.stdout.contains("Overall: nothing to compare"), "{output}");
+    assert!(output.stderr.contains("runs that failed: 1"), "{output}");
+    let summary = read(&house, "cli_vs_mcp/harness_summary.json");
+    let change = &summary["scenarios"]["last_change"];
+    assert_eq!((&change["cli"]["errors"], &change["mcp"]["errors"]), (&json!(1), &json!(0)));
+    house.nothing_lives();
+}

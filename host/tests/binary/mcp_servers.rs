@@ -1,0 +1,327 @@
+//! Servers that others wrote, each in a recorded session: a model calls their tools and is given
+//! what they answer.
+//!
+//! A part of the full tier. `cargo xtask setup --outside` fetches them.
+
+use std::path::{Path, PathBuf};
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use crate::openai::{at, furnish};
+use crate::support::server::{Answer, Server};
+use crate::support::{House, fixtures, library_name, skip};
+
+/// Where the servers of a manager lie, or `None` where they are not there.
+fn fetched(name: &str) -> Option<PathBuf> {
+    let folder = fixtures::target().join("outside").join(name);
+    if !folder.is_dir() {
+        skip("no MCP servers of others: `cargo xtask setup --outside` fetches them");
+        return None;
+    }
+    Some(folder)
+}
+
+/// A server from npm.
+fn node(name: &str, args: &[&str]) -> Option<Value> {
+    let program = fetched("mcp-node")?.join("node_modules/.bin").join(name);
+    Some(json!({ "command": program, "args": args }))
+}
+
+/// A server from PyPI, of this folder.
+fn python(folder: &str, module: &str, args: &[&str]) -> Option<Value> {
+    let path = fetched(folder)?;
+    let start = format!("import {module}; {module}.main()");
+    let args = [&["-B", "-c", &start], args].concat();
+    Some(json!({ "command": "python3", "args": args, "env": { "PYTHONPATH": path } }))
+}
+
+fn house_with(name: &str, entry: Value) -> Option<House> {
+    let house = House::new()?;
+    house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_mcp")));
+    house.write("home/.mcp.json", &json!({ "mcpServers": { name: entry } }).to_string());
+    Some(house)
+}
+
+/// A session in which a model makes these calls, each of which is answered with such a text; and
+/// how the server describes itself.
+#[track_caller]
+fn check(house: &House, name: &str, calls: &[(&str, Value, &str)], tools: &Expect) {
+    let connected = house.run(&["mcp", "connect", name]).code(0).stdout;
+    assert!(connected.contains("connected") || connected.contains("Connected"), "{connected}");
+    let shown = house.run(&["mcp", "show", name]).code(0).stdout;
+    let names = shown.lines().filter_map(|line| line.strip_prefix("    ")?.split(':').next());
+    tools.assert_eq(&names.map(|name| format!("{name}\n")).collect::<String>());
+    let mut answers = Vec::new();
+    let mut before: Option<&str> = None;
+    for (tool, arguments, result) in calls {
+        let call = json!({ "name": format!("mcp__{name}__{tool}"), "arguments": arguments });
+        answers.push(json!({ "steps": [{ "call": call }] }));
+        if let (Some(before), Some(last)) = (before, answers.last_mut()) {
+            last["expect"] = json!({ "tool_result": before });
+        }
+        before = Some(result);
+    }
+    answers.push(json!({ "expect": { "tool_result": before }, "steps": [{ "text": "done" }] }));
+    house.script(&json!({ "answers": answers }));
+    let only = format!("mcp__{name}__*");
+    let output = house.command(&["run", "--yes", "--tools", &only, "go"]).patient().run().code(0);
+    assert_eq!(output.stdout, "done\n", "{output}");
+    house.nothing_lives();
+}
+
+fn repository(house: &House) -> String {
+    let place = house.workspace().join("moon");
+    house.write("workspace/moon/phase.txt", "full\n");
+    for words in [
+        &["init", "--quiet", "--initial-branch", "main"][..],
+        &["add", "."],
+        &["commit", "--quiet", "--message", "The moon is full"],
+    ] {
+        let who = ["-c", "user.name=Ada", "-c", "user.email=ada@moon.example"];
+        let mut git = std::process::Command::new("git");
+        let done = git.arg("-C").arg(&place).args(who).args(words).output().unwrap();
+        assert!(done.status.success(), "{words:?}");
+    }
+    place.display().to_string()
+}
+
+fn in_workspace(house: &House, name: &str) -> String {
+    Path::new(&house.workspace()).join(name).display().to_string()
+}
+
+#[test]
+fn real_mcp_server_everything() {
+    let Some(entry) = node("mcp-server-everything", &[]) else { return };
+    let Some(house) = house_with("everything", entry) else { return };
+    let calls = [
+        ("echo", json!({ "message": "hi" }), "Echo: hi"),
+        ("get-sum", json!({ "a": 40, "b": 2 }), "The sum of 40 and 2 is 42."),
+        ("get-structured-content", json!({ "location": "New York" }), "structured"),
+        ("get-tiny-image", json!({}), "image/png"),
+        ("trigger-long-running-operation", json!({ "duration": 0.2, "steps": 2 }), "completed"),
+    ];
+    check(
+        &house,
+        "everything",
+        &calls,
+        &expect![[r#"
+        echo
+        get-annotated-message
+        get-env
+        get-resource-links
+        get-resource-reference
+        get-structured-content
+        get-sum
+        get-tiny-image
+        gzip-file-as-resource
+        toggle-simulated-logging
+        toggle-subscriber-updates
+        trigger-long-running-operation
+        get-roots-list
+        trigger-elicitation-request
+        trigger-url-elicitation
+        trigger-sampling-request
+        simulate-research-query
+    "#]],
+    );
+    let listed = house.run(&["call", "mcp_list_resources", "{\"server\":\"everything\"}"]).code(0);
+    assert!(listed.stdout.contains("uri"), "{listed}");
+}
+
+#[test]
+fn real_mcp_server_filesystem() {
+    let Some(house) = house_with("files", json!({})) else { return };
+    let root = house.workspace().display().to_string();
+    let Some(entry) = node("mcp-server-filesystem", &[&root]) else { return };
+    house.write("home/.mcp.json", &json!({ "mcpServers": { "files": entry } }).to_string());
+    let file = in_workspace(&house, "moon.txt");
+    let calls = [
+        ("write_file", json!({ "path": file, "content": "full" }), "Successfully wrote"),
+        ("read_text_file", json!({ "path": file }), "full"),
+        ("read_text_file", json!({ "path": "/etc/passwd" }), "Access denied"),
+    ];
+    check(
+        &house,
+        "files",
+        &calls,
+        &expect![[r#"
+        read_file
+        read_text_file
+        read_media_file
+        read_multiple_files
+        write_file
+        edit_file
+        create_directory
+        list_directory
+        list_directory_with_sizes
+        directory_tree
+        move_file
+        search_files
+        get_file_info
+        list_allowed_directories
+    "#]],
+    );
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "full");
+}
+
+#[test]
+fn real_mcp_server_memory() {
+    let Some(mut entry) = node("mcp-server-memory", &[]) else { return };
+    entry["env"] = json!({ "MEMORY_FILE_PATH": "${HOME}/memory.jsonl" });
+    let Some(house) = house_with("memory", entry) else { return };
+    let moon = json!({ "name": "moon", "entityType": "satellite", "observations": ["far"] });
+    let calls = [
+        ("create_entities", json!({ "entities": [moon] }), "satellite"),
+        ("search_nodes", json!({ "query": "moon" }), "far"),
+    ];
+    check(
+        &house,
+        "memory",
+        &calls,
+        &expect![[r#"
+        create_entities
+        create_relations
+        add_observations
+        delete_entities
+        delete_observations
+        delete_relations
+        read_graph
+        search_nodes
+        open_nodes
+    "#]],
+    );
+}
+
+#[test]
+fn real_mcp_server_sequential_thinking() {
+    let Some(entry) = node("mcp-server-sequential-thinking", &[]) else { return };
+    let Some(house) = house_with("thinking", entry) else { return };
+    let thought = json!({
+        "thought": "x", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1,
+    });
+    let calls = [("sequentialthinking", thought, "thoughtHistoryLength")];
+    check(
+        &house,
+        "thinking",
+        &calls,
+        &expect![[r#"
+        sequentialthinking
+    "#]],
+    );
+}
+
+#[test]
+fn real_mcp_server_git() {
+    let Some(entry) = python("mcp-python", "mcp_server_git", &[]) else { return };
+    let Some(house) = house_with("git", entry) else { return };
+    let path = repository(&house);
+    let calls = [
+        ("git_log", json!({ "repo_path": path, "max_count": 1 }), "The moon is full"),
+        ("git_show", json!({ "repo_path": path, "revision": "HEAD" }), "phase.txt"),
+    ];
+    check(
+        &house,
+        "git",
+        &calls,
+        &expect![[r#"
+        git_status
+        git_diff_unstaged
+        git_diff_staged
+        git_diff
+        git_commit
+        git_add
+        git_reset
+        git_log
+        git_create_branch
+        git_checkout
+        git_show
+        git_branch
+    "#]],
+    );
+}
+
+#[test]
+fn real_mcp_server_time() {
+    let Some(entry) = python("mcp-python", "mcp_server_time", &[]) else { return };
+    let Some(house) = house_with("time", entry) else { return };
+    let noon =
+        json!({ "source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo" });
+    check(
+        &house,
+        "time",
+        &[("convert_time", noon, "21:00:00")],
+        &expect![[r#"
+        get_current_time
+        convert_time
+    "#]],
+    );
+}
+
+#[test]
+fn real_mcp_server_fetch() {
+    let Some(entry) = python("mcp-python", "mcp_server_fetch", &[]) else { return };
+    let Some(house) = house_with("fetch", entry) else { return };
+    // It keeps away from this machine by itself.
+    let calls = [("fetch", json!({ "url": "http://127.0.0.1:9/" }), "not a public address")];
+    check(
+        &house,
+        "fetch",
+        &calls,
+        &expect![[r#"
+        fetch
+    "#]],
+    );
+}
+
+#[test]
+fn real_mcp_server_sqlite() {
+    let Some(house) = house_with("sqlite", json!({})) else { return };
+    let file = in_workspace(&house, "moon.db");
+    let Some(entry) = python("mcp-python-1", "mcp_server_sqlite", &["--db-path", &file]) else {
+        return;
+    };
+    house.write("home/.mcp.json", &json!({ "mcpServers": { "sqlite": entry } }).to_string());
+    let calls = [
+        ("create_table", json!({ "query": "CREATE TABLE moon (phase TEXT)" }), "created"),
+        ("write_query", json!({ "query": "INSERT INTO moon VALUES ('full')" }), "affected_rows"),
+        ("read_query", json!({ "query": "SELECT phase FROM moon" }), "full"),
+    ];
+    check(&house, "sqlite", &calls, &expect![[r#"
+        read_query
+        write_query
+        create_table
+        list_tables
+        describe_table
+        append_insight
+    "#]]);
+}
+
+#[test]
+fn real_mcp_server_git_in_the_harness() {
+    let Some(entry) = python("mcp-python", "mcp_server_git", &[]) else { return };
+    let Some(house) = house_with("git", entry) else { return };
+    for library in ["environment_local", "tool_cli"] {
+        house.ship(&fixtures::house().unwrap().join("plugins").join(library_name(library)));
+    }
+    furnish(&house);
+    let path = repository(&house);
+    let log = format!("git -C {path} log -5 --oneline");
+    let server = Server::start([
+        Answer::calls(&[("cli_based_tool", json!({ "command": log }))]),
+        Answer::text(&["The moon."]),
+        Answer::calls(&[("mcp__git__git_log", json!({ "repo_path": path, "max_count": 5 }))]),
+        Answer::text(&["The moon."]),
+    ]);
+    let params = json!({ "REPO_PATH": path }).to_string();
+    let words = ["bench", "cli-vs-mcp", "--model-name", "openai/test", "--scenarios"];
+    let words = [&words[..], &["recent_commits", "--domain-params", &params, "--verbose"]].concat();
+    let output = at(&house, &server, &words).patient().run().code(0);
+    assert!(output.stdout.contains("server `git`: 12 tools"), "{output}");
+    assert!(output.stdout.contains("Overall: TIE"), "{output}");
+    for at in [1, 3] {
+        let body = String::from_utf8_lossy(&server.asked()[at].body).into_owned();
+        assert!(body.contains("The moon is full"), "{body}");
+    }
+    house.nothing_lives();
+}
