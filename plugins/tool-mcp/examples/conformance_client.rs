@@ -17,7 +17,7 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use rmcp::model::{ErrorData, ProgressNotificationParam};
 use tool_mcp::call::{Asked, ask_connection};
 use tool_mcp::config::HttpReach;
-use tool_mcp::manager::McpClientManager;
+use tool_mcp::library::McpClientManager;
 use tool_mcp::oauth::settings::GrantKind;
 use tool_mcp::oauth::{Consent, Login, MemoryTokens, OAuthSettings, Visit};
 use tool_mcp::site::CallSite;

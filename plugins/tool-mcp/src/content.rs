@@ -6,7 +6,7 @@ use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::service::ATTACHMENTS_MAX;
 use jaato_plugin_sdk::{Error, Reporter, Result};
 
-use crate::described::{cut, plain};
+use crate::described::{cut, plain, take};
 
 /// Blocks of one answer that are read.
 const BLOCKS_MAX: usize = 1000;
@@ -34,7 +34,7 @@ impl Content {
             structured: answer.get_mut("structuredContent").map(Value::take),
             ..Self::default()
         };
-        if let Value::Array(blocks) = answer["content"].take() {
+        if let Value::Array(blocks) = take(&mut answer, "content") {
             content.take_all(blocks);
         }
         content.drop_doubles();
@@ -55,13 +55,13 @@ impl Content {
 
     /// Takes what stands in a resource: its text, or its bytes.
     pub fn take_resource(&mut self, mut resource: Value) {
-        let block = match resource["text"].take() {
+        let block = match take(&mut resource, "text") {
             Value::String(text) => {
                 json!({ "type": "resource", "uri": resource["uri"], "text": plain(&text) })
             }
             _ => {
-                let (mime, blob) = (resource["mimeType"].take(), resource["blob"].take());
-                let uri = resource["uri"].take();
+                let (mime, blob) = (take(&mut resource, "mimeType"), take(&mut resource, "blob"));
+                let uri = take(&mut resource, "uri");
                 self.attachment("resource", &mime, blob, Some(uri))
             }
         };
@@ -71,22 +71,22 @@ impl Content {
     fn block(&mut self, mut block: Value) -> Value {
         let kind = block["type"].as_str().unwrap_or_default().to_owned();
         match kind.as_str() {
-            "text" => match block["text"].take() {
+            "text" => match take(&mut block, "text") {
                 Value::String(text) => Value::String(plain(&text)),
                 _ => Value::String(String::new()),
             },
             "image" | "audio" => {
-                let (mime, data) = (block["mimeType"].take(), block["data"].take());
+                let (mime, data) = (take(&mut block, "mimeType"), take(&mut block, "data"));
                 self.attachment(&kind, &mime, data, None)
             }
             "resource" => {
-                self.take_resource(block["resource"].take());
+                self.take_resource(take(&mut block, "resource"));
                 self.blocks.pop().unwrap_or_default()
             }
             "resource_link" => {
                 let keys = ["uri", "name", "title", "description", "mimeType", "size"];
                 let known = keys.into_iter().filter_map(|key| {
-                    let value = Some(block[key].take()).filter(|it| !it.is_null())?;
+                    let value = Some(take(&mut block, key)).filter(|it| !it.is_null())?;
                     Some((key.to_owned(), value))
                 });
                 let mut link: Map<String, Value> = known.collect();
@@ -225,7 +225,13 @@ mod tests {
 
     #[test]
     fn an_answer_of_any_shape_is_read() {
-        for answer in [json!({}), json!({ "content": 1 }), json!({ "content": [1, null, []] })] {
+        for answer in [
+            json!({}),
+            json!({ "content": 1 }),
+            json!({ "content": [1, null, []] }),
+            json!(1),
+            json!({ "content": [{ "type": "resource", "resource": 1 }] }),
+        ] {
             Content::of_call(answer);
         }
         let many = vec![json!({ "type": "text", "text": "x" }); BLOCKS_MAX + 5];

@@ -257,10 +257,15 @@ async fn page(
         known => serde_json::to_value(known).map_err(|error| Error::failed(error.to_string()))?,
     };
     let next = answer["nextCursor"].as_str().map(str::to_owned);
-    match answer[key].take() {
+    match take(&mut answer, key) {
         Value::Array(list) => Ok((list, next)),
         _ => Err(Error::failed(format!("the server answers without a list of {key}"))),
     }
+}
+
+/// Takes a value of an object out. Of anything else nothing: an index would panic.
+pub fn take(value: &mut Value, key: &str) -> Value {
+    value.get_mut(key).map(Value::take).unwrap_or_default()
 }
 
 /// Cuts a text.

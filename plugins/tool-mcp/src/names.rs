@@ -17,6 +17,8 @@ const DIGEST_CHARS: usize = 10;
 
 /// Begins the name of every tool of a server.
 pub const PREFIX: &str = "mcp__";
+/// Groups the tools in lists.
+pub const CATEGORY: &str = "MCP";
 
 /// Returns the name by which a model calls a tool.
 pub fn tool_name(server: &str, tool: &str) -> String {

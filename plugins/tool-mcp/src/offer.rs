@@ -9,12 +9,10 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::{Availability, CommandSpec, ToolSpec};
 
 use crate::described::{Described, RemotePrompt, RemoteTool, cut, plain};
-use crate::names::{server_part, tool_name};
+use crate::names::{CATEGORY, server_part, tool_name};
 use crate::server::Server;
 use crate::{resources, sampling};
 
-/// Groups the tools in lists.
-pub const CATEGORY: &str = "MCP";
 /// Tools of all servers; the host takes a thousand of a plugin.
 const TOOLS_MAX: usize = 900;
 /// Commands of all servers; the host takes 200.

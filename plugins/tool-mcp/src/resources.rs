@@ -12,7 +12,7 @@ use rmcp::model::{
 
 use crate::call::{self, Asked};
 use crate::content::Content;
-use crate::described::{cut, plain};
+use crate::described::{cut, plain, take};
 use crate::server::Server;
 use crate::site::CallSite;
 
@@ -45,7 +45,7 @@ pub fn specs() -> [ToolSpec; 2] {
             open_world: true,
             parallel_safe: true,
         },
-        category: crate::offer::CATEGORY.to_owned(),
+        category: crate::names::CATEGORY.to_owned(),
         ..ToolSpec::default()
     };
     let cursor = json!({ "type": "string", "description": "Where the list goes on: `next` of the answer before." });
@@ -82,7 +82,7 @@ pub async fn run(
             let uri = arguments["uri"].as_str().unwrap_or_default().to_owned();
             let mut answer = call::ask(server, &Asked::Resource { uri }, Some(site)).await?;
             let mut content = Content::default();
-            if let Value::Array(contents) = answer["contents"].take() {
+            if let Value::Array(contents) = take(&mut answer, "contents") {
                 contents.into_iter().take(LISTED_MAX).for_each(|it| content.take_resource(it));
             }
             Ok(Output::json(content.result(cx, READ).await?))

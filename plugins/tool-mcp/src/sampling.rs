@@ -28,7 +28,7 @@ pub fn spec(name: &str, server: &str) -> ToolSpec {
             },
             "required": ["messages"],
         }),
-        category: crate::offer::CATEGORY.to_owned(),
+        category: crate::names::CATEGORY.to_owned(),
         foreign: true,
         available_if: Some(Offer::new(Condition::Unknown, "the server calls it, and nobody else")),
         ..ToolSpec::default()

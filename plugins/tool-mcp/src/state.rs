@@ -11,14 +11,14 @@ use jaato_plugin_sdk::serde_json::{self, Map};
 use tokio::sync::Notify;
 
 use crate::asks::SessionCall;
-use crate::cache::{Cache, fingerprint};
-use crate::config::{Configured, Places, StdioReach};
+use crate::cache::Cache;
+use crate::config::{Places, StdioReach};
 use crate::content::Content;
 use crate::log::{Lines, ServerLog};
 use crate::names::PREFIX;
 use crate::runtime::{Runtime, Spawner};
 use crate::server::{Around, Launch, Server};
-use crate::servers::Servers;
+use crate::servers::{Servers, read};
 use crate::transport::stdio;
 use crate::transport::wire::Wire;
 use crate::{call, people, resources, sampling};
@@ -103,13 +103,14 @@ impl State for Mcp {
     }
 
     async fn close(&self) {
+        self.servers.close().await;
         self.runtime.stop().await;
     }
 
     fn describe(description: &mut Description) {
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
         description.services =
-            ["host_process", "ask", "model.complete", "tools.call", "workspace_file"]
+            ["host_process", "ask", "model.complete", "secret", "tools.call", "workspace_file"]
                 .map(str::to_owned)
                 .to_vec();
         // Opened when a session begins: else nobody would know of its tools.
@@ -148,21 +149,14 @@ impl State for Mcp {
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
         match name {
-            people::NAME => people::answer(cx, &arguments).await,
-            name => people::prompt(cx, name, arguments).await,
+            people::NAME => people::answer(&cx.reporter(), &cx.state().servers, &arguments).await,
+            name => people::prompt(&cx.reporter(), &cx.state().servers, name, arguments).await,
         }
     }
 
     async fn complete_words(cx: &Cx<Self>, asked: CompleteWords) -> Result<WordChoices> {
         Ok(people::words(&cx.state().servers, &asked))
     }
-}
-
-/// Reads the files, and looks at those that would be started. Blocks.
-pub fn read(places: &Places) -> (Configured, Vec<String>) {
-    let configured = places.read(&|name| std::env::var(name).ok());
-    let prints = configured.servers.values().map(fingerprint).collect();
-    (configured, prints)
 }
 
 /// Returns true where taking an answer apart may take long.

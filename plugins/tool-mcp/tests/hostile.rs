@@ -1,18 +1,19 @@
 //! Servers that misbehave on the wire, and what becomes of calls meanwhile.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use rmcp::model::{ErrorData, ProgressNotificationParam};
 use tokio::sync::mpsc;
 use tool_mcp::call::{Asked, ask_connection};
 use tool_mcp::connection::Connection;
-use tool_mcp::manager::McpClientManager;
+use tool_mcp::library::McpClientManager;
+use tool_mcp::site::CallSite;
 use tool_mcp::transport::wire::Wire;
 
 fn hello() -> Value {
@@ -193,26 +194,50 @@ async fn a_server_that_ends_fails_the_calls_that_run() {
     assert!(connection.is_closed());
 }
 
+/// A session whose person looks at every question and answers none.
+struct Undecided;
+
+impl CallSite for Undecided {
+    fn progress(&self, _: &ProgressNotificationParam) {}
+
+    fn elicit(&self, _: Value) -> BoxFuture<'static, Value> {
+        Box::pin(std::future::pending())
+    }
+
+    fn sample(&self, _: Value) -> BoxFuture<'static, Result<Value, ErrorData>> {
+        Box::pin(std::future::pending())
+    }
+}
+
 #[tokio::test]
-async fn a_server_that_asks_without_end_is_refused_and_does_not_grow_us() {
-    let mut refused = 0;
+async fn a_server_that_asks_without_end_is_refused_past_eight_questions() {
+    const QUESTIONS: usize = 100;
+    const SHOWN: usize = 8;
+    let (mut call, mut refused) = (Value::Null, 0);
     let wire = server(move |message, say| match message["method"].as_str() {
         Some("tools/call") => {
-            for number in 0..100 {
-                let params = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
-                say(
-                    &json!({ "jsonrpc": "2.0", "id": format!("q{number}"), "method": "elicitation/create", "params": params }),
-                );
+            call = message["id"].clone();
+            let schema = json!({ "type": "object", "properties": {} });
+            let params = json!({ "message": "?", "requestedSchema": schema });
+            for number in 0..QUESTIONS {
+                say(&json!({
+                    "jsonrpc": "2.0", "id": format!("q{number}"),
+                    "method": "elicitation/create", "params": params,
+                }));
             }
-            refused = 0;
-            say(&answer(&message["id"], text("done")));
         }
-        _ if message["error"].is_object() => refused += 1,
+        None if message["error"]["message"] == "too many questions at a time" => {
+            refused += 1;
+            if refused == QUESTIONS - SHOWN {
+                say(&answer(&call, text("refused")));
+            }
+        }
         _ => {}
     });
     let (_manager, connection) = connected(wire).await;
-    let answer = ask_connection(&connection, &echo("x"), TIME, None).await.unwrap();
-    assert_eq!(answer["content"][0]["text"], "done");
+    let site = Some(Arc::new(Undecided) as Arc<dyn CallSite>);
+    let answer = ask_connection(&connection, &echo("x"), TIME, site).await.unwrap();
+    assert_eq!(answer["content"][0]["text"], "refused");
 }
 
 #[tokio::test]

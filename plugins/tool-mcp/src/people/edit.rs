@@ -2,6 +2,7 @@
 //! stays as it is.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::{self, Map};
@@ -11,16 +12,21 @@ use jaato_plugin_sdk::types::workspace_file::{
 
 use super::{show, take_files};
 use crate::config::files::{FILE_NAME, read_document};
-use crate::state::Mcp;
+use crate::servers::Servers;
 
 /// Adds a server.
 ///
 /// # Errors
 /// A command that is missing, a name that is taken, a file that cannot be read or written.
-pub async fn add(cx: &Cx<Mcp>, name: &str, command: &str) -> Result<String> {
+pub async fn add(
+    host: &Reporter,
+    servers: &Arc<Servers>,
+    name: &str,
+    command: &str,
+) -> Result<String> {
     let entry = entry(command)?;
     let name = name.to_owned();
-    if cx.state().servers.find(&name).is_ok() {
+    if servers.find(&name).is_ok() {
         return Err(show::taken(&name));
     }
     let added = name.clone();
@@ -31,7 +37,7 @@ pub async fn add(cx: &Cx<Mcp>, name: &str, command: &str) -> Result<String> {
             Ok(())
         }
     };
-    let note = change_file(cx, change).await?;
+    let note = change_file(host, servers, change).await?;
     Ok(format!(
         "Added MCP server '{name}' with command: {command}\nUse 'mcp connect {name}' to connect, or \
          'mcp reload' to reconnect all servers.{note}"
@@ -42,7 +48,7 @@ pub async fn add(cx: &Cx<Mcp>, name: &str, command: &str) -> Result<String> {
 ///
 /// # Errors
 /// `not_found`; a file that cannot be read or written.
-pub async fn remove(cx: &Cx<Mcp>, name: &str) -> Result<String> {
+pub async fn remove(host: &Reporter, servers: &Arc<Servers>, name: &str) -> Result<String> {
     let removed = name.to_owned();
     let change = move |servers: &mut Map<String, Value>| match servers.shift_remove(&removed) {
         Some(_) => Ok(()),
@@ -51,7 +57,7 @@ pub async fn remove(cx: &Cx<Mcp>, name: &str) -> Result<String> {
             Err(Error::new(ErrorKind::NotFound, text))
         }
     };
-    let note = change_file(cx, change).await?;
+    let note = change_file(host, servers, change).await?;
     Ok(format!("Removed MCP server '{name}' from configuration.{note}"))
 }
 
@@ -72,24 +78,25 @@ fn entry(command: &str) -> Result<Value> {
 
 /// Changes the servers of the workspace's file; tells what a person should know besides.
 async fn change_file(
-    cx: &Cx<Mcp>,
+    host: &Reporter,
+    servers: &Arc<Servers>,
     change: impl FnOnce(&mut Map<String, Value>) -> Result<()> + Send + 'static,
 ) -> Result<String> {
-    let facts = cx.session().await?;
+    let facts = host.session().await?;
     let trusted = facts.trusted_workspace.map(PathBuf::from);
     let is_trusted = trusted.is_some();
     let path = trusted.unwrap_or_else(|| PathBuf::from(facts.working_directory)).join(FILE_NAME);
     let place = path.clone();
-    let text = cx.blocking(move |_| changed(&place, change)).await??;
+    let text = host.blocking(move |_| changed(&place, change)).await??;
     if is_trusted {
         let request = WorkspaceFileSet { name: FILE_NAME.to_owned() };
         let stored: WorkspaceFileStored =
-            cx.service_with_bytes(WORKSPACE_FILE_SET, &request, text.as_bytes()).await?;
+            host.service_with_bytes(WORKSPACE_FILE_SET, &request, text.as_bytes()).await?;
         let _ = stored;
-        take_files(cx).await?;
+        take_files(host, servers).await?;
         return Ok(String::new());
     }
-    cx.blocking(move |_| write(&path, &text)).await??;
+    host.blocking(move |_| write(&path, &text)).await??;
     Ok("\nThe workspace is not trusted, so its file does not count: 'jaato trust'.".to_owned())
 }
 

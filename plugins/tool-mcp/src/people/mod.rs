@@ -1,7 +1,9 @@
-//! The command `mcp`: a person sees, adds, removes, connects and disconnects servers. And prompts of
-//! servers, each a command of its own.
+//! The command `mcp`: a person sees, adds, removes, connects and disconnects servers.
+//!
+//! And prompts of servers, each a command of its own.
 
 mod edit;
+mod login;
 mod show;
 
 use std::sync::Arc;
@@ -13,9 +15,9 @@ use jaato_plugin_sdk::types::CommandSpec;
 use crate::asks::SessionCall;
 use crate::call::{self, Asked};
 use crate::content::Content;
+use crate::described::take;
 use crate::server::{Server, Status};
-use crate::servers::Servers;
-use crate::state::{Mcp, read};
+use crate::servers::{Servers, read};
 
 /// What is typed.
 pub const NAME: &str = "mcp";
@@ -27,6 +29,8 @@ mcp add NAME COMMAND [ARGS]    adds a server to the workspace's .mcp.json; an ht
 mcp remove NAME                takes one out of it
 mcp connect NAME               connects a server, or tries again at once
 mcp disconnect NAME            ends it until it is connected again
+mcp login NAME [--no-browser]  logs in to a server of the network, in your browser or by a link
+mcp logout NAME                forgets that login
 mcp reload                     reads the files again
 mcp logs [NAME|clear]          what servers printed and what became of them
 mcp help                       this text
@@ -34,7 +38,7 @@ mcp help                       this text
 Servers stand in .mcp.json of the workspace (once it is trusted), in ~/.mcp.json, and under
 [plugins.tool-mcp.servers.NAME] of your configuration; the nearest counts.";
 
-const ACTIONS: [(&str, &str); 10] = [
+const ACTIONS: [(&str, &str); 12] = [
     ("list", "the configured servers"),
     ("status", "states, tools, what is wrong"),
     ("show", "one server"),
@@ -42,6 +46,8 @@ const ACTIONS: [(&str, &str); 10] = [
     ("remove", "takes a server out"),
     ("connect", "connects a server"),
     ("disconnect", "ends a server"),
+    ("login", "logs in to a server of the network"),
+    ("logout", "forgets a login"),
     ("reload", "reads the files again"),
     ("logs", "what servers printed"),
     ("help", "how it is typed"),
@@ -61,7 +67,7 @@ pub fn command() -> CommandSpec {
         parameters: json!({
             "type": "object",
             "properties": {
-                "action": text("list, status, show, add, remove, connect, disconnect, reload, logs, help."),
+                "action": text("list, status, show, add, remove, connect, disconnect, login, logout, reload, logs, help."),
                 "name": text("Which server."),
                 "command": rest,
             },
@@ -76,8 +82,7 @@ pub fn command() -> CommandSpec {
 ///
 /// # Errors
 /// A word that is not known, a server that is not there, a file that cannot be written.
-pub async fn answer(cx: &Cx<Mcp>, arguments: &Value) -> Result<Output> {
-    let servers = &cx.state().servers;
+pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) -> Result<Output> {
     let given = |name: &str| arguments[name].as_str().map(str::trim).filter(|it| !it.is_empty());
     let named = || {
         let missing = || Error::new(ErrorKind::InvalidArguments, "the server's name is missing");
@@ -93,11 +98,11 @@ pub async fn answer(cx: &Cx<Mcp>, arguments: &Value) -> Result<Output> {
         "show" => show::server(&*servers.find(named()?)?),
         "logs" => show::logs(servers, given("name")),
         "help" => HELP.to_owned(),
-        "add" => edit::add(cx, named()?, given("command").unwrap_or_default()).await?,
-        "remove" => edit::remove(cx, named()?).await?,
+        "add" => edit::add(host, servers, named()?, given("command").unwrap_or_default()).await?,
+        "remove" => edit::remove(host, servers, named()?).await?,
         "connect" => connect(&servers.find(named()?)?).await?,
         "disconnect" => disconnect(&*servers.find(named()?)?),
-        "reload" => reload(cx).await?,
+        "reload" => reload(host, servers).await?,
         other => {
             let text = format!("`mcp` knows no `{other}`");
             return Err(Error::new(ErrorKind::InvalidArguments, text)
@@ -112,7 +117,7 @@ pub fn words(servers: &Servers, asked: &CompleteWords) -> WordChoices {
     let choices = match (asked.command.as_str(), asked.words.as_slice()) {
         (NAME, []) => ACTIONS.map(|(word, says)| WordChoice::new(word, says)).to_vec(),
         (NAME, [action]) => {
-            let takes = ["show", "remove", "connect", "disconnect", "logs"];
+            let takes = ["show", "remove", "connect", "disconnect", "login", "logout", "logs"];
             let is_taken = takes.iter().any(|it| it.eq_ignore_ascii_case(action));
             let all = servers.list();
             let named = all.iter().filter(|_| is_taken);
@@ -154,10 +159,9 @@ fn disconnect(server: &Server) -> String {
 }
 
 /// Reads the files again and tells what has changed.
-async fn reload(cx: &Cx<Mcp>) -> Result<String> {
-    let servers = &cx.state().servers;
+async fn reload(host: &Reporter, servers: &Arc<Servers>) -> Result<String> {
     let before = servers.offer();
-    take_files(cx).await?;
+    take_files(host, servers).await?;
     let all = servers.list();
     let active: Vec<&Arc<Server>> = all.iter().filter(|it| !it.entry.disabled).collect();
     let settled = active.iter().map(|server| server.up());
@@ -184,13 +188,12 @@ async fn reload(cx: &Cx<Mcp>) -> Result<String> {
 }
 
 /// Reads the files and takes what they say.
-pub(super) async fn take_files(cx: &Cx<Mcp>) -> Result<()> {
-    let servers = &cx.state().servers;
+pub(super) async fn take_files(host: &Reporter, servers: &Arc<Servers>) -> Result<()> {
     let mut places = servers.places.clone();
     // Trust may have been taken back since.
-    let trusted = cx.session().await?.trusted_workspace.map(std::path::PathBuf::from);
+    let trusted = host.session().await?.trusted_workspace.map(std::path::PathBuf::from);
     places.workspace = trusted;
-    let (configured, prints) = cx.blocking(move |_| read(&places)).await?;
+    let (configured, prints) = host.blocking(move |_| read(&places)).await?;
     servers.take(configured, prints);
     Ok(())
 }
@@ -199,8 +202,13 @@ pub(super) async fn take_files(cx: &Cx<Mcp>) -> Result<()> {
 ///
 /// # Errors
 /// A prompt that is gone; what the server answers.
-pub async fn prompt(cx: &Cx<Mcp>, name: &str, arguments: Value) -> Result<Output> {
-    let offer = cx.state().servers.offer();
+pub async fn prompt(
+    host: &Reporter,
+    servers: &Arc<Servers>,
+    name: &str,
+    arguments: Value,
+) -> Result<Output> {
+    let offer = servers.offer();
     let Some(meant) = offer.prompts.get(name) else {
         let text = format!("the MCP server has no prompt `{name}` any more");
         return Err(Error::new(ErrorKind::UnknownOperation, text));
@@ -209,10 +217,10 @@ pub async fn prompt(cx: &Cx<Mcp>, name: &str, arguments: Value) -> Result<Output
         Value::Object(arguments) => arguments,
         _ => <_>::default(),
     };
-    let site = Arc::new(SessionCall::new(cx.reporter(), meant.server.name(), &meant.what.name));
+    let site = Arc::new(SessionCall::new(host.clone(), meant.server.name(), &meant.what.name));
     let asked = Asked::Prompt { name: meant.what.name.clone(), arguments };
     let mut answer = call::ask(&meant.server, &asked, Some(site)).await?;
-    let messages = match answer["messages"].take() {
+    let messages = match take(&mut answer, "messages") {
         Value::Array(messages) => messages,
         _ => Vec::new(),
     };
@@ -225,7 +233,7 @@ fn said(messages: Vec<Value>) -> String {
     let mut texts = Vec::new();
     for mut message in messages.into_iter().take(MESSAGES_MAX) {
         let mut content = Content::default();
-        match message["content"].take() {
+        match take(&mut message, "content") {
             Value::Array(blocks) => content.take_all(blocks),
             block => content.take_all(vec![block]),
         }

@@ -15,4 +15,4 @@ pub use backend::{Body, Exchange, HttpBackend, Reply};
 pub use client::HttpClient;
 pub use failure::HttpFailure;
 pub use host::HostHttp;
-pub use reach::{HttpTransport, transport};
+pub use reach::{HttpTransport, has_authorization, transport};

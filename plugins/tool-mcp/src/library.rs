@@ -32,7 +32,7 @@ const CALL_TIME: Duration = Duration::from_secs(60);
 ///
 /// ```
 /// use jaato_plugin_sdk::serde_json::{Map, json};
-/// use tool_mcp::manager::McpClientManager;
+/// use tool_mcp::library::McpClientManager;
 /// use tool_mcp::transport::wire::Wire;
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -45,7 +45,10 @@ const CALL_TIME: Duration = Duration::from_secs(60);
 ///         "serverInfo": { "name": "moon", "version": "1" },
 ///     })),
 ///     "tools/list" => Some(json!({ "tools": [{ "name": "echo", "inputSchema": {} }] })),
-///     "tools/call" => Some(json!({ "content": [{ "type": "text", "text": params["arguments"]["text"] }] })),
+///     "tools/call" => {
+///         let text = &params["arguments"]["text"];
+///         Some(json!({ "content": [{ "type": "text", "text": text }] }))
+///     }
 ///     _ => None,
 /// });
 /// let mut manager = McpClientManager::new()?;
@@ -128,9 +131,15 @@ impl McpClientManager {
         backend: Arc<dyn HttpBackend>,
         login: Option<Arc<Login>>,
     ) -> Result<()> {
+        let transport = || http::transport(reach, Arc::clone(&backend), login.clone());
         let log = self.lines.of(name);
-        let transport = http::transport(reach, backend, login)?;
-        self.open_over(name, transport, Era::Unknown, log).await
+        match self.open_over(name, transport()?, Era::Unknown, log.clone()).await {
+            // One that answers the first message with nonsense, as it does all that it knows not.
+            Err(error) if error.kind == ErrorKind::Unavailable => {
+                self.open_over(name, transport()?, Era::Legacy, log).await
+            }
+            outcome => outcome,
+        }
     }
 
     async fn open(&mut self, name: &str, wire: Wire, era: Era, log: ServerLog) -> Result<()> {

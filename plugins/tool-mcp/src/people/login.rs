@@ -1,0 +1,121 @@
+//! `mcp login` and `mcp logout`: a person lets jaato in to a server of the network.
+
+use std::sync::Arc;
+
+use futures_util::future::FutureExt as _;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::process::Spawn;
+
+use super::connect;
+use crate::oauth::loopback::{BrowserConsent, Show};
+use crate::oauth::{Challenge, Login};
+use crate::server::Server;
+
+/// What keeps the browser shut.
+const NO_BROWSER: &str = "--no-browser";
+/// What opens a page where the person looks.
+const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+/// How long the opener may take; it mostly ends at once.
+const OPENER_MS: u64 = 20_000;
+
+/// Whether a browser is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Browser {
+    Opened,
+    Told,
+}
+
+/// Logs in to a server, and connects it.
+///
+/// # Errors
+/// A server of another kind, or with a key of its own; why the login failed.
+pub async fn log_in(cx: &Cx<crate::state::Mcp>, server: &Arc<Server>, rest: Option<&str>) -> Result<String> {
+    let browser = match rest {
+        None if has_display() => Browser::Opened,
+        None | Some(NO_BROWSER) => Browser::Told,
+        Some(_) => {
+            let text = "`mcp login` takes a name and `--no-browser`";
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
+    };
+    let login = login_of(server)?;
+    let consent = BrowserConsent(show(cx.reporter(), server.name(), browser));
+    let going = Arc::clone(&login);
+    let work = async move { going.log_in(&consent, &Challenge::default()).await };
+    let outcome = server.spawner().run(work).await?;
+    let name = server.name();
+    outcome.map_err(|error| {
+        Error { message: format!("the login to `{name}` failed: {}", error.message), ..error }
+    })?;
+    // What it could not do before it may do from here on.
+    server.disconnect();
+    server.ended().await;
+    let connected = connect(server).await;
+    let first = format!("Logged in to '{name}'.");
+    Ok(match connected {
+        Ok(text) => format!("{first} {text}"),
+        Err(error) => format!("{first} {}", error.message),
+    })
+}
+
+/// Forgets the login to a server.
+///
+/// # Errors
+/// As [`log_in`]; a store that cannot be written.
+pub async fn log_out(server: &Arc<Server>) -> Result<String> {
+    let login = login_of(server)?;
+    let going = async move { login.log_out().await };
+    let was_there = server.spawner().run(going).await??;
+    let name = server.name();
+    if !was_there {
+        return Ok(format!("Nobody was logged in to '{name}'."));
+    }
+    server.disconnect();
+    Ok(format!("Logged out of '{name}' and disconnected it. 'mcp connect {name}' tries without a login."))
+}
+
+fn login_of(server: &Server) -> Result<Arc<Login>> {
+    let name = server.name();
+    server.login().map(Arc::clone).ok_or_else(|| {
+        let text = match server.entry.transport() {
+            "http" => format!("the entry of `{name}` has an `Authorization` header of its own"),
+            _ => format!("`{name}` is a program: its secrets stand in `env` of its entry"),
+        };
+        Error::new(ErrorKind::InvalidArguments, text)
+    })
+}
+
+/// Shows the page, and opens it where somebody looks at this machine.
+fn show(host: Reporter, server: &str, browser: Browser) -> Show {
+    let server = server.to_owned();
+    Arc::new(move |page: String| {
+        let (host, server) = (host.clone(), server.clone());
+        async move {
+            host.output(format!("To log in to the MCP server '{server}', open this page:\n{page}\n"));
+            if browser == Browser::Opened {
+                open(&host, &page).await;
+            }
+        }
+        .boxed()
+    })
+}
+
+/// Opens a page. Whatever comes of it: the link is shown as well.
+async fn open(host: &Reporter, page: &str) {
+    // Only addresses of pages come here; none is taken for an option.
+    let mut spawn = Spawn::program(OPENER);
+    spawn.args = vec![page.to_owned()];
+    spawn.deadline_ms = Some(OPENER_MS);
+    spawn.label = Some("the browser for a login".to_owned());
+    match host.host_process(&spawn).await {
+        Ok(process) => drop(process.split()),
+        Err(error) => host.log(Level::Debug, format!("no browser: {}", error.message)),
+    }
+}
+
+/// Returns true if there is a screen of this machine to open a page on.
+fn has_display() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_far = is_set("SSH_CONNECTION");
+    !is_far && (cfg!(target_os = "macos") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY"))
+}

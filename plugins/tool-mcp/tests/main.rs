@@ -1,0 +1,5 @@
+//! Servers that misbehave, and what every tool plugin must do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod conformance;
+mod hostile;
