@@ -4,24 +4,24 @@
 //! It is the plugin's own library: the same transport, the same login, without a host. Where a
 //! person would be asked, it says yes.
 
-#[path = "../tests/support/hyper_client.rs"]
-mod hyper_client;
+#[path = "../tests/support/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "tests use more of it")]
+mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use hyper_client::HyperClient;
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use rmcp::model::{ErrorData, ProgressNotificationParam};
+use support::{Agrees, HyperClient};
 use tool_mcp::call::{Asked, ask_connection};
 use tool_mcp::config::HttpReach;
 use tool_mcp::library::McpClientManager;
 use tool_mcp::oauth::settings::GrantKind;
-use tool_mcp::oauth::{Consent, Login, MemoryTokens, OAuthSettings, Visit};
+use tool_mcp::oauth::{Login, MemoryTokens, OAuthSettings};
 use tool_mcp::site::CallSite;
-use tool_mcp::transport::http::{Exchange, HttpBackend as _};
 
 /// The suite's own name for what describes a client.
 const CLIENT_DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
@@ -30,34 +30,10 @@ const TIME: Duration = Duration::from_secs(60);
 /// The server's name here.
 const SERVER: &str = "suite";
 
-/// A person who says yes.
-struct Agrees;
+/// Answers what a call asks for.
+struct Answers;
 
-/// Their visit of a page.
-struct Follows;
-
-impl Consent for Agrees {
-    fn begin(&self, _port: Option<u16>) -> BoxFuture<'static, Result<Box<dyn Visit>>> {
-        async { Ok(Box::new(Follows) as Box<dyn Visit>) }.boxed()
-    }
-}
-
-impl Visit for Follows {
-    fn redirect_uri(&self) -> &str {
-        "http://127.0.0.1:3000/callback"
-    }
-
-    fn visit(self: Box<Self>, page: String) -> BoxFuture<'static, Result<String>> {
-        async move {
-            let reply = HyperClient.send(Exchange::new("GET", &page, TIME)).await?;
-            let back = reply.header("location").map(str::to_owned);
-            back.ok_or_else(|| Error::failed(format!("the page answers {}", reply.status)))
-        }
-        .boxed()
-    }
-}
-
-impl CallSite for Agrees {
+impl CallSite for Answers {
     fn progress(&self, _progress: &ProgressNotificationParam) {}
 
     /// Accepts a form with the values that stand in it.
@@ -100,8 +76,9 @@ fn main() -> std::process::ExitCode {
 
 /// Connects, and calls each tool once.
 async fn run(scenario: &str, url: &str, context: &Value) -> Result<()> {
-    let reach = HttpReach { url: url.to_owned(), oauth: settings(scenario, context), ..<_>::default() };
-    let (backend, consent) = (Arc::new(HyperClient), Arc::new(Agrees));
+    let reach =
+        HttpReach { url: url.to_owned(), oauth: settings(scenario, context), ..<_>::default() };
+    let (backend, consent) = (Arc::new(HyperClient), Arc::new(Agrees::default()));
     let store = Arc::new(MemoryTokens::default());
     let login = Login::new(SERVER, &reach, backend.clone(), store, Some(consent));
     let mut manager = McpClientManager::new()?;
@@ -109,7 +86,7 @@ async fn run(scenario: &str, url: &str, context: &Value) -> Result<()> {
     for (tool, arguments) in calls(&manager, context) {
         let connection = manager.get_connection(SERVER)?;
         let asked = Asked::Tool { name: tool, arguments };
-        let answer = ask_connection(&connection, &asked, TIME, Some(Arc::new(Agrees))).await;
+        let answer = ask_connection(&connection, &asked, TIME, Some(Arc::new(Answers))).await;
         if let Err(error) = answer {
             eprintln!("a call failed: {}", error.message);
         }

@@ -163,8 +163,13 @@ impl Connection {
         };
         abandoned.id = None;
         match answer {
+            // A stream of HTTP ends without the connection.
+            Ok(Err(ServiceError::TransportClosed)) | Err(_) if !self.is_closed() => {
+                let text = "the server ended its answer before it was there";
+                Err(Error::new(ErrorKind::Unavailable, text).temporary())
+            }
             Ok(answer) => answer.map_err(|error| in_words(&error)),
-            Err(_) => Err(in_words(&ServiceError::TransportClosed)),
+            Err(_) => Err(gone()),
         }
     }
 

@@ -153,8 +153,11 @@ impl Servers {
     /// Ends the sessions of servers of the network, for a moment: the others end with this process.
     pub async fn close(&self) {
         let all = self.list();
-        let open: Vec<Arc<Server>> =
-            all.iter().filter(|server| matches!(server.entry.reach, Reach::Http(_))).cloned().collect();
+        let open: Vec<Arc<Server>> = all
+            .iter()
+            .filter(|server| matches!(server.entry.reach, Reach::Http(_)))
+            .cloned()
+            .collect();
         if open.is_empty() {
             return;
         }

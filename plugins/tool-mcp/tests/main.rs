@@ -1,5 +1,8 @@
-//! Servers that misbehave, and what every tool plugin must do.
+//! Servers that misbehave, logins to them, and what every tool plugin must do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod conformance;
 mod hostile;
+mod http;
+mod logins;
+mod support;

@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn the_challenge_that_says_most_counts() {
-        let found = challenge(401, &["Basic realm=\"x\"", "Bearer", "Bearer resource_metadata=\"u\""]);
+        let found =
+            challenge(401, &["Basic realm=\"x\"", "Bearer", "Bearer resource_metadata=\"u\""]);
         assert_eq!(found.header(), Some("Bearer resource_metadata=\"u\""));
         assert!(challenge(401, &["Basic realm=\"x\""]).header().is_none());
         assert!(challenge(200, &["Bearer"]).header().is_none());

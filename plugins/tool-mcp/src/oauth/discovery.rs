@@ -63,9 +63,7 @@ fn check_code(metadata: &AuthorizationMetadata) -> Result<()> {
     let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
     match methods.iter().any(|method| method == "S256") {
         true => Ok(()),
-        false => {
-            Err(refused("its authorization server does not say that it knows PKCE with S256"))
-        }
+        false => Err(refused("its authorization server does not say that it knows PKCE with S256")),
     }
 }
 

@@ -237,7 +237,10 @@ mod tests {
         let stranger = read("error=call+0900+evil&state=s&iss=https://evil.example", false);
         assert_eq!(stranger, refused);
         assert_eq!(read("code=c&state=t", false), "the browser came back from another login");
-        assert_eq!(read("error=access_denied&state=s", false), "the login was refused (`access_denied`)");
+        assert_eq!(
+            read("error=access_denied&state=s", false),
+            "the login was refused (`access_denied`)"
+        );
         assert_eq!(read("state=s", false), "the browser came back without a code");
     }
 }

@@ -5,7 +5,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, RSA_PKCS1_SHA256, RsaKeyPair};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
+};
 
 /// How long one counts.
 const SECONDS: u64 = 300;
@@ -55,7 +57,8 @@ fn read(pem: &str, random: &SystemRandom) -> Result<Key> {
     let pem = pem.replace("\\n", "\n");
     let begin = "-----BEGIN PRIVATE KEY-----";
     let inside = pem.split_once(begin).and_then(|(_, rest)| rest.split_once("-----END"));
-    let base64: String = inside.map(|(inside, _)| inside).unwrap_or_default().split_whitespace().collect();
+    let base64: String =
+        inside.map(|(inside, _)| inside).unwrap_or_default().split_whitespace().collect();
     let der = STANDARD.decode(base64).map_err(|_| unusable())?;
     if let Ok(key) = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der, random) {
         return Ok(Key::Ecdsa(key));
@@ -83,7 +86,8 @@ mod tests {
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n");
         let token = assertion(&pem, "me", "https://as.example", 1000).unwrap();
         let (signed, signature) = token.rsplit_once('.').unwrap();
-        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, made.as_ref(), &random);
+        let key =
+            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, made.as_ref(), &random);
         let key = UnparsedPublicKey::new(
             &ECDSA_P256_SHA256_FIXED,
             key.unwrap().public_key().as_ref().to_vec(),

@@ -109,7 +109,8 @@ impl Login {
         let kept = self.shelf.get_again().await;
         let wanted = challenge.scopes();
         let granted = kept.granted();
-        let is_known = |scope: &String| granted.contains(scope) || self.asked.lock().contains(scope);
+        let is_known =
+            |scope: &String| granted.contains(scope) || self.asked.lock().contains(scope);
         if wanted.iter().all(is_known) {
             let text = "it refuses the rights that it was given";
             return Err(self.failed(Error::new(ErrorKind::PermissionDenied, text)));
@@ -117,7 +118,9 @@ impl Login {
         let mut all = granted;
         all.extend(wanted.iter().filter(|scope| !all.contains(scope)).cloned().collect::<Vec<_>>());
         let authorized = match (&self.consent, self.settings.grant) {
-            (_, GrantKind::ClientCredentials) => credentials::ask(self, challenge.header(), all).await,
+            (_, GrantKind::ClientCredentials) => {
+                credentials::ask(self, challenge.header(), all).await
+            }
             (Some(consent), GrantKind::AuthorizationCode) => {
                 flow::authorize(self, &**consent, challenge.header(), all).await
             }

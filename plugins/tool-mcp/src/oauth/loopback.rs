@@ -42,7 +42,8 @@ impl Consent for BrowserConsent {
         async move {
             let taken = |error: std::io::Error| {
                 let port = port.map(|port| format!(" {port}")).unwrap_or_default();
-                let text = format!("the port{port} for the answer of the login is not to be had: {error}");
+                let text =
+                    format!("the port{port} for the answer of the login is not to be had: {error}");
                 Error::new(ErrorKind::Conflict, text)
             };
             let listener = TcpListener::bind(("127.0.0.1", port.unwrap_or(0))).await;

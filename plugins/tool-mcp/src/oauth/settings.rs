@@ -73,7 +73,9 @@ impl OAuthSettings {
     pub fn read(value: &Value, mut text: impl FnMut(&str) -> String) -> Result<Self, String> {
         let written: Written = match value {
             Value::Null => Written::default(),
-            value => serde_json::from_value(value.clone()).map_err(|it| format!("`oauth`: {it}"))?,
+            value => {
+                serde_json::from_value(value.clone()).map_err(|it| format!("`oauth`: {it}"))?
+            }
         };
         let mut given = |written: Option<String>| {
             written.map(|written| text(&written)).filter(|it| !it.trim().is_empty())
@@ -100,7 +102,8 @@ impl OAuthSettings {
         let has_secret = self.client_secret.is_some() || self.private_key.is_some();
         let by_itself = self.grant == GrantKind::ClientCredentials;
         let is_scope = |scope: &String| {
-            !scope.is_empty() && scope.bytes().all(|it| it.is_ascii_graphic() && it != b'"' && it != b'\\')
+            !scope.is_empty()
+                && scope.bytes().all(|it| it.is_ascii_graphic() && it != b'"' && it != b'\\')
         };
         let is_document = |url: &String| url.starts_with("https://");
         match () {
@@ -108,7 +111,8 @@ impl OAuthSettings {
                 Err("`oauth` has a secret or a key and no `clientId`".to_owned())
             }
             () if by_itself && !has_secret => {
-                Err("`oauth`: `client_credentials` needs a `clientSecret` or a `privateKey`".to_owned())
+                Err("`oauth`: `client_credentials` needs a `clientSecret` or a `privateKey`"
+                    .to_owned())
             }
             () if self.private_key.is_some() && !by_itself => {
                 Err("`oauth`: a `privateKey` goes with `grant` `client_credentials`".to_owned())

@@ -1,10 +1,12 @@
 //! `mcp login` and `mcp logout`: a person lets jaato in to a server of the network.
 
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::thread;
 
 use futures_util::future::FutureExt as _;
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::process::Spawn;
 
 use super::connect;
 use crate::oauth::loopback::{BrowserConsent, Show};
@@ -15,8 +17,6 @@ use crate::server::Server;
 const NO_BROWSER: &str = "--no-browser";
 /// What opens a page where the person looks.
 const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-/// How long the opener may take; it mostly ends at once.
-const OPENER_MS: u64 = 20_000;
 
 /// Whether a browser is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ enum Browser {
 ///
 /// # Errors
 /// A server of another kind, or with a key of its own; why the login failed.
-pub async fn log_in(cx: &Cx<crate::state::Mcp>, server: &Arc<Server>, rest: Option<&str>) -> Result<String> {
+pub async fn log_in(host: &Reporter, server: &Arc<Server>, rest: Option<&str>) -> Result<String> {
     let browser = match rest {
         None if has_display() => Browser::Opened,
         None | Some(NO_BROWSER) => Browser::Told,
@@ -39,13 +39,14 @@ pub async fn log_in(cx: &Cx<crate::state::Mcp>, server: &Arc<Server>, rest: Opti
         }
     };
     let login = login_of(server)?;
-    let consent = BrowserConsent(show(cx.reporter(), server.name(), browser));
+    let consent = BrowserConsent(show(host.clone(), server.name(), browser));
     let going = Arc::clone(&login);
     let work = async move { going.log_in(&consent, &Challenge::default()).await };
     let outcome = server.spawner().run(work).await?;
     let name = server.name();
-    outcome.map_err(|error| {
-        Error { message: format!("the login to `{name}` failed: {}", error.message), ..error }
+    outcome.map_err(|error| Error {
+        message: format!("the login to `{name}` failed: {}", error.message),
+        ..error
     })?;
     // What it could not do before it may do from here on.
     server.disconnect();
@@ -71,7 +72,9 @@ pub async fn log_out(server: &Arc<Server>) -> Result<String> {
         return Ok(format!("Nobody was logged in to '{name}'."));
     }
     server.disconnect();
-    Ok(format!("Logged out of '{name}' and disconnected it. 'mcp connect {name}' tries without a login."))
+    Ok(format!(
+        "Logged out of '{name}' and disconnected it. 'mcp connect {name}' tries without a login."
+    ))
 }
 
 fn login_of(server: &Server) -> Result<Arc<Login>> {
@@ -91,25 +94,28 @@ fn show(host: Reporter, server: &str, browser: Browser) -> Show {
     Arc::new(move |page: String| {
         let (host, server) = (host.clone(), server.clone());
         async move {
-            host.output(format!("To log in to the MCP server '{server}', open this page:\n{page}\n"));
+            host.output(format!(
+                "To log in to the MCP server '{server}', open this page:\n{page}\n"
+            ));
             if browser == Browser::Opened {
-                open(&host, &page).await;
+                open(&host, &page);
             }
         }
         .boxed()
     })
 }
 
-/// Opens a page. Whatever comes of it: the link is shown as well.
-async fn open(host: &Reporter, page: &str) {
+/// Opens a page. Whatever comes of it: the link is shown as well. The browser is the person's own
+/// and outlives jaato, so that it is no process of the host's.
+fn open(host: &Reporter, page: &str) {
     // Only addresses of pages come here; none is taken for an option.
-    let mut spawn = Spawn::program(OPENER);
-    spawn.args = vec![page.to_owned()];
-    spawn.deadline_ms = Some(OPENER_MS);
-    spawn.label = Some("the browser for a login".to_owned());
-    match host.host_process(&spawn).await {
-        Ok(process) => drop(process.split()),
-        Err(error) => host.log(Level::Debug, format!("no browser: {}", error.message)),
+    let mut command = Command::new(OPENER);
+    command.arg(page).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match command.spawn() {
+        // Somebody has to wait for it, or it stays in the system's list.
+        Ok(mut child) => drop(thread::spawn(move || child.wait())),
+        Err(error) => host.log(Level::Debug, format!("no browser is opened: {error}")),
     }
 }
 

@@ -102,6 +102,8 @@ pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) 
         "remove" => edit::remove(host, servers, named()?).await?,
         "connect" => connect(&servers.find(named()?)?).await?,
         "disconnect" => disconnect(&*servers.find(named()?)?),
+        "login" => login::log_in(host, &servers.find(named()?)?, given("command")).await?,
+        "logout" => login::log_out(&servers.find(named()?)?).await?,
         "reload" => reload(host, servers).await?,
         other => {
             let text = format!("`mcp` knows no `{other}`");

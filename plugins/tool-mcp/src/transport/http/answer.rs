@@ -120,8 +120,9 @@ async fn read(reply: Reply, bytes_max: usize) -> Result<Vec<u8>, StreamableHttpE
 /// Reads a message. A large one would keep all other servers waiting, and is read elsewhere.
 async fn parse(body: Vec<u8>) -> Result<ServerJsonRpcMessage, String> {
     let read = |body: &[u8]| -> Result<ServerJsonRpcMessage, String> {
-        serde_json::from_slice(body)
-            .map_err(|_| format!("no message of the protocol: {}", shown(&String::from_utf8_lossy(body))))
+        serde_json::from_slice(body).map_err(|_| {
+            format!("no message of the protocol: {}", shown(&String::from_utf8_lossy(body)))
+        })
     };
     match body.len() < LARGE_BYTES {
         true => read(&body),

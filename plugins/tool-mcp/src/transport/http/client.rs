@@ -11,13 +11,17 @@ use futures_util::stream::BoxStream;
 use http::{HeaderName, HeaderValue};
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::{Error, ErrorKind};
-use rmcp::model::ClientJsonRpcMessage;
+use parking_lot::Mutex;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, ServerJsonRpcMessage,
+};
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
     StreamableHttpResponseLimits,
 };
 use sse_stream::Sse;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use super::answer::{self, Answered, EVENTS, JSON, SESSION_ID, Sent};
 use super::backend::{Exchange, HttpBackend, Reply};
@@ -29,6 +33,10 @@ use crate::oauth::{Challenge, Login};
 pub const REQUESTS_MAX: usize = 12;
 /// Longest silence of a stream: a server that has nothing to say may say nothing. The host's bound.
 const SILENCE_MAX: Duration = Duration::from_secs(60 * 60);
+/// How long a server may take to say which era it speaks.
+const PROBE_TIME: Duration = Duration::from_secs(5);
+/// Shortest time from one stream to the next.
+const STREAM_PAUSE: Duration = Duration::from_millis(100);
 /// How often a request is sent with another token.
 const ATTEMPTS_MAX: usize = 3;
 /// Largest event where `rmcp` names no bound.
@@ -43,12 +51,19 @@ pub struct HttpClient {
     /// Nothing where the entry names its own `Authorization`.
     login: Option<Arc<Login>>,
     places: Arc<Semaphore>,
+    /// When the last stream was asked for.
+    streamed: Arc<Mutex<Option<Instant>>>,
 }
 
 impl HttpClient {
     /// Makes one.
     pub fn new(backend: Arc<dyn HttpBackend>, login: Option<Arc<Login>>) -> Self {
-        Self { backend, login, places: Arc::new(Semaphore::new(REQUESTS_MAX)) }
+        Self {
+            backend,
+            login,
+            places: Arc::new(Semaphore::new(REQUESTS_MAX)),
+            streamed: Arc::default(),
+        }
     }
 
     /// Sends a request with the token that there is, and again with a better one where the server
@@ -83,6 +98,44 @@ impl HttpClient {
             });
         }
         Err(client(refused(true, false)))
+    }
+
+    /// Waits where a stream was asked for a moment ago: a server that closes each at once, and says
+    /// that it is to be taken up again without a wait, is not asked as often as it likes.
+    async fn pace(&self) {
+        let wait = {
+            let mut streamed = self.streamed.lock();
+            let now = Instant::now();
+            let next = streamed.map_or(now, |last| (last + STREAM_PAUSE).max(now));
+            *streamed = Some(next);
+            next
+        };
+        tokio::time::sleep_until(wait).await;
+    }
+
+    /// Sends a message, and takes what comes back for an answer.
+    async fn post(&self, exchange: Exchange, sent: Sent<'_>) -> Answered {
+        let is_probe = matches!(
+            sent.message,
+            ClientJsonRpcMessage::Request(request)
+                if matches!(request.request, ClientRequest::DiscoverRequest(_))
+        );
+        let message = sent.message;
+        let answered = async { answer::of(self.send(exchange).await?, sent).await };
+        if !is_probe {
+            return answered.await;
+        }
+        match (tokio::time::timeout(PROBE_TIME, answered).await, message) {
+            (Ok(answered), _) => answered,
+            (Err(_), ClientJsonRpcMessage::Request(request)) => {
+                // It knows nothing of the modern era, or does not work: `initialize` tells.
+                let text = "no answer to the probe";
+                let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, text, None);
+                let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+                Ok(StreamableHttpPostResponse::Json(answer, None))
+            }
+            (Err(_), _) => Err(StreamableHttpError::UnexpectedEndOfStream),
+        }
     }
 
     /// Takes a place among the requests of the server. Answers and notifications need none: a call
@@ -164,9 +217,8 @@ impl StreamableHttpClient for HttpClient {
             .header("content-type", JSON);
         let mut exchange = with(exchange, session_id.as_deref(), custom_headers);
         exchange.body = serde_json::to_vec(&message)?;
-        let reply = self.send(exchange).await?;
         let sent = Sent { message: &message, has_session: session_id.is_some(), limits, place };
-        answer::of(reply, sent).await
+        self.post(exchange, sent).await
     }
 
     async fn delete_session(
@@ -216,6 +268,7 @@ impl StreamableHttpClient for HttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+        self.pace().await;
         let mut exchange = Exchange::new("GET", &uri, SILENCE_MAX).header("accept", EVENTS);
         if let Some(last) = &last_event_id {
             exchange = exchange.header("last-event-id", last);
@@ -235,5 +288,70 @@ impl StreamableHttpClient for HttpClient {
                 Err(StreamableHttpError::UnexpectedServerResponse(text.into()))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::{BoxFuture, FutureExt as _};
+    use jaato_plugin_sdk::Result;
+    use rmcp::model::{DiscoverRequest, DiscoverRequestParams, RequestId};
+
+    use super::*;
+
+    /// A server that never answers.
+    struct Silent;
+
+    impl HttpBackend for Silent {
+        fn send(&self, _exchange: Exchange) -> BoxFuture<'static, Result<Reply>> {
+            std::future::pending().boxed()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_silent_on_the_probe_is_taken_for_a_legacy_one() {
+        let client = HttpClient::new(Arc::new(Silent), None);
+        let request = DiscoverRequest::new(DiscoverRequestParams {});
+        let request = ClientRequest::DiscoverRequest(request);
+        let message = ClientJsonRpcMessage::request(request, RequestId::Number(7));
+        let answer = client.post_message("http://x".into(), message, None, None, <_>::default());
+        let StreamableHttpPostResponse::Json(answer, None) = answer.await.unwrap() else {
+            panic!()
+        };
+        let (error, id) = answer.into_error().unwrap();
+        assert_eq!((error.code, id), (ErrorCode::METHOD_NOT_FOUND, Some(RequestId::Number(7))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_are_not_taken_up_as_often_as_a_server_likes() {
+        let client = HttpClient::new(Arc::new(Silent), None);
+        let begin = Instant::now();
+        for _ in 0..11 {
+            client.pace().await;
+        }
+        assert_eq!(begin.elapsed(), 10 * STREAM_PAUSE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_has_so_many_requests_and_answers_need_no_place() {
+        let client = HttpClient::new(Arc::new(Silent), None);
+        let request = || {
+            let request = DiscoverRequest::new(DiscoverRequestParams {});
+            ClientJsonRpcMessage::request(
+                ClientRequest::DiscoverRequest(request),
+                RequestId::Number(1),
+            )
+        };
+        let mut held = Vec::new();
+        for _ in 0..REQUESTS_MAX {
+            held.push(client.place(&request()).await);
+        }
+        let one_more = request();
+        assert!(client.place(&one_more).now_or_never().is_none());
+        let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "", None);
+        let answer = ClientJsonRpcMessage::error(error, Some(RequestId::Number(2)));
+        assert!(client.place(&answer).now_or_never().is_some());
+        held.pop();
+        assert!(client.place(&one_more).now_or_never().is_some());
     }
 }
