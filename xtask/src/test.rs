@@ -33,6 +33,9 @@ const HOUSE_VARIABLE: &str = "JAATO_TEST_HOUSE";
 /// Names the file to which a test that is left out appends one line with the reason.
 const SKIP_LOG_VARIABLE: &str = "JAATO_SKIP_LOG";
 
+/// Items that need programs of others.
+const OUTSIDE_ITEMS: [&str; 2] = ["mcp-suite", "outside"];
+
 /// How much the tests with random bytes try, as a multiple of what they try elsewhere.
 const FUZZ_VARIABLE: &str = "JAATO_FUZZ_TIMES";
 
@@ -83,14 +86,14 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
             Ok(())
         });
     }
-    if tier.runs("outside") {
+    if OUTSIDE_ITEMS.iter().any(|name| tier.runs(name)) {
         phases.run("outside", || {
             let lines = match child::is_ci() {
                 true => setup::outside::fetch(&workspace.target),
                 false => setup::outside::missing(&workspace.target),
             };
             if !lines.is_empty() {
-                unable.push("outside");
+                unable.extend(OUTSIDE_ITEMS);
             }
             missing.extend(lines);
             Ok(())

@@ -4,23 +4,24 @@
 //! It is the plugin's own library: the same transport, the same login, without a host. Where a
 //! person would be asked, it says yes.
 
-#[path = "../tests/support/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "tests use more of it")]
-mod support;
+#[path = "../tests/support/agrees.rs"]
+mod agrees;
+#[path = "../tests/support/hyper_client.rs"]
+mod hyper_client;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use agrees::Agrees;
 use futures_util::future::{BoxFuture, FutureExt as _};
+use hyper_client::HyperClient;
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use rmcp::model::{ErrorData, ProgressNotificationParam};
-use support::{Agrees, HyperClient};
 use tool_mcp::call::{Asked, ask_connection};
-use tool_mcp::config::HttpReach;
+use tool_mcp::config::{GrantKind, HttpReach, OAuthSettings};
 use tool_mcp::library::McpClientManager;
-use tool_mcp::oauth::settings::GrantKind;
-use tool_mcp::oauth::{Login, MemoryTokens, OAuthSettings};
+use tool_mcp::oauth::{Login, MemoryTokens};
 use tool_mcp::site::CallSite;
 
 /// The suite's own name for what describes a client.

@@ -2,9 +2,9 @@
 //!
 //! [`config`] reads which servers there are, [`transport`] how bytes come and go, [`connection`] is
 //! one client of `rmcp` over them, [`client`] what a server may ask of us, [`oauth`] how somebody
-//! logs in to one. [`server`] keeps one server up, [`servers`] all of them; [`offer`] is what models
-//! and people have of them. [`runtime`] is the thread on which the protocol runs, [`state`] the
-//! plugin, [`library`] what other programs use.
+//! logs in to one. [`server`] keeps one server up, [`servers`] all of them; [`offer`] is what
+//! models and people have of them. [`runtime`] is the thread on which the protocol runs, [`state`]
+//! the plugin, [`library`] what other programs use.
 #![forbid(unsafe_code)]
 
 pub mod asks;

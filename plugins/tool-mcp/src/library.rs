@@ -15,9 +15,8 @@ use crate::config::{HttpReach, StdioReach};
 use crate::connection::{self, Connection, Era, Opened};
 use crate::described::{self, RemoteTool};
 use crate::log::{Lines, ServerLog};
-use crate::oauth::Login;
 use crate::runtime::Runtime;
-use crate::transport::http::{self, HttpBackend};
+use crate::transport::http::{self, Authorize, HttpBackend};
 use crate::transport::program;
 use crate::transport::wire::{LineTransport, Wire};
 
@@ -129,7 +128,7 @@ impl McpClientManager {
         name: &str,
         reach: &HttpReach,
         backend: Arc<dyn HttpBackend>,
-        login: Option<Arc<Login>>,
+        login: Option<Arc<dyn Authorize>>,
     ) -> Result<()> {
         let transport = || http::transport(reach, Arc::clone(&backend), login.clone());
         let log = self.lines.of(name);

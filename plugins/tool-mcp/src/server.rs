@@ -23,7 +23,7 @@ use crate::log::{Lines, ServerLog};
 use crate::oauth::Login;
 use crate::oauth::kept::HostTokens;
 use crate::runtime::Spawner;
-use crate::transport::http::{self, HostHttp};
+use crate::transport::http::{self, Authorize, HostHttp};
 use crate::transport::wire::{LineTransport, Wire};
 
 /// How long a server may take to say which era it speaks.
@@ -365,7 +365,8 @@ impl Server {
                         return Err(Failure::Started(Error::new(ErrorKind::Unavailable, text)));
                     };
                     let backend = Arc::new(HostHttp(home.clone()));
-                    let transport = http::transport(reach, backend, self.login.clone());
+                    let login = self.login.clone().map(|login| login as Arc<dyn Authorize>);
+                    let transport = http::transport(reach, backend, login);
                     let transport = transport.map_err(Failure::Started)?;
                     connection::open(transport, client, era, around.spawner.clone())
                         .await

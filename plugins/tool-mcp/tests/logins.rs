@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use futures_util::future::join_all;
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::{ErrorKind, Result};
-use tool_mcp::config::HttpReach;
+use tool_mcp::config::{GrantKind, HttpReach, OAuthSettings};
 use tool_mcp::library::McpClientManager;
 use tool_mcp::oauth::kept::{Kept, now};
-use tool_mcp::oauth::settings::GrantKind;
-use tool_mcp::oauth::{Challenge, Consent, Login, MemoryTokens, OAuthSettings, TokenStore as _};
+use tool_mcp::oauth::{Consent, Login, MemoryTokens, TokenStore as _};
+use tool_mcp::transport::http::Challenge;
 
 use crate::support::{Agrees, FixtureServer, Given, HyperClient, Seen};
 

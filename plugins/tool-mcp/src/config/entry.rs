@@ -7,7 +7,7 @@ use jaato_plugin_sdk::serde::Deserialize;
 use jaato_plugin_sdk::serde_json::{self, Value};
 
 use super::expand::{Lookup, expand};
-use crate::oauth::OAuthSettings;
+use super::oauth::OAuthSettings;
 
 /// How long a call may take where an entry says nothing.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);

@@ -5,17 +5,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures_util::future::{BoxFuture, FutureExt as _};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use rmcp::transport::AuthorizationManager;
 
-use super::challenge::Challenge;
 use super::consent::Consent;
 use super::kept::{Credentials, Kept, Shelf, TokenStore, now};
-use super::settings::{GrantKind, OAuthSettings};
 use super::{credentials, discovery, flow};
-use crate::config::HttpReach;
-use crate::transport::http::{HttpBackend, HttpFailure};
+use crate::config::{GrantKind, HttpReach, OAuthSettings};
+use crate::transport::http::{Authorize, Challenge, HttpBackend, HttpFailure};
 
 /// Logins to one server.
 pub struct Login {
@@ -57,84 +56,6 @@ impl Login {
         })
     }
 
-    /// Returns the token that a request takes along. One that ends is renewed first.
-    ///
-    /// # Errors
-    /// One that ends and cannot be renewed at this time.
-    pub async fn token(&self) -> Result<Option<String>, HttpFailure> {
-        let kept = self.shelf.get().await;
-        if !kept.is_ending(now()) {
-            return Ok(kept.access_token());
-        }
-        let _busy = self.busy.lock().await;
-        let kept = self.shelf.get_again().await;
-        match kept.is_ending(now()) {
-            false => Ok(kept.access_token()),
-            true => self.renewed(&kept, &Challenge::default()).await.map_err(HttpFailure::from),
-        }
-    }
-
-    /// Returns a better token than one that the server has refused.
-    ///
-    /// # Errors
-    /// Somebody has to log in, or it failed.
-    pub async fn refused(
-        &self,
-        sent: Option<&str>,
-        challenge: &Challenge,
-    ) -> Result<String, HttpFailure> {
-        let _busy = self.busy.lock().await;
-        let kept = self.shelf.get_again().await;
-        let token = kept.access_token().filter(|it| sent != Some(it) && !kept.is_ending(now()));
-        if let Some(token) = token {
-            return Ok(token);
-        }
-        let renewed = self.renewed(&kept, challenge).await.map_err(|error| self.failed(error))?;
-        match (renewed.filter(|it| sent != Some(it)), &self.consent) {
-            (Some(token), _) => Ok(token),
-            (None, Some(consent)) => {
-                let authorized = flow::authorize(self, &**consent, challenge.header(), Vec::new());
-                authorized.await.map_err(|error| self.failed(error))
-            }
-            (None, None) => Err(self.wants_login("it wants somebody to log in")),
-        }
-    }
-
-    /// Returns a token that reaches further.
-    ///
-    /// # Errors
-    /// Somebody has to log in, or it failed, or the server wants what it has.
-    pub async fn wants_more(&self, challenge: &Challenge) -> Result<String, HttpFailure> {
-        let _busy = self.busy.lock().await;
-        let kept = self.shelf.get_again().await;
-        let wanted = challenge.scopes();
-        let granted = kept.granted();
-        let is_known =
-            |scope: &String| granted.contains(scope) || self.asked.lock().contains(scope);
-        if wanted.iter().all(is_known) {
-            let text = "it refuses the rights that it was given";
-            return Err(self.failed(Error::new(ErrorKind::PermissionDenied, text)));
-        }
-        let mut all = granted;
-        all.extend(wanted.iter().filter(|scope| !all.contains(scope)).cloned().collect::<Vec<_>>());
-        let authorized = match (&self.consent, self.settings.grant) {
-            (_, GrantKind::ClientCredentials) => {
-                credentials::ask(self, challenge.header(), all).await
-            }
-            (Some(consent), GrantKind::AuthorizationCode) => {
-                flow::authorize(self, &**consent, challenge.header(), all).await
-            }
-            (None, GrantKind::AuthorizationCode) => {
-                let words = wanted.join(" ");
-                // Should it be lost, the login asks for less and the server says so again.
-                let _ = self.shelf.change(|kept| kept.wanted = wanted).await;
-                let text = format!("it wants further rights (`{}`)", crate::log::safe(&words));
-                return Err(self.wants_login(&text));
-            }
-        };
-        authorized.map_err(|error| self.failed(error))
-    }
-
     /// Logs a person in, whatever was there before.
     ///
     /// # Errors
@@ -165,6 +86,72 @@ impl Login {
         let _busy = self.busy.lock().await;
         self.asked.lock().clear();
         self.shelf.forget().await
+    }
+
+    async fn current(&self) -> Result<Option<String>, HttpFailure> {
+        let kept = self.shelf.get().await;
+        if !kept.is_ending(now()) {
+            return Ok(kept.access_token());
+        }
+        let _busy = self.busy.lock().await;
+        let kept = self.shelf.get_again().await;
+        match kept.is_ending(now()) {
+            false => Ok(kept.access_token()),
+            true => self.renewed(&kept, &Challenge::default()).await.map_err(HttpFailure::from),
+        }
+    }
+
+    async fn better(
+        &self,
+        sent: Option<&str>,
+        challenge: &Challenge,
+    ) -> Result<String, HttpFailure> {
+        let _busy = self.busy.lock().await;
+        let kept = self.shelf.get_again().await;
+        let token = kept.access_token().filter(|it| sent != Some(it) && !kept.is_ending(now()));
+        if let Some(token) = token {
+            return Ok(token);
+        }
+        let renewed = self.renewed(&kept, challenge).await.map_err(|error| self.failed(error))?;
+        match (renewed.filter(|it| sent != Some(it)), &self.consent) {
+            (Some(token), _) => Ok(token),
+            (None, Some(consent)) => {
+                let authorized = flow::authorize(self, &**consent, challenge.header(), Vec::new());
+                authorized.await.map_err(|error| self.failed(error))
+            }
+            (None, None) => Err(self.wants_login("it wants somebody to log in")),
+        }
+    }
+
+    async fn further(&self, challenge: &Challenge) -> Result<String, HttpFailure> {
+        let _busy = self.busy.lock().await;
+        let kept = self.shelf.get_again().await;
+        let wanted = challenge.scopes();
+        let granted = kept.granted();
+        let is_known =
+            |scope: &String| granted.contains(scope) || self.asked.lock().contains(scope);
+        if wanted.iter().all(is_known) {
+            let text = "it refuses the rights that it was given";
+            return Err(self.failed(Error::new(ErrorKind::PermissionDenied, text)));
+        }
+        let mut all = granted;
+        all.extend(wanted.iter().filter(|scope| !all.contains(scope)).cloned().collect::<Vec<_>>());
+        let authorized = match (&self.consent, self.settings.grant) {
+            (_, GrantKind::ClientCredentials) => {
+                credentials::ask(self, challenge.header(), all).await
+            }
+            (Some(consent), GrantKind::AuthorizationCode) => {
+                flow::authorize(self, &**consent, challenge.header(), all).await
+            }
+            (None, GrantKind::AuthorizationCode) => {
+                let words = wanted.join(" ");
+                // Should it be lost, the login asks for less and the server says so again.
+                let _ = self.shelf.change(|kept| kept.wanted = wanted).await;
+                let text = format!("it wants further rights (`{}`)", crate::log::safe(&words));
+                return Err(self.wants_login(&text));
+            }
+        };
+        authorized.map_err(|error| self.failed(error))
     }
 
     /// Gets a token without a person; nothing where that is not to be had.
@@ -213,5 +200,26 @@ impl Login {
             error.message = error.message.replace(&secret, "…");
         }
         error
+    }
+}
+
+impl Authorize for Login {
+    fn token(&self) -> BoxFuture<'_, Result<Option<String>, HttpFailure>> {
+        self.current().boxed()
+    }
+
+    fn refused<'a>(
+        &'a self,
+        sent: Option<&'a str>,
+        challenge: &'a Challenge,
+    ) -> BoxFuture<'a, Result<String, HttpFailure>> {
+        self.better(sent, challenge).boxed()
+    }
+
+    fn wants_more<'a>(
+        &'a self,
+        challenge: &'a Challenge,
+    ) -> BoxFuture<'a, Result<String, HttpFailure>> {
+        self.further(challenge).boxed()
     }
 }

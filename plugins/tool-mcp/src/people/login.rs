@@ -9,9 +9,10 @@ use futures_util::future::FutureExt as _;
 use jaato_plugin_sdk::prelude::*;
 
 use super::connect;
+use crate::oauth::Login;
 use crate::oauth::loopback::{BrowserConsent, Show};
-use crate::oauth::{Challenge, Login};
 use crate::server::Server;
+use crate::transport::http::Challenge;
 
 /// What keeps the browser shut.
 const NO_BROWSER: &str = "--no-browser";

@@ -1,7 +1,7 @@
 //! How `rmcp` sends its messages: by a [`HttpBackend`], with the token of whoever logged in.
 //!
-//! Invariants: the token goes to the server's own address alone. A server has so many requests going
-//! on and no more, so that it leaves room for the others.
+//! Invariants: the token goes to the server's own address alone. A server has so many requests
+//! going on and no more, so that it leaves room for the others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,10 +24,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::answer::{self, Answered, EVENTS, JSON, SESSION_ID, Sent};
+use super::authorize::Authorize;
 use super::backend::{Exchange, HttpBackend, Reply};
+use super::challenge::Challenge;
 use super::events;
 use super::failure::HttpFailure;
-use crate::oauth::{Challenge, Login};
 
 /// Requests of one server whose answers are awaited or read: the host lets a plugin have 64.
 pub const REQUESTS_MAX: usize = 12;
@@ -49,7 +50,7 @@ type Failed = StreamableHttpError<HttpFailure>;
 pub struct HttpClient {
     backend: Arc<dyn HttpBackend>,
     /// Nothing where the entry names its own `Authorization`.
-    login: Option<Arc<Login>>,
+    login: Option<Arc<dyn Authorize>>,
     places: Arc<Semaphore>,
     /// When the last stream was asked for.
     streamed: Arc<Mutex<Option<Instant>>>,
@@ -57,7 +58,7 @@ pub struct HttpClient {
 
 impl HttpClient {
     /// Makes one.
-    pub fn new(backend: Arc<dyn HttpBackend>, login: Option<Arc<Login>>) -> Self {
+    pub fn new(backend: Arc<dyn HttpBackend>, login: Option<Arc<dyn Authorize>>) -> Self {
         Self {
             backend,
             login,

@@ -10,10 +10,10 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
+use super::authorize::Authorize;
 use super::backend::HttpBackend;
 use super::client::{HttpClient, REQUESTS_MAX};
 use crate::config::HttpReach;
-use crate::oauth::Login;
 
 /// What `rmcp` connects over.
 pub type HttpTransport = StreamableHttpClientTransport<HttpClient>;
@@ -50,7 +50,7 @@ const OWN_HEADERS: [&str; 12] = [
 pub fn transport(
     reach: &HttpReach,
     backend: Arc<dyn HttpBackend>,
-    login: Option<Arc<Login>>,
+    login: Option<Arc<dyn Authorize>>,
 ) -> Result<HttpTransport> {
     let login = login.filter(|_| !has_authorization(reach));
     let mut config = StreamableHttpClientTransportConfig::with_uri(reach.url.as_str())

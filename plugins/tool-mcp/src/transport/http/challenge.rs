@@ -3,7 +3,7 @@
 use rmcp::transport::WWWAuthenticateParams;
 use url::Url;
 
-use crate::transport::http::Reply;
+use super::backend::Reply;
 
 /// Challenges of one answer that are looked at.
 const CHALLENGES_MAX: usize = 8;
