@@ -44,6 +44,7 @@ mod large_histories;
 mod ledger;
 mod lists;
 mod mcp;
+mod mcp_http;
 mod memory;
 mod mending;
 mod models;

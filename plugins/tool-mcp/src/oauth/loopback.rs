@@ -24,8 +24,9 @@ const CONNECTIONS_MAX: usize = 16;
 /// Where the browser comes back to.
 const PATH: &str = "/callback";
 
-/// Shows a page to the person: opens their browser, or prints where it is.
-pub type Show = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
+/// Shows a page to the person: opens their browser, or prints where it is. Where their browser is on
+/// another machine, they may give the address that it came back to; else it gives nothing.
+pub type Show = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Option<String>>> + Send + Sync>;
 
 /// Brings a person to a page by their browser.
 pub struct BrowserConsent(pub Show);
@@ -64,12 +65,22 @@ impl Visit for Listening {
     fn visit(self: Box<Self>, page: String) -> BoxFuture<'static, Result<String>> {
         async move {
             let state = Url::parse(&page).ok().and_then(|page| state_of(&page));
-            (self.show)(page).await;
             let late = || {
                 let text = format!("nobody logged in within {} minutes", LOGIN_TIME.as_secs() / 60);
                 Err(Error::new(ErrorKind::Timeout, text))
             };
-            let answered = answer(&self.listener, &self.redirect_uri, state.as_deref());
+            let answered = async {
+                let given = (self.show)(page);
+                let came = answer(&self.listener, &self.redirect_uri, state.as_deref());
+                tokio::pin!(came);
+                tokio::select! {
+                    given = given => match given? {
+                        Some(back) => Ok(back.trim().to_owned()),
+                        None => came.await,
+                    },
+                    back = &mut came => back,
+                }
+            };
             tokio::time::timeout(LOGIN_TIME, answered).await.unwrap_or_else(|_| late())
         }
         .boxed()
@@ -154,7 +165,7 @@ mod tests {
         let shown = Arc::new(parking_lot::Mutex::new(Some(shown)));
         let show: Show = Arc::new(move |page| {
             let _ = shown.lock().take().unwrap().send(page);
-            async {}.boxed()
+            async { Ok(None) }.boxed()
         });
         let visit = BrowserConsent(show).begin(None).await.unwrap();
         let redirect = visit.redirect_uri().to_owned();
@@ -170,8 +181,13 @@ mod tests {
         let port: u16 = address.split(':').nth(1).unwrap().parse().unwrap();
         let held = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let taken = held.local_addr().unwrap().port();
-        let none: Show = Arc::new(|_| async {}.boxed());
-        assert!(BrowserConsent(none).begin(Some(taken)).await.is_err());
+        let typed: Show =
+            Arc::new(|_| async { Ok(Some(" http://x/?code=c \n".to_owned())) }.boxed());
+        assert!(BrowserConsent(Arc::clone(&typed)).begin(Some(taken)).await.is_err());
         assert_ne!(port, taken);
+        // A browser of another machine: the person says where it came back to.
+        let visit = BrowserConsent(typed).begin(None).await.unwrap();
+        let back = visit.visit("https://as.example/a?state=s".to_owned()).await.unwrap();
+        assert_eq!(back, "http://x/?code=c");
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use futures_util::future::FutureExt as _;
+use jaato_plugin_sdk::form::{FormOutcome, form};
 use jaato_plugin_sdk::prelude::*;
 
 use super::connect;
@@ -16,6 +17,8 @@ use crate::transport::http::Challenge;
 
 /// What keeps the browser shut.
 const NO_BROWSER: &str = "--no-browser";
+/// The field of the question where a browser ended.
+const FIELD: &str = "address";
 /// What opens a page where the person looks.
 const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
 
@@ -89,7 +92,8 @@ fn login_of(server: &Server) -> Result<Arc<Login>> {
     })
 }
 
-/// Shows the page, and opens it where somebody looks at this machine.
+/// Shows the page, and opens it where somebody looks at this machine. Elsewhere their browser cannot
+/// come back here, and they may say where it ended.
 fn show(host: Reporter, server: &str, browser: Browser) -> Show {
     let server = server.to_owned();
     Arc::new(move |page: String| {
@@ -98,12 +102,36 @@ fn show(host: Reporter, server: &str, browser: Browser) -> Show {
             host.output(format!(
                 "To log in to the MCP server '{server}', open this page:\n{page}\n"
             ));
-            if browser == Browser::Opened {
-                open(&host, &page);
+            match browser {
+                Browser::Opened => {
+                    open(&host, &page);
+                    Ok(None)
+                }
+                Browser::Told => ask_where_it_ended(&host, &server).await,
             }
         }
         .boxed()
     })
+}
+
+/// Asks a person for the address to which their browser came back; nothing where nobody is there.
+async fn ask_where_it_ended(host: &Reporter, server: &str) -> Result<Option<String>> {
+    let about = format!("Log in to the MCP server '{server}'");
+    let text = "if your browser then shows a page that it cannot open, its address";
+    let answer = host.ask(&form(about).text(FIELD, text)).await;
+    match answer {
+        Ok(answer) => match (answer.outcome, answer.values.get(FIELD)) {
+            (FormOutcome::Answered, Some(Value::String(address))) if !address.trim().is_empty() => {
+                Ok(Some(address.clone()))
+            }
+            (FormOutcome::Declined | FormOutcome::Cancelled, _) => {
+                Err(Error::new(ErrorKind::Cancelled, "nobody logged in"))
+            }
+            _ => Ok(None),
+        },
+        // Their browser may come back nevertheless.
+        Err(_) => Ok(None),
+    }
 }
 
 /// Opens a page. Whatever comes of it: the link is shown as well. The browser is the person's own
