@@ -93,10 +93,10 @@ commands! {
         args: command::CommandArgs,
     } |global| command::command(global, args).await;
 
-    /// Servers of the Model Context Protocol: see, add, remove, connect them
+    /// Servers of the Model Context Protocol: see, add, remove, connect them, log in to them
     Mcp {
-        /// `list`, `status`, `show`, `add`, `remove`, `connect`, `disconnect`, `reload`, `logs` or
-        /// `help`, and what belongs to it
+        /// `list`, `status`, `show`, `add`, `remove`, `connect`, `disconnect`, `login`, `logout`,
+        /// `reload`, `logs` or `help`, and what belongs to it
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     } |global| mcp::mcp(global, &words).await;

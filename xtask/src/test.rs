@@ -34,7 +34,7 @@ const HOUSE_VARIABLE: &str = "JAATO_TEST_HOUSE";
 const SKIP_LOG_VARIABLE: &str = "JAATO_SKIP_LOG";
 
 /// Items that need programs of others.
-const OUTSIDE_ITEMS: [&str; 2] = ["mcp-servers", "outside"];
+const OUTSIDE_ITEMS: [&str; 3] = ["mcp-servers", "mcp-suite", "outside"];
 
 /// How much the tests with random bytes try, as a multiple of what they try elsewhere.
 const FUZZ_VARIABLE: &str = "JAATO_FUZZ_TIMES";

@@ -45,6 +45,7 @@ mod large_histories;
 mod ledger;
 mod lists;
 mod mcp;
+mod mcp_http;
 mod mcp_servers;
 mod memory;
 mod mending;

@@ -14,11 +14,13 @@ use rmcp::service::{
     RoleClient, RunningService, ServiceError,
 };
 use rmcp::transport::Transport;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use crate::client::{Client, Enrolled};
 use crate::log::safe;
 use crate::runtime::Spawner;
 use crate::site::CallSite;
+use crate::transport::http::{HttpFailure, failure};
 
 /// Which of the protocol's two eras a server speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,8 +163,13 @@ impl Connection {
         };
         abandoned.id = None;
         match answer {
+            // A stream of HTTP ends without the connection.
+            Ok(Err(ServiceError::TransportClosed)) | Err(_) if !self.is_closed() => {
+                let text = "the server ended its answer before it was there";
+                Err(Error::new(ErrorKind::Unavailable, text).temporary())
+            }
             Ok(answer) => answer.map_err(|error| in_words(&error)),
-            Err(_) => Err(in_words(&ServiceError::TransportClosed)),
+            Err(_) => Err(gone()),
         }
     }
 
@@ -199,9 +206,47 @@ pub fn in_words(error: &ServiceError) -> Error {
             };
             Error::new(kind, safe(&error.message))
         }
-        ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-            Error::new(ErrorKind::Unavailable, "the server is gone").temporary()
-        }
+        ServiceError::TransportClosed => gone(),
+        // What HTTP says of it; a pipe says nothing.
+        ServiceError::TransportSend(error) => sent_in_vain(&*error.error).unwrap_or_else(gone),
         other => Error::failed(safe(&other.to_string())),
     }
+}
+
+/// Says why no connection came about.
+pub fn not_opened(error: &ClientInitializeError) -> Error {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        match error {
+            ClientInitializeError::TransportError { error, .. } => {
+                if let Some(error) = sent_in_vain(&*error.error) {
+                    return error;
+                }
+                next = None;
+            }
+            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => next = Some(fallback),
+            _ => next = None,
+        }
+    }
+    Error::new(ErrorKind::Unavailable, safe(&error.to_string())).temporary()
+}
+
+fn gone() -> Error {
+    Error::new(ErrorKind::Unavailable, "the server is gone").temporary()
+}
+
+/// Says why a request over HTTP came to nothing.
+pub fn sent_in_vain(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
+    if let Some(error) = failure::inside(error) {
+        return Some(error);
+    }
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(known) = error.downcast_ref::<StreamableHttpError<HttpFailure>>() {
+            let text = safe(&known.to_string());
+            return Some(Error::new(ErrorKind::Unavailable, text).temporary());
+        }
+        next = error.source();
+    }
+    None
 }

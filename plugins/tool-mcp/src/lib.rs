@@ -1,10 +1,10 @@
 //! `tool-mcp`: servers of the Model Context Protocol, their tools, resources and prompts.
 //!
 //! [`config`] reads which servers there are, [`transport`] how bytes come and go, [`connection`] is
-//! one client of `rmcp` over them, [`client`] what a server may ask of us. [`server`] keeps one
-//! server up, [`servers`] all of them; [`offer`] is what models and people have of them.
-//! [`runtime`] is the thread on which the protocol runs, [`state`] the plugin, [`library`] what
-//! other programs use.
+//! one client of `rmcp` over them, [`client`] what a server may ask of us, [`oauth`] how somebody
+//! logs in to one. [`server`] keeps one server up, [`servers`] all of them; [`offer`] is what
+//! models and people have of them. [`runtime`] is the thread on which the protocol runs, [`state`]
+//! the plugin, [`library`] what other programs use.
 #![forbid(unsafe_code)]
 
 pub mod asks;
@@ -18,6 +18,7 @@ pub mod described;
 pub mod library;
 pub mod log;
 pub mod names;
+pub mod oauth;
 pub mod offer;
 mod people;
 pub mod resources;

@@ -6,14 +6,17 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::serde_json::{Map, Value};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use rmcp::RoleClient;
+use rmcp::transport::Transport;
 
 use crate::call::{Asked, ask_connection};
 use crate::client::Client;
-use crate::config::StdioReach;
+use crate::config::{HttpReach, StdioReach};
 use crate::connection::{self, Connection, Era, Opened};
 use crate::described::{self, RemoteTool};
 use crate::log::{Lines, ServerLog};
 use crate::runtime::Runtime;
+use crate::transport::http::{self, Authorize, HttpBackend};
 use crate::transport::program;
 use crate::transport::wire::{LineTransport, Wire};
 
@@ -116,19 +119,49 @@ impl McpClientManager {
         self.open(name, wire, Era::Unknown, log).await
     }
 
+    /// Connects to an address.
+    ///
+    /// # Errors
+    /// As [`McpClientManager::connect`]; `permission_denied` where the server wants a login.
+    pub async fn connect_http(
+        &mut self,
+        name: &str,
+        reach: &HttpReach,
+        backend: Arc<dyn HttpBackend>,
+        login: Option<Arc<dyn Authorize>>,
+    ) -> Result<()> {
+        let transport = || http::transport(reach, Arc::clone(&backend), login.clone());
+        let log = self.lines.of(name);
+        match self.open_over(name, transport()?, Era::Unknown, log.clone()).await {
+            // One that answers the first message with nonsense, as it does all that it knows not.
+            Err(error) if error.kind == ErrorKind::Unavailable => {
+                self.open_over(name, transport()?, Era::Legacy, log).await
+            }
+            outcome => outcome,
+        }
+    }
+
     async fn open(&mut self, name: &str, wire: Wire, era: Era, log: ServerLog) -> Result<()> {
+        let transport = LineTransport::new(wire, PROBE_TIME, log.clone());
+        self.open_over(name, transport, era, log).await
+    }
+
+    async fn open_over<T: Transport<RoleClient> + 'static>(
+        &mut self,
+        name: &str,
+        transport: T,
+        era: Era,
+        log: ServerLog,
+    ) -> Result<()> {
         if self.connected.contains_key(name) {
             let text = format!("Server '{name}' is already connected");
             return Err(Error::new(ErrorKind::Conflict, text));
         }
         let spawner = self.runtime.spawner();
-        let (client, on) = (Client::new(log.clone(), Vec::new()), spawner.clone());
+        let (client, on) = (Client::new(log, Vec::new()), spawner.clone());
         let work = async move {
-            let transport = LineTransport::new(wire, PROBE_TIME, log);
             let opened = connection::open(transport, client, era, on).await;
-            let opened = opened.map_err(|error| {
-                Error::new(ErrorKind::Unavailable, crate::log::safe(&error.to_string()))
-            })?;
+            let opened = opened.map_err(|error| connection::not_opened(&error))?;
             let described = described::ask(&opened.connection).await?;
             Ok(Connected { opened, tools: described.tools })
         };

@@ -46,7 +46,8 @@ impl Runtime {
             Error::new(ErrorKind::Unavailable, text)
         };
         let mut builder = Builder::new_current_thread();
-        builder.enable_time().max_blocking_threads(BLOCKING_THREADS_MAX);
+        // The port to which a browser comes back is the only one that is opened here.
+        builder.enable_all().max_blocking_threads(BLOCKING_THREADS_MAX);
         let runtime = builder.build().map_err(refused)?;
         let spawner = Spawner(runtime.handle().clone());
         let (stop, stopped) = oneshot::channel::<()>();

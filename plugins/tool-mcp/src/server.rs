@@ -20,7 +20,10 @@ use crate::config::{Reach, ServerEntry, StdioReach};
 use crate::connection::{self, Connection, Era, Opened};
 use crate::described::{self, Described};
 use crate::log::{Lines, ServerLog};
+use crate::oauth::Login;
+use crate::oauth::kept::HostTokens;
 use crate::runtime::Spawner;
+use crate::transport::http::{self, Authorize, HostHttp};
 use crate::transport::wire::{LineTransport, Wire};
 
 /// How long a server may take to say which era it speaks.
@@ -35,6 +38,8 @@ const BACK_OFF_MIN: Duration = Duration::from_secs(1);
 const BACK_OFF_MAX: Duration = Duration::from_secs(300);
 /// A server that was up for so long begins with the first wait again.
 const STABLE: Duration = Duration::from_secs(60);
+/// How long a connection may take to end.
+const CLOSE_TIME: Duration = Duration::from_secs(3);
 /// How often a server is asked again for lists that it says have changed.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 
@@ -93,6 +98,10 @@ pub struct Server {
     log: ServerLog,
     status: watch::Sender<Status>,
     described: Mutex<Option<Arc<Described>>>,
+    /// Whether a connection is made, or is coming to its end.
+    open: watch::Sender<bool>,
+    /// For one of the network that names no key of its own.
+    login: Option<Arc<Login>>,
     /// Whether it is to be up.
     wanted: watch::Sender<bool>,
     /// Has it tried again at once.
@@ -115,6 +124,8 @@ impl Server {
             around: Arc::clone(around),
             status: watch::Sender::new(status),
             described: Mutex::new(known.map(Arc::new)),
+            open: watch::Sender::new(false),
+            login: login_of(&entry, around),
             wanted: watch::Sender::new(!entry.disabled),
             poke: Notify::new(),
             fingerprint,
@@ -135,6 +146,23 @@ impl Server {
     /// Returns what it has, as far as that is known.
     pub fn described(&self) -> Option<Arc<Described>> {
         self.described.lock().clone()
+    }
+
+    /// Returns the login to it, where it can have one.
+    pub fn login(&self) -> Option<&Arc<Login>> {
+        self.login.as_ref()
+    }
+
+    /// Returns what runs work where the protocol runs.
+    pub fn spawner(&self) -> &Spawner {
+        &self.around.spawner
+    }
+
+    /// Waits until it is down, once nobody wants it up.
+    pub async fn ended(&self) {
+        let mut open = self.open.subscribe();
+        // The sender is this server's own.
+        let _ = open.wait_for(|is_open| !is_open).await;
     }
 
     /// Begins to start it and to keep it up.
@@ -239,10 +267,7 @@ impl Server {
                 continue;
             }
             self.set(Status::Starting);
-            let ended = tokio::select! {
-                ended = self.run() => ended,
-                _ = wanted.changed() => continue,
-            };
+            let Some(ended) = self.run(&mut wanted).await else { continue };
             failures = if ended.was_stable { 1 } else { failures + 1 };
             let is_final = matches!(
                 ended.why.kind,
@@ -268,15 +293,21 @@ impl Server {
         }
     }
 
-    /// Connects and goes on until the connection ends.
-    async fn run(&self) -> Ended {
+    /// Connects and goes on until the connection ends, or nobody wants it any more.
+    async fn run(&self, wanted: &mut watch::Receiver<bool>) -> Option<Ended> {
         let client = Client::new(self.log.clone(), self.around.roots.clone());
-        let opened = match self.open(&client).await {
+        let opened = tokio::select! {
+            opened = self.open(&client) => opened,
+            _ = wanted.changed() => return None,
+        };
+        let opened = match opened {
             Ok(opened) => opened,
-            Err(why) => return Ended { why, was_stable: false },
+            Err(why) => return Some(Ended { why, was_stable: false }),
         };
         let since = Instant::now();
         let Opened { connection, running } = opened;
+        self.open.send_replace(true);
+        let close = running.cancellation_token();
         let waiting = running.waiting();
         tokio::pin!(waiting);
         let watched = async {
@@ -286,16 +317,23 @@ impl Server {
             self.listen(&connection).await
         };
         let why = tokio::select! {
-            _ = &mut waiting => {
+            _ = &mut waiting => Some(
                 Error::new(ErrorKind::Unavailable, self.last_words("it has closed the connection"))
-                    .temporary()
-            }
-            failed = watched => match failed {
+                    .temporary(),
+            ),
+            failed = watched => Some(match failed {
                 Ok(()) => Error::new(ErrorKind::Unavailable, "it is to be started again"),
                 Err(error) => error,
-            },
+            }),
+            _ = wanted.changed() => None,
         };
-        Ended { why, was_stable: since.elapsed() >= STABLE }
+        if why.is_none() {
+            // It may say farewell: a session of HTTP is ended by a request.
+            close.cancel();
+            let _ = tokio::time::timeout(CLOSE_TIME, waiting).await;
+        }
+        self.open.send_replace(false);
+        why.map(|why| Ended { why, was_stable: since.elapsed() >= STABLE })
     }
 
     /// Connects. A server that ends when it is asked for its era is started once more, and spoken
@@ -332,9 +370,18 @@ impl Server {
                         .await
                         .map_err(|error| Failure::Spoken(Box::new(error)))
                 }
-                Reach::Http(_) => {
-                    let text = "servers of the network cannot be reached yet";
-                    Err(Failure::Started(Error::new(ErrorKind::Configuration, text)))
+                Reach::Http(reach) => {
+                    let Some(home) = &around.home else {
+                        let text = "there is no host that could send requests";
+                        return Err(Failure::Started(Error::new(ErrorKind::Unavailable, text)));
+                    };
+                    let backend = Arc::new(HostHttp(home.clone()));
+                    let login = self.login.clone().map(|login| login as Arc<dyn Authorize>);
+                    let transport = http::transport(reach, backend, login);
+                    let transport = transport.map_err(Failure::Started)?;
+                    connection::open(transport, client, era, around.spawner.clone())
+                        .await
+                        .map_err(Failure::of_http)
                 }
             }
         };
@@ -358,7 +405,7 @@ impl Server {
                     ClientInitializeError::ConnectionClosed(_) => {
                         self.last_words("it ended before it answered")
                     }
-                    error => crate::log::safe(&error.to_string()),
+                    error => return connection::not_opened(&error),
                 };
                 Error::new(ErrorKind::Unavailable, text).temporary()
             }
@@ -418,6 +465,28 @@ enum Failure {
     Started(Error),
     /// The two did not understand each other.
     Spoken(Box<ClientInitializeError>),
+}
+
+impl Failure {
+    /// Tells whether another way to begin could help with a server of the network.
+    fn of_http(error: ClientInitializeError) -> Self {
+        let why = connection::not_opened(&error);
+        match why.kind {
+            ErrorKind::PermissionDenied | ErrorKind::Configuration => Self::Started(why),
+            _ => Self::Spoken(Box::new(error)),
+        }
+    }
+}
+
+/// Makes the login to a server of the network, unless its entry says by which key it is let in.
+fn login_of(entry: &ServerEntry, around: &Around) -> Option<Arc<Login>> {
+    let (Reach::Http(reach), Some(home)) = (&entry.reach, &around.home) else { return None };
+    if http::has_authorization(reach) {
+        return None;
+    }
+    let store = HostTokens::new(home.clone(), &entry.name, &reach.url);
+    let backend = Arc::new(HostHttp(home.clone()));
+    Some(Login::new(&entry.name, reach, backend, Arc::new(store), None))
 }
 
 /// Has a server of the modern era tell of changed lists; the others do so unasked.

@@ -9,7 +9,7 @@ use jaato_plugin_sdk::{Error, ErrorKind, Home, Level, Result};
 use parking_lot::Mutex;
 
 use crate::cache::fingerprint;
-use crate::config::{Configured, Places};
+use crate::config::{Configured, Places, Reach};
 use crate::offer::Offer;
 use crate::server::{Around, Server};
 
@@ -17,6 +17,8 @@ use crate::server::{Around, Server};
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// How long a list waits for servers that are being started.
 const SETTLE_WAIT: Duration = Duration::from_secs(2);
+/// How long the end of the plugin waits for servers of the network.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
 /// How often the host takes another set of tools.
 const PUBLISH_PAUSE: Duration = Duration::from_millis(1100);
 /// Sets that the host refuses in a row; then the next change tries again.
@@ -146,6 +148,25 @@ impl Servers {
             let _ = tokio::time::timeout(SETTLE_WAIT, all).await;
         };
         let _ = self.around.spawner.run(settled).await;
+    }
+
+    /// Ends the sessions of servers of the network, for a moment: the others end with this process.
+    pub async fn close(&self) {
+        let all = self.list();
+        let open: Vec<Arc<Server>> = all
+            .iter()
+            .filter(|server| matches!(server.entry.reach, Reach::Http(_)))
+            .cloned()
+            .collect();
+        if open.is_empty() {
+            return;
+        }
+        open.iter().for_each(|server| server.disconnect());
+        let ended = async move {
+            let all = join_all(open.iter().map(|server| server.ended()));
+            let _ = tokio::time::timeout(CLOSE_WAIT, all).await;
+        };
+        let _ = self.around.spawner.run(ended).await;
     }
 
     /// Puts together what is offered; tells the host where that has changed.

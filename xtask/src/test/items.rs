@@ -97,6 +97,12 @@ pub const ITEMS: &[Item] = &[
         tests: &["real_mcp_server_"],
     },
     Item {
+        name: "mcp-suite",
+        about: "the conformance suite of the Model Context Protocol against our client, both eras",
+        files: &["plugins/tool-mcp/", "xtask/src/setup/outside.rs"],
+        tests: &["the_conformance_suite_of_the_protocol_"],
+    },
+    Item {
         name: "miri",
         about: "what crosses the boundary, under Miri",
         files: &["plugin-api/src/", "plugin-api/tests/", "plugin-api/Cargo.toml"],

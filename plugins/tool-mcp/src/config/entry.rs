@@ -7,6 +7,7 @@ use jaato_plugin_sdk::serde::Deserialize;
 use jaato_plugin_sdk::serde_json::{self, Value};
 
 use super::expand::{Lookup, expand};
+use super::oauth::OAuthSettings;
 
 /// How long a call may take where an entry says nothing.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
@@ -76,8 +77,8 @@ pub struct HttpReach {
     pub url: String,
     /// Headers of each request.
     pub headers: BTreeMap<String, String>,
-    /// What the entry says of the login, as it stands there.
-    pub oauth: Value,
+    /// What the entry says of the login.
+    pub oauth: OAuthSettings,
 }
 
 /// An entry as it stands in a file. Keys that nobody here knows are left to others.
@@ -146,10 +147,9 @@ pub fn read(
         }),
         "http" | "streamable-http" => {
             let url = text(&url.ok_or("`url` is missing")?);
-            if !url.starts_with("http://") && !url.starts_with("https://") {
-                return Err(format!("`{url}` is no http address"));
-            }
-            Reach::Http(HttpReach { url, headers, oauth: written.oauth })
+            check_address(&url)?;
+            let oauth = OAuthSettings::read(&written.oauth, &mut text)?;
+            Reach::Http(HttpReach { url, headers, oauth })
         }
         "sse" => {
             let text = "`sse` is the transport of 2024-11-05, which jaato does not speak: see \
@@ -175,6 +175,19 @@ pub fn read(
         disabled: written.disabled,
         always_load: written.always_load,
     })
+}
+
+/// Checks the address of an endpoint.
+fn check_address(url: &str) -> Result<(), String> {
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        return Err(format!("`{url}` is no http address"));
+    }
+    let parsed = url::Url::parse(url).map_err(|error| format!("`url` is no address: {error}"))?;
+    if !parsed.username().is_empty() || parsed.password().is_some() {
+        // It would be shown wherever the address is.
+        return Err("`url` holds a name or a password: put it into `headers`".to_owned());
+    }
+    Ok(())
 }
 
 impl ServerEntry {

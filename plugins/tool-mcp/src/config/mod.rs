@@ -3,6 +3,8 @@
 pub mod entry;
 pub mod expand;
 pub mod files;
+pub mod oauth;
 
 pub use entry::{HttpReach, Origin, Reach, ServerEntry, StdioReach};
 pub use files::{Configured, Places};
+pub use oauth::{GrantKind, OAuthSettings};

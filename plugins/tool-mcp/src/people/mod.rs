@@ -3,6 +3,7 @@
 //! And prompts of servers, each a command of its own.
 
 mod edit;
+mod login;
 mod show;
 
 use std::sync::Arc;
@@ -28,6 +29,8 @@ mcp add NAME COMMAND [ARGS]    adds a server to the workspace's .mcp.json; an ht
 mcp remove NAME                takes one out of it
 mcp connect NAME               connects a server, or tries again at once
 mcp disconnect NAME            ends it until it is connected again
+mcp login NAME [--no-browser]  logs in to a server of the network, in your browser or by a link
+mcp logout NAME                forgets that login
 mcp reload                     reads the files again
 mcp logs [NAME|clear]          what servers printed and what became of them
 mcp help                       this text
@@ -35,7 +38,7 @@ mcp help                       this text
 Servers stand in .mcp.json of the workspace (once it is trusted), in ~/.mcp.json, and under
 [plugins.tool-mcp.servers.NAME] of your configuration; the nearest counts.";
 
-const ACTIONS: [(&str, &str); 10] = [
+const ACTIONS: [(&str, &str); 12] = [
     ("list", "the configured servers"),
     ("status", "states, tools, what is wrong"),
     ("show", "one server"),
@@ -43,6 +46,8 @@ const ACTIONS: [(&str, &str); 10] = [
     ("remove", "takes a server out"),
     ("connect", "connects a server"),
     ("disconnect", "ends a server"),
+    ("login", "logs in to a server of the network"),
+    ("logout", "forgets a login"),
     ("reload", "reads the files again"),
     ("logs", "what servers printed"),
     ("help", "how it is typed"),
@@ -62,7 +67,7 @@ pub fn command() -> CommandSpec {
         parameters: json!({
             "type": "object",
             "properties": {
-                "action": text("list, status, show, add, remove, connect, disconnect, reload, logs, help."),
+                "action": text("list, status, show, add, remove, connect, disconnect, login, logout, reload, logs, help."),
                 "name": text("Which server."),
                 "command": rest,
             },
@@ -97,6 +102,8 @@ pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) 
         "remove" => edit::remove(host, servers, named()?).await?,
         "connect" => connect(&servers.find(named()?)?).await?,
         "disconnect" => disconnect(&*servers.find(named()?)?),
+        "login" => login::log_in(host, &servers.find(named()?)?, given("command")).await?,
+        "logout" => login::log_out(&servers.find(named()?)?).await?,
         "reload" => reload(host, servers).await?,
         other => {
             let text = format!("`mcp` knows no `{other}`");
@@ -112,7 +119,7 @@ pub fn words(servers: &Servers, asked: &CompleteWords) -> WordChoices {
     let choices = match (asked.command.as_str(), asked.words.as_slice()) {
         (NAME, []) => ACTIONS.map(|(word, says)| WordChoice::new(word, says)).to_vec(),
         (NAME, [action]) => {
-            let takes = ["show", "remove", "connect", "disconnect", "logs"];
+            let takes = ["show", "remove", "connect", "disconnect", "login", "logout", "logs"];
             let is_taken = takes.iter().any(|it| it.eq_ignore_ascii_case(action));
             let all = servers.list();
             let named = all.iter().filter(|_| is_taken);

@@ -1,5 +1,6 @@
-//! How bytes come and go: a connection as lines, and the programs that speak them.
+//! How bytes come and go: a connection as lines, the programs that speak them, and HTTP.
 
+pub mod http;
 pub mod lines;
 pub mod memory;
 pub mod program;

@@ -1,0 +1,162 @@
+//! Servers of the Model Context Protocol over HTTP, by the host's own client: their tools, and a
+//! login whose token the next process finds.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use crate::support::command::Command;
+use crate::support::server::{Answer, Asked, Server};
+use crate::support::{House, fixtures, library_name};
+
+/// A house with the plugin and one server of the person's, `moon`.
+fn with_server(entry: &Value) -> Option<House> {
+    let house = House::new()?;
+    house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_mcp")));
+    house.write("home/.mcp.json", &json!({ "mcpServers": { "moon": entry } }).to_string());
+    Some(house)
+}
+
+fn json_answer(status: u16, body: &Value) -> Answer {
+    Answer::status(status).body(&body.to_string()).header("content-type", "application/json")
+}
+
+/// Answers as a server of the older era, with a session and one tool.
+fn mcp(asked: &Asked) -> Answer {
+    let message = match asked.method.as_str() {
+        "POST" => asked.json(),
+        "DELETE" => return Answer::status(200),
+        _ => return Answer::status(405),
+    };
+    let result = match message["method"].as_str() {
+        Some("initialize") => json!({
+            "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+            "serverInfo": { "name": "moon", "version": "1" },
+        }),
+        Some("tools/list") => {
+            let tool = json!({ "name": "echo", "inputSchema": { "type": "object" } });
+            json!({ "tools": [tool] })
+        }
+        Some("tools/call") => {
+            let text = message["params"]["arguments"]["text"].clone();
+            json!({ "content": [{ "type": "text", "text": text }] })
+        }
+        Some("server/discover") => return Answer::status(400),
+        _ => return Answer::status(202),
+    };
+    let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+    json_answer(200, &answer).header("mcp-session-id", "s1")
+}
+
+fn echo(house: &House, text: &str) -> Value {
+    let arguments = json!({ "text": text }).to_string();
+    let answer = house.run(&["call", "mcp__moon__echo", &arguments]).code(0).stdout;
+    serde_json::from_str(&answer).unwrap()
+}
+
+#[test]
+fn a_server_over_http_gives_its_tools_gets_its_key_and_its_session_is_ended() {
+    let server = Server::answering(mcp);
+    let url = format!("{}/mcp", server.root_url());
+    let headers = json!({ "X-Key": "${MOON_KEY}" });
+    let entry = json!({ "type": "http", "url": url, "headers": headers });
+    let Some(house) = with_server(&entry) else { return };
+    let connect = Command::new(&house, &["mcp", "connect", "moon"]);
+    let connected = connect.variable("MOON_KEY", "moonlight").run().code(0);
+    assert!(connected.stdout.contains("1 tools available"), "{connected}");
+    let asked = server.asked();
+    assert!(asked.iter().all(|asked| asked.header("x-key") == Some("moonlight")));
+    assert!(asked.iter().any(|asked| asked.method == "DELETE"), "{asked:?}");
+    let answer = echo(&house, "hello");
+    assert_eq!(answer["result"]["content"], json!(["hello"]));
+    let shown = house.run(&["mcp", "show", "moon"]).code(0);
+    assert!(shown.stdout.contains("Headers: X-Key"), "{shown}");
+}
+
+/// As [`mcp`], for who comes with the token, beside the authorization server that gives it.
+fn guarded(asked: &Asked) -> Answer {
+    let base = format!("http://{}", asked.header("host").unwrap());
+    let at = |path: &str| format!("{base}/{path}");
+    match asked.path.split('?').next().unwrap() {
+        "/mcp" if asked.header("authorization") == Some("Bearer moonlight-1") => mcp(asked),
+        "/mcp" => {
+            let place = at(".well-known/oauth-protected-resource/mcp");
+            let header = format!("Bearer resource_metadata=\"{place}\"");
+            Answer::status(401).header("www-authenticate", &header)
+        }
+        "/.well-known/oauth-protected-resource/mcp" => {
+            json_answer(200, &json!({ "resource": at("mcp"), "authorization_servers": [base] }))
+        }
+        "/.well-known/oauth-authorization-server" => json_answer(
+            200,
+            &json!({
+                "issuer": base, "authorization_endpoint": at("authorize"),
+                "token_endpoint": at("token"), "registration_endpoint": at("register"),
+                "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
+            }),
+        ),
+        "/register" => {
+            let mut client = asked.json();
+            client["client_id"] = "made".into();
+            json_answer(201, &client)
+        }
+        "/token" => json_answer(
+            200,
+            &json!({ "access_token": "moonlight-1", "token_type": "Bearer", "expires_in": 3600 }),
+        ),
+        _ => Answer::status(404),
+    }
+}
+
+/// Reads the parameters of an address.
+fn parameters(url: &str) -> BTreeMap<String, String> {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs
+        .map(|(key, value)| (key.to_owned(), value.replace("%3A", ":").replace("%2F", "/")))
+        .collect()
+}
+
+/// Opens an address as a browser does.
+fn visit(url: &str) -> String {
+    let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nhost: {address}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_person_logs_in_by_a_link_and_the_next_process_has_the_token_until_they_log_out() {
+    let server = Server::answering(guarded);
+    let entry = json!({ "type": "http", "url": format!("{}/mcp", server.root_url()) });
+    let Some(house) = with_server(&entry) else { return };
+    let refused = house.run(&["mcp", "connect", "moon"]).code(1);
+    assert!(refused.stderr.contains("jaato mcp login moon"), "{refused}");
+
+    let words = ["mcp", "login", "moon", "--no-browser"];
+    let login = Command::new(&house, &words).no_input().start();
+    let mut said = login.wait_for_error("/authorize?");
+    while !said.trim_end_matches(' ').ends_with('\n') {
+        said += &login.wait_for_error("\n");
+    }
+    let page = said.split_whitespace().find(|word| word.contains("/authorize?")).unwrap();
+    let asked = parameters(page);
+    assert_eq!(asked["code_challenge_method"], "S256");
+    let back = &asked["redirect_uri"];
+    assert!(visit(&format!("{back}?code=x&state=other")).starts_with("HTTP/1.1 404"));
+    assert!(visit(&format!("{back}?code=x&state={}", asked["state"])).starts_with("HTTP/1.1 200"));
+    let done = login.finish().code(0);
+    assert!(done.stdout.contains("Logged in to 'moon'. Connected to 'moon'"), "{done}");
+    assert!(!format!("{done}{said}").contains("moonlight"));
+
+    assert_eq!(echo(&house, "hello")["result"]["content"], json!(["hello"]));
+    let out = house.run(&["mcp", "logout", "moon"]).code(0);
+    assert!(out.stdout.contains("Logged out of 'moon'"), "{out}");
+    house.run(&["mcp", "connect", "moon"]).code(1);
+    let log = std::fs::read_to_string(house.cache().join("jaato.log")).unwrap_or_default();
+    assert!(!log.contains("moonlight"), "{log}");
+}

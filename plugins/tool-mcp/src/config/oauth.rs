@@ -1,0 +1,175 @@
+//! What an entry says of the login: `oauth` beside its `url`.
+
+use std::fmt;
+
+use jaato_plugin_sdk::serde::Deserialize;
+use jaato_plugin_sdk::serde_json::{self, Value};
+
+/// How somebody logs in.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct OAuthSettings {
+    /// A client that was registered before; without one jaato registers itself.
+    pub client_id: Option<String>,
+    /// Its secret.
+    pub client_secret: Option<String>,
+    /// Its private key, as PEM, where it shows who it is by a signature.
+    pub private_key: Option<String>,
+    /// The address of a document that describes the client, which is then its identifier.
+    pub client_metadata_url: Option<String>,
+    /// What is asked for, in place of what the server names.
+    pub scopes: Vec<String>,
+    /// Where the browser comes back to; any free port where absent.
+    pub callback_port: Option<u16>,
+    /// Who logs in.
+    pub grant: GrantKind,
+}
+
+/// Who logs in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", rename_all = "snake_case")]
+pub enum GrantKind {
+    /// A person, in their browser.
+    #[default]
+    AuthorizationCode,
+    /// The client itself.
+    ClientCredentials,
+}
+
+/// As it stands in a file. Keys that nobody here knows are left to others.
+#[derive(Default, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", default, rename_all = "camelCase")]
+struct Written {
+    client_id: Option<String>,
+    client_secret: Option<String>,
+    private_key: Option<String>,
+    client_metadata_url: Option<String>,
+    scopes: Option<Scopes>,
+    callback_port: Option<u16>,
+    grant: GrantKind,
+}
+
+#[derive(Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", untagged)]
+enum Scopes {
+    List(Vec<String>),
+    Line(String),
+}
+
+/// Shows no secret.
+impl fmt::Debug for OAuthSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("OAuthSettings");
+        shown.field("client_id", &self.client_id).field("scopes", &self.scopes);
+        shown.field("callback_port", &self.callback_port).field("grant", &self.grant);
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl OAuthSettings {
+    /// Reads what an entry says; `text` expands variables.
+    ///
+    /// # Errors
+    /// Why it cannot be used, in words for a person.
+    pub fn read(value: &Value, mut text: impl FnMut(&str) -> String) -> Result<Self, String> {
+        let written: Written = match value {
+            Value::Null => Written::default(),
+            value => {
+                serde_json::from_value(value.clone()).map_err(|it| format!("`oauth`: {it}"))?
+            }
+        };
+        let mut given = |written: Option<String>| {
+            written.map(|written| text(&written)).filter(|it| !it.trim().is_empty())
+        };
+        let scopes = match written.scopes {
+            Some(Scopes::List(list)) => list,
+            Some(Scopes::Line(line)) => line.split_whitespace().map(str::to_owned).collect(),
+            None => Vec::new(),
+        };
+        let settings = Self {
+            client_id: given(written.client_id),
+            client_secret: given(written.client_secret),
+            private_key: given(written.private_key),
+            client_metadata_url: given(written.client_metadata_url),
+            scopes,
+            callback_port: written.callback_port,
+            grant: written.grant,
+        };
+        settings.check()?;
+        Ok(settings)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let has_secret = self.client_secret.is_some() || self.private_key.is_some();
+        let by_itself = self.grant == GrantKind::ClientCredentials;
+        let is_scope = |scope: &String| {
+            !scope.is_empty()
+                && scope.bytes().all(|it| it.is_ascii_graphic() && it != b'"' && it != b'\\')
+        };
+        let is_document = |url: &String| url.starts_with("https://");
+        match () {
+            () if has_secret && self.client_id.is_none() => {
+                Err("`oauth` has a secret or a key and no `clientId`".to_owned())
+            }
+            () if by_itself && !has_secret => {
+                Err("`oauth`: `client_credentials` needs a `clientSecret` or a `privateKey`"
+                    .to_owned())
+            }
+            () if self.private_key.is_some() && !by_itself => {
+                Err("`oauth`: a `privateKey` goes with `grant` `client_credentials`".to_owned())
+            }
+            () if !self.scopes.iter().all(is_scope) => {
+                Err("`oauth`: one of `scopes` is no scope".to_owned())
+            }
+            () if !self.client_metadata_url.iter().all(is_document) => {
+                Err("`oauth`: `clientMetadataUrl` begins with `https://`".to_owned())
+            }
+            () => Ok(()),
+        }
+    }
+
+    /// Lists what no text may show.
+    pub fn secrets(&self) -> Vec<String> {
+        self.client_secret.iter().chain(&self.private_key).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    fn read(value: Value) -> Result<OAuthSettings, String> {
+        OAuthSettings::read(&value, |text| text.replace("${KEY}", "moonlight"))
+    }
+
+    #[test]
+    fn all_that_an_entry_says_is_read_and_no_secret_is_shown() {
+        let settings = read(json!({
+            "clientId": "a", "clientSecret": "${KEY}", "scopes": "read write", "callbackPort": 3118,
+            "somebodyElses": 1,
+        }))
+        .unwrap();
+        assert_eq!(settings.client_secret.as_deref(), Some("moonlight"));
+        assert_eq!(settings.scopes, ["read", "write"]);
+        assert!(!format!("{settings:?}").contains("moonlight"));
+        assert_eq!(read(Value::Null).unwrap(), OAuthSettings::default());
+        assert_eq!(read(json!({ "scopes": ["a"] })).unwrap().scopes, ["a"]);
+    }
+
+    #[test]
+    fn what_does_not_go_together_says_so() {
+        for (value, why) in [
+            (json!({ "clientSecret": "x" }), "no `clientId`"),
+            (json!({ "clientId": "a", "grant": "client_credentials" }), "needs a `clientSecret`"),
+            (json!({ "clientId": "a", "privateKey": "x" }), "goes with `grant`"),
+            (json!({ "scopes": ["a b"] }), "is no scope"),
+            (json!({ "clientMetadataUrl": "http://x" }), "begins with `https://`"),
+            (json!({ "grant": "password" }), "`oauth`: unknown variant"),
+            (json!({ "callbackPort": 99999 }), "`oauth`: invalid value"),
+        ] {
+            let error = read(value).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

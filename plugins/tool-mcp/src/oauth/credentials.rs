@@ -1,0 +1,98 @@
+//! Tokens that a client gets for itself, by its secret or by a signature of its key.
+
+use jaato_plugin_sdk::serde_json::{self, Value};
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use rmcp::transport::auth::{AuthorizationMetadata, OAuthTokenResponse};
+use rmcp::transport::{ClientCredentialsConfig, StoredCredentials};
+use url::form_urlencoded::Serializer;
+
+use super::discovery::{discover_for_client, explained};
+use super::jwt;
+use super::kept::now;
+use super::login::Login;
+use super::requests::{ANSWER_TIME, whole};
+use crate::log::safe;
+use crate::transport::http::Exchange;
+
+/// How a signature says what it is.
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// Gets a token. `more` are rights to ask for besides those of the entry.
+///
+/// # Errors
+/// What the authorization server refuses, or what keeps it from answering.
+pub async fn ask(login: &Login, challenge: Option<&str>, more: Vec<String>) -> Result<String> {
+    let mut manager = login.manager().await?;
+    let metadata = discover_for_client(&mut manager, &login.url, challenge).await?;
+    let settings = &login.settings;
+    let client_id = settings.client_id.clone().unwrap_or_default();
+    let mut scopes = match settings.scopes.is_empty() && more.is_empty() {
+        true => manager.select_initial_scopes(&[]).await,
+        false => settings.scopes.clone(),
+    };
+    scopes.extend(more.into_iter().filter(|scope| !settings.scopes.contains(scope)));
+    // It is for tokens that outlast a person's visit.
+    scopes.retain(|scope| scope != "offline_access");
+    login.note_asked(&scopes);
+    match &settings.private_key {
+        None => {
+            let config = ClientCredentialsConfig::ClientSecret {
+                client_id,
+                client_secret: settings.client_secret.clone().unwrap_or_default(),
+                scopes,
+                resource: Some(login.url.clone()),
+            };
+            manager.configure_client_credentials(&config).map_err(|it| explained(&it))?;
+            let given = manager.exchange_client_credentials(&config).await;
+            given.map_err(|it| explained(&it))?;
+        }
+        Some(key) => signed(login, &metadata, &client_id, key, scopes).await?,
+    }
+    login.shelf.get().await.access_token().ok_or_else(|| Error::failed("the login gave no token"))
+}
+
+/// Gets a token by a signature, and keeps it.
+async fn signed(
+    login: &Login,
+    metadata: &AuthorizationMetadata,
+    client_id: &str,
+    key: &str,
+    scopes: Vec<String>,
+) -> Result<()> {
+    let issuer = metadata.issuer.clone().unwrap_or_default();
+    let assertion = jwt::assertion(key, client_id, &issuer, now())?;
+    let mut exchange = Exchange::new("POST", &metadata.token_endpoint, ANSWER_TIME)
+        .header("content-type", "application/x-www-form-urlencoded")
+        .header("accept", "application/json");
+    exchange.body = form(&login.url, &assertion, &scopes).into_bytes();
+    let answer = whole(&*login.backend, exchange).await?;
+    if !(200..300).contains(&answer.status) {
+        let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let error = safe(said["error"].as_str().unwrap_or("no reason"));
+        let text = format!("the token was refused with status {} (`{error}`)", answer.status);
+        return Err(Error::new(ErrorKind::PermissionDenied, text));
+    }
+    let given: OAuthTokenResponse = serde_json::from_slice(&answer.body)
+        .map_err(|_| Error::new(ErrorKind::PermissionDenied, "the answer holds no token"))?;
+    let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let granted = match said["scope"].as_str() {
+        Some(scope) => scope.split_whitespace().map(str::to_owned).collect(),
+        None => scopes,
+    };
+    let tokens = StoredCredentials::new(client_id.to_owned(), Some(given), granted, Some(now()))
+        .with_issuer(Some(issuer));
+    login.shelf.change(|kept| kept.tokens = Some(tokens)).await
+}
+
+/// Writes the request for a token.
+fn form(resource: &str, assertion: &str, scopes: &[String]) -> String {
+    let mut form = Serializer::new(String::new());
+    form.append_pair("grant_type", "client_credentials");
+    form.append_pair("client_assertion_type", ASSERTION_TYPE);
+    form.append_pair("client_assertion", assertion);
+    form.append_pair("resource", resource);
+    if !scopes.is_empty() {
+        form.append_pair("scope", &scopes.join(" "));
+    }
+    form.finish()
+}

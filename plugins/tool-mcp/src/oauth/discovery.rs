@@ -1,0 +1,163 @@
+//! Who says who may come in: the metadata of a server and of its authorization server.
+//!
+//! `rmcp` finds and checks them: the resource is the server's own, the issuer is who was asked for.
+//! This module refuses what it would let pass.
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use rmcp::transport::AuthorizationManager;
+use rmcp::transport::auth::{AuthError, AuthorizationMetadata};
+use url::{Host, Url};
+
+use super::requests::LoginRequests;
+use crate::log::safe;
+use crate::transport::http::HttpBackend;
+
+/// Makes what knows the steps for a server.
+///
+/// # Errors
+/// An address that is none.
+pub async fn manager(url: &str, backend: &Arc<dyn HttpBackend>) -> Result<AuthorizationManager> {
+    let requests = Arc::new(LoginRequests(Arc::clone(backend)));
+    let manager = AuthorizationManager::new_with_oauth_http_client(url, requests).await;
+    manager.map_err(|error| explained(&error))
+}
+
+/// Finds the authorization server of a server, and has the manager use it.
+///
+/// # Errors
+/// There is none, or it is none that a person may be sent to.
+pub async fn discover(
+    manager: &mut AuthorizationManager,
+    url: &str,
+    challenge: Option<&str>,
+) -> Result<AuthorizationMetadata> {
+    let metadata = discover_for_client(manager, url, challenge).await?;
+    check_code(&metadata)?;
+    Ok(metadata)
+}
+
+/// As [`discover`], for a client that gets its token without a code.
+///
+/// # Errors
+/// There is none, or it is none that a secret may go to.
+pub async fn discover_for_client(
+    manager: &mut AuthorizationManager,
+    url: &str,
+    challenge: Option<&str>,
+) -> Result<AuthorizationMetadata> {
+    let found = manager.resolve_metadata_from_challenge(challenge).await;
+    let found = found.map_err(|error| explained(&error))?;
+    if !found.source.is_discovered() {
+        // Addresses that are guessed would get the tokens of the true ones.
+        return Err(refused("it wants a login and does not say where: it has no OAuth metadata"));
+    }
+    check(url, &found.metadata)?;
+    manager.set_metadata(found.metadata.clone());
+    Ok(found.metadata)
+}
+
+/// Refuses an authorization server whose code could be stolen.
+fn check_code(metadata: &AuthorizationMetadata) -> Result<()> {
+    let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
+    match methods.iter().any(|method| method == "S256") {
+        true => Ok(()),
+        false => Err(refused("its authorization server does not say that it knows PKCE with S256")),
+    }
+}
+
+/// Refuses an authorization server to which a secret would go in the clear.
+fn check(url: &str, metadata: &AuthorizationMetadata) -> Result<()> {
+    if metadata.issuer.is_none() {
+        return Err(refused("its authorization server does not say who it is (`issuer`)"));
+    }
+    let may_be_plain = Url::parse(url).is_ok_and(|url| url.scheme() == "http");
+    let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
+    for endpoint in endpoints.into_iter().chain(&metadata.registration_endpoint) {
+        let endpoint = Url::parse(endpoint).map_err(|_| refused("an endpoint is no address"))?;
+        if endpoint.scheme() != "https" && !(may_be_plain && is_near(&endpoint)) {
+            let text = format!("the endpoint `{}` of its login is not https", shown(&endpoint));
+            return Err(refused(&text));
+        }
+    }
+    Ok(())
+}
+
+/// Returns true for an address of this machine.
+fn is_near(url: &Url) -> bool {
+    url.scheme() == "http"
+        && match url.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        }
+}
+
+/// Writes an address without what may be secret of it.
+fn shown(url: &Url) -> String {
+    safe(&format!("{}{}", url.origin().ascii_serialization(), url.path()))
+}
+
+fn refused(text: &str) -> Error {
+    Error::new(ErrorKind::PermissionDenied, text)
+}
+
+/// Says in words for a person why a login failed.
+pub fn explained(error: &AuthError) -> Error {
+    let text = safe(&error.to_string());
+    match error {
+        AuthError::DiscoveryRequestFailed { source, .. } => {
+            let text = format!("{text}: {}", safe(&source.to_string()));
+            Error::new(ErrorKind::Unavailable, text).temporary()
+        }
+        AuthError::TokenRefreshFailed(_) | AuthError::AuthorizationServersUnavailable { .. } => {
+            Error::new(ErrorKind::Unavailable, text).temporary()
+        }
+        // What it received is a stranger's word, and is not repeated.
+        AuthError::AuthorizationServerMismatch { expected_issuer, .. } => {
+            let expected = safe(expected_issuer);
+            refused(&format!("the answer is not from `{expected}`, the expected issuer"))
+        }
+        _ => refused(&text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::{self, Value, json};
+
+    use super::*;
+
+    #[track_caller]
+    fn refusal(url: &str, change: Value) -> String {
+        let mut metadata = json!({
+            "issuer": "https://as.example", "authorization_endpoint": "https://as.example/a",
+            "token_endpoint": "https://as.example/t", "code_challenge_methods_supported": ["S256"],
+        });
+        for (key, value) in change.as_object().unwrap() {
+            metadata[key] = value.clone();
+        }
+        let metadata = serde_json::from_value(metadata).unwrap();
+        let checked = check(url, &metadata).and_then(|()| check_code(&metadata));
+        checked.err().map(|error| error.message).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_login_that_could_be_stolen_is_refused() {
+        let url = "https://mcp.example/mcp";
+        assert_eq!(refusal(url, json!({})), "");
+        let none = json!({ "code_challenge_methods_supported": null });
+        assert!(refusal(url, none).contains("PKCE"));
+        let plain = json!({ "code_challenge_methods_supported": ["plain"] });
+        assert!(refusal(url, plain).contains("PKCE"));
+        assert!(refusal(url, json!({ "issuer": null })).contains("issuer"));
+        let clear = json!({ "token_endpoint": "http://127.0.0.1/t?key=x" });
+        let text = "the endpoint `http://127.0.0.1/t` of its login is not https";
+        assert_eq!(refusal(url, clear.clone()), text);
+        assert_eq!(refusal("http://127.0.0.1:1/mcp", clear), "");
+        let far = json!({ "token_endpoint": "http://as.example/t" });
+        assert!(refusal("http://127.0.0.1:1/mcp", far).contains("is not https"));
+    }
+}

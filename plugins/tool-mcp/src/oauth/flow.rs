@@ -1,0 +1,246 @@
+//! Tokens that a person gives: the code of a page for a token, and a token for the next.
+
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use rmcp::transport::AuthorizationManager;
+use rmcp::transport::auth::{AuthError, AuthorizationMetadata, OAuthClientConfig};
+use url::Url;
+
+use super::consent::Consent;
+use super::discovery::{discover, explained};
+use super::kept::{Kept, KeptClient};
+use super::login::Login;
+use crate::log::safe;
+
+/// What jaato is called where people are asked whether they let it in.
+const CLIENT_NAME: &str = "jaato";
+/// Longest name of an error that is repeated.
+const ERROR_BYTES_MAX: usize = 64;
+
+/// Brings a person to the page of their login and returns the token that it leads to. `more` are
+/// rights to ask for; without them those that the server names.
+///
+/// # Errors
+/// What the server or the person refuses; what keeps them from being asked.
+pub async fn authorize(
+    login: &Login,
+    consent: &dyn Consent,
+    challenge: Option<&str>,
+    more: Vec<String>,
+) -> Result<String> {
+    let mut manager = login.manager().await?;
+    let metadata = discover(&mut manager, &login.url, challenge).await?;
+    let issuer = metadata.issuer.clone().unwrap_or_default();
+    let known = login.shelf.get().await.client.filter(|client| client.issuer == issuer);
+    let visit = match (login.settings.callback_port, known.as_ref().and_then(port)) {
+        (Some(port), _) => consent.begin(Some(port)).await?,
+        // Somebody else may have taken the port of last time.
+        (None, Some(port)) => match consent.begin(Some(port)).await {
+            Ok(visit) => visit,
+            Err(_) => consent.begin(None).await?,
+        },
+        (None, None) => consent.begin(None).await?,
+    };
+    let redirect = visit.redirect_uri().to_owned();
+    let scopes = scopes(login, &manager, more).await;
+    login.note_asked(&scopes);
+    let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+    let known = known.filter(|client| client.redirect_uri == redirect);
+    let client = client(login, &mut manager, &metadata, known, &redirect, &scopes).await?;
+    let page = manager.get_authorization_url(&scopes).await.map_err(|it| explained(&it))?;
+    let back = visit.visit(page.clone()).await?;
+    let came = Callback::read(&back, &page, &metadata)?;
+    let kept = client.clone();
+    login.shelf.change(|shelf| shelf.client = Some(kept)).await?;
+    let exchanged = manager
+        .exchange_code_for_token_with_issuer(&came.code, &came.state, came.issuer.as_deref())
+        .await;
+    exchanged.map_err(|error| explained(&error))?;
+    login.shelf.change(|shelf| shelf.wanted.clear()).await?;
+    login.shelf.get().await.access_token().ok_or_else(|| Error::failed("the login gave no token"))
+}
+
+/// Gets the next token by what is kept; nothing where a person has to log in again.
+///
+/// # Errors
+/// What keeps the authorization server from answering.
+pub async fn refresh(login: &Login, kept: &Kept) -> Result<Option<String>> {
+    let (Some(client), Some(tokens)) = (&kept.client, &kept.tokens) else { return Ok(None) };
+    let mut manager = login.manager().await?;
+    let metadata = discover(&mut manager, &login.url, None).await?;
+    if metadata.issuer != tokens.issuer || metadata.issuer.as_ref() != Some(&client.issuer) {
+        // The server has moved to another authorization server: the old one's tokens and client
+        // are none of its business.
+        login.shelf.change(|kept| *kept = Kept::default()).await?;
+        return Ok(None);
+    }
+    configure(&mut manager, client)?;
+    match manager.refresh_token().await {
+        Ok(_) => Ok(login.shelf.get().await.access_token()),
+        Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => {
+            // Another process may have used it up and have the next one.
+            let now = login.shelf.get_again().await;
+            match now.access_token() {
+                Some(token) if kept.access_token().as_ref() != Some(&token) => Ok(Some(token)),
+                _ => {
+                    login.shelf.change(|kept| kept.tokens = None).await?;
+                    Ok(None)
+                }
+            }
+        }
+        Err(error) => Err(explained(&error)),
+    }
+}
+
+/// Lists the rights to ask for: those of the entry, those that the server wants besides, or those
+/// that it names at first.
+async fn scopes(login: &Login, manager: &AuthorizationManager, more: Vec<String>) -> Vec<String> {
+    let mut scopes = match (login.settings.scopes.is_empty(), more.is_empty()) {
+        (false, _) => login.settings.scopes.clone(),
+        (true, false) => Vec::new(),
+        (true, true) => return manager.select_initial_scopes(&[]).await,
+    };
+    for scope in more {
+        if !scopes.contains(&scope) {
+            scopes.push(scope);
+        }
+    }
+    scopes
+}
+
+/// Chooses the client: one that the entry names, one that was registered before, one that a
+/// document describes, or one that is registered here.
+async fn client(
+    login: &Login,
+    manager: &mut AuthorizationManager,
+    metadata: &AuthorizationMetadata,
+    known: Option<KeptClient>,
+    redirect: &str,
+    scopes: &[&str],
+) -> Result<KeptClient> {
+    let issuer = metadata.issuer.clone().unwrap_or_default();
+    let made = |id: String, secret: Option<String>| KeptClient {
+        issuer: issuer.clone(),
+        id,
+        secret,
+        redirect_uri: redirect.to_owned(),
+    };
+    let settings = &login.settings;
+    let takes_document = metadata
+        .additional_fields
+        .get("client_id_metadata_document_supported")
+        .is_some_and(|it| it.as_bool() == Some(true));
+    let client = match (&settings.client_id, &settings.client_metadata_url, known) {
+        (Some(id), _, _) => made(id.clone(), settings.client_secret.clone()),
+        (None, Some(url), _) if takes_document => made(url.clone(), None),
+        (None, _, Some(known)) => known,
+        (None, _, None) if metadata.registration_endpoint.is_none() => {
+            let text = "its authorization server lets no client register itself";
+            let hint = "register one there, and put its `clientId` into `oauth` of the entry";
+            return Err(Error::new(ErrorKind::PermissionDenied, text).with_hint(hint));
+        }
+        (None, _, None) => {
+            let registered = manager.register_client(CLIENT_NAME, redirect, scopes).await;
+            let registered = registered.map_err(|error| explained(&error))?;
+            made(registered.client_id, registered.client_secret)
+        }
+    };
+    configure(manager, &client)?;
+    Ok(client)
+}
+
+fn configure(manager: &mut AuthorizationManager, client: &KeptClient) -> Result<()> {
+    let mut config = OAuthClientConfig::new(client.id.as_str(), client.redirect_uri.as_str());
+    if let Some(secret) = &client.secret {
+        config = config.with_client_secret(secret.as_str());
+    }
+    manager.configure_client(config).map_err(|error| explained(&error))
+}
+
+fn port(client: &KeptClient) -> Option<u16> {
+    Url::parse(&client.redirect_uri).ok()?.port()
+}
+
+/// What the browser came back with.
+#[derive(Debug, PartialEq, Eq)]
+struct Callback {
+    code: String,
+    state: String,
+    issuer: Option<String>,
+}
+
+impl Callback {
+    /// Reads where the browser came back to. An error is repeated only if it is from whom the page
+    /// was of: else it is a stranger's text.
+    fn read(back: &str, page: &str, metadata: &AuthorizationMetadata) -> Result<Self> {
+        let odd = |text: &str| Error::new(ErrorKind::PermissionDenied, text);
+        let back = Url::parse(back).map_err(|_| odd("the browser came back to no address"))?;
+        let given = |key: &str| parameter(&back, key);
+        let page = Url::parse(page).map_err(|_| odd("the page of the login is no address"))?;
+        let state = given("state").unwrap_or_default();
+        if parameter(&page, "state").as_ref() != Some(&state) {
+            return Err(odd("the browser came back from another login"));
+        }
+        let issuer = given("iss");
+        let says_who = metadata
+            .additional_fields
+            .get("authorization_response_iss_parameter_supported")
+            .is_some_and(|it| it.as_bool() == Some(true));
+        let is_theirs = match &issuer {
+            Some(issuer) => Some(issuer) == metadata.issuer.as_ref(),
+            None => !says_who,
+        };
+        if !is_theirs {
+            return Err(odd("the answer of the login is not from the server that was asked"));
+        }
+        if let Some(code) = given("code") {
+            return Ok(Self { code, state, issuer });
+        }
+        match given("error").filter(|it| it.len() <= ERROR_BYTES_MAX) {
+            Some(error) => Err(odd(&format!("the login was refused (`{}`)", safe(&error)))),
+            None => Err(odd("the browser came back without a code")),
+        }
+    }
+}
+
+fn parameter(url: &Url, key: &str) -> Option<String> {
+    url.query_pairs().find(|(known, _)| known == key).map(|(_, value)| value.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::{self, json};
+
+    use super::*;
+
+    #[track_caller]
+    fn read(query: &str, says_who: bool) -> String {
+        let metadata = serde_json::from_value(json!({
+            "issuer": "https://as.example", "authorization_endpoint": "https://as.example/a",
+            "token_endpoint": "https://as.example/t",
+            "authorization_response_iss_parameter_supported": says_who,
+        }));
+        let back = format!("http://127.0.0.1:1/callback?{query}");
+        let page = "https://as.example/a?state=s";
+        match Callback::read(&back, page, &metadata.unwrap()) {
+            Ok(callback) => callback.code,
+            Err(error) => error.message,
+        }
+    }
+
+    #[test]
+    fn an_answer_counts_only_if_it_is_from_whom_was_asked() {
+        assert_eq!(read("code=c&state=s", false), "c");
+        assert_eq!(read("code=c&state=s&iss=https://as.example", true), "c");
+        let refused = "the answer of the login is not from the server that was asked";
+        assert_eq!(read("code=c&state=s", true), refused);
+        assert_eq!(read("code=c&state=s&iss=https://as.example/", false), refused);
+        let stranger = read("error=call+0900+evil&state=s&iss=https://evil.example", false);
+        assert_eq!(stranger, refused);
+        assert_eq!(read("code=c&state=t", false), "the browser came back from another login");
+        assert_eq!(
+            read("error=access_denied&state=s", false),
+            "the login was refused (`access_denied`)"
+        );
+        assert_eq!(read("state=s", false), "the browser came back without a code");
+    }
+}

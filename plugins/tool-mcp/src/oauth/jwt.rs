@@ -1,0 +1,103 @@
+//! A signature by which a client shows who it is: a JWT after RFC 7523, by ES256 or RS256.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use jaato_plugin_sdk::serde_json::json;
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use ring::rand::SystemRandom;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
+};
+
+/// How long one counts.
+const SECONDS: u64 = 300;
+
+/// A key of one of the two kinds.
+enum Key {
+    Ecdsa(EcdsaKeyPair),
+    Rsa(RsaKeyPair),
+}
+
+/// Signs that this is the client, for the authorization server `audience`.
+///
+/// # Errors
+/// `configuration` for a key that is none.
+pub fn assertion(pem: &str, client_id: &str, audience: &str, now: u64) -> Result<String> {
+    let random = SystemRandom::new();
+    let key = read(pem, &random)?;
+    let algorithm = match key {
+        Key::Ecdsa(_) => "ES256",
+        Key::Rsa(_) => "RS256",
+    };
+    let unique: [u8; 16] = ring::rand::generate(&random).map_err(|_| unusable())?.expose();
+    let header = json!({ "alg": algorithm, "typ": "JWT" });
+    let claims = json!({
+        "iss": client_id, "sub": client_id, "aud": audience, "iat": now, "exp": now + SECONDS,
+        "jti": URL_SAFE_NO_PAD.encode(unique),
+    });
+    let encoded = |text: String| URL_SAFE_NO_PAD.encode(text);
+    let signed = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
+    let signature = match &key {
+        Key::Ecdsa(key) => {
+            key.sign(&random, signed.as_bytes()).map_err(|_| unusable())?.as_ref().to_vec()
+        }
+        Key::Rsa(key) => {
+            let mut signature = vec![0; key.public().modulus_len()];
+            key.sign(&RSA_PKCS1_SHA256, &random, signed.as_bytes(), &mut signature)
+                .map_err(|_| unusable())?;
+            signature
+        }
+    };
+    Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
+}
+
+/// Reads a key as PKCS#8 in PEM.
+fn read(pem: &str, random: &SystemRandom) -> Result<Key> {
+    // Variables and JSON hold the line ends as they can.
+    let pem = pem.replace("\\n", "\n");
+    let begin = "-----BEGIN PRIVATE KEY-----";
+    let inside = pem.split_once(begin).and_then(|(_, rest)| rest.split_once("-----END"));
+    let base64: String =
+        inside.map(|(inside, _)| inside).unwrap_or_default().split_whitespace().collect();
+    let der = STANDARD.decode(base64).map_err(|_| unusable())?;
+    if let Ok(key) = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der, random) {
+        return Ok(Key::Ecdsa(key));
+    }
+    RsaKeyPair::from_pkcs8(&der).map(Key::Rsa).map_err(|_| unusable())
+}
+
+fn unusable() -> Error {
+    let text = "`privateKey` of its entry is no key of P-256 or RSA as PKCS#8 in PEM";
+    Error::new(ErrorKind::Configuration, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::{self, Value};
+    use ring::signature::{ECDSA_P256_SHA256_FIXED, KeyPair as _, UnparsedPublicKey};
+
+    use super::*;
+
+    #[test]
+    fn a_signature_of_a_fresh_key_is_good_and_says_who_it_is() {
+        let random = SystemRandom::new();
+        let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
+        let body = STANDARD.encode(made.as_ref());
+        let pem = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n");
+        let token = assertion(&pem, "me", "https://as.example", 1000).unwrap();
+        let (signed, signature) = token.rsplit_once('.').unwrap();
+        let key =
+            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, made.as_ref(), &random);
+        let key = UnparsedPublicKey::new(
+            &ECDSA_P256_SHA256_FIXED,
+            key.unwrap().public_key().as_ref().to_vec(),
+        );
+        key.verify(signed.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap()).unwrap();
+        let claims = URL_SAFE_NO_PAD.decode(signed.split_once('.').unwrap().1).unwrap();
+        let claims: Value = serde_json::from_slice(&claims).unwrap();
+        assert_eq!((claims["sub"].as_str(), claims["exp"].as_u64()), (Some("me"), Some(1300)));
+        assert!(assertion(&pem.replace('\n', "\\n"), "me", "x", 1).is_ok());
+        let error = assertion("moonlight", "me", "x", 1).unwrap_err();
+        assert!(!error.message.contains("moonlight"));
+    }
+}

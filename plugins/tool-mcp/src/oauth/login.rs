@@ -1,0 +1,225 @@
+//! The login to one server: the token of its requests, and how a better one is had.
+//!
+//! Invariant: one login goes on at a time. Requests that wait for it use what it brought.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use rmcp::transport::AuthorizationManager;
+
+use super::consent::Consent;
+use super::kept::{Credentials, Kept, Shelf, TokenStore, now};
+use super::{credentials, discovery, flow};
+use crate::config::{GrantKind, HttpReach, OAuthSettings};
+use crate::transport::http::{Authorize, Challenge, HttpBackend, HttpFailure};
+
+/// Logins to one server.
+pub struct Login {
+    name: String,
+    /// The server's address: what tokens are for.
+    pub url: String,
+    /// What its entry says.
+    pub settings: OAuthSettings,
+    /// What sends the requests of the login.
+    pub backend: Arc<dyn HttpBackend>,
+    /// What is kept of it.
+    pub shelf: Arc<Shelf>,
+    /// Brings the person to a page while a request waits. Nothing where a person logs in by a
+    /// command of theirs.
+    consent: Option<Arc<dyn Consent>>,
+    /// Rights that this process has asked for: a server that still wants them gets no second login.
+    asked: Mutex<BTreeSet<String>>,
+    busy: tokio::sync::Mutex<()>,
+}
+
+impl Login {
+    /// Makes the login to a server.
+    pub fn new(
+        name: &str,
+        reach: &HttpReach,
+        backend: Arc<dyn HttpBackend>,
+        store: Arc<dyn TokenStore>,
+        consent: Option<Arc<dyn Consent>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.to_owned(),
+            url: reach.url.clone(),
+            settings: reach.oauth.clone(),
+            backend,
+            shelf: Shelf::new(store),
+            consent,
+            asked: Mutex::default(),
+            busy: <_>::default(),
+        })
+    }
+
+    /// Logs a person in, whatever was there before.
+    ///
+    /// # Errors
+    /// Why it failed, or was refused.
+    pub async fn log_in(&self, consent: &dyn Consent, challenge: &Challenge) -> Result<()> {
+        let _busy = self.busy.lock().await;
+        let kept = self.shelf.get_again().await;
+        let authorized = match self.settings.grant {
+            GrantKind::ClientCredentials => {
+                credentials::ask(self, challenge.header(), Vec::new()).await
+            }
+            GrantKind::AuthorizationCode => {
+                let more = match kept.wanted.is_empty() {
+                    true => Vec::new(),
+                    false => kept.granted().into_iter().chain(kept.wanted).collect(),
+                };
+                flow::authorize(self, consent, challenge.header(), more).await
+            }
+        };
+        authorized.map(drop).map_err(|error| self.scrubbed(error))
+    }
+
+    /// Forgets tokens and client; false where there were none.
+    ///
+    /// # Errors
+    /// A store that cannot be written.
+    pub async fn log_out(&self) -> Result<bool> {
+        let _busy = self.busy.lock().await;
+        self.asked.lock().clear();
+        self.shelf.forget().await
+    }
+
+    async fn current(&self) -> Result<Option<String>, HttpFailure> {
+        let kept = self.shelf.get().await;
+        if !kept.is_ending(now()) {
+            return Ok(kept.access_token());
+        }
+        let _busy = self.busy.lock().await;
+        let kept = self.shelf.get_again().await;
+        match kept.is_ending(now()) {
+            false => Ok(kept.access_token()),
+            true => self.renewed(&kept, &Challenge::default()).await.map_err(HttpFailure::from),
+        }
+    }
+
+    async fn better(
+        &self,
+        sent: Option<&str>,
+        challenge: &Challenge,
+    ) -> Result<String, HttpFailure> {
+        let _busy = self.busy.lock().await;
+        let kept = self.shelf.get_again().await;
+        let token = kept.access_token().filter(|it| sent != Some(it) && !kept.is_ending(now()));
+        if let Some(token) = token {
+            return Ok(token);
+        }
+        let renewed = self.renewed(&kept, challenge).await.map_err(|error| self.failed(error))?;
+        match (renewed.filter(|it| sent != Some(it)), &self.consent) {
+            (Some(token), _) => Ok(token),
+            (None, Some(consent)) => {
+                let authorized = flow::authorize(self, &**consent, challenge.header(), Vec::new());
+                authorized.await.map_err(|error| self.failed(error))
+            }
+            (None, None) => Err(self.wants_login("it wants somebody to log in")),
+        }
+    }
+
+    async fn further(&self, challenge: &Challenge) -> Result<String, HttpFailure> {
+        let _busy = self.busy.lock().await;
+        let kept = self.shelf.get_again().await;
+        let wanted = challenge.scopes();
+        let granted = kept.granted();
+        let is_known =
+            |scope: &String| granted.contains(scope) || self.asked.lock().contains(scope);
+        if wanted.iter().all(is_known) {
+            let text = "it refuses the rights that it was given";
+            return Err(self.failed(Error::new(ErrorKind::PermissionDenied, text)));
+        }
+        let mut all = granted;
+        all.extend(wanted.iter().filter(|scope| !all.contains(scope)).cloned().collect::<Vec<_>>());
+        let authorized = match (&self.consent, self.settings.grant) {
+            (_, GrantKind::ClientCredentials) => {
+                credentials::ask(self, challenge.header(), all).await
+            }
+            (Some(consent), GrantKind::AuthorizationCode) => {
+                flow::authorize(self, &**consent, challenge.header(), all).await
+            }
+            (None, GrantKind::AuthorizationCode) => {
+                let words = wanted.join(" ");
+                // Should it be lost, the login asks for less and the server says so again.
+                let _ = self.shelf.change(|kept| kept.wanted = wanted).await;
+                let text = format!("it wants further rights (`{}`)", crate::log::safe(&words));
+                return Err(self.wants_login(&text));
+            }
+        };
+        authorized.map_err(|error| self.failed(error))
+    }
+
+    /// Gets a token without a person; nothing where that is not to be had.
+    async fn renewed(&self, kept: &Kept, challenge: &Challenge) -> Result<Option<String>> {
+        match self.settings.grant {
+            GrantKind::ClientCredentials => {
+                credentials::ask(self, challenge.header(), Vec::new()).await.map(Some)
+            }
+            GrantKind::AuthorizationCode if kept.can_refresh() => flow::refresh(self, kept).await,
+            GrantKind::AuthorizationCode => Ok(None),
+        }
+    }
+
+    /// Makes what knows the steps, with what is kept.
+    ///
+    /// # Errors
+    /// An address that is none.
+    pub async fn manager(&self) -> Result<AuthorizationManager> {
+        let mut manager = discovery::manager(&self.url, &self.backend).await?;
+        manager.set_credential_store(Credentials(Arc::clone(&self.shelf)));
+        Ok(manager)
+    }
+
+    /// Notes what is asked for.
+    pub fn note_asked(&self, scopes: &[String]) {
+        self.asked.lock().extend(scopes.iter().cloned());
+    }
+
+    fn wants_login(&self, what: &str) -> HttpFailure {
+        let command = format!("jaato mcp login {}", self.name);
+        let error = Error::new(ErrorKind::PermissionDenied, format!("{what}: `{command}`"))
+            .with_hint(format!("`/mcp login {}` in a conversation", self.name));
+        HttpFailure { error, wants_login: true }
+    }
+
+    fn failed(&self, error: Error) -> HttpFailure {
+        let wants_login = error.kind == ErrorKind::PermissionDenied;
+        HttpFailure { error: self.scrubbed(error), wants_login }
+    }
+
+    /// Takes out of an error what a server may have repeated of our secrets.
+    fn scrubbed(&self, mut error: Error) -> Error {
+        let kept = self.shelf.kept_now();
+        let secrets = self.settings.secrets().into_iter().chain(kept.secrets());
+        for secret in secrets.filter(|secret| !secret.is_empty()) {
+            error.message = error.message.replace(&secret, "…");
+        }
+        error
+    }
+}
+
+impl Authorize for Login {
+    fn token(&self) -> BoxFuture<'_, Result<Option<String>, HttpFailure>> {
+        self.current().boxed()
+    }
+
+    fn refused<'a>(
+        &'a self,
+        sent: Option<&'a str>,
+        challenge: &'a Challenge,
+    ) -> BoxFuture<'a, Result<String, HttpFailure>> {
+        self.better(sent, challenge).boxed()
+    }
+
+    fn wants_more<'a>(
+        &'a self,
+        challenge: &'a Challenge,
+    ) -> BoxFuture<'a, Result<String, HttpFailure>> {
+        self.further(challenge).boxed()
+    }
+}

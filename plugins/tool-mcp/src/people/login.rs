@@ -1,0 +1,156 @@
+//! `mcp login` and `mcp logout`: a person lets jaato in to a server of the network.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+
+use futures_util::future::FutureExt as _;
+use jaato_plugin_sdk::form::{FormOutcome, form};
+use jaato_plugin_sdk::prelude::*;
+
+use super::connect;
+use crate::oauth::Login;
+use crate::oauth::loopback::{BrowserConsent, Show};
+use crate::server::Server;
+use crate::transport::http::Challenge;
+
+/// What keeps the browser shut.
+const NO_BROWSER: &str = "--no-browser";
+/// The field of the question where a browser ended.
+const FIELD: &str = "address";
+/// What opens a page where the person looks.
+const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+
+/// Whether a browser is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Browser {
+    Opened,
+    Told,
+}
+
+/// Logs in to a server, and connects it.
+///
+/// # Errors
+/// A server of another kind, or with a key of its own; why the login failed.
+pub async fn log_in(host: &Reporter, server: &Arc<Server>, rest: Option<&str>) -> Result<String> {
+    let browser = match rest {
+        None if has_display() => Browser::Opened,
+        None | Some(NO_BROWSER) => Browser::Told,
+        Some(_) => {
+            let text = "`mcp login` takes a name and `--no-browser`";
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
+    };
+    let login = login_of(server)?;
+    let consent = BrowserConsent(show(host.clone(), server.name(), browser));
+    let going = Arc::clone(&login);
+    let work = async move { going.log_in(&consent, &Challenge::default()).await };
+    let outcome = server.spawner().run(work).await?;
+    let name = server.name();
+    outcome.map_err(|error| Error {
+        message: format!("the login to `{name}` failed: {}", error.message),
+        ..error
+    })?;
+    // What it could not do before it may do from here on.
+    server.disconnect();
+    server.ended().await;
+    let connected = connect(server).await;
+    let first = format!("Logged in to '{name}'.");
+    Ok(match connected {
+        Ok(text) => format!("{first} {text}"),
+        Err(error) => format!("{first} {}", error.message),
+    })
+}
+
+/// Forgets the login to a server.
+///
+/// # Errors
+/// As [`log_in`]; a store that cannot be written.
+pub async fn log_out(server: &Arc<Server>) -> Result<String> {
+    let login = login_of(server)?;
+    let going = async move { login.log_out().await };
+    let was_there = server.spawner().run(going).await??;
+    let name = server.name();
+    if !was_there {
+        return Ok(format!("Nobody was logged in to '{name}'."));
+    }
+    server.disconnect();
+    Ok(format!(
+        "Logged out of '{name}' and disconnected it. 'mcp connect {name}' tries without a login."
+    ))
+}
+
+fn login_of(server: &Server) -> Result<Arc<Login>> {
+    let name = server.name();
+    server.login().map(Arc::clone).ok_or_else(|| {
+        let text = match server.entry.transport() {
+            "http" => format!("the entry of `{name}` has an `Authorization` header of its own"),
+            _ => format!("`{name}` is a program: its secrets stand in `env` of its entry"),
+        };
+        Error::new(ErrorKind::InvalidArguments, text)
+    })
+}
+
+/// Shows the page, and opens it where somebody looks at this machine. Elsewhere their browser cannot
+/// come back here, and they may say where it ended.
+fn show(host: Reporter, server: &str, browser: Browser) -> Show {
+    let server = server.to_owned();
+    Arc::new(move |page: String| {
+        let (host, server) = (host.clone(), server.clone());
+        async move {
+            host.output(format!(
+                "To log in to the MCP server '{server}', open this page:\n{page}\n"
+            ));
+            match browser {
+                Browser::Opened => {
+                    open(&host, &page);
+                    Ok(None)
+                }
+                Browser::Told => ask_where_it_ended(&host, &server).await,
+            }
+        }
+        .boxed()
+    })
+}
+
+/// Asks a person for the address to which their browser came back; nothing where nobody is there.
+async fn ask_where_it_ended(host: &Reporter, server: &str) -> Result<Option<String>> {
+    let about = format!("Log in to the MCP server '{server}'");
+    let text = "if your browser then shows a page that it cannot open, its address";
+    let answer = host.ask(&form(about).text(FIELD, text)).await;
+    match answer {
+        Ok(answer) => match (answer.outcome, answer.values.get(FIELD)) {
+            (FormOutcome::Answered, Some(Value::String(address))) if !address.trim().is_empty() => {
+                Ok(Some(address.clone()))
+            }
+            (FormOutcome::Declined | FormOutcome::Cancelled, _) => {
+                Err(Error::new(ErrorKind::Cancelled, "nobody logged in"))
+            }
+            _ => Ok(None),
+        },
+        // Their browser may come back nevertheless.
+        Err(_) => Ok(None),
+    }
+}
+
+/// Opens a page. Whatever comes of it: the link is shown as well. The browser is the person's own
+/// and outlives jaato, so that it is no process of the host's.
+fn open(host: &Reporter, page: &str) {
+    // Only addresses of pages come here; none is taken for an option.
+    let mut command = Command::new(OPENER);
+    command.arg(page).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match command.spawn() {
+        // Somebody has to wait for it, or it stays in the system's list.
+        Ok(mut child) => drop(thread::spawn(move || child.wait())),
+        Err(error) => host.log(Level::Debug, format!("no browser is opened: {error}")),
+    }
+}
+
+/// Returns true if there is a screen of this machine to open a page on.
+fn has_display() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_far = is_set("SSH_CONNECTION");
+    !is_far && (cfg!(target_os = "macos") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY"))
+}

@@ -1,0 +1,86 @@
+//! What a server says when it refuses a request: `WWW-Authenticate`.
+
+use rmcp::transport::WWWAuthenticateParams;
+use url::Url;
+
+use super::backend::Reply;
+
+/// Challenges of one answer that are looked at.
+const CHALLENGES_MAX: usize = 8;
+/// Longest challenge that is read.
+const CHALLENGE_BYTES_MAX: usize = 8 * 1024;
+
+/// What the server wants.
+#[derive(Debug, Clone, Default)]
+pub struct Challenge {
+    header: Option<String>,
+}
+
+impl Challenge {
+    /// Finds the challenge for a bearer token; of several the one that says where more is said.
+    pub fn of(reply: &Reply) -> Self {
+        if reply.status != 401 && reply.status != 403 {
+            return Self::default();
+        }
+        let headers = reply.headers.iter().filter(|(name, _)| name == "www-authenticate");
+        let is_bearer = |value: &&String| {
+            value.len() <= CHALLENGE_BYTES_MAX && value.to_ascii_lowercase().contains("bearer")
+        };
+        let values: Vec<&String> =
+            headers.map(|(_, value)| value).take(CHALLENGES_MAX).filter(is_bearer).collect();
+        let telling = values.iter().find(|it| it.contains("resource_metadata"));
+        Self { header: telling.or(values.first()).map(|it| (*it).clone()) }
+    }
+
+    /// Returns the header as it came.
+    pub fn header(&self) -> Option<&str> {
+        self.header.as_deref()
+    }
+
+    /// Returns true if the token is good and does not reach far enough.
+    pub fn wants_scope(&self) -> bool {
+        self.parsed().is_some_and(|it| it.is_insufficient_scope())
+    }
+
+    /// Lists the rights that the server wants.
+    pub fn scopes(&self) -> Vec<String> {
+        let scope = self.parsed().and_then(|it| it.scope).unwrap_or_default();
+        scope.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn parsed(&self) -> Option<WWWAuthenticateParams> {
+        // The address is of no account: what is read here is none.
+        let base = Url::parse("http://127.0.0.1/").ok()?;
+        Some(WWWAuthenticateParams::parse(self.header.as_deref()?, &base))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream::{self, StreamExt as _};
+
+    use super::*;
+
+    fn challenge(status: u16, values: &[&str]) -> Challenge {
+        let header = |value: &&str| ("www-authenticate".to_owned(), (*value).to_owned());
+        let headers = values.iter().map(header).collect();
+        Challenge::of(&Reply { status, headers, body: stream::empty().boxed() })
+    }
+
+    #[test]
+    fn the_challenge_that_says_most_counts() {
+        let found =
+            challenge(401, &["Basic realm=\"x\"", "Bearer", "Bearer resource_metadata=\"u\""]);
+        assert_eq!(found.header(), Some("Bearer resource_metadata=\"u\""));
+        assert!(challenge(401, &["Basic realm=\"x\""]).header().is_none());
+        assert!(challenge(200, &["Bearer"]).header().is_none());
+    }
+
+    #[test]
+    fn rights_that_are_missing_are_read() {
+        let found = challenge(403, &["Bearer error=\"insufficient_scope\", scope=\"a b\""]);
+        assert!(found.wants_scope());
+        assert_eq!(found.scopes(), ["a", "b"]);
+        assert!(!challenge(403, &["Bearer error=\"invalid_token\""]).wants_scope());
+    }
+}

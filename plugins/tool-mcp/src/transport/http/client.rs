@@ -1,0 +1,358 @@
+//! How `rmcp` sends its messages: by a [`HttpBackend`], with the token of whoever logged in.
+//!
+//! Invariants: the token goes to the server's own address alone. A server has so many requests
+//! going on and no more, so that it leaves room for the others.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::BoxStream;
+use http::{HeaderName, HeaderValue};
+use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::{Error, ErrorKind};
+use parking_lot::Mutex;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, ServerJsonRpcMessage,
+};
+use rmcp::transport::streamable_http_client::{
+    SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+    StreamableHttpResponseLimits,
+};
+use sse_stream::Sse;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::answer::{self, Answered, EVENTS, JSON, SESSION_ID, Sent};
+use super::authorize::Authorize;
+use super::backend::{Exchange, HttpBackend, Reply};
+use super::challenge::Challenge;
+use super::events;
+use super::failure::HttpFailure;
+
+/// Requests of one server whose answers are awaited or read: the host lets a plugin have 64.
+pub const REQUESTS_MAX: usize = 12;
+/// Longest silence of a stream: a server that has nothing to say may say nothing. The host's bound.
+const SILENCE_MAX: Duration = Duration::from_secs(60 * 60);
+/// How long a server may take to say which era it speaks.
+const PROBE_TIME: Duration = Duration::from_secs(5);
+/// Shortest time from one stream to the next.
+const STREAM_PAUSE: Duration = Duration::from_millis(100);
+/// How often a request is sent with another token.
+const ATTEMPTS_MAX: usize = 3;
+/// Largest event where `rmcp` names no bound.
+const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+type Failed = StreamableHttpError<HttpFailure>;
+
+/// The client of one server.
+#[derive(Clone)]
+pub struct HttpClient {
+    backend: Arc<dyn HttpBackend>,
+    /// Nothing where the entry names its own `Authorization`.
+    login: Option<Arc<dyn Authorize>>,
+    places: Arc<Semaphore>,
+    /// When the last stream was asked for.
+    streamed: Arc<Mutex<Option<Instant>>>,
+}
+
+impl HttpClient {
+    /// Makes one.
+    pub fn new(backend: Arc<dyn HttpBackend>, login: Option<Arc<dyn Authorize>>) -> Self {
+        Self {
+            backend,
+            login,
+            places: Arc::new(Semaphore::new(REQUESTS_MAX)),
+            streamed: Arc::default(),
+        }
+    }
+
+    /// Sends a request with the token that there is, and again with a better one where the server
+    /// wants that and it can be had.
+    async fn send(&self, exchange: Exchange) -> Result<Reply, Failed> {
+        let client = |failure: HttpFailure| StreamableHttpError::Client(failure);
+        let mut token = match &self.login {
+            Some(login) => login.token().await.map_err(client)?,
+            None => None,
+        };
+        for attempt in 1.. {
+            let exchange = match &token {
+                Some(token) => exchange.clone().header("authorization", &format!("Bearer {token}")),
+                None => exchange.clone(),
+            };
+            let reply = self.backend.send(exchange).await.map_err(|it| client(it.into()))?;
+            let challenge = Challenge::of(&reply);
+            let is_refused = reply.status == 401;
+            let wants_more = reply.status == 403 && challenge.wants_scope();
+            if !is_refused && !wants_more {
+                return Ok(reply);
+            }
+            // Nobody reads the rest of it.
+            drop(reply);
+            let Some(login) = self.login.as_ref().filter(|_| attempt < ATTEMPTS_MAX) else {
+                return Err(client(refused(self.login.is_some(), wants_more)));
+            };
+            let sent = token.take();
+            token = Some(match is_refused {
+                true => login.refused(sent.as_deref(), &challenge).await.map_err(client)?,
+                false => login.wants_more(&challenge).await.map_err(client)?,
+            });
+        }
+        Err(client(refused(true, false)))
+    }
+
+    /// Waits where a stream was asked for a moment ago: a server that closes each at once, and says
+    /// that it is to be taken up again without a wait, is not asked as often as it likes.
+    async fn pace(&self) {
+        let wait = {
+            let mut streamed = self.streamed.lock();
+            let now = Instant::now();
+            let next = streamed.map_or(now, |last| (last + STREAM_PAUSE).max(now));
+            *streamed = Some(next);
+            next
+        };
+        tokio::time::sleep_until(wait).await;
+    }
+
+    /// Sends a message, and takes what comes back for an answer.
+    async fn post(&self, exchange: Exchange, sent: Sent<'_>) -> Answered {
+        let is_probe = matches!(
+            sent.message,
+            ClientJsonRpcMessage::Request(request)
+                if matches!(request.request, ClientRequest::DiscoverRequest(_))
+        );
+        let message = sent.message;
+        let answered = async { answer::of(self.send(exchange).await?, sent).await };
+        if !is_probe {
+            return answered.await;
+        }
+        match (tokio::time::timeout(PROBE_TIME, answered).await, message) {
+            (Ok(answered), _) => answered,
+            (Err(_), ClientJsonRpcMessage::Request(request)) => {
+                // It knows nothing of the modern era, or does not work: `initialize` tells.
+                let text = "no answer to the probe";
+                let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, text, None);
+                let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+                Ok(StreamableHttpPostResponse::Json(answer, None))
+            }
+            (Err(_), _) => Err(StreamableHttpError::UnexpectedEndOfStream),
+        }
+    }
+
+    /// Takes a place among the requests of the server. Answers and notifications need none: a call
+    /// that waits for one has its place already.
+    async fn place(&self, message: &ClientJsonRpcMessage) -> Option<OwnedSemaphorePermit> {
+        match message {
+            ClientJsonRpcMessage::Request(_) => {
+                // It is never closed.
+                Arc::clone(&self.places).acquire_owned().await.ok()
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The error after the last attempt.
+fn refused(has_login: bool, wants_more: bool) -> HttpFailure {
+    let text = match (has_login, wants_more) {
+        (false, _) => "the server refuses the `Authorization` header of its entry",
+        (true, true) => "the server wants rights that it was given already",
+        (true, false) => "the server refuses the token that it was given a moment ago",
+    };
+    HttpFailure { error: Error::new(ErrorKind::PermissionDenied, text), wants_login: true }
+}
+
+/// Adds what `rmcp` names.
+fn with(
+    mut exchange: Exchange,
+    session: Option<&str>,
+    headers: HashMap<HeaderName, HeaderValue>,
+) -> Exchange {
+    if let Some(session) = session {
+        exchange = exchange.header(SESSION_ID, session);
+    }
+    for (name, value) in headers {
+        exchange.headers.push((
+            name.as_str().to_owned(),
+            String::from_utf8_lossy(value.as_bytes()).into_owned(),
+        ));
+    }
+    exchange
+}
+
+impl StreamableHttpClient for HttpClient {
+    type Error = HttpFailure;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let limits = StreamableHttpResponseLimits::default();
+        self.post_message_with_response_limits(
+            uri,
+            message,
+            session_id,
+            auth_header,
+            custom_headers,
+            limits,
+        )
+        .await
+    }
+
+    async fn post_message_with_response_limits(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+        limits: StreamableHttpResponseLimits,
+    ) -> Answered {
+        let place = self.place(&message).await;
+        let exchange = Exchange::new("POST", &uri, SILENCE_MAX)
+            .header("accept", &format!("{JSON}, {EVENTS}"))
+            .header("content-type", JSON);
+        let mut exchange = with(exchange, session_id.as_deref(), custom_headers);
+        exchange.body = serde_json::to_vec(&message)?;
+        let sent = Sent { message: &message, has_session: session_id.is_some(), limits, place };
+        self.post(exchange, sent).await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failed> {
+        let exchange = Exchange::new("DELETE", &uri, SILENCE_MAX);
+        let reply = self.send(with(exchange, Some(&session_id), custom_headers)).await?;
+        match reply.status {
+            // One that keeps no sessions, or has forgotten this one.
+            200..300 | 404 | 405 => Ok(()),
+            status => {
+                let text = format!("status {status} at the end of the session");
+                Err(StreamableHttpError::UnexpectedServerResponse(text.into()))
+            }
+        }
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+        self.get_stream_with_max_sse_event_size(
+            uri,
+            session_id,
+            last_event_id,
+            auth_header,
+            custom_headers,
+            EVENT_BYTES_MAX,
+        )
+        .await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+        max_sse_event_size: usize,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+        self.pace().await;
+        let mut exchange = Exchange::new("GET", &uri, SILENCE_MAX).header("accept", EVENTS);
+        if let Some(last) = &last_event_id {
+            exchange = exchange.header("last-event-id", last);
+        }
+        let exchange = with(exchange, session_id.as_deref(), custom_headers);
+        let reply = self.send(exchange).await?;
+        match reply.status {
+            200..300 if reply.is_of(EVENTS) => Ok(events::of(reply.body, max_sse_event_size, None)),
+            200..300 => {
+                let kind = reply.header("content-type").map(crate::log::safe);
+                Err(StreamableHttpError::UnexpectedContentType(kind))
+            }
+            404 if session_id.is_some() => Err(StreamableHttpError::SessionExpired),
+            405 => Err(StreamableHttpError::ServerDoesNotSupportSse),
+            status => {
+                let text = format!("status {status} for its stream");
+                Err(StreamableHttpError::UnexpectedServerResponse(text.into()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::{BoxFuture, FutureExt as _};
+    use jaato_plugin_sdk::Result;
+    use rmcp::model::{DiscoverRequest, DiscoverRequestParams, RequestId};
+
+    use super::*;
+
+    /// A server that never answers.
+    struct Silent;
+
+    impl HttpBackend for Silent {
+        fn send(&self, _exchange: Exchange) -> BoxFuture<'static, Result<Reply>> {
+            std::future::pending().boxed()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_silent_on_the_probe_is_taken_for_a_legacy_one() {
+        let client = HttpClient::new(Arc::new(Silent), None);
+        let request = DiscoverRequest::new(DiscoverRequestParams {});
+        let request = ClientRequest::DiscoverRequest(request);
+        let message = ClientJsonRpcMessage::request(request, RequestId::Number(7));
+        let answer = client.post_message("http://x".into(), message, None, None, <_>::default());
+        let StreamableHttpPostResponse::Json(answer, None) = answer.await.unwrap() else {
+            panic!()
+        };
+        let (error, id) = answer.into_error().unwrap();
+        assert_eq!((error.code, id), (ErrorCode::METHOD_NOT_FOUND, Some(RequestId::Number(7))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_are_not_taken_up_as_often_as_a_server_likes() {
+        let client = HttpClient::new(Arc::new(Silent), None);
+        let begin = Instant::now();
+        for _ in 0..11 {
+            client.pace().await;
+        }
+        assert_eq!(begin.elapsed(), 10 * STREAM_PAUSE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_has_so_many_requests_and_answers_need_no_place() {
+        let client = HttpClient::new(Arc::new(Silent), None);
+        let request = || {
+            let request = DiscoverRequest::new(DiscoverRequestParams {});
+            ClientJsonRpcMessage::request(
+                ClientRequest::DiscoverRequest(request),
+                RequestId::Number(1),
+            )
+        };
+        let mut held = Vec::new();
+        for _ in 0..REQUESTS_MAX {
+            held.push(client.place(&request()).await);
+        }
+        let one_more = request();
+        assert!(client.place(&one_more).now_or_never().is_none());
+        let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "", None);
+        let answer = ClientJsonRpcMessage::error(error, Some(RequestId::Number(2)));
+        assert!(client.place(&answer).now_or_never().is_some());
+        held.pop();
+        assert!(client.place(&one_more).now_or_never().is_some());
+    }
+}

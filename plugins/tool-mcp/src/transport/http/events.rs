@@ -1,0 +1,131 @@
+//! A body as events, none larger than a bound.
+
+use std::fmt;
+
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+use rmcp::transport::streamable_http_client::SseError;
+use sse_stream::{Sse, SseStream};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::backend::Body;
+
+/// A broken body.
+#[derive(Debug)]
+struct Broken(String);
+
+impl fmt::Display for Broken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+/// Counts the bytes of the event that is being read. Comments are kept by nobody and count while
+/// their line lasts.
+#[derive(Debug)]
+pub struct EventSize {
+    /// Bytes of the event's lines that have ended.
+    kept: usize,
+    line: usize,
+    is_comment: bool,
+    /// Whether the last byte was a carriage return: a line feed after it ends the same line.
+    after_return: bool,
+    bytes_max: usize,
+}
+
+/// The event is too large.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+impl EventSize {
+    /// Begins with nothing.
+    pub fn new(bytes_max: usize) -> Self {
+        Self { kept: 0, line: 0, is_comment: false, after_return: false, bytes_max }
+    }
+
+    /// Takes a piece of the body.
+    ///
+    /// # Errors
+    /// [`TooLarge`].
+    pub fn take(&mut self, piece: &[u8]) -> Result<(), TooLarge> {
+        for &byte in piece {
+            let ends_pair = std::mem::take(&mut self.after_return) && byte == b'\n';
+            match byte {
+                b'\n' if ends_pair => {}
+                b'\n' | b'\r' => {
+                    self.after_return = byte == b'\r';
+                    self.end_line();
+                }
+                _ => {
+                    if self.line == 0 {
+                        self.is_comment = byte == b':';
+                    }
+                    self.line += 1;
+                }
+            }
+            if self.kept + self.line > self.bytes_max {
+                return Err(TooLarge);
+            }
+        }
+        Ok(())
+    }
+
+    fn end_line(&mut self) {
+        match self.line {
+            // An empty line ends the event.
+            0 => self.kept = 0,
+            line if !self.is_comment => self.kept += line + 1,
+            _ => {}
+        }
+        self.line = 0;
+    }
+}
+
+/// Reads a body as events. The place is given back with the stream.
+pub fn of(
+    body: Body,
+    bytes_max: usize,
+    place: Option<OwnedSemaphorePermit>,
+) -> BoxStream<'static, Result<Sse, SseError>> {
+    let begin = (body, EventSize::new(bytes_max), place);
+    let bounded = stream::try_unfold(begin, |(mut body, mut size, place)| async move {
+        // A server that never stops talking must not keep the thread from all others.
+        tokio::task::consume_budget().await;
+        let Some(piece) = body.next().await else { return Ok(None) };
+        let piece = piece.map_err(|error| Broken(error.message))?;
+        let too_large = |_| Broken("an event of its is too large".to_owned());
+        size.take(&piece).map_err(too_large)?;
+        Ok::<_, Broken>(Some((std::io::Cursor::new(piece), (body, size, place))))
+    });
+    SseStream::from_bytes_stream(bounded).boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pieces: &[&str], bytes_max: usize, fits: bool) {
+        let mut size = EventSize::new(bytes_max);
+        let taken = pieces.iter().try_for_each(|piece| size.take(piece.as_bytes()));
+        assert_eq!(taken.is_ok(), fits, "{pieces:?}");
+    }
+
+    #[test]
+    fn an_event_is_counted_over_pieces_and_ends_with_an_empty_line() {
+        let many = "data: abc\n\n".repeat(100);
+        check(&[&many], 10, true);
+        check(&["data: abc\n", "data: d\n\n"], 10, false);
+        check(&["data: a", "bcdef"], 10, false);
+        check(&["data: abc\r", "\n\r", "\ndata: abc\r\n\r\n"], 10, true);
+        check(&["data: abc\r\rdata: abc\r\r"], 10, true);
+    }
+
+    #[test]
+    fn comments_are_kept_by_nobody() {
+        let many = ": still here\n".repeat(100);
+        check(&[&many], 20, true);
+        check(&[&format!(":{}", "x".repeat(20))], 20, false);
+    }
+}

@@ -1,0 +1,32 @@
+//! Requests by the host's client: its pool, its proxies, its certificates.
+//!
+//! The host takes no header but a few harmless ones to another origin, and sends only reads on.
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream;
+use jaato_plugin_sdk::{Home, HttpResponse, Result};
+
+use super::backend::{Exchange, HttpBackend, Reply};
+
+/// The host's client, as the instance has it.
+pub struct HostHttp(pub Home);
+
+impl HttpBackend for HostHttp {
+    fn send(&self, exchange: Exchange) -> BoxFuture<'static, Result<Reply>> {
+        let home = self.0.clone();
+        async move {
+            let mut request = home.http(&exchange.method, exchange.url).timeout(exchange.wait);
+            for (name, value) in exchange.headers {
+                request = request.header(&name, value);
+            }
+            let response = request.body(exchange.body).send().await?;
+            let (status, headers) = (response.status(), response.headers().to_vec());
+            Ok(Reply { status, headers, body: Box::pin(stream::try_unfold(response, next)) })
+        }
+        .boxed()
+    }
+}
+
+async fn next(mut response: HttpResponse) -> Result<Option<(Vec<u8>, HttpResponse)>> {
+    Ok(response.next().await?.map(|piece| (piece, response)))
+}

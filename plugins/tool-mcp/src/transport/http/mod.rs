@@ -1,0 +1,23 @@
+//! Streamable HTTP. `rmcp` has the protocol: sessions, streams that are taken up again, headers.
+//!
+//! [`backend`] is what sends a request, [`host`] the host's client behind it. [`client`] is how
+//! `rmcp` uses it, with what [`answer`] makes of a body and [`events`] of a stream; [`authorize`] is
+//! where it has its token from, when [`challenge`] is what the server answers.
+
+pub mod answer;
+pub mod authorize;
+pub mod backend;
+pub mod challenge;
+pub mod client;
+pub mod events;
+pub mod failure;
+pub mod host;
+pub mod reach;
+
+pub use authorize::Authorize;
+pub use backend::{Body, Exchange, HttpBackend, Reply};
+pub use challenge::Challenge;
+pub use client::HttpClient;
+pub use failure::HttpFailure;
+pub use host::HostHttp;
+pub use reach::{HttpTransport, has_authorization, transport};

@@ -1,0 +1,120 @@
+//! The transport of one server: its address, its headers, its bounds.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+
+use super::authorize::Authorize;
+use super::backend::HttpBackend;
+use super::client::{HttpClient, REQUESTS_MAX};
+use crate::config::HttpReach;
+
+/// What `rmcp` connects over.
+pub type HttpTransport = StreamableHttpClientTransport<HttpClient>;
+
+/// Largest message, as over lines.
+const MESSAGE_BYTES_MAX: usize = super::super::lines::LINE_BYTES_MAX;
+/// Bytes of a page of an error that are read.
+const ERROR_BYTES_MAX: usize = 4 * 1024;
+/// The first wait before a stream that broke is taken up again, where the server names none.
+const STREAM_AGAIN: Duration = Duration::from_secs(1);
+/// How often that is tried in a row: then the call fails, or the stream is gone.
+const STREAM_ATTEMPTS_MAX: usize = 6;
+
+/// Headers that an entry may not set: they are the protocol's or the connection's.
+const OWN_HEADERS: [&str; 12] = [
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "te",
+    "transfer-encoding",
+];
+
+/// Makes the transport of a server.
+///
+/// # Errors
+/// `configuration` for a header that no entry may set, or that none can be.
+pub fn transport(
+    reach: &HttpReach,
+    backend: Arc<dyn HttpBackend>,
+    login: Option<Arc<dyn Authorize>>,
+) -> Result<HttpTransport> {
+    let login = login.filter(|_| !has_authorization(reach));
+    let mut config = StreamableHttpClientTransportConfig::with_uri(reach.url.as_str())
+        .custom_headers(headers(reach)?)
+        .max_concurrent_requests(REQUESTS_MAX)
+        .max_sse_event_size(MESSAGE_BYTES_MAX)
+        .max_json_response_size(MESSAGE_BYTES_MAX)
+        .max_error_response_size(ERROR_BYTES_MAX)
+        .reinit_on_expired_session(true);
+    let mut again = ExponentialBackoff::default();
+    again.base_duration = STREAM_AGAIN;
+    again.max_times = Some(STREAM_ATTEMPTS_MAX);
+    config.retry_config = Arc::new(again);
+    Ok(StreamableHttpClientTransport::with_client(HttpClient::new(backend, login), config))
+}
+
+/// Returns true if the entry says itself by which key it is let in.
+pub fn has_authorization(reach: &HttpReach) -> bool {
+    reach.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
+}
+
+fn headers(reach: &HttpReach) -> Result<HashMap<HeaderName, HeaderValue>> {
+    let wrong = |name: &str, what: &str| {
+        let text = format!("the header `{name}` of its entry {what}");
+        Error::new(ErrorKind::Configuration, text)
+    };
+    let mut headers = HashMap::new();
+    for (name, value) in &reach.headers {
+        let known = HeaderName::from_bytes(name.as_bytes());
+        let known = known.map_err(|_| wrong(name, "has no usable name"))?;
+        if OWN_HEADERS.contains(&known.as_str()) || known.as_str().starts_with("mcp-param-") {
+            return Err(wrong(name, "is set by jaato alone"));
+        }
+        let value = HeaderValue::from_str(value);
+        let mut value = value.map_err(|_| wrong(name, "has no usable value"))?;
+        value.set_sensitive(true);
+        headers.insert(known, value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, value: &str) -> Option<String> {
+        let reach = HttpReach {
+            headers: [(name.to_owned(), value.to_owned())].into(),
+            ..HttpReach::default()
+        };
+        headers(&reach).err().map(|error| error.message)
+    }
+
+    #[test]
+    fn an_entry_sets_no_header_of_the_protocol_and_its_errors_show_no_value() {
+        assert_eq!(check("X-Api-Key", "moonlight"), None);
+        assert_eq!(
+            check("Mcp-Session-Id", "1").as_deref(),
+            Some("the header `Mcp-Session-Id` of its entry is set by jaato alone")
+        );
+        assert!(check("Host", "x").is_some() && check("mcp-param-a", "x").is_some());
+        assert_eq!(
+            check("X-Api-Key", "moon\nlight").as_deref(),
+            Some("the header `X-Api-Key` of its entry has no usable value")
+        );
+    }
+}

@@ -1,0 +1,319 @@
+//! Servers over HTTP, of both eras, good and bad.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use jaato_plugin_sdk::{Error, Result};
+use parking_lot::Mutex;
+use tool_mcp::call::{Asked, ask_connection};
+use tool_mcp::config::HttpReach;
+use tool_mcp::connection::{Connection, Era};
+use tool_mcp::library::McpClientManager;
+
+use crate::support::fixture_server::{answer, event};
+use crate::support::{FixtureServer, Given, HyperClient, Seen};
+
+/// How long a call waits for a server that will not answer.
+const SHORT: Duration = Duration::from_millis(200);
+/// How long one waits for a server that will.
+const LONG: Duration = Duration::from_secs(30);
+
+fn tools() -> Value {
+    let schema = json!({
+        "type": "object",
+        "properties": { "text": { "type": "string", "x-mcp-header": "Text" } },
+    });
+    json!({
+        "tools": [{ "name": "echo", "inputSchema": schema }], "resultType": "complete",
+        "ttlMs": 0, "cacheScope": "private",
+    })
+}
+
+fn said(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }], "resultType": "complete" })
+}
+
+/// Answers as a server of the older era does; calls and streams are the test's.
+fn legacy(seen: &Seen, rest: impl Fn(&Seen) -> Given) -> Given {
+    match seen.asks().as_str() {
+        "server/discover" => Given::Whole(400, Vec::new(), "no session".to_owned()),
+        "initialize" => Given::result(
+            seen,
+            json!({
+                "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+                "serverInfo": { "name": "moon", "version": "1" },
+            }),
+        )
+        .header("mcp-session-id", "s1"),
+        "notifications/initialized" | "notifications/cancelled" => Given::status(202),
+        "tools/list" => Given::result(seen, tools()),
+        "DELETE" => Given::status(200),
+        _ => rest(seen),
+    }
+}
+
+/// One without a stream of its own.
+fn no_stream(seen: &Seen, rest: impl Fn(&Seen) -> Given) -> Given {
+    legacy(seen, |seen| if seen.method == "GET" { Given::status(405) } else { rest(seen) })
+}
+
+/// Answers as a server of the newer era does.
+fn modern(seen: &Seen, rest: impl Fn(&Seen) -> Given) -> Given {
+    match seen.asks().as_str() {
+        "server/discover" => Given::result(
+            seen,
+            json!({
+                "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
+                "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+            }),
+        ),
+        "tools/list" => Given::result(seen, tools()),
+        _ => rest(seen),
+    }
+}
+
+fn reach(server: &FixtureServer) -> HttpReach {
+    let headers = [("X-Api-Key".to_owned(), "moonlight".to_owned())].into();
+    HttpReach { url: format!("{}/mcp", server.url), headers, ..HttpReach::default() }
+}
+
+async fn connected(server: &FixtureServer) -> (McpClientManager, Arc<Connection>) {
+    let mut manager = McpClientManager::new().unwrap();
+    manager.connect_http("moon", &reach(server), Arc::new(HyperClient), None).await.unwrap();
+    let connection = manager.get_connection("moon").unwrap();
+    (manager, connection)
+}
+
+async fn call(connection: &Arc<Connection>, text: &str, time: Duration) -> Result<String> {
+    let arguments: Map<String, Value> = [("text".to_owned(), text.into())].into_iter().collect();
+    let asked = Asked::Tool { name: "echo".to_owned(), arguments };
+    let answer = ask_connection(connection, &asked, time, None).await?;
+    Ok(answer["content"][0]["text"].as_str().unwrap_or_default().to_owned())
+}
+
+fn asked_for(seen: &Seen) -> String {
+    seen.message()["params"]["arguments"]["text"].as_str().unwrap_or_default().to_owned()
+}
+
+fn echoed(seen: &Seen) -> Value {
+    answer(&seen.message()["id"], said(&asked_for(seen)))
+}
+
+#[tokio::test]
+async fn a_legacy_server_has_a_session_that_is_ended() {
+    let server = FixtureServer::start(|seen| {
+        legacy(seen, |seen| match seen.method.as_str() {
+            "GET" => Given::Held(vec![": hello\n\n".to_owned()]),
+            _ => Given::Events(vec![event(&echoed(seen))]),
+        })
+    })
+    .await;
+    let (mut manager, connection) = connected(&server).await;
+    assert_eq!(connection.era, Era::Legacy);
+    assert_eq!(call(&connection, "hello", LONG).await.unwrap(), "hello");
+    drop(connection);
+    manager.disconnect("moon").await.unwrap();
+    for what in ["tools/list", "tools/call", "DELETE"] {
+        let asked = server.asked(what);
+        assert_eq!(asked.len(), 1, "{what}");
+        assert_eq!(asked[0].header("mcp-session-id"), Some("s1"));
+        assert_eq!(asked[0].header("mcp-protocol-version"), Some("2025-11-25"));
+        assert_eq!(asked[0].header("x-api-key"), Some("moonlight"));
+    }
+    let accept = server.asked("tools/call")[0].header("accept").unwrap().to_owned();
+    assert_eq!(accept, "application/json, text/event-stream");
+}
+
+#[tokio::test]
+async fn a_modern_server_has_no_session_and_each_request_says_what_it_is() {
+    let server =
+        FixtureServer::start(|seen| modern(seen, |seen| Given::json(200, &echoed(seen)))).await;
+    let (mut manager, connection) = connected(&server).await;
+    assert_eq!(connection.era, Era::Modern);
+    assert_eq!(call(&connection, "grüß", LONG).await.unwrap(), "grüß");
+    drop(connection);
+    manager.disconnect("moon").await.unwrap();
+    let seen = &server.asked("tools/call")[0];
+    assert_eq!(seen.header("mcp-method"), Some("tools/call"));
+    assert_eq!(seen.header("mcp-name"), Some("echo"));
+    assert_eq!(seen.header("mcp-param-text"), Some("=?base64?Z3LDvMOf?="));
+    assert_eq!(seen.header("mcp-session-id"), None);
+    let meta = &seen.message()["params"]["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    assert!(server.asked("DELETE").is_empty() && server.asked("initialize").is_empty());
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_is_taken_up_where_it_ended() {
+    let id = Mutex::new(Value::Null);
+    let server = FixtureServer::start(move |seen| {
+        legacy(seen, |seen| match (seen.method.as_str(), seen.header("last-event-id")) {
+            ("GET", Some("e7")) => {
+                let answer = answer(&id.lock(), said("resumed"));
+                Given::Events(vec![format!("id: e8\n{}", event(&answer))])
+            }
+            ("GET", _) => Given::status(405),
+            _ => {
+                *id.lock() = seen.message()["id"].clone();
+                Given::Events(vec!["id: e7\nretry: 1\ndata:\n\n".to_owned()])
+            }
+        })
+    })
+    .await;
+    let (_manager, connection) = connected(&server).await;
+    assert_eq!(call(&connection, "x", LONG).await.unwrap(), "resumed");
+}
+
+#[tokio::test]
+async fn a_session_that_the_server_forgets_is_begun_again_and_the_call_sent_again() {
+    let calls = AtomicUsize::new(0);
+    let server = FixtureServer::start(move |seen| {
+        no_stream(seen, |seen| match calls.fetch_add(1, Ordering::SeqCst) {
+            0 => Given::status(404),
+            _ => Given::json(200, &echoed(seen)),
+        })
+    })
+    .await;
+    let (_manager, connection) = connected(&server).await;
+    assert_eq!(call(&connection, "again", LONG).await.unwrap(), "again");
+    assert_eq!(server.asked("initialize").len(), 2);
+    assert_eq!(server.asked("tools/call").len(), 2);
+}
+
+#[tokio::test]
+async fn servers_that_answer_the_probe_with_anything_are_begun_with_as_all_were() {
+    let odd: [fn(&Seen) -> Given; 5] = [
+        |_| Given::status(404),
+        |_| Given::status(405),
+        |_| Given::Whole(400, vec![("content-type", "text/html".to_owned())], "<p>".to_owned()),
+        |seen| Given::result(seen, json!({})),
+        |_| {
+            let error = json!({ "code": -32000, "message": "no session" });
+            Given::json(400, &json!({ "jsonrpc": "2.0", "id": null, "error": error }))
+        },
+    ];
+    for odd in odd {
+        let server = FixtureServer::start(move |seen| match seen.asks().as_str() {
+            "server/discover" => odd(seen),
+            _ => no_stream(seen, |seen| Given::json(200, &echoed(seen))),
+        })
+        .await;
+        let (_manager, connection) = connected(&server).await;
+        assert_eq!(call(&connection, "a", LONG).await.unwrap(), "a");
+    }
+}
+
+/// What a bad server makes of the call `bad`; all other calls it answers.
+async fn with_bad_call(
+    bad: fn(&Seen) -> Given,
+) -> (FixtureServer, McpClientManager, Arc<Connection>) {
+    let server = FixtureServer::start(move |seen| {
+        modern(seen, |seen| match asked_for(seen).as_str() {
+            "bad" => bad(seen),
+            _ => Given::json(200, &echoed(seen)),
+        })
+    })
+    .await;
+    let (manager, connection) = connected(&server).await;
+    (server, manager, connection)
+}
+
+/// Checks that the bad call fails, saying why, and that others go on beside and after it.
+async fn check_bad(bad: fn(&Seen) -> Given, time: Duration, why: &str) {
+    let (_server, _manager, connection) = with_bad_call(bad).await;
+    let (failed, beside) =
+        tokio::join!(call(&connection, "bad", time), call(&connection, "beside", LONG));
+    let error: Error = failed.unwrap_err();
+    assert!(error.message.contains(why), "{}", error.message);
+    assert!(!error.message.contains("moonlight"));
+    assert_eq!(beside.unwrap(), "beside");
+    assert_eq!(call(&connection, "after", LONG).await.unwrap(), "after");
+}
+
+#[tokio::test]
+async fn a_stream_without_end_costs_its_call() {
+    let endless = |_: &Seen| Given::Endless(": still here\n\n".to_owned());
+    check_bad(endless, SHORT, "did not answer within 0.2 s").await;
+}
+
+#[tokio::test]
+async fn a_flood_of_notifications_costs_its_call() {
+    let flood = |_: &Seen| {
+        let params = json!({ "progressToken": 99, "progress": 1 });
+        let note =
+            json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+        Given::Endless(event(&note))
+    };
+    check_bad(flood, SHORT, "did not answer within 0.2 s").await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_silent_costs_its_call() {
+    check_bad(|_| Given::Silence, SHORT, "did not answer within 0.2 s").await;
+}
+
+#[tokio::test]
+async fn an_event_without_bounds_costs_its_call() {
+    let large = |_: &Seen| Given::Endless("data: ".to_owned() + &"x".repeat(1024 * 1024));
+    let (_server, _manager, connection) = with_bad_call(large).await;
+    assert!(call(&connection, "bad", LONG).await.is_err());
+    assert_eq!(call(&connection, "after", LONG).await.unwrap(), "after");
+}
+
+#[tokio::test]
+async fn a_body_without_bounds_costs_its_call() {
+    let large = |seen: &Seen| {
+        let text = "x".repeat(17 * 1024 * 1024);
+        Given::json(200, &answer(&seen.message()["id"], said(&text)))
+    };
+    check_bad(large, LONG, "more than 16777216 bytes").await;
+}
+
+#[tokio::test]
+async fn pages_and_broken_answers_cost_their_call() {
+    let page = |_: &Seen| {
+        let kind = ("content-type", "text/html".to_owned());
+        Given::Whole(200, vec![kind], "<p>\u{1b}[31mLog in</p>".to_owned())
+    };
+    check_bad(page, LONG, "text/html").await;
+    check_bad(|_| Given::json(200, &json!({ "moon": 1 })), LONG, "no message of the protocol")
+        .await;
+    check_bad(|_| Given::status(500), LONG, "500").await;
+    let refused = |_: &Seen| Given::Whole(403, Vec::new(), "go\u{1b}[31m away".to_owned());
+    check_bad(refused, LONG, "status 403: go [31m away").await;
+}
+
+#[tokio::test]
+async fn an_answer_to_nobodys_request_is_nobodys() {
+    let foreign = |_: &Seen| Given::Held(vec![event(&answer(&json!(4711), said("foreign")))]);
+    check_bad(foreign, LONG, "the server ended its answer before it was there").await;
+}
+
+#[tokio::test]
+async fn no_redirect_takes_the_key_elsewhere() {
+    let elsewhere = FixtureServer::start(|seen| Given::json(200, &echoed(seen))).await;
+    let place = format!("{}/mcp", elsewhere.url);
+    let server = FixtureServer::start(move |seen| {
+        modern(seen, |_| Given::status(307).header("location", &place))
+    })
+    .await;
+    let (_manager, connection) = connected(&server).await;
+    let error = call(&connection, "a", LONG).await.unwrap_err();
+    assert!(error.message.contains("status 307"), "{}", error.message);
+    assert!(elsewhere.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_thousand_calls_at_once_get_each_its_own_answer() {
+    let server =
+        FixtureServer::start(|seen| modern(seen, |seen| Given::json(200, &echoed(seen)))).await;
+    let (_manager, connection) = connected(&server).await;
+    let texts: Vec<String> = (0..1000).map(|number| number.to_string()).collect();
+    let answers = join_all(texts.iter().map(|text| call(&connection, text, LONG))).await;
+    for (text, answer) in texts.iter().zip(answers) {
+        assert_eq!(*text, answer.unwrap());
+    }
+}

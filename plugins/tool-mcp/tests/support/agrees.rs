@@ -1,0 +1,44 @@
+//! A person who logs in wherever they are asked to: follows the page without looking at it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use jaato_plugin_sdk::{Error, Result};
+use tool_mcp::oauth::{Consent, Visit};
+use tool_mcp::transport::http::{Exchange, HttpBackend as _};
+
+use super::hyper_client::HyperClient;
+
+/// Longest wait for a page.
+const TIME: Duration = Duration::from_secs(60);
+
+/// A person who agrees, and how often they were asked.
+#[derive(Clone, Default)]
+pub struct Agrees(pub Arc<AtomicUsize>);
+
+struct Follows(Arc<AtomicUsize>);
+
+impl Consent for Agrees {
+    fn begin(&self, _port: Option<u16>) -> BoxFuture<'static, Result<Box<dyn Visit>>> {
+        let asked = Arc::clone(&self.0);
+        async { Ok(Box::new(Follows(asked)) as Box<dyn Visit>) }.boxed()
+    }
+}
+
+impl Visit for Follows {
+    fn redirect_uri(&self) -> &str {
+        "http://127.0.0.1:3000/callback"
+    }
+
+    fn visit(self: Box<Self>, page: String) -> BoxFuture<'static, Result<String>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        async move {
+            let reply = HyperClient.send(Exchange::new("GET", &page, TIME)).await?;
+            let back = reply.header("location").map(str::to_owned);
+            back.ok_or_else(|| Error::failed(format!("the page answers {}", reply.status)))
+        }
+        .boxed()
+    }
+}

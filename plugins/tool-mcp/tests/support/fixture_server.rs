@@ -1,0 +1,218 @@
+//! A server on loopback that answers as a test says, also what no good server would.
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// A request as it came.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    pub method: String,
+    /// With its query.
+    pub path: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+/// What comes back.
+pub enum Given {
+    /// Status, headers, body.
+    Whole(u16, Vec<(&'static str, String)>, String),
+    /// A stream of these texts, which then ends.
+    Events(Vec<String>),
+    /// A stream of these texts, which then is silent and open.
+    Held(Vec<String>),
+    /// A stream of this text for ever.
+    Endless(String),
+    /// Nothing, ever.
+    Silence,
+}
+
+type Handler = dyn Fn(&Seen) -> Given + Send + Sync;
+
+/// A server; it ends with its value.
+pub struct FixtureServer {
+    /// Its address, without a path.
+    pub url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    accepting: JoinHandle<()>,
+}
+
+impl Drop for FixtureServer {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Seen {
+    /// Returns the first header of this name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the message that it holds.
+    pub fn message(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_default()
+    }
+
+    /// Returns the method of its message, or of itself.
+    pub fn asks(&self) -> String {
+        self.message()["method"].as_str().map_or_else(|| self.method.clone(), str::to_owned)
+    }
+
+    /// Returns a field of the form that it holds, or of its query.
+    pub fn field(&self, name: &str) -> Option<String> {
+        let query = self.path.split_once('?').map_or("", |(_, query)| query);
+        let fields = url::form_urlencoded::parse(self.body.as_bytes())
+            .chain(url::form_urlencoded::parse(query.as_bytes()));
+        let mut found = fields.filter(|(known, _)| known == name);
+        found.next().map(|(_, value)| value.into_owned())
+    }
+}
+
+impl Given {
+    /// Answers with JSON.
+    pub fn json(status: u16, body: &Value) -> Self {
+        let kind = ("content-type", "application/json".to_owned());
+        Self::Whole(status, vec![kind], body.to_string())
+    }
+
+    /// Answers a request of the protocol.
+    pub fn result(seen: &Seen, result: Value) -> Self {
+        Self::json(200, &answer(&seen.message()["id"], result))
+    }
+
+    /// Answers with a status alone.
+    pub fn status(status: u16) -> Self {
+        Self::Whole(status, Vec::new(), String::new())
+    }
+
+    /// Adds a header.
+    pub fn header(self, name: &'static str, value: &str) -> Self {
+        match self {
+            Self::Whole(status, mut headers, body) => {
+                headers.push((name, value.to_owned()));
+                Self::Whole(status, headers, body)
+            }
+            other => other,
+        }
+    }
+}
+
+/// Writes an answer of the protocol.
+pub fn answer(id: &Value, result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+/// Writes an event.
+pub fn event(data: &Value) -> String {
+    format!("data: {data}\n\n")
+}
+
+impl FixtureServer {
+    /// Starts one.
+    pub async fn start(handler: impl Fn(&Seen) -> Given + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let (handler, all): (Arc<Handler>, _) = (Arc::new(handler), Arc::clone(&seen));
+        let accepting = tokio::spawn(async move {
+            let mut connections = tokio::task::JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.spawn(serve(stream, Arc::clone(&handler), Arc::clone(&all)));
+            }
+        });
+        Self { url, seen, accepting }
+    }
+
+    /// Lists what was asked, in order.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().clone()
+    }
+
+    /// Lists the requests that ask for this.
+    pub fn asked(&self, what: &str) -> Vec<Seen> {
+        self.seen().into_iter().filter(|seen| seen.asks() == what).collect()
+    }
+
+    /// Lists the requests of this path.
+    pub fn at(&self, path: &str) -> Vec<Seen> {
+        let is_there = |seen: &Seen| seen.path.split('?').next() == Some(path);
+        self.seen().into_iter().filter(is_there).collect()
+    }
+}
+
+/// Answers one request, and closes.
+async fn serve(
+    mut stream: TcpStream,
+    handler: Arc<Handler>,
+    all: Arc<Mutex<Vec<Seen>>>,
+) -> Option<()> {
+    let seen = read(&mut stream).await?;
+    all.lock().push(seen.clone());
+    match handler(&seen) {
+        Given::Whole(status, headers, body) => {
+            let mut head = format!("HTTP/1.1 {status} Said\r\nconnection: close\r\n");
+            for (name, value) in headers {
+                head += &format!("{name}: {value}\r\n");
+            }
+            head += &format!("content-length: {}\r\n\r\n", body.len());
+            stream.write_all(head.as_bytes()).await.ok()?;
+            stream.write_all(body.as_bytes()).await.ok()?;
+        }
+        Given::Events(texts) => write_events(&mut stream, &texts).await?,
+        Given::Held(texts) => {
+            write_events(&mut stream, &texts).await?;
+            // Until the client goes.
+            let _ = stream.read(&mut [0]).await;
+        }
+        Given::Endless(text) => {
+            write_events(&mut stream, &[]).await?;
+            loop {
+                stream.write_all(text.as_bytes()).await.ok()?;
+            }
+        }
+        Given::Silence => {
+            let _ = stream.read(&mut [0]).await;
+        }
+    }
+    stream.shutdown().await.ok()
+}
+
+async fn write_events(stream: &mut TcpStream, texts: &[String]) -> Option<()> {
+    let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.ok()?;
+    for text in texts {
+        stream.write_all(text.as_bytes()).await.ok()?;
+    }
+    Some(())
+}
+
+async fn read(stream: &mut TcpStream) -> Option<Seen> {
+    let mut read = Vec::new();
+    let mut piece = vec![0; 64 * 1024];
+    loop {
+        let count = stream.read(&mut piece).await.ok().filter(|&count| count > 0)?;
+        read.extend_from_slice(&piece[..count]);
+        let Some(end) = read.windows(4).position(|end| end == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&read[..end]).into_owned();
+        let mut lines = head.lines();
+        let mut first = lines.next()?.split(' ').map(str::to_owned);
+        let (method, path) = (first.next()?, first.next()?);
+        let headers: Vec<(String, String)> = lines
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
+            .collect();
+        let length = headers.iter().find(|(name, _)| name == "content-length");
+        let length: usize = length.map_or(0, |(_, value)| value.parse().unwrap());
+        if read.len() >= end + 4 + length {
+            let body = String::from_utf8_lossy(&read[end + 4..]).into_owned();
+            return Some(Seen { method, path, headers, body });
+        }
+    }
+}
