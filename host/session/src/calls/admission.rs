@@ -2,8 +2,8 @@
 //! person allow it.
 
 use jaato_policy::{
-    AlwaysScope, Answer as Standing, ArgumentsDigest, Call, Caller, Decision, Outcome,
-    PluginSource, RuleId, SessionRule, decide,
+    AlwaysScope, Answer as Standing, Call, Caller, CallingAgent, Decision, Outcome, PluginSource,
+    RuleId, SessionRule, WorkspaceTrust, decide,
 };
 use jaato_types::hooks::CalledBy;
 use jaato_types::{Error, ErrorKind, Event, PluginName, ToolCall};
@@ -129,7 +129,7 @@ impl CallRunner<'_> {
         ruling.refusal.map_or(Fate::Run, Fate::Refuse)
     }
 
-    fn facts_of<'a>(&self, call: &'a ToolCall, tool: &'a KnownTool) -> Call<'a> {
+    fn facts_of<'a>(&'a self, call: &'a ToolCall, tool: &'a KnownTool) -> Call<'a> {
         Call {
             tool: &call.name,
             plugin: &tool.plugin,
@@ -140,7 +140,16 @@ impl CallRunner<'_> {
                 Initiative::Model | Initiative::Tool | Initiative::Plugin => Caller::Model,
                 Initiative::Person => Caller::Person,
             },
-            arguments: ArgumentsDigest::of(&call.arguments),
+            arguments: &call.arguments,
+            agent: self.agent.map_or(CallingAgent::MAIN, |agent| CallingAgent {
+                agent_type: "subagent",
+                agent_name: &agent.name,
+            }),
+            directory: None,
+            home: None,
+            resolved: &[],
+            workspace: WorkspaceTrust::Untrusted,
+            typed_into: None,
         }
     }
 
@@ -187,8 +196,8 @@ impl CallRunner<'_> {
             rule: asking.rule.to_owned(),
             preview: preview.clone(),
         });
-        let Asking { decision, always, .. } = *asking;
-        let why = asking.why.clone();
+        let Asking { decision, always, why, .. } = asking;
+        let (decision, always, why) = (decision.clone(), *always, why.clone());
         let by = self.origin.map(|origin| &origin.plugin);
         let agent = self.agent.map(|agent| agent.name.as_str());
         let session = self.session;
