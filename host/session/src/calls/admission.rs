@@ -247,13 +247,9 @@ impl CallRunner<'_> {
 
 impl Asking {
     fn by_rule(facts: &Call<'_>, decision: Decision) -> Self {
-        Self {
-            decision,
-            rule: decision.rule.name(),
-            why: decision.explain(facts),
-            hint: decision.hint(facts),
-            always: Some(facts.always_scope()),
-        }
+        let (rule, why) = (decision.rule.name(), decision.explain(facts));
+        let hint = decision.hint(facts);
+        Self { decision, rule, why, hint, always: Some(facts.always_scope()) }
     }
 
     fn by_guard(decision: Decision, plugin: &PluginName, reason: &str) -> Self {
