@@ -1,16 +1,18 @@
 //! May a call run? The tool is there, the arguments match, the guards let it go on, the rules or a
 //! person allow it.
 
+use std::path::PathBuf;
+
 use jaato_policy::{
     AlwaysScope, Answer as Standing, Call, Caller, CallingAgent, Decision, Outcome, PluginSource,
-    RuleId, SessionRule, WorkspaceTrust, decide,
+    RuleId, SessionRule,
 };
 use jaato_types::hooks::CalledBy;
 use jaato_types::{Error, ErrorKind, Event, PluginName, ToolCall};
 
 use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
 use crate::hooks::{AboutCall, Guarded};
-use crate::{Answer, KnownTool, Question, introspection};
+use crate::{Answer, CallPlace, KnownTool, Question, introspection};
 
 /// The rule's name where a person allowed this one call.
 const PERSON_ONCE: &str = "person.once";
@@ -94,10 +96,13 @@ impl CallRunner<'_> {
         guard: Option<(PluginName, String)>,
         done: &mut CallsDone,
     ) -> Fate {
-        let facts = self.facts_of(call, tool);
+        let place = self.ports.gate.place();
+        let mut facts = self.facts_of(call, tool, &place);
+        let resolved = self.resolved(&facts);
+        facts.resolved = &resolved;
         let decision = {
             let rules = self.rules.lock();
-            decide(&rules, &facts)
+            self.ports.gate.decide(&rules, &facts)
         };
         let asking = match (decision.outcome, guard) {
             (Outcome::Deny, _) => return self.decided(call, Ruling::deny(&facts, decision)),
@@ -129,7 +134,12 @@ impl CallRunner<'_> {
         ruling.refusal.map_or(Fate::Run, Fate::Refuse)
     }
 
-    fn facts_of<'a>(&'a self, call: &'a ToolCall, tool: &'a KnownTool) -> Call<'a> {
+    fn facts_of<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        tool: &'a KnownTool,
+        place: &'a CallPlace,
+    ) -> Call<'a> {
         Call {
             tool: &call.name,
             plugin: &tool.plugin,
@@ -145,12 +155,21 @@ impl CallRunner<'_> {
                 agent_type: "subagent",
                 agent_name: &agent.name,
             }),
-            directory: None,
-            home: None,
+            directory: place.directory.as_deref(),
+            home: place.home.as_deref(),
             resolved: &[],
-            workspace: WorkspaceTrust::Untrusted,
+            workspace: place.workspace,
             typed_into: None,
         }
+    }
+
+    /// Returns where links on the paths of a call lead. Only rules of files look at paths.
+    fn resolved(&self, facts: &Call<'_>) -> Vec<PathBuf> {
+        if self.rules.lock().files.is_empty() {
+            return Vec::new();
+        }
+        let paths = facts.named_paths();
+        paths.iter().filter_map(|path| self.ports.gate.resolve(path)).collect()
     }
 
     async fn ask_guards(&self, call: &ToolCall, tool: &KnownTool) -> Guarded {
