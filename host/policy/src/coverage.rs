@@ -61,7 +61,7 @@ fn covering_commands(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     first
 }
 
-fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'_>) -> bool {
+pub(crate) fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'_>) -> bool {
     let Some(pattern) = &when.command else { return false };
     let is_narrow = when.path.is_some() || when.host.is_some();
     let is_for_denials = when.signature.is_some() || when.compound || !when.outside.is_empty();

@@ -1,6 +1,12 @@
 //! Adds rules to a `permissions.toml` and takes them out: comments, order and layout stay.
 
+use std::path::Path;
+
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
+
+use crate::edit::write;
+use crate::error::ConfigError;
+use crate::file::read_text;
 
 /// A rule that a person adds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,6 +65,22 @@ pub fn remove_rule(text: &str, number: usize) -> Result<String, String> {
     }
     rules.remove(number - 1);
     Ok(document.to_string())
+}
+
+/// Changes a file of the person's: reads it, has it edited, and writes it beside and renames it. No
+/// file counts as an empty one. Tells whether it changed.
+///
+/// # Errors
+/// When the file cannot be read or written, or the edit says what is wrong with it.
+pub fn edit_rules(
+    path: &Path,
+    edit: impl FnOnce(&str) -> Result<Option<String>, String>,
+) -> Result<bool, ConfigError> {
+    let failed = |cause: String| ConfigError::Edit { path: path.to_owned(), cause };
+    let text = read_text(path)?.unwrap_or_default();
+    let Some(text) = edit(&text).map_err(failed)? else { return Ok(false) };
+    write(path, &text).map_err(|error| failed(error.to_string()))?;
+    Ok(true)
 }
 
 fn read(text: &str) -> Result<DocumentMut, String> {

@@ -3,6 +3,7 @@
 //! Reads, and writes what a person has it write; what rules mean is the policy's. A file that cannot
 //! be understood is handed on as broken and never left out: nobody knows what it would forbid.
 
+mod cases;
 mod edit;
 mod json;
 mod toml;
@@ -14,7 +15,8 @@ use jaato_policy::{Layer, PathPattern, RuleFile};
 use crate::CONFIG_BYTES_MAX;
 use crate::trust::TrustedWorkspace;
 
-pub use edit::{NewRule, add_rule, remove_rule};
+pub use cases::{RuleCase, read_cases};
+pub use edit::{NewRule, add_rule, edit_rules, remove_rule};
 
 /// Our own form.
 pub const RULES_FILE: &str = "permissions.toml";
@@ -116,6 +118,20 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
         }
     }
     files
+}
+
+/// Checks the text of a file before it is written; returns the line and what is wrong with it.
+pub fn load_text_rules(
+    path: &Path,
+    text: &str,
+    is_workspace: bool,
+    home: Option<&Path>,
+    root: &Path,
+) -> Option<(usize, String)> {
+    let layer = if is_workspace { Layer::Workspace } else { Layer::User };
+    // A home is made up where none is known: what counts is whether the file is understood.
+    let home = Some(home.unwrap_or(Path::new("/")));
+    parse(&Origin { layer, path, home, root }, text.as_bytes()).file.broken
 }
 
 impl RuleFiles {

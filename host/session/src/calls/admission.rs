@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use jaato_policy::{
-    AlwaysScope, Answer as Standing, Call, Caller, CallingAgent, Decision, Outcome, PluginSource,
-    RuleId, SessionRule,
+    AlwaysScope, Answer as Standing, Call, Caller, CallingAgent, Decision, DenyRules, Outcome,
+    PluginSource, RuleId, SessionRule,
 };
 use jaato_types::hooks::CalledBy;
 use jaato_types::{Error, ErrorKind, Event, PluginName, ToolCall};
@@ -27,6 +27,9 @@ const GUARD_ASKS: &str = "guard.asks";
 /// The rule's name where the tool's own plugin says, before a person is asked, that the call cannot
 /// do what it should.
 const PREVIEW_REFUSES: &str = "preview.refuses";
+
+/// Stands behind the name of a rule while rules of files that deny do not hold.
+const DENY_IGNORED: &str = "(option.ignore_deny_rules)";
 
 /// Why a person is asked.
 struct Asking {
@@ -128,10 +131,19 @@ impl CallRunner<'_> {
             call_id: call.id.clone(),
             name: call.name.clone(),
             allowed: ruling.refusal.is_none(),
-            rule: ruling.rule.to_owned(),
+            rule: self.recorded_rule(ruling.rule),
             comment: ruling.comment,
         });
         ruling.refusal.map_or(Fate::Run, Fate::Refuse)
+    }
+
+    /// Returns a rule's name for events and the ledger. That rules of files were lifted is a part of
+    /// each decision then.
+    fn recorded_rule(&self, rule: &str) -> String {
+        match self.rules.lock().deny_rules {
+            DenyRules::Hold => rule.to_owned(),
+            DenyRules::Ignored => format!("{rule} {DENY_IGNORED}"),
+        }
     }
 
     fn facts_of<'a>(
