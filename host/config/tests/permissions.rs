@@ -108,13 +108,16 @@ agent_type = "subagent"
 destructive = true
 argument.mode = "w*"
 "#;
-    check(&[("user/permissions.toml", text)], expect![[r#"
+    check(
+        &[("user/permissions.toml", text)],
+        expect![[r#"
         user /user/permissions.toml
           3: ask by default
           6: allow command = "git status"
           11: deny path = "~/.ssh" (keys)
           16: ask host = "*.example.com", argument.mode = "w*", agent_type = "subagent", destructive = true
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -135,7 +138,8 @@ fn files_bind_in_the_order_machine_person_workspace() {
           2: deny tool = "b"
         user /home/.jaato/permissions.json
           1: deny tool = "d"
-    "#]].assert_eq(&machine.shown(false));
+    "#]]
+    .assert_eq(&machine.shown(false));
     expect![[r#"
         enterprise /etc/permissions.toml
           2: deny tool = "a"
@@ -145,7 +149,8 @@ fn files_bind_in_the_order_machine_person_workspace() {
           1: deny tool = "d"
         workspace /work/.jaato/permissions.toml
           2: deny tool = "c"
-    "#]].assert_eq(&machine.shown(true));
+    "#]]
+    .assert_eq(&machine.shown(true));
 }
 
 #[test]
@@ -222,7 +227,9 @@ fn the_originals_file_is_read_in_full() {
   },
   "channel": { "type": "webhook", "endpoint": "http://127.0.0.1:1/x", "timeout": 5 }
 }"#;
-    check(&[("user/permissions.json", text)], expect![[r#"
+    check(
+        &[("user/permissions.json", text)],
+        expect![[r#"
         user /user/permissions.json
           3: deny by default
           5: deny tool = "dangerous"
@@ -251,7 +258,8 @@ fn the_originals_file_is_read_in_full() {
         warning `/user/permissions.json:11`: a pattern that allows names a command, or a tool as `tool(*)`: this one allows nothing
         warning `/user/permissions.json:11`: a pattern that allows names a command, or a tool as `tool(*)`: this one allows nothing
         AskingChannel { kind: "webhook", endpoint: Some("http://127.0.0.1:1/x"), timeout_s: 5 }
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -296,7 +304,8 @@ fn rules_are_added_and_removed_with_comments_kept() {
         decision = "allow"
         tool = "note"
         argument.mode = "r"
-    "#]].assert_eq(&empty);
+    "#]]
+    .assert_eq(&empty);
     let text = "# mine\ndefault = \"ask\" # careful\n\n# no\n[[rules]]\ndecision = \"deny\"\ntool = \"x\" # bad\n";
     let more = add_rule(text, &rule).unwrap().unwrap();
     expect![[r##"
@@ -312,7 +321,8 @@ fn rules_are_added_and_removed_with_comments_kept() {
         decision = "allow"
         tool = "note"
         argument.mode = "r"
-    "##]].assert_eq(&more);
+    "##]]
+    .assert_eq(&more);
     assert_eq!(add_rule(&more, &rule), Ok(None));
     assert_eq!(remove_rule(&more, 2).unwrap(), text);
     assert!(remove_rule(&more, 3).is_err());
@@ -338,7 +348,8 @@ fn cases_are_read_with_their_lines() {
         .collect();
     expect![[r#"
         2 cli_based_tool {"command":"ls"} allow main
-        6 note {"a":1} deny subagent"#]].assert_eq(&shown.join("\n"));
+        6 note {"a":1} deny subagent"#]]
+    .assert_eq(&shown.join("\n"));
     for text in [
         "",
         "[[cases]]\n",

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{ArgumentsDigest, Call};
+use crate::{ArgumentsDigest, Call, PluginSource};
 
 /// How long an answer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +83,10 @@ impl Pattern {
 /// first is the call itself.
 pub fn proposals(call: &Call<'_>) -> Vec<Pattern> {
     let mut proposals = vec![Pattern::exactly(call)];
+    // What a stranger's arguments mean is the stranger's word.
+    if call.source == PluginSource::Elsewhere {
+        return proposals;
+    }
     if call.command_line().is_some() {
         // A pattern for a command line is for one simple command: what runs beside it is another
         // decision.

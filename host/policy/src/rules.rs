@@ -132,6 +132,11 @@ impl SessionRule {
 }
 
 impl Rules {
+    /// The rules of files alone, from the one that binds most.
+    pub fn of_files(files: Vec<RuleFile>) -> Self {
+        Self { files, ..Self::default() }
+    }
+
     /// Adds an answer. The latest one about the same calls counts; one for a single call is not
     /// kept.
     pub fn remember(&mut self, rule: SessionRule) {

@@ -198,7 +198,7 @@ impl Reader<'_> {
         self.add(Outcome::Deny, pattern, Conditions { signature, ..Conditions::default() });
         if !pattern.contains('(')
             && let Some(command) =
-                CommandPattern::parse(pattern.trim_end_matches('*'), RestOfCommand::SafeOptions)
+                CommandPattern::parse(&without_sets(pattern), RestOfCommand::SafeOptions)
         {
             let command = Some(command);
             self.add(Outcome::Deny, pattern, Conditions { command, ..Conditions::default() });
