@@ -361,3 +361,41 @@ fn cases_are_read_with_their_lines() {
         read_cases(&machine.folder.path().join("work/cases.toml")).unwrap_err();
     }
 }
+
+/// The examples of the page are a person's first rules: they must mean what it says.
+#[test]
+fn the_examples_of_the_documentation_are_decided_as_it_says() {
+    use jaato_policy::{Call, Caller, CallingAgent, PluginSource, Rules, WorkspaceTrust, decide};
+    let page = include_str!("../../../docs/permissions.md");
+    let mut blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let (rules, cases) = (blocks.next().unwrap(), blocks.next().unwrap());
+    assert_eq!(blocks.next(), None);
+    let machine = Machine::with(&[("user/permissions.toml", rules), ("work/cases.toml", cases)]);
+    let files = machine.load(true).files;
+    assert_eq!(files[0].broken, None);
+    let home = machine.folder.path().join("home");
+    let rules = Rules::of_files(files);
+    let cases = read_cases(&machine.folder.path().join("work/cases.toml")).unwrap();
+    for case in cases {
+        let (tool, plugin) = (case.tool.as_str().into(), "tool-x".into());
+        let (agent_type, agent_name) = (case.agent_type.as_str(), case.agent_name.as_str());
+        let call = Call {
+            tool: &tool,
+            plugin: &plugin,
+            source: PluginSource::Shipped,
+            annotations: jaato_types::Annotations::default(),
+            auto_approval: false,
+            caller: Caller::Model,
+            arguments: &case.arguments,
+            agent: CallingAgent { agent_type, agent_name },
+            directory: Some(Path::new("/work")),
+            home: Some(&home),
+            resolved: &[],
+            workspace: WorkspaceTrust::Trusted,
+            typed_into: None,
+        };
+        let decision = decide(&rules, &call);
+        let why = decision.explain(&call);
+        assert_eq!(decision.outcome.name(), case.expected, "line {}: {why}", case.line);
+    }
+}

@@ -47,7 +47,7 @@ pub(crate) struct Facts<'a> {
 impl<'a> Facts<'a> {
     pub(crate) fn of(call: &'a Call<'a>) -> Self {
         let line = call.command_line();
-        let shell = line.as_ref().map(|line| shell::analyse(line));
+        let shell = line.as_ref().map(shell::analyse);
         let words: Vec<String> = shell.iter().flat_map(Analysis::values).collect();
         let shell_paths = words.iter().map(|word| call.whole(word)).collect();
         let shell_hosts = words.iter().filter_map(|word| host_of(word)).collect();

@@ -84,13 +84,13 @@ fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool
     }
     let Some(known) = programs::find(name) else {
         // Options of a program that is not known may do anything.
-        return rest.iter().all(|word| is_operand(word));
+        return rest.iter().all(is_operand);
     };
     if known.nature == Nature::Interprets {
         // Which program it runs, the rule must say; what that one is told are its own words.
         let names_script = pattern.words.first().is_some_and(|word| !word.starts_with('-'));
         let takes_script = runs_named_script(name);
-        let rest_is_scripts = takes_script && rest.iter().all(|word| is_operand(word));
+        let rest_is_scripts = takes_script && rest.iter().all(is_operand);
         return names_script && (rest.is_empty() || rest_is_scripts) || is_whole(pattern, rest);
     }
     match known.subcommands {
@@ -104,7 +104,7 @@ fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool
             match subcommand {
                 Some(subcommand) => match programs::find_in(of, subcommand) {
                     Some(known) => all_taken(known, rest, ends_options),
-                    None => rest.iter().all(|word| is_operand(word)),
+                    None => rest.iter().all(is_operand),
                 },
                 None => with_subcommand(known, of, rest, ends_options),
             }

@@ -65,8 +65,7 @@ impl Program {
         let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
             return true;
         };
-        let mut letters = letters.chars();
-        while let Some(letter) = letters.next() {
+        for letter in letters.chars() {
             let Some(place) = self.short.find(letter).filter(|_| letter != ':') else {
                 return false;
             };
