@@ -59,6 +59,10 @@ pub struct SessionArgs {
     #[arg(long)]
     pub yes: bool,
 
+    /// Let no rule of a permissions file deny a call; the ledger says that it was given
+    #[arg(long)]
+    pub ignore_deny_rules: bool,
+
     /// More instructions for the model
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,

@@ -13,7 +13,7 @@ use crate::args::{EnvironmentArgs, Global};
 use crate::exit::Outcome;
 use crate::{
     bench, call, chat, check, command, config, doctor, environment, grant, install, ledger, login,
-    mcp, model, new_plugin, plugin, provider, reload, run, shell, switch, tool, trust,
+    mcp, model, new_plugin, permission, plugin, provider, reload, run, shell, switch, tool, trust,
 };
 
 /// An agentic tool orchestrator: you give a task, a model calls tools out of plugins under your
@@ -137,6 +137,12 @@ commands! {
         command: ProviderCommand,
     } |global| command.run(global).await;
 
+    /// Rules about tool calls: list, explain, add, remove and test them
+    Permission {
+        #[command(subcommand)]
+        command: PermissionCommand,
+    } |global| command.run(global).await;
+
     /// What requests, tool calls and decisions have come to
     Ledger {
         #[command(subcommand)]
@@ -176,6 +182,60 @@ commands! {
         #[command(flatten)]
         work: PluginWork,
     } |_| unreachable!("`main` runs `{work:?}` before there is a runtime");
+}
+
+commands! {
+    PermissionCommand:
+
+    /// List the rules of every file, from the one that binds most
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    } |global| permission::list(global, json);
+
+    /// Tell what is decided about a call, by which rule, and what every other rule says
+    Explain {
+        #[command(flatten)]
+        args: permission::ExplainArgs,
+    } |global| permission::explain(global, args).await;
+
+    /// Add a rule that allows
+    Allow {
+        #[command(flatten)]
+        rule: permission::RuleArgs,
+    } |global| permission::add(global, "allow", rule);
+
+    /// Add a rule that denies, whatever allows
+    Deny {
+        #[command(flatten)]
+        rule: permission::RuleArgs,
+    } |global| permission::add(global, "deny", rule);
+
+    /// Remove a rule by the number that `list` shows
+    Remove {
+        /// The number
+        number: usize,
+        /// From the workspace's file instead of your own
+        #[arg(long)]
+        workspace: bool,
+    } |global| permission::remove(global, number, workspace);
+
+    /// Show what was decided in earlier sessions
+    Log {
+        /// How many decisions to show
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        last: usize,
+        /// Print JSON, one object a line
+        #[arg(long)]
+        json: bool,
+    } |global| permission::log(global, last, json);
+
+    /// Test the rules with a file of calls and their expected decisions
+    Test {
+        /// The file: `[[cases]]` with `command`, or `tool` and `arguments`, and `expect`
+        file: PathBuf,
+    } |global| permission::test(global, &file).await;
 }
 
 commands! {

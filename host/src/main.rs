@@ -28,6 +28,7 @@ mod login;
 mod mcp;
 mod model;
 mod new_plugin;
+mod permission;
 mod platform;
 mod plugin;
 mod provider;

@@ -96,7 +96,7 @@ fn remove(list: &mut Array, name: &str) {
 }
 
 /// Writes beside and renames; a link is followed, the file's mode is kept.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
+pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let path: PathBuf = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));

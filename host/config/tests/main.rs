@@ -6,5 +6,6 @@ mod documentation;
 mod files;
 mod grants;
 mod layers;
+mod permissions;
 mod session_tree;
 mod trust;

@@ -51,6 +51,7 @@ mod commands;
 mod core_tools;
 mod crossing;
 mod environments;
+mod gate;
 mod gc;
 mod hooks;
 mod host;
@@ -84,6 +85,7 @@ pub use jaato_types as types;
 pub use attach::TEXT_BYTES_MAX;
 pub use check::{Conformance, conformance_checks};
 pub use commands::{Command, WORD_CHOICES_MAX, WordCompleter};
+pub use gate::{call_place, rule_files};
 pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};
 pub use jaato_catalog::{
     Arguments, CopyError, DESCRIBE_DEADLINE, DescribedAgain, Discovery, GUARDIAN_ARGUMENT,
@@ -95,6 +97,7 @@ pub use jaato_environments::{EndedProcess, EnvironmentListed, SavedResources, Sh
 pub use jaato_instances::{Tell, log_printed};
 pub use jaato_log::{LOG_BYTES_MAX, Log, visible};
 pub use jaato_model_facts::{ModelFacts, source as model_facts_source};
+pub use jaato_policy as policy;
 pub use jaato_policy::{Allowed, PluginSource};
 pub use jaato_services::{Assets, delta_of};
 pub use jaato_services::{KeyCommands, KeyInfo, StoredIn, StoredKeys};

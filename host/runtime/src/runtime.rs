@@ -1,6 +1,6 @@
 //! The runtime: the plugins that were found, and what runs them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -143,6 +143,12 @@ impl Runtime {
     /// Returns what starts children, and as what.
     pub(crate) fn starts_children(&self) -> (&Supervisor, &Path) {
         (&self.supervisor, &self.host.setup.executable)
+    }
+
+    /// Returns where links on a path lead, as the rules of its sessions see it; `None` where there
+    /// are none.
+    pub fn resolve_path(&self, path: &Path) -> Option<PathBuf> {
+        crate::gate::resolve(&self.host.setup, path)
     }
 
     /// Returns what the host is made of.

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_config::{Caps, Config, NamedModel};
+use jaato_catalog::Setup;
+use jaato_config::{Caps, NamedModel};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
-use jaato_policy::{Allowed, Rules};
+use jaato_policy::{Allowed, DenyRules, Rules};
 use jaato_services::Entered;
 use jaato_session::{
     Answer, AnsweringModel, Asker, EventSink, History, Ids, Ports, Question, RandomIds,
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::child::Child;
 use crate::core_tools::CoreBudget;
+use crate::gate::{HostGate, rule_files};
 use crate::gc::PluginGc;
 use crate::hooks::{EventHooks, PluginHooks};
 use crate::host::Host;
@@ -37,6 +39,8 @@ pub struct SessionOptions {
     pub allow: Vec<String>,
     /// `--yes`.
     pub allow_all: bool,
+    /// `--ignore-deny-rules`: rules of files that deny do not hold.
+    pub ignore_deny_rules: bool,
     /// `--system`.
     pub system: Option<String>,
     /// Where its files lie and its commands run; with none an environment of its own, as
@@ -64,6 +68,7 @@ impl SessionOptions {
             events,
             allow: Vec::new(),
             allow_all: false,
+            ignore_deny_rules: false,
             system: None,
             environment: None,
             environment_options: Map::new(),
@@ -157,7 +162,7 @@ impl Host {
         setup.history = history;
         setup.id = Some(id.clone());
         setup.limits = self.setup.config.session.clone();
-        setup.rules = Arc::new(Mutex::new(rules(&self.setup.config, &options)));
+        setup.rules = Arc::new(Mutex::new(rules(&self.setup, &options)));
         if let Some(child) = &child {
             child.set_up(&mut setup);
         }
@@ -198,7 +203,7 @@ impl Host {
     ) -> Result<Session, Error> {
         let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
         setup.limits = self.setup.config.session.clone();
-        setup.rules = Arc::new(Mutex::new(rules(&self.setup.config, &options)));
+        setup.rules = Arc::new(Mutex::new(rules(&self.setup, &options)));
         let ids = ids();
         let id = ids.session();
         setup.id = Some(id.clone());
@@ -266,6 +271,7 @@ fn ports(
         None => told as _,
     };
     Ports {
+        gate: Arc::new(HostGate::of(&host.setup)),
         provider,
         hooks: Arc::new(PluginHooks::new(Arc::clone(host))),
         tools: Arc::new(tools),
@@ -279,7 +285,9 @@ fn ports(
     }
 }
 
-fn rules(config: &Config, options: &SessionOptions) -> Rules {
+/// Returns the rules that hold at the start of a session.
+pub(crate) fn rules(setup: &Setup, options: &SessionOptions) -> Rules {
+    let config = &setup.config;
     let names = |names: &[String]| -> BTreeSet<ToolName> {
         names.iter().map(|name| ToolName::from(name.as_str())).collect()
     };
@@ -287,5 +295,7 @@ fn rules(config: &Config, options: &SessionOptions) -> Rules {
     rules.disabled = names(&config.tools_disabled);
     rules.allowed = options.allow.iter().map(|text| Allowed::parse(text)).collect();
     rules.allow_all = options.allow_all;
+    rules.files = rule_files(setup).files;
+    rules.deny_rules = if options.ignore_deny_rules { DenyRules::Ignored } else { DenyRules::Hold };
     rules
 }

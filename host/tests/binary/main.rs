@@ -62,6 +62,7 @@ mod openai_limits;
 mod openai_responses;
 mod openai_windows;
 mod own;
+mod permission;
 mod places;
 mod plugin_in_c;
 mod prepared;

@@ -15,6 +15,7 @@ mod list;
 mod model;
 mod objects;
 mod patch;
+mod policy;
 mod processes;
 mod providers;
 mod stolen;
@@ -146,6 +147,13 @@ const BENCHES: &[Bench] = &[
         when: When::Always,
         says: Says::Informs,
         measure: objects::objects,
+    },
+    Bench {
+        name: "policy",
+        about: "a decision over 500 rules and a command line of 4 KiB",
+        when: When::Always,
+        says: Says::Decides,
+        measure: policy::policy,
     },
     Bench {
         name: "first-answer",
@@ -346,6 +354,7 @@ mod tests {
             "terminals",
             "tools",
             "objects",
+            "policy",
             "first-answer",
             "run",
             "shell-calls",

@@ -1,16 +1,18 @@
 //! May a call run? The tool is there, the arguments match, the guards let it go on, the rules or a
 //! person allow it.
 
+use std::path::PathBuf;
+
 use jaato_policy::{
-    AlwaysScope, Answer as Standing, ArgumentsDigest, Call, Caller, Decision, Outcome,
-    PluginSource, RuleId, SessionRule, decide,
+    AlwaysScope, Answer as Standing, Call, Caller, CallingAgent, Decision, DenyRules, Outcome,
+    PluginSource, RuleId, SessionRule,
 };
 use jaato_types::hooks::CalledBy;
 use jaato_types::{Error, ErrorKind, Event, PluginName, ToolCall};
 
 use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
 use crate::hooks::{AboutCall, Guarded};
-use crate::{Answer, KnownTool, Question, introspection};
+use crate::{Answer, CallPlace, KnownTool, Question, introspection};
 
 /// The rule's name where a person allowed this one call.
 const PERSON_ONCE: &str = "person.once";
@@ -25,6 +27,9 @@ const GUARD_ASKS: &str = "guard.asks";
 /// The rule's name where the tool's own plugin says, before a person is asked, that the call cannot
 /// do what it should.
 const PREVIEW_REFUSES: &str = "preview.refuses";
+
+/// Stands behind the name of a rule while rules of files that deny do not hold.
+const DENY_IGNORED: &str = "(option.ignore_deny_rules)";
 
 /// Why a person is asked.
 struct Asking {
@@ -94,10 +99,13 @@ impl CallRunner<'_> {
         guard: Option<(PluginName, String)>,
         done: &mut CallsDone,
     ) -> Fate {
-        let facts = self.facts_of(call, tool);
+        let place = self.ports.gate.place();
+        let mut facts = self.facts_of(call, tool, &place);
+        let resolved = self.resolved(&facts);
+        facts.resolved = &resolved;
         let decision = {
             let rules = self.rules.lock();
-            decide(&rules, &facts)
+            self.ports.gate.decide(&rules, &facts)
         };
         let asking = match (decision.outcome, guard) {
             (Outcome::Deny, _) => return self.decided(call, Ruling::deny(&facts, decision)),
@@ -123,13 +131,27 @@ impl CallRunner<'_> {
             call_id: call.id.clone(),
             name: call.name.clone(),
             allowed: ruling.refusal.is_none(),
-            rule: ruling.rule.to_owned(),
+            rule: self.recorded_rule(ruling.rule),
             comment: ruling.comment,
         });
         ruling.refusal.map_or(Fate::Run, Fate::Refuse)
     }
 
-    fn facts_of<'a>(&self, call: &'a ToolCall, tool: &'a KnownTool) -> Call<'a> {
+    /// Returns a rule's name for events and the ledger. That rules of files were lifted is a part of
+    /// each decision then.
+    fn recorded_rule(&self, rule: &str) -> String {
+        match self.rules.lock().deny_rules {
+            DenyRules::Hold => rule.to_owned(),
+            DenyRules::Ignored => format!("{rule} {DENY_IGNORED}"),
+        }
+    }
+
+    fn facts_of<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        tool: &'a KnownTool,
+        place: &'a CallPlace,
+    ) -> Call<'a> {
         Call {
             tool: &call.name,
             plugin: &tool.plugin,
@@ -140,8 +162,26 @@ impl CallRunner<'_> {
                 Initiative::Model | Initiative::Tool | Initiative::Plugin => Caller::Model,
                 Initiative::Person => Caller::Person,
             },
-            arguments: ArgumentsDigest::of(&call.arguments),
+            arguments: &call.arguments,
+            agent: self.agent.map_or(CallingAgent::MAIN, |agent| CallingAgent {
+                agent_type: "subagent",
+                agent_name: &agent.name,
+            }),
+            directory: place.directory.as_deref(),
+            home: place.home.as_deref(),
+            resolved: &[],
+            workspace: place.workspace,
+            typed_into: None,
         }
+    }
+
+    /// Returns where links on the paths of a call lead. Only rules of files look at paths.
+    fn resolved(&self, facts: &Call<'_>) -> Vec<PathBuf> {
+        if self.rules.lock().files.is_empty() {
+            return Vec::new();
+        }
+        let paths = facts.named_paths();
+        paths.iter().filter_map(|path| self.ports.gate.resolve(path)).collect()
     }
 
     async fn ask_guards(&self, call: &ToolCall, tool: &KnownTool) -> Guarded {
@@ -187,8 +227,8 @@ impl CallRunner<'_> {
             rule: asking.rule.to_owned(),
             preview: preview.clone(),
         });
-        let Asking { decision, always, .. } = *asking;
-        let why = asking.why.clone();
+        let Asking { decision, always, why, .. } = asking;
+        let (decision, always, why) = (decision.clone(), *always, why.clone());
         let by = self.origin.map(|origin| &origin.plugin);
         let agent = self.agent.map(|agent| agent.name.as_str());
         let session = self.session;
@@ -238,13 +278,9 @@ impl CallRunner<'_> {
 
 impl Asking {
     fn by_rule(facts: &Call<'_>, decision: Decision) -> Self {
-        Self {
-            decision,
-            rule: decision.rule.name(),
-            why: decision.explain(facts),
-            hint: decision.hint(facts),
-            always: Some(facts.always_scope()),
-        }
+        let (rule, why) = (decision.rule.name(), decision.explain(facts));
+        let hint = decision.hint(facts);
+        Self { decision, rule, why, hint, always: Some(facts.always_scope()) }
     }
 
     fn by_guard(decision: Decision, plugin: &PluginName, reason: &str) -> Self {

@@ -1,0 +1,401 @@
+//! Files with rules: what they mean, what breaks them, which of them bind most, and how a person's
+//! changes leave them.
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use expect_test::{Expect, expect};
+use jaato_config::permissions::{
+    NewRule, RuleFiles, RuleSources, add_rule, load_rules, read_cases, remove_rule,
+};
+use jaato_config::trust::{TrustStore, Workspace, WorkspaceState};
+
+/// A machine with the files that a test names.
+struct Machine {
+    folder: tempfile::TempDir,
+}
+
+impl Machine {
+    fn with(files: &[(&str, &str)]) -> Self {
+        let machine = Self { folder: tempfile::tempdir().unwrap() };
+        for folder in ["etc", "user", "home", "work/.jaato", "data"] {
+            fs::create_dir_all(machine.folder.path().join(folder)).unwrap();
+        }
+        for (name, text) in files {
+            let path = machine.folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        machine
+    }
+
+    fn load(&self, is_trusted: bool) -> RuleFiles {
+        let root = self.folder.path();
+        let workspace = Workspace::find(&root.join("work")).unwrap();
+        let store = TrustStore::in_folder(&root.join("data"));
+        if is_trusted {
+            store.trust_workspace(&workspace, SystemTime::UNIX_EPOCH).unwrap();
+        }
+        let state = store.workspace_state(&workspace).unwrap();
+        let trusted = match &state {
+            WorkspaceState::Trusted(trusted) => Some(trusted),
+            _ => None,
+        };
+        load_rules(&RuleSources {
+            enterprise: &root.join("etc"),
+            user: Some(&root.join("user")),
+            home: Some(&root.join("home")),
+            workspace: trusted,
+            root: Path::new("/work"),
+        })
+    }
+
+    fn shown(&self, is_trusted: bool) -> String {
+        let files = self.load(is_trusted);
+        let mut text = String::new();
+        let root = self.folder.path().canonicalize().unwrap().display().to_string();
+        let plain = self.folder.path().display().to_string();
+        for file in &files.files {
+            let path = file.path.replace(&root, "").replace(&plain, "");
+            text += &format!("{} {path}\n", file.layer.name());
+            if let Some((outcome, line)) = file.default {
+                text += &format!("  {line}: {} by default\n", outcome.name());
+            }
+            for rule in &file.rules {
+                text += &format!("  {}: {rule}", rule.line);
+                text += &rule.why.as_ref().map_or("\n".to_owned(), |why| format!(" ({why})\n"));
+            }
+            if let Some((line, what)) = &file.broken {
+                text += &format!("  broken, line {line}: {}\n", what.replace(&plain, ""));
+            }
+        }
+        for warning in &files.warnings {
+            text += &format!("warning {}\n", warning.replace(&plain, ""));
+        }
+        if let Some(channel) = &files.channel {
+            text += &format!("{channel:?}\n");
+        }
+        text
+    }
+}
+
+#[track_caller]
+fn check(files: &[(&str, &str)], expected: Expect) {
+    expected.assert_eq(&Machine::with(files).shown(true));
+}
+
+#[test]
+fn a_file_of_ours_is_read_with_the_line_of_each_rule() {
+    let text = r#"# mine
+version = 1
+default = "ask"
+
+[[rules]]
+decision = "allow"
+command = "git status"
+
+# never this
+[[rules]]
+decision = "deny"
+path = "~/.ssh"
+why = "keys"
+
+[[rules]]
+decision = "ask"
+host = "*.example.com"
+agent_type = "subagent"
+destructive = true
+argument.mode = "w*"
+"#;
+    check(
+        &[("user/permissions.toml", text)],
+        expect![[r#"
+        user /user/permissions.toml
+          3: ask by default
+          6: allow command = "git status"
+          11: deny path = "~/.ssh" (keys)
+          16: ask host = "*.example.com", argument.mode = "w*", agent_type = "subagent", destructive = true
+    "#]],
+    );
+}
+
+#[test]
+fn files_bind_in_the_order_machine_person_workspace() {
+    let rule = |tool: &str| format!("[[rules]]\ndecision = \"deny\"\ntool = \"{tool}\"\n");
+    let (etc, user, work) = (rule("a"), rule("b"), rule("c"));
+    let files = [
+        ("work/.jaato/permissions.toml", work.as_str()),
+        ("user/permissions.toml", user.as_str()),
+        ("etc/permissions.toml", etc.as_str()),
+        ("home/.jaato/permissions.json", r#"{"blacklist":{"tools":["d"]}}"#),
+    ];
+    let machine = Machine::with(&files);
+    expect![[r#"
+        enterprise /etc/permissions.toml
+          2: deny tool = "a"
+        user /user/permissions.toml
+          2: deny tool = "b"
+        user /home/.jaato/permissions.json
+          1: deny tool = "d"
+    "#]]
+    .assert_eq(&machine.shown(false));
+    expect![[r#"
+        enterprise /etc/permissions.toml
+          2: deny tool = "a"
+        user /user/permissions.toml
+          2: deny tool = "b"
+        user /home/.jaato/permissions.json
+          1: deny tool = "d"
+        workspace /work/.jaato/permissions.toml
+          2: deny tool = "c"
+    "#]]
+    .assert_eq(&machine.shown(true));
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_its_line() {
+    let cases = [
+        "x = 1",
+        "version = 2",
+        "default = \"perhaps\"",
+        "[[rules]]\ndecision = \"deny\"\ncomand = \"rm\"",
+        "[[rules]]\ncommand = \"rm\"",
+        "[[rules]]\ndecision = \"allow\"",
+        "[[rules]]\ndecision = \"allow\"\ncommand = \"git *\"\npath = \"src\"",
+        "[[rules]]\ndecision = \"allow\"\ncommand = \"* status\"",
+        "[[rules]]\ndecision = \"allow\"\ncompound = true",
+        "[[rules]]\ndecision = \"deny\"\noptions = \"any\"\ntool = \"x\"",
+        "[[rules]]\ndecision = \"deny\"\npath = \"~ann/x\"",
+        "[[rules]]\ndecision = \"deny\"\ntool = \"\"",
+        "[[rules]\n",
+        "rules = 1",
+    ];
+    let mut text = String::new();
+    for case in cases {
+        let shown = Machine::with(&[("user/permissions.toml", case)]).shown(true);
+        text += shown.lines().nth(1).unwrap();
+        text.push('\n');
+    }
+    expect![[r#"
+          broken, line 1: `x` is unknown; known are version, default, rules
+          broken, line 1: `version` is the number `2`, this jaato knows 1
+          broken, line 1: `default` is `perhaps`; it is `allow`, `ask` or `deny`
+          broken, line 3: `comand` is unknown; did you mean `command`?
+          broken, line 2: the rule has no `decision`
+          broken, line 2: a rule that allows must say what it allows; `default` is for all calls
+          broken, line 2: a rule cannot allow a command by `path` or `host`: a program reaches further
+          broken, line 2: a rule that allows a command names its words; only the last may be `*`
+          broken, line 2: `compound` and `outside` are for rules that ask or deny
+          broken, line 2: `options` says what may follow a `command`, and there is none
+          broken, line 3: `~ann/x` names a home that is not known
+          broken, line 3: `tool` is empty
+          broken, line 1: unclosed array table, expected `]`
+          broken, line 1: `rules` is the number `1`; write `[[rules]]` above each
+    "#]].assert_eq(&text);
+}
+
+#[test]
+fn a_workspace_does_not_allow_what_no_rule_speaks_of() {
+    let machine = Machine::with(&[("work/.jaato/permissions.toml", "default = \"allow\"")]);
+    assert!(machine.load(true).files[0].broken.is_some());
+    let original = r#"{"defaultPolicy": "allow"}"#;
+    let machine = Machine::with(&[("work/.jaato/permissions.json", original)]);
+    assert_eq!(machine.load(true).files[0].default, None);
+}
+
+#[test]
+fn the_originals_file_is_read_in_full() {
+    let text = r#"{
+  "version": "1.0",
+  "defaultPolicy": "deny",
+  "blacklist": {
+    "tools": ["dangerous"],
+    "patterns": ["rm *", "web_*(*)", "git [pf]ush*"],
+    "arguments": { "cli_based_tool": { "command": ["sudo"] }, "note": { "text": ["x"] } }
+  },
+  "whitelist": {
+    "tools": ["look"],
+    "patterns": ["git *", "ls", "npm run*", "note(*)", "*", "note(text=a)"],
+    "arguments": { "cli_based_tool": { "command": ["npm test"] }, "readFile": { "path": ["src"] } }
+  },
+  "sanitization": {
+    "enabled": true,
+    "block_shell_metacharacters": true,
+    "custom_blocked_commands": ["terraform"],
+    "path_scope": { "enabled": true, "allowed_roots": ["."] }
+  },
+  "channel": { "type": "webhook", "endpoint": "http://127.0.0.1:1/x", "timeout": 5 }
+}"#;
+    check(
+        &[("user/permissions.json", text)],
+        expect![[r#"
+        user /user/permissions.json
+          3: deny by default
+          5: deny tool = "dangerous"
+          6: deny signature = "rm *"
+          6: deny command = "rm"
+          6: deny signature = "web_*(*)"
+          6: deny signature = "git ?ush*"
+          6: deny command = "git [pf]ush"
+          7: deny tool = "cli_based_tool", argument.command = "sudo*"
+          7: deny tool = "cli_based_tool", argument.command = "* sudo"
+          7: deny tool = "cli_based_tool", argument.command = "* sudo *"
+          7: deny tool = "cli_based_tool", command = "sudo"
+          7: deny tool = "note", argument.text = "x*"
+          7: deny tool = "note", argument.text = "* x"
+          7: deny tool = "note", argument.text = "* x *"
+          16: deny compound = true
+          17: deny command = "terraform"
+          18: deny outside = [".", "/tmp"]
+          10: allow tool = "look"
+          11: allow command = "git"
+          11: allow command = "ls"
+          11: allow command = "npm run"
+          11: allow tool = "note"
+          12: allow tool = "cli_based_tool", command = "npm test"
+          12: allow tool = "readFile", path = "src"
+        warning `/user/permissions.json:11`: a pattern that allows names a command, or a tool as `tool(*)`: this one allows nothing
+        warning `/user/permissions.json:11`: a pattern that allows names a command, or a tool as `tool(*)`: this one allows nothing
+        AskingChannel { kind: "webhook", endpoint: Some("http://127.0.0.1:1/x"), timeout_s: 5 }
+    "#]],
+    );
+}
+
+#[test]
+fn a_file_of_the_original_that_is_not_understood_is_broken() {
+    for text in [
+        "{",
+        "[]",
+        r#"{"version": "2"}"#,
+        r#"{"defaultPolicy": "maybe"}"#,
+        r#"{"blacklists": {}}"#,
+        r#"{"blacklist": {"tool": []}}"#,
+        r#"{"blacklist": {"arguments": {"a": ["b"]}}}"#,
+        r#"{"channel": {"type": "pigeon"}}"#,
+        r#"{"sanitization": {"enable": true}}"#,
+    ] {
+        let machine = Machine::with(&[("user/permissions.json", text)]);
+        assert!(machine.load(true).files[0].broken.is_some(), "{text}");
+    }
+}
+
+#[test]
+fn a_file_that_others_may_write_is_broken() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let machine = Machine::with(&[("user/permissions.toml", "default = \"allow\"")]);
+    let path = machine.folder.path().join("user/permissions.toml");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
+    let files = machine.load(true).files;
+    assert!(files[0].broken.is_some() && files[0].default.is_none());
+}
+
+#[test]
+fn rules_are_added_and_removed_with_comments_kept() {
+    let rule = NewRule {
+        decision: "allow".to_owned(),
+        keys: vec![("tool".into(), "note".into()), ("argument.mode".into(), "r".into())],
+    };
+    let empty = add_rule("", &rule).unwrap().unwrap();
+    expect![[r#"
+        version = 1
+
+        [[rules]]
+        decision = "allow"
+        tool = "note"
+        argument.mode = "r"
+    "#]]
+    .assert_eq(&empty);
+    let text = "# mine\ndefault = \"ask\" # careful\n\n# no\n[[rules]]\ndecision = \"deny\"\ntool = \"x\" # bad\n";
+    let more = add_rule(text, &rule).unwrap().unwrap();
+    expect![[r##"
+        # mine
+        default = "ask" # careful
+
+        # no
+        [[rules]]
+        decision = "deny"
+        tool = "x" # bad
+
+        [[rules]]
+        decision = "allow"
+        tool = "note"
+        argument.mode = "r"
+    "##]]
+    .assert_eq(&more);
+    assert_eq!(add_rule(&more, &rule), Ok(None));
+    assert_eq!(remove_rule(&more, 2).unwrap(), text);
+    assert!(remove_rule(&more, 3).is_err());
+    assert!(remove_rule(&more, 0).is_err());
+    assert!(add_rule("[", &rule).is_err());
+    let machine = Machine::with(&[("user/permissions.toml", more.as_str())]);
+    assert_eq!(machine.load(true).files[0].broken, None);
+}
+
+#[test]
+fn cases_are_read_with_their_lines() {
+    let text = "[[cases]]\ncommand = \"ls\"\nexpect = \"allow\"\n\n[[cases]]\ntool = \"note\"\narguments = { a = 1 }\nexpect = \"deny\"\nagent_type = \"subagent\"\n";
+    let machine = Machine::with(&[("work/cases.toml", text)]);
+    let cases = read_cases(&machine.folder.path().join("work/cases.toml")).unwrap();
+    let shown: Vec<String> = cases
+        .iter()
+        .map(|case| {
+            format!(
+                "{} {} {} {} {}",
+                case.line, case.tool, case.arguments, case.expected, case.agent_type
+            )
+        })
+        .collect();
+    expect![[r#"
+        2 cli_based_tool {"command":"ls"} allow main
+        6 note {"a":1} deny subagent"#]]
+    .assert_eq(&shown.join("\n"));
+    for text in [
+        "",
+        "[[cases]]\n",
+        "[[cases]]\nexpect = \"allow\"\n",
+        "[[cases]]\ncommand = \"x\"\nexpect = \"no\"\n",
+        "cases = 1",
+    ] {
+        let machine = Machine::with(&[("work/cases.toml", text)]);
+        read_cases(&machine.folder.path().join("work/cases.toml")).unwrap_err();
+    }
+}
+
+/// The examples of the page are a person's first rules: they must mean what it says.
+#[test]
+fn the_examples_of_the_documentation_are_decided_as_it_says() {
+    use jaato_policy::{Call, Caller, CallingAgent, PluginSource, Rules, WorkspaceTrust, decide};
+    let page = include_str!("../../../docs/permissions.md");
+    let mut blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let (rules, cases) = (blocks.next().unwrap(), blocks.next().unwrap());
+    assert_eq!(blocks.next(), None);
+    let machine = Machine::with(&[("user/permissions.toml", rules), ("work/cases.toml", cases)]);
+    let files = machine.load(true).files;
+    assert_eq!(files[0].broken, None);
+    let home = machine.folder.path().join("home");
+    let rules = Rules::of_files(files);
+    let cases = read_cases(&machine.folder.path().join("work/cases.toml")).unwrap();
+    for case in cases {
+        let (tool, plugin) = (case.tool.as_str().into(), "tool-x".into());
+        let (agent_type, agent_name) = (case.agent_type.as_str(), case.agent_name.as_str());
+        let call = Call {
+            tool: &tool,
+            plugin: &plugin,
+            source: PluginSource::Shipped,
+            annotations: jaato_types::Annotations::default(),
+            auto_approval: false,
+            caller: Caller::Model,
+            arguments: &case.arguments,
+            agent: CallingAgent { agent_type, agent_name },
+            directory: Some(Path::new("/work")),
+            home: Some(&home),
+            resolved: &[],
+            workspace: WorkspaceTrust::Trusted,
+            typed_into: None,
+        };
+        let decision = decide(&rules, &call);
+        let why = decision.explain(&call);
+        assert_eq!(decision.outcome.name(), case.expected, "line {}: {why}", case.line);
+    }
+}

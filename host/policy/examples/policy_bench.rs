@@ -1,0 +1,96 @@
+//! What a decision costs: 500 rules of files and a command line of 4 KiB. `cargo xtask bench policy` runs it.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Instant;
+
+use jaato_policy::{
+    Call, Caller, CallingAgent, CommandPattern, Conditions, Glob, Layer, Outcome, PathPattern,
+    PluginSource, RestOfCommand, Rule, RuleFile, Rules, WorkspaceTrust, decide,
+};
+use jaato_types::{Annotations, PluginName, ToolName};
+use serde_json::{Value, json};
+
+const RULES: usize = 500;
+const LINE_BYTES: usize = 4096;
+const TIMES: u32 = 30;
+
+fn main() {
+    let rules = Rules::of_files(vec![file()]);
+    // What a rule allows, part by part; and what only denials look at.
+    let plain = line("ls -la src/a | ls -l 'b c' && ls ");
+    let tangled = line(
+        "x=$(find . -exec sh -c 'ls \"$1\"' \\;) && for i in a b; do env A=1 cat \"$x\" | sort > o; done; ls ",
+    );
+    let long = format!("ls {}", "a".repeat(LINE_BYTES - 3));
+    let [plain, tangled, long] = [plain, tangled, long].map(|line| time(&rules, &line));
+    println!("plain_us={plain:.1} tangled_us={tangled:.1} long_us={long:.1}");
+}
+
+fn line(piece: &str) -> String {
+    let times = LINE_BYTES / (piece.len() + 2);
+    vec![piece.trim(); times.max(1)].join("; ")
+}
+
+fn file() -> RuleFile {
+    let rules = (0..RULES).map(|at| {
+        let mut when = Conditions::default();
+        match at % 5 {
+            0 => {
+                when.command =
+                    CommandPattern::parse(&format!("prog{at} sub"), RestOfCommand::SafeOptions)
+            }
+            1 => {
+                let path = Path::new("/home/ann").join(format!("dir{at}/*.key"));
+                when.path = Some(PathPattern { written: path.display().to_string(), path });
+            }
+            2 => when.host = Some(Glob::new(format!("*.host{at}.example.com"))),
+            3 => when.arguments = vec![("command".to_owned(), Glob::new(format!("*x{at}*y{at}*")))],
+            _ => when.tool = Some(Glob::new(format!("tool*{at}"))),
+        }
+        let outcome = if at % 2 == 0 { Outcome::Deny } else { Outcome::Ask };
+        Rule { outcome, when, line: at, why: None }
+    });
+    let allow = Rule {
+        outcome: Outcome::Allow,
+        when: Conditions {
+            command: CommandPattern::parse("ls", RestOfCommand::SafeOptions),
+            ..Conditions::default()
+        },
+        line: RULES,
+        why: None,
+    };
+    let rules = rules.chain([allow]).collect();
+    RuleFile { layer: Layer::User, path: "rules".into(), default: None, rules, broken: None }
+}
+
+/// Returns the microseconds of the median decision.
+fn time(rules: &Rules, line: &str) -> f64 {
+    let arguments = json!({ "command": line });
+    let mut times: Vec<f64> = (0..TIMES).map(|_| once(rules, &arguments)).collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn once(rules: &Rules, arguments: &Value) -> f64 {
+    let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
+    let call = Call {
+        tool: &tool,
+        plugin: &plugin,
+        source: PluginSource::Shipped,
+        annotations: Annotations::default(),
+        auto_approval: false,
+        caller: Caller::Model,
+        arguments,
+        agent: CallingAgent::MAIN,
+        directory: Some(Path::new("/work")),
+        home: Some(Path::new("/home/ann")),
+        resolved: &[],
+        workspace: WorkspaceTrust::Trusted,
+        typed_into: None,
+    };
+    let begun = Instant::now();
+    black_box(decide(rules, &call));
+    begun.elapsed().as_secs_f64() * 1e6
+}

@@ -1,0 +1,68 @@
+//! The whole evaluation of a call, for people who wonder about a decision.
+
+use crate::coverage::{covers, covers_whole};
+use crate::decide::deciding_rule;
+use crate::facts::Facts;
+use crate::matching::{Matched, matches};
+use crate::shell::Doubt;
+use crate::{Call, Decision, Outcome, RuleRef, Rules};
+
+/// A decision, and all that was looked at for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evaluation {
+    /// What was decided.
+    pub decision: Decision,
+    /// Every rule of the files, in their order, and what came of it.
+    pub tried: Vec<Tried>,
+    /// The commands that the call runs, one line each.
+    pub commands: Vec<String>,
+    /// What keeps its command line from being plain.
+    pub doubts: Vec<Doubt>,
+}
+
+/// What came of one rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tried {
+    /// The rule.
+    pub rule: RuleRef,
+    /// What it says to do.
+    pub outcome: Outcome,
+    /// Whether it matches; `None` when nobody can tell.
+    pub matched: Option<bool>,
+}
+
+/// Decides about a call, and tells how.
+pub fn evaluate(rules: &Rules, call: &Call<'_>) -> Evaluation {
+    let facts = Facts::of(call);
+    let decision = Decision::by(deciding_rule(rules, &facts));
+    let mut tried = Vec::new();
+    for file in &rules.files {
+        for rule in &file.rules {
+            let (matched, about) = match rule.outcome {
+                Outcome::Deny | Outcome::Ask => match matches(rule, &facts) {
+                    Matched::No => (Some(false), None),
+                    Matched::Yes(about) => (Some(true), about),
+                    Matched::Perhaps(about) => (None, Some(about)),
+                },
+                Outcome::Allow => allows(rule, &facts),
+            };
+            let rule_ref = file.rule_ref(rule, about);
+            tried.push(Tried { rule: rule_ref, outcome: rule.outcome, matched });
+        }
+    }
+    let (commands, doubts) = facts.shell.map_or_else(Default::default, |shell| {
+        (shell.commands.iter().map(|command| command.text()).collect(), shell.doubts)
+    });
+    Evaluation { decision, tried, commands, doubts }
+}
+
+/// A rule that allows a command speaks of each one that it covers; the line is allowed when all are.
+fn allows(rule: &crate::Rule, facts: &Facts<'_>) -> (Option<bool>, Option<String>) {
+    if covers_whole(&rule.when, facts) {
+        return (Some(true), None);
+    }
+    let shell = facts.shell.iter().filter(|shell| shell.is_plain());
+    let mut commands = shell.flat_map(|shell| &shell.commands);
+    let covered = commands.find(|command| covers(&rule.when, command, facts));
+    (Some(covered.is_some()), covered.map(|command| format!("`{}`", command.text())))
+}

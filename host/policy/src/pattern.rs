@@ -1,0 +1,107 @@
+//! What an approval of a person remembers, and for how long.
+
+use std::path::{Path, PathBuf};
+
+use crate::{ArgumentsDigest, Call, PluginSource};
+
+/// How long an answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// For this call.
+    Once,
+    /// Until the turn ends.
+    Turn,
+    /// Until the session ends.
+    Session,
+    /// For good: it is written into the person's file.
+    Always,
+}
+
+/// The calls that an answer holds for, beside the tool and its plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pattern {
+    /// Calls with exactly these arguments.
+    Exact(ArgumentsDigest),
+    /// Calls that run one simple command beginning with these words, and nothing else.
+    Command {
+        /// The program.
+        program: String,
+        /// The words behind it.
+        words: Vec<String>,
+    },
+    /// Calls of which every path lies in this folder, or is this file.
+    Path(PathBuf),
+    /// Calls of which every URL names this host.
+    Host(String),
+    /// Every call of the tool.
+    Tool,
+}
+
+impl Pattern {
+    /// The pattern that holds for exactly this call.
+    pub fn exactly(call: &Call<'_>) -> Self {
+        Self::Exact(ArgumentsDigest::of(call.arguments))
+    }
+
+    /// Says in words which calls it is for: `every call of `shell``.
+    pub fn text(&self, call: &Call<'_>) -> String {
+        let tool = call.tool;
+        match self {
+            Self::Exact(_) => format!("exactly this call of `{tool}`"),
+            Self::Command { program, words } => {
+                let words: String = words.iter().map(|word| format!(" {word}")).collect();
+                format!("calls of `{tool}` that only run `{program}{words} …`")
+            }
+            Self::Path(path) => format!("calls of `{tool}` in `{}`", path.display()),
+            Self::Host(host) => format!("calls of `{tool}` to `{host}`"),
+            Self::Tool => format!("every call of `{tool}`"),
+        }
+    }
+
+    /// Tells whether it is for a call.
+    pub fn covers(&self, call: &Call<'_>) -> bool {
+        match self {
+            Self::Exact(digest) => *digest == ArgumentsDigest::of(call.arguments),
+            Self::Command { program, words } => crate::shell::runs_only(call, program, words),
+            Self::Path(folder) => {
+                let paths = call.paths();
+                let is_inside = |path: &PathBuf| path.starts_with(folder);
+                call.command_line().is_none() && !paths.is_empty() && paths.iter().all(is_inside)
+            }
+            Self::Host(host) => {
+                let hosts = call.hosts();
+                call.command_line().is_none()
+                    && !hosts.is_empty()
+                    && hosts.iter().all(|named| named == host)
+            }
+            Self::Tool => true,
+        }
+    }
+}
+
+/// Returns what a person may be offered to allow beside this call alone, from narrow to wide. The
+/// first is the call itself.
+pub fn proposals(call: &Call<'_>) -> Vec<Pattern> {
+    let mut proposals = vec![Pattern::exactly(call)];
+    // What a stranger's arguments mean is the stranger's word.
+    if call.source == PluginSource::Elsewhere {
+        return proposals;
+    }
+    if call.command_line().is_some() {
+        // A pattern for a command line is for one simple command: what runs beside it is another
+        // decision.
+        proposals.extend(crate::shell::proposals(call));
+        return proposals.into_iter().filter(|pattern| pattern.covers(call)).collect();
+    }
+    let paths = call.paths();
+    if let [path] = paths.as_slice() {
+        proposals.push(Pattern::Path(path.clone()));
+        let folder = path.parent().filter(|folder| folder.parent().is_some());
+        proposals.extend(folder.map(Path::to_owned).map(Pattern::Path));
+    }
+    if let [host] = call.hosts().as_slice() {
+        proposals.push(Pattern::Host(host.clone()));
+    }
+    proposals.push(Pattern::Tool);
+    proposals.into_iter().filter(|pattern| pattern.covers(call)).collect()
+}

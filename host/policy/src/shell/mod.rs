@@ -1,0 +1,221 @@
+//! Understands shell command lines as far as rules need it: which programs run, with which words.
+//!
+//! A line is as dangerous as its most dangerous part. What cannot be understood is a [`Doubt`], and
+//! a line with one is never plain.
+
+mod cover;
+mod nested;
+mod plain;
+mod programs;
+mod script;
+mod words;
+
+use std::ops::Range;
+
+use script::Reading;
+
+use crate::{Call, CommandLine, CommandPattern, Pattern, WorkspaceTrust};
+
+/// What a command line does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Analysis {
+    /// Every simple command, those inside of others too.
+    pub commands: Vec<SimpleCommand>,
+    /// What keeps the line from being plain; that with a place comes first.
+    pub doubts: Vec<Doubt>,
+    /// Files that redirections name.
+    files: Vec<Word>,
+}
+
+/// One program with its words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SimpleCommand {
+    /// The program, then its words.
+    pub words: Vec<Word>,
+    /// Where it runs, if a `cd` before it says so.
+    pub folder: Option<String>,
+}
+
+/// One word of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    /// What the program gets, or for a word that is not literal how it is written.
+    pub text: String,
+    /// How much is known of it.
+    pub kind: WordKind,
+}
+
+/// How much is known of a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WordKind {
+    /// The program gets exactly this.
+    Literal,
+    /// The shell makes names of files of it.
+    Glob,
+    /// Nobody knows before it runs.
+    Dynamic,
+}
+
+/// Something in a line that keeps it from being plain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubt {
+    /// What it is, for people.
+    pub what: String,
+    /// What follows from it.
+    pub kind: DoubtKind,
+    /// The bytes of the line that it is about; empty for the whole line.
+    pub at: Range<usize>,
+}
+
+/// What follows from a doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DoubtKind {
+    /// Any program may run.
+    Hidden,
+    /// Words are not known before it runs.
+    Words,
+    /// It does more than run a program: it writes a file, sets a variable.
+    Effect,
+}
+
+impl Analysis {
+    /// Tells whether all of the line is understood, and runs nothing but its commands.
+    pub fn is_plain(&self) -> bool {
+        self.doubts.is_empty() && !self.commands.is_empty()
+    }
+
+    /// Returns the first reason why any program may run.
+    pub(crate) fn hidden(&self) -> Option<&Doubt> {
+        self.doubts.iter().find(|doubt| doubt.kind == DoubtKind::Hidden)
+    }
+
+    /// Returns the first reason why a word is not known.
+    pub(crate) fn unclear_words(&self) -> Option<&Doubt> {
+        self.doubts.iter().find(|doubt| doubt.kind != DoubtKind::Effect)
+    }
+
+    /// Returns what words may name: each word, and what stands behind the `=` of options.
+    pub(crate) fn values(&self) -> Vec<String> {
+        let of_commands = self.commands.iter().flat_map(|command| {
+            command.words.iter().flat_map(|word| {
+                let value = word.text.split_once('=').map(|(_, value)| value);
+                [Some(word.text.as_str()), value]
+                    .into_iter()
+                    .flatten()
+                    .map(|text| command.placed(text))
+            })
+        });
+        of_commands.chain(self.files.iter().map(|file| file.text.clone())).collect()
+    }
+
+    /// Tells whether a command of the line works on whole folders.
+    pub(crate) fn takes_folders(&self) -> bool {
+        const LOOK_AT_NAMES: [&str; 8] = ["cd", "ls", "pwd", "echo", "stat", "test", "[", "mkdir"];
+        let mut programs = self.commands.iter().filter_map(|command| command.words.first());
+        programs.any(|program| !LOOK_AT_NAMES.contains(&program.text.as_str()))
+    }
+}
+
+impl SimpleCommand {
+    /// The command as one line.
+    pub fn text(&self) -> String {
+        let words: Vec<&str> = self.words.iter().map(|word| word.text.as_str()).collect();
+        words.join(" ")
+    }
+
+    fn placed(&self, text: &str) -> String {
+        match &self.folder {
+            Some(folder) if !text.starts_with(['/', '~']) => format!("{folder}/{text}"),
+            _ => text.to_owned(),
+        }
+    }
+}
+
+/// Reads a command line.
+pub fn analyse(line: &CommandLine) -> Analysis {
+    let mut reading = Reading::default();
+    let mut doubts = Vec::new();
+    match line {
+        CommandLine::Words(words) => {
+            let literal = |text: &String| Word { text: text.clone(), kind: WordKind::Literal };
+            reading.words(words.iter().map(literal).collect());
+        }
+        CommandLine::Shell(text) => {
+            reading.script(text);
+            doubts.extend(strict_doubt(text, &reading));
+        }
+        CommandLine::Unknown(text) => {
+            reading.script(text);
+            let what = "nobody knows what reads this text".to_owned();
+            doubts.push(Doubt { what, kind: DoubtKind::Hidden, at: 0..text.len() });
+        }
+    }
+    doubts.extend(reading.doubts);
+    Analysis { commands: reading.commands, doubts, files: reading.files }
+}
+
+/// Reads the line a second time, by rules that every shell shares. Two readers that were written
+/// apart must find the same words: where they do not, nobody knows which of them the shell is.
+fn strict_doubt(text: &str, reading: &Reading) -> Option<Doubt> {
+    if text.trim().is_empty() {
+        return None;
+    }
+    let commands = match plain::read(text) {
+        Ok(commands) => commands,
+        Err(plain::NotPlain { what, at }) => {
+            return Some(Doubt { what: what.to_owned(), kind: DoubtKind::Effect, at });
+        }
+    };
+    let agree = commands.len() == reading.outermost.len()
+        && commands.iter().zip(&reading.outermost).all(|(one, other)| {
+            let mut words = one.iter().zip(other);
+            one.len() == other.len() && words.all(|(one, other)| one == other)
+        });
+    let what = "shells may read this in different ways".to_owned();
+    (!agree).then_some(Doubt { what, kind: DoubtKind::Hidden, at: 0..text.len() })
+}
+
+/// Tells whether a pattern of a rule that allows covers a simple command of a plain line.
+pub(crate) fn covers(
+    pattern: &CommandPattern,
+    command: &SimpleCommand,
+    workspace: WorkspaceTrust,
+) -> bool {
+    cover::covers(pattern, command, workspace)
+}
+
+/// Tells whether a call runs one simple command that begins with these words, and nothing else.
+pub(crate) fn runs_only(call: &Call<'_>, program: &str, words: &[String]) -> bool {
+    let Some(line) = call.command_line() else { return false };
+    let analysis = analyse(&line);
+    let pattern = CommandPattern {
+        program: program.to_owned(),
+        words: words.to_vec(),
+        rest: crate::RestOfCommand::SafeOptions,
+    };
+    match analysis.commands.as_slice() {
+        [command] if analysis.is_plain() => covers(&pattern, command, call.workspace),
+        _ => false,
+    }
+}
+
+/// Returns the patterns that a person may be offered for the command line of a call, from narrow to
+/// wide.
+pub(crate) fn proposals(call: &Call<'_>) -> Vec<Pattern> {
+    let Some(line) = call.command_line() else { return Vec::new() };
+    let analysis = analyse(&line);
+    let [command] = analysis.commands.as_slice() else { return Vec::new() };
+    let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
+    let Some((program, words)) = words.split_first() else { return Vec::new() };
+    let operands = words.iter().take_while(|word| !word.starts_with('-')).count();
+    let lengths = [operands.min(2), operands.min(1), 0];
+    let mut proposals: Vec<Pattern> = lengths
+        .into_iter()
+        .map(|length| Pattern::Command {
+            program: program.clone(),
+            words: words[..length].to_vec(),
+        })
+        .collect();
+    proposals.dedup();
+    proposals
+}

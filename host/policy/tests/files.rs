@@ -1,0 +1,478 @@
+//! Rules of files: layers, order, what lifts what, paths, hosts, agents, approvals and modes.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::{Path, PathBuf};
+
+use jaato_policy::{
+    Allowed, Answer, Call, Caller, CallingAgent, CommandPattern, Conditions, Decision, DenyRules,
+    Glob, Layer, Mode, Outcome, PathPattern, Pattern, PluginSource, RestOfCommand, Rule, RuleFile,
+    Rules, Scope, SessionRule, TypedInto, WorkspaceTrust, decide, evaluate, proposals,
+};
+use jaato_types::{Annotations, PluginName, ToolName};
+use serde_json::{Value, json};
+
+/// A call to decide about; fields that a test does not name are those of a shell command.
+struct Scene {
+    tool: ToolName,
+    plugin: PluginName,
+    arguments: Value,
+    annotations: Annotations,
+    caller: Caller,
+    agent: CallingAgent<'static>,
+    resolved: Vec<PathBuf>,
+    source: PluginSource,
+    typed_into: Option<TypedInto>,
+}
+
+impl Scene {
+    fn new(tool: &str, arguments: Value) -> Self {
+        Self {
+            tool: tool.into(),
+            plugin: "tool-file-edit".into(),
+            arguments,
+            annotations: Annotations { open_world: false, ..Annotations::default() },
+            caller: Caller::Model,
+            agent: CallingAgent::MAIN,
+            resolved: Vec::new(),
+            source: PluginSource::Shipped,
+            typed_into: None,
+        }
+    }
+
+    fn shell(command: &str) -> Self {
+        Self::new("cli_based_tool", json!({ "command": command }))
+    }
+
+    fn call(&self) -> Call<'_> {
+        Call {
+            tool: &self.tool,
+            plugin: &self.plugin,
+            source: self.source,
+            annotations: self.annotations,
+            auto_approval: false,
+            caller: self.caller,
+            arguments: &self.arguments,
+            agent: self.agent,
+            directory: Some(Path::new("/work")),
+            home: Some(Path::new("/home/ann")),
+            resolved: &self.resolved,
+            workspace: WorkspaceTrust::Trusted,
+            typed_into: self.typed_into,
+        }
+    }
+}
+
+/// A rule a line: `DECISION KEY VALUE`, in the file of a layer.
+fn file(layer: Layer, text: &str) -> RuleFile {
+    let mut rules = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let mut parts = line.splitn(3, ' ');
+        let (decision, key, value) =
+            (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
+        let outcome = match decision {
+            "allow" => Outcome::Allow,
+            "ask" => Outcome::Ask,
+            "deny" => Outcome::Deny,
+            other => panic!("{other}"),
+        };
+        let path = |text: &str| {
+            let path = text.replace('~', "/home/ann");
+            PathPattern { written: text.to_owned(), path: Path::new("/work").join(path) }
+        };
+        let mut when = Conditions::default();
+        match key {
+            "tool" => when.tool = Some(Glob::new(value)),
+            "command" => when.command = CommandPattern::parse(value, RestOfCommand::SafeOptions),
+            "path" => when.path = Some(path(value)),
+            "outside" => when.outside = vec![path(value)],
+            "host" => when.host = Some(Glob::new(value)),
+            "agent" => when.agent_type = Some(Glob::new(value)),
+            "text" => when.arguments = vec![("text".to_owned(), Glob::new(value))],
+            "compound" => when.compound = true,
+            other => panic!("{other}"),
+        }
+        rules.push(Rule { outcome, when, line: at + 1, why: None });
+    }
+    let path = format!("{}.toml", layer.name()).into();
+    RuleFile { layer, path, default: None, rules, broken: None }
+}
+
+fn user(text: &str) -> Rules {
+    Rules::of_files(vec![file(Layer::User, text)])
+}
+
+#[track_caller]
+fn check(rules: &Rules, scene: &Scene, expected: &str) {
+    let call = scene.call();
+    let decision = decide(rules, &call);
+    let place = decision.rule.place().unwrap_or_default();
+    let shown = format!("{} {} {place}", decision.outcome.name(), decision.rule);
+    assert_eq!(shown.trim_end(), expected, "{}", decision.explain(&call));
+    assert_eq!(evaluate(rules, &call).decision, decision);
+}
+
+#[test]
+fn a_deny_beats_every_allow() {
+    let note = Scene::new("note", json!({}));
+    let mut rules = user("allow tool note\nask tool note\ndeny tool no*");
+    rules.allow_all = true;
+    rules.allowed.insert(Allowed::parse("note"));
+    rules.remember(SessionRule::of(&note.call(), Answer::Always));
+    check(&rules, &note, "deny file.deny user.toml:3");
+    let typed = Scene { caller: Caller::Person, ..Scene::new("note", json!({})) };
+    check(&rules, &typed, "deny file.deny user.toml:3");
+    rules.deny_rules = DenyRules::Ignored;
+    check(&rules, &note, "allow option.allow");
+    check(&rules, &typed, "allow own_call");
+}
+
+#[test]
+fn ignored_deny_rules_leave_what_is_disabled_and_what_the_person_said() {
+    let note = Scene::new("note", json!({}));
+    let mut rules = user("deny tool note");
+    rules.deny_rules = DenyRules::Ignored;
+    rules.remember(SessionRule::of(&note.call(), Answer::Never));
+    check(&rules, &note, "deny session.never");
+    rules.disabled.insert("note".into());
+    check(&rules, &note, "deny tools.disabled");
+}
+
+#[test]
+fn a_later_file_only_tightens() {
+    let note = Scene::new("note", json!({}));
+    let rules = |one: &str, other: &str| {
+        Rules::of_files(vec![file(Layer::Enterprise, one), file(Layer::Workspace, other)])
+    };
+    check(&rules("ask tool note", "allow tool note"), &note, "ask file.ask enterprise.toml:1");
+    check(&rules("allow tool note", "ask tool note"), &note, "ask file.ask workspace.toml:1");
+    check(&rules("deny tool note", "allow tool note"), &note, "deny file.deny enterprise.toml:1");
+    check(&rules("allow tool note", "deny tool note"), &note, "deny file.deny workspace.toml:1");
+    check(&rules("allow tool note", "allow tool x"), &note, "allow file.allow enterprise.toml:1");
+}
+
+#[test]
+fn options_answer_what_a_person_wants_asked_and_not_what_the_machine_does() {
+    let note = Scene::new("note", json!({}));
+    let mut rules = user("ask tool note");
+    rules.allow_all = true;
+    check(&rules, &note, "allow option.yes");
+    rules.files = vec![file(Layer::Enterprise, "ask tool note")];
+    check(&rules, &note, "ask file.ask enterprise.toml:1");
+    rules.remember(SessionRule::of(&note.call(), Answer::Always));
+    check(&rules, &note, "allow option.yes");
+}
+
+#[test]
+fn a_broken_file_denies_everything_and_says_so() {
+    let mut rules = user("allow tool look");
+    rules.files[0].broken = Some((7, "`x` is unknown".to_owned()));
+    rules.allow_all = true;
+    let mut look = Scene::new("look", json!({}));
+    look.annotations.read_only = true;
+    check(&rules, &look, "deny file.broken user.toml:7");
+    let call = look.call();
+    assert!(decide(&rules, &call).explain(&call).contains("`x` is unknown"));
+}
+
+#[test]
+fn defaults_are_for_what_no_rule_speaks_of_and_the_strictest_counts() {
+    let note = Scene::new("note", json!({}));
+    let mut look = Scene::new("look", json!({}));
+    look.annotations.read_only = true;
+    let mut rules = user("allow tool other");
+    rules.files[0].default = Some((Outcome::Allow, 1));
+    check(&rules, &note, "allow file.default_allow user.toml:1");
+    rules.files.push(RuleFile { default: Some((Outcome::Deny, 2)), ..file(Layer::Workspace, "") });
+    check(&rules, &note, "deny file.default_deny workspace.toml:2");
+    check(&rules, &look, "allow shipped.read_only");
+    rules.files[1].default = Some((Outcome::Allow, 2));
+    rules.files[0].default = None;
+    check(&rules, &note, "ask ask.silence");
+}
+
+#[test]
+fn paths_are_matched_whole_and_where_links_lead() {
+    let rules = user("deny path ~/.ssh\nallow path src");
+    let at = |path: &str| Scene::new("updateFile", json!({ "path": path }));
+    check(&rules, &at("src/a.rs"), "allow file.allow user.toml:2");
+    check(&rules, &at("/work/src"), "allow file.allow user.toml:2");
+    for outside in ["srcx/a.rs", "src/../b", "/src", "../work2/src", "~/src", ""] {
+        check(&rules, &at(outside), "ask ask.silence");
+    }
+    for denied in [
+        "~/.ssh/id",
+        "~/.ssh",
+        "/home/ann/.ssh/x",
+        "../home/ann/.ssh",
+        "src/../../home/ann/.ssh/id",
+        "file:///home/ann/.ssh/id",
+    ] {
+        check(&rules, &at(denied), "deny file.deny user.toml:1");
+    }
+    let mut linked = at("src/link");
+    linked.resolved = vec!["/home/ann/.ssh/id".into()];
+    check(&rules, &linked, "deny file.deny user.toml:1");
+    linked.resolved = vec!["/etc/passwd".into()];
+    check(&rules, &linked, "ask ask.silence");
+    let many = Scene::new(
+        "multiFileEdit",
+        json!({ "operations": [{ "path": "src/a" }, { "path": "b" }] }),
+    );
+    check(&rules, &many, "ask ask.silence");
+    let many =
+        Scene::new("moveFile", json!({ "source_path": "src/a", "destination_path": "~/.ssh/id" }));
+    check(&rules, &many, "deny file.deny user.toml:1");
+    check(&rules, &Scene::new("note", json!({})), "ask ask.silence");
+}
+
+#[test]
+fn paths_of_commands_are_denied_and_never_allowed_by_a_path() {
+    let mut rules = user("deny path ~/.ssh\nallow path src\nallow command cat");
+    check(&rules, &Scene::shell("cat src/a"), "allow file.allow user.toml:3");
+    check(&rules, &Scene::shell("head src/a"), "ask ask.silence");
+    rules.allow_all = true;
+    for denied in [
+        "cat ~/.ssh/id",
+        "cat /home/ann/.ssh/id",
+        "x --in=~/.ssh/id",
+        "cat < ~/.ssh/id",
+        "x > ~/.ssh/a",
+        "cd ~ && cat .ssh/id",
+        "cd /home/ann/.ssh; cat id",
+        "rm -r ~",
+        "tar c /home/ann",
+        "sh -c 'cat ~/.ssh/id'",
+    ] {
+        check(&rules, &Scene::shell(denied), "deny file.deny user.toml:1");
+    }
+    for unclear in ["cat $x", "cat $(echo x)", "cat ~bob/x"] {
+        check(&rules, &Scene::shell(unclear), "ask file.unclear user.toml:1");
+    }
+    check(&rules, &Scene::shell("ls ~"), "allow option.yes");
+}
+
+#[test]
+fn hosts_are_found_in_urls_and_command_lines() {
+    let mut rules = user("deny host *.evil.org\nallow host docs.rs");
+    let fetch = |url: &str| Scene::new("web_fetch", json!({ "url": url }));
+    check(&rules, &fetch("https://docs.rs/x"), "allow file.allow user.toml:2");
+    check(&rules, &fetch("https://DOCS.rs:443/x"), "allow file.allow user.toml:2");
+    for other in [
+        "https://docs.rs.evil.com",
+        "https://docs.rs@evil.com/",
+        "https://evil.com/docs.rs",
+        "https://evil.com#docs.rs",
+        "docs.rs",
+    ] {
+        check(&rules, &fetch(other), "ask ask.silence");
+    }
+    for denied in [
+        "https://a.evil.org/",
+        "https://x@a.evil.org:8/",
+        "HTTPS://A.EVIL.ORG",
+        "https://a.evil.org./",
+    ] {
+        check(&rules, &fetch(denied), "deny file.deny user.toml:1");
+    }
+    rules.allow_all = true;
+    check(&rules, &Scene::shell("curl https://a.evil.org/x"), "deny file.deny user.toml:1");
+    check(&rules, &Scene::shell("git clone git@a.evil.org:x"), "deny file.deny user.toml:1");
+    check(&rules, &Scene::shell("curl $x"), "ask file.unclear user.toml:1");
+}
+
+#[test]
+fn rules_match_agents_arguments_and_what_is_compound() {
+    let mut rules = user("deny agent subagent");
+    let mut note = Scene::new("note", json!({ "text": "hello" }));
+    check(&rules, &note, "ask ask.silence");
+    note.agent = CallingAgent { agent_type: "subagent", agent_name: "scout" };
+    check(&rules, &note, "deny file.deny user.toml:1");
+    rules = user("allow text hel*");
+    check(&rules, &note, "allow file.allow user.toml:1");
+    check(&rules, &Scene::new("note", json!({ "text": "x hello" })), "ask ask.silence");
+    check(&rules, &Scene::new("note", json!({})), "ask ask.silence");
+    rules = user("deny compound true");
+    rules.allow_all = true;
+    check(&rules, &Scene::shell("ls -l"), "allow option.yes");
+    check(&rules, &Scene::shell("ls | ls"), "deny file.deny user.toml:1");
+    check(&rules, &Scene::shell("ls > x"), "deny file.deny user.toml:1");
+    rules = user("deny outside /work");
+    rules.allow_all = true;
+    check(&rules, &Scene::shell("cat src/a > /dev/null"), "allow option.yes");
+    check(&rules, &Scene::shell("cat /etc/passwd"), "deny file.deny user.toml:1");
+    check(&rules, &Scene::shell("cat ../x"), "deny file.deny user.toml:1");
+}
+
+#[test]
+fn a_stranger_runs_no_command_by_a_rule_for_commands() {
+    let mut scene = Scene::new("run", json!({ "command": "ls" }));
+    check(&user("allow command ls"), &scene, "allow file.allow user.toml:1");
+    scene.source = PluginSource::Elsewhere;
+    check(&user("allow command ls"), &scene, "ask ask.silence");
+    let mut rules = user("deny command ls");
+    rules.allow_all = true;
+    check(&rules, &scene, "deny file.deny user.toml:1");
+}
+
+#[test]
+fn what_is_typed_into_a_terminal_is_a_command_at_a_prompt_alone() {
+    let mut rules = user("allow command ls");
+    let mut typed = Scene::new("shell_input", json!({ "session_id": "s", "input": "ls -l\n" }));
+    check(&rules, &typed, "ask ask.silence");
+    typed.typed_into = Some(TypedInto::Unknown);
+    check(&rules, &typed, "ask ask.silence");
+    typed.typed_into = Some(TypedInto::ShellPrompt);
+    check(&rules, &typed, "allow file.allow user.toml:1");
+    rules = user("deny command rm");
+    rules.allow_all = true;
+    typed.typed_into = None;
+    check(&rules, &typed, "ask file.unclear user.toml:1");
+    typed.arguments = json!({ "input": "rm x\n" });
+    check(&rules, &typed, "deny file.deny user.toml:1");
+}
+
+#[test]
+fn words_that_no_shell_reads_are_one_command() {
+    let words = |words: &[&str]| {
+        Scene::new("cli_based_tool", json!({ "command": words[0], "args": words[1..] }))
+    };
+    let mut rules = user("allow command ls");
+    check(&rules, &words(&["ls", "-l", "; rm x", "$(rm)"]), "allow file.allow user.toml:1");
+    check(&rules, &words(&["ls; rm", "x"]), "ask ask.silence");
+    check(&rules, &words(&["ls", "--unknown"]), "ask ask.silence");
+    rules = user("deny command rm");
+    rules.allow_all = true;
+    check(&rules, &words(&["rm", "x"]), "deny file.deny user.toml:1");
+    check(&rules, &words(&["sh", "-c", "rm x"]), "deny file.deny user.toml:1");
+}
+
+#[test]
+fn an_exact_answer_lifts_a_doubt_and_no_deny() {
+    let scene = Scene::shell("ls $x");
+    let mut rules = user("deny command rm\ndeny path ~/.ssh");
+    rules.allow_all = true;
+    check(&rules, &scene, "ask file.unclear user.toml:2");
+    let exact = Pattern::exactly(&scene.call());
+    rules.remember(SessionRule::with_pattern(&scene.call(), Answer::Always, exact, Scope::Session));
+    check(&rules, &scene, "allow option.yes");
+    let denied = Scene::shell("rm x");
+    let exact = Pattern::exactly(&denied.call());
+    rules.remember(SessionRule::with_pattern(
+        &denied.call(),
+        Answer::Always,
+        exact,
+        Scope::Session,
+    ));
+    check(&rules, &denied, "deny file.deny user.toml:1");
+}
+
+#[test]
+fn an_answer_for_a_turn_ends_with_it() {
+    let scene = Scene::shell("git status");
+    let mut rules = Rules::default();
+    let pattern = Pattern::Command { program: "git".into(), words: vec!["status".into()] };
+    let rule =
+        |scope| SessionRule::with_pattern(&scene.call(), Answer::Always, pattern.clone(), scope);
+    rules.remember(rule(Scope::Once));
+    check(&rules, &scene, "ask ask.silence");
+    rules.remember(rule(Scope::Turn));
+    check(&rules, &Scene::shell("git status -s"), "allow session.always");
+    check(&rules, &Scene::shell("git status; rm x"), "ask ask.silence");
+    check(&rules, &Scene::shell("git push"), "ask ask.silence");
+    rules.end_turn();
+    check(&rules, &scene, "ask ask.silence");
+    rules.remember(rule(Scope::Session));
+    rules.end_turn();
+    check(&rules, &scene, "allow session.always");
+    rules.forget_answers();
+    check(&rules, &scene, "ask ask.silence");
+}
+
+#[track_caller]
+fn check_proposals(scene: &Scene, expected: &[&str]) {
+    let call = scene.call();
+    let shown: Vec<String> = proposals(&call).iter().map(|pattern| pattern.text(&call)).collect();
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn proposals_go_from_this_call_to_every_call() {
+    check_proposals(
+        &Scene::shell("git status -s"),
+        &[
+            "exactly this call of `cli_based_tool`",
+            "calls of `cli_based_tool` that only run `git status …`",
+            "calls of `cli_based_tool` that only run `git …`",
+        ],
+    );
+    check_proposals(&Scene::shell("git status; rm x"), &["exactly this call of `cli_based_tool`"]);
+    check_proposals(&Scene::shell("sh -c ls"), &["exactly this call of `cli_based_tool`"]);
+    check_proposals(
+        &Scene::new("updateFile", json!({ "path": "src/a.rs" })),
+        &[
+            "exactly this call of `updateFile`",
+            "calls of `updateFile` in `/work/src/a.rs`",
+            "calls of `updateFile` in `/work/src`",
+            "every call of `updateFile`",
+        ],
+    );
+    check_proposals(
+        &Scene::new("web_fetch", json!({ "url": "https://docs.rs/x" })),
+        &[
+            "exactly this call of `web_fetch`",
+            "calls of `web_fetch` to `docs.rs`",
+            "every call of `web_fetch`",
+        ],
+    );
+    let mut stranger = Scene::new("note", json!({ "path": "x" }));
+    stranger.source = PluginSource::Elsewhere;
+    check_proposals(&stranger, &["exactly this call of `note`"]);
+}
+
+#[test]
+fn modes_deny_changes_or_accept_edits_in_the_workspace() {
+    let mut rules = Rules::default();
+    rules.mode = Mode::ReadOnly;
+    rules.allow_all = true;
+    let edit = |path: &str| Scene::new("updateFile", json!({ "path": path }));
+    check(&rules, &edit("a"), "deny mode.read_only");
+    let mut look = Scene::new("readFile", json!({ "path": "a" }));
+    look.annotations.read_only = true;
+    check(&rules, &look, "allow option.yes");
+    look.source = PluginSource::Elsewhere;
+    check(&rules, &look, "deny mode.read_only");
+    rules = Rules::default();
+    rules.mode = Mode::AcceptEdits;
+    check(&rules, &edit("src/a.rs"), "allow mode.accept_edits");
+    for kept in [
+        "../x",
+        "/etc/passwd",
+        ".git/hooks/x",
+        ".jaato/config.toml",
+        "sub/.GIT/config",
+        "AGENTS.md",
+        ".env",
+    ] {
+        check(&rules, &edit(kept), "ask ask.silence");
+    }
+    check(&rules, &Scene::shell("rm x"), "ask ask.silence");
+    rules.files = vec![file(Layer::User, "deny path src\nask path doc")];
+    check(&rules, &edit("src/a"), "deny file.deny user.toml:1");
+    check(&rules, &edit("doc/a"), "ask file.ask user.toml:2");
+}
+
+#[test]
+fn an_explanation_shows_every_rule_and_what_runs() {
+    let rules = user("deny command rm\nallow command ls\nallow command cat");
+    let scene = Scene::shell("ls | cat -n; x=$y");
+    let evaluation = evaluate(&rules, &scene.call());
+    let matched: Vec<_> = evaluation.tried.iter().map(|tried| tried.matched).collect();
+    assert_eq!(matched, [Some(false), Some(false), Some(false)]);
+    assert_eq!(evaluation.commands, ["ls", "cat -n"]);
+    assert!(!evaluation.doubts.is_empty());
+    let Decision { outcome, rule } = evaluation.decision;
+    assert_eq!((outcome, rule.name()), (Outcome::Ask, "ask.silence"));
+    let evaluation = evaluate(&rules, &Scene::shell("ls | cat -n").call());
+    let matched: Vec<_> = evaluation.tried.iter().map(|tried| tried.matched).collect();
+    assert_eq!(matched, [Some(false), Some(true), Some(true)]);
+}

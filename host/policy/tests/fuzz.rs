@@ -1,0 +1,347 @@
+//! Random command lines: what a rule for `ls` allows is really run, by the shells that are there,
+//! and may run `ls` alone and leave no file behind.
+//!
+//! The seed is fixed, so that a failure comes again. `JAATO_FUZZ_TIMES` tries so many times as much.
+//! Everything on the search path records that it ran and does nothing else. The shell runs as a user
+//! whom nobody uses, without a network, where the system lets us.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use jaato_policy::{
+    Call, Caller, CallingAgent, CommandPattern, Conditions, Layer, Outcome, PluginSource,
+    RestOfCommand, Rule, RuleFile, Rules, WorkspaceTrust, decide,
+};
+use jaato_types::{Annotations, PluginName, ToolName};
+use serde_json::json;
+
+/// A user whom no system has.
+const UNUSED_ID: u32 = 54_321;
+
+/// By its path: what runs the lines searches the stubs alone.
+const UNSHARE: &str = "/usr/bin/unshare";
+
+/// Lines that are made, and the most of them that are run.
+const LINES: u64 = 6_000;
+const RUNS_MAX: u64 = 250;
+
+/// What lines are made of: what parts, joins, quotes and substitutes, and harmless names.
+const PIECES: &[&str] = &[
+    "ls",
+    "ls",
+    "ls",
+    "ls",
+    "ls ",
+    "ls ",
+    " ",
+    " ",
+    " ",
+    " ",
+    "-l",
+    "-la",
+    "a",
+    "b",
+    "x",
+    "rm",
+    "id",
+    "./x",
+    "eval",
+    "sh",
+    "-c",
+    "env",
+    "exec",
+    "command",
+    "alias",
+    "xargs",
+    "PATH=.",
+    "a=b",
+    "rm x",
+    ";",
+    "&",
+    "&&",
+    "|",
+    "||",
+    "\n",
+    "\t",
+    "\\",
+    "\\\n",
+    "'",
+    "'",
+    "\"",
+    "\"",
+    "''",
+    "\"\"",
+    "$",
+    "$x",
+    "${x}",
+    "$(rm)",
+    "$(",
+    ")",
+    "(",
+    "`",
+    "`rm`",
+    "{",
+    "}",
+    "{}",
+    "{a,b}",
+    "<",
+    ">",
+    ">>",
+    "2>",
+    "2>&1",
+    ">/dev/null",
+    "</dev/null",
+    "> /dev/null",
+    "<<x",
+    "<<<",
+    "<(rm)",
+    "#",
+    "!",
+    "!!",
+    "~",
+    "~/",
+    "*",
+    "?",
+    "[a]",
+    "=",
+    "^",
+    "%",
+    "@",
+    ":",
+    ",",
+    ".",
+    "/",
+    "..",
+    "--",
+    "-",
+    "+",
+    "if",
+    "then",
+    "fi",
+    "do",
+    "done",
+    "for",
+    "in",
+    "time",
+    "coproc",
+    "function",
+    "[[",
+    "]]",
+    "((",
+    "))",
+    "\u{a0}",
+    "é",
+    "\r",
+    "$'",
+    "\\x72m",
+    "$\"",
+    "$((",
+    "1",
+    "0",
+    "2",
+    "; rm",
+    "&& ls",
+    "| ls",
+    "; ls",
+    "\nls",
+    "'a b'",
+    "\"a;b\"",
+];
+
+/// Programs that only record.
+const STUBS: &[&str] = &[
+    "ls", "rm", "id", "x", "a", "b", "sh", "env", "xargs", "time", "l", "s", "lsls", "lsrm", "rmls",
+];
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn line(&mut self) -> String {
+        let pieces = 1 + self.next() % 9;
+        let mut line = if self.next() % 4 == 0 { String::new() } else { "ls".to_owned() };
+        for _ in 0..pieces {
+            line += PIECES[usize::try_from(self.next()).unwrap_or_default() % PIECES.len()];
+        }
+        line
+    }
+}
+
+fn allows(line: &str) -> bool {
+    let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
+    let command = CommandPattern::parse("ls *", RestOfCommand::SafeOptions);
+    let when = Conditions { command, ..Conditions::default() };
+    let rules = vec![Rule { outcome: Outcome::Allow, when, line: 1, why: None }];
+    let file =
+        RuleFile { layer: Layer::User, path: "rules".into(), default: None, rules, broken: None };
+    let rules = Rules::of_files(vec![file]);
+    let arguments = json!({ "command": line });
+    let call = Call {
+        tool: &tool,
+        plugin: &plugin,
+        source: PluginSource::Shipped,
+        annotations: Annotations::default(),
+        auto_approval: false,
+        caller: Caller::Model,
+        arguments: &arguments,
+        agent: CallingAgent::MAIN,
+        directory: None,
+        home: None,
+        resolved: &[],
+        workspace: WorkspaceTrust::Untrusted,
+        typed_into: None,
+    };
+    decide(&rules, &call).outcome == Outcome::Allow
+}
+
+/// A folder in which lines run.
+struct Yard {
+    root: PathBuf,
+    has_unshare: bool,
+}
+
+impl Yard {
+    fn new() -> Self {
+        let root = std::env::temp_dir().join(format!("jaato-policy-fuzz-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        for folder in ["", "stubs", "here"] {
+            let folder = root.join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+        }
+        let log = root.join("log");
+        fs::write(&log, "").unwrap();
+        fs::set_permissions(&log, fs::Permissions::from_mode(0o666)).unwrap();
+        for (folder, names) in [("stubs", STUBS), ("here", &["x"][..])] {
+            for name in names {
+                let stub = root.join(folder).join(name);
+                fs::write(&stub, format!("#!/bin/sh\necho {name} >> '{}'\n", log.display()))
+                    .unwrap();
+                fs::set_permissions(stub, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+        }
+        let tried = Command::new(UNSHARE).args(["-n", "true"]).stderr(Stdio::null()).status();
+        let has_unshare = is_root() && tried.is_ok_and(|status| status.success());
+        if !has_unshare {
+            skip(
+                "the lines of the fuzz run keep their network: `unshare -n` is missing or refused",
+            );
+        }
+        Self { root, has_unshare }
+    }
+
+    /// Runs a line; gives the programs that ran, and what went wrong that must not.
+    fn run(&self, shell: &str, line: &str) -> Result<Vec<String>, String> {
+        let log = self.root.join("log");
+        fs::write(&log, "").unwrap();
+        let mut command = match self.has_unshare {
+            true => {
+                let mut command = Command::new(UNSHARE);
+                let id = UNUSED_ID.to_string();
+                command.args(["-n", "--setuid", &id, "--setgid", &id, shell]);
+                command
+            }
+            false => Command::new(shell),
+        };
+        if is_root() && !self.has_unshare {
+            command.uid(UNUSED_ID).gid(UNUSED_ID);
+        }
+        command.args(["-c", line]).current_dir(self.root.join("here")).stdin(Stdio::null());
+        command.env_clear().env("PATH", self.path()).env("HOME", self.root.join("here"));
+        let output = command.output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let mut left: Vec<String> = names_in(&self.root.join("here"));
+        left.retain(|name| name != "x");
+        if !left.is_empty() {
+            left.iter().for_each(|name| drop(fs::remove_file(self.root.join("here").join(name))));
+            return Err(format!("left files behind: {left:?}"));
+        }
+        if ["not found", "syntax error", "unexpected", "Permission denied"]
+            .iter()
+            .any(|sign| errors.contains(sign))
+        {
+            return Err(format!("tried something else: {errors}"));
+        }
+        Ok(fs::read_to_string(&log).unwrap().lines().map(str::to_owned).collect())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.root.join("stubs")
+    }
+}
+
+impl Drop for Yard {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| {
+        use std::os::unix::fs::MetadataExt as _;
+        own.uid() == 0
+    })
+}
+
+fn skip(why: &str) {
+    let line = format!("SKIPPED: what_a_rule_for_ls_allows_runs_ls_alone: {why}\n");
+    if let Some(log) = std::env::var_os("JAATO_SKIP_LOG") {
+        let log = fs::OpenOptions::new().create(true).append(true).open(log);
+        log.and_then(|mut log| log.write_all(line.as_bytes())).unwrap();
+    }
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+}
+
+#[test]
+fn what_a_rule_for_ls_allows_runs_ls_alone() {
+    let shells: Vec<&str> = ["/bin/sh", "/bin/bash", "/bin/dash", "/bin/zsh", "/bin/ksh"]
+        .into_iter()
+        .filter(|shell| Path::new(shell).exists())
+        .collect();
+    let times = std::env::var("JAATO_FUZZ_TIMES").ok().and_then(|times| times.parse().ok());
+    let times: u64 = times.unwrap_or(1);
+    let yard = Yard::new();
+    // The yard itself must notice what it looks for.
+    assert_eq!(yard.run("/bin/sh", "ls; rm x").unwrap(), ["ls", "rm"]);
+    assert!(yard.run("/bin/sh", "ls > y").is_err());
+    assert!(yard.run("/bin/sh", "nothing-of-this-name").is_err());
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let (mut allowed, mut wrong) = (0, String::new());
+    for _ in 0..LINES * times {
+        let line = random.line();
+        if !allows(&line) {
+            continue;
+        }
+        allowed += 1;
+        if allowed > RUNS_MAX * times {
+            break;
+        }
+        for shell in &shells {
+            match yard.run(shell, &line) {
+                Ok(ran) if ran.iter().all(|name| name == "ls") && !ran.is_empty() => {}
+                Ok(ran) => _ = writeln!(wrong, "{shell} {line:?} ran {ran:?}"),
+                Err(what) => _ = writeln!(wrong, "{shell} {line:?} {what}"),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(allowed > 100, "only {allowed} lines were allowed");
+}

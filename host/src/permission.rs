@@ -1,0 +1,318 @@
+//! `jaato permission`: the rules about tool calls, what they decide, and tests of them.
+
+mod change;
+mod log;
+
+pub use change::{RuleArgs, add, remove};
+pub use log::log;
+
+use std::path::Path;
+
+use clap::Args;
+use jaato_runtime::config::permissions::{RuleCase, RuleFiles, read_cases};
+use jaato_runtime::policy::{
+    Allowed, Call, Caller, CallingAgent, Decision, DenyRules, Evaluation, Layer, Outcome as Ruling,
+    Rules, evaluate,
+};
+use jaato_runtime::registry::ToolEntry;
+use jaato_runtime::types::ToolName;
+use jaato_runtime::{PluginSource, Runtime, Setup, call_place, rule_files, visible};
+use serde_json::{Value, json};
+
+use crate::args::{Global, OutputForm};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{report, start};
+
+/// What `permission explain` takes.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The tool
+    pub tool: String,
+
+    /// Its arguments, one JSON object
+    #[arg(default_value = "{}")]
+    pub arguments: String,
+
+    /// As a session with `--allow TOOL` would decide; may be given again
+    #[arg(long, value_name = "TOOL", value_delimiter = ',')]
+    pub allow: Vec<String>,
+
+    /// As a session with `--yes` would decide
+    #[arg(long)]
+    pub yes: bool,
+
+    /// As a session with `--ignore-deny-rules` would decide
+    #[arg(long)]
+    pub ignore_deny_rules: bool,
+
+    /// How it is shown
+    #[arg(long, value_enum, default_value_t = OutputForm::Text)]
+    pub output: OutputForm,
+}
+
+/// Lists the rules of every file, in the order in which they bind.
+pub fn list(global: Global, as_json: bool) -> Outcome {
+    let setup = start::setup(start::arguments(global))?;
+    let RuleFiles { files, warnings, .. } = rule_files(&setup);
+    report::problems(&warnings);
+    let broken: Vec<String> = files
+        .iter()
+        .filter_map(|file| {
+            let (line, what) = file.broken.as_ref()?;
+            let path = visible::name(&file.path).into_owned();
+            Some(format!("`{path}:{line}` is not understood, so every call is denied: {what}"))
+        })
+        .collect();
+    if as_json {
+        let listed = files.iter().map(|file| {
+            let rules = file.rules.iter().enumerate().map(|(at, rule)| {
+                json!({
+                    "number": at + 1,
+                    "decision": rule.outcome.name(),
+                    "rule": rule.to_string(),
+                    "line": rule.line,
+                    "why": rule.why,
+                })
+            });
+            json!({
+                "layer": file.layer.name(),
+                "file": &*file.path,
+                "default": file.default.map(|(outcome, _)| outcome.name()),
+                "rules": rules.collect::<Vec<_>>(),
+                "broken": file.broken.as_ref().map(|(_, what)| what),
+            })
+        });
+        report::json(&listed.collect())?;
+    } else {
+        print(&setup, &files)?;
+    }
+    if broken.is_empty() {
+        return Ok(Exit::Done);
+    }
+    report::problems(&broken);
+    Ok(Exit::Configuration)
+}
+
+fn print(setup: &Setup, files: &[jaato_runtime::policy::RuleFile]) -> Result<(), Failure> {
+    if files.is_empty() {
+        report::line("there are no rules: what is not plainly harmless is asked")?;
+    }
+    let mut rows = Vec::new();
+    for file in files {
+        let path = visible::name(&file.path).into_owned();
+        for (at, rule) in file.rules.iter().enumerate() {
+            let why = rule.why.as_deref().map(visible::name).unwrap_or_default();
+            let place = format!("{path}:{}", rule.line);
+            let text = visible::name(&rule.to_string()).into_owned();
+            rows.push(vec![
+                file.layer.name().to_owned(),
+                (at + 1).to_string(),
+                text,
+                place,
+                why.into_owned(),
+            ]);
+        }
+        if let Some((outcome, line)) = file.default {
+            let text = format!("{} by default", outcome.name());
+            rows.push(vec![
+                file.layer.name().to_owned(),
+                "-".to_owned(),
+                text,
+                format!("{path}:{line}"),
+                String::new(),
+            ]);
+        }
+    }
+    if !rows.is_empty() {
+        report::table(&["layer", "number", "rule", "place", "why"], &rows)?;
+    }
+    let root = setup.workspace.root();
+    let names = ["permissions.toml", "permissions.json"];
+    let unread = names.iter().map(|name| root.join(".jaato").join(name)).find(|path| path.exists());
+    match (unread, setup.trusted_workspace()) {
+        (Some(path), None) => report::line(&format!(
+            "`{}` does not count: the workspace is not trusted",
+            visible::name(&path.display().to_string())
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Explains what is decided about one call.
+pub async fn explain(global: Global, args: ExplainArgs) -> Outcome {
+    let arguments: Value = serde_json::from_str(&args.arguments).map_err(|error| {
+        Failure::new(Exit::Usage, format!("the arguments are no JSON: {error}"))
+    })?;
+    let runtime = start::lasting_runtime(start::arguments(global)).await?;
+    let files = rule_files(runtime.setup());
+    report::problems(&files.warnings);
+    let rules = rules(runtime.setup(), files, &args);
+    let asked = Asked { tool: &args.tool, arguments: &arguments, agent: CallingAgent::MAIN };
+    let answer = asked.of(runtime, |call| {
+        let evaluation = evaluate(&rules, call);
+        let (why, hint) = (evaluation.decision.explain(call), evaluation.decision.hint(call));
+        (evaluation, why, hint)
+    })?;
+    let (evaluation, why, hint) = answer;
+    match args.output {
+        OutputForm::Json => report::json(&to_json(&evaluation, &why)),
+        OutputForm::Text => {
+            let text = as_text(&evaluation, &why, hint);
+            report::line(visible::text(&text).trim_end())?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn rules(setup: &Setup, files: RuleFiles, args: &ExplainArgs) -> Rules {
+    let mut rules = Rules::default();
+    let disabled = setup.config.tools_disabled.iter();
+    rules.disabled = disabled.map(|name| ToolName::from(name.as_str())).collect();
+    rules.allowed = args.allow.iter().map(|text| Allowed::parse(text)).collect();
+    rules.allow_all = args.yes;
+    rules.files = files.files;
+    if args.ignore_deny_rules {
+        rules.deny_rules = DenyRules::Ignored;
+    }
+    rules
+}
+
+/// A call that nobody makes.
+struct Asked<'a> {
+    tool: &'a str,
+    arguments: &'a Value,
+    agent: CallingAgent<'a>,
+}
+
+impl Asked<'_> {
+    /// Shows the call with the facts of its tool.
+    fn of<T>(&self, runtime: &Runtime, show: impl FnOnce(&Call<'_>) -> T) -> Result<T, Failure> {
+        let registry = runtime.registry();
+        let Some(ToolEntry { spec, plugin, is_shipped, .. }) = registry.tool(self.tool) else {
+            let text = format!("there is no tool `{}`", self.tool);
+            let hint = "`jaato tool list` lists them";
+            return Err(Failure::new(Exit::Plugin, text).hint(hint));
+        };
+        let place = call_place(runtime.setup());
+        let call = Call {
+            tool: &spec.name,
+            plugin,
+            source: if is_shipped { PluginSource::Shipped } else { PluginSource::Elsewhere },
+            annotations: spec.annotations,
+            auto_approval: spec.auto_approval,
+            caller: Caller::Model,
+            arguments: self.arguments,
+            agent: self.agent,
+            directory: place.directory.as_deref(),
+            home: place.home.as_deref(),
+            resolved: &[],
+            workspace: place.workspace,
+            typed_into: None,
+        };
+        let resolved: Vec<_> =
+            call.named_paths().iter().filter_map(|path| runtime.resolve_path(path)).collect();
+        Ok(show(&Call { resolved: &resolved, ..call }))
+    }
+}
+
+fn place(decision: &Decision) -> Value {
+    let written = decision.rule.written.as_ref();
+    json!({
+        "name": decision.rule.name(),
+        "layer": decision.rule.layer.name(),
+        "text": written.map(|written| &written.rule),
+        "file": written.map(|written| &*written.file),
+        "line": written.map(|written| written.line),
+    })
+}
+
+fn to_json(evaluation: &Evaluation, why: &str) -> Value {
+    let tried = evaluation.tried.iter().map(|tried| {
+        json!({
+            "rule": tried.rule.written.as_ref().map(|written| &written.rule),
+            "place": tried.rule.place(),
+            "decision": tried.outcome.name(),
+            "matched": tried.matched,
+        })
+    });
+    json!({
+        "outcome": evaluation.decision.outcome.name(),
+        "rule": place(&evaluation.decision),
+        "why": why,
+        "commands": evaluation.commands,
+        "doubts": evaluation.doubts.iter().map(|doubt| &doubt.what).collect::<Vec<_>>(),
+        "tried": tried.collect::<Vec<_>>(),
+    })
+}
+
+fn as_text(evaluation: &Evaluation, why: &str, hint: Option<String>) -> String {
+    let Evaluation { decision, tried, commands, doubts } = evaluation;
+    let mut text = format!("{}: {why} (rule `{}`)\n", decision.outcome.name(), decision.rule);
+    if let Some(hint) = hint {
+        text += &format!("  hint: {hint}\n");
+    }
+    if !commands.is_empty() {
+        text += "\nthe call runs:\n";
+        commands.iter().for_each(|command| text += &format!("  {}\n", command.replace('\n', " ")));
+    }
+    if !doubts.is_empty() {
+        text += "\nno rule allows it as a command, because:\n";
+        doubts.iter().for_each(|doubt| text += &format!("  {}\n", doubt.what));
+    }
+    if !tried.is_empty() {
+        text += "\nrules of files:\n";
+    }
+    for one in tried {
+        let matched = match one.matched {
+            Some(true) => "matches",
+            Some(false) => "-",
+            None => "perhaps",
+        };
+        let rule = one.rule.written.as_ref().map_or("", |written| written.rule.as_str());
+        let place = one.rule.place().unwrap_or_default();
+        text += &format!("  {matched:8} {rule}   ({}, {place})\n", layer(one.rule.layer));
+    }
+    text
+}
+
+fn layer(layer: Layer) -> &'static str {
+    layer.name()
+}
+
+/// Runs the cases of a file against the rules; each that is decided otherwise is told.
+pub async fn test(global: Global, file: &Path) -> Outcome {
+    let failed = |error| Failure::new(Exit::Configuration, format!("{error}"));
+    let cases = read_cases(file).map_err(failed)?;
+    let runtime = start::lasting_runtime(start::arguments(global)).await?;
+    let files = rule_files(runtime.setup());
+    report::problems(&files.warnings);
+    let mut rules = Rules::default();
+    let disabled = runtime.setup().config.tools_disabled.iter();
+    rules.disabled = disabled.map(|name| ToolName::from(name.as_str())).collect();
+    rules.files = files.files;
+    let mut wrong = Vec::new();
+    for case in &cases {
+        let RuleCase { line, tool, arguments, expected, agent_type, agent_name } = case;
+        let agent = CallingAgent { agent_type, agent_name };
+        let decided = Asked { tool, arguments, agent }.of(runtime, |call| {
+            let decision = evaluate(&rules, call).decision;
+            let why = decision.explain(call);
+            (decision.outcome, why)
+        });
+        let (outcome, why) = decided.map_err(|failure| {
+            let text = format!("line {line}: {}", failure.message);
+            Failure::new(failure.exit, text)
+        })?;
+        if outcome.name() != expected {
+            wrong.push(format!("line {line}: {} and not {expected}: {why}", told(outcome)));
+        }
+    }
+    report::problems(&wrong);
+    let (all, bad) = (cases.len(), wrong.len());
+    report::line(&format!("{} of {all} calls are decided as the file says", all - bad))?;
+    Ok(if bad == 0 { Exit::Done } else { Exit::Failed })
+}
+
+fn told(outcome: Ruling) -> &'static str {
+    outcome.name()
+}

@@ -1,0 +1,155 @@
+//! `jaato permission allow`, `deny` and `remove`: rules in the person's file, or the workspace's.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use clap::Args;
+use jaato_runtime::config::permissions::{
+    NewRule, RULES_FILE, add_rule, edit_rules, load_text_rules, remove_rule,
+};
+use jaato_runtime::config::trust::{TrustStore, WorkspaceState, refuse_inside_session};
+use jaato_runtime::{Setup, visible};
+
+use crate::args::Global;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{report, start, trust};
+
+/// What a rule that is added is about.
+#[derive(Debug, Args)]
+pub struct RuleArgs {
+    /// The tool; `*` stands for any letters
+    pub tool: Option<String>,
+
+    /// A command: a program and the words that it begins with
+    #[arg(long, value_name = "WORDS")]
+    pub command: Option<String>,
+
+    /// What may follow the words of the command
+    #[arg(long, value_name = "WHICH", requires = "command", value_parser = ["safe", "any", "none"])]
+    pub options: Option<String>,
+
+    /// A file, or a folder with all that is in it
+    #[arg(long, value_name = "PATH")]
+    pub path: Option<String>,
+
+    /// A host that a URL names
+    #[arg(long, value_name = "HOST")]
+    pub host: Option<String>,
+
+    /// An argument of the tool; may be given again
+    #[arg(long, value_name = "NAME=TEXT")]
+    pub argument: Vec<String>,
+
+    /// What whoever is refused is told
+    #[arg(long, value_name = "TEXT")]
+    pub why: Option<String>,
+
+    /// In the workspace's file instead of your own
+    #[arg(long)]
+    pub workspace: bool,
+}
+
+/// Adds a rule.
+pub fn add(global: Global, decision: &str, args: RuleArgs) -> Outcome {
+    let setup = start::setup(start::arguments(global))?;
+    let rule = new_rule(decision, &args)?;
+    let place = Place::of(&setup, args.workspace)?;
+    let changed = place.edit(&setup, |text| {
+        let text = add_rule(text, &rule)?;
+        // What would break the file is never written.
+        text.map(|text| place.checked(text)).transpose()
+    })?;
+    let path = visible::name(&place.path.display().to_string()).into_owned();
+    let said = if changed { "is in" } else { "was there already, in" };
+    report::line(&format!("the rule {said} `{path}`"))?;
+    Ok(Exit::Done)
+}
+
+/// Removes a rule by its number.
+pub fn remove(global: Global, number: usize, workspace: bool) -> Outcome {
+    let setup = start::setup(start::arguments(global))?;
+    let place = Place::of(&setup, workspace)?;
+    place.edit(&setup, |text| remove_rule(text, number).map(Some))?;
+    let path = visible::name(&place.path.display().to_string()).into_owned();
+    report::line(&format!("rule {number} is no longer in `{path}`"))?;
+    Ok(Exit::Done)
+}
+
+fn new_rule(decision: &str, args: &RuleArgs) -> Result<NewRule, Failure> {
+    let mut keys = Vec::new();
+    let mut add = |name: &str, value: &Option<String>| {
+        keys.extend(value.clone().map(|value| (name.to_owned(), value)));
+    };
+    add("tool", &args.tool);
+    add("command", &args.command);
+    add("options", &args.options);
+    add("path", &args.path);
+    add("host", &args.host);
+    for argument in &args.argument {
+        let (name, value) = argument.split_once('=').ok_or_else(|| {
+            Failure::new(Exit::Usage, format!("`--argument {argument}` is no NAME=TEXT"))
+        })?;
+        keys.push((format!("argument.{name}"), value.to_owned()));
+    }
+    if keys.is_empty() {
+        let text = "a rule is about something: a tool, --command, --path, --host or --argument";
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    keys.extend(args.why.clone().map(|why| ("why".to_owned(), why)));
+    Ok(NewRule { decision: decision.to_owned(), keys })
+}
+
+/// The file that is changed.
+struct Place {
+    path: PathBuf,
+    /// The file's name from the workspace's root, where it is the workspace's.
+    of_workspace: Option<String>,
+    root: PathBuf,
+}
+
+impl Place {
+    fn of(setup: &Setup, workspace: bool) -> Result<Self, Failure> {
+        refuse_inside_session(&setup.variables).map_err(trust::failed)?;
+        let root = setup.workspace.root().to_owned();
+        if !workspace {
+            let path = setup.folders.config()?.join(RULES_FILE);
+            return Ok(Self { path, of_workspace: None, root });
+        }
+        let name = format!(".jaato/{RULES_FILE}");
+        Ok(Self { path: root.join(&name), of_workspace: Some(name), root })
+    }
+
+    /// Changes the file; a trusted workspace stays trusted with it.
+    fn edit(
+        &self,
+        setup: &Setup,
+        edit: impl FnOnce(&str) -> Result<Option<String>, String>,
+    ) -> Result<bool, Failure> {
+        let failed = |error| Failure::new(Exit::Configuration, format!("{error}"));
+        let (Some(name), WorkspaceState::Trusted(trusted)) =
+            (&self.of_workspace, &setup.workspace_state)
+        else {
+            return edit_rules(&self.path, edit).map_err(failed);
+        };
+        let wrong = |what: String| {
+            let path = visible::name(&self.path.display().to_string()).into_owned();
+            Failure::new(Exit::Configuration, format!("cannot change `{path}`: {what}"))
+        };
+        let bytes = trusted.read(name).map_err(trust::failed)?.unwrap_or_default();
+        let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
+        let Some(text) = edit(&text).map_err(wrong)? else { return Ok(false) };
+        let store = TrustStore::in_folder(setup.folders.data()?);
+        let now = SystemTime::now();
+        store.rewrite(&setup.workspace, name, text.as_bytes(), now).map_err(trust::failed)?;
+        Ok(true)
+    }
+
+    fn checked(&self, text: String) -> Result<String, String> {
+        let is_workspace = self.of_workspace.is_some();
+        let home: Option<&Path> = None;
+        match load_text_rules(&self.path, &text, is_workspace, home, &self.root) {
+            Some((line, what)) => Err(format!("line {line}: {what}")),
+            None => Ok(text),
+        }
+    }
+}

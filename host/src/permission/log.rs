@@ -1,0 +1,63 @@
+//! `jaato permission log`: what was decided in earlier sessions, out of the ledger.
+
+use std::collections::VecDeque;
+use std::io;
+
+use jaato_runtime::ledger_path;
+use jaato_runtime::store::{Line, Reader, Stage};
+use serde_json::json;
+
+use crate::args::Global;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{report, start};
+
+/// Shows the latest decisions, the oldest of them first.
+pub fn log(global: Global, last: usize, as_json: bool) -> Outcome {
+    let setup = start::setup(start::arguments(global))?;
+    let path = ledger_path(&setup)?;
+    let failed = |error: io::Error| {
+        let text = format!("cannot read the ledger `{}`: {error}", path.display());
+        Failure::new(Exit::Failed, text)
+    };
+    let mut found = VecDeque::new();
+    match Reader::open(&path) {
+        Ok(mut reader) => {
+            while let Some(line) = reader.next_line().map_err(failed)? {
+                let Line::Record(record) = line else { continue };
+                if matches!(record.stage, Stage::PermissionCheck { .. }) {
+                    found.push_back(record);
+                    if found.len() > last {
+                        found.pop_front();
+                    }
+                }
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let mut rows = Vec::new();
+    for record in &found {
+        let Stage::PermissionCheck { call_id, tool, allowed, rule } = &record.stage else {
+            continue;
+        };
+        let decided = if *allowed { "allowed" } else { "denied" };
+        let session = record.session.to_string();
+        if as_json {
+            report::json_line(&json!({
+                "time": record.ts, "session": session, "call_id": call_id, "tool": tool,
+                "allowed": allowed, "rule": rule,
+            }))?;
+        }
+        let time = record.ts.clone();
+        rows.push(vec![time, session, tool.to_string(), decided.to_owned(), rule.clone()]);
+    }
+    if as_json {
+        return Ok(Exit::Done);
+    }
+    if rows.is_empty() {
+        report::line("nothing was decided yet")?;
+        return Ok(Exit::Done);
+    }
+    report::table(&["time (UTC)", "session", "tool", "decision", "rule"], &rows)?;
+    Ok(Exit::Done)
+}
