@@ -24,6 +24,9 @@ use crate::view::View;
 /// Why nobody can be asked once nothing is shown any more.
 const VIEW_ENDED: &str = "the view has ended";
 
+/// Why nobody can be asked where questions cannot be seen.
+const NOTHING_SHOWN: &str = "standard error is no terminal";
+
 /// Columns of what a program asks for.
 const PROMPT_COLUMNS: usize = 400;
 
@@ -81,7 +84,9 @@ impl Stage {
     }
 
     fn before(&self) -> Before<'_> {
-        if self.has_lines.load(Relaxed) { Before::Kept(&self.typed_early) } else { Before::Dropped }
+        // Lines that are piped in are typed by nobody, and what is typed beside them is no message.
+        let are_typed = self.has_lines.load(Relaxed) && terminal::input_is_terminal();
+        if are_typed { Before::Kept(&self.typed_early) } else { Before::Dropped }
     }
 
     /// Takes the terminal for a question. An idle prompt gives way to it; a message that is being
@@ -130,30 +135,27 @@ impl Drop for ForLines<'_> {
     }
 }
 
-/// Asks on standard error and reads from standard input, where both are a terminal.
+/// Asks on standard error, where that is a terminal, and reads what is typed at the keyboard.
 pub struct TerminalAsker {
     view: Arc<View>,
     stage: Arc<Stage>,
-    nobody: Option<&'static str>,
 }
 
 impl TerminalAsker {
-    /// Looks at the terminal once.
+    /// Makes one.
     pub fn new(view: Arc<View>, stage: Arc<Stage>) -> Self {
-        let nobody = if !terminal::input_is_terminal() {
-            Some("standard input is no terminal")
-        } else if !terminal::errors_are_terminal() {
-            Some("standard error is no terminal")
-        } else {
-            None
-        };
-        Self { view, stage, nobody }
+        Self { view, stage }
+    }
+
+    fn nobody_there(&self) -> Option<&'static str> {
+        let nobody_reads = || (!terminal::errors_are_terminal()).then_some(NOTHING_SHOWN);
+        terminal::nobody_types().or_else(nobody_reads)
     }
 }
 
 impl Asker for TerminalAsker {
     fn nobody(&self) -> Option<String> {
-        self.nobody.map(str::to_owned)
+        self.nobody_there().map(str::to_owned)
     }
 
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
@@ -175,7 +177,7 @@ impl Asker for TerminalAsker {
     fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
         let nobody = |reason: &str| SecretAnswer::Nobody { reason: reason.to_owned() };
         Box::pin(async move {
-            if let Some(reason) = self.nobody {
+            if let Some(reason) = self.nobody_there() {
                 return nobody(reason);
             }
             let Some(_taken) = self.stage.for_urgent_question().await else {
