@@ -8,11 +8,13 @@
 mod arguments;
 mod call;
 mod decide;
+mod pattern;
 mod rule;
 mod rules;
 
 pub use arguments::ArgumentsDigest;
 pub use call::{AlwaysScope, Call, Caller, PluginSource};
 pub use decide::decide;
+pub use pattern::{Pattern, Scope, proposals};
 pub use rule::{Decision, Outcome, RuleId};
 pub use rules::{Allowed, Answer, Rules, SessionRule};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use jaato_types::{PluginName, ToolName};
 
-use crate::{AlwaysScope, ArgumentsDigest, Call, PluginSource};
+use crate::{AlwaysScope, Call, Pattern, PluginSource, Scope};
 
 /// Rules as data. Made once a session; [`Rules::remember`] adds a person's answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,8 +65,17 @@ pub struct SessionRule {
     /// The name of a tool can go over to another plugin; an answer does not.
     plugin: PluginName,
     answer: Answer,
-    /// Where it is for exactly these arguments.
-    arguments: Option<ArgumentsDigest>,
+    pattern: Pattern,
+    /// Whether the person saw a pattern and chose it, or said no more than "always".
+    chosen: Chosen,
+    scope: Scope,
+}
+
+/// How the pattern of an answer came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Chosen {
+    ByPerson,
+    ByScope,
 }
 
 impl SessionRule {
@@ -77,34 +86,46 @@ impl SessionRule {
             Answer::Always => call.always_scope() == AlwaysScope::ThisCall,
             Answer::Never => false,
         };
-        Self {
-            tool: call.tool.clone(),
-            plugin: call.plugin.clone(),
-            answer,
-            arguments: is_narrow.then_some(call.arguments),
-        }
+        let pattern = if is_narrow { Pattern::exactly(call) } else { Pattern::Tool };
+        let (tool, plugin) = (call.tool.clone(), call.plugin.clone());
+        Self { tool, plugin, answer, pattern, chosen: Chosen::ByScope, scope: Scope::Session }
+    }
+
+    /// What an answer means that a person gave for a pattern that was shown.
+    pub fn with_pattern(call: &Call<'_>, answer: Answer, pattern: Pattern, scope: Scope) -> Self {
+        let (tool, plugin) = (call.tool.clone(), call.plugin.clone());
+        Self { tool, plugin, answer, pattern, chosen: Chosen::ByPerson, scope }
     }
 
     fn covers(&self, call: &Call<'_>) -> bool {
         let is_same_tool = self.tool == *call.tool && self.plugin == *call.plugin;
-        is_same_tool
-            && match (self.arguments, self.answer) {
-                (Some(arguments), _) => arguments == call.arguments,
-                (None, Answer::Never) => true,
-                // A tool that has become far-reaching since is not what was granted.
-                (None, Answer::Always) => call.always_scope() == AlwaysScope::EveryCall,
+        let is_still_near = match (self.chosen, &self.pattern, self.answer) {
+            // A tool that has become far-reaching since is not what was granted.
+            (Chosen::ByScope, Pattern::Tool, Answer::Always) => {
+                call.always_scope() == AlwaysScope::EveryCall
             }
+            (Chosen::ByScope | Chosen::ByPerson, _, _) => true,
+        };
+        is_same_tool && is_still_near && self.pattern.covers(call)
     }
 }
 
 impl Rules {
-    /// Adds an answer. The latest one about the same calls counts.
+    /// Adds an answer. The latest one about the same calls counts; one for a single call is not
+    /// kept.
     pub fn remember(&mut self, rule: SessionRule) {
         self.session.retain(|known| {
-            (&known.tool, &known.plugin, known.arguments)
-                != (&rule.tool, &rule.plugin, rule.arguments)
+            (&known.tool, &known.plugin, &known.pattern)
+                != (&rule.tool, &rule.plugin, &rule.pattern)
         });
-        self.session.push(rule);
+        if rule.scope != Scope::Once {
+            self.session.push(rule);
+        }
+    }
+
+    /// Forgets the answers that held for the turn.
+    pub fn end_turn(&mut self) {
+        self.session.retain(|rule| rule.scope != Scope::Turn);
     }
 
     pub(crate) fn is_allowed(&self, call: &Call<'_>) -> bool {

@@ -37,6 +37,7 @@ mod renewal;
 mod report;
 mod retry;
 mod session;
+mod shared_rules;
 mod spent;
 mod takes;
 mod tasks;
@@ -67,7 +68,7 @@ pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
 pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS, tools_that_find};
 pub use jaato_config::{Caps, GcSettings, Limits};
-pub use jaato_policy::AlwaysScope;
+pub use jaato_policy::Scope;
 pub use objects::{SharedObjects, VIEW_ENVIRONMENT};
 pub use origin::{CALL_DEPTH_MAX, CallOrigin};
 pub use output::{OutputStore, error_content, note_bytes};
@@ -79,8 +80,9 @@ pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
 pub use session::{
     Agent, AnsweringModel, AskingPlugin, Lent, ModelSetup, Objects, PLUGIN_CALLS_MAX, PieceSink,
-    Session, SessionHandle, SessionSetup, SharedRules,
+    Session, SessionHandle, SessionSetup,
 };
+pub use shared_rules::{KeepAnswers, SessionRules, SharedRules};
 pub use spent::{SharedSpent, Spent, cost_micro_usd};
 pub use takes::ModelTakes;
 pub use tasks::Wake;

@@ -1,6 +1,7 @@
 //! Whole sessions with a scripted provider, tools and a person.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod asking;
 mod calls;
 mod cancel;
 mod caps;

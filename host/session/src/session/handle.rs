@@ -25,11 +25,11 @@ use crate::calls::{CallRunner, Initiative};
 use crate::events::Emitter;
 use crate::hooks::HookAsker;
 use crate::pace::Pace;
-use crate::session::{Agent, SharedRules};
+use crate::session::Agent;
 use crate::tasks::Tasks;
 use crate::{
     AnsweringModel, Asker, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, Entry, Hold, Inbox, Limits,
-    Ports, SharedFacts, SharedObjects, SharedSpent, Toolbox,
+    Ports, SharedFacts, SharedObjects, SharedRules, SharedSpent, Toolbox,
 };
 
 /// Most calls of plugins that run at once in a session. One more is refused, as a plugin that waits
@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     /// Changed between the calls of a turn; a call keeps what it began with.
     pub(crate) toolbox: Mutex<Arc<Toolbox>>,
     pub(crate) rules: SharedRules,
+    /// How long an answer to a question is waited for.
+    pub(crate) patience_ms: Option<u64>,
     /// Who it is, where another session opened it.
     pub(crate) agent: Option<Agent>,
     pub(crate) facts: SharedFacts,
@@ -322,6 +324,7 @@ impl Shared {
             toolbox: self.tools(),
             tasks: &self.tasks,
             rules: &self.rules,
+            patience_ms: self.patience_ms,
             agent: self.agent.as_ref(),
             initiative,
             origin: None,

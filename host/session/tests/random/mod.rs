@@ -1,7 +1,7 @@
 //! Random beats, tools and answers for `random_turns`.
 
 use jaato_session::testing::{Beat, GcBeat, Tool};
-use jaato_session::{Answer, GcSettings, Random, SeededRandom, ToolState};
+use jaato_session::{Answer, GcSettings, Random, SeededRandom, ToolState, Scope};
 use jaato_types::objects::ObjectsAdd;
 use jaato_types::{
     Condition, Delta, Error, ErrorKind, FinishReason, GcPlan, GcRequest, Message, Output, Part,
@@ -44,11 +44,16 @@ pub fn tools() -> Vec<Tool> {
 
 /// A few answers of a person, who then falls silent.
 pub fn answers(random: &SeededRandom) -> Vec<Answer> {
-    let one = || match random.below(5) {
+    let scope = || {
+        let scopes = [Scope::Once, Scope::Turn, Scope::Session, Scope::Always];
+        scopes[random.below(4) as usize]
+    };
+    let one = || match random.below(6) {
         0 => Answer::AllowOnce,
-        1 => Answer::AllowInSession,
+        1 => Answer::AllowLike { scope: scope(), pattern: random.below(3) as usize },
         2 => Answer::Deny { comment: Some("no".to_owned()) },
-        3 => Answer::DenyInSession { comment: None },
+        3 => Answer::DenyLike { scope: scope(), pattern: None, comment: None },
+        4 => Answer::Edit { arguments: json!({ "text": random.below(3) }) },
         _ => Answer::Nobody { reason: "the terminal is gone".to_owned() },
     };
     (0..random.below(12)).map(|_| one()).collect()
