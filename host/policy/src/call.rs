@@ -1,11 +1,11 @@
 //! What the rules may know about a call.
 
+use std::path::{Path, PathBuf};
+
 use jaato_types::{Annotations, PluginName, ToolName};
+use serde_json::Value;
 
-use crate::ArgumentsDigest;
-
-/// The facts of one call. The model's arguments count only as a digest: rules that would read them
-/// could be talked round.
+/// The facts of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     /// The tool.
@@ -20,8 +20,53 @@ pub struct Call<'a> {
     pub auto_approval: bool,
     /// Who wants the call.
     pub caller: Caller,
-    /// The arguments.
-    pub arguments: ArgumentsDigest,
+    /// The arguments, as they would run.
+    pub arguments: &'a Value,
+    /// The agent that makes the call.
+    pub agent: CallingAgent<'a>,
+    /// Where relative paths among the arguments start; `None` when that is not known.
+    pub directory: Option<&'a Path>,
+    /// What `~` stands for; `None` when that is not known.
+    pub home: Option<&'a Path>,
+    /// Where links on the paths of the arguments lead, as the host found out before. Rules see
+    /// these beside what is written.
+    pub resolved: &'a [PathBuf],
+    /// Whether the person trusts the workspace.
+    pub workspace: WorkspaceTrust,
+    /// What reads the text that the call types into a terminal; `None` for other calls.
+    pub typed_into: Option<TypedInto>,
+}
+
+/// The agent that makes a call, as rules name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallingAgent<'a> {
+    /// `main`, or `subagent` for a session that another one opened.
+    pub agent_type: &'a str,
+    /// What people see it called; empty for the main agent.
+    pub agent_name: &'a str,
+}
+
+impl CallingAgent<'_> {
+    /// The agent that the person talks to.
+    pub const MAIN: CallingAgent<'static> = CallingAgent { agent_type: "main", agent_name: "" };
+}
+
+/// Whether the person trusts the workspace in which a call runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkspaceTrust {
+    /// The person said so, or the workspace has nothing that would need it.
+    Trusted,
+    /// Files of the workspace may be anybody's: programs that run code from them are not harmless.
+    Untrusted,
+}
+
+/// What reads the text that a call types into a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TypedInto {
+    /// A known shell that waits at its prompt: the text is a command line.
+    ShellPrompt,
+    /// Anything else, or nobody knows: the text cannot be understood.
+    Unknown,
 }
 
 /// Where a plugin comes from, as far as its promises are concerned.

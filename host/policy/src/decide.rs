@@ -1,39 +1,102 @@
 //! The decision itself: the rules in their order, the first that matches decides.
 
-use crate::{Answer, Call, Caller, Decision, PluginSource, RuleId, Rules};
+use crate::facts::Facts;
+use crate::matching::{Matched, matches};
+use crate::{
+    Answer, Call, Caller, Decision, DenyRules, Layer, Mode, Outcome, PluginSource, Rule, RuleFile,
+    RuleId, RuleRef, Rules, Written, coverage, edits,
+};
 
 /// Decides about a call. What forbids comes before what allows, and what no rule allows is asked:
 /// silence is not consent.
 pub fn decide(rules: &Rules, call: &Call<'_>) -> Decision {
-    let rule = deciding_rule(rules, call);
-    Decision { outcome: rule.outcome(), rule }
+    Decision::by(deciding_rule(rules, &Facts::of(call)))
 }
 
-fn deciding_rule(rules: &Rules, call: &Call<'_>) -> RuleId {
+pub(crate) fn deciding_rule(rules: &Rules, facts: &Facts<'_>) -> RuleRef {
+    let steps: [fn(&Rules, &Facts<'_>) -> Option<RuleRef>; 6] =
+        [forbidden, typed_by_person, unclear, granted, by_files, promised];
+    let mut steps = steps.iter();
+    steps.find_map(|step| step(rules, facts)).unwrap_or_else(|| by_default(rules, facts.call))
+}
+
+/// What forbids. Nothing below it is looked at then.
+fn forbidden(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+    let call = facts.call;
     if rules.disabled.contains(call.tool) {
-        return RuleId::Disabled;
+        return Some(RuleRef::unwritten(RuleId::Disabled));
+    }
+    if rules.deny_rules == DenyRules::Hold {
+        if let Some(file) = rules.files.iter().find(|file| file.broken.is_some()) {
+            return Some(file.broken_rule());
+        }
+        if let Some(rule) = first(rules, facts, Outcome::Deny, Matched::is_certain) {
+            return Some(rule);
+        }
     }
     if rules.is_answered(call, Answer::Never) {
-        return RuleId::SessionNever;
+        return Some(RuleRef::unwritten(RuleId::SessionNever));
     }
-    match call.caller {
-        Caller::Person => return RuleId::OwnCall,
-        Caller::Model => {}
+    let changes = rules.mode == Mode::ReadOnly && call.caller == Caller::Model;
+    (changes && !is_proven_read_only(call)).then(|| RuleRef::unwritten(RuleId::ModeReadOnly))
+}
+
+/// What a person typed is no question for that person.
+fn typed_by_person(_: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+    match facts.call.caller {
+        Caller::Person => Some(RuleRef::unwritten(RuleId::OwnCall)),
+        Caller::Model => None,
     }
-    if rules.is_allowed(call) {
-        return RuleId::AllowOption;
+}
+
+/// What cannot be told apart from something that a rule forbids is asked, and so is what the file
+/// of this machine wants asked, unless the person saw exactly this call and allowed it.
+fn unclear(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+    if rules.is_allowed_exactly(facts.call) {
+        return None;
     }
-    if rules.allow_all {
-        return RuleId::YesOption;
+    let is_unclear = |matched: &Matched| matches!(matched, Matched::Perhaps(_));
+    let may_be_denied = match rules.deny_rules {
+        DenyRules::Hold => first(rules, facts, Outcome::Deny, is_unclear),
+        DenyRules::Ignored => None,
+    };
+    if let Some(rule) = may_be_denied {
+        return Some(RuleRef { id: RuleId::FileUnclear, ..rule });
     }
-    if rules.is_answered(call, Answer::Always) {
-        return RuleId::SessionAlways;
+    if rules.is_answered(facts.call, Answer::Always) {
+        return None;
     }
-    promised(call).unwrap_or(RuleId::Silence)
+    first(rules, facts, Outcome::Ask, Matched::is_possible)
+        .filter(|rule| rule.layer == Layer::Enterprise)
+}
+
+/// What the person granted for this session.
+fn granted(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+    let id = if rules.is_allowed(facts.call) {
+        RuleId::AllowOption
+    } else if rules.allow_all {
+        RuleId::YesOption
+    } else if rules.is_answered(facts.call, Answer::Always) {
+        RuleId::SessionAlways
+    } else {
+        return None;
+    };
+    Some(RuleRef::unwritten(id))
+}
+
+/// What files want asked, then what they allow.
+fn by_files(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+    first(rules, facts, Outcome::Ask, Matched::is_possible)
+        .or_else(|| coverage::allowing(rules, facts))
+        .or_else(|| {
+            let accepts = rules.mode == Mode::AcceptEdits && edits::is_inside_edit(facts);
+            accepts.then(|| RuleRef::unwritten(RuleId::ModeAcceptEdits))
+        })
 }
 
 /// What follows from what the tool says of itself.
-fn promised(call: &Call<'_>) -> Option<RuleId> {
+fn promised(_: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+    let call = facts.call;
     let rule = if call.annotations.read_only {
         RuleId::ReadOnly
     } else if call.auto_approval {
@@ -41,8 +104,82 @@ fn promised(call: &Call<'_>) -> Option<RuleId> {
     } else {
         return None;
     };
-    Some(match call.source {
-        PluginSource::Shipped => rule,
-        PluginSource::Elsewhere => RuleId::UnprovenPromise,
+    match call.source {
+        PluginSource::Shipped => Some(RuleRef::unwritten(rule)),
+        PluginSource::Elsewhere => None,
+    }
+}
+
+/// What files say of the calls that no rule speaks of: the strictest counts, as no file may loosen
+/// another.
+fn by_default(rules: &Rules, call: &Call<'_>) -> RuleRef {
+    let stated = rules.files.iter().filter_map(|file| Some((file, file.default?)));
+    let holds = stated.filter(|(file, (outcome, _))| match (outcome, file.layer) {
+        (Outcome::Deny, _) => rules.deny_rules == DenyRules::Hold,
+        (Outcome::Ask, _) => true,
+        // A repository brings that file: it does not say what the rest of the machine allows.
+        (Outcome::Allow, layer) => layer != Layer::Workspace,
+    });
+    let strictest = holds.min_by_key(|(_, (outcome, _))| outcome.looseness());
+    strictest.map_or_else(
+        || {
+            let promises = call.annotations.read_only || call.auto_approval;
+            let id = if promises { RuleId::UnprovenPromise } else { RuleId::Silence };
+            RuleRef::unwritten(id)
+        },
+        |(file, (outcome, line))| file.default_rule(outcome, line),
+    )
+}
+
+/// The first rule of the files with an outcome that matches as wanted.
+fn first(
+    rules: &Rules,
+    facts: &Facts<'_>,
+    outcome: Outcome,
+    wanted: impl Fn(&Matched) -> bool,
+) -> Option<RuleRef> {
+    rules.files.iter().find_map(|file| {
+        let mut of_outcome = file.rules.iter().filter(|rule| rule.outcome == outcome);
+        of_outcome.find_map(|rule| {
+            let matched = matches(rule, facts);
+            wanted(&matched).then(|| file.rule_ref(rule, matched.about()))
+        })
     })
+}
+
+fn is_proven_read_only(call: &Call<'_>) -> bool {
+    call.source == PluginSource::Shipped && call.annotations.read_only
+}
+
+impl RuleFile {
+    /// Names one of its rules, with what of the call it is about.
+    pub(crate) fn rule_ref(&self, rule: &Rule, about: Option<String>) -> RuleRef {
+        let id = match rule.outcome {
+            Outcome::Deny => RuleId::FileDeny,
+            Outcome::Ask => RuleId::FileAsk,
+            Outcome::Allow => RuleId::FileAllow,
+        };
+        let (file, line, why) = (self.path.clone(), rule.line, rule.why.clone());
+        let written = Written { rule: rule.to_string(), file, line, why, about };
+        RuleRef { id, layer: self.layer, written: Some(written) }
+    }
+
+    fn default_rule(&self, outcome: Outcome, line: usize) -> RuleRef {
+        let id = match outcome {
+            Outcome::Deny => RuleId::FileDefaultDeny,
+            Outcome::Ask => RuleId::FileDefaultAsk,
+            Outcome::Allow => RuleId::FileDefaultAllow,
+        };
+        let rule = format!("{} by default", outcome.name());
+        let written = Written { rule, file: self.path.clone(), line, why: None, about: None };
+        RuleRef { id, layer: self.layer, written: Some(written) }
+    }
+
+    fn broken_rule(&self) -> RuleRef {
+        let rule = "deny everything, as the file cannot be understood".to_owned();
+        let (line, why) = self.broken.clone().unwrap_or_default();
+        let (file, why) = (self.path.clone(), Some(why));
+        let written = Written { rule, file, line, why, about: None };
+        RuleRef { id: RuleId::FileBroken, layer: self.layer, written: Some(written) }
+    }
 }

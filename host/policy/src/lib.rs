@@ -1,20 +1,35 @@
 //! Decides whether a tool call may run.
 //!
 //! Pure: no I/O, no clock, no waiting. Asking a person is the session's job; this crate only says
-//! *that* it must ask, and why.
+//! *that* it must ask, and why. Reading files with rules is the configuration's.
 //!
-//! Invariant: the answer names the rule that decided, so that every refusal can be explained.
+//! Invariants: the answer names the rule that decided, so that every refusal can be explained; what
+//! cannot be understood is asked and never allowed by a rule.
 
 mod arguments;
 mod call;
+mod conditions;
+mod coverage;
 mod decide;
+mod edits;
+mod facts;
+mod glob;
+mod matching;
+mod mode;
 mod pattern;
 mod rule;
 mod rules;
+pub mod shell;
+mod written;
 
 pub use arguments::ArgumentsDigest;
-pub use call::{AlwaysScope, Call, Caller, PluginSource};
+pub use call::{AlwaysScope, Call, Caller, CallingAgent, PluginSource, TypedInto, WorkspaceTrust};
+pub use conditions::{Annotation, CommandPattern, Conditions, PathPattern, RestOfCommand};
 pub use decide::decide;
+pub use facts::CommandLine;
+pub use glob::Glob;
+pub use mode::Mode;
 pub use pattern::{Pattern, Scope, proposals};
 pub use rule::{Decision, Outcome, RuleId};
-pub use rules::{Allowed, Answer, Rules, SessionRule};
+pub use rules::{Allowed, Answer, DenyRules, Rules, SessionRule};
+pub use written::{Layer, Rule, RuleFile, RuleRef, Written};

@@ -1,6 +1,10 @@
 //! What an approval of a person remembers, and for how long.
 
-use crate::{ArgumentsDigest, Call};
+use std::path::{Path, PathBuf};
+
+use jaato_types::ToolName;
+
+use crate::{ArgumentsDigest, Call, PluginSource};
 
 /// How long an answer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,11 +19,44 @@ pub enum Scope {
     Always,
 }
 
+impl Scope {
+    /// Every scope, from the shortest.
+    pub const ALL: [Self; 4] = [Self::Once, Self::Turn, Self::Session, Self::Always];
+
+    /// The scope's name in events, records and answers. Never changes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Turn => "turn",
+            Self::Session => "session",
+            Self::Always => "always",
+        }
+    }
+
+    /// Finds a scope by its name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+}
+
 /// The calls that an answer holds for, beside the tool and its plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
     /// Calls with exactly these arguments.
     Exact(ArgumentsDigest),
+    /// Calls that run one simple command beginning with these words, and nothing else.
+    Command {
+        /// The program.
+        program: String,
+        /// The words behind it.
+        words: Vec<String>,
+    },
+    /// Calls of which every path lies in this folder, or is this file.
+    Path(PathBuf),
+    /// Calls of which every URL names this host.
+    Host(String),
+    /// Calls that type into this terminal of the session.
+    Terminal(String),
     /// Every call of the tool.
     Tool,
 }
@@ -27,14 +64,32 @@ pub enum Pattern {
 impl Pattern {
     /// The pattern that holds for exactly this call.
     pub fn exactly(call: &Call<'_>) -> Self {
-        Self::Exact(call.arguments)
+        Self::Exact(ArgumentsDigest::of(call.arguments))
     }
 
-    /// Says in words which calls it is for.
-    pub fn text(&self, call: &Call<'_>) -> String {
-        let tool = call.tool;
+    /// The name of its kind in records, which hold nothing of a call. Never changes.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Exact(_) => "exact",
+            Self::Command { .. } => "command",
+            Self::Path(_) => "path",
+            Self::Host(_) => "host",
+            Self::Terminal(_) => "terminal",
+            Self::Tool => "tool",
+        }
+    }
+
+    /// Says in words which calls it is for: `every call of `shell``.
+    pub fn text(&self, tool: &ToolName) -> String {
         match self {
             Self::Exact(_) => format!("exactly this call of `{tool}`"),
+            Self::Command { program, words } => {
+                let words: String = words.iter().map(|word| format!(" {word}")).collect();
+                format!("calls of `{tool}` that only run `{program}{words} …`")
+            }
+            Self::Path(path) => format!("calls of `{tool}` in `{}`", path.display()),
+            Self::Host(host) => format!("calls of `{tool}` to `{host}`"),
+            Self::Terminal(name) => format!("calls of `{tool}` in the terminal `{name}`"),
             Self::Tool => format!("every call of `{tool}`"),
         }
     }
@@ -42,13 +97,53 @@ impl Pattern {
     /// Tells whether it is for a call.
     pub fn covers(&self, call: &Call<'_>) -> bool {
         match self {
-            Self::Exact(digest) => *digest == call.arguments,
+            Self::Exact(digest) => *digest == ArgumentsDigest::of(call.arguments),
+            Self::Command { program, words } => crate::shell::runs_only(call, program, words),
+            Self::Path(folder) => {
+                let paths = call.paths();
+                let is_inside = |path: &PathBuf| path.starts_with(folder);
+                call.command_line().is_none() && !paths.is_empty() && paths.iter().all(is_inside)
+            }
+            Self::Host(host) => {
+                let hosts = call.hosts();
+                call.command_line().is_none()
+                    && !hosts.is_empty()
+                    && hosts.iter().all(|named| named == host)
+            }
+            Self::Terminal(name) => terminal_of(call) == Some(name),
             Self::Tool => true,
         }
     }
 }
 
-/// Returns what a person may be offered to allow, from narrow to wide.
+/// Returns the terminal that a call types into.
+fn terminal_of<'a>(call: &Call<'a>) -> Option<&'a str> {
+    let is_typing = matches!(call.tool.as_str(), "shell_input" | "shell_control");
+    let is_shipped = call.source == PluginSource::Shipped;
+    let name = call.arguments.get("session_id").filter(|_| is_typing && is_shipped);
+    name.and_then(serde_json::Value::as_str)
+}
+
+/// Returns what a person may be offered to allow beside this call alone, from narrow to wide. The
+/// first is the call itself.
 pub fn proposals(call: &Call<'_>) -> Vec<Pattern> {
-    vec![Pattern::exactly(call), Pattern::Tool]
+    let mut proposals = vec![Pattern::exactly(call)];
+    if call.command_line().is_some() {
+        // A pattern for a command line is for one simple command: what runs beside it is another
+        // decision.
+        proposals.extend(crate::shell::proposals(call));
+        proposals.extend(terminal_of(call).map(str::to_owned).map(Pattern::Terminal));
+        return proposals.into_iter().filter(|pattern| pattern.covers(call)).collect();
+    }
+    let paths = call.paths();
+    if let [path] = paths.as_slice() {
+        proposals.push(Pattern::Path(path.clone()));
+        let folder = path.parent().filter(|folder| folder.parent().is_some());
+        proposals.extend(folder.map(Path::to_owned).map(Pattern::Path));
+    }
+    if let [host] = call.hosts().as_slice() {
+        proposals.push(Pattern::Host(host.clone()));
+    }
+    proposals.push(Pattern::Tool);
+    proposals.into_iter().filter(|pattern| pattern.covers(call)).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use jaato_types::{PluginName, ToolName};
 
-use crate::{AlwaysScope, Call, Pattern, PluginSource, Scope};
+use crate::{AlwaysScope, Call, Mode, Pattern, PluginSource, RuleFile, Scope};
 
 /// Rules as data. Made once a session; [`Rules::remember`] adds a person's answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,7 +16,23 @@ pub struct Rules {
     pub allowed: BTreeSet<Allowed>,
     /// `--yes`: nothing is asked.
     pub allow_all: bool,
+    /// Files with rules, from the one that binds most.
+    pub files: Vec<RuleFile>,
+    /// Whether rules of files may forbid.
+    pub deny_rules: DenyRules,
+    /// How much is asked.
+    pub mode: Mode,
     session: Vec<SessionRule>,
+}
+
+/// Whether rules of files that forbid hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DenyRules {
+    /// They do.
+    #[default]
+    Hold,
+    /// `--ignore-deny-rules` lifts them. What they forbid is asked.
+    Ignored,
 }
 
 /// A tool that a person allows at the start, whatever its arguments.
@@ -49,12 +65,12 @@ impl Allowed {
     }
 }
 
-/// What a person says for the rest of the session.
+/// What a person says for later calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// Calls like this one may run.
     Always,
-    /// Calls of this tool must not run.
+    /// Calls like this one must not run.
     Never,
 }
 
@@ -97,6 +113,31 @@ impl SessionRule {
         Self { tool, plugin, answer, pattern, chosen: Chosen::ByPerson, scope }
     }
 
+    /// Returns what the person said.
+    pub fn answer(&self) -> Answer {
+        self.answer
+    }
+
+    /// Returns the tool that it is about.
+    pub fn tool(&self) -> &ToolName {
+        &self.tool
+    }
+
+    /// Returns the plugin whose tool that is.
+    pub fn plugin(&self) -> &PluginName {
+        &self.plugin
+    }
+
+    /// Returns which of the tool's calls it is for.
+    pub fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
+    /// Returns how long it holds.
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
     fn covers(&self, call: &Call<'_>) -> bool {
         let is_same_tool = self.tool == *call.tool && self.plugin == *call.plugin;
         let is_still_near = match (self.chosen, &self.pattern, self.answer) {
@@ -108,24 +149,45 @@ impl SessionRule {
         };
         is_same_tool && is_still_near && self.pattern.covers(call)
     }
+
+    /// Tells whether it is for one call alone, whatever else rules say about its kind.
+    fn is_exact(&self) -> bool {
+        matches!(self.pattern, Pattern::Exact(_))
+    }
 }
 
 impl Rules {
     /// Adds an answer. The latest one about the same calls counts; one for a single call is not
     /// kept.
     pub fn remember(&mut self, rule: SessionRule) {
+        if rule.scope == Scope::Once {
+            return;
+        }
         self.session.retain(|known| {
             (&known.tool, &known.plugin, &known.pattern)
                 != (&rule.tool, &rule.plugin, &rule.pattern)
         });
-        if rule.scope != Scope::Once {
-            self.session.push(rule);
-        }
+        self.session.push(rule);
     }
 
     /// Forgets the answers that held for the turn.
     pub fn end_turn(&mut self) {
         self.session.retain(|rule| rule.scope != Scope::Turn);
+    }
+
+    /// Lists the answers that hold, the oldest first.
+    pub fn answers(&self) -> &[SessionRule] {
+        &self.session
+    }
+
+    /// Takes an answer back, by its place among [`Rules::answers`].
+    pub fn take_back(&mut self, index: usize) -> Option<SessionRule> {
+        (index < self.session.len()).then(|| self.session.remove(index))
+    }
+
+    /// Forgets every answer of the session.
+    pub fn forget_answers(&mut self) {
+        self.session.clear();
     }
 
     pub(crate) fn is_allowed(&self, call: &Call<'_>) -> bool {
@@ -134,5 +196,11 @@ impl Rules {
 
     pub(crate) fn is_answered(&self, call: &Call<'_>, answer: Answer) -> bool {
         self.session.iter().any(|rule| rule.answer == answer && rule.covers(call))
+    }
+
+    /// Tells whether a person allowed exactly this call: then they saw all of it.
+    pub(crate) fn is_allowed_exactly(&self, call: &Call<'_>) -> bool {
+        let mut answers = self.session.iter().filter(|rule| rule.answer == Answer::Always);
+        answers.any(|rule| rule.is_exact() && rule.covers(call))
     }
 }

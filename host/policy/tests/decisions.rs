@@ -3,10 +3,11 @@
 
 use expect_test::{Expect, expect};
 use jaato_policy::{
-    Allowed, Answer, ArgumentsDigest, Call, Caller, Decision, PluginSource, Rules, SessionRule,
-    decide,
+    Allowed, Answer, Call, Caller, CallingAgent, Decision, PluginSource, Rules, SessionRule,
+    WorkspaceTrust, decide,
 };
 use jaato_types::{Annotations, PluginName, ToolName};
+use serde_json::Value;
 
 /// A call as text: a tool, then words: `shipped`, `read_only`, `destructive`, `open_world`,
 /// `auto_approval`, `person`, `plugin=NAME`, `args=TEXT`. A word that is absent is not so.
@@ -14,6 +15,7 @@ struct Scene {
     tool: ToolName,
     plugin: PluginName,
     words: Vec<String>,
+    arguments: Value,
 }
 
 impl Scene {
@@ -27,7 +29,10 @@ impl Scene {
         for word in &words {
             assert!(known.contains(&word.as_str()) || word.contains('='), "unknown word {word}");
         }
-        Self { tool, plugin: PluginName::from(plugin), words }
+        let plugin = PluginName::from(plugin);
+        let arguments = words.iter().find_map(|word| word.strip_prefix("args="));
+        let arguments = Value::from(arguments.unwrap_or("none"));
+        Self { tool, plugin, words, arguments }
     }
 
     fn has(&self, word: &str) -> bool {
@@ -35,7 +40,6 @@ impl Scene {
     }
 
     fn call(&self) -> Call<'_> {
-        let arguments = self.words.iter().find_map(|word| word.strip_prefix("args="));
         Call {
             tool: &self.tool,
             plugin: &self.plugin,
@@ -53,7 +57,13 @@ impl Scene {
             },
             auto_approval: self.has("auto_approval"),
             caller: if self.has("person") { Caller::Person } else { Caller::Model },
-            arguments: ArgumentsDigest::of(&arguments.unwrap_or("none").into()),
+            arguments: &self.arguments,
+            agent: CallingAgent::MAIN,
+            directory: None,
+            home: None,
+            resolved: &[],
+            workspace: WorkspaceTrust::Trusted,
+            typed_into: None,
         }
     }
 }

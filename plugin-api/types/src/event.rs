@@ -209,6 +209,10 @@ pub enum Event {
         /// For which later calls the answer holds, in words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remembered: Option<String>,
+        /// The kind of the pattern that these calls have: `exact`, `command`, `path`, `host`,
+        /// `terminal`, `tool`; empty where nothing is remembered.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pattern: String,
         /// The kind of the agent that makes the call: `main`, `subagent`.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         agent_type: String,

@@ -1,7 +1,9 @@
 //! May a call run? The tool is there, the arguments match, the guards let it go on, the rules or a
 //! person allow it.
 
-use jaato_policy::{ArgumentsDigest, Call, Caller, Outcome, PluginSource, decide};
+use jaato_policy::{
+    Call, Caller, CallingAgent, Outcome, PluginSource, WorkspaceTrust, decide,
+};
 use jaato_types::hooks::CalledBy;
 use jaato_types::{Event, PluginName, Result, ToolCall};
 use serde_json::Value;
@@ -10,7 +12,7 @@ use super::asking::Asked;
 use super::ruling::{Asking, Ruling};
 use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
 use crate::hooks::{AboutCall, Guarded, Rewritten};
-use crate::{KnownTool, introspection};
+use crate::{Agent, KnownTool, introspection};
 
 /// How often a person may change the arguments of one call.
 const EDITS_MAX: usize = 8;
@@ -193,6 +195,7 @@ impl CallRunner<'_> {
             answered_by: ruling.answered_by,
             scope: ruling.scope.to_owned(),
             remembered: ruling.remembered,
+            pattern: ruling.pattern.to_owned(),
             agent_type: agent_type.to_owned(),
             agent_name: agent_name.to_owned(),
         });
@@ -201,10 +204,11 @@ impl CallRunner<'_> {
 
     /// Names the agent whose session it is, by kind and by what people see it called.
     pub(super) fn agent_names(&self) -> (&str, &str) {
-        self.agent.map_or(("main", ""), |agent| ("subagent", agent.name.as_str()))
+        let agent = self.agent.map_or(CallingAgent::MAIN, called);
+        (agent.agent_type, agent.agent_name)
     }
 
-    pub(super) fn facts_of<'a>(&self, call: &'a ToolCall, tool: &'a KnownTool) -> Call<'a> {
+    pub(super) fn facts_of<'a>(&'a self, call: &'a ToolCall, tool: &'a KnownTool) -> Call<'a> {
         Call {
             tool: &call.name,
             plugin: &tool.plugin,
@@ -215,7 +219,13 @@ impl CallRunner<'_> {
                 Initiative::Model | Initiative::Tool | Initiative::Plugin => Caller::Model,
                 Initiative::Person => Caller::Person,
             },
-            arguments: ArgumentsDigest::of(&call.arguments),
+            arguments: &call.arguments,
+            agent: self.agent.map_or(CallingAgent::MAIN, called),
+            directory: None,
+            home: None,
+            resolved: &[],
+            workspace: WorkspaceTrust::Untrusted,
+            typed_into: None,
         }
     }
 
@@ -239,4 +249,8 @@ impl CallRunner<'_> {
 
 fn is_same(one: &ToolCall, other: &ToolCall) -> bool {
     one.name == other.name && one.arguments == other.arguments
+}
+
+fn called(agent: &Agent) -> CallingAgent<'_> {
+    CallingAgent { agent_type: "subagent", agent_name: &agent.name }
 }

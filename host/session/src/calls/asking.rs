@@ -54,7 +54,7 @@ impl CallsDone {
 }
 
 fn digest(call: &Call<'_>) -> ArgumentsDigest {
-    call.arguments
+    ArgumentsDigest::of(call.arguments)
 }
 
 impl CallRunner<'_> {
@@ -79,8 +79,7 @@ impl CallRunner<'_> {
         let patience_ms = self.patience_ms.or_else(|| self.ports.asker.patience_ms());
         let patterns = self.patterns(call, tool, asking);
         let (agent_type, agent_name) = self.agent_names();
-        let scopes = [Scope::Once, Scope::Turn, Scope::Session, Scope::Always];
-        let scopes = if patterns.is_empty() { &scopes[..1] } else { &scopes[..] };
+        let scopes = if patterns.is_empty() { &Scope::ALL[..1] } else { &Scope::ALL[..] };
         self.emitter.emit(Event::PermissionAsked {
             call_id: call.id.clone(),
             name: call.name.clone(),
@@ -89,7 +88,7 @@ impl CallRunner<'_> {
             place: asking.place.clone(),
             why: asking.why.clone(),
             preview: preview.clone(),
-            scopes: scopes.iter().map(|scope| scope_name(*scope).to_owned()).collect(),
+            scopes: scopes.iter().map(|scope| scope.name().to_owned()).collect(),
             patterns: patterns.clone(),
             times: u32::try_from(times).unwrap_or(u32::MAX),
             patience_ms,
@@ -120,7 +119,7 @@ impl CallRunner<'_> {
             return Vec::new();
         }
         let facts = self.facts_of(call, tool);
-        proposals(&facts).iter().map(|pattern| pattern.text(&facts)).collect()
+        proposals(&facts).iter().map(|pattern| pattern.text(facts.tool)).collect()
     }
 
     /// Waits for the answer, or for what makes it needless.
@@ -212,11 +211,11 @@ impl CallRunner<'_> {
         if scope == Scope::Once {
             return None;
         }
-        let text = pattern.text(facts);
+        let (text, kind) = (pattern.text(facts.tool), pattern.name());
         let rule = SessionRule::with_pattern(facts, answer, pattern, scope);
         let scope = self.keep(&rule, scope);
         self.rules.change(|rules| rules.remember(rule));
-        Some(Remembered { scope: scope_name(scope), text })
+        Some(Remembered { scope: scope.name(), text, kind })
     }
 
     /// Writes down what holds for good; returns how long it holds then.
@@ -239,15 +238,5 @@ impl CallRunner<'_> {
                 Scope::Session
             }
         }
-    }
-}
-
-/// The name of a scope in events, records and answers. Never changes.
-pub(super) fn scope_name(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Once => "once",
-        Scope::Turn => "turn",
-        Scope::Session => "session",
-        Scope::Always => "always",
     }
 }

@@ -1,6 +1,6 @@
 //! What is decided about a call, and in which words the model is told.
 
-use jaato_policy::{Call, Decision, RuleId};
+use jaato_policy::{Call, Decision, RuleId, Scope};
 use jaato_types::{Error, ErrorKind, PluginName, ToolName};
 
 /// The rule's name where a person allowed this one call.
@@ -38,6 +38,8 @@ pub(super) struct Remembered {
     pub(super) scope: &'static str,
     /// For which calls, in words.
     pub(super) text: String,
+    /// The pattern's kind.
+    pub(super) kind: &'static str,
 }
 
 /// What was decided about a call.
@@ -53,6 +55,8 @@ pub(super) struct Ruling {
     pub(super) scope: &'static str,
     /// For which later calls the answer holds.
     pub(super) remembered: Option<String>,
+    /// The kind of the pattern that these calls have.
+    pub(super) pattern: &'static str,
     /// What the model is told; nothing if the call may run.
     pub(super) refusal: Option<Error>,
 }
@@ -164,9 +168,13 @@ impl Ruling {
     }
 
     fn answered(self, channel: &str, remembered: Option<Remembered>) -> Self {
-        let (scope, remembered) =
-            remembered.map_or(("once", None), |it| (it.scope, Some(it.text)));
-        Self { answered_by: channel.to_owned(), scope, remembered, ..self }
+        let answered_by = channel.to_owned();
+        match remembered {
+            Some(Remembered { scope, text, kind: pattern }) => {
+                Self { answered_by, scope, remembered: Some(text), pattern, ..self }
+            }
+            None => Self { answered_by, scope: Scope::Once.name(), ..self },
+        }
     }
 
     fn refuse(
@@ -181,6 +189,6 @@ impl Ruling {
     }
 }
 
-fn place_of(_decision: &Decision) -> Option<String> {
-    None
+fn place_of(decision: &Decision) -> Option<String> {
+    decision.rule.place()
 }

@@ -1,0 +1,71 @@
+//! Whether rules that allow cover a call. Strict: everything that the call does must be allowed,
+//! and what cannot be read is not.
+
+use crate::facts::Facts;
+use crate::matching::{arguments, is_at_or_below, speaks_of};
+use crate::shell::{self, SimpleCommand};
+use crate::{CommandLine, Conditions, Glob, Outcome, PluginSource, Rule, RuleFile, RuleRef, Rules};
+
+/// Returns a rule that allows the call, if rules of files allow all of it.
+pub(crate) fn allowing(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+    allow_rules(rules)
+        .find(|(_, rule)| covers_whole(&rule.when, facts))
+        .map(|(file, rule)| file.rule_ref(rule, None))
+        .or_else(|| covering_commands(rules, facts))
+}
+
+fn allow_rules(rules: &Rules) -> impl Iterator<Item = (&RuleFile, &Rule)> {
+    rules.files.iter().flat_map(|file| {
+        let allowing = file.rules.iter().filter(|rule| rule.outcome == Outcome::Allow);
+        allowing.map(move |rule| (file, rule))
+    })
+}
+
+/// Tells whether a rule that names no command allows the call.
+pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
+    if when.command.is_some() || when.signature.is_some() || !speaks_of(when, facts) {
+        return false;
+    }
+    if !arguments(when, facts).is_certain() {
+        return false;
+    }
+    let is_narrow = when.path.is_some() || when.host.is_some();
+    // A shell reaches more than the paths and hosts that stand in its command line.
+    if is_narrow && facts.shell.is_some() {
+        return false;
+    }
+    let paths_are_inside = when.path.as_ref().is_none_or(|wanted| {
+        !facts.paths.is_empty() && facts.paths.iter().all(|path| is_at_or_below(wanted, path))
+    });
+    let hosts_are_named = when.host.as_ref().is_none_or(|wanted| {
+        let wanted = Glob::new(wanted.as_str().to_ascii_lowercase());
+        !facts.hosts.is_empty() && facts.hosts.iter().all(|host| wanted.matches(host))
+    });
+    paths_are_inside && hosts_are_named
+}
+
+/// Returns the rule for the first command of a line of which every command is allowed by some rule.
+fn covering_commands(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+    let analysis = facts.shell.as_ref()?;
+    // What a stranger's tool does with a text is the stranger's word.
+    if facts.call.source != PluginSource::Shipped || !analysis.is_plain() {
+        return None;
+    }
+    let mut first = None;
+    for command in &analysis.commands {
+        let (file, rule) =
+            allow_rules(rules).find(|(_, rule)| covers(&rule.when, command, facts))?;
+        first.get_or_insert_with(|| file.rule_ref(rule, Some(format!("`{}`", command.text()))));
+    }
+    first
+}
+
+fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'_>) -> bool {
+    let Some(pattern) = &when.command else { return false };
+    let is_narrow = when.path.is_some() || when.host.is_some() || when.signature.is_some();
+    !is_narrow
+        && speaks_of(when, facts)
+        && arguments(when, facts).is_certain()
+        && matches!(facts.line, Some(CommandLine::Shell(_) | CommandLine::Words(_)))
+        && shell::covers(pattern, command, facts.call.workspace)
+}

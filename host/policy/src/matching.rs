@@ -1,0 +1,211 @@
+//! Whether a rule that forbids or asks matches a call. Generous: one part that matches is enough,
+//! and what cannot be read may match.
+
+use std::path::{Path, PathBuf};
+
+use crate::facts::Facts;
+use crate::shell::{SimpleCommand, WordKind};
+use crate::{Annotation, CommandPattern, Conditions, Glob, PathPattern, Rule};
+
+/// What came of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Matched {
+    /// It does not match.
+    No,
+    /// It matches, because of this part of the call.
+    Yes(Option<String>),
+    /// Nobody can tell, because of this part of the call.
+    Perhaps(String),
+}
+
+impl Matched {
+    pub(crate) fn is_certain(&self) -> bool {
+        matches!(self, Self::Yes(_))
+    }
+
+    pub(crate) fn is_possible(&self) -> bool {
+        !matches!(self, Self::No)
+    }
+
+    /// What of the call it is about.
+    pub(crate) fn about(self) -> Option<String> {
+        match self {
+            Self::No => None,
+            Self::Yes(about) => about,
+            Self::Perhaps(about) => Some(about),
+        }
+    }
+
+    /// Both must match.
+    fn and(self, other: impl FnOnce() -> Self) -> Self {
+        match self {
+            Self::No => Self::No,
+            Self::Yes(about) => match other() {
+                Self::Yes(more) => Self::Yes(more.or(about)),
+                rest => rest,
+            },
+            Self::Perhaps(about) => match other() {
+                Self::No => Self::No,
+                Self::Yes(_) | Self::Perhaps(_) => Self::Perhaps(about),
+            },
+        }
+    }
+
+    /// One that matches is enough.
+    fn or(self, other: impl FnOnce() -> Self) -> Self {
+        match self {
+            Self::Yes(about) => Self::Yes(about),
+            Self::No => other(),
+            Self::Perhaps(about) => match other() {
+                Self::Yes(more) => Self::Yes(more),
+                Self::No | Self::Perhaps(_) => Self::Perhaps(about),
+            },
+        }
+    }
+}
+
+/// Matches a rule that forbids or asks.
+pub(crate) fn matches(rule: &Rule, facts: &Facts<'_>) -> Matched {
+    let when = &rule.when;
+    if !speaks_of(when, facts) {
+        return Matched::No;
+    }
+    arguments(when, facts)
+        .and(|| when.command.as_ref().map_or(Matched::Yes(None), |wanted| command(wanted, facts)))
+        .and(|| when.path.as_ref().map_or(Matched::Yes(None), |wanted| path(wanted, facts)))
+        .and(|| when.host.as_ref().map_or(Matched::Yes(None), |wanted| host(wanted, facts)))
+        .and(|| {
+            let wanted = when.signature.as_ref();
+            wanted.map_or(Matched::Yes(None), |wanted| signature(wanted, facts))
+        })
+}
+
+/// Matches what a rule says of the tool and the agent: nothing of that can be unclear.
+pub(crate) fn speaks_of(when: &Conditions, facts: &Facts<'_>) -> bool {
+    let call = facts.call;
+    let is = |wanted: &Option<Glob>, text: &str| {
+        wanted.as_ref().is_none_or(|wanted| wanted.matches(text))
+    };
+    is(&when.tool, call.tool.as_str())
+        && is(&when.plugin, call.plugin.as_str())
+        && is(&when.agent_type, call.agent.agent_type)
+        && is(&when.agent_name, call.agent.agent_name)
+        && when.annotations.iter().all(|&(annotation, wanted)| {
+            let promises = call.annotations;
+            let promised = match annotation {
+                Annotation::ReadOnly => promises.read_only,
+                Annotation::Destructive => promises.destructive,
+                Annotation::Idempotent => promises.idempotent,
+                Annotation::OpenWorld => promises.open_world,
+            };
+            promised == wanted
+        })
+}
+
+/// Matches arguments by name. Each that a rule names must match.
+pub(crate) fn arguments(when: &Conditions, facts: &Facts<'_>) -> Matched {
+    let matched = |name: &str, wanted: &Glob| {
+        let value = facts.call.arguments.get(name)?;
+        let text = match value.as_str() {
+            Some(text) => text.to_owned(),
+            None => value.to_string(),
+        };
+        wanted.matches(&text).then(|| format!("argument `{name}`"))
+    };
+    when.arguments.iter().fold(Matched::Yes(None), |so_far, (name, wanted)| {
+        so_far.and(|| matched(name, wanted).map_or(Matched::No, |about| Matched::Yes(Some(about))))
+    })
+}
+
+fn command(wanted: &CommandPattern, facts: &Facts<'_>) -> Matched {
+    let Some(analysis) = &facts.shell else { return Matched::No };
+    let commands = analysis.commands.iter();
+    let found = commands.fold(Matched::No, |so_far, command| so_far.or(|| runs(wanted, command)));
+    found.or(|| match analysis.hidden() {
+        Some(doubt) => Matched::Perhaps(doubt.what.clone()),
+        None => Matched::No,
+    })
+}
+
+/// Whether a simple command is one that a rule speaks of: the program by its last name, and the
+/// words in their order, whatever stands between them.
+fn runs(wanted: &CommandPattern, command: &SimpleCommand) -> Matched {
+    let Some((program, words)) = command.words.split_first() else { return Matched::No };
+    if program.kind != WordKind::Literal || !is_program(&wanted.program, &program.text) {
+        return Matched::No;
+    }
+    let about = || format!("`{}`", command.text());
+    let mut left = wanted.words.iter().map(|word| Glob::new(word.clone())).peekable();
+    let mut is_unclear = false;
+    for word in words {
+        let Some(next) = left.peek() else { break };
+        match word.kind {
+            WordKind::Literal if next.matches(&word.text) => _ = left.next(),
+            WordKind::Literal => {}
+            WordKind::Glob | WordKind::Dynamic => is_unclear = true,
+        }
+    }
+    match (left.peek(), is_unclear) {
+        (None, _) => Matched::Yes(Some(about())),
+        (Some(_), true) => Matched::Perhaps(about()),
+        (Some(_), false) => Matched::No,
+    }
+}
+
+/// Tells whether a program is the one that a rule names, wherever it lies.
+fn is_program(wanted: &str, called: &str) -> bool {
+    let name = |text: &str| text.rsplit('/').next().unwrap_or(text).to_ascii_lowercase();
+    let is_whole = wanted.contains('/') && Glob::new(wanted).matches(called);
+    is_whole
+        || (!wanted.contains('/') && Glob::new(wanted.to_ascii_lowercase()).matches(&name(called)))
+}
+
+fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
+    let named = facts.paths.iter().chain(&facts.shell_paths);
+    let mut inside =
+        named.filter(|path| is_at_or_below(wanted, path) || is_above(wanted, path, facts));
+    if let Some(path) = inside.next() {
+        return Matched::Yes(Some(format!("`{}`", path.display())));
+    }
+    let unclear = facts.shell.as_ref().and_then(|analysis| analysis.unclear_words());
+    unclear.map_or(Matched::No, |doubt| Matched::Perhaps(doubt.what.clone()))
+}
+
+/// Tells whether a path is the one that a rule names, or lies below it.
+pub(crate) fn is_at_or_below(wanted: &PathPattern, path: &Path) -> bool {
+    let pattern = wanted.path.to_string_lossy();
+    if !pattern.contains(['*', '?']) {
+        return path.starts_with(&wanted.path);
+    }
+    let glob = Glob::new(pattern.as_ref());
+    path.ancestors().any(|part| glob.matches(&part.to_string_lossy()))
+}
+
+/// Tells whether a command works on a folder that holds what a rule names: `rm -r ~` takes
+/// `~/.ssh` with it.
+fn is_above(wanted: &PathPattern, path: &PathBuf, facts: &Facts<'_>) -> bool {
+    facts.shell_paths.contains(path)
+        && path.components().count() > 0
+        && wanted.path.starts_with(path)
+        && facts.shell.as_ref().is_some_and(|analysis| analysis.takes_folders())
+}
+
+fn host(wanted: &Glob, facts: &Facts<'_>) -> Matched {
+    let wanted = Glob::new(wanted.as_str().to_ascii_lowercase());
+    if let Some(host) =
+        facts.hosts.iter().chain(&facts.shell_hosts).find(|host| wanted.matches(host))
+    {
+        return Matched::Yes(Some(format!("`{host}`")));
+    }
+    let unclear = facts.shell.as_ref().and_then(|analysis| analysis.unclear_words());
+    unclear.map_or(Matched::No, |doubt| Matched::Perhaps(doubt.what.clone()))
+}
+
+fn signature(wanted: &Glob, facts: &Facts<'_>) -> Matched {
+    let signature = facts.signature();
+    if wanted.matches(&signature) {
+        Matched::Yes(Some(format!("`{signature}`")))
+    } else {
+        Matched::No
+    }
+}
