@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use jaato_runtime::config::{Caps, Dollars, Temperature, parse_effort};
+use jaato_runtime::policy::Mode;
 use jaato_runtime::types::{Effort, RequestOptions};
 use serde_json::Value;
 
@@ -57,6 +58,11 @@ pub struct SessionArgs {
     /// Run every tool without asking
     #[arg(long)]
     pub yes: bool,
+
+    /// What needs no question: `accept-edits` allows changes of files inside the workspace,
+    /// `read-only` denies what changes anything
+    #[arg(long, value_name = "ask|accept-edits|read-only", value_parser = crate::permissions::parse_mode)]
+    pub mode: Option<Mode>,
 
     /// More instructions for the model
     #[arg(long, value_name = "TEXT")]

@@ -105,6 +105,7 @@ fn question_of(root: &str, found: &[String]) -> Question {
         head: format!("workspace `{root}` has files that jaato reads only if you trust it:"),
         values,
         why: String::new(),
+        choices: Vec::new(),
         prompt: "trust them as they are? [y]es, [n]o:".to_owned(),
         manner: Manner::Letters,
     }

@@ -17,6 +17,7 @@ use crate::model_id::default_model;
 use crate::model_settings::ModelSettings;
 use crate::money::Dollars;
 use crate::origin::{Layer, Origin};
+use crate::permissions::{Endpoint, PermissionChannel, PermissionMode};
 use crate::plugin_settings::PluginSettings;
 use crate::setting::Setting;
 use crate::show::Entry;
@@ -455,6 +456,22 @@ keys! {
         seed: Option<u64> = None, row();
         /// Texts before which an answer stops.
         stop: Texts = Texts::default(), row();
+    }
+
+    section permissions: PermissionSettings, "How a person is asked whether a call may run." {
+        /// What needs no question: `accept-edits` allows changes of files inside the workspace,
+        /// `read-only` denies what changes anything.
+        mode: PermissionMode = PermissionMode::Ask,
+            row().option("--mode").owner(Owner::Only("read-only"));
+        /// Longest wait for an answer; then the call is denied. 0 leaves it to the way of asking: a
+        /// person at the terminal has all the time, everybody else 5 minutes.
+        answer_ms: u64 = 0, row().limits(0, 86_400_000).users_own()
+            .variables(&["JAATO_PERMISSION_TIMEOUT", "JAATO_PERMISSIONS_ANSWER_MS"])
+            .in_seconds("JAATO_PERMISSION_TIMEOUT");
+        /// The way on which questions are asked.
+        channel: PermissionChannel = PermissionChannel::Terminal, row().users_own();
+        /// The URL of the webhook, or the folder of the files.
+        endpoint: Option<Endpoint> = None, row().users_own();
     }
 
     section caps: Caps, "What a session may use up as a whole." {

@@ -45,6 +45,7 @@ mod answers;
 mod at_start;
 mod attach;
 mod attachments;
+mod channels;
 mod check;
 mod child;
 mod commands;
@@ -70,6 +71,8 @@ mod watching;
 
 /// The configuration and what the person trusts.
 pub use jaato_config as config;
+/// What is decided about calls.
+pub use jaato_policy as policy;
 /// Reading plugin files.
 pub use jaato_loader as loader;
 /// Who has which name.
@@ -82,6 +85,7 @@ pub use jaato_store as store;
 pub use jaato_types as types;
 
 pub use attach::TEXT_BYTES_MAX;
+pub use channels::{ANSWER_MS, CallsBy, FolderAsker, WebhookAsker};
 pub use check::{Conformance, conformance_checks};
 pub use commands::{Command, WORD_CHOICES_MAX, WordCompleter};
 pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};

@@ -4,17 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_config::{Caps, Config, NamedModel};
+use jaato_config::{Caps, Config, NamedModel, PermissionMode};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
 use jaato_policy::{Allowed, Rules};
 use jaato_services::Entered;
 use jaato_session::{
-    Answer, AnsweringModel, Asker, EventSink, History, Ids, Ports, Question, RandomIds,
-    SeededRandom, Session, SessionSetup, SystemClock, SystemPrompt,
+    Answer, AnsweringModel, Asker, EventSink, History, Ids, Ports, Mode, Question, RandomIds,
+    SeededRandom, Session, SessionRules, SessionSetup, SystemClock, SystemPrompt,
 };
 use jaato_terminals::Audience;
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
-use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::child::Child;
@@ -46,6 +45,8 @@ pub struct SessionOptions {
     /// `image`. [`Runtime::environment_options`](crate::Runtime::environment_options) reads them
     /// from texts.
     pub environment_options: Map<String, Value>,
+    /// `--mode`; with none as configured.
+    pub mode: Option<Mode>,
     /// What each request to the model asks for, over the configuration.
     pub request: RequestOptions,
     /// What the session may use up, over the configuration.
@@ -67,6 +68,7 @@ impl SessionOptions {
             system: None,
             environment: None,
             environment_options: Map::new(),
+            mode: None,
             request: RequestOptions::default(),
             caps: Caps::default(),
             model: None,
@@ -157,7 +159,8 @@ impl Host {
         setup.history = history;
         setup.id = Some(id.clone());
         setup.limits = self.setup.config.session.clone();
-        setup.rules = Arc::new(Mutex::new(rules(&self.setup.config, &options)));
+        setup.rules = Arc::new(SessionRules::new(rules(&self.setup.config, &options)));
+        setup.patience_ms = patience_ms(&self.setup.config);
         if let Some(child) = &child {
             child.set_up(&mut setup);
         }
@@ -198,7 +201,7 @@ impl Host {
     ) -> Result<Session, Error> {
         let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
         setup.limits = self.setup.config.session.clone();
-        setup.rules = Arc::new(Mutex::new(rules(&self.setup.config, &options)));
+        setup.rules = Arc::new(SessionRules::new(rules(&self.setup.config, &options)));
         let ids = ids();
         let id = ids.session();
         setup.id = Some(id.clone());
@@ -279,6 +282,11 @@ fn ports(
     }
 }
 
+/// How long an answer is waited for, where the person says so.
+fn patience_ms(config: &Config) -> Option<u64> {
+    Some(config.permissions.answer_ms).filter(|ms| *ms > 0)
+}
+
 fn rules(config: &Config, options: &SessionOptions) -> Rules {
     let names = |names: &[String]| -> BTreeSet<ToolName> {
         names.iter().map(|name| ToolName::from(name.as_str())).collect()
@@ -287,5 +295,10 @@ fn rules(config: &Config, options: &SessionOptions) -> Rules {
     rules.disabled = names(&config.tools_disabled);
     rules.allowed = options.allow.iter().map(|text| Allowed::parse(text)).collect();
     rules.allow_all = options.allow_all;
+    rules.mode = options.mode.unwrap_or(match config.permissions.mode {
+        PermissionMode::Ask => Mode::Ask,
+        PermissionMode::AcceptEdits => Mode::AcceptEdits,
+        PermissionMode::ReadOnly => Mode::ReadOnly,
+    });
     rules
 }

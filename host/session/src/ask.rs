@@ -210,10 +210,25 @@ pub struct Question<'a> {
     pub patterns: Vec<String>,
     /// How many calls of the model's answer are exactly this one. All of them get the answer.
     pub times: usize,
+    /// What the rules read in the arguments.
+    pub reading: Reading,
+    /// Whether the person changed the arguments before.
+    pub was_edited: bool,
     /// What the call would change, as the tool's own plugin shows it.
     pub preview: Option<Preview>,
     /// How long the answer is waited for.
     pub patience_ms: Option<u64>,
+}
+
+/// What the rules read in the arguments of a call, for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The commands of a command line, those inside of others too.
+    pub commands: Vec<String>,
+    /// What in a command line can do more than these commands say: what it is, and the piece.
+    pub risks: Vec<String>,
+    /// The hosts that URLs among the arguments name.
+    pub hosts: Vec<String>,
 }
 
 /// What a person answers.

@@ -48,7 +48,7 @@ mod tools;
 mod turn;
 
 pub use arguments::ArgumentChecks;
-pub use ask::{Answer, Asker, FormQuestion, Question, Secret, SecretAnswer, SecretQuestion};
+pub use ask::{Answer, Asker, FormQuestion, Question, Reading, Secret, SecretAnswer, SecretQuestion};
 pub use calls::PREVIEW_BYTES_MAX;
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
@@ -68,7 +68,7 @@ pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
 pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS, tools_that_find};
 pub use jaato_config::{Caps, GcSettings, Limits};
-pub use jaato_policy::Scope;
+pub use jaato_policy::{Mode, Scope};
 pub use objects::{SharedObjects, VIEW_ENVIRONMENT};
 pub use origin::{CALL_DEPTH_MAX, CallOrigin};
 pub use output::{OutputStore, error_content, note_bytes};

@@ -33,7 +33,7 @@ use crate::hooks::{Addition, HookAsker};
 use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
-    Cancel, Caps, GcSettings, History, HistoryError, Hold, Inbox, Limits, ModelTakes, Ports,
+    Cancel, Caps, GcSettings, History, HistoryError, Hold, Inbox, Limits, Mode, ModelTakes, Ports,
     Provider, SharedFacts, SharedObjects, SharedRules, SharedSpent, Spent, SystemPrompt, Toolbox,
     Wake,
 };
@@ -307,6 +307,17 @@ impl Session {
             }
             json
         })
+    }
+
+    /// Returns what is decided about calls, with the person's answers.
+    pub fn rules(&self) -> &SharedRules {
+        &self.shared.rules
+    }
+
+    /// Changes how much is asked from here on, for all sessions that share the rules.
+    pub fn set_mode(&self, mode: Mode) {
+        self.shared.rules.change(|rules| rules.mode = mode);
+        self.shared.emitter.emit(Event::ModeChanged { mode: mode.name().to_owned() });
     }
 
     /// Returns what takes a person's messages while a turn runs.

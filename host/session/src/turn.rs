@@ -3,6 +3,7 @@
 //! Every way out leaves a valid history. A turn that was cut short after something was seen ends in
 //! an answer with a mark in its text; a request that failed before its first delta adds nothing.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use jaato_types::{
@@ -301,7 +302,10 @@ impl Session {
         cancel: &Cancel,
     ) -> Result<Flow> {
         let finish_reason = answer.finish_reason;
-        let parts = completion::clean(answer.parts, &self.history, &*self.shared.ports.ids);
+        let taken: HashSet<_> =
+            self.paused.iter().filter_map(Part::as_tool_call).map(|call| call.id.clone()).collect();
+        let ids = &*self.shared.ports.ids;
+        let parts = completion::clean(answer.parts, taken, &self.history, ids);
         let parts = [std::mem::take(&mut self.paused), parts].concat();
         if finish_reason == FinishReason::Paused {
             self.paused = parts;

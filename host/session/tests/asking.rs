@@ -11,7 +11,7 @@ use jaato_session::{
     SessionSetup,
 };
 use jaato_types::hooks::{Hook, Preview};
-use jaato_types::{ErrorKind, Event, Outcome, Result, ToolName};
+use jaato_types::{ErrorKind, Event, Result, ToolName};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -141,9 +141,12 @@ async fn edited_arguments_meet_the_schema_the_guards_and_the_rules_as_those_of_a
     let mut session = stage.start(Stage::setup()).unwrap();
     // What does not fit is said, and asked again.
     stage.person.answers([edit(json!({ "text": 1 })), edit(json!({ "text": "b" }))]);
-    stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "go_on" }));
-    stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "go_on" }));
-    stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "deny", "reason": "no b" }));
+    stage.hooks.answers("a", Hook::BeforeTool, |asked| async move {
+        Ok(match asked["arguments"]["text"].as_str() {
+            Some("b") => json!({ "decision": "deny", "reason": "no b" }),
+            _ => json!({ "decision": "go_on" }),
+        })
+    });
     let results = play(&stage, &mut session, &[json!({ "text": "a" })]).await;
     let message = results[0]["error"]["message"].as_str().unwrap();
     assert!(message.contains("no b"), "{message}");
@@ -312,5 +315,4 @@ async fn the_question_tells_clients_what_can_be_answered_and_who_asks() {
             "agent_type": "main",
         })
     );
-    let _ = Outcome::Done;
 }

@@ -373,6 +373,7 @@ impl super::Writer for People {
             | Event::FormAsked { .. }
             | Event::CompletionStarted { .. }
             | Event::CompletionFinished { .. }
+            | Event::ModeChanged { .. }
             | Event::PermissionAsked { .. }
             | Event::PermissionDecided { .. }
             | Event::SessionStarted { .. }

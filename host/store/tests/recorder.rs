@@ -37,16 +37,46 @@ fn started() -> Vec<Event> {
     vec![Event::SessionStarted { model, tools, agent, opener }, turn]
 }
 
+fn asked(call_id: &CallId, name: &ToolName) -> Event {
+    let hunter = || vec!["hunter2".to_owned()];
+    Event::PermissionAsked {
+        call_id: call_id.clone(),
+        name: name.clone(),
+        arguments: json!({ "password": "hunter2" }),
+        rule: "file.ask".into(),
+        place: Some("/rules.toml:3".into()),
+        why: "hunter2".into(),
+        preview: None,
+        scopes: Vec::new(),
+        patterns: hunter(),
+        commands: hunter(),
+        risks: hunter(),
+        hosts: hunter(),
+        times: 1,
+        patience_ms: None,
+        agent_type: "subagent".into(),
+        agent_name: "Scout".into(),
+    }
+}
+
 fn call(arguments: Value, result: Value, is_error: bool) -> Vec<Event> {
     let (call_id, name) = (CallId::from("c1"), ToolName::from("look"));
     let result = result.as_object().unwrap().clone();
     vec![
+        asked(&call_id, &name),
         Event::PermissionDecided {
             call_id: call_id.clone(),
             name: name.clone(),
             allowed: !is_error,
             rule: "ask.silence".into(),
+            place: Some("/rules.toml:3".into()),
             comment: Some("my hunter2 comment".into()),
+            answered_by: "terminal".into(),
+            scope: "session".into(),
+            remembered: Some("calls of `look` that only run `hunter2`".into()),
+            pattern: "command".into(),
+            agent_type: "subagent".into(),
+            agent_name: "Scout".into(),
         },
         Event::ToolCallStarted {
             call_id: call_id.clone(),

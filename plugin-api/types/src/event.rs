@@ -169,6 +169,15 @@ pub enum Event {
         /// one by its place, from 0.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         patterns: Vec<String>,
+        /// The commands of the call's command line, as the rules read it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        commands: Vec<String>,
+        /// What in that line can do more than these commands say.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        risks: Vec<String>,
+        /// The hosts that URLs among the arguments name.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hosts: Vec<String>,
         /// How many calls of the model's answer are exactly this one; all of them get the answer.
         #[serde(default)]
         times: u32,
@@ -219,6 +228,11 @@ pub enum Event {
         /// What people see that agent called; empty for the main one.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         agent_name: String,
+    },
+    /// The person changed how much is asked.
+    ModeChanged {
+        /// What holds from here on: `ask`, `accept-edits`, `read-only`.
+        mode: String,
     },
     /// A tool call begins.
     ToolCallStarted {

@@ -81,6 +81,7 @@ impl CallRunner<'_> {
         rewritten: &mut Option<Rewritten>,
         done: &mut CallsDone,
     ) -> Fate {
+        let mut was_edited = false;
         for _ in 0..=EDITS_MAX {
             let runs = rewritten.as_ref().map_or(call, |it| &it.call).clone();
             let Guarded { rewritten: by_guards, asks, denied } = self.ask_guards(&runs, tool).await;
@@ -99,9 +100,10 @@ impl CallRunner<'_> {
                 Some(_) => 1,
                 None => all.iter().filter(|it| is_same(it, call)).count().max(1),
             };
-            match self.pass_gate(&runs, tool, (asks, times), done).await {
+            match self.pass_gate(&runs, tool, (asks, times, was_edited), done).await {
                 Passed::To(fate) => return fate,
                 Passed::Edited(arguments) => {
+                    was_edited = true;
                     if let Err(error) = self.edit(call, tool, arguments, rewritten) {
                         let text = format!("the arguments cannot be used: {}", error.message);
                         self.emitter.notice(text);
@@ -137,7 +139,7 @@ impl CallRunner<'_> {
         &self,
         call: &ToolCall,
         tool: &KnownTool,
-        (guard, times): (Option<(PluginName, String)>, usize),
+        (guard, times, was_edited): (Option<(PluginName, String)>, usize, bool),
         done: &mut CallsDone,
     ) -> Passed {
         let facts = self.facts_of(call, tool);
@@ -159,7 +161,7 @@ impl CallRunner<'_> {
         };
         let asked = match done.answer_to(&facts) {
             Some(answer) => Asked::Answer(answer),
-            None => self.ask(call, tool, &asking, times).await,
+            None => self.ask(call, tool, &asking, (times, was_edited)).await,
         };
         match asked {
             Asked::Answer(crate::Answer::Edit { arguments }) => Passed::Edited(arguments),

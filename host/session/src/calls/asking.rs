@@ -1,11 +1,13 @@
 //! Asks a person about a call, and takes the question back where it answers itself.
 
-use jaato_policy::{ArgumentsDigest, Call, Decision, Outcome, SessionRule, decide, proposals};
+use jaato_policy::{
+    ArgumentsDigest, Call, CommandLine, Decision, Outcome, SessionRule, decide, proposals, shell,
+};
 use jaato_types::{Event, PluginName, ToolCall, ToolName};
 
 use super::ruling::{Asking, Remembered, Ruling};
 use super::{CallRunner, CallsDone};
-use crate::{Answer, KnownTool, Question, Scope};
+use crate::{Answer, KnownTool, Question, Reading, Scope};
 
 /// What came of a question.
 pub(super) enum Asked {
@@ -57,6 +59,27 @@ fn digest(call: &Call<'_>) -> ArgumentsDigest {
     ArgumentsDigest::of(call.arguments)
 }
 
+/// Reads arguments as the rules do.
+fn read(call: &Call<'_>) -> Reading {
+    let Some(line) = call.command_line() else {
+        return Reading { hosts: call.hosts(), ..Reading::default() };
+    };
+    let analysis = shell::analyse(&line);
+    let text = match &line {
+        CommandLine::Shell(text) | CommandLine::Unknown(text) => text.as_str(),
+        CommandLine::Words(_) => "",
+    };
+    let risk = |doubt: &shell::Doubt| match text.get(doubt.at.clone()).unwrap_or_default().trim() {
+        "" => doubt.what.clone(),
+        piece => format!("{}: {piece}", doubt.what),
+    };
+    Reading {
+        commands: analysis.commands.iter().map(|command| command.text()).collect(),
+        risks: analysis.doubts.iter().map(risk).collect(),
+        hosts: call.hosts(),
+    }
+}
+
 impl CallRunner<'_> {
     /// Asks a person.
     pub(super) async fn ask(
@@ -64,7 +87,7 @@ impl CallRunner<'_> {
         call: &ToolCall,
         tool: &KnownTool,
         asking: &Asking,
-        times: usize,
+        (times, was_edited): (usize, bool),
     ) -> Asked {
         if let Some(reason) = self.ports.asker.nobody() {
             return Asked::Answer(Answer::Nobody { reason });
@@ -78,6 +101,7 @@ impl CallRunner<'_> {
         }
         let patience_ms = self.patience_ms.or_else(|| self.ports.asker.patience_ms());
         let patterns = self.patterns(call, tool, asking);
+        let reading = read(&self.facts_of(call, tool));
         let (agent_type, agent_name) = self.agent_names();
         let scopes = if patterns.is_empty() { &Scope::ALL[..1] } else { &Scope::ALL[..] };
         self.emitter.emit(Event::PermissionAsked {
@@ -90,6 +114,9 @@ impl CallRunner<'_> {
             preview: preview.clone(),
             scopes: scopes.iter().map(|scope| scope.name().to_owned()).collect(),
             patterns: patterns.clone(),
+            commands: reading.commands.clone(),
+            risks: reading.risks.clone(),
+            hosts: reading.hosts.clone(),
             times: u32::try_from(times).unwrap_or(u32::MAX),
             patience_ms,
             agent_type: agent_type.to_owned(),
@@ -105,6 +132,8 @@ impl CallRunner<'_> {
             why: asking.why.clone(),
             patterns,
             times,
+            reading: reading.clone(),
+            was_edited,
             preview,
             patience_ms,
         };

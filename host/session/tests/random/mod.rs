@@ -44,19 +44,19 @@ pub fn tools() -> Vec<Tool> {
 
 /// A few answers of a person, who then falls silent.
 pub fn answers(random: &SeededRandom) -> Vec<Answer> {
-    let scope = || {
-        let scopes = [Scope::Once, Scope::Turn, Scope::Session, Scope::Always];
-        scopes[random.below(4) as usize]
+    // By turns, so that they cost the seeds nothing.
+    let one = |at: usize| {
+        let (scope, pattern) = (Scope::ALL[at % Scope::ALL.len()], at % 3);
+        match random.below(5) {
+            0 if at % 3 == 2 => Answer::Edit { arguments: json!({ "ms": 10 * at }) },
+            0 => Answer::AllowOnce,
+            1 => Answer::AllowLike { scope, pattern },
+            2 => Answer::Deny { comment: Some("no".to_owned()) },
+            3 => Answer::DenyLike { scope, pattern: None, comment: None },
+            _ => Answer::Nobody { reason: "the terminal is gone".to_owned() },
+        }
     };
-    let one = || match random.below(6) {
-        0 => Answer::AllowOnce,
-        1 => Answer::AllowLike { scope: scope(), pattern: random.below(3) as usize },
-        2 => Answer::Deny { comment: Some("no".to_owned()) },
-        3 => Answer::DenyLike { scope: scope(), pattern: None, comment: None },
-        4 => Answer::Edit { arguments: json!({ "text": random.below(3) }) },
-        _ => Answer::Nobody { reason: "the terminal is gone".to_owned() },
-    };
-    (0..random.below(12)).map(|_| one()).collect()
+    (0..random.below(12) as usize).map(one).collect()
 }
 
 /// The beats of one answer, often good, sometimes anything.
