@@ -3,7 +3,16 @@
 //! A line is as dangerous as its most dangerous part. What cannot be understood is a [`Doubt`], and
 //! a line with one is never plain.
 
+mod cover;
+mod nested;
+mod plain;
+mod programs;
+mod script;
+mod words;
+
 use std::ops::Range;
+
+use script::Reading;
 
 use crate::{Call, CommandLine, CommandPattern, Pattern, WorkspaceTrust};
 
@@ -12,8 +21,10 @@ use crate::{Call, CommandLine, CommandPattern, Pattern, WorkspaceTrust};
 pub struct Analysis {
     /// Every simple command, those inside of others too.
     pub commands: Vec<SimpleCommand>,
-    /// What keeps the line from being plain, in the order of the line.
+    /// What keeps the line from being plain; that with a place comes first.
     pub doubts: Vec<Doubt>,
+    /// Files that redirections name.
+    files: Vec<Word>,
 }
 
 /// One program with its words.
@@ -21,6 +32,8 @@ pub struct Analysis {
 pub struct SimpleCommand {
     /// The program, then its words.
     pub words: Vec<Word>,
+    /// Where it runs, if a `cd` before it says so.
+    pub folder: Option<String>,
 }
 
 /// One word of a command.
@@ -83,12 +96,23 @@ impl Analysis {
 
     /// Returns what words may name: each word, and what stands behind the `=` of options.
     pub(crate) fn values(&self) -> Vec<String> {
-        Vec::new()
+        let of_commands = self.commands.iter().flat_map(|command| {
+            command.words.iter().flat_map(|word| {
+                let value = word.text.split_once('=').map(|(_, value)| value);
+                [Some(word.text.as_str()), value]
+                    .into_iter()
+                    .flatten()
+                    .map(|text| command.placed(text))
+            })
+        });
+        of_commands.chain(self.files.iter().map(|file| file.text.clone())).collect()
     }
 
     /// Tells whether a command of the line works on whole folders.
     pub(crate) fn takes_folders(&self) -> bool {
-        true
+        const LOOK_AT_NAMES: [&str; 8] = ["cd", "ls", "pwd", "echo", "stat", "test", "[", "mkdir"];
+        let mut programs = self.commands.iter().filter_map(|command| command.words.first());
+        programs.any(|program| !LOOK_AT_NAMES.contains(&program.text.as_str()))
     }
 }
 
@@ -98,24 +122,66 @@ impl SimpleCommand {
         let words: Vec<&str> = self.words.iter().map(|word| word.text.as_str()).collect();
         words.join(" ")
     }
+
+    fn placed(&self, text: &str) -> String {
+        match &self.folder {
+            Some(folder) if !text.starts_with(['/', '~']) => format!("{folder}/{text}"),
+            _ => text.to_owned(),
+        }
+    }
 }
 
 /// Reads a command line.
 pub fn analyse(line: &CommandLine) -> Analysis {
-    let _ = line;
-    let what = "the command line is not understood".to_owned();
-    let doubt = Doubt { what, kind: DoubtKind::Hidden, at: 0..0 };
-    Analysis { commands: Vec::new(), doubts: vec![doubt] }
+    let mut reading = Reading::default();
+    let mut doubts = Vec::new();
+    match line {
+        CommandLine::Words(words) => {
+            let literal = |text: &String| Word { text: text.clone(), kind: WordKind::Literal };
+            reading.words(words.iter().map(literal).collect());
+        }
+        CommandLine::Shell(text) => {
+            reading.script(text);
+            doubts.extend(strict_doubt(text, &reading));
+        }
+        CommandLine::Unknown(text) => {
+            reading.script(text);
+            let what = "nobody knows what reads this text".to_owned();
+            doubts.push(Doubt { what, kind: DoubtKind::Hidden, at: 0..text.len() });
+        }
+    }
+    doubts.extend(reading.doubts);
+    Analysis { commands: reading.commands, doubts, files: reading.files }
 }
 
-/// Tells whether a pattern of a rule that allows covers a simple command.
+/// Reads the line a second time, by rules that every shell shares. Two readers that were written
+/// apart must find the same words: where they do not, nobody knows which of them the shell is.
+fn strict_doubt(text: &str, reading: &Reading) -> Option<Doubt> {
+    if text.trim().is_empty() {
+        return None;
+    }
+    let commands = match plain::read(text) {
+        Ok(commands) => commands,
+        Err(plain::NotPlain { what, at }) => {
+            return Some(Doubt { what: what.to_owned(), kind: DoubtKind::Effect, at });
+        }
+    };
+    let agree = commands.len() == reading.outermost.len()
+        && commands.iter().zip(&reading.outermost).all(|(one, other)| {
+            let mut words = one.iter().zip(other);
+            one.len() == other.len() && words.all(|(one, other)| one.text == other.text)
+        });
+    let what = "shells may read this in different ways".to_owned();
+    (!agree).then_some(Doubt { what, kind: DoubtKind::Hidden, at: 0..text.len() })
+}
+
+/// Tells whether a pattern of a rule that allows covers a simple command of a plain line.
 pub(crate) fn covers(
     pattern: &CommandPattern,
     command: &SimpleCommand,
     workspace: WorkspaceTrust,
 ) -> bool {
-    let _ = (pattern, command, workspace);
-    false
+    cover::covers(pattern, command, workspace)
 }
 
 /// Tells whether a call runs one simple command that begins with these words, and nothing else.

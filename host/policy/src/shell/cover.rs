@@ -1,0 +1,146 @@
+//! Whether a rule that allows covers a simple command. Strict.
+
+use super::programs::{self, Nature, Program};
+use super::{SimpleCommand, Word, WordKind};
+use crate::{CommandPattern, RestOfCommand, WorkspaceTrust};
+
+/// Tells whether a pattern covers a command of a plain line.
+pub(super) fn covers(
+    pattern: &CommandPattern,
+    command: &SimpleCommand,
+    workspace: WorkspaceTrust,
+) -> bool {
+    let Some((program, words)) = command.words.split_first() else { return false };
+    if program.kind != WordKind::Literal || program.text != pattern.program {
+        return false;
+    }
+    let Some(named) = words.get(..pattern.words.len()) else { return false };
+    let is_named =
+        |(word, wanted): (&Word, &String)| word.kind == WordKind::Literal && word.text == *wanted;
+    if !named.iter().zip(&pattern.words).all(is_named) {
+        return false;
+    }
+    let rest = &words[named.len()..];
+    if rest.is_empty() && pattern.rest == RestOfCommand::Nothing {
+        return is_trusted(program, words, command, workspace);
+    }
+    match pattern.rest {
+        RestOfCommand::Nothing => false,
+        RestOfCommand::AnyOptions => is_trusted(program, words, command, workspace),
+        RestOfCommand::SafeOptions => {
+            rest_is_safe(program, pattern, rest) && is_trusted(program, words, command, workspace)
+        }
+    }
+}
+
+/// Tells whether nothing in the folder where a command works may be somebody else's code that it
+/// runs.
+fn is_trusted(
+    program: &Word,
+    words: &[Word],
+    command: &SimpleCommand,
+    workspace: WorkspaceTrust,
+) -> bool {
+    let is_elsewhere = command.folder.is_some()
+        || program.text == "git" && words.iter().any(|word| word.text == "-C");
+    // A program that lies in the workspace is the workspace's code.
+    let is_of_workspace = program.text.contains('/') && !is_of_system(&program.text);
+    let name = program.text.rsplit('/').next().unwrap_or_default();
+    let runs_workspace = match programs::find(name) {
+        Some(known) => known.nature != Nature::Plain,
+        // Nobody knows what an unknown program reads.
+        None => false,
+    };
+    match workspace {
+        WorkspaceTrust::Trusted => !((runs_workspace || is_of_workspace) && is_elsewhere),
+        WorkspaceTrust::Untrusted => !runs_workspace && !is_of_workspace,
+    }
+}
+
+fn is_of_system(program: &str) -> bool {
+    let folders =
+        ["/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/opt/homebrew/bin/"];
+    folders
+        .iter()
+        .any(|folder| program.strip_prefix(folder).is_some_and(|name| !name.contains('/')))
+}
+
+/// Tells whether the words behind those that a rule names do no more than what the program is for.
+fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool {
+    let name = program.text.rsplit('/').next().unwrap_or_default();
+    let Some(known) = programs::find(name) else {
+        // Options of a program that is not known may do anything.
+        return rest.iter().all(|word| is_operand(word));
+    };
+    if known.nature == Nature::Interprets {
+        // Which program it runs, the rule must say; what that one is told are its own words.
+        let names_script = pattern.words.first().is_some_and(|word| !word.starts_with('-'));
+        let takes_script = runs_named_script(name);
+        return rest.is_empty()
+            || (names_script && takes_script && rest.iter().all(|word| is_operand(word)));
+    }
+    match known.subcommands {
+        None => all_taken(known, rest),
+        Some(of) => {
+            let subcommand = pattern.words.iter().find(|word| !word.starts_with('-'));
+            match subcommand {
+                Some(subcommand) => match programs::find_in(of, subcommand) {
+                    Some(known) => all_taken(known, rest),
+                    None => rest.iter().all(|word| is_operand(word)),
+                },
+                None => with_subcommand(known, of, rest),
+            }
+        }
+    }
+}
+
+/// `git *`: options of the program, a subcommand that is known, and its options.
+fn with_subcommand(program: &Program, of: &'static [programs::Entry], rest: &[Word]) -> bool {
+    let is_option = |word: &&Word| word.text.starts_with('-');
+    let options = rest.iter().take_while(is_option).count();
+    if !all_taken(program, &rest[..options]) {
+        return false;
+    }
+    let Some((subcommand, rest)) = rest[options..].split_first() else { return true };
+    let is_literal = subcommand.kind == WordKind::Literal;
+    let known = programs::find_in(of, &subcommand.text).filter(|_| is_literal);
+    known.is_some_and(|known| all_taken(known, rest))
+}
+
+/// Programs of which the first word is a script, and all others are the script's.
+fn runs_named_script(name: &str) -> bool {
+    const NAMES: [&str; 16] = [
+        "python", "python2", "python3", "pypy", "pypy3", "perl", "ruby", "node", "nodejs", "php",
+        "lua", "luajit", "Rscript", "bash", "sh", "zsh",
+    ];
+    NAMES.contains(&name)
+}
+
+fn all_taken(program: &Program, words: &[Word]) -> bool {
+    let mut are_operands = false;
+    words.iter().all(|word| {
+        if are_operands {
+            return word.kind != WordKind::Dynamic;
+        }
+        if word.text == "--" && word.kind == WordKind::Literal {
+            // What stands behind goes to another program for some of them.
+            are_operands = program.nature == Nature::Plain;
+            return are_operands;
+        }
+        match word.kind {
+            WordKind::Literal => program.takes(&word.text),
+            // A file may be called like an option; for most programs that is one too many.
+            WordKind::Glob => is_operand(word),
+            WordKind::Dynamic => false,
+        }
+    })
+}
+
+/// Tells whether a word is no option, whatever files there are.
+fn is_operand(word: &Word) -> bool {
+    match word.kind {
+        WordKind::Literal => !word.text.starts_with(['-', '+']) || word.text == "-",
+        WordKind::Glob => !word.text.starts_with(['-', '+', '*', '?', '[']),
+        WordKind::Dynamic => false,
+    }
+}

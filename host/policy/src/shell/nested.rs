@@ -1,0 +1,586 @@
+//! Commands that programs run which stand in their own words: `env ls`, `sh -c 'ls'`, `find -exec`.
+
+use super::{Word, WordKind};
+
+/// What a command runs beside itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Inside {
+    /// Commands, each a program with its words.
+    pub(super) commands: Vec<Vec<Word>>,
+    /// Texts that a shell reads.
+    pub(super) scripts: Vec<String>,
+    /// Why it may run anything.
+    pub(super) hidden: Option<&'static str>,
+    /// What else it does than to run a program.
+    pub(super) effect: Option<&'static str>,
+}
+
+impl Inside {
+    fn hidden(why: &'static str) -> Self {
+        Self { hidden: Some(why), ..Self::default() }
+    }
+
+    fn effect(what: &'static str) -> Self {
+        Self { effect: Some(what), ..Self::default() }
+    }
+}
+
+/// A program that runs the command behind its own options.
+struct Wrapper {
+    names: &'static [&'static str],
+    /// Letters of short options that take the next word, where none stands in theirs.
+    short_with_value: &'static str,
+    /// Letters of those that take none.
+    short: &'static str,
+    /// Long options that take none, or a value behind `=`.
+    long: &'static [&'static str],
+    /// Words between the options and the command.
+    words: usize,
+}
+
+const WRAPPERS: &[Wrapper] = &[
+    wrapper(&["nohup", "setsid", "builtin", "time"], "", "pcwf", &[], 0),
+    wrapper(&["command"], "", "p", &[], 0),
+    wrapper(&["exec"], "a", "cl", &[], 0),
+    wrapper(&["nice"], "n", "", &["adjustment"], 0),
+    wrapper(&["ionice"], "cn", "t", &["class", "classdata", "ignore"], 0),
+    wrapper(&["stdbuf"], "ioe", "", &["input", "output", "error"], 0),
+    wrapper(
+        &["timeout", "gtimeout"],
+        "ks",
+        "fpv",
+        &["kill-after", "signal", "foreground", "preserve-status", "verbose"],
+        1,
+    ),
+    wrapper(&["chrt", "taskset"], "", "abfior", &[], 1),
+    wrapper(
+        &["sudo", "doas"],
+        "ugphCDRTU",
+        "AbEeHnPSkK",
+        &["user", "group", "preserve-env", "non-interactive", "set-home", "login"],
+        0,
+    ),
+    wrapper(&["env"], "uC", "i0v", &["ignore-environment", "unset", "chdir", "null"], 0),
+    wrapper(
+        &["xargs"],
+        "EIPLnsda",
+        "0rtxp",
+        &[
+            "null",
+            "no-run-if-empty",
+            "verbose",
+            "max-args",
+            "max-procs",
+            "max-lines",
+            "delimiter",
+            "replace",
+            "arg-file",
+            "exit",
+        ],
+        0,
+    ),
+    wrapper(&["strace", "ltrace"], "eopsuEaIOSXb", "fFcCdhiqrtTvVxyYzZwk", &[], 0),
+    wrapper(
+        &["watch"],
+        "n",
+        "bcdegtx",
+        &["interval", "differences", "no-title", "exec", "color"],
+        0,
+    ),
+    wrapper(
+        &["caffeinate", "unbuffer", "dbus-run-session", "faketime", "proot", "fakeroot"],
+        "",
+        "",
+        &[],
+        0,
+    ),
+];
+
+const fn wrapper(
+    names: &'static [&'static str],
+    short_with_value: &'static str,
+    short: &'static str,
+    long: &'static [&'static str],
+    words: usize,
+) -> Wrapper {
+    Wrapper { names, short_with_value, short, long, words }
+}
+
+const SHELLS: &[&str] =
+    &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "csh", "tcsh", "busybox"];
+
+/// Builtins of a shell after which other words mean something else.
+const CHANGES_MEANING: &[&str] = &[
+    "alias",
+    "unalias",
+    "export",
+    "declare",
+    "typeset",
+    "local",
+    "readonly",
+    "set",
+    "shopt",
+    "setopt",
+    "unsetopt",
+    "unset",
+    "hash",
+    "enable",
+    "trap",
+    "let",
+    "read",
+    "mapfile",
+    "readarray",
+    "getopts",
+    "bind",
+    "bindkey",
+    "complete",
+    "compgen",
+    "compdef",
+    "fc",
+    "history",
+    "coproc",
+    "zmodload",
+    "autoload",
+    "functions",
+    "integer",
+    "float",
+    "private",
+    "emulate",
+    "disown",
+    "nameref",
+    "print",
+    "noglob",
+    "nocorrect",
+    "-",
+    "zle",
+    "sched",
+    "fg",
+    "bg",
+    "pushd",
+    "popd",
+    "chdir",
+    "vared",
+    "zparseopts",
+    "zstyle",
+    "r",
+    "rehash",
+    "source",
+    ".",
+];
+
+/// Programs that run a command in a way of their own.
+const RUNS_OTHERS: &[&str] = &[
+    "parallel",
+    "su",
+    "runuser",
+    "setpriv",
+    "chroot",
+    "unshare",
+    "nsenter",
+    "flock",
+    "script",
+    "ssh",
+    "rsh",
+    "mosh",
+    "entr",
+    "tmux",
+    "screen",
+    "expect",
+    "at",
+    "batch",
+    "crontab",
+    "systemd-run",
+    "pkexec",
+    "run0",
+    "start-stop-daemon",
+    "ssh-agent",
+    "run-parts",
+    "rlwrap",
+    "capsh",
+    "cpulimit",
+    "gdb",
+    "lldb",
+    "valgrind",
+    "perf",
+    "bpftrace",
+    "dtrace",
+    "torsocks",
+    "proxychains",
+    "proxychains4",
+    "logsave",
+    "softlimit",
+    "tini",
+    "dumb-init",
+    "gosu",
+    "su-exec",
+    "fakeroot-ng",
+    "aa-exec",
+    "choom",
+    "prlimit",
+    "numactl",
+    "uclampset",
+    "hyperfine",
+];
+
+/// Finds what a simple command runs beside itself.
+pub(super) fn inside(words: &[Word]) -> Inside {
+    let Some((program, rest)) = words.split_first() else { return Inside::default() };
+    if program.kind != WordKind::Literal {
+        return Inside::hidden("nobody knows which program this is before it runs");
+    }
+    let name = program.text.rsplit('/').next().unwrap_or_default();
+    // On some systems capital letters do not tell programs apart.
+    let name = name.to_ascii_lowercase();
+    let name = name.as_str();
+    if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
+        return wrapper.inside(name, rest);
+    }
+    match name {
+        _ if SHELLS.contains(&name) => of_shell(rest),
+        "eval" => of_eval(rest),
+        "find" => of_find(rest),
+        "cd" => of_cd(rest),
+        _ if CHANGES_MEANING.contains(&name) => {
+            Inside::hidden("what stands behind this may mean something else than it says")
+        }
+        _ if RUNS_OTHERS.contains(&name) => {
+            Inside::hidden("this runs another program, in a way that is not understood")
+        }
+        _ => of_options(name, rest),
+    }
+}
+
+impl Wrapper {
+    fn inside(&self, name: &str, words: &[Word]) -> Inside {
+        let mut words = words;
+        loop {
+            let Some((first, rest)) = words.split_first() else {
+                // Alone they say something, or run what they read.
+                return Inside::effect("this runs another program");
+            };
+            if first.kind != WordKind::Literal {
+                return Inside::hidden("nobody knows which program this runs before it runs");
+            }
+            let text = first.text.as_str();
+            if text == "--" {
+                words = rest;
+                break;
+            }
+            if name == "env" && text.contains('=') && !text.starts_with('-') {
+                return Inside { effect: None, ..self.with_variables(name, words) };
+            }
+            let Some(takes) = self.option(text) else {
+                if text.starts_with('-') && text.len() > 1 {
+                    return Inside::hidden("an option that is not known runs another program");
+                }
+                break;
+            };
+            words = rest.get(usize::from(takes)..).unwrap_or_default();
+        }
+        let Some(command) = words.get(self.words..).filter(|command| !command.is_empty()) else {
+            return Inside::effect("this runs another program");
+        };
+        self.runs(name, command)
+    }
+
+    fn runs(&self, name: &str, command: &[Word]) -> Inside {
+        let mut command = command.to_vec();
+        if name == "watch" {
+            let words: Vec<&str> = command.iter().map(|word| word.text.as_str()).collect();
+            return Inside { scripts: vec![words.join(" ")], ..Inside::default() };
+        }
+        if name == "xargs" {
+            let text = "(what xargs reads)".to_owned();
+            command.push(Word { text, kind: WordKind::Dynamic });
+        }
+        Inside { commands: vec![command], ..Inside::default() }
+    }
+
+    /// `env NAME=value …`: what the variables mean to the program nobody knows.
+    fn with_variables(&self, name: &str, words: &[Word]) -> Inside {
+        let is_variable = |word: &&Word| word.text.contains('=') && !word.text.starts_with('-');
+        let skipped = words.iter().take_while(is_variable).count();
+        let dangerous = words[..skipped].iter().any(|word| {
+            let name = word.text.split('=').next().unwrap_or_default();
+            is_dangerous_variable(name)
+        });
+        let mut inside = match words.get(skipped..) {
+            Some(command) if !command.is_empty() => self.runs(name, command),
+            _ => Inside::default(),
+        };
+        if dangerous {
+            inside.hidden = Some("this variable makes programs run others");
+        } else {
+            inside.effect = Some("this sets a variable");
+        }
+        inside
+    }
+
+    /// Reads an option; tells whether it takes the next word, or nothing where it is none.
+    fn option(&self, text: &str) -> Option<bool> {
+        if let Some(long) = text.strip_prefix("--") {
+            let name = long.split('=').next().unwrap_or_default();
+            // A value in the next word would shift what the command is: only `=` is understood.
+            return self.long.contains(&name).then_some(false);
+        }
+        let letters = text.strip_prefix('-').filter(|letters| !letters.is_empty())?;
+        let mut letters = letters.chars();
+        while let Some(letter) = letters.next() {
+            if self.short_with_value.contains(letter) {
+                return Some(letters.as_str().is_empty());
+            }
+            if !self.short.contains(letter) {
+                return None;
+            }
+        }
+        Some(false)
+    }
+}
+
+/// Tells whether a variable makes programs run others, or changes which ones run.
+pub(super) fn is_dangerous_variable(name: &str) -> bool {
+    const NAMES: [&str; 24] = [
+        "PATH",
+        "IFS",
+        "ENV",
+        "BASH_ENV",
+        "SHELLOPTS",
+        "BASHOPTS",
+        "PS0",
+        "PS1",
+        "PS2",
+        "PS3",
+        "PS4",
+        "CDPATH",
+        "ZDOTDIR",
+        "HOME",
+        "SHELL",
+        "BROWSER",
+        "NODE_OPTIONS",
+        "RUBYOPT",
+        "JAVA_TOOL_OPTIONS",
+        "_JAVA_OPTIONS",
+        "LESSOPEN",
+        "LESSCLOSE",
+        "MAKEFLAGS",
+        "RUSTC_WRAPPER",
+    ];
+    const PARTS: [&str; 14] = [
+        "LD_",
+        "DYLD_",
+        "GIT_",
+        "PYTHON",
+        "PERL",
+        "RUBY",
+        "PAGER",
+        "EDITOR",
+        "VISUAL",
+        "COMMAND",
+        "BASH_FUNC",
+        "CARGO_",
+        "NPM_",
+        "SSH_",
+    ];
+    let name = name.trim_end_matches('+').to_ascii_uppercase();
+    NAMES.contains(&name.as_str()) || PARTS.iter().any(|part| name.contains(part))
+}
+
+fn of_shell(words: &[Word]) -> Inside {
+    let reads = Inside::hidden("a shell runs what it reads from a file, or is told");
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word.kind != WordKind::Literal {
+            return reads;
+        }
+        let Some(letters) = word.text.strip_prefix(['-', '+']) else { return reads };
+        if letters.starts_with('-') || letters.contains('o') || letters.contains('O') {
+            return reads;
+        }
+        if letters.contains('c') {
+            return match words.next() {
+                Some(script)
+                    if script.kind == WordKind::Literal && !script.text.starts_with('-') =>
+                {
+                    Inside { scripts: vec![script.text.clone()], ..Inside::default() }
+                }
+                _ => Inside::hidden("nobody knows what this shell runs before it runs"),
+            };
+        }
+    }
+    reads
+}
+
+fn of_eval(words: &[Word]) -> Inside {
+    if words.iter().any(|word| word.kind != WordKind::Literal) {
+        return Inside::hidden("nobody knows what `eval` runs before it runs");
+    }
+    let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    Inside { scripts: vec![words.join(" ")], ..Inside::default() }
+}
+
+/// Tests of `find` that only look.
+const FIND_LOOKS: &[&str] = &[
+    "-name",
+    "-iname",
+    "-path",
+    "-ipath",
+    "-wholename",
+    "-regex",
+    "-iregex",
+    "-type",
+    "-xtype",
+    "-size",
+    "-empty",
+    "-mtime",
+    "-atime",
+    "-ctime",
+    "-mmin",
+    "-amin",
+    "-cmin",
+    "-newer",
+    "-anewer",
+    "-cnewer",
+    "-user",
+    "-group",
+    "-uid",
+    "-gid",
+    "-perm",
+    "-links",
+    "-inum",
+    "-samefile",
+    "-maxdepth",
+    "-mindepth",
+    "-depth",
+    "-mount",
+    "-xdev",
+    "-follow",
+    "-prune",
+    "-print",
+    "-print0",
+    "-printf",
+    "-ls",
+    "-quit",
+    "-not",
+    "-a",
+    "-and",
+    "-o",
+    "-or",
+    "-true",
+    "-false",
+    "-readable",
+    "-writable",
+    "-executable",
+    "-nouser",
+    "-nogroup",
+    "-daystart",
+    "-noleaf",
+    "-regextype",
+    "-warn",
+    "-nowarn",
+    "-L",
+    "-H",
+    "-P",
+    "-E",
+    "-x",
+    "-s",
+];
+
+fn of_find(words: &[Word]) -> Inside {
+    let mut inside = Inside::default();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        if word.kind == WordKind::Dynamic {
+            return Inside::hidden("nobody knows what `find` does before it runs");
+        }
+        match word.text.as_str() {
+            "-exec" | "-execdir" | "-ok" | "-okdir" => {
+                let command: Vec<Word> = words[at..]
+                    .iter()
+                    .take_while(|word| !matches!(word.text.as_str(), ";" | "+"))
+                    .cloned()
+                    .collect();
+                at += command.len() + 1;
+                inside.commands.push(command.into_iter().map(placed).collect());
+            }
+            "-delete" => inside.effect = Some("this deletes files"),
+            "-fprint" | "-fprint0" | "-fprintf" | "-fls" => {
+                inside.effect = Some("this writes a file");
+            }
+            text if text.starts_with('-') && !FIND_LOOKS.contains(&text) => {
+                let is_number = text[1..].bytes().all(|byte| byte.is_ascii_digit());
+                if !is_number {
+                    inside.hidden = Some("a test of `find` that is not known");
+                }
+            }
+            _ => {}
+        }
+    }
+    inside
+}
+
+/// The place of a file that is found holds a name that nobody knows.
+fn placed(word: Word) -> Word {
+    let kind = if word.text.contains("{}") { WordKind::Dynamic } else { word.kind };
+    Word { kind, ..word }
+}
+
+fn of_cd(words: &[Word]) -> Inside {
+    match words {
+        [] => Inside::default(),
+        [target] if target.kind == WordKind::Literal && target.text != "-" => Inside::default(),
+        _ => Inside::hidden("nobody knows in which folder the rest runs"),
+    }
+}
+
+/// Options by which programs that are allowed for something else run commands: for rules that
+/// forbid. What allows looks at lists of harmless ones instead.
+fn of_options(name: &str, words: &[Word]) -> Inside {
+    let has = |option: &str| {
+        words.iter().any(|word| {
+            let text = word.text.as_str();
+            text == option || text.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))
+        })
+    };
+    let runs = match name {
+        "git" => [
+            "-c",
+            "--config-env",
+            "--exec-path",
+            "--upload-pack",
+            "--receive-pack",
+            "--exec",
+            "-x",
+            "--ext-diff",
+        ]
+        .iter()
+        .any(|option| has(option)),
+        "tar" => words.iter().any(|word| {
+            [
+                "--checkpoint-action",
+                "--to-command",
+                "--use-compress-program",
+                "--rsh-command",
+                "-I",
+                "--info-script",
+            ]
+            .iter()
+            .any(|option| word.text.starts_with(option))
+        }),
+        "python" | "python2" | "python3" | "perl" | "ruby" | "node" | "php" | "lua" => {
+            has("-c") || has("-e") || has("-E") || has("--eval") || has("-r") || has("-p")
+        }
+        "awk" | "gawk" | "mawk" | "nawk" => {
+            words.iter().any(|word| word.text.contains("system") || word.text.contains('|'))
+        }
+        "vim" | "vi" | "nvim" | "ex" | "ed" | "emacs" => true,
+        "rsync" | "scp" | "sftp" => has("-e") || has("--rsh") || has("-S") || has("-o"),
+        "sort" => words.iter().any(|word| word.text.starts_with("--comp")),
+        "zip" | "7z" => has("-TT") || has("--unzip-command"),
+        "docker" | "podman" | "kubectl" => has("exec") || has("run"),
+        "rg" => has("--pre") || has("--hostname-bin"),
+        "npx" | "bunx" | "uvx" | "pnpx" => true,
+        _ => false,
+    };
+    if runs { Inside::hidden("this runs code that stands in its words") } else { Inside::default() }
+}

@@ -1,0 +1,374 @@
+//! Reads plain command lines strictly: simple commands with words that are known, and what joins
+//! them. Every shell of the POSIX family reads these the same way.
+//!
+//! The first thing that is not plain ends the reading, with its place. There is no list of dangers
+//! here: what is not known to be harmless is not plain.
+
+use std::ops::Range;
+
+use super::{Word, WordKind};
+
+/// Most simple commands of a line that counts as plain. A line with more is not read by a person
+/// either.
+pub(super) const COMMANDS_MAX: usize = 64;
+
+/// Words that a shell may take for its own grammar where a command begins.
+const RESERVED: [&str; 26] = [
+    "!",
+    "{",
+    "}",
+    "[[",
+    "]]",
+    "if",
+    "then",
+    "else",
+    "elif",
+    "fi",
+    "do",
+    "done",
+    "case",
+    "esac",
+    "while",
+    "until",
+    "for",
+    "in",
+    "function",
+    "select",
+    "time",
+    "coproc",
+    "repeat",
+    "foreach",
+    "end",
+    "namespace",
+];
+
+/// Files to which output may go: nothing is written.
+const NO_FILES: [&str; 1] = ["/dev/null"];
+
+/// Why a line is not plain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NotPlain {
+    pub(super) what: &'static str,
+    pub(super) at: Range<usize>,
+}
+
+/// Reads a line; gives its commands in order, each with its words.
+pub(super) fn read(line: &str) -> Result<Vec<Vec<Word>>, NotPlain> {
+    let mut reader = Reader { line, at: 0, commands: Vec::new(), words: Vec::new() };
+    reader.all()?;
+    Ok(reader.commands)
+}
+
+struct Reader<'a> {
+    line: &'a str,
+    at: usize,
+    commands: Vec<Vec<Word>>,
+    words: Vec<Word>,
+}
+
+impl Reader<'_> {
+    fn all(&mut self) -> Result<(), NotPlain> {
+        let mut must_go_on = false;
+        while let Some(letter) = self.peek() {
+            match letter {
+                ' ' | '\t' => self.at += 1,
+                '\\' if self.rest().starts_with("\\\n") => self.at += 2,
+                '\n' | ';' | '&' | '|' => must_go_on = self.separator(must_go_on)?,
+                '<' | '>' => self.redirect()?,
+                _ => {
+                    self.word()?;
+                    must_go_on = false;
+                }
+            }
+        }
+        if must_go_on && self.words.is_empty() {
+            return Err(self.not_plain("it ends before its last command", self.at));
+        }
+        self.end_command(self.at)
+    }
+
+    /// Reads what parts two commands; tells whether another command must follow.
+    fn separator(&mut self, must_go_on: bool) -> Result<bool, NotPlain> {
+        let start = self.at;
+        let joins = ["&&", "||", "|", ";", "\n"];
+        let refused = ["&>", ";;", ";&", "|&", "&"];
+        let rest = self.rest();
+        let is_refused =
+            refused.iter().any(|text| rest.starts_with(text)) && !rest.starts_with("&&");
+        if is_refused || rest.starts_with(";;") {
+            return Err(self.not_plain(
+                "it runs something in the background, or joins in a way that is not plain",
+                start,
+            ));
+        }
+        let Some(join) = joins.iter().find(|join| rest.starts_with(**join)) else {
+            return Err(self.not_plain("this joins commands in a way that is not plain", start));
+        };
+        let is_line_end = *join == "\n";
+        if self.words.is_empty() && !is_line_end {
+            return Err(self.not_plain("a command is missing here", start));
+        }
+        self.at += join.len();
+        let had_words = !self.words.is_empty();
+        self.end_command(start)?;
+        Ok(match *join {
+            "&&" | "||" | "|" => true,
+            ";" => false,
+            _ => must_go_on && !had_words,
+        })
+    }
+
+    fn end_command(&mut self, at: usize) -> Result<(), NotPlain> {
+        if self.words.is_empty() {
+            return Ok(());
+        }
+        if self.commands.len() == COMMANDS_MAX {
+            return Err(self.not_plain("it has too many commands", at));
+        }
+        self.commands.push(std::mem::take(&mut self.words));
+        Ok(())
+    }
+
+    /// Reads a redirection that writes no file.
+    fn redirect(&mut self) -> Result<(), NotPlain> {
+        let start = self.at;
+        let rest = self.rest();
+        if rest.starts_with("<<") || rest.starts_with("<>") || rest.starts_with("<(") {
+            return Err(self.not_plain("this input is not plain", start));
+        }
+        if rest.starts_with(">(") || rest.starts_with(">|") || rest.starts_with(">>>") {
+            return Err(self.not_plain("this output is not plain", start));
+        }
+        if self.words.is_empty() {
+            return Err(self.not_plain("a redirection without a program before it", start));
+        }
+        for copy in [">&1", ">&2", "<&0"] {
+            let behind = rest.as_bytes().get(copy.len()).copied();
+            if rest.starts_with(copy) && behind.is_none_or(ends_word) {
+                self.at += copy.len();
+                return Ok(());
+            }
+        }
+        let writes = rest.starts_with('>');
+        self.at += if rest.starts_with(">>") { 2 } else { 1 };
+        while matches!(self.peek(), Some(' ' | '\t')) {
+            self.at += 1;
+        }
+        let before = self.words.len();
+        if self.peek().is_none_or(|letter| letter.is_ascii() && ends_word(letter as u8)) {
+            return Err(self.not_plain("a file is missing here", start));
+        }
+        self.word()?;
+        let Some(target) = (self.words.len() > before).then(|| self.words.pop()).flatten() else {
+            return Err(self.not_plain("a file is missing here", start));
+        };
+        let is_plain = target.kind == WordKind::Literal && NO_FILES.contains(&target.text.as_str());
+        if !is_plain {
+            let what =
+                if writes { "this writes a file" } else { "this reads a file into a program" };
+            return Err(self.not_plain(what, start));
+        }
+        Ok(())
+    }
+
+    /// Reads one word. Digits in front of `<` and `>` belong to the redirection.
+    fn word(&mut self) -> Result<(), NotPlain> {
+        let start = self.at;
+        let mut word = Word { text: String::new(), kind: WordKind::Literal };
+        let mut is_quoted = false;
+        while let Some(letter) = self.peek() {
+            match letter {
+                ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' => break,
+                '\'' => {
+                    is_quoted = true;
+                    self.single_quoted(&mut word.text)?;
+                }
+                '"' => {
+                    is_quoted = true;
+                    self.double_quoted(&mut word.text)?;
+                }
+                '\\' => {
+                    is_quoted = true;
+                    self.escaped(&mut word.text)?;
+                }
+                '*' | '?' | '[' | ']' => {
+                    word.kind = WordKind::Glob;
+                    word.text.push(letter);
+                    self.at += 1;
+                }
+                _ => {
+                    self.bare(letter, start, &word.text)?;
+                    word.text.push(letter);
+                    self.at += 1;
+                }
+            }
+        }
+        let written = &self.line[start..self.at];
+        let is_number = !is_quoted && written.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number && matches!(self.peek(), Some('<' | '>')) {
+            return if matches!(written, "0" | "1" | "2") {
+                Ok(())
+            } else {
+                Err(self.not_plain("this redirects an unusual channel", start))
+            };
+        }
+        if matches!(written, "[" | "]") {
+            word.kind = WordKind::Literal;
+        }
+        if self.words.is_empty() {
+            self.check_program(&word, written, start)?;
+        }
+        self.words.push(word);
+        Ok(())
+    }
+
+    /// Checks a letter that stands for itself.
+    fn bare(&self, letter: char, start: usize, so_far: &str) -> Result<(), NotPlain> {
+        let is_first = self.at == start;
+        let is_fine = match letter {
+            '#' | '=' | '^' => !is_first,
+            '~' if is_first => {
+                let next = self.line[self.at + 1..].chars().next();
+                next.is_none_or(|next| next == '/' || (next.is_ascii() && ends_word(next as u8)))
+            }
+            '~' => so_far.ends_with(|before: char| before.is_ascii_alphanumeric() || before == '^'),
+            _ => letter.is_ascii_alphanumeric() || "_-./:@%+,".contains(letter),
+        };
+        if is_fine {
+            return Ok(());
+        }
+        let what = match letter {
+            '$' => "this stands for something that is known when it runs",
+            '`' | '(' | ')' => "this runs commands inside of others",
+            '{' | '}' => "a shell may make several words of this",
+            '!' => "a shell may put an earlier command here",
+            '#' => "what stands behind this is a comment in some shells only",
+            _ if letter.is_ascii() => "a shell may read this letter in its own way",
+            _ => "an unusual letter, which may look like another one",
+        };
+        Err(self.not_plain(what, self.at))
+    }
+
+    fn single_quoted(&mut self, text: &mut String) -> Result<(), NotPlain> {
+        let start = self.at;
+        let inside = &self.line[start + 1..];
+        let Some(end) = inside.find('\'') else {
+            return Err(self.not_plain("this quote does not end", start));
+        };
+        self.check_quoted(&inside[..end], start + 1)?;
+        text.push_str(&inside[..end]);
+        self.at = start + end + 2;
+        Ok(())
+    }
+
+    fn double_quoted(&mut self, text: &mut String) -> Result<(), NotPlain> {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            let Some(letter) = self.peek() else {
+                return Err(self.not_plain("this quote does not end", start));
+            };
+            match letter {
+                '"' => break,
+                '$' | '`' | '!' => {
+                    let what = "this stands for something that is known when it runs";
+                    return Err(self.not_plain(what, self.at));
+                }
+                '\\' => {
+                    let next = self.line[self.at + 1..].chars().next();
+                    match next {
+                        Some('\n') => {}
+                        Some(next @ ('"' | '\\' | '$' | '`')) => text.push(next),
+                        Some('!') | None => {
+                            return Err(self.not_plain("shells differ about this", self.at));
+                        }
+                        Some(next) => {
+                            self.check_quoted(&next.to_string(), self.at + 1)?;
+                            text.push('\\');
+                            text.push(next);
+                        }
+                    }
+                    self.at += 1 + next.map_or(0, char::len_utf8);
+                }
+                _ => {
+                    self.check_quoted(&letter.to_string(), self.at)?;
+                    text.push(letter);
+                    self.at += letter.len_utf8();
+                }
+            }
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn escaped(&mut self, text: &mut String) -> Result<(), NotPlain> {
+        let next = self.line[self.at + 1..].chars().next();
+        match next {
+            Some('\n') => {}
+            Some(next) if next.is_ascii_graphic() || next == ' ' => text.push(next),
+            _ => return Err(self.not_plain("shells differ about this", self.at)),
+        }
+        self.at += 2;
+        Ok(())
+    }
+
+    /// Checks what stands in quotes: letters that people can see.
+    fn check_quoted(&self, text: &str, at: usize) -> Result<(), NotPlain> {
+        let bad = text.char_indices().find(|(_, letter)| is_unseen(*letter));
+        match bad {
+            Some((place, _)) => Err(self.not_plain("a letter that nobody sees", at + place)),
+            None => Ok(()),
+        }
+    }
+
+    fn check_program(&self, word: &Word, written: &str, start: usize) -> Result<(), NotPlain> {
+        let is_name = |letter: char| letter.is_ascii_alphanumeric() || "_-./+".contains(letter);
+        let text = word.text.as_str();
+        let is_program = text == "["
+            || (word.kind == WordKind::Literal
+                && !text.is_empty()
+                && text.chars().all(is_name)
+                && !text.starts_with(['-', '+']));
+        if RESERVED.contains(&written) {
+            return Err(self.not_plain("this is a part of the shell's own grammar", start));
+        }
+        // `NAME=value` in front of a program, also with the name in quotes in some shells.
+        if !is_program {
+            return Err(self.not_plain("this is no plain name of a program", start));
+        }
+        Ok(())
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.line[self.at..].chars().next()
+    }
+
+    fn rest(&self) -> &str {
+        &self.line[self.at..]
+    }
+
+    fn not_plain(&self, what: &'static str, at: usize) -> NotPlain {
+        let length =
+            self.line.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+        NotPlain { what, at: at..(at + length).max(self.at.min(self.line.len())) }
+    }
+}
+
+fn ends_word(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>')
+}
+
+/// Tells whether people cannot see a letter, or see it where it does not stand.
+pub(super) fn is_unseen(letter: char) -> bool {
+    if letter.is_control() {
+        return !matches!(letter, '\n' | '\t');
+    }
+    if letter.is_whitespace() {
+        return letter != ' ';
+    }
+    matches!(letter,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}

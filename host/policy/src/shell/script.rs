@@ -1,0 +1,362 @@
+//! Reads any script with the parser of a whole shell, and collects what it runs.
+//!
+//! Generous: a command counts wherever it stands. Bounded: whoever wrote the script may have
+//! written it to keep the reader busy.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use brush_parser::ast::{
+    AndOr, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem as Item,
+    CompoundCommand, CompoundList, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect,
+    RedirectList, SimpleCommand as Parsed, SubshellCommand, Word as ParsedWord,
+};
+use brush_parser::{Parser, ParserOptions, SourceInfo};
+
+use super::nested::{self, Inside, is_dangerous_variable};
+use super::words::take;
+use super::{Doubt, DoubtKind, SimpleCommand, Word, WordKind};
+
+/// Longest script that is read.
+pub(super) const SCRIPT_BYTES_MAX: usize = 32 * 1024;
+
+/// How deep scripts and commands may stand inside of each other.
+const DEPTH_MAX: usize = 8;
+
+/// How deep brackets may stand inside of each other: the parser goes back and tries anew at some.
+const BRACKETS_MAX: usize = 12;
+
+/// Most commands and doubts that are collected.
+const COLLECTED_MAX: usize = 512;
+
+/// What was collected.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) commands: Vec<SimpleCommand>,
+    pub(super) doubts: Vec<Doubt>,
+    /// Files that redirections name.
+    pub(super) files: Vec<Word>,
+    /// The commands that stand in no other, in order: what a strict reader must find as well.
+    pub(super) outermost: Vec<Vec<Word>>,
+    /// Where the commands run, if not where the call starts.
+    folder: Option<String>,
+    bytes_read: usize,
+    depth: usize,
+}
+
+impl Reading {
+    /// Reads a script, which stands in another where the depth says so.
+    pub(super) fn script(&mut self, text: &str) {
+        self.bytes_read += text.len();
+        if self.bytes_read > SCRIPT_BYTES_MAX || self.depth > DEPTH_MAX {
+            return self.doubt(DoubtKind::Hidden, "it is too long, or nested too deep, to be read");
+        }
+        if brackets(text) > BRACKETS_MAX {
+            return self.doubt(DoubtKind::Hidden, "its brackets are nested too deep to be read");
+        }
+        let options = ParserOptions::default();
+        let mut parser = Parser::new(text.as_bytes(), &options, &SourceInfo::default());
+        // What the parser gives up on is not understood, however it gives up.
+        let parsed = catch_unwind(AssertUnwindSafe(|| parser.parse_program()));
+        let Ok(Ok(program)) = parsed else {
+            return self.doubt(DoubtKind::Hidden, "it is not understood as a command line");
+        };
+        self.depth += 1;
+        program.complete_commands.iter().for_each(|list| self.list(list));
+        self.depth -= 1;
+    }
+
+    /// Takes a program with its words, which no shell reads.
+    pub(super) fn words(&mut self, words: Vec<Word>) {
+        self.outermost.push(words.clone());
+        self.command(words);
+    }
+
+    fn doubt(&mut self, kind: DoubtKind, what: impl Into<String>) {
+        if self.doubts.len() < COLLECTED_MAX {
+            self.doubts.push(Doubt { what: what.into(), kind, at: 0..0 });
+        }
+    }
+
+    fn list(&mut self, list: &CompoundList) {
+        for item in &list.0 {
+            let (and_or, separator) = (&item.0, &item.1);
+            if matches!(separator, brush_parser::ast::SeparatorOperator::Async) {
+                self.doubt(DoubtKind::Effect, "it runs something in the background");
+            }
+            self.pipeline(&and_or.first);
+            for next in &and_or.additional {
+                match next {
+                    AndOr::And(pipeline) | AndOr::Or(pipeline) => self.pipeline(pipeline),
+                }
+            }
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &brush_parser::ast::Pipeline) {
+        for command in &pipeline.seq {
+            match command {
+                Command::Simple(simple) => self.simple(simple),
+                Command::Compound(compound, redirects) => {
+                    self.compound(compound);
+                    self.redirect_list(redirects.as_ref());
+                }
+                Command::Function(function) => {
+                    self.doubt(DoubtKind::Hidden, "it gives a name another meaning");
+                    self.compound(&function.body.0);
+                    self.redirect_list(function.body.1.as_ref());
+                }
+                Command::ExtendedTest(test) => {
+                    // Some tests compute, and what computes may run commands.
+                    self.doubt(DoubtKind::Hidden, "a test in double brackets may run commands");
+                    let _ = self.value(&test.to_string());
+                }
+            }
+        }
+    }
+
+    fn compound(&mut self, compound: &CompoundCommand) {
+        match compound {
+            CompoundCommand::Arithmetic(_) | CompoundCommand::ArithmeticForClause(_) => {
+                self.doubt(DoubtKind::Hidden, "what computes may run commands");
+                if let CompoundCommand::ArithmeticForClause(clause) = compound {
+                    self.list(&clause.body.list);
+                }
+                let _ = self.value(&compound.to_string());
+            }
+            CompoundCommand::BraceGroup(group) => self.block("commands in braces", &[&group.list]),
+            CompoundCommand::Subshell(SubshellCommand { list, .. }) => {
+                let folder = self.folder.clone();
+                self.block("a shell inside of the shell", &[list]);
+                self.folder = folder;
+            }
+            CompoundCommand::ForClause(clause) => {
+                clause.values.iter().flatten().for_each(|word| _ = self.value(&word.value));
+                if is_dangerous_variable(&clause.variable_name) {
+                    self.doubt(DoubtKind::Hidden, "this variable makes programs run others");
+                }
+                self.block("a loop", &[&clause.body.list]);
+            }
+            CompoundCommand::CaseClause(clause) => {
+                let _ = self.value(&clause.value.value);
+                for case in &clause.cases {
+                    case.patterns.iter().for_each(|word| _ = self.value(&word.value));
+                    self.block("a choice", case.cmd.as_ref().as_slice());
+                }
+            }
+            CompoundCommand::IfClause(clause) => {
+                self.block("a choice", &[&clause.condition, &clause.then]);
+                for other in clause.elses.iter().flatten() {
+                    other.condition.iter().for_each(|condition| self.list(condition));
+                    self.list(&other.body);
+                }
+            }
+            CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
+                self.block("a loop", &[&clause.0, &clause.1.list]);
+            }
+        }
+    }
+
+    fn block(&mut self, what: &str, lists: &[&CompoundList]) {
+        self.doubt(DoubtKind::Effect, what);
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            self.doubt(DoubtKind::Hidden, "it is nested too deep to be read");
+        } else {
+            lists.iter().for_each(|list| self.list(list));
+        }
+        self.depth -= 1;
+    }
+
+    fn simple(&mut self, command: &Parsed) {
+        let prefix = command.prefix.iter().flat_map(|prefix| &prefix.0);
+        let suffix = command.suffix.iter().flat_map(|suffix| &suffix.0);
+        prefix.for_each(|item| match item {
+            Item::AssignmentWord(assignment, _) => {
+                let name = match &assignment.name {
+                    AssignmentName::VariableName(name) => name.as_str(),
+                    AssignmentName::ArrayElementName(name, index) => {
+                        let _ = self.value(index);
+                        self.doubt(DoubtKind::Hidden, "what computes may run commands");
+                        name.as_str()
+                    }
+                };
+                if is_dangerous_variable(name) {
+                    self.doubt(DoubtKind::Hidden, "this variable makes programs run others");
+                } else {
+                    self.doubt(DoubtKind::Effect, "it sets a variable");
+                }
+                match &assignment.value {
+                    AssignmentValue::Scalar(word) => _ = self.value(&word.value),
+                    AssignmentValue::Array(items) => items.iter().for_each(|(index, word)| {
+                        index.iter().chain([word]).for_each(|word| _ = self.value(&word.value));
+                    }),
+                }
+            }
+            other => self.beside(other),
+        });
+        let mut words: Vec<Word> = Vec::new();
+        words.extend(command.word_or_name.as_ref().map(|word| self.value(&word.value)));
+        for item in suffix {
+            match item {
+                Item::Word(word) | Item::AssignmentWord(_, word) => {
+                    words.push(self.value(&word.value));
+                }
+                other @ (Item::IoRedirect(_) | Item::ProcessSubstitution(..)) => self.beside(other),
+            }
+        }
+        if words.is_empty() {
+            return;
+        }
+        if self.depth == 1 {
+            self.outermost.push(words.clone());
+        }
+        self.command(words);
+    }
+
+    fn beside(&mut self, item: &Item) {
+        match item {
+            Item::IoRedirect(redirect) => self.redirect(redirect),
+            Item::ProcessSubstitution(_, subshell) => {
+                self.block("commands inside of a command", &[&subshell.list]);
+            }
+            Item::Word(word) | Item::AssignmentWord(_, word) => _ = self.value(&word.value),
+        }
+    }
+
+    fn redirect_list(&mut self, list: Option<&RedirectList>) {
+        list.iter().flat_map(|list| &list.0).for_each(|redirect| self.redirect(redirect));
+    }
+
+    fn redirect(&mut self, redirect: &IoRedirect) {
+        match redirect {
+            IoRedirect::File(_, kind, target) => {
+                let writes = match kind {
+                    IoFileRedirectKind::Read
+                    | IoFileRedirectKind::DuplicateInput
+                    | IoFileRedirectKind::DuplicateOutput => false,
+                    IoFileRedirectKind::Write
+                    | IoFileRedirectKind::Append
+                    | IoFileRedirectKind::ReadAndWrite
+                    | IoFileRedirectKind::Clobber => true,
+                };
+                match target {
+                    IoFileRedirectTarget::Fd(_) => {}
+                    IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
+                        self.block("commands inside of a command", &[&subshell.list]);
+                    }
+                    IoFileRedirectTarget::Filename(word) => self.file(word, writes),
+                    IoFileRedirectTarget::Duplicate(word) => {
+                        let is_channel = word.value.bytes().all(|byte| byte.is_ascii_digit());
+                        if !is_channel {
+                            self.file(word, true);
+                        }
+                    }
+                }
+            }
+            IoRedirect::OutputAndError(word, _) => self.file(word, true),
+            IoRedirect::HereDocument(_, document) => {
+                self.doubt(DoubtKind::Effect, "text that a program reads");
+                if document.requires_expansion {
+                    let text = document.doc.value.replace(['\'', '"'], " ");
+                    let _ = self.value(&text);
+                }
+            }
+            IoRedirect::HereString(_, word) => {
+                self.doubt(DoubtKind::Effect, "text that a program reads");
+                let _ = self.value(&word.value);
+            }
+        }
+    }
+
+    fn file(&mut self, word: &ParsedWord, writes: bool) {
+        let word = self.value(&word.value);
+        if word.text == "/dev/null" && word.kind == WordKind::Literal {
+            return;
+        }
+        let what = if writes { "writes" } else { "reads" };
+        self.doubt(DoubtKind::Effect, format!("it {what} the file `{}`", word.text));
+        if word.kind == WordKind::Dynamic {
+            self.doubt(DoubtKind::Words, "nobody knows the name of a file before it runs");
+        }
+        self.files.push(self.placed(word));
+    }
+
+    /// Takes a word; reads the scripts inside of it.
+    fn value(&mut self, written: &str) -> Word {
+        let mut taken = take(written);
+        for script in std::mem::take(&mut taken.scripts) {
+            self.doubt(DoubtKind::Effect, "it runs commands inside of others");
+            self.script(&script);
+        }
+        let word = taken.into_word();
+        if word.kind == WordKind::Dynamic {
+            let what = format!("nobody knows before it runs what `{written}` stands for");
+            self.doubt(DoubtKind::Words, what);
+        }
+        word
+    }
+
+    fn command(&mut self, words: Vec<Word>) {
+        if self.commands.len() == COLLECTED_MAX {
+            return self.doubt(DoubtKind::Hidden, "it has too many commands to be read");
+        }
+        let inside = nested::inside(&words);
+        self.commands.push(SimpleCommand { words: words.clone(), folder: self.folder.clone() });
+        let Inside { commands, scripts, hidden, effect } = inside;
+        hidden.into_iter().for_each(|what| self.doubt(DoubtKind::Hidden, what));
+        effect.into_iter().for_each(|what| self.doubt(DoubtKind::Effect, what));
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            if !(commands.is_empty() && scripts.is_empty()) {
+                self.doubt(DoubtKind::Hidden, "it is nested too deep to be read");
+            }
+        } else {
+            for command in commands.into_iter().filter(|command| !command.is_empty()) {
+                self.command(command);
+            }
+            scripts.iter().for_each(|script| self.script(script));
+        }
+        self.depth -= 1;
+        if let [program, target] = words.as_slice()
+            && program.text == "cd"
+        {
+            self.folder = Some(self.placed(target.clone()).text);
+        }
+    }
+
+    /// Puts the folder in front of a relative name, where commands before have changed it.
+    fn placed(&self, word: Word) -> Word {
+        match &self.folder {
+            Some(folder) if !word.text.starts_with(['/', '~']) => {
+                Word { text: format!("{folder}/{}", word.text), ..word }
+            }
+            _ => word,
+        }
+    }
+}
+
+/// Returns how deep brackets and the grammar's own words stand inside of each other at most, quotes
+/// or not.
+fn brackets(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let mut word = String::new();
+    for letter in text.chars().chain([' ']) {
+        if letter.is_ascii_alphabetic() {
+            word.push(letter);
+            continue;
+        }
+        match word.as_str() {
+            "if" | "for" | "while" | "until" | "case" | "select" => depth += 1,
+            "fi" | "done" | "esac" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        word.clear();
+        match letter {
+            '(' | '{' => depth += 1,
+            ')' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}

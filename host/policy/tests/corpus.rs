@@ -1,0 +1,174 @@
+//! The corpus of command lines: rules, lines and what is decided.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::Path;
+
+use jaato_policy::{
+    Call, Caller, CallingAgent, CommandPattern, Conditions, Layer, Outcome, PluginSource,
+    RestOfCommand, Rule, RuleFile, Rules, WorkspaceTrust, decide,
+};
+use jaato_types::{Annotations, PluginName, ToolName};
+use serde_json::json;
+
+const CORPUS: &str = include_str!("corpus.txt");
+
+/// The rules of a section, and whether the workspace is trusted.
+struct Section {
+    rules: Rules,
+    workspace: WorkspaceTrust,
+}
+
+impl Section {
+    fn parse(text: &str) -> Self {
+        let mut rules = Rules::default();
+        let mut workspace = WorkspaceTrust::Trusted;
+        let mut of_file = Vec::new();
+        for (at, part) in text.split(" | ").enumerate() {
+            let (word, command) = part.trim().split_once(' ').unwrap_or((part.trim(), ""));
+            let (outcome, rest) = match word {
+                "untrusted" => {
+                    workspace = WorkspaceTrust::Untrusted;
+                    continue;
+                }
+                "yes" => {
+                    rules.allow_all = true;
+                    continue;
+                }
+                "allow" => (Outcome::Allow, RestOfCommand::SafeOptions),
+                "any" => (Outcome::Allow, RestOfCommand::AnyOptions),
+                "ask" => (Outcome::Ask, RestOfCommand::SafeOptions),
+                "deny" => (Outcome::Deny, RestOfCommand::SafeOptions),
+                other => panic!("unknown word {other}"),
+            };
+            let command = Some(CommandPattern::parse(command, rest).unwrap());
+            let when = Conditions { command, ..Conditions::default() };
+            of_file.push(Rule { outcome, when, line: at + 1, why: None });
+        }
+        let path = "permissions.toml".into();
+        let (default, broken) = (None, None);
+        rules.files = vec![RuleFile { layer: Layer::User, path, default, rules: of_file, broken }];
+        Self { rules, workspace }
+    }
+
+    fn decide(&self, line: &str) -> Outcome {
+        let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
+        let arguments = json!({ "command": line });
+        let call = Call {
+            tool: &tool,
+            plugin: &plugin,
+            source: PluginSource::Shipped,
+            annotations: Annotations::default(),
+            auto_approval: false,
+            caller: Caller::Model,
+            arguments: &arguments,
+            agent: CallingAgent::MAIN,
+            directory: Some(Path::new("/work")),
+            home: Some(Path::new("/home/ann")),
+            resolved: &[],
+            workspace: self.workspace,
+            typed_into: None,
+        };
+        decide(&self.rules, &call).outcome
+    }
+}
+
+/// Puts letters in that cannot stand in the file.
+fn spelled(text: &str) -> String {
+    let text = text.replace('␤', "\n").replace('␉', "\t").replace('␍', "\r");
+    let mut parts = text.split('⟦');
+    let mut spelled = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (number, rest) = part.split_once('⟧').unwrap();
+        spelled.push(char::from_u32(u32::from_str_radix(number, 16).unwrap()).unwrap());
+        spelled.push_str(rest);
+    }
+    spelled
+}
+
+#[test]
+fn every_line_of_the_corpus_is_decided_as_it_says() {
+    let mut section = Section::parse("yes");
+    let (mut cases, mut wrong) = (0, String::new());
+    for (number, line) in CORPUS.lines().enumerate() {
+        if let Some(rules) = line.strip_prefix("= ") {
+            section = Section::parse(rules);
+            continue;
+        }
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (wanted, command) = line.split_once(' ').unwrap();
+        let decided = section.decide(&spelled(command)).name();
+        cases += 1;
+        if decided != wanted {
+            wrong += &format!("line {}: {decided}, not {line}\n", number + 1);
+        }
+    }
+    assert!(wrong.is_empty(), "{cases} cases:\n{wrong}");
+    assert!(cases > 500, "{cases}");
+}
+
+/// What a person adds to a line can make it safer only by taking a doubt away, which nothing does.
+#[test]
+fn another_command_behind_an_allowed_line_is_never_allowed_with_it() {
+    let section = Section::parse("allow ls");
+    for join in [";", "&", "&&", "||", "|", "|&", "\n", "\r\n", " ; ", "`", "$(", "(", "<(", ">("] {
+        for program in ["rm", "sh -c x", "./x", "env rm", "LS", "$x"] {
+            let line = format!("ls{join}{program}");
+            assert_ne!(section.decide(&line), Outcome::Allow, "{line:?}");
+        }
+    }
+}
+
+/// Lines that were written to keep a reader busy, or to bring it down.
+#[test]
+fn hostile_lines_end_soon() {
+    let rules = Section::parse("deny rm | allow ls | yes");
+    for piece in [
+        "(",
+        "((",
+        "{ ",
+        "$(",
+        "`",
+        "\"$(",
+        "<(",
+        "if ",
+        "for x in ",
+        "case x in x) ",
+        "while ",
+        "[[ ",
+        "${x:-",
+        "$((",
+        "sh -c '",
+        "env ",
+        "eval ",
+        "\\",
+        "'",
+        "\"",
+        "<<x\n",
+        "x() ",
+        "! ",
+        "ls|",
+        "ls;",
+        "a=",
+        "a=(",
+        "@(",
+        "{a,",
+        "[",
+        "*",
+        "~",
+        "!",
+        "((a=",
+        "\u{0}",
+        "é",
+    ] {
+        for times in [1, 2, 5, 11, 13, 60, 3000] {
+            for closing in ["", ")", "}", "'", "\"", " fi", " done"] {
+                let line = piece.repeat(times) + &closing.repeat(times.min(200));
+                let _ = rules.decide(&line);
+            }
+        }
+    }
+    assert_ne!(rules.decide(&"ls;".repeat(100_000)), Outcome::Allow);
+    assert_ne!(rules.decide(&format!("ls {}", "a".repeat(1 << 20))), Outcome::Allow);
+}
