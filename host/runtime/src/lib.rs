@@ -63,6 +63,7 @@ mod prompt;
 mod provider;
 mod providers;
 mod pull;
+mod rule_facts;
 mod runtime;
 mod session;
 mod start_session;

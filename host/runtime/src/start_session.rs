@@ -24,6 +24,7 @@ use crate::host::Host;
 use crate::ledger::Recorded;
 use crate::prompt;
 use crate::provider::NoProvider;
+use crate::rule_facts;
 use crate::tools::PluginTools;
 
 /// What a session is started with.
@@ -161,6 +162,7 @@ impl Host {
         setup.limits = self.setup.config.session.clone();
         setup.rules = Arc::new(SessionRules::new(rules(&self.setup.config, &options)));
         setup.patience_ms = patience_ms(&self.setup.config);
+        setup.rule_facts = rule_facts::of(&self.setup, options.environment.is_some());
         if let Some(child) = &child {
             child.set_up(&mut setup);
         }
@@ -202,6 +204,7 @@ impl Host {
         let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
         setup.limits = self.setup.config.session.clone();
         setup.rules = Arc::new(SessionRules::new(rules(&self.setup.config, &options)));
+        setup.rule_facts = rule_facts::of(&self.setup, options.environment.is_some());
         let ids = ids();
         let id = ids.session();
         setup.id = Some(id.clone());

@@ -36,6 +36,7 @@ mod random;
 mod renewal;
 mod report;
 mod retry;
+mod rule_facts;
 mod session;
 mod shared_rules;
 mod spent;
@@ -78,6 +79,7 @@ pub use prompt_parts::Prompt;
 pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
+pub use rule_facts::{FollowLinks, RuleFacts};
 pub use session::{
     Agent, AnsweringModel, AskingPlugin, Lent, ModelSetup, Objects, PLUGIN_CALLS_MAX, PieceSink,
     Session, SessionHandle, SessionSetup,

@@ -24,6 +24,7 @@ mod people;
 mod random;
 mod random_turns;
 mod renewal;
+mod same_gate;
 mod sight;
 mod silence;
 mod tasks;

@@ -112,3 +112,6 @@ fn configured_channel(setup: &Setup) -> Result<Option<Arc<dyn Asker>>, Error> {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests;

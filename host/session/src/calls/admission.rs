@@ -1,9 +1,9 @@
 //! May a call run? The tool is there, the arguments match, the guards let it go on, the rules or a
 //! person allow it.
 
-use jaato_policy::{
-    Call, Caller, CallingAgent, Outcome, PluginSource, WorkspaceTrust, decide,
-};
+use std::path::PathBuf;
+
+use jaato_policy::{Call, Caller, CallingAgent, Outcome, PluginSource, decide};
 use jaato_types::hooks::CalledBy;
 use jaato_types::{Event, PluginName, Result, ToolCall};
 use serde_json::Value;
@@ -142,7 +142,8 @@ impl CallRunner<'_> {
         (guard, times, was_edited): (Option<(PluginName, String)>, usize, bool),
         done: &mut CallsDone,
     ) -> Passed {
-        let facts = self.facts_of(call, tool);
+        let links = self.rule_facts.follow(&self.facts_of(call, tool, &[]));
+        let facts = self.facts_of(call, tool, &links);
         let decision = {
             let rules = self.rules.lock();
             decide(&rules, &facts)
@@ -161,7 +162,7 @@ impl CallRunner<'_> {
         };
         let asked = match done.answer_to(&facts) {
             Some(answer) => Asked::Answer(answer),
-            None => self.ask(call, tool, &asking, (times, was_edited)).await,
+            None => self.ask((call, tool), &facts, &asking, (times, was_edited)).await,
         };
         match asked {
             Asked::Answer(crate::Answer::Edit { arguments }) => Passed::Edited(arguments),
@@ -210,7 +211,13 @@ impl CallRunner<'_> {
         (agent.agent_type, agent.agent_name)
     }
 
-    pub(super) fn facts_of<'a>(&'a self, call: &'a ToolCall, tool: &'a KnownTool) -> Call<'a> {
+    /// Gathers what the rules may know of a call, of which links lead there.
+    pub(super) fn facts_of<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        tool: &'a KnownTool,
+        links: &'a [PathBuf],
+    ) -> Call<'a> {
         Call {
             tool: &call.name,
             plugin: &tool.plugin,
@@ -223,10 +230,10 @@ impl CallRunner<'_> {
             },
             arguments: &call.arguments,
             agent: self.agent.map_or(CallingAgent::MAIN, called),
-            directory: None,
-            home: None,
-            resolved: &[],
-            workspace: WorkspaceTrust::Untrusted,
+            directory: self.rule_facts.directory.as_deref(),
+            home: self.rule_facts.home.as_deref(),
+            resolved: links,
+            workspace: self.rule_facts.workspace,
             typed_into: None,
         }
     }

@@ -59,6 +59,14 @@ fn digest(call: &Call<'_>) -> ArgumentsDigest {
     ArgumentsDigest::of(call.arguments)
 }
 
+/// Says what an answer may hold for, this call and later ones.
+fn patterns(facts: &Call<'_>, asking: &Asking) -> Vec<String> {
+    match asking.is_each {
+        true => Vec::new(),
+        false => proposals(facts).iter().map(|pattern| pattern.text(facts.tool)).collect(),
+    }
+}
+
 /// Reads arguments as the rules do.
 fn read(call: &Call<'_>) -> Reading {
     let Some(line) = call.command_line() else {
@@ -84,8 +92,8 @@ impl CallRunner<'_> {
     /// Asks a person.
     pub(super) async fn ask(
         &self,
-        call: &ToolCall,
-        tool: &KnownTool,
+        (call, tool): (&ToolCall, &KnownTool),
+        facts: &Call<'_>,
         asking: &Asking,
         (times, was_edited): (usize, bool),
     ) -> Asked {
@@ -100,8 +108,8 @@ impl CallRunner<'_> {
             return Asked::Refused(Ruling::refused_by_preview(error));
         }
         let patience_ms = self.patience_ms.or_else(|| self.ports.asker.patience_ms());
-        let patterns = self.patterns(call, tool, asking);
-        let reading = read(&self.facts_of(call, tool));
+        let patterns = patterns(facts, asking);
+        let reading = read(facts);
         let (agent_type, agent_name) = self.agent_names();
         let scopes = if patterns.is_empty() { &Scope::ALL[..1] } else { &Scope::ALL[..] };
         self.emitter.emit(Event::PermissionAsked {
@@ -139,21 +147,16 @@ impl CallRunner<'_> {
         };
         let of_origin = self.origin.map(|origin| origin.hold.hold());
         let _held = (of_origin, self.agent.map(|agent| agent.hold.hold()));
-        self.answer(question, asking).await
-    }
-
-    /// Says what an answer may hold for beside this call.
-    fn patterns(&self, call: &ToolCall, tool: &KnownTool, asking: &Asking) -> Vec<String> {
-        if asking.is_each {
-            return Vec::new();
-        }
-        let facts = self.facts_of(call, tool);
-        proposals(&facts).iter().map(|pattern| pattern.text(facts.tool)).collect()
+        self.answer(question, facts, asking).await
     }
 
     /// Waits for the answer, or for what makes it needless.
-    async fn answer(&self, question: Question<'_>, asking: &Asking) -> Asked {
-        let (call, tool) = (question.call, question.tool);
+    async fn answer(
+        &self,
+        question: Question<'_>,
+        facts: &Call<'_>,
+        asking: &Asking,
+    ) -> Asked {
         let mut changes = self.rules.changes();
         let patience_ms = question.patience_ms;
         let late = async {
@@ -171,7 +174,7 @@ impl CallRunner<'_> {
                 answer = &mut answer => return Asked::Answer(answer),
                 // An answer to another question may be one to this: the person is not asked twice.
                 changed = changes.changed() => {
-                    let decision = decide(&self.rules.lock(), &self.facts_of(call, tool));
+                    let decision = decide(&self.rules.lock(), facts);
                     let is_answered = match decision.outcome {
                         Outcome::Ask => false,
                         Outcome::Allow => !asking.is_each,
