@@ -143,8 +143,12 @@ impl TerminalAsker {
     }
 
     fn nobody_there(&self) -> Option<&'static str> {
-        let nobody_reads = || (!terminal::errors_are_terminal()).then_some(NOTHING_SHOWN);
-        terminal::nobody_types().or_else(nobody_reads)
+        match (terminal::input_is_terminal(), terminal::errors_are_terminal()) {
+            (true, true) => None,
+            (true, false) => Some(NOTHING_SHOWN),
+            (false, true) => terminal::nobody_types(),
+            (false, false) => Some(terminal::NO_TERMINAL),
+        }
     }
 }
 

@@ -136,15 +136,11 @@ fn question_of(question: &Question<'_>) -> terminal::Question {
 /// Says what can be answered, and what of it holds for which later calls.
 fn prompt_of(patterns: usize, name: &str) -> String {
     let like = match patterns {
-        0 => String::new(),
-        1 => "[t]his turn, [a]lways in this session or [p]ermanently for exactly this call, "
-            .to_owned(),
-        _ => "[t]his turn, [a]lways in this session or [p]ermanently as in 1, or t2, a2, p2 … as in 2 …, "
-            .to_owned(),
+        0 => "",
+        1 => "[t]his turn, [a]lways in this session or [p]ermanently for exactly this, ",
+        _ => "[t]his turn, [a]lways in this session, [p]ermanently (as in 1; a2: as in 2), ",
     };
-    format!(
-        "run it? [y]es, {like}[e]dit, [n]o, never {name} in this session, or say what to do instead:"
-    )
+    format!("run it? [y]es, {like}[e]dit, [n]o, never {name}, or say what to do instead:")
 }
 
 /// Returns what the rules read in a call: the commands of a line and what may hide more of them,

@@ -13,6 +13,9 @@ use super::writer::input_is_terminal;
 /// The terminal that a process has, wherever its standard input comes from.
 const TERMINAL: &str = "/dev/tty";
 
+/// Why nobody can type where there is no terminal.
+pub const NO_TERMINAL: &str = "standard input is no terminal";
+
 /// Where answers are typed.
 #[derive(Debug)]
 pub enum Keyboard {
@@ -43,7 +46,7 @@ pub fn nobody_types() -> Option<&'static str> {
     if input_is_terminal() {
         return None;
     }
-    let Some(terminal) = own_terminal() else { return Some("standard input is no terminal") };
+    let Some(terminal) = own_terminal() else { return Some(NO_TERMINAL) };
     // A job in the background that reads from its terminal is stopped, and would hang.
     let is_in_front = tcgetpgrp(terminal).is_ok_and(|front| front == getpgrp());
     (!is_in_front).then_some("standard input is no terminal, and jaato runs in the background")

@@ -27,7 +27,7 @@ mod writer;
 
 pub use answer::{Answer, Output};
 pub use idle::{IdlePrompt, Keys};
-pub use keyboard::{Keyboard, keyboard, nobody_types};
+pub use keyboard::{Keyboard, NO_TERMINAL, keyboard, nobody_types};
 pub use moving::Moving;
 pub use own_output::{log_what_is_printed, reserve};
 pub use question::{Before, Manner, Question, Reply, Value, ask, show};

@@ -179,6 +179,7 @@ impl CallRunner<'_> {
             }
             Asked::Late { patience_ms } => {
                 let ruling = Ruling::deny_late(&facts, patience_ms);
+                done.nobody_asked = done.nobody_asked.take().or_else(|| ruling.refusal.clone());
                 Passed::To(self.decided(call, ruling))
             }
             Asked::Refused(ruling) => Passed::To(self.decided(call, ruling)),
