@@ -24,6 +24,7 @@ mod model_settings;
 mod money;
 mod nearest;
 mod origin;
+pub mod permissions;
 mod platform;
 mod permissions;
 mod plugin_settings;

@@ -26,6 +26,10 @@ pub struct Conditions {
     pub agent_type: Option<Glob>,
     /// The agent's name.
     pub agent_name: Option<Glob>,
+    /// Folders that the call must not leave: it matches when a path lies in none of them.
+    pub outside: Vec<PathPattern>,
+    /// It runs more than one plain command: what joins commands, substitutes or writes files.
+    pub compound: bool,
     /// The whole call as one line, in the form of the original's patterns. Such a rule can only
     /// forbid and ask; it is read from `permissions.json` alone.
     pub signature: Option<Glob>,
@@ -132,6 +136,14 @@ impl fmt::Display for Conditions {
         add("signature", text(&self.signature));
         for (annotation, wanted) in &self.annotations {
             parts.push(format!("{} = {wanted}", annotation.name()));
+        }
+        if !self.outside.is_empty() {
+            let folders: Vec<&str> =
+                self.outside.iter().map(|path| path.written.as_str()).collect();
+            parts.push(format!("outside = {folders:?}"));
+        }
+        if self.compound {
+            parts.push("compound = true".to_owned());
         }
         f.write_str(if parts.is_empty() { "every call" } else { "" })?;
         f.write_str(&parts.join(", "))

@@ -23,7 +23,8 @@ fn allow_rules(rules: &Rules) -> impl Iterator<Item = (&RuleFile, &Rule)> {
 
 /// Tells whether a rule that names no command allows the call.
 pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
-    if when.command.is_some() || when.signature.is_some() || !speaks_of(when, facts) {
+    let is_for_denials = when.signature.is_some() || when.compound || !when.outside.is_empty();
+    if when.command.is_some() || is_for_denials || !speaks_of(when, facts) {
         return false;
     }
     if !arguments(when, facts).is_certain() {
@@ -62,8 +63,10 @@ fn covering_commands(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
 
 fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'_>) -> bool {
     let Some(pattern) = &when.command else { return false };
-    let is_narrow = when.path.is_some() || when.host.is_some() || when.signature.is_some();
+    let is_narrow = when.path.is_some() || when.host.is_some();
+    let is_for_denials = when.signature.is_some() || when.compound || !when.outside.is_empty();
     !is_narrow
+        && !is_for_denials
         && speaks_of(when, facts)
         && arguments(when, facts).is_certain()
         && matches!(facts.line, Some(CommandLine::Shell(_) | CommandLine::Words(_)))

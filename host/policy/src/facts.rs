@@ -36,6 +36,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) shell: Option<Analysis>,
     /// Paths and hosts among the words of the command line.
     pub(crate) shell_paths: Vec<PathBuf>,
+    /// The same words as they are written.
+    shell_words: Vec<String>,
     pub(crate) shell_hosts: Vec<String>,
 }
 
@@ -47,7 +49,15 @@ impl<'a> Facts<'a> {
         let shell_paths = words.iter().map(|word| call.whole(word)).collect();
         let shell_hosts = words.iter().filter_map(|word| host_of(word)).collect();
         let (paths, hosts) = (call.paths(), call.hosts());
-        Self { call, paths, hosts, line, shell, shell_paths, shell_hosts }
+        Self { call, paths, hosts, line, shell, shell_paths, shell_words: words, shell_hosts }
+    }
+
+    /// The words of the command line that are written as paths.
+    pub(crate) fn shell_paths_written(&self) -> impl Iterator<Item = &PathBuf> {
+        self.shell_paths.iter().zip(&self.shell_words).filter_map(|(path, word)| {
+            let is_path = word.starts_with(['/', '~', '.']) || word.contains("/");
+            (is_path && !word.contains("://")).then_some(path)
+        })
     }
 
     /// The whole call as one line, as the original's patterns see it: a command as it is written,

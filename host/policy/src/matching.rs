@@ -74,6 +74,8 @@ pub(crate) fn matches(rule: &Rule, facts: &Facts<'_>) -> Matched {
         .and(|| when.command.as_ref().map_or(Matched::Yes(None), |wanted| command(wanted, facts)))
         .and(|| when.path.as_ref().map_or(Matched::Yes(None), |wanted| path(wanted, facts)))
         .and(|| when.host.as_ref().map_or(Matched::Yes(None), |wanted| host(wanted, facts)))
+        .and(|| if when.outside.is_empty() { Matched::Yes(None) } else { outside(when, facts) })
+        .and(|| if when.compound { compound(facts) } else { Matched::Yes(None) })
         .and(|| {
             let wanted = when.signature.as_ref();
             wanted.map_or(Matched::Yes(None), |wanted| signature(wanted, facts))
@@ -188,6 +190,30 @@ fn is_above(wanted: &PathPattern, path: &PathBuf, facts: &Facts<'_>) -> bool {
         && path.components().count() > 0
         && wanted.path.starts_with(path)
         && facts.shell.as_ref().is_some_and(|analysis| analysis.takes_folders())
+}
+
+/// Matches a call that names something outside of folders. Words of a command line count where they
+/// look like paths.
+fn outside(when: &Conditions, facts: &Facts<'_>) -> Matched {
+    let named = facts.paths.iter().chain(facts.shell_paths_written());
+    let mut left = named.filter(|path| {
+        path.as_path() != Path::new("/dev/null")
+            && !when.outside.iter().any(|folder| is_at_or_below(folder, path))
+    });
+    if let Some(path) = left.next() {
+        return Matched::Yes(Some(format!("`{}`", path.display())));
+    }
+    let unclear = facts.shell.as_ref().and_then(|analysis| analysis.unclear_words());
+    unclear.map_or(Matched::No, |doubt| Matched::Perhaps(doubt.what.clone()))
+}
+
+fn compound(facts: &Facts<'_>) -> Matched {
+    let Some(analysis) = &facts.shell else { return Matched::No };
+    if analysis.is_plain() && analysis.commands.len() == 1 {
+        return Matched::No;
+    }
+    let doubt = analysis.doubts.first().map(|doubt| doubt.what.clone());
+    Matched::Yes(Some(doubt.unwrap_or_else(|| "several commands".to_owned())))
 }
 
 fn host(wanted: &Glob, facts: &Facts<'_>) -> Matched {

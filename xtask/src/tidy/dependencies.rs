@@ -40,7 +40,7 @@ const TABLE: &[Row] = &[
     ], &[]),
     // The host. Those without a dylib in sight:
     row("jaato-places", &[], &[]),
-    row("jaato-config", &["jaato-types", "jaato-places"], &[]),
+    row("jaato-config", &["jaato-types", "jaato-places", "jaato-policy"], &[]),
     row("jaato-http", &["jaato-types"], &[]),
     row("jaato-google-auth", &["jaato-types", "jaato-http"], &[]),
     row("jaato-assets", &["jaato-types", "jaato-http", "jaato-places"], &[]),

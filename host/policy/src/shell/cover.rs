@@ -1,5 +1,6 @@
 //! Whether a rule that allows covers a simple command. Strict.
 
+use super::nested;
 use super::programs::{self, Nature, Program};
 use super::{SimpleCommand, Word, WordKind};
 use crate::{CommandPattern, RestOfCommand, WorkspaceTrust};
@@ -68,6 +69,19 @@ fn is_of_system(program: &str) -> bool {
 /// Tells whether the words behind those that a rule names do no more than what the program is for.
 fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool {
     let name = program.text.rsplit('/').next().unwrap_or_default();
+    if nested::is_wrapper(name) {
+        // The line is plain, so the command that it runs is known, and needs a rule of its own.
+        return true;
+    }
+    let names_much = rest.iter().any(|word| match name {
+        // `make SHELL=x`, and `ext::` by which git runs any program.
+        "make" | "gmake" => word.text.contains('='),
+        "git" => word.text.contains("::"),
+        _ => false,
+    });
+    if names_much {
+        return false;
+    }
     let Some(known) = programs::find(name) else {
         // Options of a program that is not known may do anything.
         return rest.iter().all(|word| is_operand(word));
@@ -76,36 +90,55 @@ fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool
         // Which program it runs, the rule must say; what that one is told are its own words.
         let names_script = pattern.words.first().is_some_and(|word| !word.starts_with('-'));
         let takes_script = runs_named_script(name);
-        return rest.is_empty()
-            || (names_script && takes_script && rest.iter().all(|word| is_operand(word)));
+        let rest_is_scripts = takes_script && rest.iter().all(|word| is_operand(word));
+        return names_script && (rest.is_empty() || rest_is_scripts) || is_whole(pattern, rest);
     }
     match known.subcommands {
-        None => all_taken(known, rest),
+        None if HARMLESS.contains(&name) => rest.iter().all(|word| {
+            word.kind == WordKind::Glob || known.takes(&word.text) || word.text == "--"
+        }),
+        None => all_taken(known, rest, known.nature == Nature::Plain),
         Some(of) => {
+            let ends_options = name == "git";
             let subcommand = pattern.words.iter().find(|word| !word.starts_with('-'));
             match subcommand {
                 Some(subcommand) => match programs::find_in(of, subcommand) {
-                    Some(known) => all_taken(known, rest),
+                    Some(known) => all_taken(known, rest, ends_options),
                     None => rest.iter().all(|word| is_operand(word)),
                 },
-                None => with_subcommand(known, of, rest),
+                None => with_subcommand(known, of, rest, ends_options),
             }
         }
     }
 }
 
+/// Tells whether a rule names all of a command, and an option at that: the person wrote it so.
+fn is_whole(pattern: &CommandPattern, rest: &[Word]) -> bool {
+    rest.is_empty() && !pattern.words.is_empty()
+}
+
 /// `git *`: options of the program, a subcommand that is known, and its options.
-fn with_subcommand(program: &Program, of: &'static [programs::Entry], rest: &[Word]) -> bool {
+fn with_subcommand(
+    program: &Program,
+    of: &'static [programs::Entry],
+    rest: &[Word],
+    ends_options: bool,
+) -> bool {
     let is_option = |word: &&Word| word.text.starts_with('-');
     let options = rest.iter().take_while(is_option).count();
-    if !all_taken(program, &rest[..options]) {
+    if !all_taken(program, &rest[..options], false) {
         return false;
     }
     let Some((subcommand, rest)) = rest[options..].split_first() else { return true };
     let is_literal = subcommand.kind == WordKind::Literal;
     let known = programs::find_in(of, &subcommand.text).filter(|_| is_literal);
-    known.is_some_and(|known| all_taken(known, rest))
+    known.is_some_and(|known| all_taken(known, rest, ends_options))
 }
+
+/// Programs of which no option runs or writes anything: a file that is called like one is no
+/// danger.
+const HARMLESS: [&str; 12] =
+    ["ls", "cat", "head", "tail", "wc", "echo", "stat", "du", "grep", "egrep", "fgrep", "basename"];
 
 /// Programs of which the first word is a script, and all others are the script's.
 fn runs_named_script(name: &str) -> bool {
@@ -116,15 +149,16 @@ fn runs_named_script(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-fn all_taken(program: &Program, words: &[Word]) -> bool {
+/// Tells whether a program takes words that are harmless. Behind `--` some give the words to another
+/// program: those do not end their options with it here.
+fn all_taken(program: &Program, words: &[Word], ends_options: bool) -> bool {
     let mut are_operands = false;
     words.iter().all(|word| {
         if are_operands {
             return word.kind != WordKind::Dynamic;
         }
         if word.text == "--" && word.kind == WordKind::Literal {
-            // What stands behind goes to another program for some of them.
-            are_operands = program.nature == Nature::Plain;
+            are_operands = ends_options;
             return are_operands;
         }
         match word.kind {

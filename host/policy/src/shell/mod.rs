@@ -169,7 +169,7 @@ fn strict_doubt(text: &str, reading: &Reading) -> Option<Doubt> {
     let agree = commands.len() == reading.outermost.len()
         && commands.iter().zip(&reading.outermost).all(|(one, other)| {
             let mut words = one.iter().zip(other);
-            one.len() == other.len() && words.all(|(one, other)| one.text == other.text)
+            one.len() == other.len() && words.all(|(one, other)| one == other)
         });
     let what = "shells may read this in different ways".to_owned();
     (!agree).then_some(Doubt { what, kind: DoubtKind::Hidden, at: 0..text.len() })

@@ -222,6 +222,11 @@ const RUNS_OTHERS: &[&str] = &[
     "hyperfine",
 ];
 
+/// Tells whether a program runs the command behind its own options, and nothing else.
+pub(super) fn is_wrapper(name: &str) -> bool {
+    WRAPPERS.iter().any(|wrapper| wrapper.names.contains(&name))
+}
+
 /// Finds what a simple command runs beside itself.
 pub(super) fn inside(words: &[Word]) -> Inside {
     let Some((program, rest)) = words.split_first() else { return Inside::default() };
@@ -267,7 +272,7 @@ impl Wrapper {
                 break;
             }
             if name == "env" && text.contains('=') && !text.starts_with('-') {
-                return Inside { effect: None, ..self.with_variables(name, words) };
+                return self.with_variables(name, words);
             }
             let Some(takes) = self.option(text) else {
                 if text.starts_with('-') && text.len() > 1 {
@@ -519,9 +524,14 @@ fn of_find(words: &[Word]) -> Inside {
     inside
 }
 
-/// The place of a file that is found holds a name that nobody knows.
+/// The place of a file that is found holds a name that nobody knows. It begins as the folder does
+/// in which it is found, so it is no option.
 fn placed(word: Word) -> Word {
-    let kind = if word.text.contains("{}") { WordKind::Dynamic } else { word.kind };
+    let kind = match word.text.as_str() {
+        "{}" => WordKind::Glob,
+        text if text.contains("{}") => WordKind::Dynamic,
+        _ => word.kind,
+    };
     Word { kind, ..word }
 }
 

@@ -191,6 +191,10 @@ impl Reader<'_> {
                     is_quoted = true;
                     self.escaped(&mut word.text)?;
                 }
+                '{' if self.rest().starts_with("{}") => {
+                    word.text.push_str("{}");
+                    self.at += 2;
+                }
                 '*' | '?' | '[' | ']' => {
                     word.kind = WordKind::Glob;
                     word.text.push(letter);

@@ -307,13 +307,13 @@ const PROGRAMS: &[Entry] = &[
          tclsh wish Rscript R julia irb ghci guile racket sbcl clisp scala groovy kotlin java javac \
          awk gawk mawk nawk sed ed ex vi vim nvim view emacs nano less more most man pg info \
          gdb lldb sqlite3 psql mysql mongo redis-cli ftp sftp ssh scp rsync telnet nc ncat netcat \
-         socat openssl wget aria2c xargs parallel env find fd fdfind tar zip unzip 7z cpio pax ar \
+         socat openssl wget aria2c parallel find fd fdfind tar zip unzip 7z cpio pax ar \
          dd install patch ctags tmux screen script expect at batch crontab bc dc m4 cpp gcc cc g++ \
          c++ clang clang++ ld as gnuplot ffmpeg pandoc latex pdflatex tex xelatex dvips gs convert \
-         printf su sudo doas run0 pkexec chroot unshare nsenter ip tcpdump mount systemd-run npx bunx \
+         printf su run0 pkexec chroot unshare nsenter ip tcpdump mount systemd-run npx bunx \
          pnpx uvx uv pipx poetry bundle rake gem composer mix rebar3 gradle gradlew mvn mvnw ant sbt \
          cmake ctest meson bazel buck terraform ansible ansible-playbook vagrant helm gh hub svn hg \
-         bzr fossil source . eval exec command builtin trap",
+         bzr fossil source . eval trap",
     ),
 ];
 

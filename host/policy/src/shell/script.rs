@@ -338,7 +338,7 @@ impl Reading {
 /// Returns how deep brackets and the grammar's own words stand inside of each other at most, quotes
 /// or not.
 fn brackets(text: &str) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
+    let (mut brackets, mut grammar, mut deepest) = (0_usize, 0_usize, 0);
     let mut word = String::new();
     for letter in text.chars().chain([' ']) {
         if letter.is_ascii_alphabetic() {
@@ -346,17 +346,17 @@ fn brackets(text: &str) -> usize {
             continue;
         }
         match word.as_str() {
-            "if" | "for" | "while" | "until" | "case" | "select" => depth += 1,
-            "fi" | "done" | "esac" => depth = depth.saturating_sub(1),
+            "if" | "for" | "while" | "until" | "case" | "select" => grammar += 1,
+            "fi" | "done" | "esac" => grammar = grammar.saturating_sub(1),
             _ => {}
         }
         word.clear();
         match letter {
-            '(' | '{' => depth += 1,
-            ')' | '}' => depth = depth.saturating_sub(1),
+            '(' | '{' => brackets += 1,
+            ')' | '}' => brackets = brackets.saturating_sub(1),
             _ => {}
         }
-        deepest = deepest.max(depth);
+        deepest = deepest.max(brackets + grammar);
     }
     deepest
 }

@@ -67,7 +67,7 @@ pub(super) fn take(written: &str) -> Taken {
             '$' if next.is_some_and(|next| next == '"' && !is_double) => {}
             '$' if next.is_some_and(is_variable) => taken.is_dynamic = true,
             '*' | '?' | '[' if !is_double => {
-                taken.is_glob |= letters.len() > 1;
+                taken.is_glob |= letter != '[' || letters.len() > 1;
                 taken.text.push(letter);
             }
             '{' if !is_double && next != Some('}') => {

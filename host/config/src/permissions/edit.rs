@@ -1,0 +1,90 @@
+//! Adds rules to a `permissions.toml` and takes them out: comments, order and layout stay.
+
+use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
+
+/// A rule that a person adds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewRule {
+    /// `allow`, `ask` or `deny`.
+    pub decision: String,
+    /// The keys of the rule with their texts, in the order in which they are written.
+    pub keys: Vec<(String, String)>,
+}
+
+/// Returns the text with the rule at its end; `None` when it stands there already.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn add_rule(text: &str, rule: &NewRule) -> Result<Option<String>, String> {
+    let mut document = read(text)?;
+    if document.is_empty() {
+        document.insert("version", value(1));
+    }
+    let mut table = Table::new();
+    table.insert("decision", value(&rule.decision));
+    for (name, text) in &rule.keys {
+        match name.strip_prefix("argument.") {
+            Some(name) => {
+                let argument = table.entry("argument").or_insert_with(|| {
+                    let mut table = Table::new();
+                    table.set_dotted(true);
+                    Item::Table(table)
+                });
+                let argument = argument.as_table_mut().ok_or("`argument` is no section")?;
+                argument.insert(name, value(text));
+            }
+            None => _ = table.insert(name, value(text)),
+        }
+    }
+    let rules =
+        document.entry("rules").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
+    let rules = rules.as_array_of_tables_mut().ok_or("`rules` is written as a list in brackets")?;
+    if rules.iter().any(|known| same(known, &table)) {
+        return Ok(None);
+    }
+    rules.push(table);
+    Ok(Some(document.to_string()))
+}
+
+/// Returns the text without the rule of this number, counted from 1.
+///
+/// # Errors
+/// What is wrong with the text, or that there is no such rule.
+pub fn remove_rule(text: &str, number: usize) -> Result<String, String> {
+    let mut document = read(text)?;
+    let rules = document.get_mut("rules").and_then(Item::as_array_of_tables_mut);
+    let rules = rules.ok_or("it has no rules")?;
+    if number == 0 || number > rules.len() {
+        return Err(format!("it has {} rules, and none of number {number}", rules.len()));
+    }
+    rules.remove(number - 1);
+    Ok(document.to_string())
+}
+
+fn read(text: &str) -> Result<DocumentMut, String> {
+    text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())
+}
+
+/// Tells whether two rules say the same, however they are written.
+fn same(one: &Table, other: &Table) -> bool {
+    fn keys(table: &Table) -> Vec<(String, String)> {
+        let mut keys: Vec<(String, String)> = Vec::new();
+        for (name, item) in table.iter() {
+            match item.as_table_like() {
+                Some(inner) => {
+                    for (inner_name, item) in inner.iter() {
+                        let text = item.as_str().map_or_else(|| item.to_string(), str::to_owned);
+                        keys.push((format!("{name}.{inner_name}"), text));
+                    }
+                }
+                None => {
+                    let text = item.as_str().map_or_else(|| item.to_string(), str::to_owned);
+                    keys.push((name.to_owned(), text.trim().to_owned()));
+                }
+            }
+        }
+        keys.sort();
+        keys
+    }
+    keys(one) == keys(other)
+}

@@ -1,0 +1,359 @@
+//! `permissions.json`, the original's form, as rules of ours.
+//!
+//! What it forbids is read generously, what it allows strictly: a pattern `git *` meant "begins with
+//! these letters" there, and means one simple command of that program here.
+
+use jaato_policy::{
+    CommandPattern, Conditions, Glob, Layer, Outcome, RestOfCommand, Rule, RuleFile,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{AskingChannel, Origin, Parsed};
+
+/// Seconds that the original waits for an answer.
+const TIMEOUT_S: i64 = 30;
+
+/// Programs that `block_dangerous_commands` forbids.
+const DANGEROUS: [&str; 34] = [
+    "sudo", "su", "doas", "pkexec", "shutdown", "reboot", "halt", "poweroff", "init", "rm",
+    "rmdir", "mkfs", "dd", "shred", "curl", "wget", "nc", "netcat", "ncat", "ssh", "scp", "rsync",
+    "ftp", "sftp", "kill", "killall", "pkill", "chmod", "chown", "chgrp", "mount", "umount",
+    "mkfs.*", "telnet",
+];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: Option<Value>,
+    #[serde(rename = "defaultPolicy")]
+    default_policy: Option<String>,
+    blacklist: Option<List>,
+    whitelist: Option<List>,
+    sanitization: Option<Sanitization>,
+    channel: Option<Channel>,
+    cwd: Option<String>,
+    #[serde(rename = "$schema")]
+    _schema: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct List {
+    tools: Vec<String>,
+    patterns: Vec<String>,
+    arguments: Map<String, Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Sanitization {
+    enabled: bool,
+    block_shell_metacharacters: bool,
+    block_dangerous_commands: bool,
+    allowed_dangerous_commands: Vec<String>,
+    custom_blocked_commands: Vec<String>,
+    path_scope: Option<PathScope>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct PathScope {
+    enabled: bool,
+    allowed_roots: Vec<String>,
+    block_absolute: bool,
+    block_parent_traversal: bool,
+    resolve_symlinks: bool,
+    allow_home: bool,
+    allow_tmp: bool,
+}
+
+impl Default for PathScope {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            allowed_roots: vec![".".to_owned()],
+            block_absolute: true,
+            block_parent_traversal: true,
+            resolve_symlinks: true,
+            allow_home: false,
+            allow_tmp: true,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Channel {
+    #[serde(rename = "type")]
+    kind: String,
+    endpoint: Option<String>,
+    timeout: Option<i64>,
+}
+
+struct Reader<'a> {
+    origin: &'a Origin<'a>,
+    text: &'a str,
+    file: RuleFile,
+    warnings: Vec<String>,
+}
+
+pub(super) fn parse(origin: &Origin<'_>, text: &str) -> Result<Parsed, (usize, String)> {
+    let file: File =
+        serde_json::from_str(text).map_err(|error| (error.line(), error.to_string()))?;
+    let mut reader = Reader { origin, text, file: origin.empty(), warnings: Vec::new() };
+    reader.head(&file)?;
+    if let Some(list) = &file.blacklist {
+        reader.list(list, Outcome::Deny)?;
+    }
+    if let Some(sanitization) = file.sanitization.as_ref().filter(|wanted| wanted.enabled) {
+        reader.sanitization(sanitization)?;
+    }
+    if let Some(list) = &file.whitelist {
+        reader.list(list, Outcome::Allow)?;
+    }
+    let channel = file.channel.map(|channel| {
+        let kinds = ["console", "webhook", "queue", "file"];
+        if !kinds.contains(&channel.kind.as_str()) {
+            return Err((reader.line("type"), format!("channel `{}` is unknown", channel.kind)));
+        }
+        let timeout_s = channel.timeout.unwrap_or(TIMEOUT_S);
+        Ok(AskingChannel { kind: channel.kind, endpoint: channel.endpoint, timeout_s })
+    });
+    let channel = channel.transpose()?;
+    Ok(Parsed { file: reader.file, channel, warnings: reader.warnings })
+}
+
+impl Reader<'_> {
+    fn head(&mut self, file: &File) -> Result<(), (usize, String)> {
+        let is_known = match &file.version {
+            None => true,
+            Some(Value::String(version)) => matches!(version.as_str(), "1" | "1.0"),
+            Some(other) => other.as_f64() == Some(1.0),
+        };
+        if !is_known {
+            return Err((self.line("version"), "its version is not 1".to_owned()));
+        }
+        if file.cwd.is_some() {
+            self.warn("cwd", "`cwd` means nothing here: paths start at the workspace's root");
+        }
+        let Some(policy) = &file.default_policy else { return Ok(()) };
+        let line = self.line("defaultPolicy");
+        let outcome = match (policy.as_str(), self.origin.layer) {
+            ("allow", Layer::Workspace) => {
+                self.warn("defaultPolicy", "a workspace cannot allow what no rule speaks of");
+                return Ok(());
+            }
+            ("allow", _) => Outcome::Allow,
+            ("ask", _) => Outcome::Ask,
+            ("deny", _) => Outcome::Deny,
+            (other, _) => {
+                return Err((
+                    line,
+                    format!("`defaultPolicy` is `{other}`; it is allow, ask or deny"),
+                ));
+            }
+        };
+        self.file.default = Some((outcome, line));
+        Ok(())
+    }
+
+    fn list(&mut self, list: &List, outcome: Outcome) -> Result<(), (usize, String)> {
+        for tool in &list.tools {
+            self.add(
+                outcome,
+                tool,
+                Conditions { tool: Some(Glob::new(tool)), ..Conditions::default() },
+            );
+        }
+        for pattern in &list.patterns {
+            match outcome {
+                Outcome::Allow => self.allowed_pattern(pattern),
+                Outcome::Ask | Outcome::Deny => self.denied_pattern(pattern),
+            }
+        }
+        for (tool, arguments) in &list.arguments {
+            let Value::Object(arguments) = arguments else {
+                return Err((self.line(tool), format!("`arguments.{tool}` is no object")));
+            };
+            for (argument, values) in arguments {
+                let values = values.as_array().map(Vec::as_slice);
+                let values = values.ok_or_else(|| {
+                    (self.line(argument), format!("`arguments.{tool}.{argument}` is no list"))
+                })?;
+                for value in values {
+                    let Some(value) = value.as_str().filter(|value| !value.is_empty()) else {
+                        return Err((self.line(argument), format!("`{value}` is no text")));
+                    };
+                    self.argument(outcome, tool, argument, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A pattern that forbids: the letters as they were meant, and the command that they name.
+    fn denied_pattern(&mut self, pattern: &str) {
+        let signature = Some(Glob::new(without_sets(pattern)));
+        self.add(Outcome::Deny, pattern, Conditions { signature, ..Conditions::default() });
+        if !pattern.contains('(')
+            && let Some(command) =
+                CommandPattern::parse(pattern.trim_end_matches('*'), RestOfCommand::SafeOptions)
+        {
+            let command = Some(command);
+            self.add(Outcome::Deny, pattern, Conditions { command, ..Conditions::default() });
+        }
+        if let Some(tool) = tool_of(pattern) {
+            let tool = Some(Glob::new(tool));
+            self.add(Outcome::Deny, pattern, Conditions { tool, ..Conditions::default() });
+        }
+    }
+
+    /// A pattern that allows: one simple command, or every call of a tool.
+    fn allowed_pattern(&mut self, pattern: &str) {
+        if let Some(tool) = tool_of(pattern) {
+            let tool = Some(Glob::new(tool));
+            return self.add(Outcome::Allow, pattern, Conditions { tool, ..Conditions::default() });
+        }
+        let exact = !pattern.contains(['*', '?', '[']);
+        let body =
+            pattern.strip_suffix(" *").or_else(|| pattern.strip_suffix('*')).unwrap_or(pattern);
+        let is_command = !body.is_empty() && !body.contains(['*', '?', '[', '(']);
+        let rest = if exact { RestOfCommand::Nothing } else { RestOfCommand::SafeOptions };
+        match CommandPattern::parse(body, rest).filter(|_| is_command) {
+            Some(command) => {
+                let command = Some(command);
+                self.add(Outcome::Allow, pattern, Conditions { command, ..Conditions::default() });
+            }
+            None => self.warn(
+                pattern,
+                "a pattern that allows names a command, or a tool as `tool(*)`: this one allows nothing",
+            ),
+        }
+    }
+
+    fn argument(&mut self, outcome: Outcome, tool: &str, argument: &str, value: &str) {
+        let tool = Some(Glob::new(tool));
+        let with = |glob: String| Conditions {
+            tool: tool.clone(),
+            arguments: vec![(argument.to_owned(), Glob::new(glob))],
+            ..Conditions::default()
+        };
+        let command = (argument == "command")
+            .then(|| CommandPattern::parse(value, RestOfCommand::SafeOptions))
+            .flatten();
+        match (outcome, command) {
+            (Outcome::Allow, Some(command)) => {
+                let command = Some(command);
+                self.add(outcome, value, Conditions { tool, command, ..Conditions::default() });
+            }
+            (Outcome::Allow, None) => match self.origin.path(value) {
+                Ok(path) if is_path_argument(argument) => {
+                    let path = Some(path);
+                    self.add(outcome, value, Conditions { tool, path, ..Conditions::default() });
+                }
+                _ => {
+                    self.add(outcome, value, with(value.to_owned()));
+                    self.add(outcome, value, with(format!("{value} *")));
+                }
+            },
+            (Outcome::Ask | Outcome::Deny, command) => {
+                for glob in [format!("{value}*"), format!("* {value}"), format!("* {value} *")] {
+                    self.add(outcome, value, with(glob));
+                }
+                if command.is_some() {
+                    self.add(outcome, value, Conditions { tool, command, ..Conditions::default() });
+                }
+            }
+        }
+    }
+
+    fn sanitization(&mut self, wanted: &Sanitization) -> Result<(), (usize, String)> {
+        if wanted.block_shell_metacharacters {
+            let compound = true;
+            self.add(
+                Outcome::Deny,
+                "block_shell_metacharacters",
+                Conditions { compound, ..Conditions::default() },
+            );
+        }
+        let dangerous = DANGEROUS.iter().filter(|_| wanted.block_dangerous_commands);
+        let dangerous = dangerous.map(|name| (*name).to_owned());
+        let allowed = &wanted.allowed_dangerous_commands;
+        let blocked: Vec<String> = dangerous
+            .filter(|name| !allowed.contains(name))
+            .chain(wanted.custom_blocked_commands.iter().cloned())
+            .collect();
+        for name in blocked {
+            let command = CommandPattern::parse(&name, RestOfCommand::SafeOptions);
+            let key = "block_dangerous_commands";
+            let at = if self.text.contains(&format!("\"{name}\"")) { name.as_str() } else { key };
+            self.add(Outcome::Deny, at, Conditions { command, ..Conditions::default() });
+        }
+        let Some(scope) = wanted.path_scope.as_ref().filter(|scope| scope.enabled) else {
+            return Ok(());
+        };
+        if !(scope.block_absolute && scope.block_parent_traversal && scope.resolve_symlinks) {
+            self.warn(
+                "path_scope",
+                "`path_scope` holds for every way to write a path: its `block_…` and `resolve_symlinks` are taken for true",
+            );
+        }
+        let mut roots = scope.allowed_roots.clone();
+        roots.extend(scope.allow_tmp.then(|| "/tmp".to_owned()));
+        roots.extend(scope.allow_home.then(|| "~".to_owned()));
+        let line = self.line("path_scope");
+        let outside: Result<Vec<_>, String> =
+            roots.iter().map(|root| self.origin.path(root)).collect();
+        let outside = outside.map_err(|what| (line, what))?;
+        self.add(Outcome::Deny, "path_scope", Conditions { outside, ..Conditions::default() });
+        Ok(())
+    }
+
+    fn add(&mut self, outcome: Outcome, written: &str, when: Conditions) {
+        let line = self.line(written);
+        self.file.rules.push(Rule { outcome, when, line, why: None });
+    }
+
+    fn warn(&mut self, written: &str, what: &str) {
+        let (path, line) = (self.origin.path.display(), self.line(written));
+        self.warnings.push(format!("`{path}:{line}`: {what}"));
+    }
+
+    /// Returns the line at which a text stands; JSON has no comments, so it stands there as a value.
+    fn line(&self, written: &str) -> usize {
+        let quoted = Value::from(written).to_string();
+        let at = self.text.find(&quoted).unwrap_or_default();
+        self.text[..at].matches('\n').count() + 1
+    }
+}
+
+/// `tool(*)` names every call of a tool.
+fn tool_of(pattern: &str) -> Option<&str> {
+    let tool = pattern.strip_suffix("(*)")?;
+    (!tool.is_empty() && !tool.contains(['*', '?', '[', '(', ' '])).then_some(tool)
+}
+
+fn is_path_argument(name: &str) -> bool {
+    ["path", "file", "dir", "directory", "folder"].iter().any(|part| name.contains(part))
+}
+
+/// Makes the sets of a pattern, `[ab]`, any one letter: more is forbidden then, never less.
+fn without_sets(pattern: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = pattern;
+    while let Some((before, behind)) = rest.split_once('[') {
+        plain.push_str(before);
+        match behind.split_once(']') {
+            Some((_, behind)) => {
+                plain.push('?');
+                rest = behind;
+            }
+            None => {
+                plain.push('[');
+                rest = behind;
+            }
+        }
+    }
+    plain + rest
+}

@@ -1,0 +1,167 @@
+//! Files with rules about tool calls: those of this machine, of the person, of a trusted workspace.
+//!
+//! Reads, and writes what a person has it write; what rules mean is the policy's. A file that cannot
+//! be understood is handed on as broken and never left out: nobody knows what it would forbid.
+
+mod edit;
+mod json;
+mod toml;
+
+use std::path::{Path, PathBuf};
+
+use jaato_policy::{Layer, PathPattern, RuleFile};
+
+use crate::CONFIG_BYTES_MAX;
+use crate::trust::TrustedWorkspace;
+
+pub use edit::{NewRule, add_rule, remove_rule};
+
+/// Our own form.
+pub const RULES_FILE: &str = "permissions.toml";
+
+/// The form of the original.
+pub const ORIGINAL_FILE: &str = "permissions.json";
+
+/// Where whoever administers this machine puts files.
+pub const ENTERPRISE_FOLDER: &str = "/etc/jaato";
+
+/// Where files with rules may lie.
+#[derive(Debug, Clone, Copy)]
+pub struct RuleSources<'a> {
+    /// The folder of this machine.
+    pub enterprise: &'a Path,
+    /// The person's folder with `config.toml`.
+    pub user: Option<&'a Path>,
+    /// The person's home.
+    pub home: Option<&'a Path>,
+    /// The workspace, if it is trusted.
+    pub workspace: Option<&'a TrustedWorkspace>,
+    /// The workspace's root: relative paths in rules start there.
+    pub root: &'a Path,
+}
+
+/// What the files say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleFiles {
+    /// Files with rules, from the one that binds most.
+    pub files: Vec<RuleFile>,
+    /// How a person is asked, if a file of the original's form says so. The one that binds most
+    /// counts.
+    pub channel: Option<AskingChannel>,
+    /// What of the files means nothing here.
+    pub warnings: Vec<String>,
+}
+
+/// `channel` of `permissions.json`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskingChannel {
+    /// `console`, `webhook`, `queue` or `file`.
+    pub kind: String,
+    /// A URL, or a folder.
+    pub endpoint: Option<String>,
+    /// How long an answer is waited for. Nothing or less waits for ever.
+    pub timeout_s: i64,
+}
+
+/// What one file says.
+#[derive(Debug)]
+struct Parsed {
+    file: RuleFile,
+    channel: Option<AskingChannel>,
+    warnings: Vec<String>,
+}
+
+/// Where a file is from, for whoever parses it.
+#[derive(Debug, Clone, Copy)]
+struct Origin<'a> {
+    layer: Layer,
+    path: &'a Path,
+    home: Option<&'a Path>,
+    root: &'a Path,
+}
+
+/// Reads every file that there is.
+pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
+    let user = sources.user.map(Path::to_owned);
+    let original_user = sources.home.map(|home| home.join(".jaato"));
+    let mut found: Vec<(Layer, PathBuf)> = Vec::new();
+    for name in [RULES_FILE, ORIGINAL_FILE] {
+        found.push((Layer::Enterprise, sources.enterprise.join(name)));
+    }
+    for folder in [user, original_user].into_iter().flatten() {
+        for name in [RULES_FILE, ORIGINAL_FILE] {
+            found.push((Layer::User, folder.join(name)));
+        }
+    }
+    let mut files = RuleFiles::default();
+    for (layer, path) in found {
+        let origin = Origin { layer, path: &path, home: sources.home, root: sources.root };
+        match jaato_places::read(&path, CONFIG_BYTES_MAX) {
+            Ok(None) => {}
+            Ok(Some(bytes)) => files.add(parse(&origin, &bytes)),
+            Err(error) if error.is_missing() => {}
+            Err(error) => files.add(broken(&origin, 0, error.with_hint())),
+        }
+    }
+    for name in [RULES_FILE, ORIGINAL_FILE] {
+        let Some(workspace) = sources.workspace else { break };
+        let name = format!("{}/{name}", crate::trust::WORKSPACE_FOLDER);
+        let path = workspace.root().join(&name);
+        let origin =
+            Origin { layer: Layer::Workspace, path: &path, home: sources.home, root: sources.root };
+        match workspace.read(&name) {
+            Ok(None) => {}
+            Ok(Some(bytes)) => files.add(parse(&origin, &bytes)),
+            Err(error) => files.add(broken(&origin, 0, error.to_string())),
+        }
+    }
+    files
+}
+
+impl RuleFiles {
+    fn add(&mut self, parsed: Parsed) {
+        self.files.push(parsed.file);
+        self.channel = self.channel.take().or(parsed.channel);
+        self.warnings.extend(parsed.warnings);
+    }
+}
+
+fn parse(origin: &Origin<'_>, bytes: &[u8]) -> Parsed {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return broken(origin, 0, "it is not utf-8".to_owned());
+    };
+    let is_original = origin.path.extension().is_some_and(|ending| ending == "json");
+    let parsed = if is_original { json::parse(origin, text) } else { toml::parse(origin, text) };
+    parsed.unwrap_or_else(|(line, what)| broken(origin, line, what))
+}
+
+fn broken(origin: &Origin<'_>, line: usize, what: String) -> Parsed {
+    let file = RuleFile { broken: Some((line, what)), ..origin.empty() };
+    Parsed { file, channel: None, warnings: Vec::new() }
+}
+
+impl Origin<'_> {
+    fn empty(&self) -> RuleFile {
+        let path = self.path.display().to_string().into();
+        RuleFile { layer: self.layer, path, default: None, rules: Vec::new(), broken: None }
+    }
+
+    /// Reads a path of a rule: `~` and relative ones are made whole.
+    fn path(&self, written: &str) -> Result<PathPattern, String> {
+        let path = match (written.strip_prefix('~'), self.home) {
+            (Some(""), Some(home)) => home.to_owned(),
+            (Some(rest), Some(home)) if rest.starts_with('/') => home.join(&rest[1..]),
+            (Some(_), _) => return Err(format!("`{written}` names a home that is not known")),
+            (None, _) => self.root.join(written),
+        };
+        let mut whole = PathBuf::new();
+        for part in path.components() {
+            match part {
+                std::path::Component::ParentDir => _ = whole.pop(),
+                std::path::Component::CurDir => {}
+                other => whole.push(other),
+            }
+        }
+        Ok(PathPattern { written: written.to_owned(), path: whole })
+    }
+}

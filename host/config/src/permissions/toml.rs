@@ -1,0 +1,205 @@
+//! `permissions.toml`: a list of rules, each with the line at which it begins.
+
+use jaato_policy::{
+    Annotation, CommandPattern, Conditions, Glob, Layer, Outcome, RestOfCommand, Rule, RuleFile,
+};
+
+use super::{Origin, Parsed};
+use crate::error::ConfigError;
+use crate::nearest::nearest;
+use crate::toml_tree::{self, Node, Value};
+
+/// The version of the file that is understood.
+const VERSION: i64 = 1;
+
+/// Every key of a rule.
+const KEYS: [&str; 17] = [
+    "decision",
+    "tool",
+    "plugin",
+    "command",
+    "options",
+    "path",
+    "outside",
+    "host",
+    "argument",
+    "agent_type",
+    "agent_name",
+    "read_only",
+    "destructive",
+    "idempotent",
+    "open_world",
+    "compound",
+    "why",
+];
+
+type Wrong = (usize, String);
+
+pub(super) fn parse(origin: &Origin<'_>, text: &str) -> Result<Parsed, Wrong> {
+    let entries = toml_tree::parse(origin.path, text).map_err(|error| match error {
+        ConfigError::Syntax { line, message, .. } => (line, message),
+        other => (0, other.to_string()),
+    })?;
+    let mut file = origin.empty();
+    for (name, node) in entries {
+        match (name.as_str(), &node.value) {
+            ("version", Value::Integer(Ok(VERSION))) => {}
+            ("version", other) => {
+                let text = format!("`version` is {}, this jaato knows {VERSION}", other.describe());
+                return Err((node.line, text));
+            }
+            ("default", value) => {
+                let outcome = outcome(value, "default").map_err(|what| (node.line, what))?;
+                if outcome == Outcome::Allow && origin.layer == Layer::Workspace {
+                    let what = "the file of a workspace cannot allow what no rule speaks of";
+                    return Err((node.line, what.to_owned()));
+                }
+                file.default = Some((outcome, node.line));
+            }
+            ("rules", Value::Array(items)) => rules(origin, items, &mut file)?,
+            ("rules", other) => {
+                let text = format!("`rules` is {}; write `[[rules]]` above each", other.describe());
+                return Err((node.line, text));
+            }
+            (other, _) => {
+                return Err((node.line, unknown(other, ["version", "default", "rules"])));
+            }
+        }
+    }
+    Ok(Parsed { file, channel: None, warnings: Vec::new() })
+}
+
+fn rules(origin: &Origin<'_>, items: &[Node], file: &mut RuleFile) -> Result<(), Wrong> {
+    for item in items {
+        let Value::Table(entries) = &item.value else {
+            return Err((item.line, format!("a rule is a section, not {}", item.value.describe())));
+        };
+        // The tree keeps keys in the order of the alphabet: the rule begins at the first line.
+        let first = entries.iter().map(|(_, node)| node.line).min();
+        file.rules.push(rule(origin, entries, first.unwrap_or(item.line))?);
+    }
+    Ok(())
+}
+
+fn rule(origin: &Origin<'_>, entries: &[(String, Node)], line: usize) -> Result<Rule, Wrong> {
+    let mut when = Conditions::default();
+    let (mut decision, mut why, mut options, mut command) = (None, None, None, None);
+    for (name, node) in entries {
+        let wrong = |what: String| (node.line, what);
+        let value = &node.value;
+        match name.as_str() {
+            "decision" => decision = Some(outcome(value, "decision").map_err(wrong)?),
+            "why" => why = Some(text(value, name).map_err(wrong)?.to_owned()),
+            "tool" => when.tool = Some(glob(value, name).map_err(wrong)?),
+            "plugin" => when.plugin = Some(glob(value, name).map_err(wrong)?),
+            "host" => when.host = Some(glob(value, name).map_err(wrong)?),
+            "agent_type" => when.agent_type = Some(glob(value, name).map_err(wrong)?),
+            "agent_name" => when.agent_name = Some(glob(value, name).map_err(wrong)?),
+            "command" => command = Some(text(value, name).map_err(wrong)?),
+            "options" => options = Some(rest(value).map_err(wrong)?),
+            "path" => {
+                let written = text(value, name).map_err(wrong)?;
+                when.path = Some(origin.path(written).map_err(wrong)?);
+            }
+            "outside" => {
+                let Value::Array(folders) = value else {
+                    return Err(wrong(format!("`outside` is {}, not a list", value.describe())));
+                };
+                for folder in folders {
+                    let written = text(&folder.value, name).map_err(wrong)?;
+                    when.outside.push(origin.path(written).map_err(wrong)?);
+                }
+            }
+            "argument" => {
+                let Value::Table(arguments) = value else {
+                    let text = format!("`argument` is {}; write `argument.NAME`", value.describe());
+                    return Err(wrong(text));
+                };
+                for (name, node) in arguments {
+                    let glob = glob(&node.value, name).map_err(|what| (node.line, what))?;
+                    when.arguments.push((name.clone(), glob));
+                }
+            }
+            "compound" => when.compound = flag(value, name).map_err(wrong)?,
+            other => {
+                let known = Annotation::ALL.into_iter().find(|known| known.name() == other);
+                let Some(annotation) = known else { return Err(wrong(unknown(other, KEYS))) };
+                when.annotations.push((annotation, flag(value, name).map_err(wrong)?));
+            }
+        }
+    }
+    let wrong = |what: &str| (line, what.to_owned());
+    let outcome = decision.ok_or_else(|| wrong("the rule has no `decision`"))?;
+    if let Some(command) = command {
+        let rest = options.unwrap_or_default();
+        let pattern = CommandPattern::parse(command, rest);
+        when.command = Some(pattern.ok_or_else(|| wrong("`command` is empty"))?);
+    } else if options.is_some() {
+        return Err(wrong("`options` says what may follow a `command`, and there is none"));
+    }
+    check_allow(outcome, &when).map_err(wrong)?;
+    Ok(Rule { outcome, when, line, why })
+}
+
+/// Refuses rules that would allow less, or more, than they seem to.
+fn check_allow(outcome: Outcome, when: &Conditions) -> Result<(), &'static str> {
+    if outcome != Outcome::Allow {
+        return Ok(());
+    }
+    if *when == Conditions::default() {
+        return Err("a rule that allows must say what it allows; `default` is for all calls");
+    }
+    if when.compound || !when.outside.is_empty() {
+        return Err("`compound` and `outside` are for rules that ask or deny");
+    }
+    let Some(command) = &when.command else { return Ok(()) };
+    if when.path.is_some() || when.host.is_some() {
+        return Err("a rule cannot allow a command by `path` or `host`: a program reaches further");
+    }
+    if command.program.contains(['*', '?']) || command.words.iter().any(|word| word.contains('*')) {
+        return Err("a rule that allows a command names its words; only the last may be `*`");
+    }
+    Ok(())
+}
+
+fn outcome(value: &Value, name: &str) -> Result<Outcome, String> {
+    let written = text(value, name)?;
+    let all = [Outcome::Allow, Outcome::Ask, Outcome::Deny];
+    let found = all.into_iter().find(|outcome| outcome.name() == written);
+    found.ok_or_else(|| format!("`{name}` is `{written}`; it is `allow`, `ask` or `deny`"))
+}
+
+fn rest(value: &Value) -> Result<RestOfCommand, String> {
+    match text(value, "options")? {
+        "safe" => Ok(RestOfCommand::SafeOptions),
+        "any" => Ok(RestOfCommand::AnyOptions),
+        "none" => Ok(RestOfCommand::Nothing),
+        other => Err(format!("`options` is `{other}`; it is `safe`, `any` or `none`")),
+    }
+}
+
+fn glob(value: &Value, name: &str) -> Result<Glob, String> {
+    Ok(Glob::new(text(value, name)?))
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {
+    match value {
+        Value::Text(text) if !text.is_empty() => Ok(text),
+        Value::Text(_) => Err(format!("`{name}` is empty")),
+        other => Err(format!("`{name}` is {}, not a text", other.describe())),
+    }
+}
+
+fn flag(value: &Value, name: &str) -> Result<bool, String> {
+    match value {
+        Value::Boolean(flag) => Ok(*flag),
+        other => Err(format!("`{name}` is {}, not `true` or `false`", other.describe())),
+    }
+}
+
+fn unknown<const N: usize>(name: &str, known: [&str; N]) -> String {
+    match nearest(name, known.into_iter()) {
+        Some(near) => format!("`{name}` is unknown; did you mean `{near}`?"),
+        None => format!("`{name}` is unknown; known are {}", known.join(", ")),
+    }
+}
