@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use jaato_types::{Effort, ModelId};
 
 use crate::answer::{Temperature, Texts};
+use crate::asking::{Endpoint, PermissionChannel, PermissionMode};
 use crate::env_file::{EnvFile, EnvFileVariable};
 use crate::error::{ConfigError, Warning};
 use crate::layers::Layers;
@@ -17,7 +18,6 @@ use crate::model_id::default_model;
 use crate::model_settings::ModelSettings;
 use crate::money::Dollars;
 use crate::origin::{Layer, Origin};
-use crate::permissions::{Endpoint, PermissionChannel, PermissionMode};
 use crate::plugin_settings::PluginSettings;
 use crate::setting::Setting;
 use crate::show::Entry;

@@ -8,6 +8,7 @@
 //! read but through a [`trust::TrustedWorkspace`], which hands out only what the person trusted.
 
 mod answer;
+mod asking;
 mod docs;
 mod dotenv;
 mod edit;
@@ -26,7 +27,6 @@ mod nearest;
 mod origin;
 pub mod permissions;
 mod platform;
-mod permissions;
 mod plugin_settings;
 mod setting;
 mod show;
@@ -51,7 +51,7 @@ pub use model_named::NamedModel;
 pub use model_settings::ModelSettings;
 pub use money::Dollars;
 pub use origin::{Layer, Origin};
-pub use permissions::{Endpoint, PermissionChannel, PermissionMode, parse_mode};
+pub use asking::{Endpoint, PermissionChannel, PermissionMode, parse_mode};
 pub use plugin_settings::PluginSettings;
 pub use show::Entry;
 pub use variables::Variables;

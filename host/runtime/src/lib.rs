@@ -56,6 +56,7 @@ mod gc;
 mod hooks;
 mod host;
 mod known_provider;
+mod kept_answers;
 mod ledger;
 mod maker;
 mod named_model;

@@ -21,6 +21,7 @@ use crate::core_tools::CoreBudget;
 use crate::gc::PluginGc;
 use crate::hooks::{EventHooks, PluginHooks};
 use crate::host::Host;
+use crate::kept_answers::KeptAnswers;
 use crate::ledger::Recorded;
 use crate::prompt;
 use crate::provider::NoProvider;
@@ -160,7 +161,7 @@ impl Host {
         setup.history = history;
         setup.id = Some(id.clone());
         setup.limits = self.setup.config.session.clone();
-        setup.rules = Arc::new(SessionRules::new(rules(&self.setup.config, &options)));
+        setup.rules = Arc::new(self.session_rules(&options));
         setup.patience_ms = patience_ms(&self.setup.config);
         setup.rule_facts = rule_facts::of(&self.setup, options.environment.is_some());
         if let Some(child) = &child {
@@ -203,7 +204,7 @@ impl Host {
     ) -> Result<Session, Error> {
         let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
         setup.limits = self.setup.config.session.clone();
-        setup.rules = Arc::new(SessionRules::new(rules(&self.setup.config, &options)));
+        setup.rules = Arc::new(self.session_rules(&options));
         setup.rule_facts = rule_facts::of(&self.setup, options.environment.is_some());
         let ids = ids();
         let id = ids.session();
@@ -217,6 +218,15 @@ impl Host {
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
         self.enter(&session, asker, events, None);
         Ok(session)
+    }
+
+    /// Returns what is decided about calls as a session begins, and what keeps answers for good.
+    fn session_rules(&self, options: &SessionOptions) -> SessionRules {
+        let rules = SessionRules::new(rules(&self.setup.config, options));
+        match self.setup.folders.config() {
+            Ok(folder) => rules.kept_by(Arc::new(KeptAnswers::in_folder(folder.to_owned()))),
+            Err(_) => rules,
+        }
     }
 
     /// Gives a session its execution environment. That the default one is not there is told when a
