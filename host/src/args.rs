@@ -64,6 +64,10 @@ pub struct SessionArgs {
     #[arg(long, value_name = "ask|accept-edits|read-only", value_parser = crate::permissions::parse_mode)]
     pub mode: Option<Mode>,
 
+    /// Let no rule of a permissions file deny a call; the ledger says that it was given
+    #[arg(long)]
+    pub ignore_deny_rules: bool,
+
     /// More instructions for the model
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,

@@ -94,6 +94,7 @@ pub fn start(
         events: watch.events,
         allow: args.allow.clone(),
         allow_all: args.yes,
+        ignore_deny_rules: args.ignore_deny_rules,
         system: args.system.clone(),
         environment: None,
         environment_options,

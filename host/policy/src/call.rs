@@ -54,7 +54,7 @@ impl CallingAgent<'_> {
 /// Whether the person trusts the workspace in which a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkspaceTrust {
-    /// The person said so, or the workspace has nothing that would need it.
+    /// The person said so.
     Trusted,
     /// Files of the workspace may be anybody's: programs that run code from them are not harmless.
     Untrusted,

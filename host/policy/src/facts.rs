@@ -16,6 +16,9 @@ const DEPTH_MAX: usize = 16;
 /// Most values of a call that are read. A call with more counts as naming every path and host.
 const VALUES_MAX: usize = 10_000;
 
+/// Most paths of a call of which links are followed: each costs the file system a look.
+const PATHS_MAX: usize = 256;
+
 /// The command line of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandLine {
@@ -125,6 +128,14 @@ impl Call<'_> {
         paths.sort();
         paths.dedup();
         paths
+    }
+
+    /// Returns every path that the call names, also among the words of its command line: what links
+    /// may lead away from.
+    pub fn named_paths(&self) -> Vec<PathBuf> {
+        let facts = Facts::of(self);
+        let of_shell = facts.shell_paths_written().cloned().collect::<Vec<_>>();
+        facts.paths.into_iter().chain(of_shell).take(PATHS_MAX).collect()
     }
 
     /// Returns the hosts that the arguments name in URLs, in small letters.

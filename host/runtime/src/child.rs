@@ -21,7 +21,6 @@ impl Child {
     pub fn set_up(&self, setup: &mut SessionSetup) {
         let Self { asked, lent, .. } = self;
         setup.rules = Arc::clone(&lent.rules);
-        setup.rule_facts = lent.rule_facts.clone();
         setup.patience_ms = lent.patience_ms;
         setup.spent = lent.spent.clone();
         setup.caps = lent.caps.clone();

@@ -52,6 +52,7 @@ mod commands;
 mod core_tools;
 mod crossing;
 mod environments;
+mod gate;
 mod gc;
 mod hooks;
 mod host;
@@ -64,7 +65,6 @@ mod prompt;
 mod provider;
 mod providers;
 mod pull;
-mod rule_facts;
 mod runtime;
 mod session;
 mod start_session;
@@ -90,6 +90,7 @@ pub use attach::TEXT_BYTES_MAX;
 pub use channels::{ANSWER_MS, CallsBy, FolderAsker, WebhookAsker};
 pub use check::{Conformance, conformance_checks};
 pub use commands::{Command, WORD_CHOICES_MAX, WordCompleter};
+pub use gate::{call_place, rule_files};
 pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};
 pub use jaato_catalog::{
     Arguments, CopyError, DESCRIBE_DEADLINE, DescribedAgain, Discovery, GUARDIAN_ARGUMENT,

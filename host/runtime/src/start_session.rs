@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use jaato_catalog::Setup;
 use jaato_config::{Caps, Config, NamedModel, PermissionMode};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
-use jaato_policy::{Allowed, Rules};
+use jaato_policy::{Allowed, DenyRules, Rules};
 use jaato_services::Entered;
 use jaato_session::{
     Answer, AnsweringModel, Asker, EventSink, History, Ids, Ports, Mode, Question, RandomIds,
@@ -18,6 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::child::Child;
 use crate::core_tools::CoreBudget;
+use crate::gate::{HostGate, rule_files};
 use crate::gc::PluginGc;
 use crate::hooks::{EventHooks, PluginHooks};
 use crate::host::Host;
@@ -25,7 +27,6 @@ use crate::kept_answers::KeptAnswers;
 use crate::ledger::Recorded;
 use crate::prompt;
 use crate::provider::NoProvider;
-use crate::rule_facts;
 use crate::tools::PluginTools;
 
 /// What a session is started with.
@@ -38,6 +39,8 @@ pub struct SessionOptions {
     pub allow: Vec<String>,
     /// `--yes`.
     pub allow_all: bool,
+    /// `--ignore-deny-rules`: rules of files that deny do not hold.
+    pub ignore_deny_rules: bool,
     /// `--system`.
     pub system: Option<String>,
     /// Where its files lie and its commands run; with none an environment of its own, as
@@ -67,6 +70,7 @@ impl SessionOptions {
             events,
             allow: Vec::new(),
             allow_all: false,
+            ignore_deny_rules: false,
             system: None,
             environment: None,
             environment_options: Map::new(),
@@ -163,7 +167,6 @@ impl Host {
         setup.limits = self.setup.config.session.clone();
         setup.rules = Arc::new(self.session_rules(&options));
         setup.patience_ms = patience_ms(&self.setup.config);
-        setup.rule_facts = rule_facts::of(&self.setup, options.environment.is_some());
         if let Some(child) = &child {
             child.set_up(&mut setup);
         }
@@ -205,7 +208,6 @@ impl Host {
         let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
         setup.limits = self.setup.config.session.clone();
         setup.rules = Arc::new(self.session_rules(&options));
-        setup.rule_facts = rule_facts::of(&self.setup, options.environment.is_some());
         let ids = ids();
         let id = ids.session();
         setup.id = Some(id.clone());
@@ -222,7 +224,7 @@ impl Host {
 
     /// Returns what is decided about calls as a session begins, and what keeps answers for good.
     fn session_rules(&self, options: &SessionOptions) -> SessionRules {
-        let rules = SessionRules::new(rules(&self.setup.config, options));
+        let rules = SessionRules::new(rules(&self.setup, options));
         match self.setup.folders.config() {
             Ok(folder) => rules.kept_by(Arc::new(KeptAnswers::in_folder(folder.to_owned()))),
             Err(_) => rules,
@@ -282,6 +284,7 @@ fn ports(
         None => told as _,
     };
     Ports {
+        gate: Arc::new(HostGate::of(&host.setup, options.environment.is_some())),
         provider,
         hooks: Arc::new(PluginHooks::new(Arc::clone(host))),
         tools: Arc::new(tools),
@@ -300,7 +303,9 @@ fn patience_ms(config: &Config) -> Option<u64> {
     Some(config.permissions.answer_ms).filter(|ms| *ms > 0)
 }
 
-fn rules(config: &Config, options: &SessionOptions) -> Rules {
+/// Returns the rules that hold at the start of a session.
+pub(crate) fn rules(setup: &Setup, options: &SessionOptions) -> Rules {
+    let config = &setup.config;
     let names = |names: &[String]| -> BTreeSet<ToolName> {
         names.iter().map(|name| ToolName::from(name.as_str())).collect()
     };
@@ -313,5 +318,7 @@ fn rules(config: &Config, options: &SessionOptions) -> Rules {
         PermissionMode::AcceptEdits => Mode::AcceptEdits,
         PermissionMode::ReadOnly => Mode::ReadOnly,
     });
+    rules.files = rule_files(setup).files;
+    rules.deny_rules = if options.ignore_deny_rules { DenyRules::Ignored } else { DenyRules::Hold };
     rules
 }

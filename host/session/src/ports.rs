@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{Asker, Clock, EventSink, Gc, Hooks, Ids, OutputStore, Provider, Random, ToolSet};
+use crate::{
+    Asker, Clock, EventSink, Gate, Gc, Hooks, Ids, OutputStore, Provider, Random, ToolSet,
+};
 
 /// What a session stands on. Cheap to clone.
 #[derive(Clone)]
@@ -13,6 +15,8 @@ pub struct Ports {
     pub tools: Arc<dyn ToolSet>,
     /// The plugins that are asked beside their own calls.
     pub hooks: Arc<dyn Hooks>,
+    /// What decides about calls before the person is asked.
+    pub gate: Arc<dyn Gate>,
     /// The person.
     pub asker: Arc<dyn Asker>,
     /// What makes room in a full context; none where nothing does.

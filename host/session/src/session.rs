@@ -34,7 +34,7 @@ use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
     Cancel, Caps, GcSettings, History, HistoryError, Hold, Inbox, Limits, Mode, ModelTakes, Ports,
-    Provider, RuleFacts, SharedFacts, SharedObjects, SharedRules, SharedSpent, Spent, SystemPrompt, Toolbox,
+    Provider, SharedFacts, SharedObjects, SharedRules, SharedSpent, Spent, SystemPrompt, Toolbox,
     Wake,
 };
 use beside::Beside;
@@ -66,8 +66,6 @@ pub struct SessionSetup {
     pub rules: SharedRules,
     /// How long an answer to a question is waited for; `None` leaves it to who is asked.
     pub patience_ms: Option<u64>,
-    /// What the rules know of the place in which its calls run.
-    pub rule_facts: RuleFacts,
     /// Who it is, where another session opened it.
     pub agent: Option<Agent>,
     /// Settings of the gc.
@@ -126,7 +124,6 @@ impl SessionSetup {
             spent: SharedSpent::default(),
             rules: SharedRules::default(),
             patience_ms: None,
-            rule_facts: RuleFacts::default(),
             agent: None,
             gc: GcSettings::default(),
             history: History::new(),
@@ -205,7 +202,6 @@ impl Session {
             toolbox: Mutex::new(Arc::new(toolbox)),
             rules,
             patience_ms: setup.patience_ms,
-            rule_facts: setup.rule_facts,
             agent: setup.agent,
             facts,
             objects,

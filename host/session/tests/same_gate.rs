@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use jaato_policy::{Conditions, Glob, Layer, Outcome as Wanted, Rule, RuleFile, WorkspaceTrust};
 use jaato_session::testing::{Beat, Stage, Tool};
 use jaato_session::{
-    Agent, Answer, CallOrigin, Cancel, FollowLinks, Hold, Mode, RuleFacts, Session, SessionHandle,
+    Agent, Answer, CallOrigin, CallPlace, Cancel, Gate, Hold, Mode, Ports, Session, SessionHandle,
     SessionSetup,
 };
 use jaato_types::hooks::Hook;
@@ -219,8 +219,13 @@ async fn read_only_stops_each_way_but_the_persons_own_and_ends_when_the_mode_doe
 /// A link that leads out of the folder.
 struct Links;
 
-impl FollowLinks for Links {
-    fn follow(&self, path: &Path) -> Option<PathBuf> {
+impl Gate for Links {
+    fn place(&self) -> CallPlace {
+        let workspace = WorkspaceTrust::Trusted;
+        CallPlace { directory: Some("/work".into()), home: None, workspace }
+    }
+
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
         path.ends_with("link").then(|| PathBuf::from("/work/.git/hooks/pre-commit"))
     }
 }
@@ -232,15 +237,10 @@ async fn accepted_edits_stay_inside_and_away_from_what_runs_code_also_through_li
     let mut stranger = Tool::echo("strangersEdit").writing();
     (stranger.known.plugin, stranger.known.shipped) = ("tool-file-edit".into(), false);
     let stage = Stage::new([edit, stranger, write()]);
-    let mut setup = Stage::setup();
+    let setup = Stage::setup();
     setup.rules.change(|rules| rules.mode = Mode::AcceptEdits);
-    setup.rule_facts = RuleFacts {
-        directory: Some("/work".into()),
-        home: None,
-        workspace: WorkspaceTrust::Trusted,
-        links: Some(Arc::new(Links)),
-    };
-    let mut session = stage.start(setup).unwrap();
+    let ports = Ports { gate: Arc::new(Links), ..stage.ports() };
+    let mut session = Session::start(setup, ports).unwrap();
     let path = |path: &str| json!({ "path": path });
     let calls = [
         ("updateFile", path("src/main.rs")),

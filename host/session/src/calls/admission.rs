@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use jaato_policy::{Call, Caller, CallingAgent, Outcome, PluginSource, decide};
+use jaato_policy::{Call, Caller, CallingAgent, Outcome, PluginSource};
 use jaato_types::hooks::CalledBy;
 use jaato_types::{Event, PluginName, Result, ToolCall};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::asking::Asked;
 use super::ruling::{Asking, Ruling};
 use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
 use crate::hooks::{AboutCall, Guarded, Rewritten};
-use crate::{Agent, KnownTool, introspection};
+use crate::{Agent, CallPlace, KnownTool, introspection};
 
 /// How often a person may change the arguments of one call.
 const EDITS_MAX: usize = 8;
@@ -142,11 +142,13 @@ impl CallRunner<'_> {
         (guard, times, was_edited): (Option<(PluginName, String)>, usize, bool),
         done: &mut CallsDone,
     ) -> Passed {
-        let links = self.rule_facts.follow(&self.facts_of(call, tool, &[]));
-        let facts = self.facts_of(call, tool, &links);
+        let place = self.ports.gate.place();
+        let mut facts = self.facts_of(call, tool, &place);
+        let resolved = self.resolved(&facts);
+        facts.resolved = &resolved;
         let decision = {
             let rules = self.rules.lock();
-            decide(&rules, &facts)
+            self.ports.gate.decide(&rules, &facts)
         };
         let asking = match (decision.outcome, guard) {
             (Outcome::Deny, _) => {
@@ -212,12 +214,11 @@ impl CallRunner<'_> {
         (agent.agent_type, agent.agent_name)
     }
 
-    /// Gathers what the rules may know of a call, of which links lead there.
-    pub(super) fn facts_of<'a>(
+    fn facts_of<'a>(
         &'a self,
         call: &'a ToolCall,
         tool: &'a KnownTool,
-        links: &'a [PathBuf],
+        place: &'a CallPlace,
     ) -> Call<'a> {
         Call {
             tool: &call.name,
@@ -231,12 +232,18 @@ impl CallRunner<'_> {
             },
             arguments: &call.arguments,
             agent: self.agent.map_or(CallingAgent::MAIN, called),
-            directory: self.rule_facts.directory.as_deref(),
-            home: self.rule_facts.home.as_deref(),
-            resolved: links,
-            workspace: self.rule_facts.workspace,
+            directory: place.directory.as_deref(),
+            home: place.home.as_deref(),
+            resolved: &[],
+            workspace: place.workspace,
             typed_into: None,
         }
+    }
+
+    /// Returns where links on the paths of a call lead: rules, modes and answers look at paths.
+    fn resolved(&self, facts: &Call<'_>) -> Vec<PathBuf> {
+        let paths = facts.named_paths();
+        paths.iter().filter_map(|path| self.ports.gate.resolve(path)).collect()
     }
 
     async fn ask_guards(&self, call: &ToolCall, tool: &KnownTool) -> Guarded {

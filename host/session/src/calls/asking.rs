@@ -1,7 +1,7 @@
 //! Asks a person about a call, and takes the question back where it answers itself.
 
 use jaato_policy::{
-    ArgumentsDigest, Call, CommandLine, Decision, Outcome, SessionRule, decide, proposals, shell,
+    ArgumentsDigest, Call, CommandLine, Decision, Outcome, SessionRule, proposals, shell,
 };
 use jaato_types::{Event, PluginName, ToolCall, ToolName};
 
@@ -174,7 +174,7 @@ impl CallRunner<'_> {
                 answer = &mut answer => return Asked::Answer(answer),
                 // An answer to another question may be one to this: the person is not asked twice.
                 changed = changes.changed() => {
-                    let decision = decide(&self.rules.lock(), facts);
+                    let decision = self.ports.gate.decide(&self.rules.lock(), facts);
                     let is_answered = match decision.outcome {
                         Outcome::Ask => false,
                         Outcome::Allow => !asking.is_each,

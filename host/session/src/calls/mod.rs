@@ -24,7 +24,7 @@ use crate::events::Emitter;
 use crate::hooks::{HookAsker, Rewritten};
 use crate::tasks::Tasks;
 use crate::{
-    Agent, CallOrigin, Cancel, KnownTool, Limits, Ports, RuleFacts, SharedFacts, SharedObjects,
+    Agent, CallOrigin, Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects,
     SharedRules, Toolbox,
 };
 
@@ -39,7 +39,6 @@ pub(crate) struct CallRunner<'a> {
     pub(crate) rules: &'a SharedRules,
     /// How long an answer to a question is waited for; `None` leaves it to who is asked.
     pub(crate) patience_ms: Option<u64>,
-    pub(crate) rule_facts: &'a RuleFacts,
     /// Who the session is, where another one opened it.
     pub(crate) agent: Option<&'a Agent>,
     pub(crate) initiative: Initiative,

@@ -29,7 +29,7 @@ use crate::session::Agent;
 use crate::tasks::Tasks;
 use crate::{
     AnsweringModel, Asker, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, Entry, Hold, Inbox, Limits,
-    Ports, RuleFacts, SharedFacts, SharedObjects, SharedRules, SharedSpent, Toolbox,
+    Ports, SharedFacts, SharedObjects, SharedRules, SharedSpent, Toolbox,
 };
 
 /// Most calls of plugins that run at once in a session. One more is refused, as a plugin that waits
@@ -49,8 +49,6 @@ pub(crate) struct Shared {
     pub(crate) rules: SharedRules,
     /// How long an answer to a question is waited for.
     pub(crate) patience_ms: Option<u64>,
-    /// What the rules know of the place in which calls run.
-    pub(crate) rule_facts: RuleFacts,
     /// Who it is, where another session opened it.
     pub(crate) agent: Option<Agent>,
     pub(crate) facts: SharedFacts,
@@ -82,8 +80,6 @@ pub struct Lent {
     pub asker: Arc<dyn Asker>,
     /// What is allowed.
     pub rules: SharedRules,
-    /// What the rules know of the place in which calls run.
-    pub rule_facts: RuleFacts,
     /// How long an answer to a question is waited for.
     pub patience_ms: Option<u64>,
     /// What all of them have used up.
@@ -264,7 +260,6 @@ impl SessionHandle {
             model: shared.model.lock().model.id.clone(),
             asker: Arc::clone(&shared.ports.asker),
             rules: Arc::clone(&shared.rules),
-            rule_facts: shared.rule_facts.clone(),
             patience_ms: shared.patience_ms,
             spent: shared.spent.clone(),
             caps: shared.caps.clone(),
@@ -333,7 +328,6 @@ impl Shared {
             tasks: &self.tasks,
             rules: &self.rules,
             patience_ms: self.patience_ms,
-            rule_facts: &self.rule_facts,
             agent: self.agent.as_ref(),
             initiative,
             origin: None,

@@ -50,6 +50,7 @@ impl Stage {
     /// Returns what a session needs.
     pub fn ports(&self) -> Ports {
         Ports {
+            gate: Arc::new(crate::RulesGate),
             provider: self.provider.clone(),
             tools: self.tools.clone(),
             hooks: self.hooks.clone(),

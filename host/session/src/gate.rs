@@ -1,0 +1,68 @@
+//! What decides whether a call may run before a person is asked.
+//!
+//! Plugins have no part in it: a guard denies a call or wants it asked, and that is looked at
+//! beside what is decided here.
+
+use std::path::{Path, PathBuf};
+
+use jaato_policy::{Call, Decision, Rules, WorkspaceTrust, decide};
+
+/// Decides about calls. A program that embeds jaato puts its own in place of [`RulesGate`]; what it
+/// allows runs, so it is as trusted as the program.
+///
+/// ```
+/// use jaato_session::{Call, Decision, Gate, Outcome, Rules, RulesGate};
+///
+/// /// Asks about each call that the rules would allow, but for tools that change nothing.
+/// struct Careful;
+///
+/// impl Gate for Careful {
+///     fn decide(&self, rules: &Rules, call: &Call<'_>) -> Decision {
+///         let decision = RulesGate.decide(rules, call);
+///         match decision.outcome {
+///             Outcome::Allow if !call.annotations.read_only => Decision { outcome: Outcome::Ask, ..decision },
+///             Outcome::Allow | Outcome::Ask | Outcome::Deny => decision,
+///         }
+///     }
+/// }
+/// ```
+pub trait Gate: Send + Sync {
+    /// Decides about a call. Must not block: it is asked while the rules are locked.
+    fn decide(&self, rules: &Rules, call: &Call<'_>) -> Decision {
+        decide(rules, call)
+    }
+
+    /// Returns where calls run, as far as it is known.
+    fn place(&self) -> CallPlace {
+        CallPlace::default()
+    }
+
+    /// Returns where links on a path lead; `None` when there are none, or nobody knows.
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        let _ = path;
+        None
+    }
+}
+
+/// Decides by the rules alone, and knows nothing of where calls run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RulesGate;
+
+impl Gate for RulesGate {}
+
+/// Where calls run, as rules see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallPlace {
+    /// Where relative paths start.
+    pub directory: Option<PathBuf>,
+    /// What `~` stands for.
+    pub home: Option<PathBuf>,
+    /// Whether the person trusts the workspace.
+    pub workspace: WorkspaceTrust,
+}
+
+impl Default for CallPlace {
+    fn default() -> Self {
+        Self { directory: None, home: None, workspace: WorkspaceTrust::Untrusted }
+    }
+}
