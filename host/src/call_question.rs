@@ -63,7 +63,8 @@ async fn edited(
         values: values_of(arguments),
         why: String::new(),
         choices: Vec::new(),
-        prompt: "NAME = VALUE changes one, a JSON object all of them; Ctrl-C leaves them:".to_owned(),
+        prompt: "NAME = VALUE changes one, a JSON object all of them; Ctrl-C leaves them:"
+            .to_owned(),
         manner: Manner::Words,
     };
     terminal::ask(Arc::clone(open), asked, Before::Dropped, |line| read_edit(arguments, line)).await
@@ -324,8 +325,9 @@ mod tests {
         assert_eq!(read_answer("p2", 3), like(Scope::Always, 1));
         assert_eq!(read_answer("a4", 3), Err("there is no 4: 1 to 3".to_owned()));
         assert_eq!(read_answer("a0", 3), Err("there is no 0: 1 to 3".to_owned()));
-        let never =
-            |pattern| Ok(Said::Answer(Answer::DenyLike { scope: Scope::Session, pattern, comment: None }));
+        let never = |pattern| {
+            Ok(Said::Answer(Answer::DenyLike { scope: Scope::Session, pattern, comment: None }))
+        };
         assert_eq!(read_answer("never", 3), never(None));
         assert_eq!(read_answer("never 2", 3), never(Some(1)));
         // Where each such call is asked, nothing holds for later ones.
@@ -366,9 +368,6 @@ mod tests {
             [pair("runs", "ls"), pair("mind", "writes a file: > out")]
         );
         let hosts = vec!["a.example".to_owned()];
-        assert_eq!(
-            shown(Reading { hosts, ..Reading::default() }),
-            [pair("host", "a.example")]
-        );
+        assert_eq!(shown(Reading { hosts, ..Reading::default() }), [pair("host", "a.example")]);
     }
 }

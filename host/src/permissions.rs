@@ -9,7 +9,8 @@ use crate::exit::{Exit, Failure};
 use crate::report;
 
 /// How `/permissions` is used.
-const USAGE: &str = "/permissions lists what you answered; /permissions remove NUMBER|all takes it back";
+const USAGE: &str =
+    "/permissions lists what you answered; /permissions remove NUMBER|all takes it back";
 
 /// Reads a mode's name.
 ///
@@ -113,10 +114,7 @@ mod tests {
     fn modes_have_names_and_no_others() {
         assert_eq!(parse_mode(" read-only "), Ok(Mode::ReadOnly));
         assert_eq!(parse_mode("accept-edits"), Ok(Mode::AcceptEdits));
-        assert_eq!(
-            parse_mode("auto"),
-            Err("a mode is ask, accept-edits, read-only".to_owned())
-        );
+        assert_eq!(parse_mode("auto"), Err("a mode is ask, accept-edits, read-only".to_owned()));
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub mod trust;
 mod variables;
 
 pub use answer::{Temperature, Texts, parse_effort};
+pub use asking::{Endpoint, PermissionChannel, PermissionMode, parse_mode};
 pub use docs::keys_as_markdown;
 pub use edit::{Listing, list_disabled_plugin};
 pub use env_file::EnvFileVariable;
@@ -51,7 +52,6 @@ pub use model_named::NamedModel;
 pub use model_settings::ModelSettings;
 pub use money::Dollars;
 pub use origin::{Layer, Origin};
-pub use asking::{Endpoint, PermissionChannel, PermissionMode, parse_mode};
 pub use plugin_settings::PluginSettings;
 pub use show::Entry;
 pub use variables::Variables;

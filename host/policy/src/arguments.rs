@@ -100,7 +100,8 @@ mod tests {
     fn a_digest_is_written_and_read_again() {
         let digest = ArgumentsDigest::of(&json!({ "a": 1 }));
         assert_eq!(digest.to_string().parse(), Ok(digest));
-        for wrong in ["", "0", &"g".repeat(64), &"0".repeat(65), &"+1".repeat(32), &"é".repeat(32)] {
+        for wrong in ["", "0", &"g".repeat(64), &"0".repeat(65), &"+1".repeat(32), &"é".repeat(32)]
+        {
             assert!(wrong.parse::<ArgumentsDigest>().is_err(), "{wrong}");
         }
     }

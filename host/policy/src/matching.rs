@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::facts::Facts;
 use crate::shell::{SimpleCommand, WordKind};
-use crate::{ArgumentsDigest, Annotation, CommandPattern, Conditions, Glob, PathPattern, Rule};
+use crate::{Annotation, ArgumentsDigest, CommandPattern, Conditions, Glob, PathPattern, Rule};
 
 /// What came of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]

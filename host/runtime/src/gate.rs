@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jaato_catalog::Setup;
 use jaato_config::permissions::{ENTERPRISE_FOLDER, RuleFiles, RuleSources, load_rules};
-use jaato_config::trust::WorkspaceState;
+use jaato_config::trust::{TrustedWorkspace, WorkspaceState};
 use jaato_policy::WorkspaceTrust;
 use jaato_session::{CallPlace, Gate};
 
@@ -82,12 +82,21 @@ pub fn call_place(setup: &Setup) -> CallPlace {
 
 /// Reads the files with rules that hold for a host.
 pub fn rule_files(setup: &Setup) -> RuleFiles {
+    read_rules(setup, setup.trusted_workspace())
+}
+
+/// The same without those of a workspace.
+pub(crate) fn own_rule_files(setup: &Setup) -> RuleFiles {
+    read_rules(setup, None)
+}
+
+fn read_rules(setup: &Setup, workspace: Option<&TrustedWorkspace>) -> RuleFiles {
     let home = home(setup);
     load_rules(&RuleSources {
         enterprise: Path::new(ENTERPRISE_FOLDER),
         user: setup.folders.config().ok(),
         home: home.as_deref(),
-        workspace: setup.trusted_workspace(),
+        workspace,
         root: setup.workspace.root(),
     })
 }

@@ -40,7 +40,8 @@ impl KeepAnswers for KeptAnswers {
         let bytes = read(&path, CONFIG_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
         let text = String::from_utf8(bytes.unwrap_or_default())
             .map_err(|_| failed(format!("`{}` is not utf-8", path.display())))?;
-        let wrong = |what: String| failed(format!("`{}` cannot be changed: {what}", path.display()));
+        let wrong =
+            |what: String| failed(format!("`{}` cannot be changed: {what}", path.display()));
         if let Some(text) = add_rule(&text, &new).map_err(wrong)? {
             write(&path, &text).map_err(|error| wrong(error.to_string()))?;
         }
@@ -66,8 +67,9 @@ fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
         Pattern::Command { program, words } => {
             let words: Vec<&str> =
                 std::iter::once(program).chain(words).map(String::as_str).collect();
-            let is_plain =
-                |word: &&str| !word.is_empty() && !has_stars(word) && !word.contains(char::is_whitespace);
+            let is_plain = |word: &&str| {
+                !word.is_empty() && !has_stars(word) && !word.contains(char::is_whitespace)
+            };
             if !words.iter().all(is_plain) {
                 return Err(cannot("such a command"));
             }
@@ -165,7 +167,8 @@ mod tests {
 
     #[test]
     fn what_is_kept_for_good_decides_in_later_sessions_as_it_was_shown() {
-        let (one, two) = (json!({ "command": "cargo test" }), json!({ "command": "cargo test -q" }));
+        let (one, two) =
+            (json!({ "command": "cargo test" }), json!({ "command": "cargo test -q" }));
         assert_eq!(decided(&one, 0, &one), Outcome::Allow);
         assert_eq!(decided(&one, 0, &two), Outcome::Ask);
         let (ls, other) = (json!({ "command": "ls a" }), json!({ "command": "ls b; rm b" }));

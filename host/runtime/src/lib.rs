@@ -56,8 +56,8 @@ mod gate;
 mod gc;
 mod hooks;
 mod host;
-mod known_provider;
 mod kept_answers;
+mod known_provider;
 mod ledger;
 mod maker;
 mod named_model;
@@ -73,10 +73,10 @@ mod watching;
 
 /// The configuration and what the person trusts.
 pub use jaato_config as config;
-/// What is decided about calls.
-pub use jaato_policy as policy;
 /// Reading plugin files.
 pub use jaato_loader as loader;
+/// What is decided about calls.
+pub use jaato_policy as policy;
 /// Who has which name.
 pub use jaato_registry as registry;
 /// The turn loop and the traits that it stands on.

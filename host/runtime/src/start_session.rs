@@ -10,7 +10,7 @@ use jaato_environments::{SessionOutputs, SharedEnvironment};
 use jaato_policy::{Allowed, DenyRules, Rules};
 use jaato_services::Entered;
 use jaato_session::{
-    Answer, AnsweringModel, Asker, EventSink, History, Ids, Ports, Mode, Question, RandomIds,
+    Answer, AnsweringModel, Asker, EventSink, History, Ids, Mode, Ports, Question, RandomIds,
     SeededRandom, Session, SessionRules, SessionSetup, SystemClock, SystemPrompt,
 };
 use jaato_terminals::Audience;

@@ -49,7 +49,9 @@ mod tools;
 mod turn;
 
 pub use arguments::ArgumentChecks;
-pub use ask::{Answer, Asker, FormQuestion, Question, Reading, Secret, SecretAnswer, SecretQuestion};
+pub use ask::{
+    Answer, Asker, FormQuestion, Question, Reading, Secret, SecretAnswer, SecretQuestion,
+};
 pub use calls::PREVIEW_BYTES_MAX;
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use jaato_policy::SessionRule;
 use jaato_session::testing::{Beat, Stage, Tool};
 use jaato_session::{
-    Answer, Asker, Cancel, CallOrigin, Hold, KeepAnswers, Question, Scope, Session, SessionRules,
+    Answer, Asker, CallOrigin, Cancel, Hold, KeepAnswers, Question, Scope, Session, SessionRules,
     SessionSetup,
 };
 use jaato_types::hooks::{Hook, Preview};
@@ -21,9 +21,8 @@ fn stage() -> Stage {
 
 /// Plays a turn whose first answer makes these calls of `write`; returns their results.
 async fn play(stage: &Stage, session: &mut Session, calls: &[Value]) -> Vec<Value> {
-    let beat = |(id, arguments): (usize, &Value)| {
-        Beat::call(&id.to_string(), "write", arguments.clone())
-    };
+    let beat =
+        |(id, arguments): (usize, &Value)| Beat::call(&id.to_string(), "write", arguments.clone());
     stage.provider.then(calls.iter().enumerate().map(beat));
     stage.provider.then([Beat::text("done")]);
     session.turn("x", &Cancel::new()).await;
@@ -128,9 +127,7 @@ async fn edited_arguments_are_asked_again_and_the_history_keeps_the_call_as_it_w
     assert_eq!(questions[1], shown);
     let calls: Vec<_> = session.history().messages().flat_map(|it| it.tool_calls()).collect();
     assert_eq!(calls[0].arguments, made);
-    let changed = |event: &Event| {
-        matches!(event, Event::ToolCallChanged { source, .. } if source == "the user")
-    };
+    let changed = |event: &Event| matches!(event, Event::ToolCallChanged { source, .. } if source == "the user");
     assert!(stage.events.events().iter().any(changed));
 }
 
@@ -292,9 +289,9 @@ async fn what_holds_for_good_is_written_down_or_holds_for_the_session_and_says_s
 
 #[tokio::test(start_paused = true)]
 async fn the_question_tells_clients_what_can_be_answered_and_who_asks() {
-    let stage = Stage::new([
-        Tool::echo("write").writing().previews(|_| async { Ok(Preview::text("it writes")) }),
-    ]);
+    let stage = Stage::new([Tool::echo("write")
+        .writing()
+        .previews(|_| async { Ok(Preview::text("it writes")) })]);
     let mut session = stage.start(Stage::setup()).unwrap();
     stage.person.answers([Answer::AllowOnce]);
     play(&stage, &mut session, &[json!({})]).await;

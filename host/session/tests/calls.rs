@@ -4,7 +4,7 @@
 use expect_test::{Expect, expect};
 use jaato_policy::Allowed;
 use jaato_session::testing::{Beat, Seat, Stage, Tool};
-use jaato_session::{Answer, Cancel, Limits, Session, SessionSetup, ToolState, TurnReport, Scope};
+use jaato_session::{Answer, Cancel, Limits, Scope, Session, SessionSetup, ToolState, TurnReport};
 use jaato_types::{
     Data, Error, ErrorKind, Event, Outcome, Output, Part, PluginName, ToolName, ToolResult,
 };

@@ -24,10 +24,7 @@ fn rules() -> RuleFile {
         default: None,
         rules: vec![
             deny(Conditions { arguments: vec![path], ..Conditions::default() }, 3),
-            deny(
-                Conditions { agent_name: Some(Glob::new("Scout")), ..Conditions::default() },
-                7,
-            ),
+            deny(Conditions { agent_name: Some(Glob::new("Scout")), ..Conditions::default() }, 7),
         ],
         broken: None,
     }
@@ -65,7 +62,10 @@ fn denials(stage: &Stage) -> Vec<String> {
 
 fn ran(stage: &Stage) -> Vec<String> {
     let calls = stage.tools.seats().into_iter();
-    calls.filter(|it| it.call.name.as_str() == "write").map(|it| it.call.arguments.to_string()).collect()
+    calls
+        .filter(|it| it.call.name.as_str() == "write")
+        .map(|it| it.call.arguments.to_string())
+        .collect()
 }
 
 /// Checks that a way was stopped once by the rule, and nothing ran.
@@ -78,7 +78,8 @@ fn check_stopped(stage: &Stage) {
 
 async fn turn(stage: &Stage, session: &mut Session, calls: &[(&str, Value)]) {
     let beats = calls.iter().enumerate();
-    let beats = beats.map(|(id, (name, arguments))| Beat::call(&id.to_string(), name, arguments.clone()));
+    let beats =
+        beats.map(|(id, (name, arguments))| Beat::call(&id.to_string(), name, arguments.clone()));
     stage.provider.then(beats);
     stage.provider.then([Beat::text("done")]);
     session.turn("x", &Cancel::new()).await;
@@ -234,6 +235,7 @@ impl Gate for Links {
 async fn accepted_edits_stay_inside_and_away_from_what_runs_code_also_through_links() {
     let mut edit = Tool::echo("updateFile").writing();
     edit.known.plugin = "tool-file-edit".into();
+    edit.known.spec.annotations.open_world = false;
     let mut stranger = Tool::echo("strangersEdit").writing();
     (stranger.known.plugin, stranger.known.shipped) = ("tool-file-edit".into(), false);
     let stage = Stage::new([edit, stranger, write()]);

@@ -88,10 +88,8 @@ fn questions_reach_the_terminal_where_standard_input_is_a_pipe() {
         run("echo one >> made"),
         told("\"returncode\":0", says("done")),
     ] }));
-    let line = format!(
-        "stty -echo; printf 'what was piped' | '{}' run look",
-        house.binary().display()
-    );
+    let line =
+        format!("stty -echo; printf 'what was piped' | '{}' run look", house.binary().display());
     let Some(mut running) = shell_on_terminal(&house, &line, as_it_is) else { return };
     running.wait_for_text(QUESTION);
     running.write(b"y\n");
@@ -150,7 +148,9 @@ fn in_the_mode_read_only_nothing_changes_whatever_else_is_said() {
 #[test]
 fn a_chat_changes_its_mode() {
     let Some(house) = with_cli() else { return };
-    house.script(&json!({ "answers": [run("echo one >> made"), told("mode.read_only", says("no"))] }));
+    house.script(
+        &json!({ "answers": [run("echo one >> made"), told("mode.read_only", says("no"))] }),
+    );
     let lines = "/mode\n/mode read-only\ngo\n/mode nothing\n";
     let output = house.command(&["chat", "--yes"]).input(lines).run().code(2);
     assert!(output.stderr.contains("mode ask: what no rule allows is asked"), "{output}");
@@ -186,15 +186,19 @@ fn a_program_is_offered_scopes_and_patterns_and_names_one() {
     assert_eq!((&asked["patience_ms"], &asked["agent_type"]), (&json!(4_000), &json!("main")));
     let patterns = asked["patterns"].as_array().unwrap();
     let wide = patterns.iter().position(|it| it.as_str().unwrap().contains("`echo …`")).unwrap();
-    write(&mut running, &json!({
-        "call_id": asked["call_id"], "decision": "allow_in_session", "pattern": wide,
-    }));
+    write(
+        &mut running,
+        &json!({
+            "call_id": asked["call_id"], "decision": "allow_in_session", "pattern": wide,
+        }),
+    );
     // The third call is answered by nobody.
     let output = running.wait_with_open_input().code(6);
     assert_eq!(output.stdout.matches("\"permission_asked\"").count(), 2, "{output}");
     let ledger = house.run(&["ledger", "show"]).code(0);
     assert!(ledger.stdout.contains("denied"), "{ledger}");
-    let records = std::fs::read_to_string(house.home().join(".local/share/jaato/ledger.jsonl")).unwrap();
+    let records =
+        std::fs::read_to_string(house.home().join(".local/share/jaato/ledger.jsonl")).unwrap();
     let is_stage = |it: &&str, stage: &str| it.contains(&format!("\"stage\":\"{stage}\""));
     let requests = records.lines().filter(|it| is_stage(it, "permission-request")).count();
     assert_eq!(requests, 2);
@@ -216,8 +220,9 @@ fn the_question_before_typing_names_the_program_behind_the_terminal() {
         told("hello", call("shell_input", json!({ "session_id": "session_0", "input": "again\n" }))),
         told("again", says("done")),
     ] }));
-    let Some(mut running) =
-        on_terminal(&house, "run --allow shell_spawn go", as_it_is) else { return };
+    let Some(mut running) = on_terminal(&house, "run --allow shell_spawn go", as_it_is) else {
+        return;
+    };
     running.wait_for_text("typed into session_0, in which `cat` runs");
     running.wait_for_text("in the terminal `session_0`");
     running.wait_for_text(QUESTION);

@@ -179,7 +179,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         hosts: Vec<String>,
         /// How many calls of the model's answer are exactly this one; all of them get the answer.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "is_zero")]
         times: u32,
         /// How long the answer is waited for, in milliseconds; then the call is denied.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -588,6 +588,10 @@ pub enum SecretOutcome {
     /// In a way that this side does not know.
     #[serde(other)]
     Unknown,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! Whole turns whose calls are asked about on loopback, and through a folder.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jaato_config::permissions::AskingChannel;
+use jaato_config::{Endpoint, PermissionChannel};
 use jaato_http::{Client, Proxies, Settings};
 use jaato_session::testing::{Beat, Stage, Tool};
 use jaato_session::{Asker, Cancel, Ports, Session};
@@ -12,7 +15,30 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::{FolderAsker, WebhookAsker};
+use super::{Chosen, FolderAsker, WebhookAsker, of_original};
+
+#[test]
+fn the_channel_of_the_originals_file_means_what_it_meant() {
+    let of = |kind: &str, endpoint: Option<&str>, timeout_s| {
+        let (kind, endpoint) = (kind.to_owned(), endpoint.map(str::to_owned));
+        of_original(AskingChannel { kind, endpoint, timeout_s }, Path::new("/work"))
+    };
+    let chosen = |channel, endpoint, patience_ms| Chosen { channel, endpoint, patience_ms };
+    let url = "https://hooks.example/x";
+    assert_eq!(
+        of("webhook", Some(url), 30),
+        chosen(PermissionChannel::Webhook, Some(Endpoint::Url(url.to_owned())), Some(30_000))
+    );
+    // Nothing or less waits for ever.
+    assert_eq!(
+        of("file", Some("gate"), 0),
+        chosen(PermissionChannel::File, Some(Endpoint::Folder("/work/gate".into())), None)
+    );
+    for terminal in ["console", "queue"] {
+        let channel = PermissionChannel::Terminal;
+        assert_eq!(of(terminal, None, -1), chosen(channel, None, None));
+    }
+}
 
 fn client() -> Client {
     Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })
@@ -110,7 +136,7 @@ async fn whatever_is_wrong_with_a_webhook_denies_the_call() {
     for (status, answer, why) in [
         (500, json!({ "decision": "allow" }), "the webhook answers with status 500"),
         (201, json!({ "decision": "allow" }), "the webhook answers with status 201"),
-        (302, json!({ "decision": "allow" }), "the webhook answers with status 302"),
+        (302, json!({ "decision": "allow" }), "redirects to"),
         (200, json!({ "allow": true }), "the answer is no JSON object with a text `decision`"),
         (200, json!({ "decision": "all" }), "`decision` is none that is known"),
         (200, json!({ "decision": "x".repeat(70_000) }), "more than 65536 bytes"),
@@ -142,7 +168,9 @@ async fn answer_in(folder: std::path::PathBuf, answer: impl Fn(&Value) -> Value)
     let requests = folder.join("requests");
     loop {
         let found = fs::read_dir(&requests).ok().and_then(|mut files| {
-            files.find_map(|file| file.ok().filter(|file| file.path().extension() == Some("json".as_ref())))
+            files.find_map(|file| {
+                file.ok().filter(|file| file.path().extension() == Some("json".as_ref()))
+            })
         });
         if let Some(file) = found {
             let asked: Value = serde_json::from_slice(&fs::read(file.path()).unwrap()).unwrap();

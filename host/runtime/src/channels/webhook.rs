@@ -28,13 +28,14 @@ impl WebhookAsker {
     /// network in the clear.
     pub fn new(client: Client, url: &str, token: Option<&str>) -> Result<Self, Error> {
         let wrong = |text: String| Error::new(ErrorKind::Configuration, text);
-        let request =
-            Request::new(Method::POST, url).map_err(|error| wrong(error.to_string()))?;
-        let is_own_machine = request.url.host_str().is_some_and(|host| {
-            matches!(host, "localhost" | "127.0.0.1" | "[::1]")
-        });
+        let request = Request::new(Method::POST, url).map_err(|error| wrong(error.to_string()))?;
+        let is_own_machine = request
+            .url
+            .host_str()
+            .is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
         if request.url.scheme() != "https" && !is_own_machine {
-            let text = "the webhook for permissions is asked by https, or on this machine".to_owned();
+            let text =
+                "the webhook for permissions is asked by https, or on this machine".to_owned();
             return Err(wrong(text).with_hint("calls and their answers would pass in the clear"));
         }
         let mut headers = HeaderMap::new();

@@ -174,8 +174,7 @@ mod tests {
         check(json!({ "decision": "t" }), like(Scope::Turn, 0));
         check(json!({ "decision": "allow_session" }), like(Scope::Session, 0));
         let wide = "every call of `x`";
-        let response =
-            json!({ "decision": "allow", "remember": true, "remember_pattern": wide });
+        let response = json!({ "decision": "allow", "remember": true, "remember_pattern": wide });
         check(response, like(Scope::Session, 1));
         let never = Answer::DenyLike { scope: Scope::Session, pattern: None, comment: None };
         check(json!({ "decision": "never" }), Ok(never));
@@ -202,6 +201,9 @@ mod tests {
             json!({ "decision": "allow", "remember": true, "remember_pattern": "git *" });
         check(response, Err("`remember_pattern` is none that was offered"));
         let long = "x".repeat(COMMENT_BYTES_MAX + 1);
-        check(json!({ "decision": "n", "reason": long }), Err("`reason` has more than 16384 bytes"));
+        check(
+            json!({ "decision": "n", "reason": long }),
+            Err("`reason` has more than 16384 bytes"),
+        );
     }
 }

@@ -151,12 +151,7 @@ impl CallRunner<'_> {
     }
 
     /// Waits for the answer, or for what makes it needless.
-    async fn answer(
-        &self,
-        question: Question<'_>,
-        facts: &Call<'_>,
-        asking: &Asking,
-    ) -> Asked {
+    async fn answer(&self, question: Question<'_>, facts: &Call<'_>, asking: &Asking) -> Asked {
         let mut changes = self.rules.changes();
         let patience_ms = question.patience_ms;
         let late = async {

@@ -24,8 +24,8 @@ use crate::events::Emitter;
 use crate::hooks::{HookAsker, Rewritten};
 use crate::tasks::Tasks;
 use crate::{
-    Agent, CallOrigin, Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects,
-    SharedRules, Toolbox,
+    Agent, CallOrigin, Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects, SharedRules,
+    Toolbox,
 };
 
 /// What the calls of a step run with.

@@ -99,11 +99,7 @@ impl Ruling {
         Self { place, ..Self::refuse(text, decision.rule.name(), decision.hint(facts), None) }
     }
 
-    pub(super) fn deny_by_person(
-        facts: &Call<'_>,
-        channel: &str,
-        comment: Option<String>,
-    ) -> Self {
+    pub(super) fn deny_by_person(facts: &Call<'_>, channel: &str, comment: Option<String>) -> Self {
         Self::denied(facts, PERSON_DENIED, comment).answered(channel, None)
     }
 

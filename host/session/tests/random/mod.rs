@@ -1,7 +1,7 @@
 //! Random beats, tools and answers for `random_turns`.
 
 use jaato_session::testing::{Beat, GcBeat, Tool};
-use jaato_session::{Answer, GcSettings, Random, SeededRandom, ToolState, Scope};
+use jaato_session::{Answer, GcSettings, Random, Scope, SeededRandom, ToolState};
 use jaato_types::objects::ObjectsAdd;
 use jaato_types::{
     Condition, Delta, Error, ErrorKind, FinishReason, GcPlan, GcRequest, Message, Output, Part,

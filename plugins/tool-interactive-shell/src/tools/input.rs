@@ -226,7 +226,10 @@ mod tests {
 
     #[test]
     fn who_is_asked_sees_the_program_and_what_it_asks() {
-        assert_eq!(said("session_0", "psql -h db", ""), "typed into session_0, in which `psql -h db` runs");
+        assert_eq!(
+            said("session_0", "psql -h db", ""),
+            "typed into session_0, in which `psql -h db` runs"
+        );
         assert_eq!(
             said("session_0", "python3", ">>>"),
             "typed into session_0, in which `python3` runs; its cursor stands behind `>>>`"
