@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_runtime::session_loop::{Answer, Asker, EventSink, FormQuestion, Question};
+use jaato_runtime::ANSWER_MS;
+use jaato_runtime::session_loop::{Answer, Asker, EventSink, FormQuestion, Question, Scope};
 use jaato_runtime::types::ask::FormAnswer;
 use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, SessionId};
 use jaato_runtime::visible;
@@ -36,8 +37,9 @@ const COMMENT_BYTES_MAX: usize = 16 * 1024;
 const ID_COLUMNS: usize = 80;
 
 /// What a line looks like.
-const HINT: &str = "a line is {\"answer\": {\"call_id\": …, \"decision\": \"allow_once\" or \"allow_in_session\" \
-or \"deny\" or \"deny_in_session\", \"comment\": …}} or {\"answer\": {\"form_id\": …, \"outcome\": \
+const HINT: &str = "a line is {\"answer\": {\"call_id\": …, \"decision\": \"allow_once\" or \"allow_in_turn\" \
+or \"allow_in_session\" or \"allow_always\" or \"deny\" or \"deny_in_turn\" or \"deny_in_session\" or \"deny_always\" or \"edit\", \
+\"pattern\": …, \"comment\": …, \"arguments\": …}} or {\"answer\": {\"form_id\": …, \"outcome\": \
 \"answered\" or \"declined\", \"values\": {…}}}";
 
 /// Reads answers from standard input, for a session whose events go to a view.
@@ -245,6 +247,14 @@ impl Asker for Client {
         self.0.state.lock().ended.clone()
     }
 
+    fn channel(&self) -> &str {
+        "client"
+    }
+
+    fn patience_ms(&self) -> Option<u64> {
+        Some(ANSWER_MS)
+    }
+
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
             let open = self.waiting(question.call.id.as_str(), question.session, Kind::Call);
@@ -312,13 +322,30 @@ fn decision(answer: &Map<String, Value>, wrong: impl Fn(&str) -> Error) -> Resul
             )));
         }
     };
-    match answer.get("decision").and_then(Value::as_str) {
-        Some("allow_once") => Ok(Answer::AllowOnce),
-        Some("allow_in_session") => Ok(Answer::AllowInSession),
-        Some("deny") => Ok(Answer::Deny { comment }),
-        Some("deny_in_session") => Ok(Answer::DenyInSession { comment }),
-        _ => Err(wrong("`decision` is none that is known")),
-    }
+    let pattern = match answer.get("pattern") {
+        None | Some(Value::Null) => None,
+        Some(number) => match number.as_u64().and_then(|number| usize::try_from(number).ok()) {
+            Some(number) => Some(number),
+            None => return Err(wrong("`pattern` is no place among `patterns`, from 0")),
+        },
+    };
+    let allow = |scope| Answer::AllowLike { scope, pattern: pattern.unwrap_or(0) };
+    let deny = |scope| Answer::DenyLike { scope, pattern, comment: comment.clone() };
+    Ok(match answer.get("decision").and_then(Value::as_str) {
+        Some("allow_once") => Answer::AllowOnce,
+        Some("allow_in_turn") => allow(Scope::Turn),
+        Some("allow_in_session") => allow(Scope::Session),
+        Some("allow_always") => allow(Scope::Always),
+        Some("deny") => Answer::Deny { comment },
+        Some("deny_in_turn") => deny(Scope::Turn),
+        Some("deny_in_session") => deny(Scope::Session),
+        Some("deny_always") => deny(Scope::Always),
+        Some("edit") => match answer.get("arguments") {
+            Some(arguments) => Answer::Edit { arguments: arguments.clone() },
+            None => return Err(wrong("`edit` comes with `arguments`")),
+        },
+        _ => return Err(wrong("`decision` is none that is known")),
+    })
 }
 
 fn form(answer: &Map<String, Value>, wrong: impl Fn(&str) -> Error) -> Result<FormAnswer, Error> {
@@ -363,9 +390,20 @@ mod tests {
         };
         let comment = Some("use your fingers".to_owned());
         check(&line("allow_once"), decided(Answer::AllowOnce));
-        check(&line("allow_in_session"), decided(Answer::AllowInSession));
+        let like = |scope, pattern| decided(Answer::AllowLike { scope, pattern });
+        check(&line("allow_in_turn"), like(Scope::Turn, 0));
+        check(&line("allow_in_session"), like(Scope::Session, 0));
+        check(
+            r#"{"answer": {"call_id": "call_1", "decision": "allow_always", "pattern": 2}}"#,
+            like(Scope::Always, 2),
+        );
+        check(
+            r#"{"answer": {"call_id": "call_1", "decision": "edit", "arguments": {"a": 1}}}"#,
+            decided(Answer::Edit { arguments: json!({ "a": 1 }) }),
+        );
         check(&line("deny"), decided(Answer::Deny { comment: comment.clone() }));
-        check(&line("deny_in_session"), decided(Answer::DenyInSession { comment }));
+        let never = Answer::DenyLike { scope: Scope::Session, pattern: None, comment };
+        check(&line("deny_in_session"), decided(never));
         check(&line("yes"), Err("`decision` is none that is known"));
         check(
             r#"{"answer": {"form_id": "form_1", "outcome": "declined"}}"#,
@@ -395,6 +433,10 @@ mod tests {
         check(r#"{"answer": {"form_id": "b", "outcome": "hunter2"}}"#, Err(outcome));
         let comment = r#"{"answer": {"call_id": "a", "decision": "deny", "comment": ["hunter2"]}}"#;
         check(comment, Err("`comment` is no text of at most 16384 bytes"));
+        let pattern = r#"{"answer": {"call_id": "a", "decision": "deny", "pattern": "hunter2"}}"#;
+        check(pattern, Err("`pattern` is no place among `patterns`, from 0"));
+        let edit = r#"{"answer": {"call_id": "a", "decision": "edit"}}"#;
+        check(edit, Err("`edit` comes with `arguments`"));
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use jaato_runtime::config::{Caps, Dollars, Temperature, parse_effort};
+use jaato_runtime::policy::Mode;
 use jaato_runtime::types::{Effort, RequestOptions};
 use serde_json::Value;
 
@@ -58,6 +59,11 @@ pub struct SessionArgs {
     /// Run every tool without asking
     #[arg(long)]
     pub yes: bool,
+
+    /// What needs no question: `accept-edits` allows changes of files inside the workspace,
+    /// `read-only` denies what changes anything
+    #[arg(long, value_name = "ask|accept-edits|read-only", value_parser = crate::permissions::parse_mode)]
+    pub mode: Option<Mode>,
 
     /// Let no rule of a permissions file deny a call; the ledger says that it was given
     #[arg(long)]

@@ -5,24 +5,22 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use futures_util::future::BoxFuture;
 use jaato_runtime::session_loop::{
-    AlwaysScope, Answer, Asker, Cancel, FormQuestion, Question, SecretAnswer, SecretQuestion,
+    Answer, Asker, Cancel, FormQuestion, Question, SecretAnswer, SecretQuestion,
 };
 use jaato_runtime::types::ask::FormAnswer;
-use jaato_runtime::types::file_change::FileChange;
-use jaato_runtime::types::hooks::Preview;
-use jaato_runtime::visible;
 use parking_lot::Mutex as SyncMutex;
-use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard, watch};
 
-use crate::diff::{self, Tense};
-use crate::form;
 use crate::hidden::{self, Hidden};
-use crate::terminal::{self, Before, Manner, NAME_COLUMNS, Reply, Text, exact_line};
+use crate::terminal::{self, Before, Reply, Text, exact_line};
 use crate::view::View;
+use crate::{call_question, form};
 
 /// Why nobody can be asked once nothing is shown any more.
 const VIEW_ENDED: &str = "the view has ended";
+
+/// Why nobody can be asked where questions cannot be seen.
+const NOTHING_SHOWN: &str = "standard error is no terminal";
 
 /// Columns of what a program asks for.
 const PROMPT_COLUMNS: usize = 400;
@@ -81,7 +79,9 @@ impl Stage {
     }
 
     fn before(&self) -> Before<'_> {
-        if self.has_lines.load(Relaxed) { Before::Kept(&self.typed_early) } else { Before::Dropped }
+        // Lines that are piped in are typed by nobody, and what is typed beside them is no message.
+        let are_typed = self.has_lines.load(Relaxed) && terminal::input_is_terminal();
+        if are_typed { Before::Kept(&self.typed_early) } else { Before::Dropped }
     }
 
     /// Takes the terminal for a question. An idle prompt gives way to it; a message that is being
@@ -130,41 +130,45 @@ impl Drop for ForLines<'_> {
     }
 }
 
-/// Asks on standard error and reads from standard input, where both are a terminal.
+/// Asks on standard error, where that is a terminal, and reads what is typed at the keyboard.
 pub struct TerminalAsker {
     view: Arc<View>,
     stage: Arc<Stage>,
-    nobody: Option<&'static str>,
 }
 
 impl TerminalAsker {
-    /// Looks at the terminal once.
+    /// Makes one.
     pub fn new(view: Arc<View>, stage: Arc<Stage>) -> Self {
-        let nobody = if !terminal::input_is_terminal() {
-            Some("standard input is no terminal")
-        } else if !terminal::errors_are_terminal() {
-            Some("standard error is no terminal")
-        } else {
-            None
-        };
-        Self { view, stage, nobody }
+        Self { view, stage }
+    }
+
+    fn nobody_there(&self) -> Option<&'static str> {
+        match (terminal::input_is_terminal(), terminal::errors_are_terminal()) {
+            (true, true) => None,
+            (true, false) => Some(NOTHING_SHOWN),
+            (false, true) => terminal::nobody_types(),
+            (false, false) => Some(terminal::NO_TERMINAL),
+        }
     }
 }
 
 impl Asker for TerminalAsker {
     fn nobody(&self) -> Option<String> {
-        self.nobody.map(str::to_owned)
+        self.nobody_there().map(str::to_owned)
+    }
+
+    fn channel(&self) -> &str {
+        "terminal"
     }
 
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
-        let question = question_of(&question);
         Box::pin(async move {
             let _taken = self.stage.for_question().await;
             let Some(open) = self.view.open_question().await else {
                 return Answer::Nobody { reason: VIEW_ENDED.to_owned() };
             };
-            let read = |line: &str| read_answer(line).ok_or_else(String::new);
-            match terminal::ask(Arc::new(open), question, self.stage.before(), read).await {
+            let answered = call_question::ask(Arc::new(open), &question, self.stage.before()).await;
+            match answered {
                 Ok(Reply::Answer(answer)) => answer,
                 Ok(Reply::Nobody(reason)) => Answer::Nobody { reason },
                 Err(error) => Answer::Nobody { reason: error.to_string() },
@@ -175,7 +179,7 @@ impl Asker for TerminalAsker {
     fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
         let nobody = |reason: &str| SecretAnswer::Nobody { reason: reason.to_owned() };
         Box::pin(async move {
-            if let Some(reason) = self.nobody {
+            if let Some(reason) = self.nobody_there() {
                 return nobody(reason);
             }
             let Some(_taken) = self.stage.for_urgent_question().await else {
@@ -217,153 +221,11 @@ fn secret_text(question: &SecretQuestion<'_>) -> Text {
     ))
 }
 
-fn question_of(question: &Question<'_>) -> terminal::Question {
-    let name = exact_line(&visible::name(question.call.name.as_str()), NAME_COLUMNS);
-    let always = question.always.map(|scope| always_for(scope, &name));
-    let always = always.unwrap_or_default();
-    let mut values = values_of(&question.call.arguments);
-    if let Some(preview) = &question.preview {
-        if !preview.changes.is_empty() {
-            // The changes say the same, as they come to be.
-            values = values.into_iter().map(terminal::Value::briefly).collect();
-        }
-        values.extend(preview_of(preview, question.tool.plugin.as_str()));
-    }
-    let by = question.by.map(|plugin| format!(", called by {plugin},")).unwrap_or_default();
-    let agent = question.agent.map(|agent| format!("[{agent}] ")).unwrap_or_default();
-    terminal::Question {
-        head: format!("{agent}{name} of {}{by} wants to run with", question.tool.plugin),
-        values,
-        why: format!("({})", question.why),
-        prompt: format!("run it? [y]es, {always}[n]o, or say what to do instead:"),
-        manner: Manner::Letters,
-    }
-}
-
-fn always_for(scope: AlwaysScope, name: &str) -> String {
-    match scope {
-        AlwaysScope::ThisCall => "[a]lways in this session for exactly this call, ".to_owned(),
-        AlwaysScope::EveryCall => format!("[a]lways in this session for every call of {name}, "),
-    }
-}
-
-/// Returns what a plugin says that its call would change, each named after who says so.
-fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
-    let said = |what: &str, text: &str| {
-        let name = Some(format!("{what}, says {plugin}"));
-        (!text.trim().is_empty()).then(|| terminal::Value::new(name, text.to_owned()))
-    };
-    let changes = &preview.changes;
-    let summary = if changes.len() > 1 { diff::summary(changes) } else { String::new() };
-    let before = [
-        said("effect", &preview.text),
-        said("command", &preview.command),
-        said("changes", &summary),
-    ];
-    let drawn = changes.iter().map(|change| {
-        let heading = diff::heading(change, Tense::ToCome);
-        let (lines, core) = (diff::lines(change), diff::core(change));
-        terminal::Value::of_lines(format!("{heading}, says {plugin}"), lines, core)
-    });
-    // Those with a diff are named above it.
-    let is_of = |change: &FileChange, file: &String| {
-        change.path == *file || change.moved_from.as_ref() == Some(file)
-    };
-    let files = preview.files.iter().filter(|file| !changes.iter().any(|it| is_of(it, file)));
-    let files = files.map(String::as_str).collect::<Vec<_>>().join("\n");
-    let after = [said("changes", &preview.diff), said("files", &files)];
-    before.into_iter().flatten().chain(drawn).chain(after.into_iter().flatten()).collect()
-}
-
-/// Returns arguments as a person reads them: a text as it is and not as JSON has it.
-fn values_of(arguments: &Value) -> Vec<terminal::Value> {
-    let Some(arguments) = arguments.as_object().filter(|arguments| !arguments.is_empty()) else {
-        return vec![terminal::Value::new(None, arguments.to_string())];
-    };
-    let value_of = |(name, value): (&String, &Value)| {
-        let text = value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
-        terminal::Value::new(Some(name.clone()), text)
-    };
-    arguments.iter().map(value_of).collect()
-}
-
-/// Reads an answer; an empty line is none, because silence is not consent.
-fn read_answer(line: &str) -> Option<Answer> {
-    match line.to_ascii_lowercase().as_str() {
-        "" => None,
-        "y" | "yes" => Some(Answer::AllowOnce),
-        "a" | "always" => Some(Answer::AllowInSession),
-        "n" | "no" => Some(Answer::Deny { comment: None }),
-        _ => Some(Answer::Deny { comment: Some(line.to_owned()) }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use jaato_runtime::types::PluginName;
-    use jaato_runtime::types::file_change::{FileHunk, HunkLine, HunkLineKind};
-    use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn arguments_are_shown_as_a_person_reads_them() {
-        let shown = |arguments: &Value| {
-            let values = values_of(arguments).into_iter();
-            values.map(|value| value.shown()).collect::<Vec<_>>()
-        };
-        let arguments = json!({ "command": "echo \"a\"", "text": "one\ntwo", "n": [1] });
-        let expected = [("command", "echo \"a\""), ("text", "one\ntwo"), ("n", "[\n  1\n]")];
-        assert_eq!(
-            shown(&arguments),
-            expected.map(|(name, text)| (name.to_owned(), text.to_owned()))
-        );
-        for other in [json!({}), json!("x")] {
-            assert_eq!(shown(&other), [(String::new(), other.to_string())]);
-        }
-    }
-
-    #[test]
-    fn what_a_call_would_change_is_shown_with_who_says_so() {
-        let preview = Preview { files: vec!["a".into(), "b".into()], ..Preview::diff("-x\n+y") };
-        let shown = preview_of(&preview, "tool-x").into_iter();
-        let shown: Vec<_> = shown.map(|value| value.shown()).collect();
-        let expected = [("changes, says tool-x", "-x\n+y"), ("files, says tool-x", "a\nb")];
-        assert_eq!(shown, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
-    }
-
-    #[test]
-    fn each_file_that_would_change_has_a_heading_and_its_lines() {
-        let line =
-            |kind, text: &str| HunkLine { kind, text: text.to_owned(), ..HunkLine::default() };
-        let lines = vec![line(HunkLineKind::Removed, "x"), line(HunkLineKind::Added, "y")];
-        let change = |path: &str, lines: Vec<HunkLine>| FileChange {
-            path: path.to_owned(),
-            hunks: vec![FileHunk { old_start: 1, new_start: 1, lines }],
-            lines_added: 1,
-            lines_removed: 1,
-            ..FileChange::default()
-        };
-        let changes = vec![change("a", lines.clone()), change("b", lines)];
-        let files = vec!["a".to_owned(), "c".to_owned()];
-        let preview = Preview { files, changes, ..Preview::default() };
-        let shown: Vec<_> = preview_of(&preview, "p").iter().map(terminal::Value::shown).collect();
-        let expected = [
-            ("changes, says p", "2 files (+2 -2)"),
-            ("changes a (+1 -1), says p", "1 - x\n1 + y"),
-            ("changes b (+1 -1), says p", "1 - x\n1 + y"),
-            ("files, says p", "c"),
-        ];
-        assert_eq!(shown, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
-    }
-
-    #[test]
-    fn what_always_will_hold_for_is_said() {
-        let every = "[a]lways in this session for every call of note, ";
-        let this = "[a]lways in this session for exactly this call, ";
-        assert_eq!(always_for(AlwaysScope::ThisCall, "note"), this);
-        assert_eq!(always_for(AlwaysScope::EveryCall, "note"), every);
-    }
 
     #[tokio::test]
     async fn a_secret_waits_for_another_question_and_not_for_the_next_message() {
@@ -402,15 +264,5 @@ mod tests {
         let text = secret_text(&question).styled(console::Style::new);
         assert!(text.starts_with("session_0 of tool-x runs `su`, which asks"), "{text}");
         assert!(text.ends_with("\npassword:<U+001B>[2J run it? "), "{text}");
-    }
-
-    #[test]
-    fn an_empty_line_decides_nothing_and_a_sentence_is_a_refusal_with_a_comment() {
-        assert_eq!(read_answer(""), None);
-        assert_eq!(read_answer("Y"), Some(Answer::AllowOnce));
-        assert_eq!(read_answer("always"), Some(Answer::AllowInSession));
-        assert_eq!(read_answer("no"), Some(Answer::Deny { comment: None }));
-        let comment = Some("use cargo instead".to_owned());
-        assert_eq!(read_answer("use cargo instead"), Some(Answer::Deny { comment }));
     }
 }

@@ -20,7 +20,7 @@ use crate::lines::{Beside, Line, Lines};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
 use crate::words::Words;
-use crate::{attach, conversation, reload, report, start, terminal};
+use crate::{attach, conversation, permissions, reload, report, start, terminal};
 
 /// Most turns in a row that nobody has asked for: a plugin that wakes the conversation again and
 /// again must not spend without end while the person is away.
@@ -31,6 +31,8 @@ const HELP: &str = "\
 /attach  FILE…: show the model an image, a PDF or text with your next message (as `@FILE` in it does)
 /help    this list
 /model   NAME: another model answers from here on; alone: which one does
+/mode    ask|accept-edits|read-only: what needs no question from here on; alone: which one holds
+/permissions    what you answered for later calls; remove NUMBER|all takes it back
 /quit    end the conversation (so does Ctrl-D)
 /plugin list|show NAME|reload [NAME]    the plugins; a replaced file is taken by itself
 A line that begins with // is sent to the model, with one / less.
@@ -60,6 +62,10 @@ enum Wish<'a> {
     Plugin(&'a str),
     /// Another model, by name.
     Model(&'a str),
+    /// How much is asked, by name.
+    Mode(&'a str),
+    /// What stands behind `/permissions`.
+    Permissions(&'a str),
     /// A command by name, and what stands behind it.
     Command(&'a str, &'a str),
 }
@@ -167,6 +173,10 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
                 exits.command(change_model(&runtime, &mut session, &args.session, name));
                 view.settle().await;
             }
+            Wish::Mode(name) => exits.command(permissions::mode(&session, name)),
+            Wish::Permissions(words) => {
+                exits.command(permissions::permissions(&session, words));
+            }
             Wish::Command(name, rest) => {
                 let cancel = turn.begin(&over);
                 let done = command(&runtime, &mut session, &view, (name, rest), &cancel).await;
@@ -253,6 +263,8 @@ fn wish(line: &str) -> Wish<'_> {
         other => match other.split_once(char::is_whitespace).unwrap_or((other, "")) {
             ("plugin", rest) => Wish::Plugin(rest.trim()),
             ("model", rest) => Wish::Model(rest.trim()),
+            ("mode", rest) => Wish::Mode(rest.trim()),
+            ("permissions", rest) => Wish::Permissions(rest.trim()),
             ("attach", rest) => Wish::Attach(rest.trim()),
             (name, rest) => Wish::Command(name, rest.trim()),
         },
@@ -427,6 +439,8 @@ mod tests {
         assert_eq!(wish("/help"), Wish::Help);
         assert_eq!(wish("/exit"), Wish::Quit);
         assert_eq!(wish("/note two words"), Wish::Command("note", "two words"));
+        assert_eq!(wish("/mode read-only"), Wish::Mode("read-only"));
+        assert_eq!(wish("/permissions remove 1"), Wish::Permissions("remove 1"));
         assert_eq!(wish("/gc"), Wish::Command("gc", ""));
         assert_eq!(wish("/plugin show x"), Wish::Plugin("show x"));
     }

@@ -86,8 +86,14 @@ pub fn start(
     }
     let environment_options =
         start::environment_options(runtime, &args.environment).map_err(failure)?;
+    let asker = match watch.asker.channel() {
+        // Who runs jaato as a program answers itself.
+        "client" => watch.asker,
+        _ => runtime.asker(watch.asker).map_err(failure)?,
+    };
     let options = SessionOptions {
-        asker: watch.asker,
+        asker,
+        mode: args.mode,
         events: watch.events,
         allow: args.allow.clone(),
         allow_all: args.yes,

@@ -116,6 +116,7 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Questi
         head: format!("{agent}{plugin} asks you{of}"),
         values: about.into_iter().chain(asks).chain(default).chain(options).collect(),
         why,
+        choices: Vec::new(),
         prompt: prompt_of(field),
         manner: Manner::Words,
     }

@@ -9,7 +9,7 @@ use nix::sys::termios::{
     FlushArg, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr, tcsetattr,
 };
 
-use crate::terminal::{OpenQuestion, Text, something_is_typed};
+use crate::terminal::{Keyboard, OpenQuestion, Text, keyboard, something_is_typed};
 
 /// Bytes of a secret: the terminal of a program that reads lines takes no longer one, and says
 /// nothing of what it drops.
@@ -31,7 +31,7 @@ pub async fn ask(open: &OpenQuestion, question: &Text) -> io::Result<Hidden> {
     let _quiet = Quiet::begin()?;
     open.say_open(question)?;
     // Not the process's own buffer, which is not overwritten.
-    let mut terminal = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut terminal = File::from(keyboard().as_fd().try_clone_to_owned()?);
     let mut line = Line::new();
     loop {
         something_is_typed().await?;
@@ -129,12 +129,14 @@ impl Line {
 
 /// A terminal that shows nothing of what is typed. Dropping it makes it as it was.
 struct Quiet {
+    keyboard: Keyboard,
     before: Termios,
 }
 
 impl Quiet {
     fn begin() -> io::Result<Self> {
-        let before = tcgetattr(io::stdin())?;
+        let keyboard = keyboard();
+        let before = tcgetattr(&keyboard)?;
         let mut quiet = before.clone();
         // Ctrl-C comes as a key: it declines, and does not end what else goes on.
         quiet.local_flags &=
@@ -142,16 +144,16 @@ impl Quiet {
         quiet.control_chars[SpecialCharacterIndices::VMIN as usize] = 1;
         quiet.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
         // What was typed before the question was seen is no answer to it.
-        tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
-        tcsetattr(io::stdin(), SetArg::TCSANOW, &quiet)?;
-        Ok(Self { before })
+        tcflush(&keyboard, FlushArg::TCIFLUSH)?;
+        tcsetattr(&keyboard, SetArg::TCSANOW, &quiet)?;
+        Ok(Self { keyboard, before })
     }
 }
 
 impl Drop for Quiet {
     fn drop(&mut self) {
         // A terminal that is gone needs nothing.
-        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.before);
+        let _ = tcsetattr(&self.keyboard, SetArg::TCSANOW, &self.before);
     }
 }
 

@@ -50,7 +50,7 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     let WorkspaceState::Untrusted { found } = &setup.workspace_state else { return Ok(false) };
     let Ok(data) = setup.folders.data() else { return Ok(false) };
     let store = TrustStore::in_folder(data);
-    let can_ask = terminal::input_is_terminal() && terminal::errors_are_terminal();
+    let can_ask = terminal::nobody_types().is_none() && terminal::errors_are_terminal();
     if !can_ask || refuse_inside_session(&setup.variables).is_err() {
         return Ok(false);
     }
@@ -105,6 +105,7 @@ fn question_of(root: &str, found: &[String]) -> Question {
         head: format!("workspace `{root}` has files that jaato reads only if you trust it:"),
         values,
         why: String::new(),
+        choices: Vec::new(),
         prompt: "trust them as they are? [y]es, [n]o:".to_owned(),
         manner: Manner::Letters,
     }

@@ -11,11 +11,13 @@ use rustyline::{Context, Helper};
 use tokio::runtime::Handle;
 
 /// What the conversation itself takes behind `/`.
-const OWN: [(&str, &str); 6] = [
+const OWN: [(&str, &str); 8] = [
     ("again", "send the last request again"),
     ("attach", "show the model a file"),
     ("help", "what else there is"),
+    ("mode", "what needs no question"),
     ("model", "another model answers"),
+    ("permissions", "what you answered for later calls"),
     ("plugin", "the plugins"),
     ("quit", "end the conversation"),
 ];

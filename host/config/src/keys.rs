@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use jaato_types::{Effort, ModelId};
 
 use crate::answer::{Temperature, Texts};
+use crate::asking::{Endpoint, PermissionChannel, PermissionMode};
 use crate::env_file::{EnvFile, EnvFileVariable};
 use crate::error::{ConfigError, Warning};
 use crate::layers::Layers;
@@ -456,6 +457,22 @@ keys! {
         seed: Option<u64> = None, row();
         /// Texts before which an answer stops.
         stop: Texts = Texts::default(), row();
+    }
+
+    section permissions: PermissionSettings, "How a person is asked whether a call may run." {
+        /// What needs no question: `accept-edits` allows changes of files inside the workspace,
+        /// `read-only` denies what changes anything.
+        mode: PermissionMode = PermissionMode::Ask,
+            row().option("--mode").owner(Owner::Only("read-only"));
+        /// Longest wait for an answer; then the call is denied. 0 leaves it to the way of asking: a
+        /// person at the terminal has all the time, everybody else 5 minutes.
+        answer_ms: u64 = 0, row().limits(0, 86_400_000).users_own()
+            .variables(&["JAATO_PERMISSION_TIMEOUT", "JAATO_PERMISSIONS_ANSWER_MS"])
+            .in_seconds("JAATO_PERMISSION_TIMEOUT");
+        /// The way on which questions are asked.
+        channel: PermissionChannel = PermissionChannel::Terminal, row().users_own();
+        /// The URL of the webhook, or the folder of the files.
+        endpoint: Option<Endpoint> = None, row().users_own();
     }
 
     section caps: Caps, "What a session may use up as a whole." {

@@ -8,6 +8,7 @@
 //! read but through a [`trust::TrustedWorkspace`], which hands out only what the person trusted.
 
 mod answer;
+mod asking;
 mod docs;
 mod dotenv;
 mod edit;
@@ -34,6 +35,7 @@ pub mod trust;
 mod variables;
 
 pub use answer::{Temperature, Texts, parse_effort};
+pub use asking::{Endpoint, PermissionChannel, PermissionMode, parse_mode};
 pub use docs::keys_as_markdown;
 pub use edit::{Listing, list_disabled_plugin};
 pub use env_file::EnvFileVariable;

@@ -45,7 +45,7 @@ fn an_unknown_key_that_is_like_nothing_lists_what_is_known_there() {
         "[colour]\nx = 1\n",
         expect![[r#"
             unknown key `colour` (user ROOT/user/config/config.toml:1)
-            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`"#]],
+            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`"#]],
     );
 }
 

@@ -58,6 +58,10 @@ fn later_layers_win_and_each_value_tells_its_place() {
         session.steps_max = 1                                                                                                                                 # user ROOT/user/config/config.toml:2
         session.parallel_calls_max = 4                                                                                                                        # variables file ROOT/work/.env:2 JAATO_SESSION_PARALLEL_CALLS_MAX
         session.output_bytes_max = 3000                                                                                                                       # workspace ROOT/work/.jaato/config.toml:2
+        permissions.mode = "ask"                                                                                                                              # built-in
+        permissions.answer_ms = 0                                                                                                                             # built-in
+        permissions.channel = "terminal"                                                                                                                      # built-in
+        permissions.endpoint = (not set)                                                                                                                      # built-in
         caps.cost = (not set)                                                                                                                                 # built-in
         caps.tokens = (not set)                                                                                                                               # built-in
         caps.steps = (not set)                                                                                                                                # built-in

@@ -1,6 +1,7 @@
 //! A digest of a call's arguments, for a permission that holds for exactly these.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -18,9 +19,32 @@ impl ArgumentsDigest {
     }
 }
 
-impl fmt::Debug for ArgumentsDigest {
+impl fmt::Display for ArgumentsDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for ArgumentsDigest {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = "a digest has 64 hexadecimal digits";
+        let mut bytes = [0; 32];
+        if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(wrong);
+        }
+        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|_| wrong)?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl fmt::Debug for ArgumentsDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -70,6 +94,16 @@ mod tests {
         let one: Value = serde_json::from_str(r#"{"a":1,"b":{"c":2,"d":3}}"#).unwrap();
         let other: Value = serde_json::from_str(r#"{"b":{"d":3,"c":2},"a":1}"#).unwrap();
         assert_eq!(ArgumentsDigest::of(&one), ArgumentsDigest::of(&other));
+    }
+
+    #[test]
+    fn a_digest_is_written_and_read_again() {
+        let digest = ArgumentsDigest::of(&json!({ "a": 1 }));
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        for wrong in ["", "0", &"g".repeat(64), &"0".repeat(65), &"+1".repeat(32), &"é".repeat(32)]
+        {
+            assert!(wrong.parse::<ArgumentsDigest>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::Glob;
+use crate::{ArgumentsDigest, Glob};
 
 /// What a rule says about the calls it is for. What it does not say matches every call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct Conditions {
     pub annotations: Vec<(Annotation, bool)>,
     /// Arguments by name; the text of each must match.
     pub arguments: Vec<(String, Glob)>,
+    /// The arguments, all of them and no others.
+    pub exactly: Option<ArgumentsDigest>,
     /// A simple command that the call runs.
     pub command: Option<CommandPattern>,
     /// A file or folder: the call names it, or something below it.
@@ -131,6 +133,7 @@ impl fmt::Display for Conditions {
         for (name, value) in &self.arguments {
             add(&format!("argument.{name}"), Some(value.to_string()));
         }
+        add("exactly", self.exactly.map(|digest| digest.to_string()));
         add("agent_type", text(&self.agent_type));
         add("agent_name", text(&self.agent_name));
         add("signature", text(&self.signature));

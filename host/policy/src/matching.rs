@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::facts::Facts;
 use crate::shell::{SimpleCommand, WordKind};
-use crate::{Annotation, CommandPattern, Conditions, Glob, PathPattern, Rule};
+use crate::{Annotation, ArgumentsDigest, CommandPattern, Conditions, Glob, PathPattern, Rule};
 
 /// What came of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +92,7 @@ pub(crate) fn speaks_of(when: &Conditions, facts: &Facts<'_>) -> bool {
         && is(&when.plugin, call.plugin.as_str())
         && is(&when.agent_type, call.agent.agent_type)
         && is(&when.agent_name, call.agent.agent_name)
+        && when.exactly.is_none_or(|wanted| wanted == ArgumentsDigest::of(call.arguments))
         && when.annotations.iter().all(|&(annotation, wanted)| {
             let promises = call.annotations;
             let promised = match annotation {

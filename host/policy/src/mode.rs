@@ -16,6 +16,11 @@ impl Mode {
     /// Every mode, in the order in which people see them.
     pub const ALL: [Self; 3] = [Self::Ask, Self::AcceptEdits, Self::ReadOnly];
 
+    /// Finds a mode by its name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+
     /// The mode's name in options, events and records. Never changes.
     pub fn name(self) -> &'static str {
         match self {

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use jaato_types::ToolName;
+
 use crate::{ArgumentsDigest, Call, PluginSource};
 
 /// How long an answer holds.
@@ -15,6 +17,26 @@ pub enum Scope {
     Session,
     /// For good: it is written into the person's file.
     Always,
+}
+
+impl Scope {
+    /// Every scope, from the shortest.
+    pub const ALL: [Self; 4] = [Self::Once, Self::Turn, Self::Session, Self::Always];
+
+    /// The scope's name in events, records and answers. Never changes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Turn => "turn",
+            Self::Session => "session",
+            Self::Always => "always",
+        }
+    }
+
+    /// Finds a scope by its name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.name() == name)
+    }
 }
 
 /// The calls that an answer holds for, beside the tool and its plugin.
@@ -33,6 +55,8 @@ pub enum Pattern {
     Path(PathBuf),
     /// Calls of which every URL names this host.
     Host(String),
+    /// Calls that type into this terminal of the session.
+    Terminal(String),
     /// Every call of the tool.
     Tool,
 }
@@ -43,9 +67,20 @@ impl Pattern {
         Self::Exact(ArgumentsDigest::of(call.arguments))
     }
 
+    /// The name of its kind in records, which hold nothing of a call. Never changes.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Exact(_) => "exact",
+            Self::Command { .. } => "command",
+            Self::Path(_) => "path",
+            Self::Host(_) => "host",
+            Self::Terminal(_) => "terminal",
+            Self::Tool => "tool",
+        }
+    }
+
     /// Says in words which calls it is for: `every call of `shell``.
-    pub fn text(&self, call: &Call<'_>) -> String {
-        let tool = call.tool;
+    pub fn text(&self, tool: &ToolName) -> String {
         match self {
             Self::Exact(_) => format!("exactly this call of `{tool}`"),
             Self::Command { program, words } => {
@@ -54,6 +89,7 @@ impl Pattern {
             }
             Self::Path(path) => format!("calls of `{tool}` in `{}`", path.display()),
             Self::Host(host) => format!("calls of `{tool}` to `{host}`"),
+            Self::Terminal(name) => format!("calls of `{tool}` in the terminal `{name}`"),
             Self::Tool => format!("every call of `{tool}`"),
         }
     }
@@ -74,9 +110,18 @@ impl Pattern {
                     && !hosts.is_empty()
                     && hosts.iter().all(|named| named == host)
             }
+            Self::Terminal(name) => terminal_of(call) == Some(name),
             Self::Tool => true,
         }
     }
+}
+
+/// Returns the terminal that a call types into.
+fn terminal_of<'a>(call: &Call<'a>) -> Option<&'a str> {
+    let is_typing = matches!(call.tool.as_str(), "shell_input" | "shell_control");
+    let is_shipped = call.source == PluginSource::Shipped;
+    let name = call.arguments.get("session_id").filter(|_| is_typing && is_shipped);
+    name.and_then(serde_json::Value::as_str)
 }
 
 /// Returns what a person may be offered to allow beside this call alone, from narrow to wide. The
@@ -91,6 +136,7 @@ pub fn proposals(call: &Call<'_>) -> Vec<Pattern> {
         // A pattern for a command line is for one simple command: what runs beside it is another
         // decision.
         proposals.extend(crate::shell::proposals(call));
+        proposals.extend(terminal_of(call).map(str::to_owned).map(Pattern::Terminal));
         return proposals.into_iter().filter(|pattern| pattern.covers(call)).collect();
     }
     let paths = call.paths();

@@ -113,6 +113,31 @@ impl SessionRule {
         Self { tool, plugin, answer, pattern, chosen: Chosen::ByPerson, scope }
     }
 
+    /// Returns what the person said.
+    pub fn answer(&self) -> Answer {
+        self.answer
+    }
+
+    /// Returns the tool that it is about.
+    pub fn tool(&self) -> &ToolName {
+        &self.tool
+    }
+
+    /// Returns the plugin whose tool that is.
+    pub fn plugin(&self) -> &PluginName {
+        &self.plugin
+    }
+
+    /// Returns which of the tool's calls it is for.
+    pub fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
+    /// Returns how long it holds.
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
     fn covers(&self, call: &Call<'_>) -> bool {
         let is_same_tool = self.tool == *call.tool && self.plugin == *call.plugin;
         let is_still_near = match (self.chosen, &self.pattern, self.answer) {
@@ -153,6 +178,16 @@ impl Rules {
     /// Forgets the answers that held for the turn.
     pub fn end_turn(&mut self) {
         self.session.retain(|rule| rule.scope != Scope::Turn);
+    }
+
+    /// Lists the answers that hold, the oldest first.
+    pub fn answers(&self) -> &[SessionRule] {
+        &self.session
+    }
+
+    /// Takes an answer back, by its place among [`Rules::answers`].
+    pub fn take_back(&mut self, index: usize) -> Option<SessionRule> {
+        (index < self.session.len()).then(|| self.session.remove(index))
     }
 
     /// Forgets every answer of the session.

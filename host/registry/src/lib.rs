@@ -34,4 +34,5 @@ pub const RESERVED_TOOLS: [&str; 2] = ["get_tool_schemas", "list_tools"];
 
 /// Command names that the host keeps for itself: those that it has, and those by which people
 /// expect to get help and to leave.
-pub const RESERVED_COMMANDS: [&str; 6] = ["exit", "gc", "help", "model", "plugin", "quit"];
+pub const RESERVED_COMMANDS: [&str; 8] =
+    ["exit", "gc", "help", "mode", "model", "permissions", "plugin", "quit"];

@@ -21,6 +21,7 @@ impl Child {
     pub fn set_up(&self, setup: &mut SessionSetup) {
         let Self { asked, lent, .. } = self;
         setup.rules = Arc::clone(&lent.rules);
+        setup.patience_ms = lent.patience_ms;
         setup.spent = lent.spent.clone();
         setup.caps = lent.caps.clone();
         let (name, opener, hold) = (asked.name.clone(), self.opener.clone(), lent.hold.clone());

@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 
 use jaato_catalog::Setup;
 use jaato_config::permissions::{ENTERPRISE_FOLDER, RuleFiles, RuleSources, load_rules};
-use jaato_config::trust::WorkspaceState;
+use jaato_config::trust::{TrustedWorkspace, WorkspaceState};
 use jaato_policy::WorkspaceTrust;
 use jaato_session::{CallPlace, Gate};
 
 /// The execution environment that is this machine: paths mean there what they mean here.
 const LOCAL: &str = "local";
+
+/// Links to nothing that are followed on the way of one path.
+const LINKS_MAX: usize = 40;
 
 /// The gate of the host: rules, and a place to which they apply.
 pub(crate) struct HostGate {
@@ -18,8 +21,15 @@ pub(crate) struct HostGate {
 }
 
 impl HostGate {
-    pub(crate) fn of(setup: &Setup) -> Self {
-        Self { place: call_place(setup), is_local: setup.config.environment == LOCAL }
+    /// Looks at a host's setup. Of an environment that somebody else made it is not known where
+    /// its files lie.
+    pub(crate) fn of(setup: &Setup, is_anothers: bool) -> Self {
+        let place = call_place(setup);
+        if is_anothers {
+            let place = CallPlace { directory: None, home: None, ..place };
+            return Self { place, is_local: false };
+        }
+        Self { place, is_local: setup.config.environment == LOCAL }
     }
 }
 
@@ -32,13 +42,25 @@ impl Gate for HostGate {
         if !self.is_local || !path.is_absolute() {
             return None;
         }
+        leads_to(path).filter(|whole| whole != path)
+    }
+}
+
+/// Returns where a path leads: what of it exists without links, and the rest as it is written.
+fn leads_to(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
         // A file that is to be made has no links yet, but the folders above it may.
         let known = path.ancestors().find_map(|part| Some((part, part.canonicalize().ok()?)));
         let (part, resolved) = known?;
-        let rest = path.strip_prefix(part).ok()?;
-        let whole = if rest.as_os_str().is_empty() { resolved } else { resolved.join(rest) };
-        (whole != path).then_some(whole)
+        let mut rest = path.strip_prefix(part).ok()?.components();
+        let Some(first) = rest.next() else { return Some(resolved) };
+        let next = resolved.join(first);
+        // A link to what is not there: what is written through it appears there.
+        let Ok(target) = next.read_link() else { return Some(next.join(rest.as_path())) };
+        path = resolved.join(target).join(rest.as_path());
     }
+    None
 }
 
 /// Returns where calls of a host run, as rules see it.
@@ -65,12 +87,21 @@ pub(crate) fn resolve(setup: &Setup, path: &Path) -> Option<PathBuf> {
 
 /// Reads the files with rules that hold for a host.
 pub fn rule_files(setup: &Setup) -> RuleFiles {
+    read_rules(setup, setup.trusted_workspace())
+}
+
+/// The same without those of a workspace.
+pub(crate) fn own_rule_files(setup: &Setup) -> RuleFiles {
+    read_rules(setup, None)
+}
+
+fn read_rules(setup: &Setup, workspace: Option<&TrustedWorkspace>) -> RuleFiles {
     let home = home(setup);
     load_rules(&RuleSources {
         enterprise: Path::new(ENTERPRISE_FOLDER),
         user: setup.folders.config().ok(),
         home: home.as_deref(),
-        workspace: setup.trusted_workspace(),
+        workspace,
         root: setup.workspace.root(),
     })
 }
@@ -78,4 +109,29 @@ pub fn rule_files(setup: &Setup) -> RuleFiles {
 fn home(setup: &Setup) -> Option<PathBuf> {
     let home = setup.variables.get("HOME")?;
     Some(PathBuf::from(home)).filter(|home| home.is_absolute())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_followed_as_far_as_it_exists_and_through_links_to_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir_all(root.join("real/deep")).unwrap();
+        symlink(root.join("real"), root.join("link")).unwrap();
+        symlink("real/hook", root.join("to_nothing")).unwrap();
+        symlink("round", root.join("round")).unwrap();
+        let leads = |path: &str| leads_to(&root.join(path)).filter(|to| *to != root.join(path));
+        assert_eq!(leads("link/deep"), Some(root.join("real/deep")));
+        assert_eq!(leads("link/new/file"), Some(root.join("real/new/file")));
+        assert_eq!(leads("to_nothing"), Some(root.join("real/hook")));
+        assert_eq!(leads("real/deep"), None);
+        assert_eq!(leads("new"), None);
+        assert_eq!(leads("round"), None);
+    }
 }

@@ -113,7 +113,14 @@ mod tests {
             name: "t".into(),
             allowed: true,
             rule: "r".into(),
+            place: None,
             comment: None,
+            answered_by: String::new(),
+            scope: String::new(),
+            remembered: None,
+            pattern: String::new(),
+            agent_type: String::new(),
+            agent_name: String::new(),
         };
         send(decided);
         heard.recv().unwrap();

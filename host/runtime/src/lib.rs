@@ -45,6 +45,7 @@ mod answers;
 mod at_start;
 mod attach;
 mod attachments;
+mod channels;
 mod check;
 mod child;
 mod commands;
@@ -55,6 +56,7 @@ mod gate;
 mod gc;
 mod hooks;
 mod host;
+mod kept_answers;
 mod known_provider;
 mod ledger;
 mod maker;
@@ -73,6 +75,8 @@ mod watching;
 pub use jaato_config as config;
 /// Reading plugin files.
 pub use jaato_loader as loader;
+/// What is decided about calls.
+pub use jaato_policy as policy;
 /// Who has which name.
 pub use jaato_registry as registry;
 /// The turn loop and the traits that it stands on.
@@ -83,6 +87,7 @@ pub use jaato_store as store;
 pub use jaato_types as types;
 
 pub use attach::TEXT_BYTES_MAX;
+pub use channels::{ANSWER_MS, CallsBy, FolderAsker, WebhookAsker};
 pub use check::{Conformance, conformance_checks};
 pub use commands::{Command, WORD_CHOICES_MAX, WordCompleter};
 pub use gate::{call_place, rule_files};
@@ -97,7 +102,6 @@ pub use jaato_environments::{EndedProcess, EnvironmentListed, SavedResources, Sh
 pub use jaato_instances::{Tell, log_printed};
 pub use jaato_log::{LOG_BYTES_MAX, Log, visible};
 pub use jaato_model_facts::{ModelFacts, source as model_facts_source};
-pub use jaato_policy as policy;
 pub use jaato_policy::{Allowed, PluginSource};
 pub use jaato_services::{Assets, delta_of};
 pub use jaato_services::{KeyCommands, KeyInfo, StoredIn, StoredKeys};

@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_catalog::Setup;
-use jaato_config::{Caps, NamedModel};
+use jaato_config::{Caps, Config, NamedModel, PermissionMode};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
 use jaato_policy::{Allowed, DenyRules, Rules};
 use jaato_services::Entered;
 use jaato_session::{
-    Answer, AnsweringModel, Asker, EventSink, History, Ids, Ports, Question, RandomIds,
-    SeededRandom, Session, SessionSetup, SystemClock, SystemPrompt,
+    Answer, AnsweringModel, Asker, EventSink, History, Ids, Mode, Ports, Question, RandomIds,
+    SeededRandom, Session, SessionRules, SessionSetup, SystemClock, SystemPrompt,
 };
 use jaato_terminals::Audience;
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
-use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::child::Child;
@@ -24,6 +23,7 @@ use crate::gate::{HostGate, rule_files};
 use crate::gc::PluginGc;
 use crate::hooks::{EventHooks, PluginHooks};
 use crate::host::Host;
+use crate::kept_answers::KeptAnswers;
 use crate::ledger::Recorded;
 use crate::prompt;
 use crate::provider::NoProvider;
@@ -50,6 +50,8 @@ pub struct SessionOptions {
     /// `image`. [`Runtime::environment_options`](crate::Runtime::environment_options) reads them
     /// from texts.
     pub environment_options: Map<String, Value>,
+    /// `--mode`; with none as configured.
+    pub mode: Option<Mode>,
     /// What each request to the model asks for, over the configuration.
     pub request: RequestOptions,
     /// What the session may use up, over the configuration.
@@ -72,6 +74,7 @@ impl SessionOptions {
             system: None,
             environment: None,
             environment_options: Map::new(),
+            mode: None,
             request: RequestOptions::default(),
             caps: Caps::default(),
             model: None,
@@ -162,7 +165,8 @@ impl Host {
         setup.history = history;
         setup.id = Some(id.clone());
         setup.limits = self.setup.config.session.clone();
-        setup.rules = Arc::new(Mutex::new(rules(&self.setup, &options)));
+        setup.rules = Arc::new(self.session_rules(&options));
+        setup.patience_ms = patience_ms(&self.setup.config);
         if let Some(child) = &child {
             child.set_up(&mut setup);
         }
@@ -203,7 +207,7 @@ impl Host {
     ) -> Result<Session, Error> {
         let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
         setup.limits = self.setup.config.session.clone();
-        setup.rules = Arc::new(Mutex::new(rules(&self.setup, &options)));
+        setup.rules = Arc::new(self.session_rules(&options));
         let ids = ids();
         let id = ids.session();
         setup.id = Some(id.clone());
@@ -216,6 +220,15 @@ impl Host {
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
         self.enter(&session, asker, events, None);
         Ok(session)
+    }
+
+    /// Returns what is decided about calls as a session begins, and what keeps answers for good.
+    fn session_rules(&self, options: &SessionOptions) -> SessionRules {
+        let rules = SessionRules::new(rules(&self.setup, options));
+        match self.setup.folders.config() {
+            Ok(folder) => rules.kept_by(Arc::new(KeptAnswers::in_folder(folder.to_owned()))),
+            Err(_) => rules,
+        }
     }
 
     /// Gives a session its execution environment. That the default one is not there is told when a
@@ -271,7 +284,7 @@ fn ports(
         None => told as _,
     };
     Ports {
-        gate: Arc::new(HostGate::of(&host.setup)),
+        gate: Arc::new(HostGate::of(&host.setup, options.environment.is_some())),
         provider,
         hooks: Arc::new(PluginHooks::new(Arc::clone(host))),
         tools: Arc::new(tools),
@@ -285,6 +298,11 @@ fn ports(
     }
 }
 
+/// How long an answer is waited for, where the person says so.
+fn patience_ms(config: &Config) -> Option<u64> {
+    Some(config.permissions.answer_ms).filter(|ms| *ms > 0)
+}
+
 /// Returns the rules that hold at the start of a session.
 pub(crate) fn rules(setup: &Setup, options: &SessionOptions) -> Rules {
     let config = &setup.config;
@@ -295,6 +313,11 @@ pub(crate) fn rules(setup: &Setup, options: &SessionOptions) -> Rules {
     rules.disabled = names(&config.tools_disabled);
     rules.allowed = options.allow.iter().map(|text| Allowed::parse(text)).collect();
     rules.allow_all = options.allow_all;
+    rules.mode = options.mode.unwrap_or(match config.permissions.mode {
+        PermissionMode::Ask => Mode::Ask,
+        PermissionMode::AcceptEdits => Mode::AcceptEdits,
+        PermissionMode::ReadOnly => Mode::ReadOnly,
+    });
     rules.files = rule_files(setup).files;
     rules.deny_rules = if options.ignore_deny_rules { DenyRules::Ignored } else { DenyRules::Hold };
     rules

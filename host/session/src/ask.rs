@@ -3,10 +3,11 @@
 use std::fmt;
 
 use futures_util::future::BoxFuture;
-use jaato_policy::{AlwaysScope, Decision};
+use jaato_policy::{Decision, Scope};
 use jaato_types::ask::{Form, FormAnswer};
 use jaato_types::hooks::Preview;
 use jaato_types::{PluginName, Result, SessionId, ToolCall};
+use serde_json::Value;
 use zeroize::Zeroizing;
 
 use crate::KnownTool;
@@ -63,6 +64,17 @@ use crate::form_check::check_answer;
 pub trait Asker: Send + Sync {
     /// Tells why nobody can be asked (`standard input is not a terminal`); nothing if somebody can.
     fn nobody(&self) -> Option<String>;
+
+    /// Names the way on which it asks, for events and records: `terminal`.
+    fn channel(&self) -> &str {
+        "host"
+    }
+
+    /// Returns how long an answer is waited for where the session's setup does not say; without
+    /// one as long as it takes. A question that nobody answers in time is denied.
+    fn patience_ms(&self) -> Option<u64> {
+        None
+    }
 
     /// Asks, one question at a time. Dropping the future withdraws the question.
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer>;
@@ -192,27 +204,63 @@ pub struct Question<'a> {
     pub decision: Decision,
     /// The decision in words.
     pub why: String,
-    /// What [`Answer::AllowInSession`] will hold for; `None` where a plugin wants each such call to
-    /// be asked, so that it holds for this call alone.
-    pub always: Option<AlwaysScope>,
+    /// What [`Answer::AllowLike`] and [`Answer::DenyLike`] can hold for, from narrow to wide, in
+    /// words; empty where a plugin wants each such call to be asked, so that an answer holds for
+    /// this call alone.
+    pub patterns: Vec<String>,
+    /// How many calls of the model's answer are exactly this one. All of them get the answer.
+    pub times: usize,
+    /// What the rules read in the arguments.
+    pub reading: Reading,
+    /// Whether the person changed the arguments before.
+    pub was_edited: bool,
     /// What the call would change, as the tool's own plugin shows it.
     pub preview: Option<Preview>,
+    /// How long the answer is waited for.
+    pub patience_ms: Option<u64>,
+}
+
+/// What the rules read in the arguments of a call, for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The commands of a command line, those inside of others too.
+    pub commands: Vec<String>,
+    /// What in a command line can do more than these commands say: what it is, and the piece.
+    pub risks: Vec<String>,
+    /// The hosts that URLs among the arguments name.
+    pub hosts: Vec<String>,
 }
 
 /// What a person answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// This call may run.
     AllowOnce,
-    /// This call may run, and those like it until the session ends.
-    AllowInSession,
+    /// This call may run, and later ones that a pattern of the question covers.
+    AllowLike {
+        /// How long that holds.
+        scope: Scope,
+        /// The pattern's index in [`Question::patterns`]. One that is not there allows this call
+        /// alone.
+        pattern: usize,
+    },
+    /// The call should have other arguments. It is looked at anew with these, by the guards, the
+    /// rules and, where these say so, the person.
+    Edit {
+        /// The arguments.
+        arguments: Value,
+    },
     /// It must not run.
     Deny {
         /// What the model is told about it.
         comment: Option<String>,
     },
-    /// No call of this tool may run until the session ends.
-    DenyInSession {
+    /// It must not run, and later ones neither.
+    DenyLike {
+        /// How long that holds.
+        scope: Scope,
+        /// The index of the pattern that later calls must have; `None` for every call of the tool.
+        pattern: Option<usize>,
         /// What the model is told about it.
         comment: Option<String>,
     },

@@ -120,9 +120,15 @@ pub(crate) fn answers(parts: &[Part]) -> bool {
     })
 }
 
-/// Drops what a model cannot say and repairs calls, so that the history takes the parts.
-pub(crate) fn clean(parts: Vec<Part>, history: &History, ids: &dyn Ids) -> Vec<Part> {
-    let mut fresh = HashSet::new();
+/// Drops what a model cannot say and repairs calls, so that the history takes the parts behind
+/// those of an answer that was paused, whose calls have taken some ids.
+pub(crate) fn clean(
+    parts: Vec<Part>,
+    taken: HashSet<CallId>,
+    history: &History,
+    ids: &dyn Ids,
+) -> Vec<Part> {
+    let mut fresh = taken;
     let mut repair = |mut call: ToolCall| {
         let usable = !call.id.as_str().is_empty() && call.id.as_str().len() <= CALL_ID_BYTES_MAX;
         let free =

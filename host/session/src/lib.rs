@@ -38,6 +38,7 @@ mod renewal;
 mod report;
 mod retry;
 mod session;
+mod shared_rules;
 mod spent;
 mod takes;
 mod tasks;
@@ -48,7 +49,9 @@ mod tools;
 mod turn;
 
 pub use arguments::ArgumentChecks;
-pub use ask::{Answer, Asker, FormQuestion, Question, Secret, SecretAnswer, SecretQuestion};
+pub use ask::{
+    Answer, Asker, FormQuestion, Question, Reading, Secret, SecretAnswer, SecretQuestion,
+};
 pub use calls::PREVIEW_BYTES_MAX;
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
@@ -69,7 +72,7 @@ pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
 pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS, tools_that_find};
 pub use jaato_config::{Caps, GcSettings, Limits};
-pub use jaato_policy::{AlwaysScope, Call, Decision, Outcome, Rules, WorkspaceTrust};
+pub use jaato_policy::{Call, Decision, Mode, Outcome, Rules, Scope, WorkspaceTrust};
 pub use objects::{SharedObjects, VIEW_ENVIRONMENT};
 pub use origin::{CALL_DEPTH_MAX, CallOrigin};
 pub use output::{OutputStore, error_content, note_bytes};
@@ -81,8 +84,9 @@ pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
 pub use session::{
     Agent, AnsweringModel, AskingPlugin, Lent, ModelSetup, Objects, PLUGIN_CALLS_MAX, PieceSink,
-    Session, SessionHandle, SessionSetup, SharedRules,
+    Session, SessionHandle, SessionSetup,
 };
+pub use shared_rules::{KeepAnswers, SessionRules, SharedRules};
 pub use spent::{SharedSpent, Spent, cost_micro_usd};
 pub use takes::ModelTakes;
 pub use tasks::Wake;

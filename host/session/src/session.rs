@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use jaato_objects::ObjectEnvironment;
-use jaato_policy::Rules;
 use jaato_types::service::ContextFacts;
 use jaato_types::{
     Event, Message, ModelId, Output, Part, Price, Request, RequestOptions, Result, SessionId,
@@ -34,8 +33,9 @@ use crate::hooks::{Addition, HookAsker};
 use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
-    Cancel, Caps, GcSettings, History, HistoryError, Hold, Inbox, Limits, ModelTakes, Ports,
-    Provider, SharedFacts, SharedObjects, SharedSpent, Spent, SystemPrompt, Toolbox, Wake,
+    Cancel, Caps, GcSettings, History, HistoryError, Hold, Inbox, Limits, Mode, ModelTakes, Ports,
+    Provider, SharedFacts, SharedObjects, SharedRules, SharedSpent, Spent, SystemPrompt, Toolbox,
+    Wake,
 };
 use beside::Beside;
 pub use beside::{AskingPlugin, PieceSink};
@@ -64,6 +64,8 @@ pub struct SessionSetup {
     pub spent: SharedSpent,
     /// What the command line and the configuration allow, and what the person has answered.
     pub rules: SharedRules,
+    /// How long an answer to a question is waited for; `None` leaves it to who is asked.
+    pub patience_ms: Option<u64>,
     /// Who it is, where another session opened it.
     pub agent: Option<Agent>,
     /// Settings of the gc.
@@ -84,9 +86,6 @@ pub struct Agent {
     /// Stops the deadline of the call that opened it, while the person is asked.
     pub hold: Hold,
 }
-
-/// What the sessions of one person have decided together. Clones are the same.
-pub type SharedRules = Arc<Mutex<Rules>>;
 
 /// The objects that a session begins with.
 #[derive(Clone)]
@@ -124,6 +123,7 @@ impl SessionSetup {
             caps: Caps::default(),
             spent: SharedSpent::default(),
             rules: SharedRules::default(),
+            patience_ms: None,
             agent: None,
             gc: GcSettings::default(),
             history: History::new(),
@@ -201,6 +201,7 @@ impl Session {
             emitter,
             toolbox: Mutex::new(Arc::new(toolbox)),
             rules,
+            patience_ms: setup.patience_ms,
             agent: setup.agent,
             facts,
             objects,
@@ -306,6 +307,17 @@ impl Session {
             }
             json
         })
+    }
+
+    /// Returns what is decided about calls, with the person's answers.
+    pub fn rules(&self) -> &SharedRules {
+        &self.shared.rules
+    }
+
+    /// Changes how much is asked from here on, for all sessions that share the rules.
+    pub fn set_mode(&self, mode: Mode) {
+        self.shared.rules.change(|rules| rules.mode = mode);
+        self.shared.emitter.emit(Event::ModeChanged { mode: mode.name().to_owned() });
     }
 
     /// Returns what takes a person's messages while a turn runs.

@@ -3,6 +3,7 @@
 //! Every way out leaves a valid history. A turn that was cut short after something was seen ends in
 //! an answer with a mark in its text; a request that failed before its first delta adds nothing.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use jaato_types::{
@@ -107,6 +108,14 @@ impl Session {
         self.run_turn(Begun { woken_by, ..Begun::default() }, taken, cancel).await
     }
 
+    /// Forgets what a person allowed for the turn. Whose turns people see counts: that of a session
+    /// which another one opened is a part of its opener's.
+    fn end_answers_of_turn(&self) {
+        if self.shared.agent.is_none() {
+            self.shared.rules.change(jaato_policy::Rules::end_turn);
+        }
+    }
+
     async fn run_turn(&mut self, begun: Begun, taken: Result<()>, cancel: &Cancel) -> TurnReport {
         let clock = self.shared.ports.clock.clone();
         let (started_at_ms, started_ms) = (clock.wall_ms(), clock.monotonic_ms());
@@ -118,12 +127,14 @@ impl Session {
         self.renew_tools(cancel).await;
         self.conditions.begin_turn();
         self.shared.beside.begin_turn();
+        self.end_answers_of_turn();
         let mut progress = Progress::default();
         let end = match taken {
             Ok(()) => self.steps(&mut progress, cancel).await,
             Err(error) => Err(error),
         };
         let End { outcome, text, error } = end.unwrap_or_else(End::failed);
+        self.end_answers_of_turn();
         self.make_room_after_turn(cancel).await;
         self.shared.facts.update(|facts| facts.turns = self.history.turns());
         self.tell_record();
@@ -291,7 +302,10 @@ impl Session {
         cancel: &Cancel,
     ) -> Result<Flow> {
         let finish_reason = answer.finish_reason;
-        let parts = completion::clean(answer.parts, &self.history, &*self.shared.ports.ids);
+        let taken: HashSet<_> =
+            self.paused.iter().filter_map(Part::as_tool_call).map(|call| call.id.clone()).collect();
+        let ids = &*self.shared.ports.ids;
+        let parts = completion::clean(answer.parts, taken, &self.history, ids);
         let parts = [std::mem::take(&mut self.paused), parts].concat();
         if finish_reason == FinishReason::Paused {
             self.paused = parts;
@@ -419,7 +433,7 @@ impl Session {
         }
         self.tell_record();
         let runner = self.shared.runner(Initiative::Model, cancel);
-        let CallsDone { results, nobody_asked, activated } = runner.run(calls).await;
+        let CallsDone { results, nobody_asked, activated, .. } = runner.run(calls).await;
         if results.iter().any(|result| !result.attachments.is_empty()) {
             self.wait_for_sight(cancel).await;
         }

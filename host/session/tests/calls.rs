@@ -4,7 +4,7 @@
 use expect_test::{Expect, expect};
 use jaato_policy::Allowed;
 use jaato_session::testing::{Beat, Seat, Stage, Tool};
-use jaato_session::{Answer, Cancel, Limits, Session, SessionSetup, ToolState, TurnReport};
+use jaato_session::{Answer, Cancel, Limits, Scope, Session, SessionSetup, ToolState, TurnReport};
 use jaato_types::{
     Data, Error, ErrorKind, Event, Outcome, Output, Part, PluginName, ToolName, ToolResult,
 };
@@ -172,26 +172,26 @@ async fn a_person_allows_once_always_for_these_arguments_or_denies_with_a_commen
     let comment = || Some("use the other folder".to_owned());
     stage.person.answers([
         Answer::AllowOnce,
-        Answer::AllowInSession,
+        Answer::AllowLike { scope: Scope::Session, pattern: 0 },
         Answer::Deny { comment: comment() },
-        Answer::DenyInSession { comment: None },
+        Answer::DenyLike { scope: Scope::Session, pattern: None, comment: None },
     ]);
-    let a = || json!({ "path": "a" });
-    let calls = vec![
-        ("write", a()),                    // asked: once
-        ("write", a()),                    // asked: always
-        ("write", a()),                    // granted
-        ("write", json!({ "path": "b" })), // asked: denied
-        ("write", json!({ "path": "b" })), // asked: never
-        ("write", a()),                    // never, whatever was granted
-    ];
-    let (results, report) = play_on(&stage, &mut session, calls).await;
+    let (a, b) = (|| json!({ "path": "a" }), || json!({ "path": "b" }));
+    // asked: once; asked: always; granted; asked: denied; asked: never; never, whatever was granted
+    let calls = [a(), a(), a(), b(), b(), a()];
+    let (mut results, mut outcome) = (Vec::new(), Outcome::Done);
+    for arguments in calls {
+        // Each in an answer of its own: the same calls of one answer are asked once.
+        let (result, report) = play_on(&stage, &mut session, vec![("write", arguments)]).await;
+        results.extend(result);
+        outcome = report.outcome;
+    }
     let errors: Vec<bool> = results.iter().map(|result| result.is_error).collect();
     assert_eq!(errors, [false, false, false, true, true, true]);
     assert_eq!(stage.person.questions().len(), 4);
     let message = results[3].content["error"]["message"].as_str().unwrap();
     assert!(message.contains("use the other folder"), "{message}");
-    assert_eq!(report.outcome, Outcome::Done, "a person's no is no want of a person");
+    assert_eq!(outcome, Outcome::Done, "a person's no is no want of a person");
     let rules: Vec<(bool, String)> = stage
         .events
         .events()

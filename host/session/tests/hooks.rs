@@ -10,7 +10,7 @@ use jaato_policy::Allowed;
 use jaato_session::testing::{Beat, Stage, Tool};
 use jaato_session::{
     ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, Answer, CallOrigin, Cancel, HOOK_FAILURES_MAX,
-    Session, SessionSetup, TurnReport,
+    Scope, Session, SessionSetup, TurnReport,
 };
 use jaato_types::hooks::{HOOK_MS_MAX, Hook, Preview};
 use jaato_types::{DataContent, Error, Event, Outcome, Part, Request, ToolName};
@@ -155,7 +155,10 @@ async fn a_guard_may_want_a_person_to_be_asked_whatever_else_allows_the_call() {
     stage.hooks.says("a", Hook::BeforeTool, ask);
     let mut session = stage.start(allowing()).unwrap();
     // Each such call is asked: an answer for all of them holds for this one.
-    stage.person.answers([Answer::AllowInSession, Answer::Deny { comment: None }]);
+    stage.person.answers([
+        Answer::AllowLike { scope: Scope::Session, pattern: 0 },
+        Answer::Deny { comment: None },
+    ]);
     let (result, _) = call_write(&stage, &mut session, "0").await;
     assert_eq!(result, json!({ "echo": { "text": "a" } }));
     let (result, _) = call_write(&stage, &mut session, "1").await;

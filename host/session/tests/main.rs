@@ -1,6 +1,7 @@
 //! Whole sessions with a scripted provider, tools and a person.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod asking;
 mod calls;
 mod cancel;
 mod caps;
@@ -23,6 +24,7 @@ mod people;
 mod random;
 mod random_turns;
 mod renewal;
+mod same_gate;
 mod sight;
 mod silence;
 mod tasks;

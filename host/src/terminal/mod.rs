@@ -17,6 +17,7 @@
 
 mod answer;
 mod idle;
+mod keyboard;
 mod markdown;
 mod moving;
 mod own_output;
@@ -27,6 +28,7 @@ mod writer;
 
 pub use answer::{Answer, Output};
 pub use idle::{IdlePrompt, Keys};
+pub use keyboard::{Keyboard, NO_TERMINAL, keyboard, nobody_types};
 pub use moving::Moving;
 pub use own_output::{log_what_is_printed, reserve};
 pub use question::{Before, Manner, Question, Reply, Value, ask, show};

@@ -13,6 +13,8 @@ use nix::sys::termios::{
     tcsetattr,
 };
 
+use super::keyboard::{Keyboard, keyboard};
+
 /// How often it is looked whether something was typed.
 const LOOKED_AT_EVERY: Duration = Duration::from_millis(20);
 
@@ -31,8 +33,8 @@ pub const CTRL_C: char = '\u{3}';
 /// # Errors
 /// When the terminal is gone.
 pub(super) fn is_typed() -> io::Result<bool> {
-    let stdin = io::stdin();
-    let mut terminal = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    let keyboard = keyboard();
+    let mut terminal = [PollFd::new(keyboard.as_fd(), PollFlags::POLLIN)];
     Ok(poll(&mut terminal, PollTimeout::ZERO)? > 0)
 }
 
@@ -41,9 +43,9 @@ pub(super) fn is_typed() -> io::Result<bool> {
 /// # Errors
 /// When the terminal is gone.
 pub(super) fn until_typed(withdrawn: BorrowedFd<'_>) -> io::Result<()> {
-    let stdin = io::stdin();
+    let keyboard = keyboard();
     loop {
-        let terminal = PollFd::new(stdin.as_fd(), PollFlags::POLLIN);
+        let terminal = PollFd::new(keyboard.as_fd(), PollFlags::POLLIN);
         let withdrawn = PollFd::new(withdrawn, PollFlags::POLLIN);
         match poll(&mut [terminal, withdrawn], PollTimeout::NONE) {
             Err(Errno::EINTR) => {}
@@ -75,7 +77,7 @@ pub async fn something_is_typed() -> io::Result<()> {
 /// # Errors
 /// When the terminal cannot be read.
 pub fn read_line() -> io::Result<Vec<u8>> {
-    let mut terminal = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut terminal = File::from(keyboard().as_fd().try_clone_to_owned()?);
     let mut line = Vec::new();
     let mut buffer = [0; LINE_BYTES];
     loop {
@@ -109,30 +111,32 @@ pub(super) fn take_early() -> io::Result<Vec<String>> {
             lines.push(line);
         }
     }
-    tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
+    tcflush(keyboard(), FlushArg::TCIFLUSH)?;
     Ok(lines)
 }
 
 /// A terminal on which Ctrl-C ends the line that is typed, as its last sign, and is no signal.
 /// Dropping it makes the terminal as it was.
 pub(super) struct CtrlCAsKey {
+    keyboard: Keyboard,
     before: Termios,
 }
 
 impl CtrlCAsKey {
     pub(super) fn begin() -> io::Result<Self> {
-        let before = tcgetattr(io::stdin())?;
+        let keyboard = keyboard();
+        let before = tcgetattr(&keyboard)?;
         let mut changed = before.clone();
         changed.control_chars[SpecialCharacterIndices::VINTR as usize] = _POSIX_VDISABLE;
         changed.control_chars[SpecialCharacterIndices::VEOL as usize] = CTRL_C as u8;
-        tcsetattr(io::stdin(), SetArg::TCSANOW, &changed)?;
-        Ok(Self { before })
+        tcsetattr(&keyboard, SetArg::TCSANOW, &changed)?;
+        Ok(Self { keyboard, before })
     }
 }
 
 impl Drop for CtrlCAsKey {
     fn drop(&mut self) {
         // A terminal that is gone needs nothing.
-        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.before);
+        let _ = tcsetattr(&self.keyboard, SetArg::TCSANOW, &self.before);
     }
 }

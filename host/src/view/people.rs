@@ -434,6 +434,7 @@ impl People {
             | Event::FormAsked { .. }
             | Event::CompletionStarted { .. }
             | Event::CompletionFinished { .. }
+            | Event::ModeChanged { .. }
             | Event::PermissionAsked { .. }
             | Event::PermissionDecided { .. }
             | Event::SessionStarted { .. }

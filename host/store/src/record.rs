@@ -175,6 +175,24 @@ pub enum Stage {
         /// How long it took since the call began, in milliseconds.
         duration_ms: u64,
     },
+    /// Somebody is asked whether a call may run.
+    PermissionRequest {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: ToolName,
+        /// The rule that says so.
+        rule: String,
+        /// Where that rule is written, as `FILE:LINE`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<String>,
+        /// The kind of the agent that makes the call: `main`, `subagent`.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        agent_type: String,
+        /// What people see that agent called; empty for the main one.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        agent_name: String,
+    },
     /// It was decided whether a call may run.
     PermissionCheck {
         /// The call.
@@ -185,6 +203,24 @@ pub enum Stage {
         allowed: bool,
         /// The rule that decided.
         rule: String,
+        /// Where that rule is written, as `FILE:LINE`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<String>,
+        /// The way on which somebody answered; empty where a rule decided.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        answered_by: String,
+        /// How long the answer holds; empty where a rule decided.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        scope: String,
+        /// The kind of the pattern for which it holds; empty where nothing is remembered.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pattern: String,
+        /// The kind of the agent that makes the call: `main`, `subagent`.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        agent_type: String,
+        /// What people see that agent called; empty for the main one.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        agent_name: String,
     },
     /// The context was made smaller, or should have been.
     Gc {

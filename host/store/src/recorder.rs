@@ -118,9 +118,8 @@ impl Recorder {
                 let mark = ArgumentsMark::of(arguments, self.key.as_ref());
                 self.open_calls.insert(call_id.clone(), OpenCall { mark, parent: None, by: None });
             }
-            Event::PermissionDecided { call_id, name, allowed, rule, .. } => {
-                let (call_id, tool, rule) = (call_id.clone(), name.clone(), rule.clone());
-                return vec![Stage::PermissionCheck { call_id, tool, allowed: *allowed, rule }];
+            Event::PermissionAsked { .. } | Event::PermissionDecided { .. } => {
+                return permission(event).into_iter().collect();
             }
             other => return self.outcome(other).into_iter().collect(),
         }
@@ -236,7 +235,7 @@ impl Recorder {
             | Event::RequestChanged { .. }
             | Event::ToolCallChanged { .. }
             | Event::ToolResultChanged { .. }
-            | Event::PermissionAsked { .. }
+            | Event::ModeChanged { .. }
             | Event::Notified { .. }
             | Event::FormAsked { .. }
             | Event::FormAnswered { .. }
@@ -254,6 +253,7 @@ impl Recorder {
             | Event::ModelChanged { .. }
             | Event::TurnStarted { .. }
             | Event::StepStarted { .. }
+            | Event::PermissionAsked { .. }
             | Event::PermissionDecided { .. }
             | Event::ToolCallStarted { .. }
             | Event::CommandStarted { .. }
@@ -347,8 +347,50 @@ impl Recorder {
     }
 }
 
+/// What is asked and decided about a call: names of rules and their places, and nothing of the
+/// call's arguments, of a comment, or of the words of a pattern.
+fn permission(event: &Event) -> Option<Stage> {
+    match event {
+        Event::PermissionAsked { call_id, name, rule, place, agent_type, agent_name, .. } => {
+            Some(Stage::PermissionRequest {
+                call_id: call_id.clone(),
+                tool: name.clone(),
+                rule: rule.clone(),
+                place: place.clone(),
+                agent_type: agent_type.clone(),
+                agent_name: agent_name.clone(),
+            })
+        }
+        Event::PermissionDecided {
+            call_id,
+            name,
+            allowed,
+            rule,
+            place,
+            answered_by,
+            scope,
+            pattern,
+            agent_type,
+            agent_name,
+            ..
+        } => Some(Stage::PermissionCheck {
+            call_id: call_id.clone(),
+            tool: name.clone(),
+            allowed: *allowed,
+            rule: rule.clone(),
+            place: place.clone(),
+            answered_by: answered_by.clone(),
+            scope: scope.clone(),
+            pattern: pattern.clone(),
+            agent_type: agent_type.clone(),
+            agent_name: agent_name.clone(),
+        }),
+        _ => None,
+    }
+}
+
 /// Writes a moment as people and programs sort it: `2026-11-21T19:40:03.123Z`.
-fn rfc3339(wall_ms: u64) -> String {
+pub fn rfc3339(wall_ms: u64) -> String {
     let moment = i64::try_from(wall_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     // A clock past the year 9999 is wrong whatever is written.
     format!("{:.3}", moment.unwrap_or(Timestamp::MAX))

@@ -137,6 +137,7 @@ impl Summary {
             | Stage::Completion { .. }
             | Stage::AutoBackground { .. }
             | Stage::Task { .. }
+            | Stage::PermissionRequest { .. }
             | Stage::PermissionCheck { .. }
             | Stage::Gc { .. }
             | Stage::Command { .. }
@@ -212,6 +213,7 @@ impl Totals {
             Stage::Command { .. } => self.commands += 1,
             Stage::AutoBackground { .. }
             | Stage::Task { .. }
+            | Stage::PermissionRequest { .. }
             | Stage::Turn { .. }
             | Stage::Unknown => {}
         }

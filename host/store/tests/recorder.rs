@@ -37,16 +37,46 @@ fn started() -> Vec<Event> {
     vec![Event::SessionStarted { model, tools, agent, opener }, turn]
 }
 
+fn asked(call_id: &CallId, name: &ToolName) -> Event {
+    let hunter = || vec!["hunter2".to_owned()];
+    Event::PermissionAsked {
+        call_id: call_id.clone(),
+        name: name.clone(),
+        arguments: json!({ "password": "hunter2" }),
+        rule: "file.ask".into(),
+        place: Some("/rules.toml:3".into()),
+        why: "hunter2".into(),
+        preview: None,
+        scopes: Vec::new(),
+        patterns: hunter(),
+        commands: hunter(),
+        risks: hunter(),
+        hosts: hunter(),
+        times: 1,
+        patience_ms: None,
+        agent_type: "subagent".into(),
+        agent_name: "Scout".into(),
+    }
+}
+
 fn call(arguments: Value, result: Value, is_error: bool) -> Vec<Event> {
     let (call_id, name) = (CallId::from("c1"), ToolName::from("look"));
     let result = result.as_object().unwrap().clone();
     vec![
+        asked(&call_id, &name),
         Event::PermissionDecided {
             call_id: call_id.clone(),
             name: name.clone(),
             allowed: !is_error,
             rule: "ask.silence".into(),
+            place: Some("/rules.toml:3".into()),
             comment: Some("my hunter2 comment".into()),
+            answered_by: "terminal".into(),
+            scope: "session".into(),
+            remembered: Some("calls of `look` that only run `hunter2`".into()),
+            pattern: "command".into(),
+            agent_type: "subagent".into(),
+            agent_name: "Scout".into(),
         },
         Event::ToolCallStarted {
             call_id: call_id.clone(),
@@ -101,10 +131,11 @@ fn a_turn_becomes_its_requests_calls_decisions_and_end() {
     );
     expect![[r#"
         {"v":1,"ts":"2026-11-21T19:40:03.173Z","session":"s1","turn":1,"event_index":1,"stage":"response","model":"test/moon","step":1,"attempt":1,"prompt_tokens":20,"output_tokens":5,"total_tokens":25,"cached_tokens":8,"finish_reason":"tool_use","duration_ms":30}
-        {"v":1,"ts":"2026-11-21T19:40:03.183Z","session":"s1","turn":1,"event_index":2,"stage":"permission-check","call_id":"c1","tool":"look","allowed":true,"rule":"ask.silence"}
-        {"v":1,"ts":"2026-11-21T19:40:03.213Z","session":"s1","turn":1,"event_index":3,"stage":"tool-call","step":1,"call_id":"c1","tool":"look","source":"eye","arguments_bytes":16,"arguments_digest":"DIGEST","result_bytes":18,"ok":true,"duration_ms":5}
-        {"v":1,"ts":"2026-11-21T19:40:03.243Z","session":"s1","turn":1,"event_index":4,"stage":"response","model":"test/moon","step":2,"attempt":1,"finish_reason":"stop","duration_ms":20}
-        {"v":1,"ts":"2026-11-21T19:40:03.253Z","session":"s1","turn":1,"event_index":5,"stage":"turn","model":"test/moon","outcome":"done","steps":2,"duration_ms":120}
+        {"v":1,"ts":"2026-11-21T19:40:03.183Z","session":"s1","turn":1,"event_index":2,"stage":"permission-request","call_id":"c1","tool":"look","rule":"file.ask","place":"/rules.toml:3","agent_type":"subagent","agent_name":"Scout"}
+        {"v":1,"ts":"2026-11-21T19:40:03.193Z","session":"s1","turn":1,"event_index":3,"stage":"permission-check","call_id":"c1","tool":"look","allowed":true,"rule":"ask.silence","place":"/rules.toml:3","answered_by":"terminal","scope":"session","pattern":"command","agent_type":"subagent","agent_name":"Scout"}
+        {"v":1,"ts":"2026-11-21T19:40:03.223Z","session":"s1","turn":1,"event_index":4,"stage":"tool-call","step":1,"call_id":"c1","tool":"look","source":"eye","arguments_bytes":16,"arguments_digest":"DIGEST","result_bytes":18,"ok":true,"duration_ms":5}
+        {"v":1,"ts":"2026-11-21T19:40:03.253Z","session":"s1","turn":1,"event_index":5,"stage":"response","model":"test/moon","step":2,"attempt":1,"finish_reason":"stop","duration_ms":20}
+        {"v":1,"ts":"2026-11-21T19:40:03.263Z","session":"s1","turn":1,"event_index":6,"stage":"turn","model":"test/moon","outcome":"done","steps":2,"duration_ms":130}
     "#]]
     .assert_eq(&without_digest(&lines(&made)));
 }
@@ -190,7 +221,7 @@ fn what_a_person_does_outside_of_turns_has_turn_0() {
     let turn = [started().split_off(1), ended(Outcome::Cancelled, None)].concat();
     let made = records([started()[..1].to_vec(), call.clone(), turn, commands, call].concat());
     let turns: Vec<_> = made.iter().map(|record| (record.turn, record.event_index)).collect();
-    assert_eq!(turns, [(0, 1), (0, 2), (1, 3), (0, 4), (0, 5), (0, 6)]);
+    assert_eq!(turns, [(0, 1), (0, 2), (0, 3), (1, 4), (0, 5), (0, 6), (0, 7), (0, 8)]);
     let text = lines(&made);
     assert!(text.contains(r#""stage":"command","command":"note","source":"book""#), "{text}");
     assert!(!text.contains("hunter2"), "{text}");

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod anthropic;
+mod asking;
 mod attachments;
 mod bad_files;
 mod bad_plugins;

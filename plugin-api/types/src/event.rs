@@ -153,9 +153,43 @@ pub enum Event {
         arguments: Value,
         /// The rule that says so.
         rule: String,
+        /// Where that rule is written, as `FILE:LINE`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<String>,
+        /// The rule in words.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        why: String,
         /// What the call would change, as the tool's own plugin shows it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preview: Option<Preview>,
+        /// How long an answer may hold: `once`, `turn`, `session`, `always`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        scopes: Vec<String>,
+        /// For which later calls an answer may hold, from narrow to wide, in words. An answer names
+        /// one by its place, from 0.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        patterns: Vec<String>,
+        /// The commands of the call's command line, as the rules read it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        commands: Vec<String>,
+        /// What in that line can do more than these commands say.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        risks: Vec<String>,
+        /// The hosts that URLs among the arguments name.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hosts: Vec<String>,
+        /// How many calls of the model's answer are exactly this one; all of them get the answer.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        times: u32,
+        /// How long the answer is waited for, in milliseconds; then the call is denied.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        patience_ms: Option<u64>,
+        /// The kind of the agent that makes the call: `main`, `subagent`.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        agent_type: String,
+        /// What people see that agent called; empty for the main one.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        agent_name: String,
     },
     /// It is decided whether a call may run.
     PermissionDecided {
@@ -167,9 +201,38 @@ pub enum Event {
         allowed: bool,
         /// The rule that decided.
         rule: String,
+        /// Where that rule is written, as `FILE:LINE`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<String>,
         /// What the person said to it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         comment: Option<String>,
+        /// The way on which somebody answered: `terminal`, `client`, `webhook`, `file`; empty where
+        /// a rule decided.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        answered_by: String,
+        /// How long the answer holds: `once`, `turn`, `session`, `always`; empty where a rule
+        /// decided.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        scope: String,
+        /// For which later calls the answer holds, in words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remembered: Option<String>,
+        /// The kind of the pattern that these calls have: `exact`, `command`, `path`, `host`,
+        /// `terminal`, `tool`; empty where nothing is remembered.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pattern: String,
+        /// The kind of the agent that makes the call: `main`, `subagent`.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        agent_type: String,
+        /// What people see that agent called; empty for the main one.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        agent_name: String,
+    },
+    /// The person changed how much is asked.
+    ModeChanged {
+        /// What holds from here on: `ask`, `accept-edits`, `read-only`.
+        mode: String,
     },
     /// A tool call begins.
     ToolCallStarted {
@@ -525,6 +588,10 @@ pub enum SecretOutcome {
     /// In a way that this side does not know.
     #[serde(other)]
     Unknown,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]

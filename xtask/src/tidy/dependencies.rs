@@ -79,7 +79,7 @@ const TABLE: &[Row] = &[
     // What wires them together, and what people type.
     row("jaato-runtime", &[
         "jaato-types", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments",
-        "jaato-instances", "jaato-loader", "jaato-log", "jaato-model-facts", "jaato-places",
+        "jaato-http", "jaato-instances", "jaato-loader", "jaato-log", "jaato-model-facts", "jaato-places",
         "jaato-policy", "jaato-process", "jaato-registry", "jaato-services", "jaato-session",
         "jaato-store", "jaato-terminals",
         "jaato-worker",

@@ -13,7 +13,7 @@ use crate::toml_tree::{self, Node, Value};
 const VERSION: i64 = 1;
 
 /// Every key of a rule.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "decision",
     "tool",
     "plugin",
@@ -23,6 +23,7 @@ const KEYS: [&str; 17] = [
     "outside",
     "host",
     "argument",
+    "exactly",
     "agent_type",
     "agent_name",
     "read_only",
@@ -119,6 +120,10 @@ fn rule(origin: &Origin<'_>, entries: &[(String, Node)], line: usize) -> Result<
                     let glob = glob(&node.value, name).map_err(|what| (node.line, what))?;
                     when.arguments.push((name.clone(), glob));
                 }
+            }
+            "exactly" => {
+                let digest = text(value, name).map_err(wrong)?;
+                when.exactly = Some(digest.parse().map_err(|what: &str| wrong(what.to_owned()))?);
             }
             "compound" => when.compound = flag(value, name).map_err(wrong)?,
             other => {

@@ -3,57 +3,44 @@
 
 use std::path::PathBuf;
 
-use jaato_policy::{
-    AlwaysScope, Answer as Standing, Call, Caller, CallingAgent, Decision, DenyRules, Outcome,
-    PluginSource, RuleId, SessionRule,
-};
+use jaato_policy::{Call, Caller, CallingAgent, DenyRules, Outcome, PluginSource};
 use jaato_types::hooks::CalledBy;
-use jaato_types::{Error, ErrorKind, Event, PluginName, ToolCall};
+use jaato_types::{Event, PluginName, Result, ToolCall};
+use serde_json::Value;
 
+use super::asking::Asked;
+use super::ruling::{Asking, Ruling};
 use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
-use crate::hooks::{AboutCall, Guarded};
-use crate::{Answer, CallPlace, KnownTool, Question, introspection};
+use crate::hooks::{AboutCall, Guarded, Rewritten};
+use crate::{Agent, CallPlace, KnownTool, introspection};
 
-/// The rule's name where a person allowed this one call.
-const PERSON_ONCE: &str = "person.once";
-/// The rule's name where a person denied this one call.
-const PERSON_DENIED: &str = "person.denied";
+/// How often a person may change the arguments of one call.
+const EDITS_MAX: usize = 8;
 
-/// The rule's name where a guard denied the call.
-const GUARD_DENIED: &str = "guard.denied";
-/// The rule's name where a guard wants a person to be asked.
-const GUARD_ASKS: &str = "guard.asks";
-
-/// The rule's name where the tool's own plugin says, before a person is asked, that the call cannot
-/// do what it should.
-const PREVIEW_REFUSES: &str = "preview.refuses";
+/// Who changed arguments, where a person did: no plugin can have the name.
+const PERSON: &str = "the user";
 
 /// Stands behind the name of a rule while rules of files that deny do not hold.
 const DENY_IGNORED: &str = "(option.ignore_deny_rules)";
 
-/// Why a person is asked.
-struct Asking {
-    decision: Decision,
-    rule: &'static str,
-    why: String,
-    hint: Option<String>,
-    /// What "always" means; none where each such call is asked.
-    always: Option<AlwaysScope>,
-}
-
-/// What was decided about a call.
-struct Ruling {
-    rule: &'static str,
-    comment: Option<String>,
-    /// What the model is told; nothing if the call may run.
-    refusal: Option<Error>,
+/// What the gate says to a call.
+enum Passed {
+    To(Fate),
+    /// It comes to the gate again with these arguments.
+    Edited(Value),
 }
 
 impl CallRunner<'_> {
-    /// Takes a call as far as the point where it may run.
+    /// Takes a call that stands in no answer of the model as far as the point where it may run.
+    pub(super) async fn admit_alone<'a>(&'a self, call: &'a ToolCall) -> Admitted<'a> {
+        self.admit(call, std::slice::from_ref(call), &mut CallsDone::default()).await
+    }
+
+    /// Takes a call, one of these, as far as the point where it may run.
     pub(super) async fn admit<'a>(
         &'a self,
         call: &'a ToolCall,
+        all: &[ToolCall],
         done: &mut CallsDone,
     ) -> Admitted<'a> {
         if self.cancel.is_cancelled() {
@@ -78,27 +65,86 @@ impl CallRunner<'_> {
             let tool = Some(tool);
             return Admitted { call, rewritten: None, tool, fate: Fate::Refuse(error) };
         }
-        let guarded = self.ask_guards(call, tool).await;
-        let Guarded { rewritten, asks, denied } = guarded;
-        let runs = rewritten.as_ref().map_or(call, |rewritten| &rewritten.call);
-        let fate = match denied {
-            _ if self.cancel.is_cancelled() => Fate::Drop,
-            Some((plugin, error)) => self.decided(runs, Ruling::deny_by_guard(&plugin, error)),
-            None => self.pass_gate(runs, tool, asks, done).await,
-        };
+        let mut rewritten = None;
+        let fate = self.pass_guards_and_gate(call, tool, all, &mut rewritten, done).await;
+        let runs = rewritten.as_ref().map_or(call, |it: &Rewritten| &it.call);
         if matches!(fate, Fate::Run) && introspection::is_own(tool) {
             done.activated.extend(introspection::wanted(&self.toolbox, runs));
         }
         Admitted { call, rewritten, tool: Some(tool), fate }
     }
 
+    /// Asks guards and gate, and both again where the person changes the arguments: what a person
+    /// writes is looked at as what a model writes.
+    async fn pass_guards_and_gate(
+        &self,
+        call: &ToolCall,
+        tool: &KnownTool,
+        all: &[ToolCall],
+        rewritten: &mut Option<Rewritten>,
+        done: &mut CallsDone,
+    ) -> Fate {
+        let mut was_edited = false;
+        for _ in 0..=EDITS_MAX {
+            let runs = rewritten.as_ref().map_or(call, |it| &it.call).clone();
+            let Guarded { rewritten: by_guards, asks, denied } = self.ask_guards(&runs, tool).await;
+            if let Some(by_guards) = by_guards {
+                Rewritten::follow(rewritten, by_guards);
+            }
+            let runs = rewritten.as_ref().map_or(call, |it| &it.call).clone();
+            if self.cancel.is_cancelled() {
+                return Fate::Drop;
+            }
+            if let Some((plugin, error)) = denied {
+                return self.decided(&runs, Ruling::deny_by_guard(&plugin, error));
+            }
+            // What was changed on the way is no call of the model's answer.
+            let times = match rewritten {
+                Some(_) => 1,
+                None => all.iter().filter(|it| is_same(it, call)).count().max(1),
+            };
+            match self.pass_gate(&runs, tool, (asks, times, was_edited), done).await {
+                Passed::To(fate) => return fate,
+                Passed::Edited(arguments) => {
+                    was_edited = true;
+                    if let Err(error) = self.edit(call, tool, arguments, rewritten) {
+                        let text = format!("the arguments cannot be used: {}", error.message);
+                        self.emitter.notice(text);
+                    }
+                }
+            }
+        }
+        let runs = rewritten.as_ref().map_or(call, |it| &it.call);
+        self.decided(runs, Ruling::deny_endless_edits(&call.name, EDITS_MAX))
+    }
+
+    /// Gives a call the arguments that a person wrote.
+    fn edit(
+        &self,
+        call: &ToolCall,
+        tool: &KnownTool,
+        arguments: Value,
+        rewritten: &mut Option<Rewritten>,
+    ) -> Result<()> {
+        self.toolbox.check(tool, &arguments)?;
+        self.emitter.emit(Event::ToolCallChanged {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            source: PERSON.to_owned(),
+            arguments: arguments.clone(),
+        });
+        let changed = ToolCall { arguments, ..call.clone() };
+        Rewritten::follow(rewritten, Rewritten::by(changed, PERSON));
+        Ok(())
+    }
+
     async fn pass_gate(
         &self,
         call: &ToolCall,
         tool: &KnownTool,
-        guard: Option<(PluginName, String)>,
+        (guard, times, was_edited): (Option<(PluginName, String)>, usize, bool),
         done: &mut CallsDone,
-    ) -> Fate {
+    ) -> Passed {
         let place = self.ports.gate.place();
         let mut facts = self.facts_of(call, tool, &place);
         let resolved = self.resolved(&facts);
@@ -108,31 +154,59 @@ impl CallRunner<'_> {
             self.ports.gate.decide(&rules, &facts)
         };
         let asking = match (decision.outcome, guard) {
-            (Outcome::Deny, _) => return self.decided(call, Ruling::deny(&facts, decision)),
+            (Outcome::Deny, _) => {
+                return Passed::To(self.decided(call, Ruling::deny(&facts, &decision)));
+            }
             (Outcome::Allow, None) => {
-                return self.decided(call, Ruling::allow(decision.rule.name()));
+                return Passed::To(self.decided(call, Ruling::allow(&decision)));
             }
             (Outcome::Ask, None) => Asking::by_rule(&facts, decision),
             (Outcome::Allow | Outcome::Ask, Some((plugin, reason))) => {
                 Asking::by_guard(decision, &plugin, &reason)
             }
         };
-        match self.ask(call, tool, &asking).await {
-            Ok(answer) => {
+        let asked = match done.answer_to(&facts) {
+            Some(answer) => Asked::Answer(answer),
+            None => self.ask((call, tool), &facts, &asking, (times, was_edited)).await,
+        };
+        match asked {
+            Asked::Answer(crate::Answer::Edit { arguments }) => Passed::Edited(arguments),
+            Asked::Answer(answer) => {
                 let ruling = self.rule_by(answer, &facts, &asking, done);
-                self.decided(call, ruling)
+                Passed::To(self.decided(call, ruling))
             }
-            Err(fate) => fate,
+            Asked::Decided(decision) => {
+                let ruling = match decision.outcome {
+                    Outcome::Allow => Ruling::allow(&decision),
+                    Outcome::Deny | Outcome::Ask => Ruling::deny(&facts, &decision),
+                };
+                Passed::To(self.decided(call, ruling))
+            }
+            Asked::Late { patience_ms } => {
+                let ruling = Ruling::deny_late(&facts, patience_ms);
+                done.nobody_asked = done.nobody_asked.take().or_else(|| ruling.refusal.clone());
+                Passed::To(self.decided(call, ruling))
+            }
+            Asked::Refused(ruling) => Passed::To(self.decided(call, ruling)),
+            Asked::Dropped => Passed::To(Fate::Drop),
         }
     }
 
     fn decided(&self, call: &ToolCall, ruling: Ruling) -> Fate {
+        let (agent_type, agent_name) = self.agent_names();
         self.emitter.emit(Event::PermissionDecided {
             call_id: call.id.clone(),
             name: call.name.clone(),
             allowed: ruling.refusal.is_none(),
             rule: self.recorded_rule(ruling.rule),
+            place: ruling.place,
             comment: ruling.comment,
+            answered_by: ruling.answered_by,
+            scope: ruling.scope.to_owned(),
+            remembered: ruling.remembered,
+            pattern: ruling.pattern.to_owned(),
+            agent_type: agent_type.to_owned(),
+            agent_name: agent_name.to_owned(),
         });
         ruling.refusal.map_or(Fate::Run, Fate::Refuse)
     }
@@ -144,6 +218,12 @@ impl CallRunner<'_> {
             DenyRules::Hold => rule.to_owned(),
             DenyRules::Ignored => format!("{rule} {DENY_IGNORED}"),
         }
+    }
+
+    /// Names the agent whose session it is, by kind and by what people see it called.
+    pub(super) fn agent_names(&self) -> (&str, &str) {
+        let agent = self.agent.map_or(CallingAgent::MAIN, called);
+        (agent.agent_type, agent.agent_name)
     }
 
     fn facts_of<'a>(
@@ -163,10 +243,7 @@ impl CallRunner<'_> {
                 Initiative::Person => Caller::Person,
             },
             arguments: &call.arguments,
-            agent: self.agent.map_or(CallingAgent::MAIN, |agent| CallingAgent {
-                agent_type: "subagent",
-                agent_name: &agent.name,
-            }),
+            agent: self.agent.map_or(CallingAgent::MAIN, called),
             directory: place.directory.as_deref(),
             home: place.home.as_deref(),
             resolved: &[],
@@ -175,11 +252,8 @@ impl CallRunner<'_> {
         }
     }
 
-    /// Returns where links on the paths of a call lead. Only rules of files look at paths.
+    /// Returns where links on the paths of a call lead: rules, modes and answers look at paths.
     fn resolved(&self, facts: &Call<'_>) -> Vec<PathBuf> {
-        if self.rules.lock().files.is_empty() {
-            return Vec::new();
-        }
         let paths = facts.named_paths();
         paths.iter().filter_map(|path| self.ports.gate.resolve(path)).collect()
     }
@@ -200,137 +274,12 @@ impl CallRunner<'_> {
         };
         self.hooks.before_tool(call, about, self.cancel).await
     }
-
-    /// Asks a person; gives what becomes of the call where that is known without: the turn was
-    /// cancelled meanwhile, or the tool's own plugin says that the call cannot do what it should.
-    async fn ask(
-        &self,
-        call: &ToolCall,
-        tool: &KnownTool,
-        asking: &Asking,
-    ) -> Result<Answer, Fate> {
-        if let Some(reason) = self.ports.asker.nobody() {
-            return Ok(Answer::Nobody { reason });
-        }
-        let preview = self.preview(call, tool).await;
-        if self.cancel.is_cancelled() {
-            return Err(Fate::Drop);
-        }
-        if let Some(error) = preview.as_ref().and_then(|preview| preview.refusal.clone()) {
-            let ruling = Ruling { rule: PREVIEW_REFUSES, refusal: Some(error), comment: None };
-            return Err(self.decided(call, ruling));
-        }
-        self.emitter.emit(Event::PermissionAsked {
-            call_id: call.id.clone(),
-            name: call.name.clone(),
-            arguments: call.arguments.clone(),
-            rule: asking.rule.to_owned(),
-            preview: preview.clone(),
-        });
-        let Asking { decision, always, why, .. } = asking;
-        let (decision, always, why) = (decision.clone(), *always, why.clone());
-        let by = self.origin.map(|origin| &origin.plugin);
-        let agent = self.agent.map(|agent| agent.name.as_str());
-        let session = self.session;
-        let question = Question { session, call, tool, by, agent, decision, why, always, preview };
-        let of_origin = self.origin.map(|origin| origin.hold.hold());
-        let _held = (of_origin, self.agent.map(|agent| agent.hold.hold()));
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(Fate::Drop),
-            answer = self.ports.asker.ask(question) => Ok(answer),
-        }
-    }
-
-    fn rule_by(
-        &self,
-        answer: Answer,
-        facts: &Call<'_>,
-        asking: &Asking,
-        done: &mut CallsDone,
-    ) -> Ruling {
-        match answer {
-            Answer::AllowOnce => Ruling::allow(PERSON_ONCE),
-            // It would be asked again all the same.
-            Answer::AllowInSession if asking.always.is_none() => Ruling::allow(PERSON_ONCE),
-            Answer::AllowInSession => {
-                self.remember(facts, Standing::Always);
-                Ruling::allow(RuleId::SessionAlways.name())
-            }
-            Answer::Deny { comment } => Ruling::deny_by_person(facts, PERSON_DENIED, comment),
-            Answer::DenyInSession { comment } => {
-                self.remember(facts, Standing::Never);
-                Ruling::deny_by_person(facts, RuleId::SessionNever.name(), comment)
-            }
-            Answer::Nobody { reason } => {
-                let ruling = Ruling::deny_unasked(facts, asking, &reason);
-                done.nobody_asked = done.nobody_asked.take().or_else(|| ruling.refusal.clone());
-                ruling
-            }
-        }
-    }
-
-    fn remember(&self, facts: &Call<'_>, answer: Standing) {
-        let mut rules = self.rules.lock();
-        rules.remember(SessionRule::of(facts, answer));
-    }
 }
 
-impl Asking {
-    fn by_rule(facts: &Call<'_>, decision: Decision) -> Self {
-        let (rule, why) = (decision.rule.name(), decision.explain(facts));
-        let hint = decision.hint(facts);
-        Self { decision, rule, why, hint, always: Some(facts.always_scope()) }
-    }
-
-    fn by_guard(decision: Decision, plugin: &PluginName, reason: &str) -> Self {
-        let why = format!("plugin `{plugin}` wants you to decide: {reason}");
-        Self { decision, rule: GUARD_ASKS, why, hint: None, always: None }
-    }
+fn is_same(one: &ToolCall, other: &ToolCall) -> bool {
+    one.name == other.name && one.arguments == other.arguments
 }
 
-impl Ruling {
-    fn allow(rule: &'static str) -> Self {
-        Self { rule, comment: None, refusal: None }
-    }
-
-    fn deny(facts: &Call<'_>, decision: Decision) -> Self {
-        let text = format!("the call of `{}` is denied: {}", facts.tool, decision.explain(facts));
-        Self::refuse(text, decision.rule.name(), decision.hint(facts), None)
-    }
-
-    fn deny_by_person(facts: &Call<'_>, rule: &'static str, comment: Option<String>) -> Self {
-        let text = match &comment {
-            Some(comment) => format!("the user denied the call of `{}`: {comment}", facts.tool),
-            None => format!("the user denied the call of `{}`", facts.tool),
-        };
-        let hint = "respect the answer: do not make the same call again";
-        Self::refuse(text, rule, Some(hint.to_owned()), comment)
-    }
-
-    fn deny_by_guard(plugin: &PluginName, error: Error) -> Self {
-        let comment = Some(format!("plugin `{plugin}`"));
-        let Error { message, hint, .. } = error;
-        Self::refuse(message, GUARD_DENIED, hint, comment)
-    }
-
-    fn deny_unasked(facts: &Call<'_>, asking: &Asking, reason: &str) -> Self {
-        let text = format!(
-            "the call of `{}` is denied: {}, and nobody can be asked ({reason})",
-            facts.tool, asking.why
-        );
-        let comment = Some(format!("nobody can be asked: {reason}"));
-        Self::refuse(text, asking.rule, asking.hint.clone(), comment)
-    }
-
-    fn refuse(
-        text: String,
-        rule: &'static str,
-        hint: Option<String>,
-        comment: Option<String>,
-    ) -> Self {
-        let text = format!("{text} (rule `{rule}`)");
-        let error = Error { hint, ..Error::new(ErrorKind::PermissionDenied, text) };
-        Self { rule, comment, refusal: Some(error) }
-    }
+fn called(agent: &Agent) -> CallingAgent<'_> {
+    CallingAgent { agent_type: "subagent", agent_name: &agent.name }
 }

@@ -6,7 +6,7 @@ use jaato_types::{Error, ErrorKind, Event, Output, ToolCall, ToolResult};
 use serde_json::{Map, Value, json};
 
 use super::running::{Running, Start};
-use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
+use super::{Admitted, CallRunner, Fate, Initiative};
 use crate::events::HOST;
 use crate::hooks::Changed;
 use crate::output::{self, error_content};
@@ -38,7 +38,7 @@ impl CallRunner<'_> {
 
     /// Runs a call for a person or a plugin; gives the whole output.
     pub(crate) async fn run_whole(&self, call: &ToolCall) -> Result<Output, Error> {
-        let admitted = self.admit(call, &mut CallsDone::default()).await;
+        let admitted = self.admit_alone(call).await;
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
         let mut outcome = self.outcome(&admitted, &begun.source).await;
         let (content, is_error) = match &mut outcome {
@@ -152,7 +152,7 @@ impl CallRunner<'_> {
         by: &str,
         timeout_ms: Option<u64>,
     ) -> Result<String, Error> {
-        let admitted = self.admit(call, &mut CallsDone::default()).await;
+        let admitted = self.admit_alone(call).await;
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
         let started = match &admitted.fate {
             Fate::Run => self.detach(&admitted, &begun.source, by, timeout_ms),

@@ -1,9 +1,11 @@
 //! Runs the tool calls of one answer: safe ones side by side, results in call order.
 
 mod admission;
+mod asking;
 mod batch;
 mod execute;
 mod preview;
+mod ruling;
 mod running;
 
 pub(crate) use execute::failed;
@@ -14,15 +16,16 @@ use std::sync::Arc;
 
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
-use jaato_policy::Rules;
 use jaato_types::{Error, ErrorKind, SessionId, ToolCall, ToolName, ToolResult};
-use parking_lot::Mutex;
+
+use asking::Answered;
 
 use crate::events::Emitter;
 use crate::hooks::{HookAsker, Rewritten};
 use crate::tasks::Tasks;
 use crate::{
-    Agent, CallOrigin, Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects, Toolbox,
+    Agent, CallOrigin, Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects, SharedRules,
+    Toolbox,
 };
 
 /// What the calls of a step run with.
@@ -33,7 +36,9 @@ pub(crate) struct CallRunner<'a> {
     pub(crate) emitter: &'a Emitter,
     pub(crate) toolbox: Arc<Toolbox>,
     pub(crate) tasks: &'a Tasks,
-    pub(crate) rules: &'a Mutex<Rules>,
+    pub(crate) rules: &'a SharedRules,
+    /// How long an answer to a question is waited for; `None` leaves it to who is asked.
+    pub(crate) patience_ms: Option<u64>,
     /// Who the session is, where another one opened it.
     pub(crate) agent: Option<&'a Agent>,
     pub(crate) initiative: Initiative,
@@ -67,6 +72,8 @@ pub(crate) struct CallsDone {
     pub(crate) nobody_asked: Option<Error>,
     /// Tools that were called although they did not stand in the request.
     pub(crate) activated: Vec<ToolName>,
+    /// What a person answered so far.
+    answered: Vec<Answered>,
 }
 
 /// A call on its way from admission to its result.
@@ -111,7 +118,7 @@ impl CallRunner<'_> {
         let mut done = CallsDone::default();
         let (runnable, excess) = calls.split_at(calls.len().min(self.limits.calls_per_step_max));
         for batch in batch::batches(runnable, &self.toolbox) {
-            self.run_batch(batch, &mut done).await;
+            self.run_batch(batch, runnable, &mut done).await;
         }
         let most = self.limits.calls_per_step_max;
         for call in excess {
@@ -124,10 +131,10 @@ impl CallRunner<'_> {
         done
     }
 
-    async fn run_batch(&self, batch: &[ToolCall], done: &mut CallsDone) {
+    async fn run_batch(&self, batch: &[ToolCall], all: &[ToolCall], done: &mut CallsDone) {
         let mut admitted = Vec::with_capacity(batch.len());
         for call in batch {
-            admitted.push(self.admit(call, done).await);
+            admitted.push(self.admit(call, all, done).await);
         }
         // Boxed and gathered first: a lazy chain of closures would keep the turn from being `Send`.
         let mut running = Vec::with_capacity(admitted.len());

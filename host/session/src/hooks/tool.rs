@@ -26,14 +26,27 @@ const THAT_RAN: &str = "arguments_that_ran";
 #[derive(Debug)]
 pub(crate) struct Rewritten {
     pub(crate) call: ToolCall,
-    /// The plugins that changed them, in order.
-    by: Vec<PluginName>,
+    /// Who changed them, in order: plugins, and the person.
+    by: Vec<String>,
 }
 
 impl Rewritten {
+    /// Makes one that somebody changed.
+    pub(crate) fn by(call: ToolCall, who: &str) -> Self {
+        Self { call, by: vec![who.to_owned()] }
+    }
+
+    /// Puts a change behind the changes before it.
+    pub(crate) fn follow(before: &mut Option<Self>, mut change: Self) {
+        if let Some(before) = before.take() {
+            change.by = [before.by, change.by].concat();
+        }
+        *before = Some(change);
+    }
+
     /// Says in a result what ran: the history has the call as the model made it.
     pub(crate) fn note(&self, content: &mut Map<String, Value>) {
-        let names = self.by.iter().map(|name| Value::from(name.as_str())).collect();
+        let names = self.by.iter().map(|name| name.as_str().into()).collect();
         content.insert(CHANGED_BY.to_owned(), Value::Array(names));
         let arguments = &self.call.arguments;
         if arguments.to_string().len() <= ARGUMENTS_SHOWN_BYTES_MAX {
@@ -133,7 +146,7 @@ impl HookAsker {
         let new = || Rewritten { call: call.clone(), by: Vec::new() };
         let rewritten = guarded.rewritten.get_or_insert_with(new);
         rewritten.call.arguments = arguments;
-        rewritten.by.push(plugin.name.clone());
+        rewritten.by.push(plugin.name.to_string());
     }
 }
 

@@ -25,11 +25,11 @@ use crate::calls::{CallRunner, Initiative};
 use crate::events::Emitter;
 use crate::hooks::HookAsker;
 use crate::pace::Pace;
-use crate::session::{Agent, SharedRules};
+use crate::session::Agent;
 use crate::tasks::Tasks;
 use crate::{
     AnsweringModel, Asker, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, Entry, Hold, Inbox, Limits,
-    Ports, SharedFacts, SharedObjects, SharedSpent, Toolbox,
+    Ports, SharedFacts, SharedObjects, SharedRules, SharedSpent, Toolbox,
 };
 
 /// Most calls of plugins that run at once in a session. One more is refused, as a plugin that waits
@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     /// Changed between the calls of a turn; a call keeps what it began with.
     pub(crate) toolbox: Mutex<Arc<Toolbox>>,
     pub(crate) rules: SharedRules,
+    /// How long an answer to a question is waited for.
+    pub(crate) patience_ms: Option<u64>,
     /// Who it is, where another session opened it.
     pub(crate) agent: Option<Agent>,
     pub(crate) facts: SharedFacts,
@@ -78,6 +80,8 @@ pub struct Lent {
     pub asker: Arc<dyn Asker>,
     /// What is allowed.
     pub rules: SharedRules,
+    /// How long an answer to a question is waited for.
+    pub patience_ms: Option<u64>,
     /// What all of them have used up.
     pub spent: SharedSpent,
     /// What all of them may use up.
@@ -256,6 +260,7 @@ impl SessionHandle {
             model: shared.model.lock().model.id.clone(),
             asker: Arc::clone(&shared.ports.asker),
             rules: Arc::clone(&shared.rules),
+            patience_ms: shared.patience_ms,
             spent: shared.spent.clone(),
             caps: shared.caps.clone(),
             objects: shared.objects.clone(),
@@ -322,6 +327,7 @@ impl Shared {
             toolbox: self.tools(),
             tasks: &self.tasks,
             rules: &self.rules,
+            patience_ms: self.patience_ms,
             agent: self.agent.as_ref(),
             initiative,
             origin: None,

@@ -13,6 +13,7 @@ use crate::{Answer, Asker, FormQuestion, Question};
 pub struct ScriptedPerson {
     answers: Mutex<Option<VecDeque<Answer>>>,
     questions: Mutex<Vec<String>>,
+    offered: Mutex<Vec<(usize, Vec<String>)>>,
     forms: Mutex<VecDeque<FormAnswer>>,
 }
 
@@ -28,6 +29,12 @@ impl ScriptedPerson {
         self.forms.lock().extend(answers);
     }
 
+    /// Returns for each question so far of how many calls it was, and for which later ones an
+    /// answer could hold.
+    pub fn offered(&self) -> Vec<(usize, Vec<String>)> {
+        self.offered.lock().clone()
+    }
+
     /// Returns the questions so far: tool, arguments, and why.
     pub fn questions(&self) -> Vec<String> {
         self.questions.lock().clone()
@@ -41,7 +48,8 @@ impl Asker for ScriptedPerson {
     }
 
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
-        let Question { call, why, preview, .. } = question;
+        let Question { call, why, preview, times, patterns, .. } = question;
+        self.offered.lock().push((times, patterns));
         let preview = preview.map(|preview| format!("\n{preview:?}")).unwrap_or_default();
         let text = format!("{} {}: {why}{preview}", call.name, call.arguments);
         self.questions.lock().push(text);

@@ -1,7 +1,7 @@
 //! Random beats, tools and answers for `random_turns`.
 
 use jaato_session::testing::{Beat, GcBeat, Tool};
-use jaato_session::{Answer, GcSettings, Random, SeededRandom, ToolState};
+use jaato_session::{Answer, GcSettings, Random, Scope, SeededRandom, ToolState};
 use jaato_types::objects::ObjectsAdd;
 use jaato_types::{
     Condition, Delta, Error, ErrorKind, FinishReason, GcPlan, GcRequest, Message, Output, Part,
@@ -44,14 +44,19 @@ pub fn tools() -> Vec<Tool> {
 
 /// A few answers of a person, who then falls silent.
 pub fn answers(random: &SeededRandom) -> Vec<Answer> {
-    let one = || match random.below(5) {
-        0 => Answer::AllowOnce,
-        1 => Answer::AllowInSession,
-        2 => Answer::Deny { comment: Some("no".to_owned()) },
-        3 => Answer::DenyInSession { comment: None },
-        _ => Answer::Nobody { reason: "the terminal is gone".to_owned() },
+    // By turns, so that they cost the seeds nothing.
+    let one = |at: usize| {
+        let (scope, pattern) = (Scope::ALL[at % Scope::ALL.len()], at % 3);
+        match random.below(5) {
+            0 if at % 3 == 2 => Answer::Edit { arguments: json!({ "ms": 10 * at }) },
+            0 => Answer::AllowOnce,
+            1 => Answer::AllowLike { scope, pattern },
+            2 => Answer::Deny { comment: Some("no".to_owned()) },
+            3 => Answer::DenyLike { scope, pattern: None, comment: None },
+            _ => Answer::Nobody { reason: "the terminal is gone".to_owned() },
+        }
     };
-    (0..random.below(12)).map(|_| one()).collect()
+    (0..random.below(12) as usize).map(one).collect()
 }
 
 /// The beats of one answer, often good, sometimes anything.

@@ -20,6 +20,9 @@ const TITLE_ROWS_MAX: usize = 4;
 /// Rows of what is asked in one line, and of why, at most: names may be long.
 const HEAD_ROWS_MAX: usize = 12;
 
+/// Rows of one choice, at most.
+const CHOICE_ROWS_MAX: usize = 2;
+
 /// Rows that the values get on a terminal that is as small as can be.
 const VALUES_ROWS_MIN: usize = CUT_ROWS + 1;
 
@@ -45,6 +48,8 @@ pub struct Question {
     pub values: Vec<Value>,
     /// Why it is asked; empty where the head says it.
     pub why: String,
+    /// What an answer can name by its number, from 1. All of them find room.
+    pub choices: Vec<String>,
     /// What can be answered.
     pub prompt: String,
     /// How.
@@ -184,7 +189,8 @@ impl Question {
             Extent::Fitted => fitted(values, room, width),
             Extent::Whole => values.into_iter().flat_map(|value| value.rows).collect(),
         };
-        Ok(head.into_iter().chain(values).chain(why).collect())
+        let choices = self.choice_rows(width);
+        Ok(head.into_iter().chain(values).chain(why).chain(choices).collect())
     }
 
     /// Returns the rows of what can be answered; the answer stands behind the last.
@@ -212,13 +218,32 @@ impl Question {
         rows > self.room(mark, size)
     }
 
+    /// Returns the rows of the choices. A long one shows how it begins.
+    fn choice_rows(&self, width: usize) -> Vec<Row> {
+        let rows = self.choices.iter().zip(1..).flat_map(|(choice, number)| {
+            let before = format!("{number:>3}  ");
+            let text = visible::exact(choice).replace(['\n', '\t'], " ");
+            let mut broken = broken(&text, width - columns_of(&before));
+            let is_cut = broken.len() > CHOICE_ROWS_MAX;
+            broken.truncate(CHOICE_ROWS_MAX);
+            if let Some(last) = broken.last_mut().filter(|_| is_cut) {
+                last.pop();
+                last.push('…');
+            }
+            let begins = std::iter::once(before).chain(std::iter::repeat("     ".to_owned()));
+            begins.zip(broken).map(|(begin, text)| Row::plain(begin + &text)).collect::<Vec<_>>()
+        });
+        rows.collect()
+    }
+
     /// Counts the rows that are left for the values.
     fn room(&self, mark: &str, size: (usize, usize)) -> usize {
         let width = width(size);
         let head = head_rows(&format!("question {mark}: {}", self.head), width).len();
         let prompt = self.prompt_rows_with(mark, size, true).len();
+        let said = head_rows(&self.why, width).len() + self.choice_rows(width).len();
         // One row more stays free: the person's Enter scrolls.
-        size.0.saturating_sub(head + head_rows(&self.why, width).len() + prompt + 1)
+        size.0.saturating_sub(head + said + prompt + 1)
     }
 }
 

@@ -18,6 +18,12 @@ pub fn record(index: u64) -> Record {
         tool: ToolName::from("cli_based_tool"),
         allowed: true,
         rule: "person.once".into(),
+        place: None,
+        answered_by: "terminal".into(),
+        scope: "once".into(),
+        pattern: String::new(),
+        agent_type: "main".into(),
+        agent_name: String::new(),
     };
     made(index, stage)
 }

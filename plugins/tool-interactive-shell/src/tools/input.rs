@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::terminal::{TerminalAsk, TerminalAsked, TerminalState};
 
@@ -23,6 +24,7 @@ const INPUT_BYTES_MAX: usize = 1024 * 1024;
     category = "system",
     destructive,
     open_world,
+    previews,
     available_if(
         environment_has = "shell",
         reason = "in a session whose execution environment runs commands"
@@ -109,9 +111,29 @@ impl Tool for ShellInput {
         }
         Ok(Output::json(Value::Object(told)))
     }
+
+    async fn preview(self, cx: &Cx<Shells>) -> Result<Preview> {
+        let session = match alive(&cx.state().0, "shell_input", &self.session_id) {
+            Ok(session) => session,
+            Err(error) => return Ok(Preview::refused(error)),
+        };
+        let line = session.live().screen.cursor_line();
+        let text = said(&session.id, &session.command, line.trim_end());
+        Ok(Preview::text(text))
+    }
 }
 
 tool!(ShellInput);
+
+/// Says which program would read what is typed, and what it asks for. A session is a number, and
+/// nobody remembers which program that was.
+fn said(session: &str, command: &str, line: &str) -> String {
+    let program = format!("typed into {session}, in which `{command}` runs");
+    match line {
+        "" => program,
+        line => format!("{program}; its cursor stands behind `{line}`"),
+    }
+}
 
 async fn type_text(
     cx: &Reporter,
@@ -196,4 +218,21 @@ async fn ask(session: &Session) -> Result<()> {
 fn wants_paste(session: &Session) -> bool {
     let live = session.live();
     live.screen.wants_bracketed_paste() && !live.screen.is_full_screen()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::said;
+
+    #[test]
+    fn who_is_asked_sees_the_program_and_what_it_asks() {
+        assert_eq!(
+            said("session_0", "psql -h db", ""),
+            "typed into session_0, in which `psql -h db` runs"
+        );
+        assert_eq!(
+            said("session_0", "python3", ">>>"),
+            "typed into session_0, in which `python3` runs; its cursor stands behind `>>>`"
+        );
+    }
 }

@@ -11,6 +11,7 @@ fn question(values: &[(&str, &str)]) -> Question {
         head: "cli_based_tool of tool-cli wants to run with".to_owned(),
         values: values.iter().map(value).collect(),
         why: "(tool `cli_based_tool` needs a permission)".to_owned(),
+        choices: Vec::new(),
         prompt: "run it? [y]es, [a]lways for exactly this call, [n]o, or say what to do instead:"
             .to_owned(),
         manner: Manner::Letters,
@@ -206,4 +207,17 @@ fn what_matters_most_is_shown_where_not_all_finds_room() {
     for (extent, rows) in [(Extent::Whole, 24), (Extent::Fitted, 80)] {
         assert_eq!(texts(extent, rows).len(), 52);
     }
+}
+
+#[test]
+fn choices_have_numbers_and_rows_of_their_own_however_long_and_nothing_in_them_is_hidden() {
+    let long = format!("calls that only run `{} …`", "x".repeat(400));
+    let choices = vec!["exactly this call".to_owned(), "a\nb\u{202e}".to_owned(), long];
+    let question = Question { choices, ..question(&[("command", "ls")]) };
+    let rows = question.body("1 a", (24, 60), Extent::Fitted).unwrap();
+    let shown: Vec<&str> = rows.iter().rev().take(4).map(|row| row.text.as_str()).collect();
+    assert_eq!(shown[3], "  1  exactly this call");
+    assert_eq!(shown[2], "  2  a b<U+202E>");
+    assert!(shown[1].starts_with("  3  calls that only run") && shown[0].ends_with('…'));
+    assert!(shown.iter().all(|row| row.chars().count() <= 56), "{shown:?}");
 }

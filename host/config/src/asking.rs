@@ -1,0 +1,131 @@
+//! How a person is asked: the types of those settings, and how each is read and shown.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use crate::mask_credentials;
+use crate::setting::{Bases, Setting, text_of};
+use crate::toml_tree::Value;
+
+/// What a session may do without a question, beside what rules say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PermissionMode {
+    /// Each call that no rule allows is asked.
+    #[default]
+    Ask,
+    /// The same, but changes of files inside the workspace by shipped tools are not asked.
+    AcceptEdits,
+    /// What changes anything is denied.
+    ReadOnly,
+}
+
+/// The way on which questions about calls reach who answers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PermissionChannel {
+    /// The terminal; with `--answers` the program that runs jaato.
+    #[default]
+    Terminal,
+    /// A server that is asked by HTTP.
+    Webhook,
+    /// A folder with a file for each question and each answer.
+    File,
+}
+
+/// Where the questions of a channel go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// To a server.
+    Url(String),
+    /// Into a folder.
+    Folder(PathBuf),
+}
+
+/// The words for [`PermissionMode`].
+const MODES: [(&str, PermissionMode); 3] = [
+    ("ask", PermissionMode::Ask),
+    ("accept-edits", PermissionMode::AcceptEdits),
+    ("read-only", PermissionMode::ReadOnly),
+];
+
+/// The words for [`PermissionChannel`].
+const CHANNELS: [(&str, PermissionChannel); 3] = [
+    ("terminal", PermissionChannel::Terminal),
+    ("webhook", PermissionChannel::Webhook),
+    ("file", PermissionChannel::File),
+];
+
+impl PermissionMode {
+    /// Returns its word.
+    pub fn name(self) -> &'static str {
+        word(&MODES, self)
+    }
+}
+
+/// Reads a word for a mode: `ask`, `accept-edits` or `read-only`.
+pub fn parse_mode(text: &str) -> Option<PermissionMode> {
+    read(&MODES, text)
+}
+
+fn read<T: Copy>(words: &[(&str, T)], text: &str) -> Option<T> {
+    let text = text.trim();
+    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
+}
+
+fn word<T: PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
+    words.iter().find(|(_, it)| *it == value).map_or("", |(word, _)| word)
+}
+
+impl Setting for Option<Endpoint> {
+    const KIND: &'static str = "a URL or a folder";
+
+    fn of_value(value: &Value, bases: Bases<'_>) -> Option<Self> {
+        match text_of(value) {
+            Some(url) if url.contains("://") => Some(Some(Endpoint::Url(url.to_owned()))),
+            _ => of_folder(<Option<PathBuf> as Setting>::of_value(value, bases)),
+        }
+    }
+
+    fn of_text(text: &OsStr, bases: Bases<'_>) -> Option<Self> {
+        match text.to_str() {
+            Some(url) if url.contains("://") => Some(Some(Endpoint::Url(url.to_owned()))),
+            _ => of_folder(<Option<PathBuf> as Setting>::of_text(text, bases)),
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            // A URL may hold a name and a password.
+            Some(Endpoint::Url(url)) => format!("{:?}", mask_credentials(url)),
+            Some(Endpoint::Folder(folder)) => Some(folder.clone()).show(),
+            None => None::<PathBuf>.show(),
+        }
+    }
+}
+
+fn of_folder(folder: Option<Option<PathBuf>>) -> Option<Option<Endpoint>> {
+    folder.map(|folder| folder.map(Endpoint::Folder))
+}
+
+/// Makes a setting of a word among some.
+macro_rules! word_setting {
+    ($type:ty, $words:expr, $kind:literal) => {
+        impl Setting for $type {
+            const KIND: &'static str = $kind;
+
+            fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+                text_of(value).and_then(|text| read(&$words, text))
+            }
+
+            fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+                read(&$words, text.to_str()?)
+            }
+
+            fn show(&self) -> String {
+                format!("{:?}", word(&$words, *self))
+            }
+        }
+    };
+}
+
+word_setting!(PermissionMode, MODES, "`ask`, `accept-edits` or `read-only`");
+word_setting!(PermissionChannel, CHANNELS, "`terminal`, `webhook` or `file`");

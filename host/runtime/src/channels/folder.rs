@@ -1,0 +1,103 @@
+//! Asks through a folder: each question is a file in `requests/`, each answer one of the same name
+//! in `responses/`. Both go when the question is over.
+//!
+//! Who can write into the folder can answer. It is the person's alone; what runs as the person is
+//! not kept out of it.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jaato_places::{Owners, check_folder, make_missing, read};
+use jaato_session::{Answer, Asker, Question};
+
+use super::{ANSWER_MS, wire};
+
+/// How often it is looked whether an answer is there.
+const LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
+
+/// How often an answer that is no JSON is read again: who writes it may be in the middle of it.
+const HALF_WRITTEN_MAX: u32 = 4;
+
+/// Asks through a folder.
+pub struct FolderAsker {
+    folder: PathBuf,
+}
+
+/// A question's files, which go when it is dropped.
+struct Files {
+    request: PathBuf,
+    response: PathBuf,
+}
+
+impl FolderAsker {
+    /// Makes one; touches nothing yet.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    async fn exchange(&self, question: &Question<'_>) -> Result<Answer, String> {
+        let id = wire::new_id()?;
+        let [requests, responses] = ["requests", "responses"].map(|name| self.folder.join(name));
+        for folder in [&requests, &responses] {
+            make_missing(folder).map_err(|error| error.to_string())?;
+            check_folder(folder, &Owners::own()).map_err(|error| error.to_string())?;
+        }
+        let name = format!("{id}.json");
+        let files = Files { request: requests.join(&name), response: responses.join(&name) };
+        let body = wire::request(question, &id, &wire::now());
+        write_whole(&files.request, &body.to_string())
+            .map_err(|error| format!("cannot write `{}`: {error}", files.request.display()))?;
+        let mut half_written = 0;
+        loop {
+            tokio::time::sleep(LOOKED_AT_EVERY).await;
+            let read = read(&files.response, wire::ANSWER_BYTES_MAX);
+            let Some(bytes) = read.map_err(|error| error.to_string())? else { continue };
+            match wire::answer(&bytes, &id, &question.patterns) {
+                Err(_) if half_written < HALF_WRITTEN_MAX => half_written += 1,
+                answer => return answer,
+            }
+        }
+    }
+}
+
+/// Writes a file that appears whole, for the person alone.
+fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+    let begun = path.with_extension("part");
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&begun)?;
+    file.write_all(text.as_bytes())?;
+    fs::rename(&begun, path)
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        // Where they are gone already, whoever answers has tidied up.
+        for file in [&self.request, &self.response] {
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+impl Asker for FolderAsker {
+    fn nobody(&self) -> Option<String> {
+        None
+    }
+
+    fn channel(&self) -> &str {
+        "file"
+    }
+
+    fn patience_ms(&self) -> Option<u64> {
+        Some(ANSWER_MS)
+    }
+
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let answer = self.exchange(&question).await;
+            answer.unwrap_or_else(|reason| Answer::Nobody { reason })
+        })
+    }
+}

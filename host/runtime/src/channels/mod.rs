@@ -1,0 +1,169 @@
+//! Ways on which a question about a call reaches who answers it, where that is neither a terminal
+//! nor the program that runs jaato: a server, and a folder.
+//!
+//! Both have the original's form ([`wire`]). Whatever goes wrong denies the call.
+
+mod folder;
+mod webhook;
+mod wire;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_config::permissions::AskingChannel;
+use jaato_config::{Endpoint, PermissionChannel};
+use jaato_http::{Client, Network, Settings};
+use jaato_session::{Answer, Asker, FormQuestion, Question, SecretAnswer, SecretQuestion};
+use jaato_types::ask::FormAnswer;
+use jaato_types::{Error, ErrorKind};
+
+use crate::gate::own_rule_files;
+use crate::{Runtime, Setup};
+
+pub use folder::FolderAsker;
+pub use webhook::WebhookAsker;
+
+/// How long an answer is waited for where nobody says otherwise: nobody sits there who could stop
+/// the run.
+pub const ANSWER_MS: u64 = 5 * 60 * 1_000;
+
+/// The variable with the secret that a webhook is shown.
+const TOKEN: &str = "PERMISSION_WEBHOOK_TOKEN";
+
+/// Who is asked about calls, and nothing else.
+struct CallsAlone {
+    calls: Arc<dyn Asker>,
+    patience_ms: Option<u64>,
+}
+
+impl Runtime {
+    /// Returns who is asked about calls where the configuration names a channel, and for all else
+    /// these; without a channel these alone.
+    ///
+    /// # Errors
+    /// `configuration` where the channel's endpoint is missing, or none that it can use.
+    pub fn asker(&self, others: Arc<dyn Asker>) -> Result<Arc<dyn Asker>, Error> {
+        Ok(match configured_channel(self.setup())? {
+            Some(CallsAlone { calls, patience_ms }) => {
+                Arc::new(CallsBy { calls, patience_ms, others })
+            }
+            None => others,
+        })
+    }
+}
+
+/// Asks about calls on one way, and for all else on another.
+pub struct CallsBy {
+    /// Is asked about calls.
+    pub calls: Arc<dyn Asker>,
+    /// How long an answer is waited for; `None` for ever.
+    pub patience_ms: Option<u64>,
+    /// Is shown forms, and types secrets.
+    pub others: Arc<dyn Asker>,
+}
+
+impl Asker for CallsBy {
+    fn nobody(&self) -> Option<String> {
+        self.calls.nobody()
+    }
+
+    fn channel(&self) -> &str {
+        self.calls.channel()
+    }
+
+    fn patience_ms(&self) -> Option<u64> {
+        self.patience_ms
+    }
+
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+        self.calls.ask(question)
+    }
+
+    fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
+        self.others.secret(question)
+    }
+
+    fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
+        match self.others.nobody() {
+            Some(reason) => Box::pin(std::future::ready(FormAnswer::nobody(reason))),
+            None => self.others.form(question),
+        }
+    }
+}
+
+/// A channel with what it needs.
+#[derive(Debug, PartialEq)]
+struct Chosen {
+    channel: PermissionChannel,
+    endpoint: Option<Endpoint>,
+    /// How long an answer is waited for; `None` for ever.
+    patience_ms: Option<u64>,
+}
+
+/// Returns the channel of the configuration or, without one, that of the person's
+/// `permissions.json`. A workspace names none: its own server would allow its own calls.
+fn chosen(setup: &Setup) -> Chosen {
+    let settings = &setup.config.permissions;
+    let patience_ms = Some(ANSWER_MS);
+    let configured =
+        Chosen { channel: settings.channel, endpoint: settings.endpoint.clone(), patience_ms };
+    if settings.channel != PermissionChannel::Terminal {
+        return configured;
+    }
+    match own_rule_files(setup).channel {
+        Some(original) => of_original(original, setup.workspace.working_directory()),
+        None => configured,
+    }
+}
+
+/// Reads the `channel` of a `permissions.json`. `console` and `queue` are the terminal.
+fn of_original(original: AskingChannel, directory: &Path) -> Chosen {
+    let channel = match original.kind.as_str() {
+        "webhook" => PermissionChannel::Webhook,
+        "file" => PermissionChannel::File,
+        _ => PermissionChannel::Terminal,
+    };
+    let endpoint = original.endpoint.map(|text| match text.contains("://") {
+        true => Endpoint::Url(text),
+        false => Endpoint::Folder(directory.join(text)),
+    });
+    let seconds = u64::try_from(original.timeout_s).ok().filter(|seconds| *seconds > 0);
+    Chosen { channel, endpoint, patience_ms: seconds.map(|it| it.saturating_mul(1_000)) }
+}
+
+/// Makes the channel that a person has chosen; nothing where it is the terminal.
+///
+/// # Errors
+/// `configuration` where its endpoint is missing, or none that it can use.
+fn configured_channel(setup: &Setup) -> Result<Option<CallsAlone>, Error> {
+    let wrong = |text: &str, hint: &str| {
+        Err(Error::new(ErrorKind::Configuration, text.to_owned()).with_hint(hint))
+    };
+    let Chosen { channel, endpoint, patience_ms } = chosen(setup);
+    let calls: Arc<dyn Asker> = match (channel, endpoint) {
+        (PermissionChannel::Terminal, _) => return Ok(None),
+        (PermissionChannel::Webhook, Some(Endpoint::Url(url))) => {
+            let network = if setup.config.offline { Network::Offline } else { Network::Online };
+            let client = Client::new(Settings { network, ..Settings::default() });
+            let token =
+                setup.variables.get(TOKEN).and_then(|value| value.to_str().map(str::to_owned));
+            Arc::new(WebhookAsker::new(client, &url, token.as_deref())?)
+        }
+        (PermissionChannel::File, Some(Endpoint::Folder(folder))) => {
+            Arc::new(FolderAsker::new(folder))
+        }
+        (PermissionChannel::Webhook, Some(Endpoint::Folder(_)) | None) => {
+            let text = "the channel `webhook` of permissions needs a URL";
+            return wrong(text, "`endpoint = \"https://…\"` in `[permissions]` names one");
+        }
+        (PermissionChannel::File, Some(Endpoint::Url(_)) | None) => {
+            let text = "the channel `file` of permissions needs a folder";
+            return wrong(text, "`endpoint = \"/…\"` in `[permissions]` names one");
+        }
+    };
+    Ok(Some(CallsAlone { calls, patience_ms }))
+}
+
+#[cfg(test)]
+mod tests;

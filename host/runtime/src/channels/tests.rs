@@ -1,0 +1,229 @@
+//! Whole turns whose calls are asked about on loopback, and through a folder.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_config::permissions::AskingChannel;
+use jaato_config::{Endpoint, PermissionChannel};
+use jaato_http::{Client, Proxies, Settings};
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{Asker, Cancel, Ports, Session};
+use jaato_types::Event;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use super::{Chosen, FolderAsker, WebhookAsker, of_original};
+
+#[test]
+fn the_channel_of_the_originals_file_means_what_it_meant() {
+    let of = |kind: &str, endpoint: Option<&str>, timeout_s| {
+        let (kind, endpoint) = (kind.to_owned(), endpoint.map(str::to_owned));
+        of_original(AskingChannel { kind, endpoint, timeout_s }, Path::new("/work"))
+    };
+    let chosen = |channel, endpoint, patience_ms| Chosen { channel, endpoint, patience_ms };
+    let url = "https://hooks.example/x";
+    assert_eq!(
+        of("webhook", Some(url), 30),
+        chosen(PermissionChannel::Webhook, Some(Endpoint::Url(url.to_owned())), Some(30_000))
+    );
+    // Nothing or less waits for ever.
+    assert_eq!(
+        of("file", Some("gate"), 0),
+        chosen(PermissionChannel::File, Some(Endpoint::Folder("/work/gate".into())), None)
+    );
+    for terminal in ["console", "queue"] {
+        let channel = PermissionChannel::Terminal;
+        assert_eq!(of(terminal, None, -1), chosen(channel, None, None));
+    }
+}
+
+fn client() -> Client {
+    Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })
+}
+
+/// Plays one turn with a call of `write`; returns its result, and the decision about it.
+async fn play(asker: Arc<dyn Asker>, arguments: Value) -> (Value, String) {
+    let stage = Stage::new([Tool::echo("write").writing()]);
+    let ports = Ports { asker, ..stage.ports() };
+    let mut session = Session::start(Stage::setup(), ports).unwrap();
+    stage.provider.then([Beat::call("0", "write", arguments)]);
+    stage.provider.then([Beat::text("done")]);
+    session.turn("x", &Cancel::new()).await;
+    let message = session.history().messages().rev().nth(1).unwrap();
+    let result = Value::Object(message.tool_results().next().unwrap().content.clone());
+    let decided = stage.events.events().into_iter().find_map(|event| match event {
+        Event::PermissionDecided { rule, answered_by, scope, comment, .. } => {
+            let comment = comment.unwrap_or_default();
+            Some(format!("{rule} {answered_by} {scope} {comment}").trim_end().to_owned())
+        }
+        _ => None,
+    });
+    (result, decided.unwrap())
+}
+
+/// A server that answers one request so; gives its URL, and what it was asked.
+async fn server(status: u16, answer: String) -> (String, tokio::task::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/ask", listener.local_addr().unwrap());
+    let asked = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut text = String::new();
+        while !text.ends_with('}') {
+            let mut bytes = [0; 4096];
+            let read = stream.read(&mut bytes).await.unwrap();
+            assert!(read > 0, "a request ended early: {text}");
+            text.push_str(std::str::from_utf8(&bytes[..read]).unwrap());
+        }
+        let length = answer.len();
+        let head =
+            format!("HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+        stream.write_all(format!("{head}{answer}").as_bytes()).await.unwrap();
+        text
+    });
+    (url, asked)
+}
+
+async fn by_webhook(status: u16, answer: Value) -> (Value, String, String) {
+    let (url, asked) = server(status, answer.to_string()).await;
+    let asker = WebhookAsker::new(client(), &url, Some("hunter2")).unwrap();
+    let (result, decided) = play(Arc::new(asker), json!({ "path": "a" })).await;
+    (result, decided, asked.await.unwrap())
+}
+
+#[tokio::test]
+async fn a_webhook_is_asked_in_the_form_of_the_original_and_its_answer_counts() {
+    let (result, decided, asked) = by_webhook(200, json!({ "decision": "allow" })).await;
+    assert_eq!(result, json!({ "echo": { "path": "a" } }));
+    assert_eq!(decided, "person.once webhook once");
+    let (head, body) = asked.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("POST /ask HTTP/1.1"), "{head}");
+    assert!(head.to_lowercase().contains("authorization: bearer hunter2"), "{head}");
+    let mut body: Value = serde_json::from_str(body).unwrap();
+    let id = body["request_id"].take();
+    let is_dash = |at: usize| id.as_str().unwrap().as_bytes()[at] == b'-';
+    assert!([8, 13, 18, 23].into_iter().all(is_dash), "{id}");
+    assert!(body["timestamp"].take().as_str().unwrap().ends_with('Z'));
+    let options = body["response_options"].take();
+    let decisions: Vec<_> = options.as_array().unwrap().iter().map(|it| &it["decision"]).collect();
+    assert_eq!(decisions[0], "allow");
+    let patterns = body["context"]["patterns"].take();
+    assert_eq!(patterns[0], "exactly this call of `write`");
+    assert_eq!(
+        body,
+        json!({
+            "request_id": null, "timestamp": null, "tool_name": "write",
+            "arguments": { "path": "a" }, "timeout_seconds": 300, "default_on_timeout": "deny",
+            "was_edited": false, "response_options": null,
+            "context": {
+                "session_id": "session-1", "call_id": "0", "plugin": "tool-write",
+                "called_by": null, "agent_type": "main", "agent_name": null,
+                "why": "tool `write` needs a permission", "times": 1, "patterns": null,
+                "commands": [], "risks": [], "hosts": [], "display_info": null,
+            },
+        })
+    );
+}
+
+#[tokio::test]
+async fn whatever_is_wrong_with_a_webhook_denies_the_call() {
+    let (result, decided, _) =
+        by_webhook(200, json!({ "decision": "deny", "reason": "not here" })).await;
+    assert!(result["error"]["message"].as_str().unwrap().contains("not here"), "{result}");
+    assert_eq!(decided, "person.denied webhook once not here");
+    for (status, answer, why) in [
+        (500, json!({ "decision": "allow" }), "the webhook answers with status 500"),
+        (201, json!({ "decision": "allow" }), "the webhook answers with status 201"),
+        (302, json!({ "decision": "allow" }), "redirects to"),
+        (200, json!({ "allow": true }), "the answer is no JSON object with a text `decision`"),
+        (200, json!({ "decision": "all" }), "`decision` is none that is known"),
+        (200, json!({ "decision": "x".repeat(70_000) }), "more than 65536 bytes"),
+    ] {
+        let (result, decided, _) = by_webhook(status, answer).await;
+        let message = result["error"]["message"].as_str().unwrap();
+        assert!(message.contains(why), "{message}");
+        assert!(!message.contains("hunter2") && decided.starts_with("ask.silence"), "{decided}");
+    }
+    // Nobody listens there.
+    let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    let asker = WebhookAsker::new(client(), &format!("http://{closed}/"), None).unwrap();
+    let (result, _) = play(Arc::new(asker), json!({})).await;
+    assert_eq!(result["error"]["kind"], "permission_denied");
+}
+
+#[test]
+fn calls_pass_no_network_in_the_clear() {
+    let refused = |url: &str| WebhookAsker::new(client(), url, None).err().map(|it| it.message);
+    assert!(refused("http://hooks.example/x").unwrap().contains("https"));
+    assert!(refused("http://127.0.0.1.evil.example/").is_some());
+    assert!(refused("file:///etc/passwd").is_some());
+    assert_eq!(refused("https://hooks.example/x"), None);
+    assert_eq!(refused("http://localhost:1/"), None);
+}
+
+/// Answers the first question that lies in a folder with what `answer` makes of it.
+async fn answer_in(folder: std::path::PathBuf, answer: impl Fn(&Value) -> Value) {
+    let requests = folder.join("requests");
+    loop {
+        let found = fs::read_dir(&requests).ok().and_then(|mut files| {
+            files.find_map(|file| {
+                file.ok().filter(|file| file.path().extension() == Some("json".as_ref()))
+            })
+        });
+        if let Some(file) = found {
+            let asked: Value = serde_json::from_slice(&fs::read(file.path()).unwrap()).unwrap();
+            let to = folder.join("responses").join(file.file_name());
+            fs::write(to, answer(&asked).to_string()).unwrap();
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_holds_question_and_answer_and_both_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("gate");
+    let answering = tokio::spawn(answer_in(place.clone(), |asked| {
+        let wide = asked["context"]["patterns"].as_array().unwrap().last().unwrap();
+        json!({
+            "request_id": asked["request_id"], "decision": "allow_session",
+            "remember_pattern": wide,
+        })
+    }));
+    let asker = Arc::new(FolderAsker::new(place.clone()));
+    let (result, decided) = play(asker, json!({ "path": "a" })).await;
+    answering.await.unwrap();
+    assert_eq!(result, json!({ "echo": { "path": "a" } }));
+    assert_eq!(decided, "session.always file session");
+    for name in ["requests", "responses"] {
+        assert_eq!(fs::read_dir(place.join(name)).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_that_nobody_answers_in_denies_in_the_end_and_is_left_tidy() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("gate");
+    let begun = tokio::time::Instant::now();
+    let (result, decided) = play(Arc::new(FolderAsker::new(place.clone())), json!({})).await;
+    assert!(result["error"]["message"].as_str().unwrap().contains("within 300 s"), "{result}");
+    assert_eq!(decided, "person.late   nobody answered within 300 s");
+    assert!(begun.elapsed() >= Duration::from_secs(300));
+    assert_eq!(fs::read_dir(place.join("requests")).unwrap().count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_that_others_can_write_to_is_not_believed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let responses = folder.path().join("responses");
+    fs::create_dir(&responses).unwrap();
+    fs::set_permissions(&responses, fs::Permissions::from_mode(0o777)).unwrap();
+    let (result, decided) =
+        play(Arc::new(FolderAsker::new(folder.path().to_owned())), json!({})).await;
+    assert_eq!(result["error"]["kind"], "permission_denied");
+    assert!(decided.starts_with("ask.silence"), "{decided}");
+}

@@ -1,0 +1,97 @@
+//! Asks a server by HTTP: the question is the body of a POST, the answer that of the response.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jaato_http::header::{AUTHORIZATION, CONTENT_TYPE};
+use jaato_http::{Client, HeaderMap, HeaderValue, Limits, Method, Redirects, Request, StatusCode};
+use jaato_session::{Answer, Asker, Question};
+use jaato_types::{Error, ErrorKind};
+
+use super::{ANSWER_MS, wire};
+
+/// How much longer than a question waits its exchange may last: the session ends it first.
+const BEYOND: Duration = Duration::from_secs(5);
+
+/// Asks a server.
+pub struct WebhookAsker {
+    client: Client,
+    url: String,
+    headers: HeaderMap,
+}
+
+impl WebhookAsker {
+    /// Makes one that shows the server this token.
+    ///
+    /// # Errors
+    /// `configuration` where the URL cannot be used, or would carry what a call holds over a
+    /// network in the clear.
+    pub fn new(client: Client, url: &str, token: Option<&str>) -> Result<Self, Error> {
+        let wrong = |text: String| Error::new(ErrorKind::Configuration, text);
+        let request = Request::new(Method::POST, url).map_err(|error| wrong(error.to_string()))?;
+        let is_own_machine = request
+            .url
+            .host_str()
+            .is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
+        if request.url.scheme() != "https" && !is_own_machine {
+            let text =
+                "the webhook for permissions is asked by https, or on this machine".to_owned();
+            return Err(wrong(text).with_hint("calls and their answers would pass in the clear"));
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(token) = token {
+            let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+                .map_err(|_| wrong("`PERMISSION_WEBHOOK_TOKEN` is no header's value".to_owned()))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(Self { client, url: url.to_owned(), headers })
+    }
+
+    /// Asks.
+    ///
+    /// # Errors
+    /// Why there is no answer, without a word of what was said.
+    async fn exchange(&self, question: &Question<'_>) -> Result<Answer, String> {
+        let id = wire::new_id()?;
+        let body = wire::request(question, &id, &wire::now());
+        let mut request =
+            Request::new(Method::POST, &self.url).map_err(|error| error.to_string())?;
+        request.headers = self.headers.clone();
+        request.body = body.to_string().into();
+        // The answer counts of this server alone.
+        request.redirects = Redirects::Refuse;
+        let patience = Duration::from_millis(question.patience_ms.unwrap_or(ANSWER_MS)) + BEYOND;
+        let body_bytes_max = wire::ANSWER_BYTES_MAX;
+        request.limits = Limits { answer: patience, idle: patience, body_bytes_max };
+        let response = self.client.send(request).await.map_err(|error| error.to_string())?;
+        let status = response.status();
+        if status != StatusCode::OK {
+            return Err(format!("the webhook answers with status {}", status.as_u16()));
+        }
+        let bytes = response.bytes().await.map_err(|error| error.to_string())?;
+        wire::answer(&bytes, &id, &question.patterns)
+    }
+}
+
+impl Asker for WebhookAsker {
+    fn nobody(&self) -> Option<String> {
+        None
+    }
+
+    fn channel(&self) -> &str {
+        "webhook"
+    }
+
+    fn patience_ms(&self) -> Option<u64> {
+        Some(ANSWER_MS)
+    }
+
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let answer = self.exchange(&question).await;
+            answer.unwrap_or_else(|reason| Answer::Nobody { reason })
+        })
+    }
+}

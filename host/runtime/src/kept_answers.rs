@@ -1,0 +1,179 @@
+//! Writes answers that hold for good into the person's `permissions.toml`.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jaato_config::CONFIG_BYTES_MAX;
+use jaato_config::permissions::{NewRule, RULES_FILE, add_rule};
+use jaato_places::{lock, make, read};
+use jaato_policy::{Answer, Pattern, SessionRule};
+use jaato_session::KeepAnswers;
+use jaato_types::{Error, ErrorKind};
+
+/// How long the file's lock is waited for: others hold it as long as a write takes.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+
+/// Writes into the file of one person.
+pub(crate) struct KeptAnswers {
+    /// The folder with `config.toml`.
+    folder: PathBuf,
+}
+
+impl KeptAnswers {
+    /// Makes it for the person's folder; touches nothing yet.
+    pub(crate) fn in_folder(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+}
+
+impl KeepAnswers for KeptAnswers {
+    fn keep(&self, rule: &SessionRule) -> Result<String, Error> {
+        let new = rule_for_file(rule)?;
+        let path = self.folder.join(RULES_FILE);
+        let failed = |text: String| Error::new(ErrorKind::Io, text);
+        make(&self.folder).map_err(|error| failed(error.to_string()))?;
+        let _locked = lock(&path.with_extension("lock"), LOCK_WAIT)
+            .map_err(|error| failed(error.to_string()))?
+            .ok_or_else(|| failed(format!("another process writes `{}`", path.display())))?;
+        let bytes = read(&path, CONFIG_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
+        let text = String::from_utf8(bytes.unwrap_or_default())
+            .map_err(|_| failed(format!("`{}` is not utf-8", path.display())))?;
+        let wrong =
+            |what: String| failed(format!("`{}` cannot be changed: {what}", path.display()));
+        if let Some(text) = add_rule(&text, &new).map_err(wrong)? {
+            write(&path, &text).map_err(|error| wrong(error.to_string()))?;
+        }
+        Ok(path.display().to_string())
+    }
+}
+
+/// Writes an answer as a rule.
+fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
+    let decision = match rule.answer() {
+        Answer::Always => "allow",
+        Answer::Never => "deny",
+    };
+    let tool = [("tool", rule.tool().to_string()), ("plugin", rule.plugin().to_string())];
+    let mut keys: Vec<(String, String)> =
+        tool.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
+    // Stars in a name would be a pattern.
+    if keys.iter().any(|(_, text)| has_stars(text)) {
+        return Err(cannot("its tool"));
+    }
+    match rule.pattern() {
+        Pattern::Exact(digest) => keys.push(("exactly".to_owned(), digest.to_string())),
+        Pattern::Command { program, words } => {
+            let words: Vec<&str> =
+                std::iter::once(program).chain(words).map(String::as_str).collect();
+            let is_plain = |word: &&str| {
+                !word.is_empty() && !has_stars(word) && !word.contains(char::is_whitespace)
+            };
+            if !words.iter().all(is_plain) {
+                return Err(cannot("such a command"));
+            }
+            keys.push(("command".to_owned(), words.join(" ")));
+        }
+        Pattern::Path(path) => match path.to_str().filter(|path| !has_stars(path)) {
+            Some(path) => keys.push(("path".to_owned(), path.to_owned())),
+            None => return Err(cannot("such a path")),
+        },
+        Pattern::Host(host) if !has_stars(host) => keys.push(("host".to_owned(), host.clone())),
+        Pattern::Host(_) => return Err(cannot("such a host")),
+        Pattern::Terminal(_) => return Err(cannot("a terminal, which ends with the session")),
+        Pattern::Tool => {}
+    }
+    Ok(NewRule { decision: decision.to_owned(), keys })
+}
+
+fn has_stars(text: &str) -> bool {
+    text.contains(['*', '?', '[', '\\'])
+}
+
+fn cannot(what: &str) -> Error {
+    Error::new(ErrorKind::InvalidArguments, format!("no rule of a file can name {what}"))
+}
+
+/// Writes the whole file, or leaves it as it was.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    // Where the person has linked it elsewhere, that file is written.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    file.persist(target).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use jaato_config::permissions::{RuleSources, load_rules};
+    use jaato_policy::{
+        Call, Caller, CallingAgent, Outcome, PluginSource, Rules, Scope, WorkspaceTrust, decide,
+        proposals,
+    };
+    use jaato_types::{Annotations, PluginName, ToolName};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Decides about a call of a tool by rules of files in a folder, after the person allowed one
+    /// for good by this pattern.
+    fn decided(kept: &Value, pattern: usize, call: &Value) -> Outcome {
+        let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
+        let call_of = |arguments| Call {
+            tool: &tool,
+            plugin: &plugin,
+            source: PluginSource::Shipped,
+            annotations: Annotations::default(),
+            auto_approval: false,
+            caller: Caller::Model,
+            arguments,
+            agent: CallingAgent::MAIN,
+            directory: Some(Path::new("/work")),
+            home: None,
+            resolved: &[],
+            workspace: WorkspaceTrust::Trusted,
+            typed_into: None,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("jaato");
+        let pattern = proposals(&call_of(kept)).swap_remove(pattern);
+        let rule =
+            SessionRule::with_pattern(&call_of(kept), Answer::Always, pattern, Scope::Always);
+        let keeper = KeptAnswers::in_folder(place.clone());
+        // Twice is once.
+        for _ in 0..2 {
+            assert!(keeper.keep(&rule).unwrap().ends_with("jaato/permissions.toml"));
+        }
+        let text = fs::read_to_string(place.join(RULES_FILE)).unwrap();
+        assert_eq!(text.matches("[[rules]]").count(), 1, "{text}");
+        let sources = RuleSources {
+            enterprise: folder.path(),
+            user: Some(&place),
+            home: None,
+            workspace: None,
+            root: folder.path(),
+        };
+        let mut rules = Rules::default();
+        rules.files = load_rules(&sources).files;
+        assert_eq!(rules.files[0].broken, None, "{text}");
+        decide(&rules, &call_of(call)).outcome
+    }
+
+    #[test]
+    fn what_is_kept_for_good_decides_in_later_sessions_as_it_was_shown() {
+        let (one, two) =
+            (json!({ "command": "cargo test" }), json!({ "command": "cargo test -q" }));
+        assert_eq!(decided(&one, 0, &one), Outcome::Allow);
+        assert_eq!(decided(&one, 0, &two), Outcome::Ask);
+        let (ls, other) = (json!({ "command": "ls a" }), json!({ "command": "ls b; rm b" }));
+        let last = 1;
+        assert_eq!(decided(&ls, last, &ls), Outcome::Allow);
+        assert_eq!(decided(&ls, last, &other), Outcome::Ask);
+    }
+}

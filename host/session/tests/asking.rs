@@ -1,0 +1,315 @@
+//! What a person can answer, for how long it holds, and where no answer comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jaato_policy::SessionRule;
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{
+    Answer, Asker, CallOrigin, Cancel, Hold, KeepAnswers, Question, Scope, Session, SessionRules,
+    SessionSetup,
+};
+use jaato_types::hooks::{Hook, Preview};
+use jaato_types::{ErrorKind, Event, Result, ToolName};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+fn stage() -> Stage {
+    Stage::new([Tool::echo("write").writing(), Tool::echo("look")])
+}
+
+/// Plays a turn whose first answer makes these calls of `write`; returns their results.
+async fn play(stage: &Stage, session: &mut Session, calls: &[Value]) -> Vec<Value> {
+    let beat =
+        |(id, arguments): (usize, &Value)| Beat::call(&id.to_string(), "write", arguments.clone());
+    stage.provider.then(calls.iter().enumerate().map(beat));
+    stage.provider.then([Beat::text("done")]);
+    session.turn("x", &Cancel::new()).await;
+    let message = session.history().messages().rev().nth(1).unwrap();
+    message.tool_results().map(|result| Value::Object(result.content.clone())).collect()
+}
+
+fn like(scope: Scope, pattern: usize) -> Answer {
+    Answer::AllowLike { scope, pattern }
+}
+
+fn edit(arguments: Value) -> Answer {
+    Answer::Edit { arguments }
+}
+
+fn echo(arguments: &Value) -> Value {
+    json!({ "echo": arguments })
+}
+
+/// Rule, who answered, and how long it holds, of each decision.
+fn decisions(stage: &Stage) -> Vec<String> {
+    let decided = |event| match event {
+        Event::PermissionDecided { allowed, rule, answered_by, scope, .. } => {
+            Some(format!("{allowed} {rule} {answered_by} {scope}").trim_end().to_owned())
+        }
+        _ => None,
+    };
+    stage.events.events().into_iter().filter_map(decided).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_calls_of_one_answer_are_asked_once_and_the_question_counts_them() {
+    let stage = stage();
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let (a, b) = (json!({ "path": "a" }), json!({ "path": "b" }));
+    let no = Answer::Deny { comment: Some("not b".to_owned()) };
+    stage.person.answers([Answer::AllowOnce, no, Answer::AllowOnce]);
+    let results = play(&stage, &mut session, &[a.clone(), b.clone(), a.clone(), b]).await;
+    assert_eq!((&results[0], &results[2]), (&echo(&a), &echo(&a)));
+    for denied in [&results[1], &results[3]] {
+        assert!(denied["error"]["message"].as_str().unwrap().contains("not b"), "{denied}");
+    }
+    let times: Vec<_> = stage.person.offered().into_iter().map(|(times, _)| times).collect();
+    assert_eq!(times, [2, 2]);
+    // The next answer of the model is another one.
+    play(&stage, &mut session, &[a]).await;
+    assert_eq!(stage.person.questions().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_holds_for_the_turn_or_the_session_and_for_the_pattern_that_was_chosen() {
+    let stage = stage();
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let (a, b) = (json!({ "path": "a" }), json!({ "path": "b" }));
+    stage.person.answers([like(Scope::Turn, 0), Answer::AllowOnce, like(Scope::Session, 99)]);
+    // For the turn, and exactly this: the other call is asked.
+    stage.provider.then([Beat::call("0", "write", a.clone())]);
+    stage.provider.then([Beat::call("1", "write", a.clone())]);
+    play(&stage, &mut session, &[a.clone(), b.clone()]).await;
+    assert_eq!(stage.person.questions().len(), 2);
+    // The turn is over. A pattern that was not offered holds for this call alone.
+    play(&stage, &mut session, &[a.clone()]).await;
+    assert_eq!(stage.person.questions().len(), 3);
+    let last = stage.person.offered()[2].1.len() - 1;
+    stage.person.answers([like(Scope::Session, last)]);
+    play(&stage, &mut session, &[b]).await;
+    play(&stage, &mut session, &[a, json!({})]).await;
+    assert_eq!(stage.person.questions().len(), 4);
+    let decisions = decisions(&stage);
+    assert_eq!(decisions[0], "true session.always host turn");
+    assert_eq!(decisions[1], "true session.always");
+    assert_eq!(decisions[4], "true person.once host once");
+    assert_eq!(decisions[5], "true session.always host session");
+}
+
+#[tokio::test(start_paused = true)]
+async fn later_calls_are_denied_by_pattern_or_by_tool() {
+    let stage = stage();
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let deny = |pattern| Answer::DenyLike { scope: Scope::Session, pattern, comment: None };
+    stage.person.answers([deny(Some(0)), Answer::AllowOnce, deny(None)]);
+    let (a, b) = (json!({ "path": "a" }), json!({ "path": "b" }));
+    for (arguments, asked) in [(&a, 1), (&a, 1), (&b, 2), (&json!({}), 3), (&b, 3)] {
+        play(&stage, &mut session, std::slice::from_ref(arguments)).await;
+        assert_eq!(stage.person.questions().len(), asked, "{arguments}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn edited_arguments_are_asked_again_and_the_history_keeps_the_call_as_it_was_made() {
+    let stage = stage();
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let (made, edited) = (json!({ "path": "/" }), json!({ "path": "/tmp/x" }));
+    stage.person.answers([edit(edited.clone()), Answer::AllowOnce]);
+    let results = play(&stage, &mut session, &[made.clone()]).await;
+    let expected = json!({
+        "echo": edited, "arguments_changed_by": ["the user"], "arguments_that_ran": edited,
+    });
+    assert_eq!(results, [expected]);
+    let questions = stage.person.questions();
+    let shown = "write {\"path\":\"/tmp/x\"}: tool `write` needs a permission";
+    assert_eq!(questions[1], shown);
+    let calls: Vec<_> = session.history().messages().flat_map(|it| it.tool_calls()).collect();
+    assert_eq!(calls[0].arguments, made);
+    let changed = |event: &Event| matches!(event, Event::ToolCallChanged { source, .. } if source == "the user");
+    assert!(stage.events.events().iter().any(changed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn edited_arguments_meet_the_schema_the_guards_and_the_rules_as_those_of_a_model() {
+    let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+    let stage = Stage::new([Tool::echo("write").writing().schema(schema)]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    // What does not fit is said, and asked again.
+    stage.person.answers([edit(json!({ "text": 1 })), edit(json!({ "text": "b" }))]);
+    stage.hooks.answers("a", Hook::BeforeTool, |asked| async move {
+        Ok(match asked["arguments"]["text"].as_str() {
+            Some("b") => json!({ "decision": "deny", "reason": "no b" }),
+            _ => json!({ "decision": "go_on" }),
+        })
+    });
+    let results = play(&stage, &mut session, &[json!({ "text": "a" })]).await;
+    let message = results[0]["error"]["message"].as_str().unwrap();
+    assert!(message.contains("no b"), "{message}");
+    assert!(stage.events.notices().contains("the arguments cannot be used"));
+    // Somebody who edits for ever is stopped.
+    let stage = self::stage();
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.person.answers((0..20).map(|number| edit(json!({ "number": number }))));
+    let results = play(&stage, &mut session, &[json!({})]).await;
+    let message = results[0]["error"]["message"].as_str().unwrap();
+    assert!(message.contains("changed more than 8 times (rule `person.edits`)"), "{message}");
+    assert_eq!(stage.person.questions().len(), 9);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_nobody_answers_in_time_is_denied() {
+    let stage = stage();
+    let mut setup = Stage::setup();
+    setup.patience_ms = Some(30_000);
+    let mut session = stage.start(setup).unwrap();
+    stage.person.answers([]);
+    let results = play(&stage, &mut session, &[json!({})]).await;
+    let message = "the call of `write` is denied: nobody answered the question within 30 s (rule `person.late`)";
+    assert_eq!(results[0]["error"]["message"], message);
+    assert_eq!(decisions(&stage), ["false person.late"]);
+    let patience = |event| match event {
+        Event::PermissionAsked { patience_ms, .. } => patience_ms,
+        _ => None,
+    };
+    assert_eq!(stage.events.events().into_iter().find_map(patience), Some(30_000));
+}
+
+/// Answers when it is told to, and has less patience than the setup gives it.
+#[derive(Default)]
+struct Slow(tokio::sync::Notify);
+
+impl Asker for Slow {
+    fn nobody(&self) -> Option<String> {
+        None
+    }
+
+    fn channel(&self) -> &str {
+        "slow"
+    }
+
+    fn patience_ms(&self) -> Option<u64> {
+        Some(1_000)
+    }
+
+    fn ask<'a>(&'a self, _question: Question<'a>) -> BoxFuture<'a, Answer> {
+        Box::pin(async {
+            self.0.notified().await;
+            like(Scope::Session, 0)
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_asked_says_how_long_an_answer_may_take_unless_the_setup_does() {
+    for (patience_ms, expected) in [(None, "1 s"), (Some(5_000), "5 s")] {
+        let stage = stage();
+        let setup = SessionSetup { patience_ms, ..Stage::setup() };
+        let mut ports = stage.ports();
+        ports.asker = Arc::new(Slow::default());
+        let mut session = Session::start(setup, ports).unwrap();
+        let results = play(&stage, &mut session, &[json!({})]).await;
+        let message = results[0]["error"]["message"].as_str().unwrap();
+        assert!(message.contains(&format!("within {expected}")), "{message}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_answers_the_same_question_that_waits_beside_it() {
+    let stage = stage();
+    let mut ports = stage.ports();
+    let person = Arc::new(Slow::default());
+    ports.asker = person.clone();
+    let setup = SessionSetup { patience_ms: Some(60_000), ..Stage::setup() };
+    let session = Session::start(setup, ports).unwrap();
+    let call = || {
+        let handle = session.handle();
+        tokio::spawn(async move {
+            let origin = CallOrigin {
+                plugin: "tool-x".into(),
+                parent: None,
+                depth: 1,
+                hold: Hold::default(),
+            };
+            handle.call_tool(&ToolName::from("write"), json!({}), &origin, &Cancel::new()).await
+        })
+    };
+    let calls = [call(), call(), call()];
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    // One question is answered, for the session: the others need no answer.
+    person.0.notify_one();
+    for call in calls {
+        assert!(call.await.unwrap().is_ok());
+    }
+    let mut decisions = decisions(&stage);
+    decisions.sort();
+    let rule = "true session.always";
+    assert_eq!(decisions, [rule, rule, "true session.always slow session"]);
+}
+
+/// Keeps answers in memory, or fails to.
+#[derive(Default)]
+struct Kept {
+    fails: bool,
+    rules: Mutex<Vec<SessionRule>>,
+}
+
+impl KeepAnswers for Kept {
+    fn keep(&self, rule: &SessionRule) -> Result<String> {
+        if self.fails {
+            return Err(jaato_types::Error::new(ErrorKind::Io, "the disk is full"));
+        }
+        self.rules.lock().push(rule.clone());
+        Ok("/rules".to_owned())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_holds_for_good_is_written_down_or_holds_for_the_session_and_says_so() {
+    for (fails, scope, notice) in [
+        (false, "always", "written into `/rules`"),
+        (true, "session", "it holds for this session, as it cannot be written: the disk is full"),
+    ] {
+        let stage = stage();
+        let kept = Arc::new(Kept { fails, ..Kept::default() });
+        let mut setup = Stage::setup();
+        setup.rules = Arc::new(SessionRules::default().kept_by(kept.clone()));
+        let mut session = stage.start(setup).unwrap();
+        stage.person.answers([like(Scope::Always, 0)]);
+        for _ in 0..2 {
+            let results = play(&stage, &mut session, &[json!({})]).await;
+            assert_eq!(results, [echo(&json!({}))]);
+        }
+        assert_eq!(decisions(&stage)[0], format!("true session.always host {scope}"));
+        assert!(stage.events.notices().contains(notice), "{}", stage.events.notices());
+        assert_eq!(kept.rules.lock().len(), usize::from(!fails));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_question_tells_clients_what_can_be_answered_and_who_asks() {
+    let stage = Stage::new([Tool::echo("write")
+        .writing()
+        .previews(|_| async { Ok(Preview::text("it writes")) })]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.person.answers([Answer::AllowOnce]);
+    play(&stage, &mut session, &[json!({})]).await;
+    let asked = stage.events.events().into_iter().find_map(|event| match event {
+        event @ Event::PermissionAsked { .. } => Some(serde_json::to_value(event).unwrap()),
+        _ => None,
+    });
+    let mut asked = asked.unwrap();
+    let patterns = asked["patterns"].take();
+    assert_eq!(patterns[0], "exactly this call of `write`");
+    assert_eq!(
+        asked,
+        json!({
+            "event": "permission_asked", "call_id": "0", "name": "write", "arguments": {},
+            "rule": "ask.silence", "why": "tool `write` needs a permission",
+            "preview": { "text": "it writes" },
+            "scopes": ["once", "turn", "session", "always"], "patterns": null, "times": 1,
+            "agent_type": "main",
+        })
+    );
+}

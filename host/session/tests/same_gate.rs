@@ -1,0 +1,268 @@
+//! One gate: whoever makes a call and on whatever way, a rule that forbids stops it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use jaato_policy::{Conditions, Glob, Layer, Outcome as Wanted, Rule, RuleFile, WorkspaceTrust};
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{
+    Agent, Answer, CallOrigin, CallPlace, Cancel, Gate, Hold, Mode, Ports, Session, SessionHandle,
+    SessionSetup,
+};
+use jaato_types::hooks::Hook;
+use jaato_types::tasks::TaskStart;
+use jaato_types::{Condition, Event, ToolName};
+use serde_json::{Value, json};
+
+/// A file of the person's that denies what touches `/etc`, and an agent called Scout all of it.
+fn rules() -> RuleFile {
+    let deny = |when, line| Rule { outcome: Wanted::Deny, when, line, why: None };
+    let path = ("path".to_owned(), Glob::new("/etc/*"));
+    RuleFile {
+        layer: Layer::User,
+        path: "rules.toml".into(),
+        default: None,
+        rules: vec![
+            deny(Conditions { arguments: vec![path], ..Conditions::default() }, 3),
+            deny(Conditions { agent_name: Some(Glob::new("Scout")), ..Conditions::default() }, 7),
+        ],
+        broken: None,
+    }
+}
+
+/// Everything that could allow is said; only the file forbids.
+fn setup() -> SessionSetup {
+    let setup = Stage::setup();
+    setup.rules.change(|it| {
+        it.files = vec![rules()];
+        it.allow_all = true;
+        it.mode = Mode::AcceptEdits;
+    });
+    setup
+}
+
+fn write() -> Tool {
+    Tool::echo("write").writing()
+}
+
+fn forbidden() -> Value {
+    json!({ "path": "/etc/passwd" })
+}
+
+/// Where the rule stands that denied, of each denial.
+fn denials(stage: &Stage) -> Vec<String> {
+    let denied = |event| match event {
+        Event::PermissionDecided { allowed: false, rule, place, .. } => {
+            Some(format!("{rule} {}", place.unwrap_or_default()))
+        }
+        _ => None,
+    };
+    stage.events.events().into_iter().filter_map(denied).collect()
+}
+
+fn ran(stage: &Stage) -> Vec<String> {
+    let calls = stage.tools.seats().into_iter();
+    calls
+        .filter(|it| it.call.name.as_str() == "write")
+        .map(|it| it.call.arguments.to_string())
+        .collect()
+}
+
+/// Checks that a way was stopped once by the rule, and nothing ran.
+#[track_caller]
+fn check_stopped(stage: &Stage) {
+    assert_eq!(denials(stage), ["file.deny rules.toml:3"]);
+    assert_eq!(ran(stage), [""; 0]);
+    assert_eq!(stage.person.questions().len(), 0);
+}
+
+async fn turn(stage: &Stage, session: &mut Session, calls: &[(&str, Value)]) {
+    let beats = calls.iter().enumerate();
+    let beats =
+        beats.map(|(id, (name, arguments))| Beat::call(&id.to_string(), name, arguments.clone()));
+    stage.provider.then(beats);
+    stage.provider.then([Beat::text("done")]);
+    session.turn("x", &Cancel::new()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_the_model() {
+    let stage = Stage::new([write()]);
+    stage.person.answers([Answer::AllowOnce]);
+    let mut session = stage.start(setup()).unwrap();
+    turn(&stage, &mut session, &[("write", forbidden())]).await;
+    check_stopped(&stage);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_a_person() {
+    let stage = Stage::new([write()]);
+    let session = stage.start(setup()).unwrap();
+    let called = session.call(&ToolName::from("write"), forbidden(), &Cancel::new()).await;
+    assert!(called.is_err());
+    check_stopped(&stage);
+}
+
+/// Plays a turn in which the model calls `outer`, a tool that does this with the session's handle.
+async fn by_outer<F>(act: impl Fn(SessionHandle) -> F + Send + Sync + 'static) -> Stage
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let given = Arc::<OnceLock<SessionHandle>>::default();
+    let handle = Arc::clone(&given);
+    let outer = Tool::new("outer", move |_, _| {
+        let acting = act(handle.get().unwrap().clone());
+        async move {
+            acting.await;
+            Ok(jaato_types::Output::text("done"))
+        }
+    });
+    let stage = Stage::new([outer, write()]);
+    let mut session = stage.start(setup()).unwrap();
+    assert!(given.set(session.handle()).is_ok());
+    turn(&stage, &mut session, &[("outer", json!({}))]).await;
+    stage
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_inside_another_tool() {
+    let stage = by_outer(|handle| async move {
+        let (name, origin) = (ToolName::from("write"), CallOrigin::of("tool-outer".into()));
+        let called = handle.call_tool(&name, forbidden(), &origin, &Cancel::new()).await;
+        assert!(called.is_err());
+    });
+    check_stopped(&stage.await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_background_task() {
+    let stage = by_outer(|handle| async move {
+        let origin = CallOrigin::of("tool-outer".into());
+        let mut asked = TaskStart::default();
+        (asked.name, asked.arguments) = ("write".into(), forbidden());
+        assert!(handle.start_task(asked, &origin, &Cancel::new()).await.is_err());
+    });
+    check_stopped(&stage.await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_runs_by_itself() {
+    let itself = write().run_if(Condition::Asked).answers(|_, _| async {
+        let mut answer = jaato_types::ConditionAnswer::default();
+        (answer.holds, answer.arguments) = (true, Some(forbidden()));
+        Ok(answer)
+    });
+    let stage = Stage::new([itself]);
+    let mut session = stage.start(setup()).unwrap();
+    turn(&stage, &mut session, &[]).await;
+    check_stopped(&stage);
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_that_a_guard_or_a_person_wrote() {
+    let stage = Stage::new([write()]);
+    let rewrite = json!({ "decision": "rewrite", "arguments": forbidden() });
+    stage.hooks.says("a", Hook::BeforeTool, rewrite);
+    let mut session = stage.start(setup()).unwrap();
+    turn(&stage, &mut session, &[("write", json!({ "path": "/tmp/x" }))]).await;
+    check_stopped(&stage);
+
+    let stage = Stage::new([write()]);
+    stage.person.answers([Answer::Edit { arguments: forbidden() }, Answer::AllowOnce]);
+    let setup = setup();
+    setup.rules.change(|rules| rules.allow_all = false);
+    let mut session = stage.start(setup).unwrap();
+    turn(&stage, &mut session, &[("write", json!({ "path": "/tmp/x" }))]).await;
+    assert_eq!(denials(&stage), ["file.deny rules.toml:3"]);
+    assert_eq!((ran(&stage).len(), stage.person.questions().len()), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_another_one_opened_and_rules_know_it_by_its_name() {
+    let stage = Stage::new([write()]);
+    let opener = stage.start(setup()).unwrap();
+    for (name, place) in [("Helper", "file.deny rules.toml:3"), ("Scout", "file.deny rules.toml:7")]
+    {
+        let stage = Stage::new([write()]);
+        let lent = opener.handle().lend(&Hold::default()).unwrap();
+        let (name, opener) = (name.to_owned(), opener.id().clone());
+        let agent = Some(Agent { name, opener, hold: Hold::default() });
+        let setup = SessionSetup { rules: lent.rules, agent, ..Stage::setup() };
+        let mut child = stage.start(setup).unwrap();
+        let arguments = if place.ends_with('3') { forbidden() } else { json!({}) };
+        turn(&stage, &mut child, &[("write", arguments)]).await;
+        assert_eq!(denials(&stage), [place]);
+        assert_eq!(ran(&stage), [""; 0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn read_only_stops_each_way_but_the_persons_own_and_ends_when_the_mode_does() {
+    let stage = by_outer(|handle| async move {
+        let (name, origin) = (ToolName::from("write"), CallOrigin::of("tool-outer".into()));
+        assert!(handle.call_tool(&name, json!({}), &origin, &Cancel::new()).await.is_ok());
+    });
+    drop(stage.await);
+    let stage = Stage::new([write()]);
+    let mut session = stage.start(setup()).unwrap();
+    session.set_mode(Mode::ReadOnly);
+    turn(&stage, &mut session, &[("write", json!({}))]).await;
+    let (name, cancel) = (ToolName::from("write"), Cancel::new());
+    let origin = CallOrigin::of("tool-outer".into());
+    assert!(session.handle().call_tool(&name, json!({}), &origin, &cancel).await.is_err());
+    assert_eq!(denials(&stage), ["mode.read_only ", "mode.read_only "]);
+    assert!(session.call(&name, json!({}), &cancel).await.is_ok());
+    session.set_mode(Mode::Ask);
+    turn(&stage, &mut session, &[("write", json!({}))]).await;
+    assert_eq!(ran(&stage).len(), 2);
+}
+
+/// A link that leads out of the folder.
+struct Links;
+
+impl Gate for Links {
+    fn place(&self) -> CallPlace {
+        let workspace = WorkspaceTrust::Trusted;
+        CallPlace { directory: Some("/work".into()), home: None, workspace }
+    }
+
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        path.ends_with("link").then(|| PathBuf::from("/work/.git/hooks/pre-commit"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn accepted_edits_stay_inside_and_away_from_what_runs_code_also_through_links() {
+    let mut edit = Tool::echo("updateFile").writing();
+    edit.known.plugin = "tool-file-edit".into();
+    edit.known.spec.annotations.open_world = false;
+    let mut stranger = Tool::echo("strangersEdit").writing();
+    (stranger.known.plugin, stranger.known.shipped) = ("tool-file-edit".into(), false);
+    let stage = Stage::new([edit, stranger, write()]);
+    let setup = Stage::setup();
+    setup.rules.change(|rules| rules.mode = Mode::AcceptEdits);
+    let ports = Ports { gate: Arc::new(Links), ..stage.ports() };
+    let mut session = Session::start(setup, ports).unwrap();
+    let path = |path: &str| json!({ "path": path });
+    let calls = [
+        ("updateFile", path("src/main.rs")),
+        ("updateFile", path("/work/a")),
+        ("updateFile", path("../out")),
+        ("updateFile", path(".git/config")),
+        ("updateFile", path(".jaato/config.toml")),
+        ("updateFile", path("AGENTS.md")),
+        ("updateFile", path("link")),
+        ("strangersEdit", path("a")),
+        ("write", path("a")),
+    ];
+    turn(&stage, &mut session, &calls).await;
+    let decided = stage.events.events().into_iter().filter_map(|event| match event {
+        Event::PermissionDecided { allowed, rule, .. } => Some((allowed, rule)),
+        _ => None,
+    });
+    let decided: Vec<_> = decided.collect();
+    let accepted = (true, "mode.accept_edits".to_owned());
+    assert_eq!(decided[..2], [accepted.clone(), accepted]);
+    assert!(decided[2..].iter().all(|(allowed, _)| !allowed), "{decided:?}");
+    assert_eq!(decided.len(), 9);
+}

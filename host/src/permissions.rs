@@ -1,0 +1,126 @@
+//! `/permissions` and `/mode` of a conversation: what the person has answered so far, taken back if
+//! they like, and how much is asked from here on.
+
+use jaato_runtime::policy::{Answer, Mode, Rules};
+use jaato_runtime::session_loop::Session;
+use jaato_runtime::visible;
+
+use crate::exit::{Exit, Failure};
+use crate::report;
+
+/// How `/permissions` is used.
+const USAGE: &str =
+    "/permissions lists what you answered; /permissions remove NUMBER|all takes it back";
+
+/// Reads a mode's name.
+///
+/// # Errors
+/// Says which names there are.
+pub fn parse_mode(name: &str) -> Result<Mode, String> {
+    Mode::named(name.trim()).ok_or_else(|| {
+        let names: Vec<&str> = Mode::ALL.iter().map(|mode| mode.name()).collect();
+        format!("a mode is {}", names.join(", "))
+    })
+}
+
+/// Says which mode holds, or lets another one hold from here on.
+pub fn mode(session: &Session, name: &str) -> Exit {
+    if name.is_empty() {
+        let mode = session.rules().lock().mode;
+        report::remark(&mode_line(mode));
+        return Exit::Done;
+    }
+    match parse_mode(name) {
+        Ok(mode) => {
+            session.set_mode(mode);
+            report::remark(&mode_line(mode));
+            Exit::Done
+        }
+        Err(text) => told(text, "/mode says which one holds"),
+    }
+}
+
+/// Lists what the person answered, or takes some of it back.
+pub fn permissions(session: &Session, words: &str) -> Exit {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    match words.as_slice() {
+        [] | ["list"] => {
+            let lines = listed(&session.rules().lock());
+            report::remark(&lines);
+            Exit::Done
+        }
+        ["remove", "all"] => {
+            session.rules().change(Rules::forget_answers);
+            report::remark("nothing is remembered any more");
+            Exit::Done
+        }
+        ["remove", number] => {
+            let index = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+            let taken = index.and_then(|index| session.rules().change(|it| it.take_back(index)));
+            match taken {
+                Some(rule) => {
+                    let text = rule.pattern().text(rule.tool());
+                    report::remark(&format!("taken back: {}", visible::name(&text)));
+                    Exit::Done
+                }
+                None => told(format!("there is no answer {number}"), USAGE),
+            }
+        }
+        _ => told(format!("`/permissions {}` is nothing", words.join(" ")), USAGE),
+    }
+}
+
+/// Writes the answers with their numbers.
+fn listed(rules: &Rules) -> String {
+    let mut lines = vec![mode_line(rules.mode)];
+    if rules.answers().is_empty() {
+        lines.push("you have answered nothing that holds for later calls".to_owned());
+    }
+    for (rule, number) in rules.answers().iter().zip(1..) {
+        let what = match rule.answer() {
+            Answer::Always => "allowed",
+            Answer::Never => "denied",
+        };
+        let text = rule.pattern().text(rule.tool());
+        let (plugin, scope) = (rule.plugin(), rule.scope().name());
+        let text = visible::name(&text);
+        lines.push(format!("{number:>3}  {what}, for the {scope}: {text} ({plugin})"));
+    }
+    if !rules.answers().is_empty() {
+        lines.push("/permissions remove NUMBER takes one back, all takes all".to_owned());
+    }
+    lines.join("\n")
+}
+
+fn mode_line(mode: Mode) -> String {
+    let what = match mode {
+        Mode::Ask => "what no rule allows is asked",
+        Mode::AcceptEdits => "changes of files inside the workspace are not asked",
+        Mode::ReadOnly => "what changes anything is denied",
+    };
+    format!("mode {}: {what}", mode.name())
+}
+
+fn told(text: String, hint: &str) -> Exit {
+    report::failure(&Failure::new(Exit::Usage, text).hint(hint));
+    Exit::Usage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_have_names_and_no_others() {
+        assert_eq!(parse_mode(" read-only "), Ok(Mode::ReadOnly));
+        assert_eq!(parse_mode("accept-edits"), Ok(Mode::AcceptEdits));
+        assert_eq!(parse_mode("auto"), Err("a mode is ask, accept-edits, read-only".to_owned()));
+    }
+
+    #[test]
+    fn a_list_without_answers_says_so() {
+        let expected = "mode ask: what no rule allows is asked\n\
+                        you have answered nothing that holds for later calls";
+        assert_eq!(listed(&Rules::default()), expected);
+    }
+}

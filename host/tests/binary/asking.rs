@@ -1,0 +1,234 @@
+//! What a person or a program can answer to a question about a call, and for how long it holds.
+
+use serde_json::{Value, json};
+
+use crate::cli::with_cli;
+use crate::support::command::Running;
+use crate::support::{Command, House, fixtures, library_name};
+use crate::terminal::{on_terminal, shell_on_terminal};
+
+const QUESTION: &str = "run it?";
+
+fn call(name: &str, arguments: Value) -> Value {
+    json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
+}
+
+fn run(command: &str) -> Value {
+    call("cli_based_tool", json!({ "command": command }))
+}
+
+fn told(result: &str, then: Value) -> Value {
+    let mut answer = then;
+    answer["expect"] = json!({ "tool_result": result });
+    answer
+}
+
+fn says(text: &str) -> Value {
+    json!({ "steps": [{ "text": text }] })
+}
+
+fn as_it_is(command: Command) -> Command {
+    command
+}
+
+fn with_editor(command: Command) -> Command {
+    command.variable("TERM", "xterm")
+}
+
+fn made(house: &House) -> String {
+    std::fs::read_to_string(house.workspace().join("made")).unwrap_or_default()
+}
+
+#[test]
+fn a_pattern_that_is_shown_is_remembered_listed_and_taken_back() {
+    let Some(house) = with_cli() else { return };
+    house.script(&json!({ "answers": [
+        run("echo one"),
+        told("one", run("echo two")),
+        told("two", says("first")),
+        run("echo three"),
+        told("the user denied the call", says("second")),
+    ] }));
+    let Some(mut running) = on_terminal(&house, "chat begin", with_editor) else { return };
+    running.wait_for_text("1  exactly this call of");
+    // The widest of those for a command: its program.
+    running.wait_for_text("only run `echo …`");
+    running.wait_for_text(QUESTION);
+    let number = number_of(&running, "only run `echo …`");
+    running.write(format!("a{number}\n").as_bytes());
+    running.wait_for_text("first");
+    running.wait_for_text("> ");
+    running.write(b"/permissions\r");
+    running.wait_for_text("1  allowed, for the session: calls of");
+    running.write(b"/permissions remove 1\r");
+    running.wait_for_text("taken back:");
+    running.write(b"go on\r");
+    running.wait_for_text("echo three");
+    running.wait_for_text(QUESTION);
+    running.write(b"n\n");
+    running.wait_for_text("second");
+    running.wait_for_text("> ");
+    running.write(b"\x04");
+    let output = running.wait_with_open_input().code(0);
+    assert_eq!(output.stdout.matches(QUESTION).count(), 2, "{output}");
+}
+
+/// The number that stands before a choice of the question on the screen.
+fn number_of(running: &Running, choice: &str) -> String {
+    let line = running.wait_for(choice);
+    let row = line.rsplit('║').next().unwrap();
+    let number = row.split(|sign: char| !sign.is_ascii_digit()).find(|it| !it.is_empty());
+    number.unwrap().to_owned()
+}
+
+#[test]
+fn questions_reach_the_terminal_where_standard_input_is_a_pipe() {
+    let Some(house) = with_cli() else { return };
+    house.script(&json!({ "answers": [
+        run("echo one >> made"),
+        told("\"returncode\":0", says("done")),
+    ] }));
+    let line =
+        format!("stty -echo; printf 'what was piped' | '{}' run look", house.binary().display());
+    let Some(mut running) = shell_on_terminal(&house, &line, as_it_is) else { return };
+    running.wait_for_text(QUESTION);
+    running.write(b"y\n");
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("done"), "{output}");
+    assert_eq!(made(&house), "one\n");
+    // In the background nobody reads from the terminal: the call is denied, and nothing hangs.
+    house.script(&json!({ "answers": [
+        run("echo two >> made"),
+        told("nobody can be asked", says("done")),
+    ] }));
+    let line = format!(
+        "stty -echo; set -m; (printf x | '{}' run look) & wait $!; echo code $?",
+        house.binary().display()
+    );
+    let running = shell_on_terminal(&house, &line, as_it_is).unwrap();
+    let output = running.wait_with_open_input();
+    assert!(output.stdout.contains("code 6"), "{output}");
+    assert_eq!(made(&house), "one\n");
+}
+
+#[test]
+fn arguments_are_changed_before_the_call_runs_and_shown_again() {
+    let Some(house) = with_cli() else { return };
+    house.script(&json!({ "answers": [
+        run("echo one >> made"),
+        told("\"arguments_changed_by\":[\"the user\"]", says("done")),
+    ] }));
+    let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
+    running.wait_for_text(QUESTION);
+    running.write(b"e\n");
+    running.wait_for_text("NAME = VALUE changes one");
+    running.write(b"command = echo changed >> made\n");
+    running.wait_for_text("as you changed it");
+    running.wait_for_text(QUESTION);
+    running.write(b"y\n");
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("done"), "{output}");
+    assert_eq!(made(&house), "changed\n");
+}
+
+#[test]
+fn in_the_mode_read_only_nothing_changes_whatever_else_is_said() {
+    let Some(house) = with_cli() else { return };
+    house.script(&json!({ "answers": [
+        run("echo one >> made"),
+        told("mode.read_only", says("done")),
+    ] }));
+    let output = house.run(&["run", "--yes", "--mode", "read-only", "go"]).code(0);
+    assert!(output.stdout.contains("done"), "{output}");
+    assert_eq!(made(&house), "");
+    let output = house.run(&["run", "--mode", "auto", "go"]).code(2);
+    assert!(output.stderr.contains("a mode is ask, accept-edits, read-only"), "{output}");
+}
+
+#[test]
+fn a_chat_changes_its_mode() {
+    let Some(house) = with_cli() else { return };
+    house.script(
+        &json!({ "answers": [run("echo one >> made"), told("mode.read_only", says("no"))] }),
+    );
+    let lines = "/mode\n/mode read-only\ngo\n/mode nothing\n";
+    let output = house.command(&["chat", "--yes"]).input(lines).run().code(2);
+    assert!(output.stderr.contains("mode ask: what no rule allows is asked"), "{output}");
+    assert!(output.stderr.contains("mode read-only: what changes anything is denied"), "{output}");
+    assert_eq!(made(&house), "");
+}
+
+/// Waits for an event and returns it.
+#[track_caller]
+fn event(running: &Running, name: &str) -> Value {
+    let line = running.wait_for(&format!("\"event\":\"{name}\""));
+    serde_json::from_str(&line).unwrap()
+}
+
+fn write(running: &mut Running, answer: &Value) {
+    running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
+}
+
+#[test]
+fn a_program_is_offered_scopes_and_patterns_and_names_one() {
+    let Some(house) = with_cli() else { return };
+    house.script(&json!({ "answers": [
+        run("echo one"),
+        told("one", run("echo two")),
+        told("two", run("ls")),
+        told("nobody answered the question", says("done")),
+    ] }));
+    let words = ["run", "--output", "json", "--answers", "go"];
+    let timeout = ("JAATO_PERMISSION_TIMEOUT", "4");
+    let mut running = house.command(&words).variable(timeout.0, timeout.1).start();
+    let asked = event(&running, "permission_asked");
+    assert_eq!(asked["scopes"], json!(["once", "turn", "session", "always"]));
+    assert_eq!((&asked["patience_ms"], &asked["agent_type"]), (&json!(4_000), &json!("main")));
+    let patterns = asked["patterns"].as_array().unwrap();
+    let wide = patterns.iter().position(|it| it.as_str().unwrap().contains("`echo …`")).unwrap();
+    write(
+        &mut running,
+        &json!({
+            "call_id": asked["call_id"], "decision": "allow_in_session", "pattern": wide,
+        }),
+    );
+    // The third call is answered by nobody.
+    let output = running.wait_with_open_input().code(6);
+    assert_eq!(output.stdout.matches("\"permission_asked\"").count(), 2, "{output}");
+    let ledger = house.run(&["ledger", "show"]).code(0);
+    assert!(ledger.stdout.contains("denied"), "{ledger}");
+    let records =
+        std::fs::read_to_string(house.home().join(".local/share/jaato/ledger.jsonl")).unwrap();
+    let is_stage = |it: &&str, stage: &str| it.contains(&format!("\"stage\":\"{stage}\""));
+    let requests = records.lines().filter(|it| is_stage(it, "permission-request")).count();
+    assert_eq!(requests, 2);
+    let checks: Vec<&str> = records.lines().filter(|it| is_stage(it, "permission-check")).collect();
+    let said = "\"answered_by\":\"client\",\"scope\":\"session\",\"pattern\":\"command\"";
+    assert!(checks[0].contains(said), "{}", checks[0]);
+    assert!(checks[2].contains("person.late"), "{}", checks[2]);
+    assert!(!records.contains("echo"), "nothing that was said is in the ledger");
+}
+
+#[test]
+fn the_question_before_typing_names_the_program_behind_the_terminal() {
+    let Some(house) = with_cli() else { return };
+    let Some(plugins) = fixtures::house().map(|it| it.join("plugins")) else { return };
+    house.ship(&plugins.join(library_name("tool_interactive_shell")));
+    house.script(&json!({ "answers": [
+        call("shell_spawn", json!({ "command": "cat" })),
+        told("session_0", call("shell_input", json!({ "session_id": "session_0", "input": "hello\n" }))),
+        told("hello", call("shell_input", json!({ "session_id": "session_0", "input": "again\n" }))),
+        told("again", says("done")),
+    ] }));
+    let Some(mut running) = on_terminal(&house, "run --allow shell_spawn go", as_it_is) else {
+        return;
+    };
+    running.wait_for_text("typed into session_0, in which `cat` runs");
+    running.wait_for_text("in the terminal `session_0`");
+    running.wait_for_text(QUESTION);
+    let number = number_of(&running, "in the terminal `session_0`");
+    running.write(format!("t{number}\n").as_bytes());
+    let output = running.wait_with_open_input().code(0);
+    assert_eq!(output.stdout.matches(QUESTION).count(), 1, "{output}");
+    assert!(output.stdout.contains("done"), "{output}");
+}
