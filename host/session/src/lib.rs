@@ -37,6 +37,7 @@ mod renewal;
 mod report;
 mod retry;
 mod session;
+mod shape;
 mod spent;
 mod takes;
 mod tasks;
