@@ -30,6 +30,7 @@ mod secret_place;
 mod secrets;
 mod section;
 mod sessions;
+mod setting_paths;
 mod setting_variables;
 mod settings;
 mod shared;

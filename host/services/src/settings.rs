@@ -2,7 +2,7 @@
 //! the wrong value stands.
 
 use jaato_catalog::Setup;
-use jaato_config::{Config, Entry, PluginSettings, Variables};
+use jaato_config::{Config, Entry, Origin, PluginSettings, Variables};
 use jaato_loader::PlaceKind;
 use jaato_registry::{Candidate, PluginEntry, Registry, Status, Trust, nearest};
 use jaato_types::{Description, Error, ErrorKind, PluginName, ProviderPreset};
@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::credentials::{BASE_URL, Credentials, Found, HOST_KEYS, OWN_KEYS};
 use crate::section::{PLUGIN, Section};
+use crate::setting_paths;
 use crate::setting_variables::{self, GivenSetting};
 use crate::stored_keys::StoredKeys;
 
@@ -39,6 +40,7 @@ pub fn of_plugin(
     let given = given_by_variables(entry, section, description, config, variables)?;
     let sources = Sources { settings, preset, given: &given };
     let mut values = checked(plugin, section, description, &sources)?;
+    complete_paths(&mut values, section, description, setup, &sources)?;
     let stored_keys = StoredKeys::new(&setup.folders);
     let provider = section.provider(description);
     let stored = provider.map(|provider| (&stored_keys, provider));
@@ -52,6 +54,28 @@ pub fn of_plugin(
         values.insert(BASE_URL.to_owned(), url.into());
     }
     Ok((values, credentials))
+}
+
+/// Completes the paths among a plugin's settings by the place of each.
+fn complete_paths(
+    values: &mut Value,
+    section: &Section,
+    description: &Description,
+    setup: &Setup,
+    sources: &Sources<'_>,
+) -> Result<(), Error> {
+    let (Some(values), Some(schema)) = (values.as_object_mut(), &description.config_schema) else {
+        return Ok(());
+    };
+    let home = setup.variables.get("HOME").map(std::path::PathBuf::from);
+    // A working directory that is gone ends jaato before any plugin is asked.
+    let here = std::env::current_dir().unwrap_or_default();
+    let base = |key: &str| {
+        let origin = sources.origin(&format!("/{key}"))?;
+        Some(setting_paths::folder(origin, setup.workspace.root(), &here))
+    };
+    setting_paths::complete(values, schema, home.as_deref(), base)
+        .map_err(|error| Error { message: format!("`{section}`: {}", error.message), ..error })
 }
 
 /// Returns a plugin's settings without those that its workspace may not give, and a line for each
@@ -119,12 +143,17 @@ struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Says where the value under a pointer stands.
-    fn place(&self, plugin: &PluginName, pointer: &str) -> String {
+    /// Returns where the value under a pointer stands; none where a preset gives it.
+    fn origin(&self, pointer: &str) -> Option<&Origin> {
         let key = pointer.split('/').nth(1).unwrap_or_default();
         let by_variable = self.given.iter().find(|given| given.key == key);
         let by_file = || self.settings.and_then(|settings| settings.origin(pointer));
-        match by_variable.map(|given| &given.origin).or_else(by_file) {
+        by_variable.map(|given| &given.origin).or_else(by_file)
+    }
+
+    /// Says where the value under a pointer stands.
+    fn place(&self, plugin: &PluginName, pointer: &str) -> String {
+        match self.origin(pointer) {
             Some(origin) => origin.to_string(),
             None => match (self.settings, self.preset, self.given.first()) {
                 (Some(settings), _, _) if !settings.values().is_empty() => first_place(settings),
