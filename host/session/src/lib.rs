@@ -66,7 +66,7 @@ pub use hooks::{
 };
 pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
-pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS, tools_that_find};
+pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS, own_tools, tools_that_find};
 pub use jaato_config::{Caps, GcSettings, Limits};
 pub use jaato_policy::AlwaysScope;
 pub use objects::{SharedObjects, VIEW_ENVIRONMENT};
