@@ -41,7 +41,11 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
     report::problems(&start::problems(runtime));
     let registry = runtime.registry();
     let own = OwnTools::new();
-    let tools: Vec<_> = registry.tools().chain(own.entries()).collect();
+    let mut tools: Vec<_> = registry.tools().collect();
+    // Where there are none, there is nothing to find.
+    if !tools.is_empty() {
+        tools.extend(own.entries());
+    }
     if as_json {
         return report::json(&tools.iter().map(to_json).collect());
     }

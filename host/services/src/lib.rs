@@ -45,6 +45,6 @@ pub use factory::HostServices;
 pub use key_commands::KeyCommands;
 pub use secret_place::StoredIn;
 pub use sessions::{Counting, Entered, SessionMaker, Sessions};
-pub use settings::{given_entries, named_plugin, problems as problems_of_settings};
+pub use settings::{SettingProblem, given_entries, named_plugin, problems as problems_of_settings};
 pub use shared::Shared;
 pub use stored_keys::StoredKeys;

@@ -270,15 +270,39 @@ pub fn given_entries(registry: &Registry, config: &Config, variables: &Variables
     entries.collect()
 }
 
+/// What is wrong with the settings of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingProblem {
+    /// What a person is told.
+    pub text: String,
+    /// Whether the plugin cannot be used for it: every call would fail.
+    pub breaks_plugin: bool,
+}
+
+impl SettingProblem {
+    fn note(text: String) -> Self {
+        Self { text, breaks_plugin: false }
+    }
+
+    fn error(error: &Error) -> Self {
+        Self { text: error.to_string(), breaks_plugin: true }
+    }
+}
+
 /// Lists what is wrong with the settings of all plugins: names that no plugin has, values that a
 /// schema refuses.
-pub fn problems(registry: &Registry, config: &Config, variables: &Variables) -> Vec<String> {
-    let mut problems = nobodys_names(registry, config);
+pub fn problems(
+    registry: &Registry,
+    config: &Config,
+    variables: &Variables,
+) -> Vec<SettingProblem> {
+    let slips = nobodys_names(registry, config).into_iter();
+    let mut problems: Vec<SettingProblem> = slips.map(SettingProblem::note).collect();
     for name in config.provider_settings.keys() {
         let section = Section::Provider(name.as_str().into());
         match named_plugin(registry, config, name) {
             Ok(entry) => problems.extend(of_section(entry, &section, config, variables)),
-            Err(error) => problems.push(error.to_string()),
+            Err(error) => problems.push(SettingProblem::error(&error)),
         }
     }
     for (name, settings) in &config.plugin_settings {
@@ -286,8 +310,9 @@ pub fn problems(registry: &Registry, config: &Config, variables: &Variables) -> 
             let near = nearest(name, names(registry))
                 .map(|near| format!("\nhint: did you mean `[plugins.{near}]`?"));
             let place = first_place(settings);
-            problems
-                .push(format!("there is no plugin `{name}` ({place}){}", near.unwrap_or_default()));
+            let near = near.unwrap_or_default();
+            let text = format!("there is no plugin `{name}` ({place}){near}");
+            problems.push(SettingProblem::note(text));
             continue;
         };
         let section = Section::Plugin(entry.candidate.manifest.name.clone());
@@ -311,14 +336,14 @@ fn of_variables(
     section: &Section,
     config: &Config,
     variables: &Variables,
-) -> Option<String> {
+) -> Option<SettingProblem> {
     let description = entry.description()?;
     let given = given_by_variables(entry, section, description, config, variables);
     let checked = given.and_then(|given| {
         let sources = Sources { settings: None, preset: None, given: &given };
         checked(&entry.candidate.manifest.name, section, description, &sources)
     });
-    checked.err().map(|error| error.to_string())
+    checked.err().map(|error| SettingProblem::error(&error))
 }
 
 /// Lists what is wrong with the settings of one section.
@@ -327,12 +352,13 @@ fn of_section(
     section: &Section,
     config: &Config,
     variables: &Variables,
-) -> Vec<String> {
+) -> Vec<SettingProblem> {
     let name = &entry.candidate.manifest.name;
     let Some(description) = entry.description() else { return Vec::new() };
-    let Some((settings, mut told)) = allowed(entry, section, description, config) else {
+    let Some((settings, told)) = allowed(entry, section, description, config) else {
         return Vec::new();
     };
+    let mut told: Vec<SettingProblem> = told.into_iter().map(SettingProblem::note).collect();
     let specs = &description.credentials;
     let preset = section.preset(config, description);
     let settings = Some(&settings);
@@ -342,7 +368,7 @@ fn of_section(
             checked(name, section, description, &Sources { settings, preset, given: &given })
         })
         .and_then(|_| Credentials::read(name, specs, &found).map(drop));
-    told.extend(checked.err().map(|error| error.to_string()));
+    told.extend(checked.err().map(|error| SettingProblem::error(&error)));
     told
 }
 
@@ -450,7 +476,7 @@ mod tests {
         let variables = Variables::default();
         problems(&registry, &config, &variables)
             .iter()
-            .map(|line| line.replace(&root, ""))
+            .map(|problem| problem.text.replace(&root, ""))
             .collect()
     }
 

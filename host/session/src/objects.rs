@@ -69,15 +69,16 @@ impl SharedObjects {
     /// # Errors
     /// As [`ObjectEnvironment::add`]; nothing is told then.
     pub fn result(&self, source: &str, tool: &str, result: ObjectsAdd) -> Result<ObjectsChanged> {
-        let shown = result.clone();
+        let mut shown = result.clone();
         let mut environment = self.environment();
         let changed = environment.add(tool, result.into())?;
-        let mut objects = shown.objects;
+        let mut objects = std::mem::take(&mut shown.objects);
         if objects.is_empty() {
             return Ok(changed);
         }
         for (object, reference) in objects.iter_mut().zip(&changed.references) {
             object.insert(jaato_objects::REFERENCE_KEY.to_owned(), reference.clone().into());
+            *object = shown.mapped(object);
         }
         // Told under the lock: clients see results in the order in which they were stored.
         self.store.emitter.emit(Event::ObjectsAdded {
