@@ -167,8 +167,9 @@ async fn answer(
     cancel: &Cancel,
 ) -> Map<String, Value> {
     let wrong = |text: String| {
-        Error::new(ErrorKind::InvalidArguments, text)
-            .with_hint("a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\"")
+        Error::new(ErrorKind::InvalidArguments, text).with_hint(
+            "a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\"",
+        )
     };
     let value: Value = match serde_json::from_slice(line) {
         Ok(value) => value,

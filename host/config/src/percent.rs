@@ -86,7 +86,10 @@ mod tests {
     fn fractions_count() {
         let percent = Percent::new(82.5).unwrap();
         assert_eq!((percent.to_string(), percent.whole()), ("82.5".to_owned(), None));
-        assert_eq!((Percent::from(80).to_string(), Percent::from(80).whole()), ("80".to_owned(), Some(80)));
+        assert_eq!(
+            (Percent::from(80).to_string(), Percent::from(80).whole()),
+            ("80".to_owned(), Some(80))
+        );
         assert_eq!(percent.of(1000), 825);
         assert!(percent.is_reached(825, 1000) && !percent.is_reached(824, 1000));
         assert_eq!(Percent::from(u64::MAX).of(u64::MAX), u64::MAX);

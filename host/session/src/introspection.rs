@@ -11,7 +11,7 @@ use jaato_types::{
 use serde_json::{Map, Value, json};
 
 use crate::conditions::tell_withheld;
-use crate::{KnownTool, ToolState, Toolbox, objects};
+use crate::{KnownTool, ToolState, Toolbox};
 
 /// The name of the tool that finds tools.
 pub const LIST_TOOLS: &str = "list_tools";
@@ -48,16 +48,11 @@ pub fn tools_that_find() -> [ToolSpec; 2] {
     tools().map(|tool| tool.spec)
 }
 
-/// Returns all tools of the host itself, for lists. Each stands in requests only while there is
-/// something to find with it, or to look at.
-pub fn own_tools() -> Vec<ToolSpec> {
-    tools_that_find().into_iter().chain([objects::view_tool().spec]).collect()
-}
-
 /// Makes the two tools.
 pub(crate) fn tools() -> [KnownTool; 2] {
     let words: Vec<&str> = CATEGORIES.iter().chain([&NO_CATEGORY]).map(|it| it.0).collect();
-    let category = json!({ "enum": words, "description": "Only this category, with its tools." });
+    let about = "Only this category, with its tools.";
+    let category = json!({ "type": "string", "enum": words, "description": about });
     let verbose = json!({ "type": "boolean", "description": "Whole descriptions." });
     let names = json!({
         "type": "array",
@@ -124,9 +119,9 @@ pub(crate) fn known(
     }
 }
 
-/// Returns the schema that calls are checked by, where it lets through more than the model is shown:
-/// the categories of plugins are words of their own and may come while a session runs, and one name
-/// is as good as a list of it.
+/// Returns the schema that calls are checked by, where it lets through more than the model is
+/// shown: the categories of plugins are words of their own and may come while a session runs, and
+/// one name is as good as a list of it.
 pub(crate) fn accepted(spec: &ToolSpec) -> Option<ToolSpec> {
     let mut accepted = spec.clone();
     let properties = &mut accepted.parameters["properties"];

@@ -66,10 +66,10 @@ pub use hooks::{
 };
 pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
-pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS, own_tools, tools_that_find};
+pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS, tools_that_find};
 pub use jaato_config::{Caps, GcSettings, Limits};
 pub use jaato_policy::AlwaysScope;
-pub use objects::{SharedObjects, VIEW_ENVIRONMENT};
+pub use objects::{SharedObjects, VIEW_ENVIRONMENT, own_tools};
 pub use origin::{CALL_DEPTH_MAX, CallOrigin};
 pub use output::{OutputStore, error_content, note_bytes};
 pub use ports::Ports;

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use jaato_objects::{Filter, ObjectEnvironment, Selection};
 use jaato_types::objects::{ObjectsAdd, ObjectsChanged, ObjectsFilter};
-use jaato_types::{Data, DataContent, Error, ErrorKind, Event, Output, Part, Result, ToolCall};
+use jaato_types::{
+    Data, DataContent, Error, ErrorKind, Event, Output, Part, Result, ToolCall, ToolSpec,
+};
 use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use serde_json::{Map, json};
@@ -159,6 +161,12 @@ impl SharedObjects {
     fn environment(&self) -> MutexGuard<'_, ObjectEnvironment> {
         self.store.environment.lock()
     }
+}
+
+/// Returns all tools of the host itself, for lists. Each stands in requests only while there is
+/// something to find with it, or to look at.
+pub fn own_tools() -> Vec<ToolSpec> {
+    introspection::tools_that_find().into_iter().chain([view_tool().spec]).collect()
 }
 
 /// Makes the tool.

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use jaato_types::{CallId, Error, Output, Result};
 use serde_json::{Map, Value, json};
 
-use crate::shape;
+use crate::shape::{self, Cut, escaped_len};
 
 /// The key under which a cut output tells what was left out.
 const CUT_KEY: &str = "output_cut";
@@ -165,53 +165,6 @@ async fn fit_shape(
     shown
 }
 
-/// A text's two ends.
-pub(crate) struct Cut<'a> {
-    pub(crate) head: &'a str,
-    pub(crate) tail: &'a str,
-    bytes: usize,
-}
-
-impl<'a> Cut<'a> {
-    /// Takes as much from both ends as fits into that many bytes of JSON.
-    pub(crate) fn of(text: &'a str, json_bytes: usize) -> Self {
-        let half = json_bytes / 2;
-        let head = &text[..fitting_prefix(text.char_indices(), half)];
-        let rest = &text[head.len()..];
-        let tail = fitting_prefix(
-            rest.chars().rev().scan(0, |at, c| {
-                let start = *at;
-                *at += c.len_utf8();
-                Some((start, c))
-            }),
-            half,
-        );
-        Self { head, tail: &rest[rest.len() - tail..], bytes: text.len() }
-    }
-
-    pub(crate) fn left_out(&self) -> usize {
-        self.bytes.saturating_sub(self.head.len() + self.tail.len())
-    }
-
-    fn note(&self, note: &mut Value) {
-        note["bytes"] = self.bytes.into();
-        note["head_bytes"] = self.head.len().into();
-        note["tail_bytes"] = self.tail.len().into();
-        note["left_out_bytes"] = self.left_out().into();
-    }
-}
-
-/// Counts the bytes of the characters that fit, whole ones only.
-fn fitting_prefix(chars: impl Iterator<Item = (usize, char)>, json_bytes: usize) -> usize {
-    let mut left = json_bytes;
-    let mut taken = 0;
-    for (at, c) in chars {
-        let Some(after) = left.checked_sub(escaped_char_len(c)) else { break };
-        (left, taken) = (after, at + c.len_utf8());
-    }
-    taken
-}
-
 /// A note as long as it can become, so that room can be kept for it.
 fn widest_note() -> Value {
     let widest = u64::from(u32::MAX);
@@ -239,17 +192,4 @@ fn text_at<'a>(content: &'a Map<String, Value>, key: &str) -> &'a str {
 fn text_of(content: &Map<String, Value>) -> String {
     // A map of JSON values always has a text; an empty one would only skip the cutting.
     serde_json::to_string(content).unwrap_or_default()
-}
-
-/// Bytes of a text inside a JSON string, as serde_json writes it.
-pub(crate) fn escaped_len(text: &str) -> usize {
-    text.chars().map(escaped_char_len).sum()
-}
-
-fn escaped_char_len(c: char) -> usize {
-    match c {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        c if c < ' ' => 6,
-        c => c.len_utf8(),
-    }
 }

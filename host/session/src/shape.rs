@@ -6,8 +6,6 @@
 
 use serde_json::{Map, Value};
 
-use crate::output::{Cut, escaped_len};
-
 /// The least room that a value is given: a mark needs it. Shorter values are never cut.
 const LEAST_BYTES: usize = 64;
 
@@ -86,7 +84,8 @@ fn shorter_list(items: &[Value], room: usize) -> Vec<Value> {
 /// Chooses the fields that there is room for, each at its least: of too many the first and the
 /// last. Returns how many are left out, too.
 fn kept_fields(content: &Map<String, Value>, room: usize) -> (Vec<(&String, &Value)>, usize) {
-    let least = |(name, value): (&String, &Value)| name_len(name) + value_len(value).min(LEAST_BYTES);
+    let least =
+        |(name, value): (&String, &Value)| name_len(name) + value_len(value).min(LEAST_BYTES);
     let lengths: Vec<usize> = content.iter().map(least).collect();
     if lengths.iter().sum::<usize>() + 2 <= room {
         return (content.iter().collect(), 0);
@@ -132,6 +131,54 @@ fn share(lengths: &[usize], room: usize) -> usize {
     usize::MAX
 }
 
+/// A text's two ends.
+pub(crate) struct Cut<'a> {
+    pub(crate) head: &'a str,
+    pub(crate) tail: &'a str,
+    pub(crate) bytes: usize,
+}
+
+impl<'a> Cut<'a> {
+    /// Takes as much from both ends as fits into that many bytes of JSON.
+    pub(crate) fn of(text: &'a str, json_bytes: usize) -> Self {
+        let half = json_bytes / 2;
+        let head = &text[..fitting_prefix(text.char_indices(), half)];
+        let rest = &text[head.len()..];
+        let tail = fitting_prefix(
+            rest.chars().rev().scan(0, |at, c| {
+                let start = *at;
+                *at += c.len_utf8();
+                Some((start, c))
+            }),
+            half,
+        );
+        Self { head, tail: &rest[rest.len() - tail..], bytes: text.len() }
+    }
+
+    pub(crate) fn left_out(&self) -> usize {
+        self.bytes.saturating_sub(self.head.len() + self.tail.len())
+    }
+
+    /// Writes the counts into a note.
+    pub(crate) fn note(&self, note: &mut Value) {
+        note["bytes"] = self.bytes.into();
+        note["head_bytes"] = self.head.len().into();
+        note["tail_bytes"] = self.tail.len().into();
+        note["left_out_bytes"] = self.left_out().into();
+    }
+}
+
+/// Counts the bytes of the characters that fit, whole ones only.
+fn fitting_prefix(chars: impl Iterator<Item = (usize, char)>, json_bytes: usize) -> usize {
+    let mut left = json_bytes;
+    let mut taken = 0;
+    for (at, c) in chars {
+        let Some(after) = left.checked_sub(escaped_char_len(c)) else { break };
+        (left, taken) = (after, at + c.len_utf8());
+    }
+    taken
+}
+
 fn mark_of(count: usize, what: &str) -> String {
     format!("[… {count} {what} left out …]")
 }
@@ -155,6 +202,19 @@ fn value_len(value: &Value) -> usize {
     }
 }
 
+/// Bytes of a text inside a JSON string, as serde_json writes it.
+pub(crate) fn escaped_len(text: &str) -> usize {
+    text.chars().map(escaped_char_len).sum()
+}
+
+fn escaped_char_len(c: char) -> usize {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        c if c < ' ' => 6,
+        c => c.len_utf8(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -171,7 +231,8 @@ mod tests {
 
     #[test]
     fn lengths_are_those_of_the_json() {
-        for value in [json!({}), json!([]), json!({ "a": [1, "\n\u{1}é"], "b": {} }), json!(null)] {
+        for value in [json!({}), json!([]), json!({ "a": [1, "\n\u{1}é"], "b": {} }), json!(null)]
+        {
             assert_eq!(value_len(&value), value.to_string().len(), "{value}");
         }
     }
@@ -228,7 +289,8 @@ mod tests {
     #[test]
     fn any_shape_fits_any_bound_that_marks_leave_room_for() {
         let deep = (0..40).fold(json!("x".repeat(3_000)), |inner, _| json!({ "in": [inner] }));
-        let odd = json!({ "deep": deep, "\n\n": "\u{1}".repeat(900), "": [[], {}, [["y".repeat(99)]]] });
+        let odd =
+            json!({ "deep": deep, "\n\n": "\u{1}".repeat(900), "": [[], {}, [["y".repeat(99)]]] });
         for bytes_max in [200, 512, 1_000, 2_000] {
             cut(odd.clone(), bytes_max);
         }

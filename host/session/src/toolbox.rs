@@ -180,7 +180,8 @@ impl Toolbox {
 
     /// Checks arguments against a tool's schema.
     pub fn check(&self, tool: &KnownTool, arguments: &serde_json::Value) -> Result<()> {
-        let own = if introspection::is_own(tool) { introspection::accepted(&tool.spec) } else { None };
+        let own =
+            if introspection::is_own(tool) { introspection::accepted(&tool.spec) } else { None };
         self.checks.check(own.as_ref().unwrap_or(&tool.spec), arguments)
     }
 

@@ -58,7 +58,8 @@ async fn the_words_of_the_schema_reach_every_tool() {
         tool.known.spec.category = category.to_owned();
         tool
     };
-    let stage = Stage::new([of("a", "MCP: moon"), of("b", "astronomy"), of("c", "web"), of("d", "")]);
+    let stage =
+        Stage::new([of("a", "MCP: moon"), of("b", "astronomy"), of("c", "web"), of("d", "")]);
     let mut session = stage.start(Stage::setup()).unwrap();
     let list_tools = &session.request().tools[0];
     let words = list_tools.parameters["properties"]["category"]["enum"].as_array().unwrap().clone();
@@ -91,17 +92,23 @@ async fn whole_descriptions_are_told_on_request() {
 #[tokio::test(start_paused = true)]
 async fn one_name_is_a_list_of_it_and_names_are_suggested_in_any_case() {
     let stage = Stage::new(
-        ["shell_spawn", "shell_read", "readFile"].map(|it| Tool::echo(it).state(ToolState::Inactive)),
+        ["shell_spawn", "shell_read", "readFile"]
+            .map(|it| Tool::echo(it).state(ToolState::Inactive)),
     );
     let mut session = stage.start(Stage::setup()).unwrap();
-    let told = ask(&stage, &mut session, "get_tool_schemas", json!({ "names": "shell_read" })).await;
+    let told =
+        ask(&stage, &mut session, "get_tool_schemas", json!({ "names": "shell_read" })).await;
     assert!(told.contains("\"activated\":[\"shell_read\"]"), "{told}");
     let asked = json!({ "names": ["READ", "Spawn"] });
     let told = ask(&stage, &mut session, "get_tool_schemas", asked).await;
     let told: Value = serde_json::from_str(&told).unwrap();
     let expected = json!({ "READ": ["readFile", "shell_read"], "Spawn": ["shell_spawn"] });
-    assert_eq!((&told["suggestions"], &told["hint"]), (&expected, &json!("`list_tools` says which tools there are")));
-    for wrong in [json!({}), json!({ "names": [] }), json!({ "names": "" }), json!({ "names": 7 })] {
+    assert_eq!(
+        (&told["suggestions"], &told["hint"]),
+        (&expected, &json!("`list_tools` says which tools there are"))
+    );
+    for wrong in [json!({}), json!({ "names": [] }), json!({ "names": "" }), json!({ "names": 7 })]
+    {
         let told = ask(&stage, &mut session, "get_tool_schemas", wrong.clone()).await;
         assert!(told.contains("invalid_arguments"), "{wrong}: {told}");
     }

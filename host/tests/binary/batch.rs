@@ -74,7 +74,8 @@ fn a_batch_without_a_failure_ends_well() {
 #[test]
 fn a_key_that_a_line_does_not_have_is_an_error_and_nothing_is_called() {
     let Some(house) = with_probe() else { return };
-    let lines = "{\"id\": 1, \"tool\": \"count\", \"arguments\": {}}\n{\"id\": 2, \"tool\": \"count\"}\n";
+    let lines =
+        "{\"id\": 1, \"tool\": \"count\", \"arguments\": {}}\n{\"id\": 2, \"tool\": \"count\"}\n";
     let output = house.command(&["call", "--batch"]).input(lines).run().code(1);
     let told = output.json_lines();
     assert_eq!(kinds(&told), ["invalid_arguments", "-"]);

@@ -36,7 +36,10 @@ fn wrong_settings_of_a_plugin_are_not_ready() {
     let settings = "[plugins.tool-cli]\nmax_output_chars = 5\n";
     house.configure_more(settings);
     let output = asked_of(&house, &server).code(3);
-    assert!(output.stderr.contains("`[plugins.tool-cli]` has no key `max_output_chars`"), "{output}");
+    assert!(
+        output.stderr.contains("`[plugins.tool-cli]` has no key `max_output_chars`"),
+        "{output}"
+    );
     assert!(output.stderr.contains("its settings are wrong"), "{output}");
     assert!(!output.stdout.contains("ready:"), "{output}");
 }

@@ -247,8 +247,7 @@ fn settings_out_of_range_are_told_with_their_place() {
     house.script(&json!({ "answers": [] }));
     house.configure_more("[gc]\nthreshold_percent = 101\n");
     let output = house.run(&["run", "hello"]).code(3);
-    let wants =
-        "`gc.threshold_percent` takes a number from 1 to 100, but is the number `101`";
+    let wants = "`gc.threshold_percent` takes a number from 1 to 100, but is the number `101`";
     assert!(output.stderr.contains(wants) || output.stderr.contains("but is `101`"), "{output}");
 }
 

@@ -19,7 +19,10 @@ fn tools_are_listed() {
         view_environment  jaato             enabled  read-only  Look at objects that tools have found in this conversation.
     "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
     let shown = house.run(&["tool", "show", "list_tools"]).silent().stdout;
-    assert!(shown.starts_with("list_tools of jaato (enabled, while there is something to find"), "{shown}");
+    assert!(
+        shown.starts_with("list_tools of jaato (enabled, while there is something to find"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -44,7 +47,7 @@ fn tools_are_listed_as_json() {
     let house = house!();
     let list = house.run(&["tool", "list", "--json"]).silent().json();
     let tool = &list.as_array().unwrap()[0];
-    let names: Vec<&Value> = list.as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    let names: Vec<_> = list.as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
     assert_eq!(names, ["get_environment", "list_tools", "get_tool_schemas", "view_environment"]);
     assert_eq!(list[1]["plugin"], "jaato");
     assert_eq!(tool["name"], "get_environment");

@@ -80,7 +80,8 @@ impl<'a> Asker<'a> {
         match self.reach {
             Reach::All => keys.cloned().collect(),
             Reach::Own { plugin, .. } => {
-                let own = |key: &String| Some(key.strip_prefix(plugin)?.strip_prefix('/')?.to_owned());
+                let own =
+                    |key: &String| Some(key.strip_prefix(plugin)?.strip_prefix('/')?.to_owned());
                 keys.filter_map(own).collect()
             }
         }
@@ -334,10 +335,13 @@ mod tests {
         let search = json!({ "tool": "search", "items": 1, "objects": 2 });
         let query = json!({ "tool": "query", "items": 2, "objects": 4 });
         let nothing = Value::Null;
-        let tools = |all: &mut _, is_trusted| ask(all, is_trusted, TOOLS, Value::Null).unwrap()["tools"].clone();
+        let tools = |all: &mut _, is_trusted| {
+            ask(all, is_trusted, TOOLS, Value::Null).unwrap()["tools"].clone()
+        };
         assert_eq!(tools(&mut all, true), json!([search, query]));
         assert_eq!(tools(&mut all, false), json!([query]), "its own alone");
-        let keys = |all: &mut _, is_trusted| ask(all, is_trusted, HIDDEN_KEYS, Value::Null).unwrap();
+        let keys =
+            |all: &mut _, is_trusted| ask(all, is_trusted, HIDDEN_KEYS, Value::Null).unwrap();
         assert_eq!(keys(&mut all, true), json!({ "keys": ["raw", "tool-query/raw"] }));
         assert_eq!(keys(&mut all, false), json!({ "keys": ["raw"] }));
 
@@ -348,7 +352,11 @@ mod tests {
         assert_eq!(keys(&mut all, true), json!({ "keys": ["raw"] }));
         assert_eq!(ask(&mut all, true, CLEAR, nothing).unwrap()["matched"], 1);
         assert!(all.is_empty(None));
-        assert_eq!(keys(&mut all, true), json!({ "keys": ["raw"] }), "hidden values stay unless asked");
+        assert_eq!(
+            keys(&mut all, true),
+            json!({ "keys": ["raw"] }),
+            "hidden values stay unless asked"
+        );
         let again = all.revision();
         assert_eq!(ask(&mut all, true, CLEAR, json!({ "hidden": true })).unwrap()["matched"], 0);
         assert_eq!(all.revision(), again, "nothing is new to the model");

@@ -43,8 +43,8 @@ impl Matching {
     }
 }
 
-/// What can stand as a result: a type of a plugin's own, which knows its objects, their metadata and
-/// how clients are shown them.
+/// What can stand as a result: a type of a plugin's own, which knows its objects, their metadata
+/// and how clients are shown them.
 pub trait IntoObjects: Send {
     /// Makes the objects of it.
     ///
@@ -175,8 +175,8 @@ impl Objects<'_> {
         Ok(empty.is_empty)
     }
 
-    /// Lists the tools that have items, with how many; [`Objects::get`] gives those of each. A plugin
-    /// that is not trusted sees its own tools.
+    /// Lists the tools that have items, with how many; [`Objects::get`] gives those of each. A
+    /// plugin that is not trusted sees its own tools.
     ///
     /// # Errors
     /// As [`Objects::get`]; `unknown_operation` of a host that is older.

@@ -101,7 +101,9 @@ impl ObjectsAdd {
         }
         let own = self.mapping.iter().map(|(shown, key)| (shown.as_str(), key.as_str()));
         let fields = own.chain([(REFERENCE_KEY, REFERENCE_KEY)]);
-        fields.filter_map(|(shown, key)| Some((shown.to_owned(), object.get(key)?.clone()))).collect()
+        fields
+            .filter_map(|(shown, key)| Some((shown.to_owned(), object.get(key)?.clone())))
+            .collect()
     }
 
     /// Makes it of objects and what they have in common, each written as `json!({…})`.
@@ -280,10 +282,12 @@ mod tests {
 
     #[test]
     fn a_mapping_says_what_clients_are_shown() {
-        let mut added = ObjectsAdd::of([json!({ "a": 1, "b": 2, "_REF_ID": "t_1" })], json!({})).unwrap();
+        let mut added =
+            ObjectsAdd::of([json!({ "a": 1, "b": 2, "_REF_ID": "t_1" })], json!({})).unwrap();
         let object = added.objects[0].clone();
         assert_eq!(added.mapped(&object), object, "whole without one");
-        added.mapping = [("title", "a"), ("missing", "c")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        added.mapping =
+            [("title", "a"), ("missing", "c")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         assert_eq!(Value::Object(added.mapped(&object)), json!({ "title": 1, "_REF_ID": "t_1" }));
     }
 

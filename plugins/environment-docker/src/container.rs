@@ -92,10 +92,9 @@ impl Container {
         let real = |path: &Path| path.canonicalize().map_err(|error| no_folder(path, &error));
         let session = real(folder)?;
         let whole = match &settings.mount_dir {
-            Some(folder) => OnHost {
-                root: volumes::workspace(Some(folder), &session)?,
-                below: PathBuf::new(),
-            },
+            Some(folder) => {
+                OnHost { root: volumes::workspace(Some(folder), &session)?, below: PathBuf::new() }
+            }
             None => OnHost::around(&session, &real(root)?),
         };
         match wanted {
@@ -417,7 +416,11 @@ impl OnHost {
     }
 
     fn folder(&self) -> PathBuf {
-        if self.below.as_os_str().is_empty() { self.root.clone() } else { self.root.join(&self.below) }
+        if self.below.as_os_str().is_empty() {
+            self.root.clone()
+        } else {
+            self.root.join(&self.below)
+        }
     }
 }
 

@@ -77,10 +77,19 @@ mod tests {
         let progress = |done, total| Some(Progress { done, total });
         assert_eq!(fetched.note(&step("12", "Pulling from library/debian", 0, 0)), None);
         assert_eq!(fetched.note(&step("a", "Downloading", 1, 8 * MIB)), None);
-        assert_eq!(fetched.note(&step("a", "Downloading", 2 * MIB, 8 * MIB)), progress(2 * MIB, 8 * MIB));
-        assert_eq!(fetched.note(&step("b", "Downloading", MIB, 2 * MIB)), progress(3 * MIB, 10 * MIB));
+        assert_eq!(
+            fetched.note(&step("a", "Downloading", 2 * MIB, 8 * MIB)),
+            progress(2 * MIB, 8 * MIB)
+        );
+        assert_eq!(
+            fetched.note(&step("b", "Downloading", MIB, 2 * MIB)),
+            progress(3 * MIB, 10 * MIB)
+        );
         assert_eq!(fetched.note(&step("a", "Extracting", 1, 8 * MIB)), None);
-        assert_eq!(fetched.note(&step("b", "Download complete", 0, 0)), progress(4 * MIB, 10 * MIB));
+        assert_eq!(
+            fetched.note(&step("b", "Download complete", 0, 0)),
+            progress(4 * MIB, 10 * MIB)
+        );
         assert_eq!(fetched.note(&step("a", "Pull complete", 0, 0)), progress(10 * MIB, 10 * MIB));
         assert_eq!(fetched.note(&step("a", "Pull complete", 0, 0)), None);
     }

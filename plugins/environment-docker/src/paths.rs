@@ -190,8 +190,10 @@ mod tests {
 
     #[test]
     fn relative_paths_begin_where_the_person_works_and_reach_the_whole_workspace() {
-        let shared = |host: &str, container: &str| Shared { host: host.into(), container: container.into() };
-        let workspace = Workspace { folder: shared("/home/me/p", "/workspace"), below: "a/b".into() };
+        let shared =
+            |host: &str, container: &str| Shared { host: host.into(), container: container.into() };
+        let workspace =
+            Workspace { folder: shared("/home/me/p", "/workspace"), below: "a/b".into() };
         let paths = Paths::new(workspace, shared("/tmp/j", "/tmp/jaato"));
         assert_eq!(*paths.working(), shared("/home/me/p/a/b", "/workspace/a/b"));
         let to_host = |path: &str| paths.to_host(Path::new(path)).unwrap();

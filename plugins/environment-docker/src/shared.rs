@@ -62,11 +62,7 @@ impl SharedFolders {
     ///
     /// # Errors
     /// Kind `io` or `configuration` for folders that cannot be used.
-    pub fn mounted(
-        workspace: impl Into<Workspace>,
-        access: Access,
-        users: Users,
-    ) -> Result<Self> {
+    pub fn mounted(workspace: impl Into<Workspace>, access: Access, users: Users) -> Result<Self> {
         let workspace = workspace.into();
         let folder = Tmp::make(&workspace.folder.host, tmp::HIDDEN_PREFIX)?;
         let name = folder.path().file_name().unwrap_or_default();

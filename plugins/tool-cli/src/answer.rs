@@ -50,9 +50,7 @@ impl Share {
         let half = room / 2;
         match (cost(stdout), cost(stderr)) {
             (Some(one), Some(other)) if one + other <= room => Self::Whole,
-            (Some(one), _) if one <= half => {
-                Self::Cut { stdout: None, stderr: Some(room - one) }
-            }
+            (Some(one), _) if one <= half => Self::Cut { stdout: None, stderr: Some(room - one) },
             (_, Some(other)) if other <= half => {
                 Self::Cut { stdout: Some(room - other), stderr: None }
             }

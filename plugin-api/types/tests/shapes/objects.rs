@@ -43,6 +43,7 @@ pub fn shapes(shapes: &mut Shapes) {
     shapes.add(&ObjectsFound { objects: Some(vec![moon()]) });
     shapes.add(&ObjectsEmpty { is_empty: true });
     let look = ToolObjects { tool: "look".to_owned(), items: 1, objects: 2 };
+    shapes.add(&look);
     shapes.add(&ToolsFound { tools: vec![look] });
     shapes.add(&ObjectsClear { hidden: true });
     shapes.add(&HiddenKeys { keys: vec!["k".to_owned()] });

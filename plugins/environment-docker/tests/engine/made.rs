@@ -13,8 +13,8 @@ fn from_a_folder_of_the_workspace_it_has_the_whole_with_the_folder_inside() {
     with_engine(async |lab| {
         let root = workspace();
         let folder = root.path().join("a/b");
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(root.path().join("top"), "moon").unwrap();
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(root.path().join("top"), "moon").unwrap();
         let opened =
             Container::open_within(lab.engine.clone(), &settings(), root.path(), &folder).await;
         let container = opened.unwrap();
@@ -23,7 +23,7 @@ fn from_a_folder_of_the_workspace_it_has_the_whole_with_the_folder_inside() {
         assert!(folder.join("made").exists());
         let paths = container.paths();
         let real = folder.canonicalize().unwrap();
-        assert_eq!(paths.to_host(std::path::Path::new("made")).unwrap(), real.join("made"));
+        assert_eq!(paths.to_host(Path::new("made")).unwrap(), real.join("made"));
         container.close().await.unwrap();
     });
 }
