@@ -167,8 +167,9 @@ async fn answer(
     cancel: &Cancel,
 ) -> Map<String, Value> {
     let wrong = |text: String| {
-        Error::new(ErrorKind::InvalidArguments, text)
-            .with_hint("a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}")
+        Error::new(ErrorKind::InvalidArguments, text).with_hint(
+            "a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}, and perhaps an \"id\"",
+        )
     };
     let value: Value = match serde_json::from_slice(line) {
         Ok(value) => value,
@@ -177,6 +178,9 @@ async fn answer(
         }
     };
     let id = value.get("id").cloned();
+    if let Some(key) = unknown_key(&value) {
+        return failure_line(id, None, &wrong(format!("the line has an unknown key `{key}`")));
+    }
     let Some(tool) = value.get("tool").and_then(Value::as_str).map(str::to_owned) else {
         let text = if value.is_object() {
             "the line has no text `tool`"
@@ -194,6 +198,12 @@ async fn answer(
         }
         Err(error) => failure_line(id, Some(tool), &error),
     }
+}
+
+/// Finds a key that a line has beside its three: a slip, by which a call would run with other
+/// arguments than its author means.
+fn unknown_key(line: &Value) -> Option<&String> {
+    line.as_object()?.keys().find(|key| !["id", "tool", "args"].contains(&key.as_str()))
 }
 
 fn line_of(id: Option<Value>, tool: Option<String>) -> Map<String, Value> {

@@ -31,8 +31,13 @@ pub async fn doctor(global: Global) -> Outcome {
     memory()?;
     report::problems(runtime.problems());
     let has_no_provider = runtime.registry().providers().next().is_none();
+    let has_broken_settings = runtime.has_broken_settings();
     runtime.close().await;
     let Err(error) = checked else {
+        if has_broken_settings {
+            let text = "a plugin cannot be used: its settings are wrong, as told above";
+            return Err(Failure::new(Exit::Configuration, text));
+        }
         report::line("\nready: jaato run \"What operating system am I running on?\"")?;
         return Ok(Exit::Done);
     };

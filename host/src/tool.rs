@@ -1,19 +1,51 @@
 //! `jaato tool`: what tools there are.
 
 use jaato_runtime::registry::{ToolEntry, ToolStatus};
-use jaato_runtime::types::{Annotations, Availability, Offer};
+use jaato_runtime::session_loop::own_tools;
+use jaato_runtime::types::{Annotations, Availability, Offer, PluginName, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{report, start};
 
+/// The tools of the host itself, which no plugin has.
+struct OwnTools {
+    plugin: PluginName,
+    specs: Vec<ToolSpec>,
+}
+
+impl OwnTools {
+    const PLUGIN: &str = "jaato";
+
+    fn new() -> Self {
+        Self { plugin: PluginName::from(Self::PLUGIN), specs: own_tools() }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = ToolEntry<'_>> {
+        let status = ToolStatus::Enabled;
+        let entry = move |spec| ToolEntry {
+            spec,
+            plugin: &self.plugin,
+            is_shipped: true,
+            status,
+            is_set: false,
+        };
+        self.specs.iter().map(entry)
+    }
+}
+
 /// Lists the tools.
 pub async fn list(global: Global, as_json: bool) -> Outcome {
     let runtime = start::lasting_runtime(start::arguments(global)).await?;
     report::problems(&start::problems(runtime));
     let registry = runtime.registry();
-    let tools: Vec<_> = registry.tools().collect();
+    let own = OwnTools::new();
+    let mut tools: Vec<_> = registry.tools().collect();
+    // Where there are none, there is nothing to find.
+    if !tools.is_empty() {
+        tools.extend(own.entries());
+    }
     if as_json {
         return report::json(&tools.iter().map(to_json).collect());
     }
@@ -41,9 +73,12 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
 pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let registry = runtime.registry();
-    let Some(tool) = registry.tool(name) else {
+    let own = OwnTools::new();
+    let of_host = || own.entries().find(|tool| tool.spec.name.as_str() == name);
+    let Some(tool) = registry.tool(name).or_else(of_host) else {
         report::problems(&start::problems(&runtime));
-        let known = registry.tools().map(|tool| tool.spec.name.as_str());
+        let all = registry.tools().chain(own.entries());
+        let known = all.map(|tool| tool.spec.name.as_str());
         return Err(Failure::unknown("tool", name, known));
     };
     if as_json {
@@ -55,7 +90,7 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
         spec.name,
         tool.plugin,
         status(&tool),
-        availability(spec.availability),
+        availability(&tool),
         promises(spec.annotations),
         spec.description,
         spec.parameters
@@ -108,8 +143,9 @@ fn conditions(tool: &ToolEntry<'_>) -> Vec<String> {
     offer.into_iter().chain(run).collect()
 }
 
-fn availability(availability: Availability) -> &'static str {
-    match availability {
+fn availability(tool: &ToolEntry<'_>) -> &'static str {
+    match tool.spec.availability {
+        _ if tool.plugin.as_str() == OwnTools::PLUGIN => "while there is something to find with it",
         Availability::Core => "in every request",
         Availability::Discoverable => "found on demand",
     }

@@ -18,6 +18,7 @@ use crate::model_id::default_model;
 use crate::model_settings::ModelSettings;
 use crate::money::Dollars;
 use crate::origin::{Layer, Origin};
+use crate::percent::Percent;
 use crate::plugin_settings::PluginSettings;
 use crate::setting::Setting;
 use crate::show::Entry;
@@ -488,7 +489,7 @@ keys! {
         /// Gc that makes room in a full context: a plugin's name, or its short form `truncate`.
         plugin: String = "gc-truncate".to_owned(), row();
         /// How full the context window must be, in percent, for the gc to run.
-        threshold_percent: u64 = 80, row().variables(&["JAATO_GC_THRESHOLD"]).limits(1, 100);
+        threshold_percent: Percent = Percent::from(80), row().variables(&["JAATO_GC_THRESHOLD"]).limits(1, 100);
         /// How full the context should be, in percent, where more than old turns had to go.
         target_percent: u64 = 60, row().variables(&["JAATO_GC_TARGET"]).limits(1, 100);
         /// Run the gc by itself; a request that the provider refuses as too large is helped anyway.

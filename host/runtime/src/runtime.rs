@@ -32,6 +32,7 @@ pub struct Runtime {
     supervisor: Supervisor,
     problems: Vec<String>,
     setting_problems: Vec<String>,
+    has_broken_settings: bool,
     described: usize,
 }
 
@@ -85,7 +86,10 @@ impl Runtime {
     pub(crate) fn with(setup: Setup, supervisor: Supervisor, discovery: Discovery) -> Self {
         let log = Log::in_folder(setup.folders.cache().ok());
         let Discovery { registry, mut problems, described, stamps, trust } = discovery;
-        let setting_problems = problems_of_settings(&registry, &setup.config, &setup.variables);
+        let of_settings = problems_of_settings(&registry, &setup.config, &setup.variables);
+        let has_broken_settings = of_settings.iter().any(|problem| problem.breaks_plugin);
+        let setting_problems: Vec<String> =
+            of_settings.into_iter().map(|problem| problem.text).collect();
         problems.extend(setting_problems.iter().cloned());
         problems.extend(left_out(&registry));
         problems.extend(gc::problem(&registry, &setup.config));
@@ -137,7 +141,7 @@ impl Runtime {
         });
         let maker = Maker(Arc::downgrade(&host));
         host.services.shared().sessions().made_by(Box::new(maker));
-        Self { host, supervisor, problems, setting_problems, described }
+        Self { host, supervisor, problems, setting_problems, has_broken_settings, described }
     }
 
     /// Returns what starts children, and as what.
@@ -171,6 +175,11 @@ impl Runtime {
     /// before anything is done.
     pub fn setting_problems(&self) -> &[String] {
         &self.setting_problems
+    }
+
+    /// Tells whether a plugin cannot be used as its settings are.
+    pub fn has_broken_settings(&self) -> bool {
+        self.has_broken_settings
     }
 
     /// Lists the settings of plugins that variables give, for people.

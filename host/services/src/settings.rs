@@ -2,7 +2,7 @@
 //! the wrong value stands.
 
 use jaato_catalog::Setup;
-use jaato_config::{Config, Entry, PluginSettings, Variables};
+use jaato_config::{Config, Entry, Origin, PluginSettings, Variables};
 use jaato_loader::PlaceKind;
 use jaato_registry::{Candidate, PluginEntry, Registry, Status, Trust, nearest};
 use jaato_types::{Description, Error, ErrorKind, PluginName, ProviderPreset};
@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::credentials::{BASE_URL, Credentials, Found, HOST_KEYS, OWN_KEYS};
 use crate::section::{PLUGIN, Section};
+use crate::setting_paths;
 use crate::setting_variables::{self, GivenSetting};
 use crate::stored_keys::StoredKeys;
 
@@ -39,6 +40,7 @@ pub fn of_plugin(
     let given = given_by_variables(entry, section, description, config, variables)?;
     let sources = Sources { settings, preset, given: &given };
     let mut values = checked(plugin, section, description, &sources)?;
+    complete_paths(&mut values, section, description, setup, &sources)?;
     let stored_keys = StoredKeys::new(&setup.folders);
     let provider = section.provider(description);
     let stored = provider.map(|provider| (&stored_keys, provider));
@@ -52,6 +54,28 @@ pub fn of_plugin(
         values.insert(BASE_URL.to_owned(), url.into());
     }
     Ok((values, credentials))
+}
+
+/// Completes the paths among a plugin's settings by the place of each.
+fn complete_paths(
+    values: &mut Value,
+    section: &Section,
+    description: &Description,
+    setup: &Setup,
+    sources: &Sources<'_>,
+) -> Result<(), Error> {
+    let (Some(values), Some(schema)) = (values.as_object_mut(), &description.config_schema) else {
+        return Ok(());
+    };
+    let home = setup.variables.get("HOME").map(std::path::PathBuf::from);
+    // A working directory that is gone ends jaato before any plugin is asked.
+    let here = std::env::current_dir().unwrap_or_default();
+    let base = |key: &str| {
+        let origin = sources.origin(&format!("/{key}"))?;
+        Some(setting_paths::folder(origin, setup.workspace.root(), &here))
+    };
+    setting_paths::complete(values, schema, home.as_deref(), base)
+        .map_err(|error| Error { message: format!("`{section}`: {}", error.message), ..error })
 }
 
 /// Returns a plugin's settings without those that its workspace may not give, and a line for each
@@ -119,12 +143,17 @@ struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Says where the value under a pointer stands.
-    fn place(&self, plugin: &PluginName, pointer: &str) -> String {
+    /// Returns where the value under a pointer stands; none where a preset gives it.
+    fn origin(&self, pointer: &str) -> Option<&Origin> {
         let key = pointer.split('/').nth(1).unwrap_or_default();
         let by_variable = self.given.iter().find(|given| given.key == key);
         let by_file = || self.settings.and_then(|settings| settings.origin(pointer));
-        match by_variable.map(|given| &given.origin).or_else(by_file) {
+        by_variable.map(|given| &given.origin).or_else(by_file)
+    }
+
+    /// Says where the value under a pointer stands.
+    fn place(&self, plugin: &PluginName, pointer: &str) -> String {
+        match self.origin(pointer) {
             Some(origin) => origin.to_string(),
             None => match (self.settings, self.preset, self.given.first()) {
                 (Some(settings), _, _) if !settings.values().is_empty() => first_place(settings),
@@ -241,15 +270,39 @@ pub fn given_entries(registry: &Registry, config: &Config, variables: &Variables
     entries.collect()
 }
 
+/// What is wrong with the settings of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingProblem {
+    /// What a person is told.
+    pub text: String,
+    /// Whether the plugin cannot be used for it: every call would fail.
+    pub breaks_plugin: bool,
+}
+
+impl SettingProblem {
+    fn note(text: String) -> Self {
+        Self { text, breaks_plugin: false }
+    }
+
+    fn error(error: &Error) -> Self {
+        Self { text: error.to_string(), breaks_plugin: true }
+    }
+}
+
 /// Lists what is wrong with the settings of all plugins: names that no plugin has, values that a
 /// schema refuses.
-pub fn problems(registry: &Registry, config: &Config, variables: &Variables) -> Vec<String> {
-    let mut problems = nobodys_names(registry, config);
+pub fn problems(
+    registry: &Registry,
+    config: &Config,
+    variables: &Variables,
+) -> Vec<SettingProblem> {
+    let slips = nobodys_names(registry, config).into_iter();
+    let mut problems: Vec<SettingProblem> = slips.map(SettingProblem::note).collect();
     for name in config.provider_settings.keys() {
         let section = Section::Provider(name.as_str().into());
         match named_plugin(registry, config, name) {
             Ok(entry) => problems.extend(of_section(entry, &section, config, variables)),
-            Err(error) => problems.push(error.to_string()),
+            Err(error) => problems.push(SettingProblem::error(&error)),
         }
     }
     for (name, settings) in &config.plugin_settings {
@@ -257,8 +310,9 @@ pub fn problems(registry: &Registry, config: &Config, variables: &Variables) -> 
             let near = nearest(name, names(registry))
                 .map(|near| format!("\nhint: did you mean `[plugins.{near}]`?"));
             let place = first_place(settings);
-            problems
-                .push(format!("there is no plugin `{name}` ({place}){}", near.unwrap_or_default()));
+            let near = near.unwrap_or_default();
+            let text = format!("there is no plugin `{name}` ({place}){near}");
+            problems.push(SettingProblem::note(text));
             continue;
         };
         let section = Section::Plugin(entry.candidate.manifest.name.clone());
@@ -282,14 +336,14 @@ fn of_variables(
     section: &Section,
     config: &Config,
     variables: &Variables,
-) -> Option<String> {
+) -> Option<SettingProblem> {
     let description = entry.description()?;
     let given = given_by_variables(entry, section, description, config, variables);
     let checked = given.and_then(|given| {
         let sources = Sources { settings: None, preset: None, given: &given };
         checked(&entry.candidate.manifest.name, section, description, &sources)
     });
-    checked.err().map(|error| error.to_string())
+    checked.err().map(|error| SettingProblem::error(&error))
 }
 
 /// Lists what is wrong with the settings of one section.
@@ -298,12 +352,13 @@ fn of_section(
     section: &Section,
     config: &Config,
     variables: &Variables,
-) -> Vec<String> {
+) -> Vec<SettingProblem> {
     let name = &entry.candidate.manifest.name;
     let Some(description) = entry.description() else { return Vec::new() };
-    let Some((settings, mut told)) = allowed(entry, section, description, config) else {
+    let Some((settings, told)) = allowed(entry, section, description, config) else {
         return Vec::new();
     };
+    let mut told: Vec<SettingProblem> = told.into_iter().map(SettingProblem::note).collect();
     let specs = &description.credentials;
     let preset = section.preset(config, description);
     let settings = Some(&settings);
@@ -313,7 +368,7 @@ fn of_section(
             checked(name, section, description, &Sources { settings, preset, given: &given })
         })
         .and_then(|_| Credentials::read(name, specs, &found).map(drop));
-    told.extend(checked.err().map(|error| error.to_string()));
+    told.extend(checked.err().map(|error| SettingProblem::error(&error)));
     told
 }
 
@@ -421,7 +476,7 @@ mod tests {
         let variables = Variables::default();
         problems(&registry, &config, &variables)
             .iter()
-            .map(|line| line.replace(&root, ""))
+            .map(|problem| problem.text.replace(&root, ""))
             .collect()
     }
 

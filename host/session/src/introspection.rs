@@ -50,8 +50,10 @@ pub fn tools_that_find() -> [ToolSpec; 2] {
 
 /// Makes the two tools.
 pub(crate) fn tools() -> [KnownTool; 2] {
-    let category =
-        json!({ "type": "string", "description": "Only this category, with its tools." });
+    let words: Vec<&str> = CATEGORIES.iter().chain([&NO_CATEGORY]).map(|it| it.0).collect();
+    let about = "Only this category, with its tools.";
+    let category = json!({ "type": "string", "enum": words, "description": about });
+    let verbose = json!({ "type": "boolean", "description": "Whole descriptions." });
     let names = json!({
         "type": "array",
         "items": { "type": "string" },
@@ -62,7 +64,7 @@ pub(crate) fn tools() -> [KnownTool; 2] {
         known(
             LIST_TOOLS,
             "Find more tools. Without a category it lists the categories.",
-            json!({ "category": category }),
+            json!({ "category": category, "verbose": verbose }),
             &[],
         ),
         known(
@@ -117,6 +119,24 @@ pub(crate) fn known(
     }
 }
 
+/// Returns the schema that calls are checked by, where it lets through more than the model is
+/// shown: the categories of plugins are words of their own and may come while a session runs, and
+/// one name is as good as a list of it.
+pub(crate) fn accepted(spec: &ToolSpec) -> Option<ToolSpec> {
+    let mut accepted = spec.clone();
+    let properties = &mut accepted.parameters["properties"];
+    match spec.name.as_str() {
+        LIST_TOOLS => properties["category"] = json!({ "type": ["string", "null"] }),
+        GET_TOOL_SCHEMAS => {
+            let list = properties["names"].take();
+            let one = json!({ "type": "string", "minLength": 1 });
+            properties["names"] = json!({ "anyOf": [list, one] });
+        }
+        _ => return None,
+    }
+    Some(accepted)
+}
+
 /// Tells whether a tool is the host's own.
 pub(crate) fn is_own(tool: &KnownTool) -> bool {
     tool.plugin.as_str() == HOST_PLUGIN
@@ -131,7 +151,7 @@ pub(crate) fn owner(tool: Option<&KnownTool>) -> PluginName {
 /// Answers a call of one of the two tools. Pure: activating is the session's, see [`wanted`].
 pub(crate) fn answer(toolbox: &Toolbox, call: &ToolCall) -> Result<Output> {
     match call.name.as_str() {
-        LIST_TOOLS => Ok(list(toolbox, call.arguments.get("category").and_then(Value::as_str))),
+        LIST_TOOLS => Ok(list(toolbox, &call.arguments)),
         GET_TOOL_SCHEMAS => Ok(schemas(toolbox, &names(call))),
         other => Err(Error::new(ErrorKind::HostBug, format!("`{other}` is no tool of the host"))),
     }
@@ -146,8 +166,12 @@ pub(crate) fn wanted(toolbox: &Toolbox, call: &ToolCall) -> Vec<ToolName> {
 }
 
 fn names(call: &ToolCall) -> Vec<ToolName> {
-    let names = call.arguments.get("names").and_then(Value::as_array);
-    names.into_iter().flatten().filter_map(Value::as_str).map(ToolName::from).collect()
+    let names = match call.arguments.get("names") {
+        Some(Value::Array(names)) => names.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    };
+    names.iter().filter_map(Value::as_str).map(ToolName::from).collect()
 }
 
 /// The tools that a model may use. The two themselves are not among them: whoever asks knows them.
@@ -166,16 +190,38 @@ fn listed_under(tool: &KnownTool) -> &str {
     }
 }
 
-fn list(toolbox: &Toolbox, category: Option<&str>) -> Output {
-    let Some(category) = category else { return categories(toolbox) };
-    let mut tools: Vec<_> =
-        offered(toolbox).filter(|tool| listed_under(tool).eq_ignore_ascii_case(category)).collect();
+/// Tells whether a tool is listed for a category that is asked for. The words that the model is
+/// shown reach every tool: `MCP` those of all servers, `other` those of categories that are no such
+/// word.
+fn is_in(tool: &KnownTool, category: &str) -> bool {
+    let own = listed_under(tool);
+    let is_word = |word: &str| CATEGORIES.iter().any(|(known, _)| known.eq_ignore_ascii_case(word));
+    let family = own.split_once(": ").map_or(own, |(family, _)| family);
+    own.eq_ignore_ascii_case(category)
+        || family.eq_ignore_ascii_case(category)
+        || (NO_CATEGORY.0.eq_ignore_ascii_case(category) && !is_word(family))
+}
+
+fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
+    let Some(category) = arguments.get("category").and_then(Value::as_str) else {
+        return categories(toolbox);
+    };
+    let is_verbose = arguments.get("verbose") == Some(&Value::Bool(true));
+    let mut tools: Vec<_> = offered(toolbox).filter(|tool| is_in(tool, category)).collect();
     tools.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
     if tools.is_empty() {
         let mut content = categories(toolbox).content;
-        content.insert("error".to_owned(), format!("there is no category `{category}`").into());
+        content.insert("category".to_owned(), category.into());
+        content.insert("tool_count".to_owned(), 0.into());
+        content.insert("tools".to_owned(), json!([]));
+        let hint = format!("no tool is in `{category}`; `categories` says where there are some");
+        content.insert("hint".to_owned(), hint.into());
         return Output { content, ..Output::default() };
     }
+    let described = |spec: &ToolSpec| match is_verbose {
+        true => spec.description.clone(),
+        false => summary(&spec.description),
+    };
     let listed: Vec<_> = tools
         .iter()
         .map(|tool| {
@@ -183,7 +229,7 @@ fn list(toolbox: &Toolbox, category: Option<&str>) -> Output {
                 "name": tool.spec.name,
                 "plugin_source": tool.source(),
                 "enabled": true,
-                "description": summary(&tool.spec.description),
+                "description": described(&tool.spec),
             });
             tell_withheld(&mut told, toolbox.reason_against(&tool.spec.name));
             told
@@ -253,6 +299,7 @@ fn schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
     let mut content = json!({ "schemas": schemas, "count": schemas.len() });
     if !not_found.is_empty() {
         content["not_found"] = not_found.into();
+        content["hint"] = format!("`{LIST_TOOLS}` says which tools there are").into();
     }
     if !suggestions.is_empty() {
         content["suggestions"] = Value::Object(suggestions);
@@ -267,7 +314,7 @@ fn schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
 /// The first sentence, or the beginning of a long one.
 fn summary(description: &str) -> String {
     let sentence = description.split_once(". ").map_or(description, |(first, _)| first);
-    let sentence = sentence.lines().next().unwrap_or_default();
+    let sentence = sentence.lines().next().unwrap_or_default().trim_end_matches('.');
     if sentence.chars().count() <= SUMMARY_CHARS_MAX {
         return sentence.to_owned();
     }

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use jaato_objects::{Filter, ObjectEnvironment, Selection};
 use jaato_types::objects::{ObjectsAdd, ObjectsChanged, ObjectsFilter};
-use jaato_types::{Data, DataContent, Error, ErrorKind, Event, Output, Part, Result, ToolCall};
+use jaato_types::{
+    Data, DataContent, Error, ErrorKind, Event, Output, Part, Result, ToolCall, ToolSpec,
+};
 use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use serde_json::{Map, json};
@@ -69,15 +71,16 @@ impl SharedObjects {
     /// # Errors
     /// As [`ObjectEnvironment::add`]; nothing is told then.
     pub fn result(&self, source: &str, tool: &str, result: ObjectsAdd) -> Result<ObjectsChanged> {
-        let shown = result.clone();
+        let mut shown = result.clone();
         let mut environment = self.environment();
         let changed = environment.add(tool, result.into())?;
-        let mut objects = shown.objects;
+        let mut objects = std::mem::take(&mut shown.objects);
         if objects.is_empty() {
             return Ok(changed);
         }
         for (object, reference) in objects.iter_mut().zip(&changed.references) {
             object.insert(jaato_objects::REFERENCE_KEY.to_owned(), reference.clone().into());
+            *object = shown.mapped(object);
         }
         // Told under the lock: clients see results in the order in which they were stored.
         self.store.emitter.emit(Event::ObjectsAdded {
@@ -158,6 +161,12 @@ impl SharedObjects {
     fn environment(&self) -> MutexGuard<'_, ObjectEnvironment> {
         self.store.environment.lock()
     }
+}
+
+/// Returns all tools of the host itself, for lists. Each stands in requests only while there is
+/// something to find with it, or to look at.
+pub fn own_tools() -> Vec<ToolSpec> {
+    introspection::tools_that_find().into_iter().chain([view_tool().spec]).collect()
 }
 
 /// Makes the tool.

@@ -1,11 +1,14 @@
 //! Keeps what a call gives to the model within its bound: its two ends, and the whole in a file.
 //!
-//! An output keeps its shape where it can: only its long texts are cut. One that is large in
-//! another way (a long list) is shown as head and tail of its JSON.
+//! An output keeps its shape: where its long texts are what is too much, only they are cut, each
+//! with a file of its own. One that is large in another way is shortened wherever it is long, and
+//! the whole of its JSON is in one file.
 
 use futures_util::future::BoxFuture;
 use jaato_types::{CallId, Error, Output, Result};
 use serde_json::{Map, Value, json};
+
+use crate::shape::{self, Cut, escaped_len};
 
 /// The key under which a cut output tells what was left out.
 const CUT_KEY: &str = "output_cut";
@@ -85,12 +88,12 @@ pub(crate) async fn fit(content: Map<String, Value>, fitting: Fitting<'_>) -> Ma
         json.len() - long.iter().map(|key| escaped_len(text_at(&content, key))).sum::<usize>();
     let room_each = SHORT_BYTES + GAP_BYTES;
     if long.is_empty() || rest + long.len() * room_each > fitting.bytes_max / 2 {
-        return fit_json(&json, fitting).await;
+        return fit_shape(content, &json, fitting).await;
     }
     match fit_texts(content, &long, rest, fitting).await {
         Ok(shown) => shown,
-        // Paths so long that nothing else has room: the plain form has one of them only.
-        Err(()) => fit_json(&json, fitting).await,
+        // Paths so long that nothing else has room: the other form has one of them only.
+        Err(content) => fit_shape(content, &json, fitting).await,
     }
 }
 
@@ -100,7 +103,8 @@ async fn fit_texts(
     long: &[String],
     rest: usize,
     fitting: Fitting<'_>,
-) -> std::result::Result<Map<String, Value>, ()> {
+) -> std::result::Result<Map<String, Value>, Map<String, Value>> {
+    let whole = content.clone();
     let mut by_length: Vec<(usize, &String)> =
         long.iter().map(|key| (escaped_len(text_at(&content, key)), key)).collect();
     by_length.sort_unstable();
@@ -140,69 +144,25 @@ async fn fit_texts(
         content.insert(key.clone(), shown.into());
     }
     content.insert(CUT_KEY.to_owned(), Value::Object(notes));
-    if text_of(&content).len() <= fitting.bytes_max { Ok(content) } else { Err(()) }
+    if text_of(&content).len() <= fitting.bytes_max { Ok(content) } else { Err(whole) }
 }
 
-/// Shows head and tail of the whole as JSON text.
-async fn fit_json(json: &str, fitting: Fitting<'_>) -> Map<String, Value> {
-    let mut note = widest_note();
+/// Shortens whatever is long, and keeps the whole as JSON.
+async fn fit_shape(
+    mut content: Map<String, Value>,
+    json: &str,
+    fitting: Fitting<'_>,
+) -> Map<String, Value> {
+    // What was cut before is told in the file.
+    content.remove(CUT_KEY);
+    let widest = u64::from(u32::MAX);
+    let mut note = json!({ "bytes": json.len(), "left_out_bytes": widest });
     note_file(&mut note, fitting.store.keep(fitting.call, "output", json.as_bytes()).await);
-    let frame = json!({ CUT_KEY: note, "head": "", "tail": "" }).to_string().len();
-    let cut = Cut::of(json, fitting.bytes_max.saturating_sub(frame));
-    cut.note(&mut note);
-    let (head, tail) = (cut.head.into(), cut.tail.into());
-    Map::from_iter([
-        (CUT_KEY.to_owned(), note),
-        ("head".to_owned(), head),
-        ("tail".to_owned(), tail),
-    ])
-}
-
-/// A text's two ends.
-pub(crate) struct Cut<'a> {
-    pub(crate) head: &'a str,
-    pub(crate) tail: &'a str,
-    bytes: usize,
-}
-
-impl<'a> Cut<'a> {
-    /// Takes as much from both ends as fits into that many bytes of JSON.
-    pub(crate) fn of(text: &'a str, json_bytes: usize) -> Self {
-        let half = json_bytes / 2;
-        let head = &text[..fitting_prefix(text.char_indices(), half)];
-        let rest = &text[head.len()..];
-        let tail = fitting_prefix(
-            rest.chars().rev().scan(0, |at, c| {
-                let start = *at;
-                *at += c.len_utf8();
-                Some((start, c))
-            }),
-            half,
-        );
-        Self { head, tail: &rest[rest.len() - tail..], bytes: text.len() }
-    }
-
-    pub(crate) fn left_out(&self) -> usize {
-        self.bytes.saturating_sub(self.head.len() + self.tail.len())
-    }
-
-    fn note(&self, note: &mut Value) {
-        note["bytes"] = self.bytes.into();
-        note["head_bytes"] = self.head.len().into();
-        note["tail_bytes"] = self.tail.len().into();
-        note["left_out_bytes"] = self.left_out().into();
-    }
-}
-
-/// Counts the bytes of the characters that fit, whole ones only.
-fn fitting_prefix(chars: impl Iterator<Item = (usize, char)>, json_bytes: usize) -> usize {
-    let mut left = json_bytes;
-    let mut taken = 0;
-    for (at, c) in chars {
-        let Some(after) = left.checked_sub(escaped_char_len(c)) else { break };
-        (left, taken) = (after, at + c.len_utf8());
-    }
-    taken
+    let note_bytes = CUT_KEY.len() + 4 + note.to_string().len();
+    let mut shown = shape::shortened(&content, fitting.bytes_max.saturating_sub(note_bytes));
+    note["left_out_bytes"] = json.len().saturating_sub(text_of(&shown).len()).into();
+    shown.insert(CUT_KEY.to_owned(), note);
+    shown
 }
 
 /// A note as long as it can become, so that room can be kept for it.
@@ -232,17 +192,4 @@ fn text_at<'a>(content: &'a Map<String, Value>, key: &str) -> &'a str {
 fn text_of(content: &Map<String, Value>) -> String {
     // A map of JSON values always has a text; an empty one would only skip the cutting.
     serde_json::to_string(content).unwrap_or_default()
-}
-
-/// Bytes of a text inside a JSON string, as serde_json writes it.
-fn escaped_len(text: &str) -> usize {
-    text.chars().map(escaped_char_len).sum()
-}
-
-fn escaped_char_len(c: char) -> usize {
-    match c {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        c if c < ' ' => 6,
-        c => c.len_utf8(),
-    }
 }

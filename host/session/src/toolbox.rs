@@ -9,6 +9,8 @@ use crate::{ArgumentChecks, KnownTool, ToolState, introspection, objects};
 
 /// How near a name must be to be offered in place of one that is unknown (Jaro-Winkler).
 const NEAR_ENOUGH: f64 = 0.7;
+/// A name that holds so much of a wanted one is near, wherever that stands in it.
+const PART_CHARS_MIN: usize = 3;
 /// Most names that an error offers.
 const NAMES_MAX: usize = 3;
 
@@ -178,7 +180,9 @@ impl Toolbox {
 
     /// Checks arguments against a tool's schema.
     pub fn check(&self, tool: &KnownTool, arguments: &serde_json::Value) -> Result<()> {
-        self.checks.check(&tool.spec, arguments)
+        let own =
+            if introspection::is_own(tool) { introspection::accepted(&tool.spec) } else { None };
+        self.checks.check(own.as_ref().unwrap_or(&tool.spec), arguments)
     }
 
     /// Puts the tool that looks at objects behind all others; false where it is there, or where a
@@ -243,7 +247,10 @@ impl Toolbox {
             .filter(|tool| !matches!(tool.state, ToolState::Disabled { .. }))
             .map(|tool| &tool.spec.name)
             .map(|known| {
-                (strsim::jaro_winkler(&wanted, &known.as_str().to_ascii_lowercase()), known)
+                let name = known.as_str().to_ascii_lowercase();
+                let is_part = wanted.len() >= PART_CHARS_MIN && name.contains(&wanted);
+                let nearness = strsim::jaro_winkler(&wanted, &name);
+                (if is_part { nearness.max(NEAR_ENOUGH) } else { nearness }, known)
             })
             .filter(|(nearness, _)| *nearness >= NEAR_ENOUGH)
             .collect();

@@ -374,15 +374,20 @@ async fn short_texts_stay_whole_beside_long_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_long_in_another_way_is_shown_as_head_and_tail_of_its_json() {
+async fn what_is_long_in_another_way_keeps_its_shape() {
     let list: Vec<u32> = (0..10_000).collect();
-    let content = json!({ "list": list });
-    let (result, files) = shown(content.clone()).await;
-    assert_eq!(files, [("/outputs/0-output".to_owned(), content.to_string().into_bytes())]);
-    let keys: Vec<&String> = result.content.keys().collect();
-    assert_eq!(keys, ["output_cut", "head", "tail"]);
-    assert!(result.content["head"].as_str().unwrap().starts_with("{\"list\":[0,1,2"));
-    assert!(result.content["tail"].as_str().unwrap().ends_with("9998,9999]}"));
+    let content = json!({ "list": list, "count": 10_000 });
+    let whole = content.to_string();
+    let (result, files) = shown(content).await;
+    assert_eq!(files, [("/outputs/0-output".to_owned(), whole.clone().into_bytes())]);
+    assert_eq!(result.content["count"], 10_000);
+    let items = result.content["list"].as_array().unwrap();
+    assert_eq!(items[..3], [json!(0), json!(1), json!(2)]);
+    assert_eq!(items.last(), Some(&json!(9_999)));
+    let left_out = 10_001 - items.len();
+    assert!(items.contains(&json!(format!("[… {left_out} items left out …]"))));
+    let note = &result.content["output_cut"];
+    assert_eq!((&note["bytes"], &note["file"]), (&json!(whole.len()), &json!("/outputs/0-output")));
     let fields: serde_json::Map<_, _> =
         (0..3_000).map(|n| (format!("key{n}"), json!("v".repeat(600)))).collect();
     shown(Value::Object(fields)).await;

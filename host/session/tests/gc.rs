@@ -203,7 +203,8 @@ async fn without_a_gc_a_person_is_told_what_to_do() {
 async fn tools_may_know_the_settings() {
     let stage = Stage::new([]);
     stage.gc.does([]);
-    let settings = GcSettings { threshold_percent: 70, max_turns: 9, ..GcSettings::default() };
+    let settings =
+        GcSettings { threshold_percent: 70.into(), max_turns: 9, ..GcSettings::default() };
     let facts = stage.start(setup(settings)).unwrap().facts().gc.unwrap();
     assert!((facts.threshold_percent - 70.0).abs() < 1e-9);
     assert_eq!((facts.max_turns, facts.preserve_recent_turns), (Some(9), 5));

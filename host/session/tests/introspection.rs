@@ -48,7 +48,70 @@ async fn a_hidden_tool_is_found_by_category_and_a_disabled_one_is_not() {
     expect![[r#"{"category":"System","tool_count":2,"tools":[{"name":"clock","plugin_source":"clock","enabled":true,"description":"clock of a test"},{"name":"tide","plugin_source":"tide","enabled":true,"description":"Tells the tide"}],"hint":"call `get_tool_schemas` with names to use them"}"#]]
         .assert_eq(&system);
     let unknown = ask(&stage, &mut session, "list_tools", json!({ "category": "moon" })).await;
-    assert!(unknown.contains("there is no category `moon`"), "{unknown}");
+    expect![[r#"{"categories":[{"name":"system","tool_count":2,"description":"this machine and its commands"}],"total_tools":2,"hint":"no tool is in `moon`; `categories` says where there are some","category":"moon","tool_count":0,"tools":[]}"#]].assert_eq(&unknown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_words_of_the_schema_reach_every_tool() {
+    let of = |name: &str, category: &str| {
+        let mut tool = Tool::echo(name).state(ToolState::Inactive);
+        tool.known.spec.category = category.to_owned();
+        tool
+    };
+    let stage =
+        Stage::new([of("a", "MCP: moon"), of("b", "astronomy"), of("c", "web"), of("d", "")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let list_tools = &session.request().tools[0];
+    let words = list_tools.parameters["properties"]["category"]["enum"].as_array().unwrap().clone();
+    assert_eq!((words.len(), &words[0], &words[11]), (12, &json!("MCP"), &json!("other")));
+    let mut found = std::collections::BTreeMap::new();
+    for word in words.iter().chain(&[json!("mcp: MOON"), json!("astronomy")]) {
+        let told = ask(&stage, &mut session, "list_tools", json!({ "category": word })).await;
+        let told: Value = serde_json::from_str(&told).unwrap();
+        let names = told["tools"].as_array().unwrap().iter().map(|it| it["name"].clone());
+        let names: Vec<Value> = names.collect();
+        if !names.is_empty() {
+            found.insert(word.as_str().unwrap().to_owned(), json!(names));
+        }
+    }
+    let expected = json!({
+        "MCP": ["a"], "mcp: MOON": ["a"], "other": ["b", "d"], "astronomy": ["b"], "web": ["c"],
+    });
+    assert_eq!(json!(found), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whole_descriptions_are_told_on_request() {
+    let stage = stage();
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let asked = json!({ "category": "system", "verbose": true });
+    let told = ask(&stage, &mut session, "list_tools", asked).await;
+    assert!(told.contains("\"Tells the tide. Long text follows.\""), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_name_is_a_list_of_it_and_names_are_suggested_in_any_case() {
+    let stage = Stage::new(
+        ["shell_spawn", "shell_read", "readFile"]
+            .map(|it| Tool::echo(it).state(ToolState::Inactive)),
+    );
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let told =
+        ask(&stage, &mut session, "get_tool_schemas", json!({ "names": "shell_read" })).await;
+    assert!(told.contains("\"activated\":[\"shell_read\"]"), "{told}");
+    let asked = json!({ "names": ["READ", "Spawn"] });
+    let told = ask(&stage, &mut session, "get_tool_schemas", asked).await;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let expected = json!({ "READ": ["readFile", "shell_read"], "Spawn": ["shell_spawn"] });
+    assert_eq!(
+        (&told["suggestions"], &told["hint"]),
+        (&expected, &json!("`list_tools` says which tools there are"))
+    );
+    for wrong in [json!({}), json!({ "names": [] }), json!({ "names": "" }), json!({ "names": 7 })]
+    {
+        let told = ask(&stage, &mut session, "get_tool_schemas", wrong.clone()).await;
+        assert!(told.contains("invalid_arguments"), "{wrong}: {told}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,7 +138,7 @@ async fn looking_a_tool_up_activates_it_at_the_end_of_the_list() {
         json!({ "names": ["tide", "tied", "storm"] }),
     )
     .await;
-    expect![[r#"{"schemas":[{"name":"tide","description":"Tells the tide. Long text follows.","plugin_source":"tide","enabled":true,"category":"system","parameters":{"type":"object"}}],"count":1,"not_found":["tied","storm"],"suggestions":{"tied":["tide"]},"activated":["tide"],"activation_note":"these tools can be called now"}"#]]
+    expect![[r#"{"schemas":[{"name":"tide","description":"Tells the tide. Long text follows.","plugin_source":"tide","enabled":true,"category":"system","parameters":{"type":"object"}}],"count":1,"not_found":["tied","storm"],"hint":"`list_tools` says which tools there are","suggestions":{"tied":["tide"]},"activated":["tide"],"activation_note":"these tools can be called now"}"#]]
         .assert_eq(&shown);
     assert_eq!(names(&session), [before, vec!["tide".to_owned()]].concat());
     assert!(stage.tools.seats().is_empty(), "no plugin is asked for the host's own tools");

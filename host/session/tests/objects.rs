@@ -54,6 +54,30 @@ async fn turn(session: &mut Session, prompt: &str) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn clients_are_shown_the_mapped_fields_and_the_model_the_whole() {
+    let mapped = Tool::new("query", |_, scope| async move {
+        let objects = vec![object(json!({ "name": "frog", "age": 2 }))];
+        let mapping = [("title".to_owned(), "name".to_owned())].into();
+        let result = ObjectsAdd { objects, mapping, ..ObjectsAdd::default() };
+        scope.objects.result("query", "query", result)?;
+        Ok(Output::json(json!({})))
+    });
+    let stage = Stage::new([mapped]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::call("1", "query", json!({}))]);
+    stage.provider.then([Beat::text("one")]);
+    turn(&mut session, "find").await;
+    let told = stage.events.events().into_iter().find_map(|event| match event {
+        Event::ObjectsAdded { objects, .. } => Some(json!(objects)),
+        _ => None,
+    });
+    assert_eq!(told, Some(json!([{ "title": "frog", "_REF_ID": "query_1" }])));
+    let whole = json!({ "name": "frog", "age": 2, "_REF_ID": "query_1" });
+    let shown = shown(&stage.provider.requests()[1]).unwrap();
+    assert_eq!(shown["environment"]["query"][0]["objects"], json!([whole]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_model_is_shown_what_is_new_and_only_once() {
     let stage = Stage::new([finder(), remover()]);
     let mut session = stage.start(Stage::setup()).unwrap();

@@ -72,6 +72,18 @@ fn a_batch_without_a_failure_ends_well() {
 }
 
 #[test]
+fn a_key_that_a_line_does_not_have_is_an_error_and_nothing_is_called() {
+    let Some(house) = with_probe() else { return };
+    let lines =
+        "{\"id\": 1, \"tool\": \"count\", \"arguments\": {}}\n{\"id\": 2, \"tool\": \"count\"}\n";
+    let output = house.command(&["call", "--batch"]).input(lines).run().code(1);
+    let told = output.json_lines();
+    assert_eq!(kinds(&told), ["invalid_arguments", "-"]);
+    assert_eq!(told[0]["error"]["message"], "the line has an unknown key `arguments`");
+    assert_eq!((&told[0]["id"], &told[1]["result"]), (&json!(1), &json!({ "count": 1 })));
+}
+
+#[test]
 fn an_answer_is_there_before_the_next_line_is_written() {
     let Some(house) = with_probe() else { return };
     let mut running = house.command(&["call", "--batch"]).start();

@@ -102,7 +102,8 @@ fn a_relative_folder_of_plugins_is_the_one_that_is_meant() {
     };
     let tools = run(&["tool", "list"]).stdout;
     assert!(tools.contains("count_bytes_echo"), "{tools}");
-    assert_eq!(tools.lines().count(), 3, "{tools}");
+    // With the heading, the shipped one and the three of the host.
+    assert_eq!(tools.lines().count(), 6, "{tools}");
     let call = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];
     assert_eq!(run(&call).json(), json!({ "bytes": 3 }));
 }

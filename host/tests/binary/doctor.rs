@@ -1,5 +1,6 @@
 //! `jaato doctor` promises no task that could not run: it asks the server of the configured model.
 
+use crate::cli::cli_house;
 use crate::house;
 use crate::openai::{at, furnish};
 use crate::support::server::{Answer, Server};
@@ -25,6 +26,22 @@ fn a_server_that_offers_the_model_is_ready() {
     server.set_models(Answer::status(200).body(r#"{"data":[{"id":"test:latest"}]}"#));
     let output = asked_of(&house, &server).code(0);
     assert!(output.stdout.contains("openai/test (default)"), "{output}");
+}
+
+#[test]
+fn wrong_settings_of_a_plugin_are_not_ready() {
+    let house = cli_house!();
+    furnish(&house);
+    let server = Server::start([]);
+    let settings = "[plugins.tool-cli]\nmax_output_chars = 5\n";
+    house.configure_more(settings);
+    let output = asked_of(&house, &server).code(3);
+    assert!(
+        output.stderr.contains("`[plugins.tool-cli]` has no key `max_output_chars`"),
+        "{output}"
+    );
+    assert!(output.stderr.contains("its settings are wrong"), "{output}");
+    assert!(!output.stdout.contains("ready:"), "{output}");
 }
 
 #[test]

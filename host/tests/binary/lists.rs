@@ -14,7 +14,15 @@ fn tools_are_listed() {
         TOOL              PLUGIN            STATUS   PROMISES   DESCRIPTION
         count_bytes_echo  fixture-echo      enabled  read-only  `count_bytes_echo` counts the bytes of a text.
         get_environment   tool-environment  enabled  read-only  Get facts about this computer, its terminal and this session.
+        list_tools        jaato             enabled  read-only  Find more tools.
+        get_tool_schemas  jaato             enabled  read-only  Show tools with their arguments.
+        view_environment  jaato             enabled  read-only  Look at objects that tools have found in this conversation.
     "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
+    let shown = house.run(&["tool", "show", "list_tools"]).silent().stdout;
+    assert!(
+        shown.starts_with("list_tools of jaato (enabled, while there is something to find"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -39,7 +47,9 @@ fn tools_are_listed_as_json() {
     let house = house!();
     let list = house.run(&["tool", "list", "--json"]).silent().json();
     let tool = &list.as_array().unwrap()[0];
-    assert_eq!(list.as_array().unwrap().len(), 1);
+    let names: Vec<_> = list.as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["get_environment", "list_tools", "get_tool_schemas", "view_environment"]);
+    assert_eq!(list[1]["plugin"], "jaato");
     assert_eq!(tool["name"], "get_environment");
     assert_eq!(tool["plugin"], "tool-environment");
     assert_eq!(tool["status"], "enabled");
@@ -113,7 +123,7 @@ fn a_tool_is_shown_as_json_as_in_the_list() {
     let house = house!();
     let shown = house.run(&["tool", "show", "get_environment", "--json"]).silent().json();
     let list = house.run(&["tool", "list", "--json"]).silent().json();
-    assert_eq!(json!([shown]), list);
+    assert_eq!(shown, list[0]);
 }
 
 #[test]

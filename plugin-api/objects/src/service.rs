@@ -1,9 +1,10 @@
 //! The operations of the service `objects` on a session's environment: the same for every host.
 
 use jaato_types::objects::{
-    ADD, APPEND, GET, GET_OBJECTS, HIDDEN_GET, HIDDEN_SET, HiddenForm, HiddenFound, HiddenKey,
-    HiddenSet, IS_EMPTY, ItemsFound, Object, ObjectsAdd, ObjectsEmpty, ObjectsFilter, ObjectsFound,
-    REMOVE, REPLACE, RESULT,
+    ADD, APPEND, CLEAR, GET, GET_OBJECTS, HIDDEN_GET, HIDDEN_KEYS, HIDDEN_SET, HiddenForm,
+    HiddenFound, HiddenKey, HiddenKeys, HiddenSet, IS_EMPTY, ItemsFound, Object, ObjectsAdd,
+    ObjectsClear, ObjectsEmpty, ObjectsFilter, ObjectsFound, REMOVE, REPLACE, RESULT, TOOLS,
+    ToolsFound,
 };
 use jaato_types::{Error, ErrorKind, Frame, FrameError, Result};
 use serde::de::DeserializeOwned;
@@ -66,6 +67,23 @@ impl<'a> Asker<'a> {
             }
             (None, Reach::All) => Ok(environment.is_empty(None)),
             (Some(_), _) => Ok(environment.is_empty(Some(self.tool(named)?))),
+        }
+    }
+
+    fn reaches(&self, tool: &str) -> bool {
+        self.tool(Some(tool)).is_ok()
+    }
+
+    /// Lists the keys that it reaches, as it names them.
+    fn hidden_keys(&self, environment: &ObjectEnvironment) -> Vec<String> {
+        let keys = environment.hidden().keys();
+        match self.reach {
+            Reach::All => keys.cloned().collect(),
+            Reach::Own { plugin, .. } => {
+                let own =
+                    |key: &String| Some(key.strip_prefix(plugin)?.strip_prefix('/')?.to_owned());
+                keys.filter_map(own).collect()
+            }
         }
     }
 
@@ -137,6 +155,26 @@ pub fn answer(
             let asked: ObjectsFilter = read(request)?;
             let is_empty = asker.is_empty(environment, asked.tool.as_deref())?;
             frame(&ObjectsEmpty { is_empty, ..ObjectsEmpty::default() })
+        }
+        TOOLS => {
+            let mut tools = environment.tools();
+            tools.retain(|facts| asker.reaches(&facts.tool));
+            frame(&ToolsFound { tools, ..ToolsFound::default() })
+        }
+        CLEAR => {
+            let ObjectsClear { hidden, .. } = read(request)?;
+            let keys = if hidden { asker.hidden_keys(environment) } else { Vec::new() };
+            for key in keys {
+                environment.set_hidden(&asker.hidden_key(key), None)?;
+            }
+            frame(&environment.clear(match asker.reach {
+                Reach::All => None,
+                Reach::Own { tools, .. } => Some(tools),
+            }))
+        }
+        HIDDEN_KEYS => {
+            let keys = asker.hidden_keys(environment);
+            frame(&HiddenKeys { keys, ..HiddenKeys::default() })
         }
         HIDDEN_GET => {
             let HiddenKey { key, .. } = read(request)?;
@@ -283,6 +321,46 @@ mod tests {
         assert_eq!(theirs, json!({ "json": "theirs" }));
         ask(&mut all, false, HIDDEN_SET, json!({ "key": "raw" })).unwrap();
         assert_eq!(all.hidden().keys().collect::<Vec<_>>(), ["raw"]);
+    }
+
+    #[test]
+    fn tools_and_keys_are_listed_and_cleared_as_far_as_a_plugin_reaches() {
+        let mut all = ObjectEnvironment::default();
+        let row = |tool: &str, at: u64| json!({ "tool": tool, "objects": [{ "a": at }, { "a": at }], "metadata": { "at": at } });
+        for (tool, at) in [("search", 1), ("query", 1), ("query", 2)] {
+            ask(&mut all, true, ADD, row(tool, at)).unwrap();
+        }
+        ask(&mut all, true, HIDDEN_SET, json!({ "key": "raw", "json": 1 })).unwrap();
+        ask(&mut all, false, HIDDEN_SET, json!({ "key": "raw", "json": 2 })).unwrap();
+        let search = json!({ "tool": "search", "items": 1, "objects": 2 });
+        let query = json!({ "tool": "query", "items": 2, "objects": 4 });
+        let nothing = Value::Null;
+        let tools = |all: &mut _, is_trusted| {
+            ask(all, is_trusted, TOOLS, Value::Null).unwrap()["tools"].clone()
+        };
+        assert_eq!(tools(&mut all, true), json!([search, query]));
+        assert_eq!(tools(&mut all, false), json!([query]), "its own alone");
+        let keys =
+            |all: &mut _, is_trusted| ask(all, is_trusted, HIDDEN_KEYS, Value::Null).unwrap();
+        assert_eq!(keys(&mut all, true), json!({ "keys": ["raw", "tool-query/raw"] }));
+        assert_eq!(keys(&mut all, false), json!({ "keys": ["raw"] }));
+
+        let cleared = ask(&mut all, false, CLEAR, json!({ "hidden": true })).unwrap();
+        assert_eq!(cleared["matched"], 2);
+        let emptied = json!({ "tool": "query", "items": 2, "objects": 0 });
+        assert_eq!(tools(&mut all, true), json!([search, emptied]), "metadata stays");
+        assert_eq!(keys(&mut all, true), json!({ "keys": ["raw"] }));
+        assert_eq!(ask(&mut all, true, CLEAR, nothing).unwrap()["matched"], 1);
+        assert!(all.is_empty(None));
+        assert_eq!(
+            keys(&mut all, true),
+            json!({ "keys": ["raw"] }),
+            "hidden values stay unless asked"
+        );
+        let again = all.revision();
+        assert_eq!(ask(&mut all, true, CLEAR, json!({ "hidden": true })).unwrap()["matched"], 0);
+        assert_eq!(all.revision(), again, "nothing is new to the model");
+        assert!(all.hidden().is_empty());
     }
 
     #[test]

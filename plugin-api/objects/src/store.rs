@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use jaato_types::objects::{ObjectsAdd, ObjectsChanged};
+use jaato_types::objects::{ObjectsAdd, ObjectsChanged, ToolObjects};
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
@@ -176,6 +176,34 @@ impl ObjectEnvironment {
             references: Vec::new(),
             ..ObjectsChanged::default()
         })
+    }
+
+    /// Takes the objects out of all items of all tools, or of those that are named. The items stay,
+    /// with their metadata.
+    pub fn clear(&mut self, of: Option<&[String]>) -> ObjectsChanged {
+        let revision = self.changes + 1;
+        let mut matched = 0;
+        for shelf in 0..self.tools.len() {
+            let is_meant = of.is_none_or(|tools| tools.contains(&self.tools[shelf].tool));
+            for item in 0..self.tools[shelf].items().len() {
+                if is_meant && !self.tools[shelf].items()[item].item.objects.is_empty() {
+                    self.change(shelf, item, revision, |item| item.set(Vec::new(), revision));
+                    matched += 1;
+                }
+            }
+        }
+        ObjectsChanged { matched, ..ObjectsChanged::default() }
+    }
+
+    /// Lists the tools that have items, with how many, in the order in which they first came.
+    pub fn tools(&self) -> Vec<ToolObjects> {
+        let has_items = self.tools.iter().filter(|shelf| !shelf.items().is_empty());
+        let facts = |shelf: &Shelf| ToolObjects {
+            tool: shelf.tool.clone(),
+            items: shelf.items().len(),
+            objects: shelf.objects,
+        };
+        has_items.map(facts).collect()
     }
 
     /// Tells whether no item has an object: of the tool, or with none of any.

@@ -99,8 +99,10 @@ pub use {schemars, serde, serde_json};
 
 /// What tools put in front of the model across a session, reached by [`Reporter::objects`].
 pub mod object_environment {
-    pub use crate::objects::{Hidden, Matching, Objects};
-    pub use crate::types::objects::{EnvironmentItem, Object, ObjectsAdd, ObjectsChanged};
+    pub use crate::objects::{Hidden, IntoObjects, Matching, Objects};
+    pub use crate::types::objects::{
+        EnvironmentItem, Object, ObjectsAdd, ObjectsChanged, ObjectsClear, ToolObjects,
+    };
 }
 
 /// The files of the session's execution environment, reached by [`Reporter::files`].

@@ -1,9 +1,10 @@
 //! The session's object environment, as a tool or a command uses it: [`Objects`].
 
 use jaato_types::objects::{
-    ADD, APPEND, EnvironmentItem, GET, GET_OBJECTS, HIDDEN_GET, HIDDEN_SET, HiddenForm,
-    HiddenFound, HiddenKey, HiddenSet, IS_EMPTY, ItemsFound, Object, ObjectsAdd, ObjectsChange,
-    ObjectsChanged, ObjectsEmpty, ObjectsFilter, ObjectsFound, REMOVE, REPLACE, RESULT,
+    ADD, APPEND, CLEAR, EnvironmentItem, GET, GET_OBJECTS, HIDDEN_GET, HIDDEN_KEYS, HIDDEN_SET,
+    HiddenForm, HiddenFound, HiddenKey, HiddenKeys, HiddenSet, IS_EMPTY, ItemsFound, Object,
+    ObjectsAdd, ObjectsChange, ObjectsChanged, ObjectsClear, ObjectsEmpty, ObjectsFilter,
+    ObjectsFound, REMOVE, REPLACE, RESULT, TOOLS, ToolObjects, ToolsFound,
 };
 use jaato_types::{Result, to_object};
 use serde_json::{Map, Value};
@@ -42,6 +43,22 @@ impl Matching {
     }
 }
 
+/// What can stand as a result: a type of a plugin's own, which knows its objects, their metadata
+/// and how clients are shown them.
+pub trait IntoObjects: Send {
+    /// Makes the objects of it.
+    ///
+    /// # Errors
+    /// What the type says; `invalid_arguments` for what is no object.
+    fn into_objects(self) -> Result<ObjectsAdd>;
+}
+
+impl IntoObjects for ObjectsAdd {
+    fn into_objects(self) -> Result<Self> {
+        Ok(self)
+    }
+}
+
 /// A hidden value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Hidden {
@@ -64,16 +81,16 @@ impl Objects<'_> {
     ///
     /// # Errors
     /// `limit_reached` when the session has too many; `unavailable` outside of tools and commands.
-    pub async fn result(&self, result: ObjectsAdd) -> Result<ObjectsChanged> {
-        self.host.service(RESULT, &result).await
+    pub async fn result(&self, result: impl IntoObjects) -> Result<ObjectsChanged> {
+        self.host.service(RESULT, &result.into_objects()?).await
     }
 
     /// Adds objects without showing them to anybody but the model.
     ///
     /// # Errors
     /// As [`Objects::result`].
-    pub async fn add(&self, addition: ObjectsAdd) -> Result<ObjectsChanged> {
-        self.host.service(ADD, &addition).await
+    pub async fn add(&self, addition: impl IntoObjects) -> Result<ObjectsChanged> {
+        self.host.service(ADD, &addition.into_objects()?).await
     }
 
     /// Adds objects, each written as `json!({…})`, to the first item that matches.
@@ -156,6 +173,34 @@ impl Objects<'_> {
         let asked = ObjectsFilter { tool: tool.map(str::to_owned), ..ObjectsFilter::default() };
         let empty: ObjectsEmpty = self.host.service(IS_EMPTY, &asked).await?;
         Ok(empty.is_empty)
+    }
+
+    /// Lists the tools that have items, with how many; [`Objects::get`] gives those of each. A
+    /// plugin that is not trusted sees its own tools.
+    ///
+    /// # Errors
+    /// As [`Objects::get`]; `unknown_operation` of a host that is older.
+    pub async fn tools(&self) -> Result<Vec<ToolObjects>> {
+        let found: ToolsFound = self.host.service(TOOLS, &()).await?;
+        Ok(found.tools)
+    }
+
+    /// Takes the objects of all tools away; items stay, with their metadata. The hidden values go
+    /// where that is asked. A plugin that is not trusted clears its own.
+    ///
+    /// # Errors
+    /// `unavailable` as [`Objects::result`]; `unknown_operation` of a host that is older.
+    pub async fn clear(&self, what: ObjectsClear) -> Result<ObjectsChanged> {
+        self.host.service(CLEAR, &what).await
+    }
+
+    /// Lists the keys of hidden values.
+    ///
+    /// # Errors
+    /// As [`Objects::tools`].
+    pub async fn hidden_keys(&self) -> Result<Vec<String>> {
+        let found: HiddenKeys = self.host.service(HIDDEN_KEYS, &()).await?;
+        Ok(found.keys)
     }
 
     /// Returns a hidden value. All trusted plugins of a session share the keys; one that is not

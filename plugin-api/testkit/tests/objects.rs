@@ -2,9 +2,22 @@
 //! the test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_plugin_sdk::object_environment::{Hidden, Matching, ObjectsAdd};
+use jaato_plugin_sdk::object_environment::{
+    Hidden, IntoObjects, Matching, ObjectsAdd, ObjectsClear,
+};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_testkit::{FakeHost, HiddenValue};
+
+/// A result type of the plugin's own.
+struct Found {
+    animal: String,
+}
+
+impl IntoObjects for Found {
+    fn into_objects(self) -> Result<ObjectsAdd> {
+        ObjectsAdd::of([json!({ "animal": self.animal })], json!({}))
+    }
+}
 
 /// Finds an animal.
 #[derive(ToolInput)]
@@ -18,7 +31,7 @@ impl Tool for Find {
     type State = ();
 
     async fn call(self, cx: &Cx) -> Result<Output> {
-        let found = ObjectsAdd::of([json!({ "animal": self.animal })], json!({}))?;
+        let found = Found { animal: self.animal.clone() };
         let references = cx.objects().result(found).await?.references;
         let before = cx.objects().hidden("last").await?;
         cx.objects().set_hidden("last", Some(Hidden::Json(json!(self.animal)))).await?;
@@ -49,8 +62,31 @@ impl Tool for Forget {
     }
 }
 
+/// Lists what there is, and takes it away.
+#[derive(ToolInput)]
+struct Clear {}
+
+impl Tool for Clear {
+    type State = ();
+
+    async fn call(self, cx: &Cx) -> Result<Output> {
+        let objects = cx.objects();
+        let (tools, keys) = (objects.tools().await?, objects.hidden_keys().await?);
+        let mut count = 0;
+        for facts in &tools {
+            count += objects.get_objects(Some(&facts.tool), None).await?.unwrap_or_default().len();
+        }
+        let cleared = objects.clear(ObjectsClear { hidden: true }).await?.matched;
+        let left = objects.hidden_keys().await?;
+        Ok(Output::json(
+            json!({ "tools": tools, "keys": keys, "count": count, "cleared": cleared, "left": left }),
+        ))
+    }
+}
+
 tool!(Find);
 tool!(Forget);
+tool!(Clear);
 export_plugin! { state: (), tools }
 
 jaato_plugin_testkit::conformance!(crate: tool; |suite| suite.with_all_examples());
@@ -70,4 +106,22 @@ fn tools_share_the_objects_and_a_test_sees_them() {
     assert_eq!((&forgotten["changed"], &forgotten["is_empty"]), (&json!(1), &json!(true)));
     assert_eq!(forgotten["why"], "no item of `find` has `no` = null in its metadata");
     assert!(host.objects().is_empty(None));
+}
+
+#[test]
+fn a_tool_goes_over_all_that_there_is_and_clears_it() {
+    let host = FakeHost::new(__jaato::MODULE);
+    for animal in ["frog", "toad"] {
+        host.call("find", json!({ "animal": animal })).unwrap();
+    }
+    let told = host.call("clear", json!({})).unwrap().content;
+    let expected = json!({
+        "tools": [{ "tool": "find", "items": 1, "objects": 2 }],
+        "keys": ["last"],
+        "count": 2,
+        "cleared": 1,
+        "left": [],
+    });
+    assert_eq!(Value::Object(told), expected);
+    assert!(host.objects().is_empty(None) && host.objects().hidden().is_empty());
 }

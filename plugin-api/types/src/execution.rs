@@ -45,6 +45,10 @@ pub struct EnvironmentSetup {
     pub id: String,
     /// The folder of the host that the person works in, absolute.
     pub workspace: String,
+    /// The root of the workspace around that folder: the nearest folder upwards that holds `.jaato`
+    /// or `.git`. Empty where a host does not say it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub root: String,
     /// What the person chose for this environment (`--image`, `--container`), over its
     /// configuration.
     #[serde(skip_serializing_if = "Map::is_empty")]

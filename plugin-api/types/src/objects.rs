@@ -4,6 +4,8 @@
 //! Items are grouped by tool; an item has objects and the metadata that they have in common. A
 //! filter is the whole metadata, or one of its keys with a value; both match exactly.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -28,6 +30,13 @@ pub const REMOVE: &str = "objects.remove";
 /// Asks whether there are objects: [`ObjectsFilter`] without a filter and perhaps without a tool,
 /// [`ObjectsEmpty`].
 pub const IS_EMPTY: &str = "objects.is_empty";
+/// Lists the tools that have items: no request, [`ToolsFound`].
+pub const TOOLS: &str = "objects.tools";
+/// Takes the objects of all tools away: [`ObjectsClear`], [`ObjectsChanged`]. Items stay, with
+/// their metadata.
+pub const CLEAR: &str = "objects.clear";
+/// Lists the keys of hidden values: no request, [`HiddenKeys`].
+pub const HIDDEN_KEYS: &str = "objects.hidden_keys";
 /// Asks for a hidden value: [`HiddenKey`], [`HiddenFound`], and its bytes behind it.
 pub const HIDDEN_GET: &str = "objects.hidden_get";
 /// Keeps a hidden value, or takes it away: [`HiddenSet`], and its bytes behind it; answered as
@@ -77,9 +86,26 @@ pub struct ObjectsAdd {
     /// A result in words, for clients that know no better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// Which fields clients are shown of a result, and as what: their name to the object's key.
+    /// Without it they are shown whole. The model sees them whole in any case.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub mapping: BTreeMap<String, String>,
 }
 
 impl ObjectsAdd {
+    /// Returns an object as clients are shown it: with its reference, and of its fields those that
+    /// are mapped and there.
+    pub fn mapped(&self, object: &Object) -> Object {
+        if self.mapping.is_empty() {
+            return object.clone();
+        }
+        let own = self.mapping.iter().map(|(shown, key)| (shown.as_str(), key.as_str()));
+        let fields = own.chain([(REFERENCE_KEY, REFERENCE_KEY)]);
+        fields
+            .filter_map(|(shown, key)| Some((shown.to_owned(), object.get(key)?.clone())))
+            .collect()
+    }
+
     /// Makes it of objects and what they have in common, each written as `json!({…})`.
     ///
     /// # Errors
@@ -158,6 +184,42 @@ pub struct ObjectsEmpty {
     pub is_empty: bool,
 }
 
+/// The tools that have items.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolsFound {
+    /// In the order in which they first put something there.
+    pub tools: Vec<ToolObjects>,
+}
+
+/// What one tool has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolObjects {
+    /// The tool.
+    pub tool: String,
+    /// How many items.
+    pub items: usize,
+    /// How many objects in all of them.
+    pub objects: usize,
+}
+
+/// What is to be taken away.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObjectsClear {
+    /// Whether the hidden values go, too.
+    pub hidden: bool,
+}
+
+/// Keys of hidden values.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HiddenKeys {
+    /// By name. A plugin that is not trusted sees its own.
+    pub keys: Vec<String>,
+}
+
 /// A hidden value's key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -216,6 +278,17 @@ mod tests {
         assert_eq!(filter.metadata_value, Some(Value::Null));
         assert_eq!(read(json!({ "metadata_key": "k" })).metadata_value, None);
         assert_eq!(json!(filter), json!({ "metadata_key": "k", "metadata_value": null }));
+    }
+
+    #[test]
+    fn a_mapping_says_what_clients_are_shown() {
+        let mut added =
+            ObjectsAdd::of([json!({ "a": 1, "b": 2, "_REF_ID": "t_1" })], json!({})).unwrap();
+        let object = added.objects[0].clone();
+        assert_eq!(added.mapped(&object), object, "whole without one");
+        added.mapping =
+            [("title", "a"), ("missing", "c")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        assert_eq!(Value::Object(added.mapped(&object)), json!({ "title": 1, "_REF_ID": "t_1" }));
     }
 
     #[test]

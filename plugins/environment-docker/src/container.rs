@@ -1,5 +1,6 @@
 //! The container of a session: made for it, or brought by the user.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,7 @@ use crate::guardian::Guardian;
 use crate::made::{self, Made, Removal};
 use crate::mounts::{self, Mounted};
 use crate::onlooker::Onlooker;
-use crate::paths::{Paths, Shared};
+use crate::paths::{Paths, Shared, Workspace};
 use crate::place::{self, Place};
 use crate::probe::{self, Facts};
 use crate::settings::{CONTAINER_TMP, CONTAINER_WORKDIR, Settings, Wanted};
@@ -74,15 +75,31 @@ impl Container {
     /// that is not there, `unavailable` for one that does not run, `failed` for one without the
     /// workspace or without a shell.
     pub async fn open(engine: Engine, settings: &Settings, workspace: &Path) -> Result<Self> {
+        Self::open_within(engine, settings, workspace, workspace).await
+    }
+
+    /// As [`Container::open`], for a person who works in a folder of the workspace.
+    ///
+    /// # Errors
+    /// As [`Container::open`].
+    pub async fn open_within(
+        engine: Engine,
+        settings: &Settings,
+        root: &Path,
+        folder: &Path,
+    ) -> Result<Self> {
         let wanted = settings.wanted()?;
-        let workspace = workspace.canonicalize().map_err(|error| no_folder(workspace, &error))?;
-        let session = workspace.clone();
-        let workspace = volumes::workspace(settings.mount_dir.as_deref(), &session)?;
-        match wanted {
-            Wanted::Image(image) => {
-                Self::make(engine, settings, image, (workspace, &session)).await
+        let real = |path: &Path| path.canonicalize().map_err(|error| no_folder(path, &error));
+        let session = real(folder)?;
+        let whole = match &settings.mount_dir {
+            Some(folder) => {
+                OnHost { root: volumes::workspace(Some(folder), &session)?, below: PathBuf::new() }
             }
-            Wanted::Container(name) => Self::take(engine, settings, name, workspace).await,
+            None => OnHost::around(&session, &real(root)?),
+        };
+        match wanted {
+            Wanted::Image(image) => Self::make(engine, settings, image, (whole, &session)).await,
+            Wanted::Container(name) => Self::take(engine, settings, name, whole).await,
         }
     }
 
@@ -90,7 +107,7 @@ impl Container {
         engine: Engine,
         settings: &Settings,
         image: &str,
-        (workspace, session): (PathBuf, &Path),
+        (workspace, session): (OnHost, &Path),
     ) -> Result<Self> {
         check_name("image", image)?;
         let base = settings.tmp_base_dir.clone().unwrap_or_else(std::env::temp_dir);
@@ -98,7 +115,8 @@ impl Container {
         let container = workdir.unwrap_or_else(|| CONTAINER_WORKDIR.into());
         let tmp = Path::new(CONTAINER_TMP);
         let volumes = volumes::read(&settings.mounts, session, &[&container, tmp])?;
-        let workspace = Shared { host: workspace, container };
+        let OnHost { root, below } = workspace;
+        let workspace = Workspace { folder: Shared { host: root, container }, below };
         let folders = SharedFolders::to_mount(&base, workspace, tmp, volumes, users(settings))?;
         let user = user(&engine, settings, &folders);
         let name = folders.name();
@@ -119,7 +137,7 @@ impl Container {
         engine: Engine,
         settings: &Settings,
         name: &str,
-        workspace: PathBuf,
+        workspace: OnHost,
     ) -> Result<Self> {
         check_name("container", name)?;
         if let Some(mount) = settings.mounts.first() {
@@ -131,7 +149,16 @@ impl Container {
         let seen = seen.map_err(|error| engine.explain(&error, Doing::Container(name)))?;
         must_run(&seen, name)?;
         let mounts = seen.mounts.unwrap_or_default();
-        let Mounted { path, is_writable } = mounts::find(&mounts, &workspace, name)?;
+        // One that has only the folder in which the person works is as good.
+        let (workspace, mounted) = match mounts::find(&mounts, &workspace.root, name) {
+            Ok(mounted) => (workspace, mounted),
+            Err(_) => {
+                let alone = OnHost { root: workspace.folder(), below: PathBuf::new() };
+                let mounted = mounts::find(&mounts, &alone.root, name)?;
+                (alone, mounted)
+            }
+        };
+        let Mounted { path, is_writable } = mounted;
         if let Some(wanted) = settings.container_workdir.as_ref().filter(|dir| **dir != path) {
             let text = format!(
                 "the container `{name}` has the workspace at `{}`, not at `{}`",
@@ -141,7 +168,8 @@ impl Container {
             return Err(Error::new(ErrorKind::Configuration, text));
         }
         let access = if is_writable { Access::Write } else { Access::Read };
-        let workspace = Shared { host: workspace, container: path };
+        let OnHost { root, below } = workspace;
+        let workspace = Workspace { folder: Shared { host: root, container: path }, below };
         let folders = SharedFolders::mounted(workspace, access, users(settings))?;
         let user = user(&engine, settings, &folders);
         let id = seen.id.unwrap_or_else(|| name.to_owned());
@@ -167,7 +195,7 @@ impl Container {
             name: name.into(),
             user: user.map(Into::into),
             variables: [].into(),
-            folder: folders.paths().workspace().container.clone(),
+            folder: folders.paths().working().container.clone(),
             guardian: guardian.clone(),
             onlooker: Onlooker::default(),
         };
@@ -363,6 +391,39 @@ impl Container {
     }
 }
 
+/// The workspace on this machine.
+struct OnHost {
+    root: PathBuf,
+    /// The way to the folder in which the person works.
+    below: PathBuf,
+}
+
+impl OnHost {
+    /// Takes the workspace around a folder. Where that is all of a person's home or of the machine,
+    /// or somebody else's, a container gets the folder alone.
+    fn around(folder: &Path, root: &Path) -> Self {
+        let owner = |path: &Path| std::fs::metadata(path).map(|facts| facts.uid()).ok();
+        let is_home = std::env::var_os("HOME").is_some_and(|home| {
+            Path::new(&home).canonicalize().is_ok_and(|home| home.starts_with(root))
+        });
+        let is_theirs = owner(root).is_some() && owner(root) == owner(folder);
+        match folder.strip_prefix(root) {
+            Ok(below) if !is_home && is_theirs && root.parent().is_some() => {
+                Self { root: root.to_owned(), below: below.to_owned() }
+            }
+            _ => Self { root: folder.to_owned(), below: PathBuf::new() },
+        }
+    }
+
+    fn folder(&self) -> PathBuf {
+        if self.below.as_os_str().is_empty() {
+            self.root.clone()
+        } else {
+            self.root.join(&self.below)
+        }
+    }
+}
+
 /// A container before it was asked what it is.
 struct Found {
     id: String,
@@ -411,4 +472,30 @@ fn check_name(what: &str, name: &str) -> Result<()> {
 
 fn no_folder(folder: &Path, error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot use the folder `{}`: {error}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_has_the_workspace_around_the_folder_but_never_a_whole_home() {
+        let made = tempfile::tempdir().unwrap();
+        let root = made.path().canonicalize().unwrap();
+        let folder = root.join("a/b");
+        std::fs::create_dir_all(&folder).unwrap();
+        let taken = |root: &Path| {
+            let OnHost { root, below } = OnHost::around(&folder, root);
+            (root, below)
+        };
+        assert_eq!(taken(&root), (root.clone(), PathBuf::from("a/b")));
+        assert_eq!(taken(&folder), (folder.clone(), PathBuf::new()));
+        let alone = (folder.clone(), PathBuf::new());
+        assert_eq!(taken(Path::new("/")), alone, "all of the machine");
+        assert_eq!(taken(&root.join("c")), alone, "not around it");
+        if let Ok(home) = Path::new(&std::env::var_os("HOME").unwrap()).canonicalize() {
+            let OnHost { root, .. } = OnHost::around(&home.join("p"), &home);
+            assert_eq!(root, home.join("p"));
+        }
+    }
 }

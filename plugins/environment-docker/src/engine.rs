@@ -10,6 +10,7 @@ use jaato_plugin_sdk::types::Result;
 
 use crate::address::Address;
 use crate::errors::{self, Doing};
+use crate::fetched::{Fetched, Progress};
 use crate::settings::Pull;
 
 /// An engine that answers. A clone is the same connection.
@@ -19,7 +20,12 @@ pub struct Engine {
     address: Arc<Address>,
     is_rootless: bool,
     architecture: Arc<str>,
+    /// Takes how far an image has come.
+    on_fetched: Option<Telling>,
 }
+
+/// Tells a person how far an image has come: its name, and how much is there.
+pub type Telling = Arc<dyn Fn(&str, Progress) + Send + Sync>;
 
 impl Engine {
     /// Connects, agrees on a version, and asks what kind of engine it is. Runs on the thread of
@@ -47,7 +53,14 @@ impl Engine {
             architecture: info.architecture.unwrap_or_default().into(),
             docker,
             address: Arc::new(address),
+            on_fetched: None,
         })
+    }
+
+    /// Lets a person see how far an image has come that is fetched.
+    #[must_use]
+    pub fn telling(self, on_fetched: Telling) -> Self {
+        Self { on_fetched: Some(on_fetched), ..self }
     }
 
     /// The client.
@@ -95,9 +108,12 @@ impl Engine {
         let last = image.rsplit('/').next().unwrap_or(image);
         let tag = if last.contains([':', '@']) { "" } else { "latest" };
         let options = CreateImageOptionsBuilder::new().from_image(image).tag(tag).build();
+        let tell = |progress| self.on_fetched.iter().for_each(|tell| tell(image, progress));
+        tell(Progress { done: 0, total: 0 });
+        let mut fetched = Fetched::default();
         let mut steps = self.docker.create_image(Some(options), None, None);
         while let Some(step) = steps.next().await {
-            step.map_err(told)?;
+            fetched.note(&step.map_err(told)?).into_iter().for_each(tell);
         }
         Ok(())
     }

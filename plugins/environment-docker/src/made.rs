@@ -99,7 +99,7 @@ fn body(
         entrypoint: Some(["sh", "-c", script, "jaato"].map(str::to_owned).into()),
         cmd: Some(Vec::new()),
         user: user.map(str::to_owned),
-        working_dir: Some(text(&paths.workspace().container)),
+        working_dir: Some(text(&paths.working().container)),
         labels: Some(labels),
         open_stdin: Some(true),
         stdin_once: Some(!stays),

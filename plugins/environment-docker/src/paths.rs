@@ -11,6 +11,7 @@ use jaato_plugin_sdk_environment::files::Access;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     workspace: Shared,
+    working: Shared,
     tmp: Shared,
     volumes: Vec<Volume>,
 }
@@ -24,6 +25,32 @@ pub struct Shared {
     pub container: PathBuf,
 }
 
+/// The workspace, and the folder in it in which the person works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workspace {
+    /// The whole, by both of its names.
+    pub folder: Shared,
+    /// The way from there to the folder in which the person works; empty where it is the same.
+    pub below: PathBuf,
+}
+
+impl Workspace {
+    /// Returns the folder in which the person works.
+    fn working(&self) -> Shared {
+        let Shared { host, container } = &self.folder;
+        if self.below.as_os_str().is_empty() {
+            return self.folder.clone();
+        }
+        Shared { host: host.join(&self.below), container: container.join(&self.below) }
+    }
+}
+
+impl From<Shared> for Workspace {
+    fn from(folder: Shared) -> Self {
+        Self { folder, below: PathBuf::new() }
+    }
+}
+
 /// A folder of this machine that a container sees beside the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
@@ -35,8 +62,10 @@ pub struct Volume {
 
 impl Paths {
     /// Takes the two folders.
-    pub fn new(workspace: Shared, tmp: Shared) -> Self {
-        Self { workspace, tmp, volumes: Vec::new() }
+    pub fn new(workspace: impl Into<Workspace>, tmp: Shared) -> Self {
+        let workspace = workspace.into();
+        let working = workspace.working();
+        Self { workspace: workspace.folder, working, tmp, volumes: Vec::new() }
     }
 
     /// Adds folders that are shared beside them.
@@ -48,6 +77,11 @@ impl Paths {
     /// The folders that are shared beside the two.
     pub fn volumes(&self) -> &[Volume] {
         &self.volumes
+    }
+
+    /// The folder in the workspace where relative paths and commands begin.
+    pub fn working(&self) -> &Shared {
+        &self.working
     }
 
     /// The workspace.
@@ -65,24 +99,25 @@ impl Paths {
     /// # Errors
     /// Kind `invalid_arguments` for one outside of the shared folders, naming them.
     pub fn to_container(&self, host: &Path) -> Result<PathBuf> {
-        let path = plain(&self.workspace.host.join(host));
+        let path = plain(&self.working.host.join(host));
         self.translate(&path, |shared| (&shared.host, &shared.container))
             .ok_or_else(|| self.outside(host, |shared| &shared.host))
     }
 
-    /// This machine's name for a path in the container; a relative one begins at the workspace.
+    /// This machine's name for a path in the container; a relative one begins at the folder
+    /// in which the person works.
     ///
     /// # Errors
     /// Kind `invalid_arguments` for one outside of the shared folders, naming them.
     pub fn to_host(&self, container: &Path) -> Result<PathBuf> {
-        let path = plain(&self.workspace.container.join(container));
+        let path = plain(&self.working.container.join(container));
         self.translate(&path, |shared| (&shared.container, &shared.host))
             .ok_or_else(|| self.outside(container, |shared| &shared.container))
     }
 
     /// The path as an absolute one of the container, wherever in it that lies: a command's folder.
     pub fn in_container(&self, container: &Path) -> PathBuf {
-        plain(&self.workspace.container.join(container))
+        plain(&self.working.container.join(container))
     }
 
     /// The deepest folder wins, as one may lie in the other.
@@ -151,6 +186,23 @@ mod tests {
         both_ways("/home/me/project", "/workspace");
         both_ways("/home/me/project/src/a.rs", "/workspace/src/a.rs");
         both_ways("/tmp/j1/out.txt", "/tmp/jaato/out.txt");
+    }
+
+    #[test]
+    fn relative_paths_begin_where_the_person_works_and_reach_the_whole_workspace() {
+        let shared =
+            |host: &str, container: &str| Shared { host: host.into(), container: container.into() };
+        let workspace =
+            Workspace { folder: shared("/home/me/p", "/workspace"), below: "a/b".into() };
+        let paths = Paths::new(workspace, shared("/tmp/j", "/tmp/jaato"));
+        assert_eq!(*paths.working(), shared("/home/me/p/a/b", "/workspace/a/b"));
+        let to_host = |path: &str| paths.to_host(Path::new(path)).unwrap();
+        assert_eq!(to_host("c"), Path::new("/home/me/p/a/b/c"));
+        assert_eq!(to_host("../../.git"), Path::new("/home/me/p/.git"));
+        assert_eq!(to_host("/workspace"), Path::new("/home/me/p"));
+        assert!(paths.to_host(Path::new("../../../x")).is_err());
+        assert_eq!(paths.to_container(Path::new("../c")).unwrap(), Path::new("/workspace/a/c"));
+        assert_eq!(paths.in_container(Path::new("..")), Path::new("/workspace/a"));
     }
 
     #[test]

@@ -14,7 +14,8 @@ use jaato_plugin_sdk_environment::files::Access;
 
 use crate::address::Address;
 use crate::container::{Container, Origin};
-use crate::engine::Engine;
+use crate::engine::{Engine, Telling};
+use crate::fetched::Progress;
 use crate::probe::Facts;
 use crate::runtime::Runtime;
 use crate::settings::Settings;
@@ -62,8 +63,17 @@ impl ExecutionEnvironment for Ready {
         settings.wanted()?;
         let shell_timeout_ms = settings.shell_timeout_ms();
         let runtime = Runtime::start()?;
-        let workspace = setup.workspace;
-        let opening = runtime.run(async move { open(&settings, Path::new(&workspace)).await });
+        let EnvironmentSetup { workspace, root, .. } = setup;
+        let root = if root.is_empty() { workspace.clone() } else { root };
+        let host: Reporter = (**cx).clone();
+        let on_fetched: Telling = Arc::new(move |image, Progress { done, total }| {
+            let label = format!("fetching the image `{image}`");
+            // Nobody need watch.
+            let _ = host.emit(&Delta::progress(label, done, total));
+        });
+        let opening = runtime.run(async move {
+            open(&settings, Path::new(&root), Path::new(&workspace), on_fetched).await
+        });
         let (container, notes) = opening.await?;
         for note in notes {
             cx.log(Level::Info, note);
@@ -106,9 +116,14 @@ impl ExecutionEnvironment for Ready {
 
 /// Removes what killed hosts left behind, then opens the container; gives what is worth a line in
 /// the log.
-async fn open(settings: &Settings, workspace: &Path) -> Result<(Container, Vec<String>)> {
+async fn open(
+    settings: &Settings,
+    root: &Path,
+    workspace: &Path,
+    on_fetched: Telling,
+) -> Result<(Container, Vec<String>)> {
     let address = Address::find(settings.engine.as_deref(), |name| std::env::var_os(name))?;
-    let engine = Engine::connect(address, settings.engine_deadline()).await?;
+    let engine = Engine::connect(address, settings.engine_deadline()).await?.telling(on_fetched);
     let mounted = volumes::workspace(settings.mount_dir.as_deref(), workspace)?;
     let mut notes = Vec::new();
     match sweep::remove_left_behind(&engine).await {
@@ -119,12 +134,12 @@ async fn open(settings: &Settings, workspace: &Path) -> Result<(Container, Vec<S
         Err(error) => notes.push(format!("cannot look for containers left behind: {error}")),
     }
     let base = settings.tmp_base_dir.clone().unwrap_or_else(std::env::temp_dir);
-    for base in [base.as_path(), mounted.as_path()] {
+    for base in [base.as_path(), mounted.as_path(), root] {
         notes.extend(tmp::remove_left_behind(base).into_iter().map(|path| {
             format!("removed `{}`, which a killed host had left behind", path.display())
         }));
     }
-    Ok((Container::open(engine, settings, workspace).await?, notes))
+    Ok((Container::open_within(engine, settings, root, workspace).await?, notes))
 }
 
 /// Tells a person that the container began again.
@@ -161,7 +176,7 @@ fn told(container: &Container) -> EnvironmentFacts {
     EnvironmentFacts {
         name: Ready::spec().name,
         is_host: false,
-        working_directory: workspace,
+        working_directory: shown(&container.paths().working().container),
         allowed_paths: own.into_iter().chain(more).collect(),
         temporary_directory: Some(tmp),
         os: Some(os(facts)),

@@ -37,10 +37,12 @@ pub struct Settings {
     pub container_workdir: Option<PathBuf>,
     /// The folder of this machine that the container has as its workspace; a relative one starts at
     /// the workspace, which is the default.
+    #[schemars(extend("x-jaato-path" = "home"))]
     pub mount_dir: Option<PathBuf>,
     /// More folders of this machine that a container which is made shall have, each
     /// `FOLDER:FOLDER_IN_CONTAINER`, with `:ro` behind it to be read only. Files in them may be
     /// touched as those of the workspace.
+    #[schemars(extend("x-jaato-path" = "home"))]
     pub mounts: Vec<String>,
     /// Who commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own user. By
     /// default whoever runs jaato, so that files stay theirs.
@@ -64,6 +66,7 @@ pub struct Settings {
     #[schemars(extend("x-jaato-workspace" = true))]
     pub shell_timeout: f64,
     /// The folder on this machine in which the temporary folder is made.
+    #[schemars(extend("x-jaato-path" = "file"))]
     pub tmp_base_dir: Option<PathBuf>,
 }
 

@@ -11,7 +11,7 @@ use jaato_plugin_sdk_environment::files::{
 };
 
 use crate::errors;
-use crate::paths::{Paths, Shared, Volume};
+use crate::paths::{Paths, Shared, Volume, Workspace};
 use crate::tmp::{self, Tmp};
 
 /// The home of a user that has none in the container, below the temporary folder.
@@ -44,13 +44,13 @@ impl SharedFolders {
     /// Kind `io` or `configuration` for folders that cannot be used.
     pub fn to_mount(
         base: &Path,
-        workspace: Shared,
+        workspace: impl Into<Workspace>,
         tmp: &Path,
         volumes: Vec<Volume>,
         users: Users,
     ) -> Result<Self> {
         let folder = Tmp::make(base, tmp::PREFIX)?;
-        let workspace = (workspace, Access::Write);
+        let workspace = (workspace.into(), Access::Write);
         let shared = Self::open(folder, workspace, volumes, tmp.to_owned())?;
         // On this machine nobody comes so far: the folder around it is not mounted.
         shared.let_in(&shared.paths.tmp().host, users)?;
@@ -62,10 +62,11 @@ impl SharedFolders {
     ///
     /// # Errors
     /// Kind `io` or `configuration` for folders that cannot be used.
-    pub fn mounted(workspace: Shared, access: Access, users: Users) -> Result<Self> {
-        let folder = Tmp::make(&workspace.host, tmp::HIDDEN_PREFIX)?;
+    pub fn mounted(workspace: impl Into<Workspace>, access: Access, users: Users) -> Result<Self> {
+        let workspace = workspace.into();
+        let folder = Tmp::make(&workspace.folder.host, tmp::HIDDEN_PREFIX)?;
         let name = folder.path().file_name().unwrap_or_default();
-        let shown = workspace.container.join(name).join(LINK);
+        let shown = workspace.folder.container.join(name).join(LINK);
         let shared = Self::open(folder, (workspace, access), Vec::new(), shown)?;
         let true_name = shared.paths.tmp().host.file_name().unwrap_or_default();
         let link = shared.tmp.path().join(LINK);
@@ -78,7 +79,7 @@ impl SharedFolders {
 
     fn open(
         folder: Tmp,
-        (workspace, access): (Shared, Access),
+        (workspace, access): (Workspace, Access),
         volumes: Vec<Volume>,
         shown: PathBuf,
     ) -> Result<Self> {
@@ -89,8 +90,8 @@ impl SharedFolders {
         };
         let more = volumes.iter().map(|volume| root(&volume.folder, volume.access));
         let settings = FileSettings {
-            roots: std::iter::once(root(&workspace, access)).chain(more).collect(),
-            default_folder: workspace.container.clone(),
+            roots: std::iter::once(root(&workspace.folder, access)).chain(more).collect(),
+            default_folder: workspace.folder.container.join(&workspace.below),
             temporary: Some(TemporarySettings {
                 base: Some(folder.path().to_owned()),
                 shown: Some(shown),

@@ -15,9 +15,11 @@ const SHELL_TIMEOUT: f64 = 300.0;
 pub struct Config {
     /// Folders in which files may be touched; a relative one starts at the workspace. The workspace
     /// alone where there is none.
+    #[schemars(extend("x-jaato-path" = "home"))]
     pub allowed_paths: Vec<PathBuf>,
     /// Where relative paths and commands begin, and always allowed; the workspace where nothing is
     /// said.
+    #[schemars(extend("x-jaato-path" = "home"))]
     pub default_path: Option<PathBuf>,
     /// Seconds that a command may take which says nothing itself. Programs that outlive their call,
     /// and terminals, have no such bound.
@@ -29,6 +31,7 @@ pub struct Config {
     pub enable_tmp_dir: bool,
     /// Where the temporary folder is made; the system's folder for such things where nothing is
     /// said.
+    #[schemars(extend("x-jaato-path" = "file"))]
     pub tmp_base_dir: Option<PathBuf>,
 }
 

@@ -10,15 +10,24 @@ use jaato_plugin_sdk::serde_json::Map;
 use crate::collect::{Collected, NotKept};
 use crate::kept::{Kept, Shown, json_bytes};
 
-/// Bytes of JSON that both outputs may take together. The host lets 16 KiB of an answer through;
-/// the rest is for what stands beside them.
-pub const TEXT_BYTES_MAX: usize = 14 * 1024;
+/// Bytes of an answer that a host lets through which does not say how many.
+const ANSWER_BYTES: usize = 16 * 1024;
+
+/// Bytes of an answer for what stands beside the outputs; less where the whole has little room.
+const BESIDE_BYTES: usize = 2 * 1024;
 
 /// Bytes for the line between head and tail.
 const GAP_BYTES: usize = 64;
 
 /// Processes that are listed of those left running.
 const LEFT_LISTED_MAX: usize = 16;
+
+/// Returns how many bytes of JSON both outputs may take together, where an answer may have so many
+/// (`session.output_bytes_max`).
+pub fn text_bytes_max(answer_bytes: Option<usize>) -> usize {
+    let answer = answer_bytes.unwrap_or(ANSWER_BYTES);
+    answer - BESIDE_BYTES.min(answer / 2)
+}
 
 /// How the room is shared between the two outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,17 +44,15 @@ pub enum Share {
 }
 
 impl Share {
-    /// Shares the room: what one does not need of its half goes to the other.
-    pub fn of(stdout: &Kept, stderr: &Kept) -> Self {
+    /// Shares so many bytes: what one does not need of its half goes to the other.
+    pub fn of(room: usize, stdout: &Kept, stderr: &Kept) -> Self {
         let cost = |kept: &Kept| kept.whole().map(|text| json_bytes(&text));
-        let half = TEXT_BYTES_MAX / 2;
+        let half = room / 2;
         match (cost(stdout), cost(stderr)) {
-            (Some(one), Some(other)) if one + other <= TEXT_BYTES_MAX => Self::Whole,
-            (Some(one), _) if one <= half => {
-                Self::Cut { stdout: None, stderr: Some(TEXT_BYTES_MAX - one) }
-            }
+            (Some(one), Some(other)) if one + other <= room => Self::Whole,
+            (Some(one), _) if one <= half => Self::Cut { stdout: None, stderr: Some(room - one) },
             (_, Some(other)) if other <= half => {
-                Self::Cut { stdout: Some(TEXT_BYTES_MAX - other), stderr: None }
+                Self::Cut { stdout: Some(room - other), stderr: None }
             }
             _ => Self::Cut { stdout: Some(half), stderr: Some(half) },
         }
@@ -149,13 +156,18 @@ fn tell_cut(
 mod tests {
     use super::*;
 
+    const TEXT_BYTES_MAX: usize = 14 * 1024;
     const TEN_SECONDS: Duration = Duration::from_secs(10);
 
     fn collected(stdout: &[u8], stderr: &[u8]) -> Collected {
-        let (mut out, mut err) = (Kept::default(), Kept::default());
+        collected_for(TEXT_BYTES_MAX, stdout, stderr)
+    }
+
+    fn collected_for(room: usize, stdout: &[u8], stderr: &[u8]) -> Collected {
+        let (mut out, mut err) = (Kept::for_room(room), Kept::for_room(room));
         out.push(stdout);
         err.push(stderr);
-        let share = Share::of(&out, &err);
+        let share = Share::of(room, &out, &err);
         let exit = ProcessExit { code: Some(0), ..ProcessExit::default() };
         Collected { stdout: out, stderr: err, share, exit, file: Some(Ok("/o/f.txt".into())) }
     }
@@ -210,6 +222,21 @@ mod tests {
             let json = Value::Object(answer(&large, TEN_SECONDS)).to_string();
             assert!(json.len() <= 16 * 1024, "{byte}: {}", json.len());
             assert!(json.contains("stdout has 300000 bytes"), "{byte}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_follows_what_an_answer_may_have() {
+        assert_eq!(text_bytes_max(None), TEXT_BYTES_MAX);
+        for answer_bytes in [1024, 4096, 65_536, 1 << 20] {
+            let room = text_bytes_max(Some(answer_bytes));
+            let mut large = collected_for(room, &[b'x'; 3 << 20], b"bad\n");
+            large.file = Some(Ok(format!("/{}", "p".repeat(99))));
+            let answer = answer(&large, TEN_SECONDS);
+            assert_eq!((&answer["stderr"], &answer["returncode"]), (&json!("bad\n"), &json!(0)));
+            let bytes = Value::Object(answer).to_string().len();
+            let least = answer_bytes - BESIDE_BYTES.min(answer_bytes / 2);
+            assert!((least..=answer_bytes).contains(&bytes), "{bytes} of {answer_bytes}");
         }
     }
 

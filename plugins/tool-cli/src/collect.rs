@@ -5,7 +5,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{Happened, OutputStream, Process, ProcessExit};
 use jaato_plugin_sdk::types::service::{OUTPUT, OutputAnswer, OutputWrite};
 
-use crate::answer::{Share, TEXT_BYTES_MAX};
+use crate::answer::Share;
 use crate::kept::Kept;
 use crate::live::Live;
 
@@ -37,10 +37,11 @@ pub struct NotKept {
     pub error: Error,
 }
 
-/// Reads to the exit.
-pub async fn collect(host: &Reporter, mut process: Process) -> Result<Collected> {
-    let (mut stdout, mut stderr) = (Kept::default(), Kept::default());
-    let (mut live, mut file) = (Live::new(), WholeFile::default());
+/// Reads to the exit. The model is shown at most `room` bytes of JSON of both outputs.
+pub async fn collect(host: &Reporter, mut process: Process, room: usize) -> Result<Collected> {
+    let (mut stdout, mut stderr) = (Kept::for_room(room), Kept::for_room(room));
+    let mut file = WholeFile { shown_bytes: room, ..WholeFile::default() };
+    let mut live = Live::new();
     let mut exit = None;
     while let Some(happened) = process.next().await? {
         match happened {
@@ -58,7 +59,7 @@ pub async fn collect(host: &Reporter, mut process: Process) -> Result<Collected>
     live.finish(host);
     let exit =
         exit.ok_or_else(|| Error::new(ErrorKind::HostBug, "the host told no exit of the command"))?;
-    let share = Share::of(&stdout, &stderr);
+    let share = Share::of(room, &stdout, &stderr);
     let is_cut = share != Share::Whole;
     Ok(Collected { stdout, stderr, share, exit, file: file.finish(host, is_cut).await })
 }
@@ -66,6 +67,8 @@ pub async fn collect(host: &Reporter, mut process: Process) -> Result<Collected>
 /// The call's file, made when there is more than fits into an answer.
 #[derive(Default)]
 struct WholeFile {
+    /// What an answer may show: no file is made for less.
+    shown_bytes: usize,
     waiting: Vec<u8>,
     state: FileState,
 }
@@ -85,7 +88,7 @@ impl WholeFile {
         }
         self.waiting.extend_from_slice(bytes);
         let enough = match self.state {
-            FileState::None => TEXT_BYTES_MAX,
+            FileState::None => self.shown_bytes,
             FileState::At(_) | FileState::Failed(_) => WRITE_BYTES,
         };
         if self.waiting.len() > enough {

@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 
 use crate::plain::Plain;
 
-/// Bytes kept of each end. No more can be shown, because a byte becomes at least one byte of JSON,
-/// but for those of terminal sequences.
+/// Bytes kept of each end at least: terminal sequences cost nothing where they are shown.
 const END_BYTES: usize = 16 * 1024;
 
 /// The two ends of an output.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Kept {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     bytes: u64,
+    end_bytes: usize,
 }
 
 /// What is shown of an output.
@@ -26,13 +26,20 @@ pub struct Shown {
 }
 
 impl Kept {
+    /// Keeps as much of each end as can be shown in so many bytes of JSON: a byte becomes at least
+    /// one.
+    pub fn for_room(json_bytes: usize) -> Self {
+        let end_bytes = json_bytes.max(END_BYTES);
+        Self { head: Vec::new(), tail: VecDeque::new(), bytes: 0, end_bytes }
+    }
+
     /// Takes what was printed.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
-        let (head, rest) = bytes.split_at(bytes.len().min(END_BYTES - self.head.len()));
+        let (head, rest) = bytes.split_at(bytes.len().min(self.end_bytes - self.head.len()));
         self.head.extend_from_slice(head);
-        let rest = &rest[rest.len().saturating_sub(END_BYTES)..];
-        let excess = (self.tail.len() + rest.len()).saturating_sub(END_BYTES);
+        let rest = &rest[rest.len().saturating_sub(self.end_bytes)..];
+        let excess = (self.tail.len() + rest.len()).saturating_sub(self.end_bytes);
         self.tail.drain(..excess);
         self.tail.extend(rest);
     }
@@ -129,7 +136,7 @@ mod tests {
     use super::*;
 
     fn kept(pieces: &[&[u8]]) -> Kept {
-        let mut kept = Kept::default();
+        let mut kept = Kept::for_room(0);
         pieces.iter().for_each(|piece| kept.push(piece));
         kept
     }
@@ -146,7 +153,7 @@ mod tests {
 
     #[test]
     fn both_ends_are_shown_and_what_lies_between_is_counted() {
-        let mut large = Kept::default();
+        let mut large = Kept::for_room(0);
         for number in 0..100_000_u32 {
             large.push(format!("{number:09}\n").as_bytes());
         }
@@ -180,7 +187,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_the_middle() {
-        let mut endless = Kept::default();
+        let mut endless = Kept::for_room(0);
         for _ in 0..1000 {
             endless.push(&[b'x'; 64 * 1024]);
         }

@@ -48,7 +48,8 @@ impl Tool for CliBasedTool {
         let timeout = cx.state().timeout(cx, self.timeout_seconds).await?;
         let args = self.args.unwrap_or_default();
         let process = cx.state().start(cx, &self.command, &args, timeout).await?;
-        let collected = collect(cx, process).await?;
+        let room = cx.state().text_bytes_max(cx).await;
+        let collected = collect(cx, process, room).await?;
         Ok(Output::json(Value::Object(answer(&collected, timeout))))
     }
 }

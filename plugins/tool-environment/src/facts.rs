@@ -64,7 +64,8 @@ pub(crate) struct Variables(BTreeMap<&'static str, String>);
 
 impl Variables {
     /// The names that may be read. Terminal variables are facts of the session instead.
-    pub(crate) const NAMES: [&'static str; 19] = [
+    pub(crate) const NAMES: [&'static str; 21] = [
+        "ALL_PROXY",
         "COMSPEC",
         "CURL_CA_BUNDLE",
         "HTTPS_PROXY",
@@ -81,6 +82,7 @@ impl Variables {
         "SHELL",
         "SSL_CERT_DIR",
         "SSL_CERT_FILE",
+        "all_proxy",
         "http_proxy",
         "https_proxy",
         "no_proxy",

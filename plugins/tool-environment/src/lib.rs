@@ -28,6 +28,7 @@ jaato_plugin_sdk::export_plugin! {
     tools,
     // `Variables::NAMES`, and the two by which the clock finds its time zone.
     variables: [
+        "ALL_PROXY",
         "COMSPEC",
         "CURL_CA_BUNDLE",
         "HTTPS_PROXY",
@@ -44,6 +45,7 @@ jaato_plugin_sdk::export_plugin! {
         "SHELL",
         "SSL_CERT_DIR",
         "SSL_CERT_FILE",
+        "all_proxy",
         "http_proxy",
         "https_proxy",
         "no_proxy",

@@ -1,6 +1,10 @@
-//! The aspect `network`: which proxies, certificates and exceptions programs here are told to use.
+//! The aspect `network`: which proxies, certificates and exceptions jaato and programs here use.
 //!
 //! Only variables are read; nothing is connected to. Credentials never leave this module.
+//!
+//! Invariant: what is reported is what jaato's own client does. It reads the proxies as curl does
+//! (the lower-case name wins, `ALL_PROXY` counts where neither is set) and always checks
+//! certificates; variables of the original that it does not read are named as such.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
@@ -15,34 +19,40 @@ const CERTIFICATES: [(&str, &str); 4] = [
     ("curl_ca_bundle", "CURL_CA_BUNDLE"),
 ];
 
+/// Variables by which the original was told what jaato's client does not do.
+const NOT_READ: [&str; 3] = ["JAATO_KERBEROS_PROXY", "JAATO_NO_PROXY", "JAATO_SSL_VERIFY"];
+
 /// Proxies with user and password masked, how one logs in there, certificates and exceptions.
 pub(crate) fn network(variables: &Variables) -> Map<String, Value> {
-    let http = variables.first(&["HTTP_PROXY", "http_proxy"]).map(mask::proxy);
-    let https = variables.first(&["HTTPS_PROXY", "https_proxy"]).map(mask::proxy);
-    let has_user = [&http, &https].into_iter().flatten().any(|proxy| proxy.has_user);
-    let proxy = json!({
+    let http = variables.first(&["http_proxy", "HTTP_PROXY"]).map(mask::proxy);
+    let https = variables.first(&["https_proxy", "HTTPS_PROXY"]).map(mask::proxy);
+    let all = variables.first(&["all_proxy", "ALL_PROXY"]).map(mask::proxy);
+    let any = || [&http, &https, &all].into_iter().flatten();
+    let auth = if any().any(|proxy| proxy.has_user) { "basic" } else { "none" };
+    let mut proxy = json!({
         "http_proxy": http.as_ref().map(|proxy| &proxy.shown),
         "https_proxy": https.as_ref().map(|proxy| &proxy.shown),
-        "configured": http.is_some() || https.is_some(),
+        "configured": any().next().is_some(),
     });
-    Map::from_iter([
+    if let Some(all) = &all {
+        proxy["all_proxy"] = json!(all.shown);
+    }
+    let mut report = Map::from_iter([
         ("proxy".to_owned(), proxy),
-        ("proxy_auth".to_owned(), proxy_auth(variables, has_user)),
+        ("proxy_auth".to_owned(), json!({ "type": auth })),
         ("ssl".to_owned(), ssl(variables)),
         ("no_proxy".to_owned(), no_proxy(variables)),
-    ])
-}
-
-fn proxy_auth(variables: &Variables, has_user: bool) -> Value {
-    if is_one_of(variables.get("JAATO_KERBEROS_PROXY"), ["true", "1", "yes"]) {
-        return json!({ "type": "kerberos", "kerberos_enabled": true });
+    ]);
+    let not_read: Vec<_> =
+        NOT_READ.into_iter().filter(|name| variables.get(name).is_some()).collect();
+    if !not_read.is_empty() {
+        report.insert("not_read_by_jaato".to_owned(), json!(not_read));
     }
-    json!({ "type": if has_user { "basic" } else { "none" } })
+    report
 }
 
 fn ssl(variables: &Variables) -> Value {
-    let verify = !is_one_of(variables.get("JAATO_SSL_VERIFY"), ["false", "0", "no"]);
-    let mut report = Map::from_iter([("verify".to_owned(), json!(verify))]);
+    let mut report = Map::from_iter([("verify".to_owned(), json!(true))]);
     for (field, variable) in CERTIFICATES {
         if let Some(path) = variables.get(variable) {
             report.insert(field.to_owned(), json!(mask::path(path)));
@@ -52,16 +62,8 @@ fn ssl(variables: &Variables) -> Value {
 }
 
 fn no_proxy(variables: &Variables) -> Value {
-    let common = variables.first(&["NO_PROXY", "no_proxy"]).map(mask::host_list);
-    let own = variables.get("JAATO_NO_PROXY").map(mask::host_list);
-    if common.is_none() && own.is_none() {
-        return Value::Null;
-    }
-    json!({ "no_proxy": common, "jaato_no_proxy": own })
-}
-
-fn is_one_of(value: Option<&str>, words: [&str; 3]) -> bool {
-    value.is_some_and(|value| words.iter().any(|word| word.eq_ignore_ascii_case(value.trim())))
+    let hosts = variables.first(&["no_proxy", "NO_PROXY"]).map(mask::host_list);
+    hosts.map_or(Value::Null, |hosts| json!({ "no_proxy": hosts }))
 }
 
 #[cfg(test)]
@@ -107,40 +109,38 @@ mod tests {
                 ("JAATO_NO_PROXY", "github.com,api.github.com"),
             ],
             expect![[r#"
-                no_proxy.jaato_no_proxy = "github.com,api.github.com"
                 no_proxy.no_proxy = "localhost,127.0.0.1,.corp.com"
+                not_read_by_jaato = ["JAATO_KERBEROS_PROXY","JAATO_NO_PROXY","JAATO_SSL_VERIFY"]
                 proxy.configured = true
                 proxy.http_proxy = "http://proxy.corp.com:8081"
                 proxy.https_proxy = "http://proxy.corp.com:8080"
-                proxy_auth.kerberos_enabled = true
-                proxy_auth.type = "kerberos"
+                proxy_auth.type = "none"
                 ssl.curl_ca_bundle = "/etc/ssl/curl.crt"
                 ssl.requests_ca_bundle = "/etc/ssl/requests.crt"
                 ssl.ssl_cert_dir = "/etc/ssl/certs"
                 ssl.ssl_cert_file = "/etc/ssl/ca.pem"
-                ssl.verify = false
+                ssl.verify = true
             "#]],
         );
     }
 
     #[test]
-    fn upper_case_wins_and_an_empty_variable_is_none() {
+    fn lower_case_wins_as_in_the_client_and_an_empty_variable_is_none() {
         check(
             &[
                 ("HTTP_PROXY", "http://upper:1"),
                 ("http_proxy", "http://lower:1"),
-                ("HTTPS_PROXY", " "),
-                ("https_proxy", "http://lower:2"),
+                ("HTTPS_PROXY", "http://upper:2"),
+                ("https_proxy", " "),
+                ("ALL_PROXY", "socks5://all:3"),
                 ("no_proxy", "a"),
-                ("JAATO_KERBEROS_PROXY", "false"),
-                ("JAATO_SSL_VERIFY", "true"),
             ],
             expect![[r#"
-                no_proxy.jaato_no_proxy = null
                 no_proxy.no_proxy = "a"
+                proxy.all_proxy = "socks5://all:3"
                 proxy.configured = true
-                proxy.http_proxy = "http://upper:1"
-                proxy.https_proxy = "http://lower:2"
+                proxy.http_proxy = "http://lower:1"
+                proxy.https_proxy = "http://upper:2"
                 proxy_auth.type = "none"
                 ssl.verify = true
             "#]],

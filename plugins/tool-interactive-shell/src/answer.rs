@@ -156,7 +156,7 @@ fn note(waited: &Waited, wanted: Option<Wanted>) -> Option<&'static str> {
         ),
         Doing::Waits => is_over.then_some("the time is over, and the program waits for input"),
         Doing::Works => is_over.then_some("the program is busy; shell_read waits for more"),
-        Doing::WorksSilently => is_over.then_some(
+        Doing::WorksSilently => (is_over || waited.reason == Reason::Silence).then_some(
             "the program runs, reads nothing and has shown nothing for a while: it computes, sleeps or serves; \
              shell_read with `wait_for` waits for what it shows next",
         ),
@@ -238,6 +238,7 @@ mod tests {
         let line = Some(Wanted::Line);
         check_note(Reason::Limit, Doing::Works, None, Some("busy"));
         check_note(Reason::Limit, Doing::WorksSilently, None, Some("serves"));
+        check_note(Reason::Silence, Doing::WorksSilently, None, Some("serves"));
         check_note(Reason::Limit, Doing::Waits, line, Some("waits for input"));
         check_note(Reason::Limit, Doing::Unknown, None, Some("cannot be known"));
         check_note(Reason::Silence, Doing::Unknown, None, Some("cannot be known"));

@@ -41,16 +41,20 @@ struct Config {
     #[schemars(extend("x-jaato-workspace" = true))]
     max_idle: Option<f64>,
     /// How many seconds of silence end a wait, where it cannot be known whether the program waits
-    /// for input.
+    /// for input; where it is set, the wait for a busy program as well.
     #[schemars(range(min = 0.05, max = 30.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     idle_timeout: Option<f64>,
     /// Where programs run; the working directory of the session without it.
+    #[schemars(extend("x-jaato-path" = "file"))]
     workspace_root: Option<String>,
     /// The name of the agent in the trace log.
     agent_name: Option<String>,
     /// Whether a trace log is kept: true without it.
     trace_log: Option<bool>,
+    /// Whether the model may type where a program hides what is typed: for passwords that are
+    /// thrown away, where nobody can be asked. They stay in the conversation.
+    type_secrets: Option<bool>,
 }
 
 /// What holds, after the defaults were filled in.
@@ -64,12 +68,16 @@ pub struct Settings {
     pub idle: Duration,
     /// The silence that ends a wait where nothing better is known.
     pub silence: Duration,
+    /// Whether that silence ends the wait for a busy program as well: the person set it.
+    pub ends_busy_waits: bool,
     /// Where programs run.
     pub directory: Option<String>,
     /// The name of the agent in the trace log.
     pub agent: Option<String>,
     /// Whether a trace log is kept.
     pub is_traced: bool,
+    /// Whether the model may type at hidden prompts.
+    pub types_secrets: bool,
 }
 
 impl Settings {
@@ -91,9 +99,11 @@ impl Settings {
             lifetime: time(config.max_lifetime, LIFETIME_SECONDS),
             idle: time(config.max_idle, IDLE_SECONDS),
             silence: time(config.idle_timeout, SILENCE_SECONDS),
+            ends_busy_waits: config.idle_timeout.is_some(),
             directory: config.workspace_root,
             agent: config.agent_name,
             is_traced: config.trace_log.unwrap_or(true),
+            types_secrets: config.type_secrets.unwrap_or(false),
         }
     }
 }
@@ -114,15 +124,23 @@ mod tests {
             lifetime: Duration::from_secs(600),
             idle: Duration::from_secs(300),
             silence: Duration::from_millis(500),
+            ends_busy_waits: false,
             directory: None,
             agent: None,
             is_traced: true,
+            types_secrets: false,
         };
         assert_eq!(Settings::of(Config::default()), expected);
     }
 
     #[test]
-    fn the_keys_are_those_of_the_seed_and_a_switch_for_the_trace() {
+    fn a_silence_that_was_set_ends_waits_for_busy_programs() {
+        let set = Settings::of(Config { idle_timeout: Some(0.5), ..Config::default() });
+        assert!(set.ends_busy_waits);
+    }
+
+    #[test]
+    fn the_keys_are_those_of_the_seed_and_two_switches() {
         let schema = schema().unwrap();
         let keys: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
         assert_eq!(
@@ -134,7 +152,8 @@ mod tests {
                 "idle_timeout",
                 "workspace_root",
                 "agent_name",
-                "trace_log"
+                "trace_log",
+                "type_secrets"
             ]
         );
         let bound = &schema["properties"]["max_sessions"]["maximum"];

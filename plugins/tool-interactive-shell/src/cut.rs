@@ -1,8 +1,10 @@
 //! Cuts a text to what fits into an answer. Pure.
 
-/// Bytes of JSON that an output may take. The host lets 16 KiB of an answer through; the rest is
-/// for what stands beside it.
-pub const TEXT_BYTES_MAX: usize = 12 * 1024;
+/// Bytes of an answer that a host lets through which does not say how many.
+const ANSWER_BYTES: usize = 16 * 1024;
+
+/// Bytes of an answer for what stands beside an output; less where the whole has little room.
+const BESIDE_BYTES: usize = 4 * 1024;
 
 /// The part of them that the beginning gets: the first error of a build stands there, and what was
 /// shown last says most of what the program does.
@@ -13,6 +15,13 @@ const GAP_BYTES: usize = 80;
 
 /// A part is cut at a line's end where that keeps so much of it.
 const KEPT_PERCENT_MIN: usize = 50;
+
+/// Returns how many bytes of JSON an output may take, where an answer may have so many
+/// (`session.output_bytes_max`).
+pub fn text_bytes_max(answer_bytes: Option<usize>) -> usize {
+    let answer = answer_bytes.unwrap_or(ANSWER_BYTES);
+    answer - BESIDE_BYTES.min(answer * 2 / 3)
+}
 
 /// A text of which the middle was left out. `rest` is what follows the beginning, or the end of
 /// that.
@@ -104,6 +113,12 @@ mod tests {
             assert!(fits(&text, json_bytes(&text)), "{hostile:?}");
         }
         assert!(!fits(&"\u{7}".repeat(100), 599));
+    }
+
+    #[test]
+    fn an_output_follows_what_an_answer_may_have() {
+        let bounds = [None, Some(1024), Some(65_536), Some(1 << 20)].map(text_bytes_max);
+        assert_eq!(bounds, [12 * 1024, 342, 60 * 1024, 1020 * 1024]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
-use crate::cut::{self, Ends, TEXT_BYTES_MAX};
+use crate::cut::{self, Ends};
 use crate::echo;
 use crate::keep::{self, HowMuch};
 use crate::session::{Live, Session};
@@ -82,10 +82,12 @@ pub async fn tell(
 /// # Errors
 /// `invalid_arguments` behind its end; what keeps the file from being read.
 pub async fn again(cx: &Reporter, session: &Session, from: u64) -> Result<Map<String, Value>> {
-    let (kept, end, is_alive) = {
+    let (kept, end, is_alive, room) = {
         let mut live = session.live();
         live.used = std::time::Instant::now();
-        (live.transcript.kept(from), live.transcript.end().bytes, live.end.is_none())
+        let transcript = &live.transcript;
+        let (end, room) = (transcript.end().bytes, transcript.text_bytes_max());
+        (transcript.kept(from), end, live.end.is_none(), room)
     };
     let (begin, text) = match kept {
         Kept::InFile { path, to } => keep::read(cx, &path, from, to).await?,
@@ -96,7 +98,7 @@ pub async fn again(cx: &Reporter, session: &Session, from: u64) -> Result<Map<St
                 .with_hint("shell_read without `from` gives what is new"));
         }
     };
-    let page = cut::page(&text, TEXT_BYTES_MAX);
+    let page = cut::page(&text, room);
     let next = begin + page.len() as u64;
     let mut answer = Map::new();
     answer.insert("output".to_owned(), page.into());
@@ -113,6 +115,7 @@ pub async fn again(cx: &Reporter, session: &Session, from: u64) -> Result<Map<St
 
 /// Takes what is new out of what is live.
 fn take(live: &mut Live) -> Told {
+    let room = live.transcript.text_bytes_max();
     if live.screen.is_full_screen() {
         // What stands below it is told when it is gone.
         live.mark_told();
@@ -121,7 +124,7 @@ fn take(live: &mut Live) -> Told {
     if live.screen.is_drawn() {
         let above = live.screen.unseen_above();
         live.transcript.push(&above);
-        let new = live.transcript.tell(TEXT_BYTES_MAX);
+        let new = live.transcript.tell(room);
         live.mark_told();
         let left = (new.to != new.from).then(|| Left {
             from: new.from.bytes,
@@ -133,9 +136,9 @@ fn take(live: &mut Live) -> Told {
     }
     let unseen = live.screen.unseen();
     live.transcript.push(&unseen);
-    let new = live.transcript.tell(TEXT_BYTES_MAX);
+    let new = live.transcript.tell(room);
     live.mark_told();
-    let told = shown(&new, &live.typed);
+    let told = shown(&new, &live.typed, room);
     if new.to != new.from {
         live.typed.clear();
     }
@@ -144,23 +147,24 @@ fn take(live: &mut Live) -> Told {
 
 fn screen(live: &Live, left: Option<Left>) -> Told {
     let whole = live.screen.lines().join("\n");
-    if cut::fits(&whole, TEXT_BYTES_MAX) {
+    let room = live.transcript.text_bytes_max();
+    if cut::fits(&whole, room) {
         return Told { text: whole, left, screen_bytes: 0 };
     }
-    let ends = Ends::of(&whole, TEXT_BYTES_MAX, |rest| rest);
+    let ends = Ends::of(&whole, room, |rest| rest);
     let bytes = (whole.len() - ends.head.len() - ends.tail.len()) as u64;
     let lines = line_ends(&whole) - line_ends(ends.head) - line_ends(ends.tail);
     Told { text: ends.joined(bytes, lines), left, screen_bytes: bytes }
 }
 
 /// Shows what is new without the echo of what was typed; of much both ends.
-fn shown(new: &New, typed: &str) -> Told {
+fn shown(new: &New, typed: &str, room: usize) -> Told {
     let text = echo::without(&new.head, typed);
-    if new.tail.is_empty() && cut::fits(text, TEXT_BYTES_MAX) {
+    if new.tail.is_empty() && cut::fits(text, room) {
         return Told { text: text.to_owned(), left: None, screen_bytes: 0 };
     }
     let rest = |rest| if new.tail.is_empty() { rest } else { new.tail.as_str() };
-    let ends = Ends::of(text, TEXT_BYTES_MAX, rest);
+    let ends = Ends::of(text, room, rest);
     let before = new.head.len() - text.len() + ends.head.len();
     let from = new.from.bytes + before as u64;
     let to = new.to.bytes - ends.tail.len() as u64;
@@ -213,7 +217,7 @@ mod tests {
 
     fn new_of(transcript: &mut Transcript, text: &str) -> New {
         transcript.push(&Unseen { text: text.to_owned(), continues: true });
-        transcript.tell(TEXT_BYTES_MAX)
+        transcript.tell(transcript.text_bytes_max())
     }
 
     #[test]
@@ -225,7 +229,7 @@ mod tests {
             let all = format!("seq 1 {lines}\n{text}$ ");
             let before = transcript.end();
             let new = new_of(&mut transcript, &all);
-            let told = shown(&new, &format!("seq 1 {lines}\n"));
+            let told = shown(&new, &format!("seq 1 {lines}\n"), cut::text_bytes_max(None));
             assert!(told.text.starts_with("1\n2\n3\n"), "{:.40}", told.text);
             assert!(told.text.ends_with(&format!("\n{lines}\n$ ")));
             let left = told.left.unwrap();
@@ -242,8 +246,20 @@ mod tests {
     #[test]
     fn a_short_output_is_shown_as_it_is() {
         let mut transcript = Transcript::default();
-        let told = shown(&new_of(&mut transcript, "x\none\n"), "x\n");
+        let told = shown(&new_of(&mut transcript, "x\none\n"), "x\n", 1000);
         assert_eq!((told.text.as_str(), told.left, told.screen_bytes), ("one\n", None, 0));
+    }
+
+    #[test]
+    fn a_result_shows_as_much_as_the_person_lets_it() {
+        let text: String = (0..100_000).map(|number| format!("{number}\n")).collect();
+        for room in [342, 12 * 1024, 200 * 1024] {
+            let mut transcript = Transcript::of_results(room);
+            let told = shown(&new_of(&mut transcript, &text), "", room);
+            assert!(told.text.starts_with("0\n1\n") && told.text.ends_with("\n99999\n"));
+            let bytes = json!(told.text).to_string().len();
+            assert!((room - 100..=room).contains(&bytes), "{bytes} of {room}");
+        }
     }
 
     #[track_caller]

@@ -2,7 +2,8 @@
 //! known. Pure.
 //!
 //! What the system says goes before silence: a program that is busy is waited for however silent it
-//! is, and one that waits is not waited for. Silence decides only where nothing is known.
+//! is, and one that waits is not waited for. Silence decides only where nothing is known, unless
+//! the person has set how much of it ends a wait.
 
 use std::time::Duration;
 
@@ -68,6 +69,8 @@ pub struct Look {
     pub silence: Duration,
     /// The silence that decides where nothing is known.
     pub idle_timeout: Duration,
+    /// Whether it decides of busy programs as well.
+    pub ends_busy_waits: bool,
     /// Whether the cursor stands behind text: a prompt without a line end.
     pub is_mid_line: bool,
     /// Whether a shell has marked its prompts before.
@@ -85,7 +88,8 @@ pub fn decide(look: &Look) -> Option<Reason> {
     let is_seen = is_read
         && state.has_input != Some(true)
         && state.waited_us.is_some_and(|waited| waited >= WAIT_US_MIN);
-    match state.waits {
+    let is_over = look.ends_busy_waits && is_silent && is_read;
+    let decided = match state.waits {
         Some(TerminalWait::Busy) => None,
         Some(TerminalWait::Reading) => is_seen.then_some(Reason::Waiting),
         Some(TerminalWait::ReadingForAWhile) if is_seen => decide_for_a_while(look),
@@ -95,7 +99,8 @@ pub fn decide(look: &Look) -> Option<Reason> {
             let is_silent = is_silent && (!is_command || look.silence >= MARKED_SILENCE);
             (is_read && is_silent).then_some(Reason::Silence)
         }
-    }
+    };
+    decided.or_else(|| is_over.then_some(Reason::Silence))
 }
 
 /// Decides of a program that waits for input and goes on by itself after a while: it may as well
@@ -190,6 +195,23 @@ mod tests {
         let mut busy = look(Some(TerminalWait::Busy));
         busy.silence = Duration::from_secs(3600);
         assert_eq!(decide(&busy), None);
+    }
+
+    #[test]
+    fn a_silence_that_the_person_set_ends_the_wait_for_a_busy_program() {
+        let mut busy = look(Some(TerminalWait::Busy));
+        busy.ends_busy_waits = true;
+        busy.silence = busy.idle_timeout - Duration::from_millis(1);
+        assert_eq!(decide(&busy), None);
+        busy.silence = busy.idle_timeout;
+        assert_eq!(decide(&busy), Some(Reason::Silence));
+        busy.state.has_output = Some(true);
+        assert_eq!(decide(&busy), None, "what was shown is read first");
+        let mut timer = look(Some(TerminalWait::ReadingForAWhile));
+        (timer.state.wait_ms, timer.silence) = (Some(1500), timer.idle_timeout);
+        assert_eq!(decide(&timer), None);
+        timer.ends_busy_waits = true;
+        assert_eq!(decide(&timer), Some(Reason::Silence));
     }
 
     #[test]

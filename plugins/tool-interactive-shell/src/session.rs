@@ -23,7 +23,7 @@ use crate::raw::Raw;
 use crate::ready::Look;
 use crate::screen::Screen;
 use crate::transcript::Transcript;
-use crate::wait::Doing;
+use crate::wait::{Doing, Silence};
 
 /// Bytes that are read at once while no call waits, before the program must wait
 const BACKGROUND_BYTES: u64 = 64 * 1024;
@@ -266,7 +266,7 @@ impl Session {
     ///
     /// # Errors
     /// `cancelled`. A terminal that is closed tells nothing.
-    pub async fn look(&self, idle_timeout: Duration) -> Result<Look> {
+    pub async fn look(&self, silence: Silence) -> Result<Look> {
         let state = match self.control.state().await {
             Ok(state) => state,
             Err(error) if error.kind == ErrorKind::Cancelled => return Err(error),
@@ -277,7 +277,8 @@ impl Session {
             state,
             taken_bytes: live.screen.bytes(),
             silence: live.moved.elapsed(),
-            idle_timeout,
+            idle_timeout: silence.time,
+            ends_busy_waits: silence.ends_busy_waits,
             is_mid_line: live.screen.is_mid_line(),
             is_marked: live.is_marked,
             is_drawn: live.screen.is_drawn(),

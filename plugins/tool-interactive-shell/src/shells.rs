@@ -15,7 +15,8 @@ use crate::config::{self, Settings};
 use crate::marks::Nonce;
 use crate::session::Session;
 use crate::trace::{self, Trace};
-use crate::{join, reaper, start};
+use crate::transcript::Transcript;
+use crate::{cut, join, reaper, start};
 
 /// Sessions that have ended and can still be read; the oldest is forgotten for the next one.
 const ENDED_MAX: usize = 16;
@@ -42,6 +43,8 @@ pub struct Inner {
     pub nonce: Nonce,
     /// The shell that reads command lines, where it was asked for.
     pub shell: tokio::sync::OnceCell<start::Shell>,
+    /// Bytes of JSON that a result shows of an output.
+    text_bytes_max: usize,
     table: Mutex<Table>,
 }
 
@@ -62,6 +65,8 @@ struct Table {
     reaped: Vec<(String, String)>,
     is_reaping: bool,
     is_watching: bool,
+    /// The way in which the last program was started.
+    backend: Option<Name>,
 }
 
 /// A place among the sessions that may live, held while one is started.
@@ -83,12 +88,16 @@ impl State for Shells {
             lifetime.as_secs_f64(),
             idle.as_secs_f64()
         ));
+        // A host that tells no facts has the bound that is built in.
+        let facts = home.session().await.ok();
+        let text_bytes_max = cut::text_bytes_max(facts.and_then(|facts| facts.output_bytes_max));
         let inner = Inner {
             home: home.clone(),
             settings,
             trace,
             nonce: nonce()?,
             shell: tokio::sync::OnceCell::new(),
+            text_bytes_max,
             table: Mutex::default(),
         };
         Ok(Self(Arc::new(inner)))
@@ -152,7 +161,9 @@ impl Inner {
             .line(format_args!("spawn: id={id}, cmd={program}, backend={}", backend.as_str()));
         let (session, replies) =
             Session::new(id, command.to_owned(), backend, control, size, &self.nonce);
+        session.live().transcript = Transcript::of_results(self.text_bytes_max);
         let session = Arc::new(session);
+        self.lock().backend = Some(backend);
         self.insert(&session);
         drop(place);
         self.follow(&session, events, replies);
@@ -215,6 +226,11 @@ impl Inner {
             format!("there are {}; use shell_list to see all sessions", ids.join(", "))
         };
         Err(Error::new(ErrorKind::NotFound, text).with_hint(hint))
+    }
+
+    /// Returns the way in which programs are started: the last one, else that which is tried first.
+    pub fn backend(&self) -> Name {
+        self.lock().backend.unwrap_or_else(backend::preferred)
     }
 
     /// Lists the sessions, the oldest first.

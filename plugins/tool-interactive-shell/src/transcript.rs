@@ -6,14 +6,15 @@
 //!
 //! Invariant: each byte is in the file, in memory, or counted as kept nowhere.
 
+use crate::cut;
 use crate::screen::Unseen;
 
-/// Bytes that are kept in memory of what is in a file as well. A result needs an eighth of it.
+/// Bytes that are kept in memory of what is in a file as well, at least.
 const RECENT_BYTES: usize = 64 * 1024;
 
-/// Bytes of the beginning of what is new that are kept wherever the rest of it is: more than a
-/// result shows of them, and the echo of what was typed stands before that.
-const HEAD_BYTES: usize = 16 * 1024;
+/// Bytes of the beginning of what is new that are kept wherever the rest of it is, beside those
+/// that a result may show: the echo of what was typed stands before them.
+const ECHO_BYTES: usize = 4 * 1024;
 
 /// Bytes that are not in a file before one is written: a session of a few screens needs no file.
 const WRITE_BYTES: usize = 64 * 1024;
@@ -47,6 +48,7 @@ pub struct Transcript {
     in_file: u64,
     file: File,
     file_bytes_max: u64,
+    text_bytes_max: usize,
 }
 
 /// The file of it.
@@ -105,11 +107,31 @@ impl Default for Transcript {
             in_file: 0,
             file: File::None,
             file_bytes_max: FILE_BYTES_MAX,
+            text_bytes_max: cut::text_bytes_max(None),
         }
     }
 }
 
 impl Transcript {
+    /// Makes one of which a result shows so many bytes of JSON.
+    pub fn of_results(text_bytes_max: usize) -> Self {
+        Self { text_bytes_max, ..Self::default() }
+    }
+
+    /// Returns how many bytes of JSON a result shows of it.
+    pub fn text_bytes_max(&self) -> usize {
+        self.text_bytes_max
+    }
+
+    fn head_bytes(&self) -> usize {
+        self.text_bytes_max + ECHO_BYTES
+    }
+
+    /// More than both ends of what is told.
+    fn recent_bytes(&self) -> usize {
+        RECENT_BYTES.max(3 * self.text_bytes_max)
+    }
+
     /// Adds what is new.
     pub fn push(&mut self, new: &Unseen) {
         if new.text.is_empty() {
@@ -127,7 +149,7 @@ impl Transcript {
     }
 
     fn add(&mut self, text: &str) {
-        let room = HEAD_BYTES.saturating_sub(self.head.len());
+        let room = self.head_bytes().saturating_sub(self.head.len());
         if room > 0 && self.head.len() as u64 == self.end.bytes - self.told.bytes {
             self.head.push_str(&text[..text.floor_char_boundary(room)]);
         }
@@ -154,7 +176,7 @@ impl Transcript {
         let mut head = std::mem::take(&mut self.head);
         self.told = self.end;
         let new = &self.recent[self.in_recent(from.bytes)..];
-        if to.bytes - from.bytes <= HEAD_BYTES as u64 {
+        if to.bytes - from.bytes <= self.head_bytes() as u64 {
             return New { from, to, head: new.to_owned(), tail: String::new() };
         }
         let begun = head.len();
@@ -270,10 +292,10 @@ impl Transcript {
     /// Forgets what is older than memory keeps, and in the file, or kept by no file.
     fn forget(&mut self) {
         // Not for each line: to move the rest costs as much as the text.
-        if self.recent.len() < 2 * RECENT_BYTES {
+        if self.recent.len() < 2 * self.recent_bytes() {
             return;
         }
-        let old = self.recent.len() - RECENT_BYTES;
+        let old = self.recent.len() - self.recent_bytes();
         let old = match self.file {
             File::Over { .. } => old,
             File::None | File::At(_) => old.min(self.in_recent(self.in_file)),
@@ -339,7 +361,7 @@ mod tests {
         let new = transcript.tell(9000);
         assert_eq!((new.to.bytes, new.to.lines), (all.len() as u64, 100_000));
         assert!(all.starts_with(&new.head) && all.ends_with(&new.tail));
-        assert_eq!((new.head.len(), new.tail.len()), (HEAD_BYTES, 9000));
+        assert_eq!((new.head.len(), new.tail.len()), (transcript.head_bytes(), 9000));
         write(&mut transcript, true, &mut file);
         assert_eq!(file, all);
         assert_eq!(transcript.lost(0, new.to.bytes), 0);
@@ -352,7 +374,7 @@ mod tests {
     #[test]
     fn the_two_ends_of_what_is_a_little_too_long_share_nothing() {
         let mut transcript = Transcript::default();
-        let text = "x".repeat(HEAD_BYTES + 10);
+        let text = "x".repeat(transcript.head_bytes() + 10);
         transcript.push(&line(&text));
         let new = transcript.tell(9000);
         assert_eq!(new.head.len() + new.tail.len(), text.len());

@@ -28,6 +28,15 @@ pub enum Until {
     Shown(Regex),
 }
 
+/// The silence that ends a wait.
+#[derive(Debug, Clone, Copy)]
+pub struct Silence {
+    /// How long it is.
+    pub time: Duration,
+    /// Whether it ends the wait for a busy program as well.
+    pub ends_busy_waits: bool,
+}
+
 /// Why a wait is over.
 #[derive(Debug, Clone)]
 pub struct Waited {
@@ -71,33 +80,41 @@ pub async fn wait(
     session: &Session,
     host: &Reporter,
     until: &Until,
-    idle_timeout: Duration,
+    silence: Silence,
     longest: Duration,
 ) -> Result<Waited> {
     let begun = Instant::now();
     let mut state = TerminalState::default();
-    let reason = follow(session, host, until, (idle_timeout, longest), &mut state).await?;
+    let reason = follow(session, host, until, (silence, longest), &mut state).await?;
     let doing = match reason {
         Reason::Waiting | Reason::Prompt => Doing::Waits,
-        Reason::Silence => Doing::Unknown,
+        Reason::Silence => silent(&state),
         Reason::Exit => Doing::Ended,
-        Reason::Found | Reason::Limit => doing(session, host, idle_timeout, &mut state).await?,
+        Reason::Found | Reason::Limit => doing(session, host, silence, &mut state).await?,
     };
     Ok(Waited { reason, doing, state, took: begun.elapsed() })
+}
+
+/// What a program does that has shown nothing for a while.
+fn silent(state: &TerminalState) -> Doing {
+    match state.waits {
+        Some(TerminalWait::Busy) => Doing::WorksSilently,
+        _ => Doing::Unknown,
+    }
 }
 
 /// Finds out what a program does at this moment.
 async fn doing(
     session: &Session,
     host: &Reporter,
-    idle_timeout: Duration,
+    silence: Silence,
     state: &mut TerminalState,
 ) -> Result<Doing> {
     for _ in 0..LOOKS {
         if !session.is_alive() {
             return Ok(Doing::Ended);
         }
-        let look = session.look(idle_timeout).await?;
+        let look = session.look(silence).await?;
         state.clone_from(&look.state);
         if session.is_at_prompt() || ready::decide(&look) == Some(Reason::Waiting) {
             return Ok(Doing::Waits);
@@ -115,7 +132,7 @@ async fn follow(
     session: &Session,
     host: &Reporter,
     until: &Until,
-    (idle_timeout, longest): (Duration, Duration),
+    (idle, longest): (Silence, Duration),
     state: &mut TerminalState,
 ) -> Result<Reason> {
     let _wanted = session.want();
@@ -151,14 +168,14 @@ async fn follow(
             }
             Until::News | Until::Ready | Until::Prompt if is_printing => Duration::ZERO,
             Until::News | Until::Ready | Until::Prompt => {
-                let look = session.look(idle_timeout).await?;
+                let look = session.look(idle).await?;
                 state.clone_from(&look.state);
                 was_busy |= look.state.waits == Some(TerminalWait::Busy);
                 match (until, ready::decide(&look)) {
                     (Until::Prompt, Some(Reason::Silence)) | (_, None) => {}
                     (Until::News, Some(Reason::Waiting))
                         if !was_busy && !is_news(session, Doing::Waits) => {}
-                    (Until::News, Some(Reason::Silence)) if !is_news(session, Doing::Unknown) => {}
+                    (Until::News, Some(Reason::Silence)) if !is_news(session, silent(state)) => {}
                     // What came while the system was asked is looked at first.
                     (_, Some(_)) if !session.is_alive() => return Ok(Reason::Exit),
                     (_, Some(reason)) => return Ok(reason),

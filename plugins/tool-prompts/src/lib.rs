@@ -109,6 +109,7 @@ struct Config {
     #[schemars(extend("x-jaato-workspace" = true))]
     catalog_tokens_max: usize,
     /// The folder with the person's `.jaato`, `.agents` and `.claude`; their home where empty.
+    #[schemars(extend("x-jaato-path" = "file"))]
     home: String,
 }
 

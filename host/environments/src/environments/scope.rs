@@ -216,7 +216,9 @@ impl Scope {
         }
         let mut setup = EnvironmentSetup::default();
         setup.id = self.id.to_string();
-        setup.workspace = host.plugins.setup.workspace.working_directory().display().to_string();
+        let workspace = &host.plugins.setup.workspace;
+        setup.workspace = workspace.working_directory().display().to_string();
+        setup.root = workspace.root().display().to_string();
         setup.options = self.choice.options.clone();
         let made = ready.call(SETUP, write(&setup)?, tell).await;
         if let Err(error) = made {

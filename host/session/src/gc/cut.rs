@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::json_bytes;
 use crate::Session;
-use crate::output::{self, Cut, Fitting};
+use crate::output::{self, Fitting};
+use crate::shape::Cut;
 
 /// No part is cut shorter than this, as JSON: less tells a model nothing but where the whole is.
 pub(super) const PART_BYTES_MIN: u64 = 512;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use jaato_config::Percent;
 use jaato_types::{Error, ErrorKind, Event, GcReason, Retry};
 
 use super::count::{BYTES_PER_TOKEN, tokens_of};
@@ -151,7 +152,7 @@ impl Session {
     fn bytes_for_last_message(&self) -> Option<u64> {
         let bytes = json_bytes(self.history.messages().next_back()?);
         let threshold = self.gc.settings.threshold_percent;
-        let window = self.gc.limit.saturating_mul(threshold) / 100;
+        let window = threshold.of(self.gc.limit);
         let room = window.saturating_sub(tokens_of(json_bytes(&self.prefix)));
         // The other half is for what came before it and for the answer.
         (tokens_of(bytes) > room).then(|| (room / 2).saturating_mul(BYTES_PER_TOKEN))
@@ -221,9 +222,8 @@ impl Session {
         messages
     }
 
-    pub(super) fn is_above(&self, percent: u64) -> bool {
-        let (tokens, limit) = (u128::from(self.tokens_in_use()), u128::from(self.gc.limit));
-        tokens * 100 >= limit * u128::from(percent)
+    pub(super) fn is_above(&self, percent: impl Into<Percent>) -> bool {
+        percent.into().is_reached(self.tokens_in_use(), self.gc.limit)
     }
 
     /// Says once, when it first matters, that the window's size is a guess.

@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 
 /// Returns what tools may know of the settings.
 pub(crate) fn facts(settings: &GcSettings) -> GcFacts {
-    let threshold = u32::try_from(settings.threshold_percent).unwrap_or(u32::MAX);
     GcFacts {
-        threshold_percent: f64::from(threshold),
+        threshold_percent: settings.threshold_percent.get(),
         auto_trigger: settings.auto_trigger,
         preserve_recent_turns: settings.preserve_recent_turns,
         max_turns: (settings.max_turns > 0).then_some(settings.max_turns),
@@ -18,8 +17,11 @@ pub(crate) fn facts(settings: &GcSettings) -> GcFacts {
 /// Returns the settings as a gc is given them. Its pinned turns are counted among those of the
 /// request.
 pub(super) fn for_request(settings: &GcSettings, pinned: &[usize]) -> Value {
+    let threshold = settings.threshold_percent;
+    // Plugins that are older than fractions read a whole number.
+    let threshold = threshold.whole().map_or_else(|| json!(threshold.get()), Value::from);
     json!({
-        "threshold_percent": settings.threshold_percent,
+        "threshold_percent": threshold,
         "target_percent": settings.target_percent,
         "auto_trigger": settings.auto_trigger,
         "check_before_send": settings.check_before_send,

@@ -124,7 +124,7 @@ fn whole_turns(random: &SeededRandom, request: &GcRequest) -> GcPlan {
 /// Settings of a gc.
 pub fn gc_settings(random: &SeededRandom) -> GcSettings {
     GcSettings {
-        threshold_percent: 20 + random.below(80),
+        threshold_percent: (20 + random.below(80)).into(),
         auto_trigger: random.below(6) > 0,
         check_before_send: random.below(4) > 0,
         pinned_turn_indices: (0..random.below(2)).map(|_| random.below(4)).collect(),

@@ -10,6 +10,7 @@ mod programs;
 mod screens;
 mod servers;
 mod sessions;
+mod settings;
 mod unread;
 
 use serde_json::{Value, json};

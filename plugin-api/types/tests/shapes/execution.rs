@@ -27,7 +27,8 @@ fn life(shapes: &mut Shapes) {
     shapes.add(&EnvironmentSpec { name: "docker".to_owned(), title: "a container".to_owned() });
     let mut setup = EnvironmentSetup::default();
     setup.id = "e".to_owned();
-    setup.workspace = "/w".to_owned();
+    setup.workspace = "/w/sub".to_owned();
+    setup.root = "/w".to_owned();
     setup.options = object(json!({ "image": "moon" }));
     shapes.add(&setup);
     shapes.add(&EnvironmentFacts {

@@ -13,6 +13,7 @@ pub fn shapes(shapes: &mut Shapes) {
     writeln!(shapes.text, "{RESULT} {ADD} {APPEND} {GET} {GET_OBJECTS} {REPLACE} {REMOVE}")
         .unwrap();
     writeln!(shapes.text, "{IS_EMPTY} {HIDDEN_GET} {HIDDEN_SET} {REFERENCE_KEY}").unwrap();
+    writeln!(shapes.text, "{TOOLS} {CLEAR} {HIDDEN_KEYS}").unwrap();
     let moon = || object(json!({ "name": "moon" }));
     let filter = ObjectsFilter {
         tool: Some("look".to_owned()),
@@ -33,6 +34,7 @@ pub fn shapes(shapes: &mut Shapes) {
         include_duplicates: true,
         payload_type: Some("table".to_owned()),
         text: Some("a moon".to_owned()),
+        mapping: [("title".to_owned(), "name".to_owned())].into(),
     });
     shapes.add(&filter);
     shapes.add(&ObjectsChange { filter, objects: vec![moon()] });
@@ -40,6 +42,11 @@ pub fn shapes(shapes: &mut Shapes) {
     shapes.add(&ItemsFound { items: Some(Vec::new()) });
     shapes.add(&ObjectsFound { objects: Some(vec![moon()]) });
     shapes.add(&ObjectsEmpty { is_empty: true });
+    let look = ToolObjects { tool: "look".to_owned(), items: 1, objects: 2 };
+    shapes.add(&look);
+    shapes.add(&ToolsFound { tools: vec![look] });
+    shapes.add(&ObjectsClear { hidden: true });
+    shapes.add(&HiddenKeys { keys: vec!["k".to_owned()] });
     shapes.add(&HiddenKey { key: "k".to_owned() });
     let value = HiddenForm { json: Some(Value::Null), bytes: true };
     shapes.add(&HiddenSet { key: "k".to_owned(), value: value.clone() });

@@ -64,6 +64,39 @@ fn it_is_used_where_it_has_the_workspace_and_outlives_the_session() {
 }
 
 #[test]
+fn one_that_has_the_whole_workspace_is_entered_in_the_folder_of_the_person() {
+    with_engine(async |lab| {
+        let (root, id) = running(&lab).await;
+        let folder = root.path().join("sub");
+        fs::create_dir(&folder).unwrap();
+        let opened =
+            Container::open_within(lab.engine.clone(), &naming(&id), root.path(), &folder).await;
+        let container = opened.unwrap();
+        let whole = container.paths().workspace().container.clone();
+        assert_eq!(stdout(&container, "pwd").await, format!("{}/sub\n", whole.display()));
+        container.close().await.unwrap();
+        lab.remove(&id).await;
+    });
+}
+
+#[test]
+fn one_that_has_the_folder_alone_is_as_good() {
+    with_engine(async |lab| {
+        let root = workspace();
+        let folder = root.path().join("sub");
+        fs::create_dir(&folder).unwrap();
+        let id = bring(&lab, &format!("{}:/srv", folder.display())).await;
+        start(&lab, &id).await;
+        let opened =
+            Container::open_within(lab.engine.clone(), &naming(&id), root.path(), &folder).await;
+        let container = opened.unwrap();
+        assert_eq!(stdout(&container, "pwd").await, "/srv\n");
+        container.close().await.unwrap();
+        lab.remove(&id).await;
+    });
+}
+
+#[test]
 fn dropping_it_leaves_it_running_too() {
     with_engine(async |lab| {
         let (folder, id) = running(&lab).await;

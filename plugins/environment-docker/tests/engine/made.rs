@@ -9,6 +9,26 @@ use environment_docker::{Container, Origin, Settings};
 use super::support::{settings, stdout, with_engine, workspace};
 
 #[test]
+fn from_a_folder_of_the_workspace_it_has_the_whole_with_the_folder_inside() {
+    with_engine(async |lab| {
+        let root = workspace();
+        let folder = root.path().join("a/b");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(root.path().join("top"), "moon").unwrap();
+        let opened =
+            Container::open_within(lab.engine.clone(), &settings(), root.path(), &folder).await;
+        let container = opened.unwrap();
+        let told = stdout(&container, "pwd; cat ../../top; echo x > made").await;
+        assert_eq!(told, "/workspace/a/b\nmoon");
+        assert!(folder.join("made").exists());
+        let paths = container.paths();
+        let real = folder.canonicalize().unwrap();
+        assert_eq!(paths.to_host(Path::new("made")).unwrap(), real.join("made"));
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
 fn files_are_shared_both_ways_and_stay_the_users() {
     with_engine(async |lab| {
         let folder = workspace();

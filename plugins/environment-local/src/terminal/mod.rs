@@ -20,6 +20,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::Spawn;
 use jaato_plugin_sdk::types::process::SpawnOnTerminal;
 use jaato_plugin_sdk::types::terminal::TerminalSpawn;
+use rustix::io::Errno;
 
 use pty::Pty;
 use readiness::Readiness;
@@ -53,10 +54,7 @@ impl Terminals for LocalTerminals {
         _host: &Reporter,
         spawn: TerminalSpawn,
     ) -> Result<(LocalTerminal, LocalTerminalEvents)> {
-        let pty = Pty::open(spawn.rows, spawn.columns).map_err(|error| {
-            let text = format!("cannot make a terminal: {error}");
-            Error::new(ErrorKind::Unavailable, text).with_hint("many may be open; end some")
-        })?;
+        let pty = Pty::open(spawn.rows, spawn.columns).map_err(|error| no_terminal(&error))?;
         let directory = match &spawn.directory {
             Some(directory) => self.default_path.join(directory),
             None => self.default_path.clone(),
@@ -79,5 +77,36 @@ impl Terminals for LocalTerminals {
             program.split(),
             self.home.clone(),
         ))
+    }
+}
+
+/// Tells a machine that has no terminals (a container without `/dev/pts`) from one that has no more
+/// of them: there programs run on pipes.
+fn no_terminal(error: &std::io::Error) -> Error {
+    match Errno::from_io_error(error) {
+        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
+            let text = format!("this machine has no terminals: {error}");
+            Error::new(ErrorKind::UnknownOperation, text)
+        }
+        _ => {
+            let text = format!("cannot make a terminal: {error}");
+            Error::new(ErrorKind::Unavailable, text).with_hint("many may be open; end some")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_terminals_is_told_from_one_that_has_no_more() {
+        let kind = |errno: Errno| no_terminal(&errno.into()).kind;
+        for errno in [Errno::NOENT, Errno::NODEV, Errno::NXIO] {
+            assert_eq!(kind(errno), ErrorKind::UnknownOperation, "{errno}");
+        }
+        for errno in [Errno::NOSPC, Errno::MFILE, Errno::IO] {
+            assert_eq!(kind(errno), ErrorKind::Unavailable, "{errno}");
+        }
     }
 }

@@ -136,7 +136,7 @@ fn said(session: &str, command: &str, line: &str) -> String {
 }
 
 async fn type_text(
-    cx: &Reporter,
+    cx: &Cx<Shells>,
     session: &Session,
     state: &TerminalState,
     text: &str,
@@ -149,7 +149,8 @@ async fn type_text(
             .with_hint("write a file, and let the program read that"));
     }
     let is_secret = wanted(state) == Some(Wanted::HiddenLine);
-    if is_secret && !text.trim_end_matches(['\n', '\r']).is_empty() {
+    let may_type = cx.state().0.settings.types_secrets;
+    if is_secret && !may_type && !text.trim_end_matches(['\n', '\r']).is_empty() {
         let text = "the program asks for something that is not shown while it is typed: a secret, which would stay \
                     in this conversation";
         return Err(Error::new(ErrorKind::PermissionDenied, text).with_hint(
@@ -204,7 +205,9 @@ async fn ask(session: &Session) -> Result<()> {
         }
         TerminalAsked::Nobody { reason } => {
             let text = format!("nobody can be asked: {reason}");
-            let hint = "the user may type it from another terminal; shell_read waits for that";
+            let hint = "the user may type it from another terminal; shell_read waits for that. With \
+                        `type_secrets = true` in `[plugins.tool-interactive-shell]` the user lets you type \
+                        passwords that are thrown away";
             Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
         }
         TerminalAsked::Unknown => {

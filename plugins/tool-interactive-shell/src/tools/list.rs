@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use jaato_plugin_sdk::prelude::*;
 
-use crate::backend;
 use crate::shells::Shells;
 
 /// List the interactive sessions with their commands, whether they run, and their age.
@@ -45,8 +44,7 @@ impl Tool for ShellList {
             })
             .collect();
         let mut told = json!({ "count": sessions.len(), "sessions": sessions });
-        let backend = listed.last().map_or_else(backend::preferred, |last| last.backend);
-        told["backend"] = backend.as_str().into();
+        told["backend"] = shells.backend().as_str().into();
         match shells.trace.place() {
             Ok(path) => told["trace_log"] = path.into(),
             Err(why) => told["trace_log_missing"] = why.into(),

@@ -14,10 +14,11 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
 use crate::answer::{answer, tell_taken};
+use crate::config::Settings;
 use crate::ready::Reason;
 use crate::session::{Session, Taken};
 use crate::shells::{Inner, Shells};
-use crate::wait::{Until, wait};
+use crate::wait::{Silence, Until, wait};
 
 /// Seconds that a call waits for a busy program, where nobody says otherwise.
 const SECONDS: f64 = 10.0;
@@ -90,7 +91,8 @@ async fn respond(
     until: &Until,
     longest: Duration,
 ) -> Result<(Map<String, Value>, Reason)> {
-    let silence = cx.state().0.settings.silence;
+    let Settings { silence: time, ends_busy_waits, .. } = cx.state().0.settings;
+    let silence = Silence { time, ends_busy_waits };
     let waited = wait(session, cx, until, silence, longest).await?;
     Ok((answer(cx, session, &waited).await, waited.reason))
 }

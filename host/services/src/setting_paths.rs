@@ -1,0 +1,131 @@
+//! Completes the paths among a plugin's settings, which its schema names: `~/` is the person's
+//! home, and a relative one begins where the configuration says. Pure.
+
+use std::path::{Path, PathBuf};
+
+use jaato_config::{Layer, Origin};
+use jaato_types::{Error, ErrorKind};
+use serde_json::{Map, Value};
+
+/// The word of a plugin's schema that makes a text of its property, or each text of a list, a path.
+/// `"file"`: `~/` is the home and a relative one begins as [`folder`] says. `"home"`: `~/` is the
+/// home, and what a relative one means is the plugin's to say.
+pub const PATH: &str = "x-jaato-path";
+
+/// Completes the paths of an object of settings; `base` finds where a relative one begins.
+///
+/// # Errors
+/// `configuration` for a `~/` where the system names no home.
+pub fn complete(
+    values: &mut Map<String, Value>,
+    schema: &Value,
+    home: Option<&Path>,
+    base: impl Fn(&str) -> Option<PathBuf>,
+) -> Result<(), Error> {
+    for (key, value) in values {
+        let base = match schema["properties"][key][PATH].as_str() {
+            Some("file") => base(key),
+            Some("home") => None,
+            _ => continue,
+        };
+        let texts = match value {
+            Value::Array(items) => items.iter_mut().collect(),
+            one => vec![one],
+        };
+        for text in texts {
+            let Value::String(path) = text else { continue };
+            *path = completed(path, home, base.as_deref()).ok_or_else(|| {
+                let text = format!("`{key}` is `{path}`, and the system names no home folder");
+                Error::new(ErrorKind::Configuration, text)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns where relative paths of a place begin: in the folder of the person's file, at the root
+/// of the workspace for its files, in the working directory elsewhere.
+pub fn folder(origin: &Origin, workspace: &Path, working_directory: &Path) -> PathBuf {
+    match origin {
+        Origin::File { layer: Layer::Workspace, .. } => workspace.to_owned(),
+        Origin::File { path, .. } => {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            // A file that was named with `--config` may be relative itself.
+            working_directory.join(folder)
+        }
+        Origin::BuiltIn
+        | Origin::EnvFile { .. }
+        | Origin::Variable { .. }
+        | Origin::CommandLine { .. } => working_directory.to_owned(),
+    }
+}
+
+fn completed(path: &str, home: Option<&Path>, base: Option<&Path>) -> Option<String> {
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
+    if path == "~" {
+        return home.map(|home| text(home.to_owned()));
+    }
+    if let Some(rest) = path.strip_prefix("~/") {
+        return home.map(|home| text(home.join(rest)));
+    }
+    match base {
+        // One that is empty is not said.
+        Some(base) if !path.is_empty() => Some(text(base.join(path))),
+        _ => Some(path.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema() -> Value {
+        json!({ "properties": {
+            "root": { "type": "string", PATH: "file" },
+            "paths": { "type": "array", PATH: "file" },
+            "mounts": { "type": "array", PATH: "home" },
+            "name": { "type": "string" },
+        } })
+    }
+
+    #[track_caller]
+    fn check(values: Value, expected: Value) {
+        let Value::Object(mut values) = values else { panic!("no object") };
+        let base = |_: &str| Some(PathBuf::from("/base"));
+        complete(&mut values, &schema(), Some(Path::new("/home/u")), base).unwrap();
+        assert_eq!(Value::Object(values), expected);
+    }
+
+    #[test]
+    fn paths_are_completed_and_nothing_else_is() {
+        check(json!({ "root": "sub" }), json!({ "root": "/base/sub" }));
+        check(json!({ "root": "~/x" }), json!({ "root": "/home/u/x" }));
+        check(json!({ "root": "~" }), json!({ "root": "/home/u" }));
+        check(json!({ "root": "/a", "name": "~/x" }), json!({ "root": "/a", "name": "~/x" }));
+        check(json!({ "root": "" }), json!({ "root": "" }));
+        check(json!({ "root": null }), json!({ "root": null }));
+        check(json!({ "paths": ["b", "~/c", 7] }), json!({ "paths": ["/base/b", "/home/u/c", 7] }));
+        let mounts = json!({ "mounts": ["~/data:/data:ro", "../lib:/lib"] });
+        check(mounts, json!({ "mounts": ["/home/u/data:/data:ro", "../lib:/lib"] }));
+    }
+
+    #[test]
+    fn a_home_that_nobody_knows_is_told() {
+        let mut values = Map::from_iter([("root".to_owned(), json!("~/x"))]);
+        let error = complete(&mut values, &schema(), None, |_| None).unwrap_err();
+        assert_eq!(error.message, "`root` is `~/x`, and the system names no home folder");
+    }
+
+    #[test]
+    fn a_relative_path_begins_where_its_place_says() {
+        let (root, here) = (Path::new("/w"), Path::new("/w/sub"));
+        let file = |layer, path: &str| Origin::File { layer, path: path.into(), line: 1 };
+        let begins = |origin: &Origin| folder(origin, root, here);
+        assert_eq!(begins(&file(Layer::User, "/c/config.toml")), Path::new("/c"));
+        assert_eq!(begins(&file(Layer::User, "my.toml")), here);
+        assert_eq!(begins(&file(Layer::Workspace, "/w/.jaato/config.toml")), root);
+        assert_eq!(begins(&Origin::Variable { name: "X".to_owned() }), here);
+    }
+}

@@ -1,0 +1,105 @@
+//! How far an image has come that the engine fetches: its layers added up. Pure.
+
+use std::collections::HashMap;
+
+use bollard::models::CreateImageInfo;
+
+/// Bytes that came since something was told before it is worth telling again.
+const STEP_BYTES: u64 = 1024 * 1024;
+
+/// The layers of an image that is fetched.
+#[derive(Debug, Default)]
+pub struct Fetched {
+    /// Bytes that came and that there are, by the layer's id.
+    layers: HashMap<String, (u64, u64)>,
+    told: u64,
+}
+
+/// How much came, and of how much that is as far as the engine knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes that came.
+    pub done: u64,
+    /// Bytes of all layers that have begun.
+    pub total: u64,
+}
+
+impl Fetched {
+    /// Takes what the engine tells of a layer; returns what is worth telling.
+    pub fn note(&mut self, step: &CreateImageInfo) -> Option<Progress> {
+        let layer = self.layers.entry(step.id.clone()?).or_default();
+        let detail = step.progress_detail.clone().unwrap_or_default();
+        let bytes = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+        match step.status.as_deref() {
+            Some("Downloading") => {
+                layer.1 = bytes(detail.total).unwrap_or(layer.1);
+                // Engines have told more than there is.
+                layer.0 = bytes(detail.current).unwrap_or(layer.0).min(layer.1);
+            }
+            Some("Download complete" | "Pull complete") => layer.0 = layer.1,
+            // To unpack counts from the beginning again, and is soon done.
+            _ => return None,
+        }
+        let sum = |part: fn(&(u64, u64)) -> u64| self.layers.values().map(part).sum();
+        let progress = Progress { done: sum(|layer| layer.0), total: sum(|layer| layer.1) };
+        let is_news = progress.done >= self.told + STEP_BYTES;
+        let is_end = progress.done == progress.total && progress.done > self.told;
+        if !is_news && !is_end {
+            return None;
+        }
+        self.told = progress.done;
+        Some(progress)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bollard::models::ProgressDetail;
+
+    use super::*;
+
+    const MIB: u64 = STEP_BYTES;
+
+    fn step(id: &str, status: &str, current: u64, total: u64) -> CreateImageInfo {
+        let number = |bytes: u64| i64::try_from(bytes).ok();
+        let detail = ProgressDetail { current: number(current), total: number(total) };
+        CreateImageInfo {
+            id: Some(id.to_owned()),
+            status: Some(status.to_owned()),
+            progress_detail: Some(detail),
+            ..CreateImageInfo::default()
+        }
+    }
+
+    #[test]
+    fn layers_add_up_and_little_is_not_told() {
+        let mut fetched = Fetched::default();
+        let progress = |done, total| Some(Progress { done, total });
+        assert_eq!(fetched.note(&step("12", "Pulling from library/debian", 0, 0)), None);
+        assert_eq!(fetched.note(&step("a", "Downloading", 1, 8 * MIB)), None);
+        assert_eq!(
+            fetched.note(&step("a", "Downloading", 2 * MIB, 8 * MIB)),
+            progress(2 * MIB, 8 * MIB)
+        );
+        assert_eq!(
+            fetched.note(&step("b", "Downloading", MIB, 2 * MIB)),
+            progress(3 * MIB, 10 * MIB)
+        );
+        assert_eq!(fetched.note(&step("a", "Extracting", 1, 8 * MIB)), None);
+        assert_eq!(
+            fetched.note(&step("b", "Download complete", 0, 0)),
+            progress(4 * MIB, 10 * MIB)
+        );
+        assert_eq!(fetched.note(&step("a", "Pull complete", 0, 0)), progress(10 * MIB, 10 * MIB));
+        assert_eq!(fetched.note(&step("a", "Pull complete", 0, 0)), None);
+    }
+
+    #[test]
+    fn a_small_image_is_told_at_its_end_and_odd_numbers_do_no_harm() {
+        let mut fetched = Fetched::default();
+        assert_eq!(fetched.note(&step("a", "Downloading", 50, 100)), None);
+        let end = Some(Progress { done: 100, total: 100 });
+        assert_eq!(fetched.note(&step("a", "Downloading", 900, 100)), end);
+        assert_eq!(fetched.note(&CreateImageInfo::default()), None);
+    }
+}
