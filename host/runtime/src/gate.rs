@@ -82,7 +82,7 @@ pub fn call_place(setup: &Setup) -> CallPlace {
 
 /// Returns where links on a path lead, as the gate of this host sees it.
 pub(crate) fn resolve(setup: &Setup, path: &Path) -> Option<PathBuf> {
-    HostGate::of(setup).resolve(path)
+    HostGate::of(setup, false).resolve(path)
 }
 
 /// Reads the files with rules that hold for a host.
