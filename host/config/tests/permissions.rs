@@ -174,7 +174,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
     let mut text = String::new();
     for case in cases {
         let shown = Machine::with(&[("user/permissions.toml", case)]).shown(true);
-        text += shown.lines().nth(1).unwrap();
+        text += shown.lines().nth(1).unwrap().trim_start();
         text.push('\n');
     }
     expect![[r#"
@@ -230,35 +230,35 @@ fn the_originals_file_is_read_in_full() {
     check(
         &[("user/permissions.json", text)],
         expect![[r#"
-        user /user/permissions.json
-          3: deny by default
-          5: deny tool = "dangerous"
-          6: deny signature = "rm *"
-          6: deny command = "rm"
-          6: deny signature = "web_*(*)"
-          6: deny signature = "git ?ush*"
-          6: deny command = "git [pf]ush"
-          7: deny tool = "cli_based_tool", argument.command = "sudo*"
-          7: deny tool = "cli_based_tool", argument.command = "* sudo"
-          7: deny tool = "cli_based_tool", argument.command = "* sudo *"
-          7: deny tool = "cli_based_tool", command = "sudo"
-          7: deny tool = "note", argument.text = "x*"
-          7: deny tool = "note", argument.text = "* x"
-          7: deny tool = "note", argument.text = "* x *"
-          16: deny compound = true
-          17: deny command = "terraform"
-          18: deny outside = [".", "/tmp"]
-          10: allow tool = "look"
-          11: allow command = "git"
-          11: allow command = "ls"
-          11: allow command = "npm run"
-          11: allow tool = "note"
-          12: allow tool = "cli_based_tool", command = "npm test"
-          12: allow tool = "readFile", path = "src"
-        warning `/user/permissions.json:11`: a pattern that allows names a command, or a tool as `tool(*)`: this one allows nothing
-        warning `/user/permissions.json:11`: a pattern that allows names a command, or a tool as `tool(*)`: this one allows nothing
-        AskingChannel { kind: "webhook", endpoint: Some("http://127.0.0.1:1/x"), timeout_s: 5 }
-    "#]],
+            user /user/permissions.json
+              3: deny by default
+              5: deny tool = "dangerous"
+              6: deny signature = "rm *"
+              6: deny command = "rm"
+              6: deny signature = "web_*(*)"
+              6: deny signature = "git ?ush*"
+              6: deny command = "git ?ush*"
+              7: deny tool = "cli_based_tool", argument.command = "sudo*"
+              7: deny tool = "cli_based_tool", argument.command = "* sudo"
+              7: deny tool = "cli_based_tool", argument.command = "* sudo *"
+              7: deny tool = "cli_based_tool", command = "sudo"
+              7: deny tool = "note", argument.text = "x*"
+              7: deny tool = "note", argument.text = "* x"
+              7: deny tool = "note", argument.text = "* x *"
+              16: deny compound = true
+              17: deny command = "terraform"
+              18: deny outside = [".", "/tmp"]
+              10: allow tool = "look"
+              11: allow command = "git"
+              11: allow command = "ls"
+              11: allow command = "npm run"
+              11: allow tool = "note"
+              12: allow tool = "cli_based_tool", command = "npm test"
+              12: allow tool = "readFile", path = "src"
+            warning `/user/permissions.json:11`: a pattern that allows names a command, or a tool as `tool(*)`: this one allows nothing
+            warning `/user/permissions.json:11`: a pattern that allows names a command, or a tool as `tool(*)`: this one allows nothing
+            AskingChannel { kind: "webhook", endpoint: Some("http://127.0.0.1:1/x"), timeout_s: 5 }
+        "#]],
     );
 }
 

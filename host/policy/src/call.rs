@@ -63,7 +63,7 @@ pub enum WorkspaceTrust {
 /// What reads the text that a call types into a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TypedInto {
-    /// A known shell that waits at its prompt: the text is a command line.
+    /// A known shell that waits at its prompt, with nothing typed yet: the text is a command line.
     ShellPrompt,
     /// Anything else, or nobody knows: the text cannot be understood.
     Unknown,

@@ -103,8 +103,13 @@ impl Call<'_> {
             "shell_input" if is_shipped => {
                 let input = text("input").unwrap_or_default();
                 Some(match self.typed_into {
-                    Some(TypedInto::ShellPrompt) => CommandLine::Shell(input),
-                    Some(TypedInto::Unknown) | None => CommandLine::Unknown(input),
+                    // A tab would have the shell complete the line: what it runs nobody knows.
+                    Some(TypedInto::ShellPrompt) if !input.contains('\t') => {
+                        CommandLine::Shell(input)
+                    }
+                    Some(TypedInto::ShellPrompt | TypedInto::Unknown) | None => {
+                        CommandLine::Unknown(input)
+                    }
                 })
             }
             _ => ["command", "cmd", "command_line", "script"]

@@ -323,6 +323,9 @@ fn what_is_typed_into_a_terminal_is_a_command_at_a_prompt_alone() {
     check(&rules, &typed, "ask ask.silence");
     typed.typed_into = Some(TypedInto::ShellPrompt);
     check(&rules, &typed, "allow file.allow user.toml:1");
+    typed.arguments = json!({ "input": "l\ts\n" });
+    check(&rules, &typed, "ask ask.silence");
+    typed.arguments = json!({ "input": "ls -l\n" });
     rules = user("deny command rm");
     rules.allow_all = true;
     typed.typed_into = None;

@@ -172,7 +172,7 @@ impl Random {
 
     fn line(&mut self) -> String {
         let pieces = 1 + self.next() % 9;
-        let mut line = if self.next() % 4 == 0 { String::new() } else { "ls".to_owned() };
+        let mut line = if self.next().is_multiple_of(4) { String::new() } else { "ls".to_owned() };
         for _ in 0..pieces {
             line += PIECES[usize::try_from(self.next()).unwrap_or_default() % PIECES.len()];
         }
