@@ -60,9 +60,9 @@ pub struct SessionArgs {
     #[arg(long)]
     pub yes: bool,
 
-    /// What needs no question: `accept-edits` allows changes of files inside the workspace,
+    /// How much is asked: `ask`; `accept-edits` allows changes of files inside the workspace;
     /// `read-only` denies what changes anything
-    #[arg(long, value_name = "ask|accept-edits|read-only", value_parser = crate::permissions::parse_mode)]
+    #[arg(long, value_name = "MODE", value_parser = crate::permissions::parse_mode)]
     pub mode: Option<Mode>,
 
     /// Let no rule of a permissions file deny a call; the ledger says that it was given

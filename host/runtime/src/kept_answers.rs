@@ -134,7 +134,7 @@ mod tests {
             caller: Caller::Model,
             arguments,
             agent: CallingAgent::MAIN,
-            directory: Some(Path::new("/work")),
+            directory: Some(Path::new("/project")),
             home: None,
             resolved: &[],
             workspace: WorkspaceTrust::Trusted,

@@ -223,11 +223,11 @@ struct Links;
 impl Gate for Links {
     fn place(&self) -> CallPlace {
         let workspace = WorkspaceTrust::Trusted;
-        CallPlace { directory: Some("/work".into()), home: None, workspace }
+        CallPlace { directory: Some("/project".into()), home: None, workspace }
     }
 
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
-        path.ends_with("link").then(|| PathBuf::from("/work/.git/hooks/pre-commit"))
+        path.ends_with("link").then(|| PathBuf::from("/project/.git/hooks/pre-commit"))
     }
 }
 
@@ -246,7 +246,7 @@ async fn accepted_edits_stay_inside_and_away_from_what_runs_code_also_through_li
     let path = |path: &str| json!({ "path": path });
     let calls = [
         ("updateFile", path("src/main.rs")),
-        ("updateFile", path("/work/a")),
+        ("updateFile", path("/project/a")),
         ("updateFile", path("../out")),
         ("updateFile", path(".git/config")),
         ("updateFile", path(".jaato/config.toml")),

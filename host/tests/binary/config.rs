@@ -178,6 +178,10 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
         session.effort = (not set)                                                                                                                            # built-in
         session.seed = (not set)                                                                                                                              # built-in
         session.stop = []                                                                                                                                     # built-in
+        permissions.mode = "ask"                                                                                                                              # built-in
+        permissions.answer_ms = 0                                                                                                                             # built-in
+        permissions.channel = "terminal"                                                                                                                      # built-in
+        permissions.endpoint = (not set)                                                                                                                      # built-in
         caps.cost = (not set)                                                                                                                                 # built-in
         caps.tokens = (not set)                                                                                                                               # built-in
         caps.steps = (not set)                                                                                                                                # built-in

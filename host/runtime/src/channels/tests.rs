@@ -21,7 +21,7 @@ use super::{Chosen, FolderAsker, WebhookAsker, of_original};
 fn the_channel_of_the_originals_file_means_what_it_meant() {
     let of = |kind: &str, endpoint: Option<&str>, timeout_s| {
         let (kind, endpoint) = (kind.to_owned(), endpoint.map(str::to_owned));
-        of_original(AskingChannel { kind, endpoint, timeout_s }, Path::new("/work"))
+        of_original(AskingChannel { kind, endpoint, timeout_s }, Path::new("/project"))
     };
     let chosen = |channel, endpoint, patience_ms| Chosen { channel, endpoint, patience_ms };
     let url = "https://hooks.example/x";
@@ -32,7 +32,7 @@ fn the_channel_of_the_originals_file_means_what_it_meant() {
     // Nothing or less waits for ever.
     assert_eq!(
         of("file", Some("gate"), 0),
-        chosen(PermissionChannel::File, Some(Endpoint::Folder("/work/gate".into())), None)
+        chosen(PermissionChannel::File, Some(Endpoint::Folder("/project/gate".into())), None)
     );
     for terminal in ["console", "queue"] {
         let channel = PermissionChannel::Terminal;
