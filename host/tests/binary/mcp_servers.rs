@@ -287,14 +287,19 @@ fn real_mcp_server_sqlite() {
         ("write_query", json!({ "query": "INSERT INTO moon VALUES ('full')" }), "affected_rows"),
         ("read_query", json!({ "query": "SELECT phase FROM moon" }), "full"),
     ];
-    check(&house, "sqlite", &calls, &expect![[r#"
+    check(
+        &house,
+        "sqlite",
+        &calls,
+        &expect![[r#"
         read_query
         write_query
         create_table
         list_tables
         describe_table
         append_insight
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
