@@ -9,7 +9,8 @@ pub trait CallSite: Send + Sync + 'static {
     /// Shows how far the server is.
     fn progress(&self, progress: &ProgressNotificationParam);
 
-    /// Returns the folders that the server may know of; nothing where the caller has none of its own.
+    /// Returns the folders that the server may know of; nothing where the caller has none of its
+    /// own.
     fn roots(&self) -> BoxFuture<'static, Option<Vec<String>>> {
         Box::pin(std::future::ready(None))
     }

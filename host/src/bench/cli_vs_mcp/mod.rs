@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jaato_runtime::session_loop::Cancel;
-use jaato_runtime::{Arguments, config};
+use jaato_runtime::{Arguments, config, make_private_folder};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -202,9 +202,15 @@ fn tell(run: &Run<'_>, measured: &Measured) -> Result<(), Failure> {
 
 /// Writes a file, and its folder.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(path, text));
-    written.map_err(|error| unwritable(path, &error))
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        make_folder(folder)?;
+    }
+    std::fs::write(path, text).map_err(|error| unwritable(path, &error))
+}
+
+/// Makes a folder for this user alone: what models were told and answered lies there.
+fn make_folder(folder: &Path) -> Result<(), Failure> {
+    make_private_folder(folder).map_err(|error| Failure::new(Exit::Failed, error.to_string()))
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::domain::Side;
 use super::summary::Measured;
 use super::trace::Calls;
-use super::{Plan, write_json};
+use super::{Plan, make_folder, write_json};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::start;
 
@@ -76,7 +76,7 @@ pub async fn run(
     cancel: &Cancel,
 ) -> Result<Measured, Failure> {
     let folder = plan.folder.join(run.scenario).join(run.side.name());
-    std::fs::create_dir_all(&folder).map_err(|error| super::unwritable(&folder, &error))?;
+    make_folder(&folder)?;
     let ledger = folder.join(format!("run{}.jsonl", run.number));
     let mut arguments = plan.arguments.clone();
     arguments.tools_only = Some(vec![plan.domain.tools(run.side, &plan.server)]);
