@@ -37,7 +37,19 @@ pub fn log(global: Global, last: usize, as_json: bool) -> Outcome {
     }
     let mut rows = Vec::new();
     for record in &found {
-        let Stage::PermissionCheck { call_id, tool, allowed, rule } = &record.stage else {
+        let Stage::PermissionCheck {
+            call_id,
+            tool,
+            allowed,
+            rule,
+            place,
+            answered_by,
+            scope,
+            pattern,
+            agent_type,
+            agent_name,
+        } = &record.stage
+        else {
             continue;
         };
         let decided = if *allowed { "allowed" } else { "denied" };
@@ -45,11 +57,15 @@ pub fn log(global: Global, last: usize, as_json: bool) -> Outcome {
         if as_json {
             report::json_line(&json!({
                 "time": record.ts, "session": session, "call_id": call_id, "tool": tool,
-                "allowed": allowed, "rule": rule,
+                "allowed": allowed, "rule": rule, "place": place, "answered_by": answered_by,
+                "scope": scope, "pattern": pattern, "agent_type": agent_type,
+                "agent_name": agent_name,
             }))?;
         }
         let time = record.ts.clone();
-        rows.push(vec![time, session, tool.to_string(), decided.to_owned(), rule.clone()]);
+        let place = place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+        let rule = format!("{rule}{place}");
+        rows.push(vec![time, session, tool.to_string(), decided.to_owned(), rule]);
     }
     if as_json {
         return Ok(Exit::Done);

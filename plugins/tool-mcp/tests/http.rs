@@ -12,6 +12,7 @@ use tool_mcp::call::{Asked, ask_connection};
 use tool_mcp::config::HttpReach;
 use tool_mcp::connection::{Connection, Era};
 use tool_mcp::library::McpClientManager;
+use tool_mcp::transport::http::client::REQUESTS_MAX;
 
 use crate::support::fixture_server::{answer, event};
 use crate::support::{FixtureServer, Given, HyperClient, Seen};
@@ -253,6 +254,44 @@ async fn a_flood_of_notifications_costs_its_call() {
 #[tokio::test]
 async fn a_server_that_is_silent_costs_its_call() {
     check_bad(|_| Given::Silence, SHORT, "did not answer within 0.2 s").await;
+}
+
+#[tokio::test]
+async fn streams_without_end_take_no_place_from_later_calls() {
+    for era in [Era::Modern, Era::Legacy] {
+        let called = |seen: &Seen| match asked_for(seen).as_str() {
+            "bad" => Given::Held(Vec::new()),
+            _ => Given::json(200, &echoed(seen)),
+        };
+        let server = FixtureServer::start(move |seen| match era {
+            Era::Modern => modern(seen, called),
+            Era::Legacy | Era::Unknown => no_stream(seen, called),
+        })
+        .await;
+        let (_manager, connection) = connected(&server).await;
+        let calls = (0..2 * REQUESTS_MAX).map(|_| call(&connection, "bad", SHORT));
+        assert!(join_all(calls).await.iter().all(Result::is_err));
+        assert_eq!(call(&connection, "after", LONG).await.unwrap(), "after");
+    }
+}
+
+#[tokio::test]
+async fn a_flood_outside_of_calls_costs_no_call() {
+    let server = FixtureServer::start(|seen| {
+        legacy(seen, |seen| match seen.method.as_str() {
+            "GET" => {
+                let note =
+                    json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+                Given::Endless(event(&note))
+            }
+            _ => Given::json(200, &echoed(seen)),
+        })
+    })
+    .await;
+    let (_manager, connection) = connected(&server).await;
+    for _ in 0..10 {
+        assert_eq!(call(&connection, "a", LONG).await.unwrap(), "a");
+    }
 }
 
 #[tokio::test]

@@ -206,7 +206,7 @@ async fn without_a_person_the_error_names_the_command_and_the_server_is_asked_on
     let bench = Bench::new(both).await;
     let error = bench.connect(None).await.err().unwrap();
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
-    assert_eq!(error.message, "it wants somebody to log in: `jaato mcp login moon`");
+    assert_eq!(error.message, "the server wants somebody to log in: `jaato mcp login moon`");
     assert_eq!(bench.server.seen().len(), 1);
 }
 
@@ -321,7 +321,7 @@ async fn a_server_that_wants_more_gets_it_once() {
     let manager = bench.agreeing().await.unwrap();
     for _ in 0..3 {
         let error = call(&manager).await.unwrap_err();
-        assert_eq!(error.message, "it refuses the rights that it was given");
+        assert_eq!(error.message, "the server wants rights that it has given already");
     }
     assert_eq!(bench.times_asked(), 2);
     let pages = bench.server.at("/authorize");
@@ -342,7 +342,7 @@ async fn rights_that_nobody_could_be_asked_for_are_asked_for_by_the_next_login()
     login.log_in(&bench.agrees, &Challenge::default()).await.unwrap();
     let alone = bench.connect(None).await.unwrap();
     let error = call(&alone).await.unwrap_err();
-    assert_eq!(error.message, "it wants further rights (`write`): `jaato mcp login moon`");
+    assert_eq!(error.message, "the server wants further rights (`write`): `jaato mcp login moon`");
     let (_, login) = bench.login(None);
     login.log_in(&bench.agrees, &Challenge::default()).await.unwrap();
     let pages = bench.server.at("/authorize");

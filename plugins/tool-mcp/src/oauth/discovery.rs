@@ -51,7 +51,9 @@ pub async fn discover_for_client(
     let found = found.map_err(|error| explained(&error))?;
     if !found.source.is_discovered() {
         // Addresses that are guessed would get the tokens of the true ones.
-        return Err(refused("it wants a login and does not say where: it has no OAuth metadata"));
+        return Err(refused(
+            "the server wants a login and does not say where: it has no OAuth metadata",
+        ));
     }
     check(url, &found.metadata)?;
     manager.set_metadata(found.metadata.clone());

@@ -1,5 +1,6 @@
 //! What is known of the logins to one server over processes: tokens, and the client they are of.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,6 +14,8 @@ use sha2::{Digest as _, Sha256};
 
 /// Seconds before its end from which a token counts as ended: the way to the server takes time.
 const EARLY_SECONDS: u64 = 30;
+/// Secrets that are remembered, so that no error shows one: a few generations of tokens.
+const SECRETS_MAX: usize = 32;
 
 /// Keeps one secret text.
 pub trait TokenStore: Send + Sync + 'static {
@@ -164,12 +167,14 @@ pub struct Shelf {
     store: Arc<dyn TokenStore>,
     /// Nothing before it was read.
     kept: tokio::sync::Mutex<Option<Kept>>,
+    /// The newest secrets that were seen.
+    secrets: Mutex<VecDeque<String>>,
 }
 
 impl Shelf {
     /// Makes one.
     pub fn new(store: Arc<dyn TokenStore>) -> Arc<Self> {
-        Arc::new(Self { store, kept: <_>::default() })
+        Arc::new(Self { store, kept: <_>::default(), secrets: Mutex::default() })
     }
 
     /// Returns what is kept. A store that cannot be read has nothing: the login says why.
@@ -177,19 +182,38 @@ impl Shelf {
         let mut kept = self.kept.lock().await;
         match &*kept {
             Some(kept) => kept.clone(),
-            None => kept.insert(read(&*self.store).await).clone(),
+            None => kept.insert(self.read().await).clone(),
         }
     }
 
-    /// Returns what this process knows of it, without waiting; nothing while it is being written.
-    pub fn kept_now(&self) -> Kept {
-        self.kept.try_lock().ok().and_then(|kept| kept.clone()).unwrap_or_default()
+    /// Lists what no text may show.
+    pub fn secrets(&self) -> Vec<String> {
+        self.secrets.lock().iter().cloned().collect()
+    }
+
+    fn note(&self, kept: &Kept) {
+        let mut secrets = self.secrets.lock();
+        for secret in kept.secrets() {
+            if !secret.is_empty() && !secrets.contains(&secret) {
+                secrets.push_back(secret);
+            }
+        }
+        let too_many = secrets.len().saturating_sub(SECRETS_MAX);
+        secrets.drain(..too_many);
+    }
+
+    async fn read(&self) -> Kept {
+        let text = self.store.load().await.ok().flatten();
+        // What another version wrote and this one cannot read is a login that is to be made again.
+        let kept = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        self.note(&kept);
+        kept
     }
 
     /// Reads it again: another process may have written since.
     pub async fn get_again(&self) -> Kept {
         let mut kept = self.kept.lock().await;
-        kept.insert(read(&*self.store).await).clone()
+        kept.insert(self.read().await).clone()
     }
 
     /// Changes what is kept.
@@ -200,9 +224,10 @@ impl Shelf {
         let mut kept = self.kept.lock().await;
         let kept = match &mut *kept {
             Some(kept) => kept,
-            none => none.insert(read(&*self.store).await),
+            none => none.insert(self.read().await),
         };
         change(kept);
+        self.note(kept);
         let text = serde_json::to_string(kept).map_err(|error| Error::failed(error.to_string()))?;
         self.store.save(text).await
     }
@@ -216,12 +241,6 @@ impl Shelf {
         *kept = Some(Kept::default());
         self.store.forget().await
     }
-}
-
-async fn read(store: &dyn TokenStore) -> Kept {
-    let text = store.load().await.ok().flatten();
-    // What another version wrote and this one cannot read is a login that is to be made again.
-    text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
 /// The shelf as `rmcp` uses it.

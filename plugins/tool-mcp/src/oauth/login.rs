@@ -119,7 +119,7 @@ impl Login {
                 let authorized = flow::authorize(self, &**consent, challenge.header(), Vec::new());
                 authorized.await.map_err(|error| self.failed(error))
             }
-            (None, None) => Err(self.wants_login("it wants somebody to log in")),
+            (None, None) => Err(self.wants_login("the server wants somebody to log in")),
         }
     }
 
@@ -131,7 +131,7 @@ impl Login {
         let is_known =
             |scope: &String| granted.contains(scope) || self.asked.lock().contains(scope);
         if wanted.iter().all(is_known) {
-            let text = "it refuses the rights that it was given";
+            let text = "the server wants rights that it has given already";
             return Err(self.failed(Error::new(ErrorKind::PermissionDenied, text)));
         }
         let mut all = granted;
@@ -147,7 +147,8 @@ impl Login {
                 let words = wanted.join(" ");
                 // Should it be lost, the login asks for less and the server says so again.
                 let _ = self.shelf.change(|kept| kept.wanted = wanted).await;
-                let text = format!("it wants further rights (`{}`)", crate::log::safe(&words));
+                let text =
+                    format!("the server wants further rights (`{}`)", crate::log::safe(&words));
                 return Err(self.wants_login(&text));
             }
         };
@@ -194,8 +195,7 @@ impl Login {
 
     /// Takes out of an error what a server may have repeated of our secrets.
     fn scrubbed(&self, mut error: Error) -> Error {
-        let kept = self.shelf.kept_now();
-        let secrets = self.settings.secrets().into_iter().chain(kept.secrets());
+        let secrets = self.settings.secrets().into_iter().chain(self.shelf.secrets());
         for secret in secrets.filter(|secret| !secret.is_empty()) {
             error.message = error.message.replace(&secret, "…");
         }

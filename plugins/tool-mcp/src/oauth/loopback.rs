@@ -24,8 +24,8 @@ const CONNECTIONS_MAX: usize = 16;
 /// Where the browser comes back to.
 const PATH: &str = "/callback";
 
-/// Shows a page to the person: opens their browser, or prints where it is. Where their browser is on
-/// another machine, they may give the address that it came back to; else it gives nothing.
+/// Shows a page to the person: opens their browser, or prints where it is. Where their browser is
+/// on another machine, they may give the address that it came back to; else it gives nothing.
 pub type Show = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Option<String>>> + Send + Sync>;
 
 /// Brings a person to a page by their browser.

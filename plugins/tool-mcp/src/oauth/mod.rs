@@ -2,8 +2,9 @@
 //! where the metadata lies, which issuer may say what, how a code becomes a token.
 //!
 //! [`login`] has the token of one server and gets a better one, by [`flow`] with a person and by
-//! [`credentials`] without; [`kept`] is what is known over processes. [`consent`] is how a person is brought to a page, [`loopback`] where their browser comes
-//! back to.
+//! [`credentials`] without; [`discovery`] is who may be asked, [`kept`] what is known over
+//! processes. [`consent`] is how a person is brought to a page, [`loopback`] where their browser
+//! comes back to.
 //!
 //! Invariant: a secret goes to the server or the authorization server that it is for, by https or
 //! to this machine, and is in no text that is shown.

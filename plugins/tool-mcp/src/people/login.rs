@@ -92,8 +92,8 @@ fn login_of(server: &Server) -> Result<Arc<Login>> {
     })
 }
 
-/// Shows the page, and opens it where somebody looks at this machine. Elsewhere their browser cannot
-/// come back here, and they may say where it ended.
+/// Shows the page, and opens it where somebody looks at this machine. Elsewhere their browser
+/// cannot come back here, and they may say where it ended.
 fn show(host: Reporter, server: &str, browser: Browser) -> Show {
     let server = server.to_owned();
     Arc::new(move |page: String| {

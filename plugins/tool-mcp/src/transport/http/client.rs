@@ -156,8 +156,8 @@ impl HttpClient {
 fn refused(has_login: bool, wants_more: bool) -> HttpFailure {
     let text = match (has_login, wants_more) {
         (false, _) => "the server refuses the `Authorization` header of its entry",
-        (true, true) => "the server wants rights that it was given already",
-        (true, false) => "the server refuses the token that it was given a moment ago",
+        (true, true) => "the server wants rights that it has given already",
+        (true, false) => "the server refuses a token that is a moment old",
     };
     HttpFailure { error: Error::new(ErrorKind::PermissionDenied, text), wants_login: true }
 }
