@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::shell::{self, Analysis};
+use crate::shell::{self, Analysis, CommandLine};
 use crate::{Call, PluginSource, TypedInto};
 
 /// Deepest nesting of arguments that is read.
@@ -18,17 +18,6 @@ const VALUES_MAX: usize = 10_000;
 
 /// Most paths of a call of which links are followed: each costs the file system a look.
 const PATHS_MAX: usize = 256;
-
-/// The command line of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CommandLine {
-    /// A shell reads it.
-    Shell(String),
-    /// A program with its words; no shell reads them.
-    Words(Vec<String>),
-    /// Text for a program that may run it as a command, or may not.
-    Unknown(String),
-}
 
 /// What rules need to know of a call, read once for all of them.
 pub(crate) struct Facts<'a> {
