@@ -3,6 +3,7 @@
 //! Reading is generous on purpose: what is found here lets rules forbid and ask. For a rule that
 //! allows, everything found must be allowed.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
@@ -31,17 +32,32 @@ pub(crate) struct Facts<'a> {
     /// The same words as they are written.
     shell_words: Vec<String>,
     pub(crate) shell_hosts: Vec<String>,
+    /// Which commands of the line are unlike all before them.
+    pub(crate) distinct: Vec<usize>,
 }
 
 impl<'a> Facts<'a> {
     pub(crate) fn of(call: &'a Call<'a>) -> Self {
         let line = call.command_line();
         let shell = line.as_ref().map(shell::analyse);
-        let words: Vec<String> = shell.iter().flat_map(Analysis::values).collect();
+        let mut words: Vec<String> = shell.iter().flat_map(Analysis::values).collect();
+        words.sort();
+        words.dedup();
+        let distinct = shell.as_ref().map_or_else(Vec::new, distinct);
         let shell_paths = words.iter().map(|word| call.whole(word)).collect();
         let shell_hosts = words.iter().filter_map(|word| host_of(word)).collect();
         let (paths, hosts) = (call.paths(), call.hosts());
-        Self { call, paths, hosts, line, shell, shell_paths, shell_words: words, shell_hosts }
+        Self {
+            call,
+            paths,
+            hosts,
+            line,
+            shell,
+            shell_paths,
+            shell_words: words,
+            shell_hosts,
+            distinct,
+        }
     }
 
     /// The words of the command line that are written as paths.
@@ -71,6 +87,14 @@ impl<'a> Facts<'a> {
             }
         }
     }
+}
+
+/// Returns which commands of a line are unlike all before them: rules look at each once.
+fn distinct(shell: &Analysis) -> Vec<usize> {
+    let mut seen = BTreeSet::new();
+    let commands = shell.commands.iter().enumerate();
+    let fresh = commands.filter(|(_, command)| seen.insert(&command.words));
+    fresh.map(|(at, _)| at).collect()
 }
 
 impl Call<'_> {

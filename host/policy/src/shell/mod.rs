@@ -48,7 +48,7 @@ pub struct SimpleCommand {
 }
 
 /// One word of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Word {
     /// What the program gets, or for a word that is not literal how it is written.
     pub text: String,
@@ -57,7 +57,7 @@ pub struct Word {
 }
 
 /// How much is known of a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WordKind {
     /// The program gets exactly this.
     Literal,
