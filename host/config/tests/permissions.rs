@@ -19,7 +19,7 @@ struct Machine {
 impl Machine {
     fn with(files: &[(&str, &str)]) -> Self {
         let machine = Self { folder: tempfile::tempdir().unwrap() };
-        for folder in ["etc", "user", "home", "work/.jaato", "data"] {
+        for folder in ["etc", "user", "home", "project/.jaato", "data"] {
             fs::create_dir_all(machine.folder.path().join(folder)).unwrap();
         }
         for (name, text) in files {
@@ -32,7 +32,7 @@ impl Machine {
 
     fn load(&self, is_trusted: bool) -> RuleFiles {
         let root = self.folder.path();
-        let workspace = Workspace::find(&root.join("work")).unwrap();
+        let workspace = Workspace::find(&root.join("project")).unwrap();
         let store = TrustStore::in_folder(&root.join("data"));
         if is_trusted {
             store.trust_workspace(&workspace, SystemTime::UNIX_EPOCH).unwrap();
@@ -47,7 +47,7 @@ impl Machine {
             user: Some(&root.join("user")),
             home: Some(&root.join("home")),
             workspace: trusted,
-            root: Path::new("/work"),
+            root: Path::new("/project"),
         })
     }
 
@@ -123,9 +123,9 @@ argument.mode = "w*"
 #[test]
 fn files_bind_in_the_order_machine_person_workspace() {
     let rule = |tool: &str| format!("[[rules]]\ndecision = \"deny\"\ntool = \"{tool}\"\n");
-    let (etc, user, work) = (rule("a"), rule("b"), rule("c"));
+    let (etc, user, project) = (rule("a"), rule("b"), rule("c"));
     let files = [
-        ("work/.jaato/permissions.toml", work.as_str()),
+        ("project/.jaato/permissions.toml", project.as_str()),
         ("user/permissions.toml", user.as_str()),
         ("etc/permissions.toml", etc.as_str()),
         ("home/.jaato/permissions.json", r#"{"blacklist":{"tools":["d"]}}"#),
@@ -147,7 +147,7 @@ fn files_bind_in_the_order_machine_person_workspace() {
           2: deny tool = "b"
         user /home/.jaato/permissions.json
           1: deny tool = "d"
-        workspace /work/.jaato/permissions.toml
+        workspace /project/.jaato/permissions.toml
           2: deny tool = "c"
     "#]]
     .assert_eq(&machine.shown(true));
@@ -197,10 +197,10 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
 
 #[test]
 fn a_workspace_does_not_allow_what_no_rule_speaks_of() {
-    let machine = Machine::with(&[("work/.jaato/permissions.toml", "default = \"allow\"")]);
+    let machine = Machine::with(&[("project/.jaato/permissions.toml", "default = \"allow\"")]);
     assert!(machine.load(true).files[0].broken.is_some());
     let original = r#"{"defaultPolicy": "allow"}"#;
-    let machine = Machine::with(&[("work/.jaato/permissions.json", original)]);
+    let machine = Machine::with(&[("project/.jaato/permissions.json", original)]);
     assert_eq!(machine.load(true).files[0].default, None);
 }
 
@@ -335,8 +335,8 @@ fn rules_are_added_and_removed_with_comments_kept() {
 #[test]
 fn cases_are_read_with_their_lines() {
     let text = "[[cases]]\ncommand = \"ls\"\nexpect = \"allow\"\n\n[[cases]]\ntool = \"note\"\narguments = { a = 1 }\nexpect = \"deny\"\nagent_type = \"subagent\"\n";
-    let machine = Machine::with(&[("work/cases.toml", text)]);
-    let cases = read_cases(&machine.folder.path().join("work/cases.toml")).unwrap();
+    let machine = Machine::with(&[("project/cases.toml", text)]);
+    let cases = read_cases(&machine.folder.path().join("project/cases.toml")).unwrap();
     let shown: Vec<String> = cases
         .iter()
         .map(|case| {
@@ -357,8 +357,8 @@ fn cases_are_read_with_their_lines() {
         "[[cases]]\ncommand = \"x\"\nexpect = \"no\"\n",
         "cases = 1",
     ] {
-        let machine = Machine::with(&[("work/cases.toml", text)]);
-        read_cases(&machine.folder.path().join("work/cases.toml")).unwrap_err();
+        let machine = Machine::with(&[("project/cases.toml", text)]);
+        read_cases(&machine.folder.path().join("project/cases.toml")).unwrap_err();
     }
 }
 
@@ -370,12 +370,12 @@ fn the_examples_of_the_documentation_are_decided_as_it_says() {
     let mut blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let (rules, cases) = (blocks.next().unwrap(), blocks.next().unwrap());
     assert_eq!(blocks.next(), None);
-    let machine = Machine::with(&[("user/permissions.toml", rules), ("work/cases.toml", cases)]);
+    let machine = Machine::with(&[("user/permissions.toml", rules), ("project/cases.toml", cases)]);
     let files = machine.load(true).files;
     assert_eq!(files[0].broken, None);
     let home = machine.folder.path().join("home");
     let rules = Rules::of_files(files);
-    let cases = read_cases(&machine.folder.path().join("work/cases.toml")).unwrap();
+    let cases = read_cases(&machine.folder.path().join("project/cases.toml")).unwrap();
     for case in cases {
         let (tool, plugin) = (case.tool.as_str().into(), "tool-x".into());
         let (agent_type, agent_name) = (case.agent_type.as_str(), case.agent_name.as_str());
@@ -388,7 +388,7 @@ fn the_examples_of_the_documentation_are_decided_as_it_says() {
             caller: Caller::Model,
             arguments: &case.arguments,
             agent: CallingAgent { agent_type, agent_name },
-            directory: Some(Path::new("/work")),
+            directory: Some(Path::new("/project")),
             home: Some(&home),
             resolved: &[],
             workspace: WorkspaceTrust::Trusted,

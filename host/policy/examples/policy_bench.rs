@@ -1,4 +1,5 @@
-//! What a decision costs: 500 rules of files and a command line of 4 KiB. `cargo xtask bench policy` runs it.
+//! What a decision costs: 500 rules of files and a command line of 4 KiB.
+//! `cargo xtask bench policy` runs it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::hint::black_box;

@@ -56,7 +56,8 @@ pub fn evaluate(rules: &Rules, call: &Call<'_>) -> Evaluation {
     Evaluation { decision, tried, commands, doubts }
 }
 
-/// A rule that allows a command speaks of each one that it covers; the line is allowed when all are.
+/// A rule that allows a command speaks of each one that it covers: the line is allowed when all of
+/// them are covered.
 fn allows(rule: &crate::Rule, facts: &Facts<'_>) -> (Option<bool>, Option<String>) {
     if covers_whole(&rule.when, facts) {
         return (Some(true), None);

@@ -3,11 +3,12 @@
 //! Reading is generous on purpose: what is found here lets rules forbid and ask. For a rule that
 //! allows, everything found must be allowed.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::shell::{self, Analysis};
+use crate::shell::{self, Analysis, CommandLine};
 use crate::{Call, PluginSource, TypedInto};
 
 /// Deepest nesting of arguments that is read.
@@ -18,17 +19,6 @@ const VALUES_MAX: usize = 10_000;
 
 /// Most paths of a call of which links are followed: each costs the file system a look.
 const PATHS_MAX: usize = 256;
-
-/// The command line of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CommandLine {
-    /// A shell reads it.
-    Shell(String),
-    /// A program with its words; no shell reads them.
-    Words(Vec<String>),
-    /// Text for a program that may run it as a command, or may not.
-    Unknown(String),
-}
 
 /// What rules need to know of a call, read once for all of them.
 pub(crate) struct Facts<'a> {
@@ -42,17 +32,32 @@ pub(crate) struct Facts<'a> {
     /// The same words as they are written.
     shell_words: Vec<String>,
     pub(crate) shell_hosts: Vec<String>,
+    /// Which commands of the line are unlike all before them.
+    pub(crate) distinct: Vec<usize>,
 }
 
 impl<'a> Facts<'a> {
     pub(crate) fn of(call: &'a Call<'a>) -> Self {
         let line = call.command_line();
         let shell = line.as_ref().map(shell::analyse);
-        let words: Vec<String> = shell.iter().flat_map(Analysis::values).collect();
+        let mut words: Vec<String> = shell.iter().flat_map(Analysis::values).collect();
+        words.sort();
+        words.dedup();
+        let distinct = shell.as_ref().map_or_else(Vec::new, distinct);
         let shell_paths = words.iter().map(|word| call.whole(word)).collect();
         let shell_hosts = words.iter().filter_map(|word| host_of(word)).collect();
         let (paths, hosts) = (call.paths(), call.hosts());
-        Self { call, paths, hosts, line, shell, shell_paths, shell_words: words, shell_hosts }
+        Self {
+            call,
+            paths,
+            hosts,
+            line,
+            shell,
+            shell_paths,
+            shell_words: words,
+            shell_hosts,
+            distinct,
+        }
     }
 
     /// The words of the command line that are written as paths.
@@ -82,6 +87,14 @@ impl<'a> Facts<'a> {
             }
         }
     }
+}
+
+/// Returns which commands of a line are unlike all before them: rules look at each once.
+fn distinct(shell: &Analysis) -> Vec<usize> {
+    let mut seen = BTreeSet::new();
+    let commands = shell.commands.iter().enumerate();
+    let fresh = commands.filter(|(_, command)| seen.insert(&command.words));
+    fresh.map(|(at, _)| at).collect()
 }
 
 impl Call<'_> {

@@ -19,31 +19,51 @@ impl Glob {
 
     /// Tells whether it stands for a text.
     pub fn matches(&self, text: &str) -> bool {
-        let pattern: Vec<char> = self.0.chars().collect();
-        let text: Vec<char> = text.chars().collect();
+        let (pattern, text) = (self.0.as_bytes(), text.as_bytes());
         let (mut at, mut seen) = (0, 0);
         // Where the last `*` stood, and how much of the text it took so far.
         let mut star: Option<(usize, usize)> = None;
-        while seen < text.len() {
-            match pattern.get(at) {
-                Some('*') => {
+        while let Some(&letter) = text.get(seen) {
+            let step = match pattern.get(at) {
+                Some(b'*') => {
                     star = Some((at, seen));
                     at += 1;
+                    continue;
                 }
-                Some(&wanted) if wanted == '?' || wanted == text[seen] => {
+                // One letter, however many bytes it has; never a piece of one.
+                Some(b'?') if !is_inside_letter(letter) => {
+                    let behind = text[seen + 1..].iter();
+                    Some(1 + behind.take_while(|byte| is_inside_letter(**byte)).count())
+                }
+                Some(&wanted) if wanted == letter && wanted != b'?' => Some(1),
+                _ => None,
+            };
+            match (step, star) {
+                (Some(step), _) => {
                     at += 1;
-                    seen += 1;
+                    seen += step;
                 }
-                _ => {
-                    let Some((place, taken)) = star else { return false };
+                (None, Some((place, taken))) => {
                     star = Some((place, taken + 1));
                     at = place + 1;
                     seen = taken + 1;
                 }
+                (None, None) => return false,
             }
         }
-        pattern[at..].iter().all(|&rest| rest == '*')
+        pattern[at..].iter().all(|&rest| rest == b'*')
     }
+
+    /// Returns what every text that it stands for begins with.
+    pub(crate) fn beginning(&self) -> &str {
+        let end = self.0.find(['*', '?']).unwrap_or(self.0.len());
+        &self.0[..end]
+    }
+}
+
+/// Tells whether a byte of UTF-8 goes on with a letter that an earlier one began.
+fn is_inside_letter(byte: u8) -> bool {
+    byte & 0b1100_0000 == 0b1000_0000
 }
 
 impl fmt::Display for Glob {

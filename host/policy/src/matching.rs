@@ -1,7 +1,7 @@
 //! Whether a rule that forbids or asks matches a call. Generous: one part that matches is enough,
 //! and what cannot be read may match.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::facts::Facts;
 use crate::shell::{SimpleCommand, WordKind};
@@ -122,7 +122,7 @@ pub(crate) fn arguments(when: &Conditions, facts: &Facts<'_>) -> Matched {
 
 fn command(wanted: &CommandPattern, facts: &Facts<'_>) -> Matched {
     let Some(analysis) = &facts.shell else { return Matched::No };
-    let commands = analysis.commands.iter();
+    let commands = facts.distinct.iter().map(|&at| &analysis.commands[at]);
     let found = commands.fold(Matched::No, |so_far, command| so_far.or(|| runs(wanted, command)));
     found.or(|| match analysis.hidden() {
         Some(doubt) => Matched::Perhaps(doubt.what.clone()),
@@ -157,17 +157,26 @@ fn runs(wanted: &CommandPattern, command: &SimpleCommand) -> Matched {
 
 /// Tells whether a program is the one that a rule names, wherever it lies.
 fn is_program(wanted: &str, called: &str) -> bool {
-    let name = |text: &str| text.rsplit('/').next().unwrap_or(text).to_ascii_lowercase();
-    let is_whole = wanted.contains('/') && Glob::new(wanted).matches(called);
-    is_whole
-        || (!wanted.contains('/') && Glob::new(wanted.to_ascii_lowercase()).matches(&name(called)))
+    if wanted.contains('/') {
+        return Glob::new(wanted).matches(called);
+    }
+    let name = called.rsplit('/').next().unwrap_or(called);
+    if wanted.contains(['*', '?']) {
+        return Glob::new(wanted.to_ascii_lowercase()).matches(&name.to_ascii_lowercase());
+    }
+    wanted.eq_ignore_ascii_case(name)
 }
 
 fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
-    let named = facts.paths.iter().chain(&facts.shell_paths);
-    let mut inside =
-        named.filter(|path| is_at_or_below(wanted, path) || is_above(wanted, path, facts));
-    if let Some(path) = inside.next() {
+    let takes_folders = facts.shell.as_ref().is_some_and(|analysis| analysis.takes_folders());
+    let pattern = PathMatcher::new(wanted);
+    let named = facts.paths.iter().find(|path| pattern.is_at_or_below(path));
+    let in_line = || {
+        // `rm -r ~` takes `~/.ssh` with it.
+        let is_above = |path: &Path| takes_folders && is_above(wanted, path);
+        facts.shell_paths.iter().find(|path| pattern.is_at_or_below(path) || is_above(path))
+    };
+    if let Some(path) = named.or_else(in_line) {
         return Matched::Yes(Some(format!("`{}`", path.display())));
     }
     let unclear = facts.shell.as_ref().and_then(|analysis| analysis.unclear_words());
@@ -176,21 +185,35 @@ fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
 
 /// Tells whether a path is the one that a rule names, or lies below it.
 pub(crate) fn is_at_or_below(wanted: &PathPattern, path: &Path) -> bool {
-    let pattern = wanted.path.to_string_lossy();
-    if !pattern.contains(['*', '?']) {
-        return path.starts_with(&wanted.path);
-    }
-    let glob = Glob::new(pattern.as_ref());
-    path.ancestors().any(|part| glob.matches(&part.to_string_lossy()))
+    PathMatcher::new(wanted).is_at_or_below(path)
 }
 
-/// Tells whether a command works on a folder that holds what a rule names: `rm -r ~` takes
-/// `~/.ssh` with it.
-fn is_above(wanted: &PathPattern, path: &PathBuf, facts: &Facts<'_>) -> bool {
-    facts.shell_paths.contains(path)
-        && path.components().count() > 0
-        && wanted.path.starts_with(path)
-        && facts.shell.as_ref().is_some_and(|analysis| analysis.takes_folders())
+/// The path of a rule, made ready for many paths.
+struct PathMatcher<'a> {
+    path: &'a Path,
+    /// Where it holds `*` or `?`.
+    glob: Option<Glob>,
+}
+
+impl<'a> PathMatcher<'a> {
+    fn new(wanted: &'a PathPattern) -> Self {
+        let written = wanted.path.to_string_lossy();
+        let glob = written.contains(['*', '?']).then(|| Glob::new(written.as_ref()));
+        Self { path: &wanted.path, glob }
+    }
+
+    fn is_at_or_below(&self, path: &Path) -> bool {
+        let Some(glob) = &self.glob else { return path.starts_with(self.path) };
+        let whole = path.to_string_lossy();
+        // Most paths lie elsewhere, which is seen at once.
+        whole.starts_with(glob.beginning())
+            && path.ancestors().any(|part| glob.matches(&part.to_string_lossy()))
+    }
+}
+
+/// Tells whether a folder holds what a rule names.
+fn is_above(wanted: &PathPattern, folder: &Path) -> bool {
+    folder.components().next().is_some() && wanted.path.starts_with(folder)
 }
 
 /// Matches a call that names something outside of folders. Words of a command line count where they

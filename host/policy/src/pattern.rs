@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use jaato_types::ToolName;
 
-use crate::{ArgumentsDigest, Call, PluginSource};
+use crate::shell;
+use crate::{ArgumentsDigest, Call, CommandPattern, PluginSource, RestOfCommand};
 
 /// How long an answer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,7 +99,7 @@ impl Pattern {
     pub fn covers(&self, call: &Call<'_>) -> bool {
         match self {
             Self::Exact(digest) => *digest == ArgumentsDigest::of(call.arguments),
-            Self::Command { program, words } => crate::shell::runs_only(call, program, words),
+            Self::Command { program, words } => runs_only(call, program, words),
             Self::Path(folder) => {
                 let paths = call.paths();
                 let is_inside = |path: &PathBuf| path.starts_with(folder);
@@ -135,7 +136,7 @@ pub fn proposals(call: &Call<'_>) -> Vec<Pattern> {
     if call.command_line().is_some() {
         // A pattern for a command line is for one simple command: what runs beside it is another
         // decision.
-        proposals.extend(crate::shell::proposals(call));
+        proposals.extend(command_proposals(call));
         proposals.extend(terminal_of(call).map(str::to_owned).map(Pattern::Terminal));
         return proposals.into_iter().filter(|pattern| pattern.covers(call)).collect();
     }
@@ -150,4 +151,40 @@ pub fn proposals(call: &Call<'_>) -> Vec<Pattern> {
     }
     proposals.push(Pattern::Tool);
     proposals.into_iter().filter(|pattern| pattern.covers(call)).collect()
+}
+
+/// Tells whether a call runs one simple command that begins with these words, and nothing else.
+fn runs_only(call: &Call<'_>, program: &str, words: &[String]) -> bool {
+    let Some(line) = call.command_line() else { return false };
+    let analysis = shell::analyse(&line);
+    let pattern = CommandPattern {
+        program: program.to_owned(),
+        words: words.to_vec(),
+        rest: RestOfCommand::SafeOptions,
+    };
+    match analysis.commands.as_slice() {
+        [command] if analysis.is_plain() => shell::covers(&pattern, command, call.workspace),
+        _ => false,
+    }
+}
+
+/// Returns the patterns that a person may be offered for the command line of a call, from narrow to
+/// wide.
+fn command_proposals(call: &Call<'_>) -> Vec<Pattern> {
+    let Some(line) = call.command_line() else { return Vec::new() };
+    let analysis = shell::analyse(&line);
+    let [command] = analysis.commands.as_slice() else { return Vec::new() };
+    let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
+    let Some((program, words)) = words.split_first() else { return Vec::new() };
+    let operands = words.iter().take_while(|word| !word.starts_with('-')).count();
+    let lengths = [operands.min(2), operands.min(1), 0];
+    let mut proposals: Vec<Pattern> = lengths
+        .into_iter()
+        .map(|length| Pattern::Command {
+            program: program.clone(),
+            words: words[..length].to_vec(),
+        })
+        .collect();
+    proposals.dedup();
+    proposals
 }

@@ -1,17 +1,8 @@
-//! The answer: what to do with a call, the rule that says so, and how to explain it.
+//! Every kind of rule, and what it says to do.
 
 use std::fmt;
 
-use crate::{Call, Layer, PluginSource, RuleRef, Written};
-
-/// What to do with a call, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
-    /// What to do.
-    pub outcome: Outcome,
-    /// The rule that decided.
-    pub rule: RuleRef,
-}
+use crate::Layer;
 
 /// What to do with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,109 +77,6 @@ impl Outcome {
             Self::Ask => 1,
             Self::Allow => 2,
         }
-    }
-}
-
-impl Decision {
-    /// The decision that a rule makes.
-    pub(crate) fn by(rule: RuleRef) -> Self {
-        Self { outcome: rule.id.outcome(), rule }
-    }
-
-    /// Says in one line what was decided and by which rule.
-    pub fn explain(&self, call: &Call<'_>) -> String {
-        let (tool, plugin) = (call.tool, call.plugin);
-        match self.rule.id {
-            RuleId::Disabled => format!("tool `{tool}` is disabled by `[tools] disabled`"),
-            RuleId::SessionNever => {
-                format!("the person said that tool `{tool}` must not run in this session")
-            }
-            RuleId::ModeReadOnly => format!(
-                "this session only reads (mode `read-only`), and tool `{tool}` may change something"
-            ),
-            RuleId::OwnCall => "the person typed this call".to_owned(),
-            RuleId::AllowOption => format!("`--allow {}` was given", allow_word(call)),
-            RuleId::YesOption => "`--yes` was given".to_owned(),
-            RuleId::SessionAlways => format!("the person allowed tool `{tool}` for this session"),
-            RuleId::ModeAcceptEdits => {
-                "this session may change files in the workspace (mode `accept-edits`)".to_owned()
-            }
-            RuleId::ReadOnly => {
-                format!(
-                    "tool `{tool}` changes nothing, and plugin `{plugin}` is shipped with jaato"
-                )
-            }
-            RuleId::AutoApproval => format!(
-                "tool `{tool}` asks for no permission, and plugin `{plugin}` is shipped with jaato"
-            ),
-            RuleId::UnprovenPromise => format!(
-                "tool `{tool}` needs a permission: it says that it needs none, but plugin \
-                 `{plugin}` is not shipped with jaato"
-            ),
-            RuleId::Silence => format!("tool `{tool}` needs a permission"),
-            RuleId::FileBroken
-            | RuleId::FileDeny
-            | RuleId::FileUnclear
-            | RuleId::FileAsk
-            | RuleId::FileAllow
-            | RuleId::FileDefaultDeny
-            | RuleId::FileDefaultAsk
-            | RuleId::FileDefaultAllow => self
-                .rule
-                .written
-                .as_ref()
-                .map_or_else(String::new, |written| explain_written(self.rule.id, written)),
-        }
-    }
-
-    /// What a person can do about a refusal; nothing for what is allowed.
-    pub fn hint(&self, call: &Call<'_>) -> Option<String> {
-        match (self.outcome, self.rule.id) {
-            (Outcome::Allow, _) | (_, RuleId::SessionNever) => None,
-            (_, RuleId::Disabled) => Some(format!(
-                "take `{}` out of `[tools] disabled`; `jaato config show` says where it stands",
-                call.tool
-            )),
-            (_, RuleId::ModeReadOnly) => Some("choose another mode for the session".to_owned()),
-            (_, RuleId::FileBroken) => Some(
-                "put the file right: `jaato permission list` reads it and says what is wrong"
-                    .to_owned(),
-            ),
-            (Outcome::Deny, _) => Some(
-                "`jaato permission explain` shows every rule that was tried; respect the rule: do \
-                 not try the same in another way"
-                    .to_owned(),
-            ),
-            (Outcome::Ask, RuleId::FileUnclear) => Some(
-                "write the command plainly: one simple command without variables and substitutions"
-                    .to_owned(),
-            ),
-            (Outcome::Ask, _) if self.rule.layer == Layer::Enterprise => None,
-            (Outcome::Ask, _) => {
-                let word = allow_word(call);
-                Some(format!("allow it with `--allow {word}`, or everything with `--yes`"))
-            }
-        }
-    }
-}
-
-/// Says which rule of a file decided: the rule, where it stands, what it is about.
-fn explain_written(id: RuleId, written: &Written) -> String {
-    let Written { rule, file, line, why, about } = written;
-    let about = about.as_ref().map(|about| format!(" for {about}")).unwrap_or_default();
-    let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    let perhaps = match id {
-        RuleId::FileUnclear => "nobody can tell whether this rule matches: ",
-        _ => "",
-    };
-    format!("{perhaps}`{rule}` at `{file}:{line}`{about}{why}")
-}
-
-/// Writes a tool as `--allow` takes it.
-fn allow_word(call: &Call<'_>) -> String {
-    match call.source {
-        PluginSource::Shipped => call.tool.to_string(),
-        PluginSource::Elsewhere => format!("{}:{}", call.plugin, call.tool),
     }
 }
 

@@ -2,24 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Conditions, Outcome};
-
-/// Who said something, from the one that binds most to the one that binds least.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Layer {
-    /// The file of whoever administers this machine.
-    Enterprise,
-    /// The person's own file.
-    User,
-    /// The file of a trusted workspace.
-    Workspace,
-    /// Options of the command line, and the person's configuration.
-    CommandLine,
-    /// What the person answered in this session.
-    Session,
-    /// What holds where nobody says anything.
-    BuiltIn,
-}
+use crate::{Conditions, Layer, Outcome, RuleId};
 
 /// One file with rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +36,7 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleRef {
     /// The kind.
-    pub id: crate::RuleId,
+    pub id: RuleId,
     /// Who said so.
     pub layer: Layer,
     /// The rule of a file; `None` for options, answers and what is built in.
@@ -75,20 +58,6 @@ pub struct Written {
     pub about: Option<String>,
 }
 
-impl Layer {
-    /// The layer's name in events and records. Never changes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Enterprise => "enterprise",
-            Self::User => "user",
-            Self::Workspace => "workspace",
-            Self::CommandLine => "command_line",
-            Self::Session => "session",
-            Self::BuiltIn => "built_in",
-        }
-    }
-}
-
 impl std::fmt::Display for Rule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.outcome.name(), self.when)
@@ -97,7 +66,7 @@ impl std::fmt::Display for Rule {
 
 impl RuleRef {
     /// Names a rule that stands in no file.
-    pub(crate) fn unwritten(id: crate::RuleId) -> Self {
+    pub(crate) fn unwritten(id: RuleId) -> Self {
         Self { id, layer: id.layer(), written: None }
     }
 

@@ -1,5 +1,4 @@
 //! The corpus of command lines: rules, lines and what is decided.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::Path;
 

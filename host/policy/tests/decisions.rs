@@ -1,5 +1,4 @@
 //! Tables of rules and calls, and what is decided. Rules and calls are written as a person would.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
 use jaato_policy::{

@@ -1,5 +1,4 @@
 //! Rules of files: layers, order, what lifts what, paths, hosts, agents, approvals and modes.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +52,7 @@ impl Scene {
             caller: self.caller,
             arguments: &self.arguments,
             agent: self.agent,
-            directory: Some(Path::new("/work")),
+            directory: Some(Path::new("/project")),
             home: Some(Path::new("/home/ann")),
             resolved: &self.resolved,
             workspace: WorkspaceTrust::Trusted,
@@ -77,7 +76,7 @@ fn file(layer: Layer, text: &str) -> RuleFile {
         };
         let path = |text: &str| {
             let path = text.replace('~', "/home/ann");
-            PathPattern { written: text.to_owned(), path: Path::new("/work").join(path) }
+            PathPattern { written: text.to_owned(), path: Path::new("/project").join(path) }
         };
         let mut when = Conditions::default();
         match key {
@@ -195,8 +194,8 @@ fn paths_are_matched_whole_and_where_links_lead() {
     let rules = user("deny path ~/.ssh\nallow path src");
     let at = |path: &str| Scene::new("updateFile", json!({ "path": path }));
     check(&rules, &at("src/a.rs"), "allow file.allow user.toml:2");
-    check(&rules, &at("/work/src"), "allow file.allow user.toml:2");
-    for outside in ["srcx/a.rs", "src/../b", "/src", "../work2/src", "~/src", ""] {
+    check(&rules, &at("/project/src"), "allow file.allow user.toml:2");
+    for outside in ["srcx/a.rs", "src/../b", "/src", "../project2/src", "~/src", ""] {
         check(&rules, &at(outside), "ask ask.silence");
     }
     for denied in [
@@ -296,7 +295,7 @@ fn rules_match_agents_arguments_and_what_is_compound() {
     check(&rules, &Scene::shell("ls -l"), "allow option.yes");
     check(&rules, &Scene::shell("ls | ls"), "deny file.deny user.toml:1");
     check(&rules, &Scene::shell("ls > x"), "deny file.deny user.toml:1");
-    rules = user("deny outside /work");
+    rules = user("deny outside /project");
     rules.allow_all = true;
     check(&rules, &Scene::shell("cat src/a > /dev/null"), "allow option.yes");
     check(&rules, &Scene::shell("cat /etc/passwd"), "deny file.deny user.toml:1");
@@ -414,8 +413,8 @@ fn proposals_go_from_this_call_to_every_call() {
         &Scene::new("updateFile", json!({ "path": "src/a.rs" })),
         &[
             "exactly this call of `updateFile`",
-            "calls of `updateFile` in `/work/src/a.rs`",
-            "calls of `updateFile` in `/work/src`",
+            "calls of `updateFile` in `/project/src/a.rs`",
+            "calls of `updateFile` in `/project/src`",
             "every call of `updateFile`",
         ],
     );

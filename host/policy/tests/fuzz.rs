@@ -1,11 +1,9 @@
 //! Random command lines: what a rule for `ls` allows is really run, by the shells that are there,
 //! and may run `ls` alone and leave no file behind.
 //!
-//! The seed is fixed, so that a failure comes again. `JAATO_FUZZ_TIMES` tries so many times as much.
-//! Everything on the search path records that it ran and does nothing else. The shell runs as a user
-//! whom nobody uses, without a network, where the system lets us.
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+//! The seed is fixed, so that a failure comes again. `JAATO_FUZZ_TIMES` multiplies what is tried.
+//! Everything on the search path records that it ran and does nothing else. The shell runs as an
+//! unused user, without a network, where the system lets us.
 
 use std::fmt::Write as _;
 use std::fs;

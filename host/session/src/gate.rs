@@ -20,7 +20,9 @@ use jaato_policy::{Call, Decision, Rules, WorkspaceTrust, decide};
 ///     fn decide(&self, rules: &Rules, call: &Call<'_>) -> Decision {
 ///         let decision = RulesGate.decide(rules, call);
 ///         match decision.outcome {
-///             Outcome::Allow if !call.annotations.read_only => Decision { outcome: Outcome::Ask, ..decision },
+///             Outcome::Allow if !call.annotations.read_only => {
+///                 Decision { outcome: Outcome::Ask, ..decision }
+///             }
 ///             Outcome::Allow | Outcome::Ask | Outcome::Deny => decision,
 ///         }
 ///     }

@@ -1,7 +1,7 @@
 //! `permissions.json`, the original's form, as rules of ours.
 //!
-//! What it forbids is read generously, what it allows strictly: a pattern `git *` meant "begins with
-//! these letters" there, and means one simple command of that program here.
+//! What it forbids is read generously, what it allows strictly: a pattern `git *` meant "begins
+//! with these letters" there, and means one simple command of that program here.
 
 use jaato_policy::{
     CommandPattern, Conditions, Glob, Layer, Outcome, RestOfCommand, Rule, RuleFile,
@@ -320,7 +320,7 @@ impl Reader<'_> {
         self.warnings.push(format!("`{path}:{line}`: {what}"));
     }
 
-    /// Returns the line at which a text stands; JSON has no comments, so it stands there as a value.
+    /// Returns the line at which a text stands as a value: JSON has no comments.
     fn line(&self, written: &str) -> usize {
         let quoted = Value::from(written).to_string();
         let at = self.text.find(&quoted).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! Files with rules about tool calls: those of this machine, of the person, of a trusted workspace.
 //!
-//! Reads, and writes what a person has it write; what rules mean is the policy's. A file that cannot
-//! be understood is handed on as broken and never left out: nobody knows what it would forbid.
+//! Reads, and writes what a person has it write; what rules mean is the policy's. A file that
+//! cannot be understood is handed on as broken and never left out: nobody knows what it would
+//! forbid.
 
 mod cases;
 mod edit;

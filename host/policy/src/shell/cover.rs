@@ -149,8 +149,8 @@ fn runs_named_script(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Tells whether a program takes words that are harmless. Behind `--` some give the words to another
-/// program: those do not end their options with it here.
+/// Tells whether a program takes words that are harmless. Behind `--` some give the words to
+/// another program: those do not end their options with it here.
 fn all_taken(program: &Program, words: &[Word], ends_options: bool) -> bool {
     let mut are_operands = false;
     words.iter().all(|word| {

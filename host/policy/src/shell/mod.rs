@@ -14,7 +14,18 @@ use std::ops::Range;
 
 use script::Reading;
 
-use crate::{Call, CommandLine, CommandPattern, Pattern, WorkspaceTrust};
+use crate::{CommandPattern, WorkspaceTrust};
+
+/// The command line of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandLine {
+    /// A shell reads it.
+    Shell(String),
+    /// A program with its words; no shell reads them.
+    Words(Vec<String>),
+    /// Text for a program that may run it as a command, or may not.
+    Unknown(String),
+}
 
 /// What a command line does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,7 +48,7 @@ pub struct SimpleCommand {
 }
 
 /// One word of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Word {
     /// What the program gets, or for a word that is not literal how it is written.
     pub text: String,
@@ -46,7 +57,7 @@ pub struct Word {
 }
 
 /// How much is known of a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WordKind {
     /// The program gets exactly this.
     Literal,
@@ -182,40 +193,4 @@ pub(crate) fn covers(
     workspace: WorkspaceTrust,
 ) -> bool {
     cover::covers(pattern, command, workspace)
-}
-
-/// Tells whether a call runs one simple command that begins with these words, and nothing else.
-pub(crate) fn runs_only(call: &Call<'_>, program: &str, words: &[String]) -> bool {
-    let Some(line) = call.command_line() else { return false };
-    let analysis = analyse(&line);
-    let pattern = CommandPattern {
-        program: program.to_owned(),
-        words: words.to_vec(),
-        rest: crate::RestOfCommand::SafeOptions,
-    };
-    match analysis.commands.as_slice() {
-        [command] if analysis.is_plain() => covers(&pattern, command, call.workspace),
-        _ => false,
-    }
-}
-
-/// Returns the patterns that a person may be offered for the command line of a call, from narrow to
-/// wide.
-pub(crate) fn proposals(call: &Call<'_>) -> Vec<Pattern> {
-    let Some(line) = call.command_line() else { return Vec::new() };
-    let analysis = analyse(&line);
-    let [command] = analysis.commands.as_slice() else { return Vec::new() };
-    let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
-    let Some((program, words)) = words.split_first() else { return Vec::new() };
-    let operands = words.iter().take_while(|word| !word.starts_with('-')).count();
-    let lengths = [operands.min(2), operands.min(1), 0];
-    let mut proposals: Vec<Pattern> = lengths
-        .into_iter()
-        .map(|length| Pattern::Command {
-            program: program.clone(),
-            words: words[..length].to_vec(),
-        })
-        .collect();
-    proposals.dedup();
-    proposals
 }

@@ -211,8 +211,8 @@ impl CallRunner<'_> {
         ruling.refusal.map_or(Fate::Run, Fate::Refuse)
     }
 
-    /// Returns a rule's name for events and the ledger. That rules of files were lifted is a part of
-    /// each decision then.
+    /// Returns a rule's name for events and the ledger. Each decision says so while rules of files
+    /// are lifted.
     fn recorded_rule(&self, rule: &str) -> String {
         match self.rules.lock().deny_rules {
             DenyRules::Hold => rule.to_owned(),

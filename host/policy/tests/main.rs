@@ -1,0 +1,8 @@
+//! Decisions, rules of files, and command lines.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod corpus;
+mod decisions;
+mod files;
+#[cfg(unix)]
+mod fuzz;
