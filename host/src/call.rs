@@ -55,7 +55,8 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
     let mut options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(&view))));
     options.environment_options = start::environment_options(&runtime, &args.environment)?;
     if !args.batch {
-        options.asker = Arc::new(TerminalAsker::new(Arc::clone(&view), Arc::default()));
+        let terminal = TerminalAsker::new(Arc::clone(&view), Arc::default());
+        options.asker = runtime.asker(Arc::new(terminal))?;
     }
     let mut session = runtime.session_for_calls(options)?;
     // Plugins may have tools that their code does not declare.

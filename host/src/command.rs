@@ -167,7 +167,8 @@ async fn answer(
     cancel: &Cancel,
 ) -> Result<Output, Failure> {
     let mut options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(view))));
-    options.asker = Arc::new(TerminalAsker::new(Arc::clone(view), Arc::default()));
+    options.asker =
+        runtime.asker(Arc::new(TerminalAsker::new(Arc::clone(view), Arc::default())))?;
     let mut session = runtime.session_for_calls(options)?;
     let answer = runtime.command(&mut session, name, arguments, cancel).await;
     conversation::end_tasks(&session, view).await;

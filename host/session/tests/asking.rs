@@ -84,7 +84,7 @@ async fn an_answer_holds_for_the_turn_or_the_session_and_for_the_pattern_that_wa
     play(&stage, &mut session, &[a.clone(), b.clone()]).await;
     assert_eq!(stage.person.questions().len(), 2);
     // The turn is over. A pattern that was not offered holds for this call alone.
-    play(&stage, &mut session, &[a.clone()]).await;
+    play(&stage, &mut session, std::slice::from_ref(&a)).await;
     assert_eq!(stage.person.questions().len(), 3);
     let last = stage.person.offered()[2].1.len() - 1;
     stage.person.answers([like(Scope::Session, last)]);
@@ -117,7 +117,7 @@ async fn edited_arguments_are_asked_again_and_the_history_keeps_the_call_as_it_w
     let mut session = stage.start(Stage::setup()).unwrap();
     let (made, edited) = (json!({ "path": "/" }), json!({ "path": "/tmp/x" }));
     stage.person.answers([edit(edited.clone()), Answer::AllowOnce]);
-    let results = play(&stage, &mut session, &[made.clone()]).await;
+    let results = play(&stage, &mut session, std::slice::from_ref(&made)).await;
     let expected = json!({
         "echo": edited, "arguments_changed_by": ["the user"], "arguments_that_ran": edited,
     });

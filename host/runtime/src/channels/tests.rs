@@ -139,7 +139,7 @@ async fn whatever_is_wrong_with_a_webhook_denies_the_call() {
         (302, json!({ "decision": "allow" }), "redirects to"),
         (200, json!({ "allow": true }), "the answer is no JSON object with a text `decision`"),
         (200, json!({ "decision": "all" }), "`decision` is none that is known"),
-        (200, json!({ "decision": "x".repeat(70_000) }), "more than 65536 bytes"),
+        (200, json!({ "decision": "x".repeat(70_000) }), "more than the 65536 bytes"),
     ] {
         let (result, decided, _) = by_webhook(status, answer).await;
         let message = result["error"]["message"].as_str().unwrap();

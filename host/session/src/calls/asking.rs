@@ -4,6 +4,7 @@ use jaato_policy::{
     ArgumentsDigest, Call, CommandLine, Decision, Outcome, SessionRule, proposals, shell,
 };
 use jaato_types::{Event, PluginName, ToolCall, ToolName};
+use tokio::sync::watch;
 
 use super::ruling::{Asking, Remembered, Ruling};
 use super::{CallRunner, CallsDone};
@@ -107,6 +108,11 @@ impl CallRunner<'_> {
         if let Some(error) = preview.as_ref().and_then(|preview| preview.refusal.clone()) {
             return Asked::Refused(Ruling::refused_by_preview(error));
         }
+        let changes = self.rules.changes();
+        // While the preview was made, say.
+        if let Some(decision) = self.decided_meanwhile(facts, asking) {
+            return Asked::Decided(decision);
+        }
         let patience_ms = self.patience_ms.or_else(|| self.ports.asker.patience_ms());
         let patterns = patterns(facts, asking);
         let reading = read(facts);
@@ -147,12 +153,17 @@ impl CallRunner<'_> {
         };
         let of_origin = self.origin.map(|origin| origin.hold.hold());
         let _held = (of_origin, self.agent.map(|agent| agent.hold.hold()));
-        self.answer(question, facts, asking).await
+        self.answer(question, facts, asking, changes).await
     }
 
     /// Waits for the answer, or for what makes it needless.
-    async fn answer(&self, question: Question<'_>, facts: &Call<'_>, asking: &Asking) -> Asked {
-        let mut changes = self.rules.changes();
+    async fn answer(
+        &self,
+        question: Question<'_>,
+        facts: &Call<'_>,
+        asking: &Asking,
+        mut changes: watch::Receiver<u64>,
+    ) -> Asked {
         let patience_ms = question.patience_ms;
         let late = async {
             match patience_ms {
@@ -168,20 +179,28 @@ impl CallRunner<'_> {
                 () = self.cancel.cancelled() => return Asked::Dropped,
                 answer = &mut answer => return Asked::Answer(answer),
                 // An answer to another question may be one to this: the person is not asked twice.
-                changed = changes.changed() => {
-                    let decision = self.ports.gate.decide(&self.rules.lock(), facts);
-                    let is_answered = match decision.outcome {
-                        Outcome::Ask => false,
-                        Outcome::Allow => !asking.is_each,
-                        Outcome::Deny => true,
-                    };
-                    if is_answered && changed.is_ok() {
+                // Its sender is here: it cannot fail.
+                _ = changes.changed() => {
+                    if let Some(decision) = self.decided_meanwhile(facts, asking) {
                         return Asked::Decided(decision);
                     }
                 }
-                () = &mut late => return Asked::Late { patience_ms: patience_ms.unwrap_or_default() },
+                () = &mut late => {
+                    return Asked::Late { patience_ms: patience_ms.unwrap_or_default() };
+                }
             }
         }
+    }
+
+    /// Returns what the rules say by now, where they leave nothing to ask.
+    fn decided_meanwhile(&self, facts: &Call<'_>, asking: &Asking) -> Option<Decision> {
+        let decision = self.ports.gate.decide(&self.rules.lock(), facts);
+        let is_decided = match decision.outcome {
+            Outcome::Ask => false,
+            Outcome::Allow => !asking.is_each,
+            Outcome::Deny => true,
+        };
+        is_decided.then_some(decision)
     }
 
     /// Turns an answer into what becomes of the call, and remembers it as far as it should be.
