@@ -34,14 +34,14 @@ impl Markdown {
         let mut skin = if has_looks { MadSkin::default_dark() } else { MadSkin::no_style() };
         // Colours of the terminal's own are read on light and on dark ones.
         let plain = termimad::CompoundStyle::default();
-        skin.paragraph.compound_style = plain.clone();
+        skin.paragraph.compound_style = plain;
         for style in [&mut skin.code_block.compound_style, &mut skin.inline_code] {
-            *style = plain.clone();
+            *style = plain;
             if has_looks {
                 style.set_fg(termimad::crossterm::style::Color::Cyan);
             }
         }
-        skin.bold = plain.clone();
+        skin.bold = plain;
         skin.italic = plain;
         if has_looks {
             skin.bold.add_attr(termimad::crossterm::style::Attribute::Bold);
@@ -49,7 +49,7 @@ impl Markdown {
         }
         for header in &mut skin.headers {
             header.align = termimad::Alignment::Left;
-            header.compound_style = skin.bold.clone();
+            header.compound_style = skin.bold;
         }
         skin.table.compound_style = termimad::CompoundStyle::default();
         Self { skin, line: String::new(), table: String::new(), fence: None }
