@@ -32,7 +32,7 @@ struct Wrapper {
     short_with_value: &'static str,
     /// Letters of those that take none.
     short: &'static str,
-    /// Long options that take none, or a value behind `=`.
+    /// Long options. One that ends with `=` takes a value, and is understood with it in one word.
     long: &'static [&'static str],
     /// Words between the options and the command.
     words: usize,
@@ -42,25 +42,25 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper(&["nohup", "setsid", "builtin", "time"], "", "pcwf", &[], 0),
     wrapper(&["command"], "", "p", &[], 0),
     wrapper(&["exec"], "a", "cl", &[], 0),
-    wrapper(&["nice"], "n", "", &["adjustment"], 0),
-    wrapper(&["ionice"], "cn", "t", &["class", "classdata", "ignore"], 0),
-    wrapper(&["stdbuf"], "ioe", "", &["input", "output", "error"], 0),
+    wrapper(&["nice"], "n", "", &["adjustment="], 0),
+    wrapper(&["ionice"], "cn", "t", &["class=", "classdata=", "ignore"], 0),
+    wrapper(&["stdbuf"], "ioe", "", &["input=", "output=", "error="], 0),
     wrapper(
         &["timeout", "gtimeout"],
         "ks",
         "fpv",
-        &["kill-after", "signal", "foreground", "preserve-status", "verbose"],
+        &["kill-after=", "signal=", "foreground", "preserve-status", "verbose"],
         1,
     ),
-    wrapper(&["chrt", "taskset"], "", "abfior", &[], 1),
+    // Without what changes the folder or the root in which the command runs.
     wrapper(
         &["sudo", "doas"],
-        "ugphCDRTU",
-        "AbEeHnPSkK",
-        &["user", "group", "preserve-env", "non-interactive", "set-home", "login"],
+        "ugphCU",
+        "AbEHnPSkK",
+        &["user=", "group=", "preserve-env", "preserve-env=", "non-interactive", "set-home"],
         0,
     ),
-    wrapper(&["env"], "uC", "i0v", &["ignore-environment", "unset", "chdir", "null"], 0),
+    wrapper(&["env"], "u", "i0v", &["ignore-environment", "unset=", "null"], 0),
     wrapper(
         &["xargs"],
         "EIPLnsda",
@@ -69,29 +69,23 @@ const WRAPPERS: &[Wrapper] = &[
             "null",
             "no-run-if-empty",
             "verbose",
-            "max-args",
-            "max-procs",
-            "max-lines",
-            "delimiter",
-            "replace",
-            "arg-file",
+            "max-args=",
+            "max-procs=",
+            "max-lines=",
+            "delimiter=",
+            "replace=",
+            "arg-file=",
             "exit",
         ],
         0,
     ),
-    wrapper(&["strace", "ltrace"], "eopsuEaIOSXb", "fFcCdhiqrtTvVxyYzZwk", &[], 0),
+    // Without `-o`, whose value may be a command, and `-E`, which sets variables.
+    wrapper(&["strace", "ltrace"], "es", "fcqv", &[], 0),
     wrapper(
         &["watch"],
         "n",
         "bcdegtx",
-        &["interval", "differences", "no-title", "exec", "color"],
-        0,
-    ),
-    wrapper(
-        &["caffeinate", "unbuffer", "dbus-run-session", "faketime", "proot", "fakeroot"],
-        "",
-        "",
-        &[],
+        &["interval=", "differences", "no-title", "exec", "color"],
         0,
     ),
 ];
@@ -215,6 +209,14 @@ const RUNS_OTHERS: &[&str] = &[
     "su-exec",
     "fakeroot-ng",
     "aa-exec",
+    "caffeinate",
+    "unbuffer",
+    "dbus-run-session",
+    "faketime",
+    "proot",
+    "fakeroot",
+    "chrt",
+    "taskset",
     "choom",
     "prlimit",
     "numactl",
@@ -271,7 +273,8 @@ impl Wrapper {
                 words = rest;
                 break;
             }
-            if name == "env" && text.contains('=') && !text.starts_with('-') {
+            let takes_variables = matches!(name, "env" | "sudo" | "doas");
+            if takes_variables && text.contains('=') && !text.starts_with('-') {
                 return self.with_variables(name, words);
             }
             let Some(takes) = self.option(text) else {
@@ -324,9 +327,12 @@ impl Wrapper {
     /// Reads an option; tells whether it takes the next word, or nothing where it is none.
     fn option(&self, text: &str) -> Option<bool> {
         if let Some(long) = text.strip_prefix("--") {
-            let name = long.split('=').next().unwrap_or_default();
             // A value in the next word would shift what the command is: only `=` is understood.
-            return self.long.contains(&name).then_some(false);
+            let written = match long.split_once('=') {
+                Some((name, _)) => format!("{name}="),
+                None => long.to_owned(),
+            };
+            return self.long.contains(&written.as_str()).then_some(false);
         }
         let letters = text.strip_prefix('-').filter(|letters| !letters.is_empty())?;
         let mut letters = letters.chars();
@@ -404,7 +410,7 @@ fn of_shell(words: &[Word]) -> Inside {
         if letters.contains('c') {
             return match words.next() {
                 Some(script)
-                    if script.kind == WordKind::Literal && !script.text.starts_with('-') =>
+                    if script.kind == WordKind::Literal && !script.text.starts_with(['-', '+']) =>
                 {
                     Inside { scripts: vec![script.text.clone()], ..Inside::default() }
                 }

@@ -151,7 +151,8 @@ const PROGRAMS: &[Entry] = &[
         "amnrspvio",
         "all machine nodename kernel-name kernel-release kernel-version operating-system",
     ),
-    plain("hostname", "fisI", "fqdn long short ip-address all-ip-addresses"),
+    // Their words may be a name that is set, and a file that is written.
+    interprets("hostname xxd"),
     // Without `-s` and `--set`, which set the clock.
     plain("date", "ud:R", "utc universal date= iso-8601 iso-8601= rfc-3339= rfc-email"),
     plain("basename", "as:z", "multiple suffix= zero"),
@@ -257,7 +258,6 @@ const PROGRAMS: &[Entry] = &[
         "arg argjson compact-output raw-output raw-input slurp null-input sort-keys exit-status join-output tab indent= color-output monochrome-output",
     ),
     plain("strings", "an:t:ef:o", "all bytes= radix= encoding="),
-    plain("xxd", "bceEgil:s:pu", "bits cols= groupsize= len= plain seek="),
     plain("printenv", "0", "null"),
     plain("mkdir", "pvm:", "parents verbose mode="),
     plain("rmdir", "pv", "parents verbose ignore-fail-on-non-empty"),
