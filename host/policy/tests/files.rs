@@ -393,7 +393,8 @@ fn an_answer_for_a_turn_ends_with_it() {
 #[track_caller]
 fn check_proposals(scene: &Scene, expected: &[&str]) {
     let call = scene.call();
-    let shown: Vec<String> = proposals(&call).iter().map(|pattern| pattern.text(&call)).collect();
+    let shown: Vec<String> =
+        proposals(&call).iter().map(|pattern| pattern.text(call.tool)).collect();
     assert_eq!(shown, expected);
 }
 
