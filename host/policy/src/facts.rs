@@ -98,6 +98,12 @@ fn distinct(shell: &Analysis) -> Vec<usize> {
 }
 
 impl Call<'_> {
+    /// Returns true if it types into a terminal, and nobody has said yet who reads there.
+    pub fn is_typed_unseen(&self) -> bool {
+        let is_shipped = self.source == PluginSource::Shipped;
+        is_shipped && self.tool.as_str() == "shell_input" && self.typed_into.is_none()
+    }
+
     /// Returns the command line that the call runs, if its tool runs such.
     pub fn command_line(&self) -> Option<CommandLine> {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str).map(str::to_owned);

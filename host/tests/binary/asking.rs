@@ -232,3 +232,25 @@ fn the_question_before_typing_names_the_program_behind_the_terminal() {
     assert_eq!(output.stdout.matches(QUESTION).count(), 1, "{output}");
     assert!(output.stdout.contains("done"), "{output}");
 }
+
+#[test]
+fn a_line_typed_at_the_prompt_of_a_shell_is_a_command_line() {
+    let Some(house) = with_cli() else { return };
+    let Some(plugins) = fixtures::house().map(|it| it.join("plugins")) else { return };
+    house.ship(&plugins.join(library_name("tool_interactive_shell")));
+    let rule = "version = 1\n[[rules]]\ndecision = \"allow\"\ncommand = \"echo\"\n";
+    house.write("home/.config/jaato/permissions.toml", rule);
+    let input = |text: &str| {
+        call("shell_input", json!({ "session_id": "session_0", "input": text, "timeout": 30 }))
+    };
+    house.script(&json!({ "answers": [
+        call("shell_spawn", json!({ "command": "sh", "timeout": 30 })),
+        told("session_0", input("echo moon\n")),
+        told("moon", input("touch made; echo sun\n")),
+        told("needs a permission", input("cat\n")),
+        told("needs a permission", says("done")),
+    ] }));
+    let output = house.run(&["run", "--allow", "shell_spawn", "go"]).code(6);
+    assert!(output.stderr.contains("moon"), "{output}");
+    assert!(!house.path("workspace/made").exists(), "{output}");
+}

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 pub use crate::command_words::{COMPLETE_WORDS, CompleteWords, WordChoice, WordChoices};
 use crate::history::SESSION_HISTORY;
-pub use crate::preview::{PREVIEW, Preview, PreviewRequest};
+pub use crate::preview::{PREVIEW, Preview, PreviewRequest, SHELL_PROMPT};
 use crate::service::{BLOB_GET, CONFIG, ContextFacts, SESSION};
 use crate::{
     Annotations, CallId, Envelope, Error, ErrorKind, Message, PluginName, RequestOptions, ToolName,

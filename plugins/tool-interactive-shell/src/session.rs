@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::{Either, select};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{LeftRunning, ProcessExit};
-use jaato_plugin_sdk::terminal::TerminalHappened;
+use jaato_plugin_sdk::terminal::{TerminalHappened, TerminalWait};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Mutex as AsyncMutex, mpsc, watch};
 
@@ -43,6 +43,9 @@ const ANSWER_DELAY: Duration = Duration::from_millis(100);
 /// How long an answer of the terminal's waits for a program to take what is before it: one that
 /// reads nothing gets none.
 const REPLY_LONGEST: Duration = Duration::from_secs(1);
+
+/// Shells whose lines jaato can read, by the names of their processes.
+const SHELLS: [&str; 4] = ["ash", "bash", "dash", "sh"];
 
 /// How much of what was to be typed was taken. The rest is not typed any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +111,8 @@ pub struct Live {
     is_at_prompt: bool,
     is_marked: bool,
     has_typed: bool,
+    /// The row in which the program waited before anything was typed: a shell's prompt.
+    first_prompt: Option<String>,
     moved: Instant,
 }
 
@@ -161,6 +166,7 @@ impl Session {
             is_at_prompt: false,
             is_marked: false,
             has_typed: false,
+            first_prompt: None,
             moved: now,
         };
         let session = Self {
@@ -250,6 +256,32 @@ impl Session {
         live.is_at_prompt = false;
         live.has_typed = true;
         live.moved = Instant::now();
+    }
+
+    /// Notes where the program waits before anything is typed.
+    pub fn note_first_prompt(&self) {
+        let mut live = self.live();
+        if !live.has_typed {
+            live.first_prompt = Some(live.screen.cursor_line().trim_end().to_owned());
+        }
+    }
+
+    /// Tells whether a shell waits at its prompt, with nothing typed behind it: the system says that
+    /// it reads, and its row is that of its first prompt. A continued line, a question of `read`, a
+    /// line that is half typed look different; so does the prompt of another folder, which costs a
+    /// question.
+    pub async fn is_shell_at_prompt(&self) -> bool {
+        let Ok(state) = self.control.state().await else { return false };
+        let name = state.foreground_name.as_deref().unwrap_or_default();
+        let reads = state.waits == Some(TerminalWait::Reading)
+            && state.waiter_pid.is_some()
+            && state.waiter_pid == state.foreground_pid
+            && state.has_input != Some(true);
+        let live = self.live();
+        let row = live.screen.cursor_line();
+        let row = row.trim_end();
+        let is_prompt = !row.is_empty() && live.first_prompt.as_deref() == Some(row);
+        reads && is_prompt && SHELLS.contains(&name)
     }
 
     /// Tells whether the last mark of a shell was the end of its prompt.

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use jaato_policy::{Call, Caller, CallingAgent, DenyRules, Outcome, PluginSource};
-use jaato_types::hooks::CalledBy;
+use jaato_policy::{Call, Caller, CallingAgent, DenyRules, Outcome, PluginSource, TypedInto};
+use jaato_types::hooks::{CalledBy, Preview, SHELL_PROMPT};
 use jaato_types::{Event, PluginName, Result, ToolCall};
 use serde_json::Value;
 
@@ -149,10 +149,18 @@ impl CallRunner<'_> {
         let mut facts = self.facts_of(call, tool, &place);
         let resolved = self.resolved(&facts);
         facts.resolved = &resolved;
-        let decision = {
-            let rules = self.rules.lock();
-            self.ports.gate.decide(&rules, &facts)
-        };
+        let decide = |facts: &Call<'_>| self.ports.gate.decide(&self.rules.lock(), facts);
+        let mut decision = decide(&facts);
+        let resolved_again;
+        let mut preview = None;
+        if decision.outcome == Outcome::Ask && facts.is_typed_unseen() {
+            // Only the tool's own plugin sees the terminal.
+            preview = self.preview(call, tool).await;
+            facts.typed_into = Some(typed_into(preview.as_ref()));
+            resolved_again = self.resolved(&facts);
+            facts.resolved = &resolved_again;
+            decision = decide(&facts);
+        }
         let asking = match (decision.outcome, guard) {
             (Outcome::Deny, _) => {
                 return Passed::To(self.decided(call, Ruling::deny(&facts, &decision)));
@@ -167,7 +175,7 @@ impl CallRunner<'_> {
         };
         let asked = match done.answer_to(&facts) {
             Some(answer) => Asked::Answer(answer),
-            None => self.ask((call, tool), &facts, &asking, (times, was_edited)).await,
+            None => self.ask((call, tool, preview), &facts, &asking, (times, was_edited)).await,
         };
         match asked {
             Asked::Answer(crate::Answer::Edit { arguments }) => Passed::Edited(arguments),
@@ -282,4 +290,12 @@ fn is_same(one: &ToolCall, other: &ToolCall) -> bool {
 
 fn called(agent: &Agent) -> CallingAgent<'_> {
     CallingAgent { agent_type: "subagent", agent_name: &agent.name }
+}
+
+/// Reads what a plugin says of who reads what is typed.
+fn typed_into(preview: Option<&Preview>) -> TypedInto {
+    match preview {
+        Some(preview) if preview.typed_into == SHELL_PROMPT => TypedInto::ShellPrompt,
+        Some(_) | None => TypedInto::Unknown,
+    }
 }

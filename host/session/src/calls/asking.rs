@@ -3,6 +3,7 @@
 use jaato_policy::{
     ArgumentsDigest, Call, CommandLine, Decision, Outcome, SessionRule, proposals, shell,
 };
+use jaato_types::hooks::Preview;
 use jaato_types::{Event, PluginName, ToolCall, ToolName};
 use tokio::sync::watch;
 
@@ -93,7 +94,7 @@ impl CallRunner<'_> {
     /// Asks a person.
     pub(super) async fn ask(
         &self,
-        (call, tool): (&ToolCall, &KnownTool),
+        (call, tool, preview): (&ToolCall, &KnownTool, Option<Preview>),
         facts: &Call<'_>,
         asking: &Asking,
         (times, was_edited): (usize, bool),
@@ -101,7 +102,10 @@ impl CallRunner<'_> {
         if let Some(reason) = self.ports.asker.nobody() {
             return Asked::Answer(Answer::Nobody { reason });
         }
-        let preview = self.preview(call, tool).await;
+        let preview = match preview {
+            Some(made) => Some(made),
+            None => self.preview(call, tool).await,
+        };
         if self.cancel.is_cancelled() {
             return Asked::Dropped;
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use jaato_plugin_sdk::hooks::Preview;
+use jaato_plugin_sdk::hooks::{Preview, SHELL_PROMPT};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::terminal::{TerminalAsk, TerminalAsked, TerminalState};
 
@@ -119,11 +119,24 @@ impl Tool for ShellInput {
         };
         let line = session.live().screen.cursor_line();
         let text = said(&session.id, &session.command, line.trim_end());
-        Ok(Preview::text(text))
+        let is_line = self.input.as_deref().is_some_and(is_whole_line);
+        let typed_into = match is_line && session.is_shell_at_prompt().await {
+            true => SHELL_PROMPT.to_owned(),
+            false => String::new(),
+        };
+        Ok(Preview { typed_into, ..Preview::text(text) })
     }
 }
 
 tool!(ShellInput);
+
+/// Tells whether a shell runs what is typed, and nothing of it stays at the prompt: one line with
+/// its end, and no key that an editor of lines takes for an order.
+fn is_whole_line(input: &str) -> bool {
+    let Some(line) = input.strip_suffix('\n') else { return false };
+    // An exclamation mark brings back what was typed before.
+    !line.contains(|c: char| c.is_control() || c == '!')
+}
 
 /// Says which program would read what is typed, and what it asks for. A session is a number, and
 /// nobody remembers which program that was.

@@ -58,6 +58,9 @@ impl Tool for ShellSpawn {
         let session = shells.spawn(line, parsed, name, size).await?;
         let longest = longest(self.timeout, SECONDS);
         let (mut told, reason) = respond(cx, &session, &Until::Ready, longest).await?;
+        if matches!(reason, Reason::Waiting | Reason::Prompt) {
+            session.note_first_prompt();
+        }
         told.insert("session_id".to_owned(), session.id.clone().into());
         let limits = session.backend.limits();
         if !limits.is_empty() {
