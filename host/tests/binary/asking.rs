@@ -252,5 +252,5 @@ fn a_line_typed_at_the_prompt_of_a_shell_is_a_command_line() {
     ] }));
     let output = house.run(&["run", "--allow", "shell_spawn", "go"]).code(6);
     assert!(output.stderr.contains("moon"), "{output}");
-    assert!(!house.path("workspace/made").exists(), "{output}");
+    assert!(!house.path().join("workspace/made").exists(), "{output}");
 }
