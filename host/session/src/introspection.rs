@@ -51,15 +51,10 @@ pub fn tools_that_find() -> [ToolSpec; 2] {
 /// Makes the two tools.
 pub(crate) fn tools() -> [KnownTool; 2] {
     let words: Vec<&str> = CATEGORIES.iter().chain([&NO_CATEGORY]).map(|it| it.0).collect();
-    let about = "Only this category, with its tools.";
-    let category = json!({ "type": "string", "enum": words, "description": about });
-    let verbose = json!({ "type": "boolean", "description": "Whole descriptions." });
-    let names = json!({
-        "type": "array",
-        "items": { "type": "string" },
-        "minItems": 1,
-        "description": "Names of tools.",
-    });
+    // Every request carries them: what the names say already is not said again.
+    let category = json!({ "type": "string", "enum": words });
+    let verbose = json!({ "type": "boolean" });
+    let names = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
     [
         known(
             LIST_TOOLS,
@@ -82,12 +77,14 @@ pub(crate) fn known(
     properties: Value,
     required: &[&str],
 ) -> KnownTool {
-    let parameters = json!({
+    let mut parameters = json!({
         "type": "object",
         "properties": properties,
-        "required": required,
         "additionalProperties": false,
     });
+    if !required.is_empty() {
+        parameters["required"] = json!(required);
+    }
     let annotations = Annotations {
         read_only: true,
         destructive: false,

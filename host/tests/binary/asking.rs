@@ -52,9 +52,8 @@ fn a_pattern_that_is_shown_is_remembered_listed_and_taken_back() {
     let Some(mut running) = on_terminal(&house, "chat begin", with_editor) else { return };
     running.wait_for_text("1  exactly this call of");
     // The widest of those for a command: its program.
-    running.wait_for_text("only run `echo …`");
-    running.wait_for_text(QUESTION);
     let number = number_of(&running, "only run `echo …`");
+    running.wait_for_text(QUESTION);
     running.write(format!("a{number}\n").as_bytes());
     running.wait_for_text("first");
     running.wait_for_text("> ");
@@ -123,7 +122,7 @@ fn arguments_are_changed_before_the_call_runs_and_shown_again() {
     running.write(b"e\n");
     running.wait_for_text("NAME = VALUE changes one");
     running.write(b"command = echo changed >> made\n");
-    running.wait_for_text("as you changed it");
+    running.wait_for_text("as you changed");
     running.wait_for_text(QUESTION);
     running.write(b"y\n");
     let output = running.wait_with_open_input().code(0);
@@ -224,9 +223,8 @@ fn the_question_before_typing_names_the_program_behind_the_terminal() {
         return;
     };
     running.wait_for_text("typed into session_0, in which `cat` runs");
-    running.wait_for_text("in the terminal `session_0`");
-    running.wait_for_text(QUESTION);
     let number = number_of(&running, "in the terminal `session_0`");
+    running.wait_for_text(QUESTION);
     running.write(format!("t{number}\n").as_bytes());
     let output = running.wait_with_open_input().code(0);
     assert_eq!(output.stdout.matches(QUESTION).count(), 1, "{output}");

@@ -23,8 +23,7 @@ use crate::report::report;
     example("How many tokens are left?", aspect = "context")
 )]
 struct GetEnvironment {
-    /// os: system and version; arch: processor; cwd: working directory; context: tokens used;
-    /// datetime: date, time, zone; network: proxy.
+    /// os: system and version; context: tokens used; datetime: date, time, zone.
     #[serde(default)]
     aspect: Aspect,
 }
