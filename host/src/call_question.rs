@@ -14,6 +14,9 @@ use crate::terminal::{
     self, Before, CTRL_C, Look, Manner, NAME_COLUMNS, OpenQuestion, Reply, exact_line,
 };
 
+/// Columns of a terminal from which on there is room for all words of a question.
+const WIDE_COLUMNS_MIN: usize = 60;
+
 /// What a line at the question says.
 #[derive(Debug, Clone, PartialEq)]
 enum Said {
@@ -128,14 +131,18 @@ fn question_of(question: &Question<'_>) -> terminal::Question {
         ),
         values,
         why: format!("({})", question.why),
-        prompt: prompt_of(question.patterns.len(), &name),
+        prompt: prompt_of(question.patterns.len(), &name, terminal::size().1),
         choices,
         manner: Manner::Letters,
     }
 }
 
 /// Says what can be answered, and what of it holds for which later calls.
-fn prompt_of(patterns: usize, name: &str) -> String {
+fn prompt_of(patterns: usize, name: &str, columns: usize) -> String {
+    if columns < WIDE_COLUMNS_MIN {
+        let like = if patterns == 0 { "" } else { "[t]urn, [a]lways, [p]ermanently, " };
+        return format!("run it? [y]es, {like}[e]dit, [n]o, or say what to do instead:");
+    }
     let like = match patterns {
         0 => "",
         1 => "[t]his turn, [a]lways in this session or [p]ermanently for exactly this, ",

@@ -46,6 +46,19 @@ impl PlaceError {
         matches!(&self.why, Why::System(error) if error.kind() == io::ErrorKind::NotFound)
     }
 
+    /// Returns true where what should be a folder above the path is none: nothing can be there.
+    pub fn lies_below_no_folder(&self) -> bool {
+        match &self.why {
+            Why::NotAFolder => true,
+            Why::System(error) => error.kind() == io::ErrorKind::NotADirectory,
+            Why::Owner(_)
+            | Why::Writable(_)
+            | Why::NotAFile
+            | Why::TooLarge(_)
+            | Why::TooManyLinks => false,
+        }
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         let path = self.path.display();

@@ -172,7 +172,7 @@ fn what_stands_before_the_task_is_bounded_with_every_plugin() {
     assert!((100..=DEFAULT_PREFIX_TOKENS_MAX).contains(&tokens), "{tokens} tokens: {small}");
 
     // A person decides what comes first, and how much there is of it.
-    house.configure_more("[tools]\nfirst = [\"createPlan\"]\ncore_tokens_max = 300\n");
+    house.configure_more("[tools]\nfirst = [\"createPlan\"]\ncore_tokens_max = 350\n");
     let few = house.run(&["run", "--show-prompt"]).silent().stdout;
     assert!(few.contains("--- tool createPlan ") && !few.contains("readFile"), "{few}");
 }

@@ -180,7 +180,7 @@ fn every_row_of_a_question_is_marked_and_broken_at_the_width() {
         call("cli_based_tool", json!({ "command": forged })),
         told("the user denied the call", says("done")),
     ] }));
-    for columns in [80, 40, 23] {
+    for columns in [80, 40, 30] {
         let size = format!("rows 24 cols {columns}");
         let Some(mut running) = with_echo(&house, "run go", &size) else { return };
         running.wait_for_text("[n]o");
@@ -275,7 +275,11 @@ fn a_question_says_what_always_will_hold_for() {
         says("done"),
     ] }));
     let Some(mut running) = with_echo(&house, "run go", "rows 24 cols 200") else { return };
-    running.wait_for_text("[a]lways in this session for exactly this call, [n]o");
+    running.wait_for_text("1  exactly this call of `cli_based_tool`");
+    running.wait_for_text("2  calls of `cli_based_tool` that only run `true …`");
+    running.wait_for_text(
+        "[a]lways in this session, [p]ermanently (as in 1; a2: as in 2), [e]dit, [n]o",
+    );
     running.write(b"n\n");
     running.wait_with_open_input().code(0);
 }
@@ -292,9 +296,9 @@ fn a_stranger_is_granted_always_for_exactly_this_call_whatever_it_says_of_itself
         told("the user denied the call", says("done")),
     ] }));
     let Some(mut running) = with_echo(&house, "run go", "rows 24 cols 200") else { return };
-    running.wait_for_text("for exactly this call, [n]o");
+    running.wait_for_text("[p]ermanently for exactly this, [e]dit, [n]o");
     running.write(b"a\n");
-    running.wait_for_text("for exactly this call, [n]o");
+    running.wait_for_text("[p]ermanently for exactly this, [e]dit, [n]o");
     running.write(b"n\n");
     let output = running.wait_with_open_input().code(0);
     assert_eq!(output.stdout.matches("║ question").count(), 2, "{output}");

@@ -102,7 +102,8 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
         match jaato_places::read(&path, CONFIG_BYTES_MAX) {
             Ok(None) => {}
             Ok(Some(bytes)) => files.add(parse(&origin, &bytes)),
-            Err(error) if error.is_missing() => {}
+            // A home that is no folder has no files.
+            Err(error) if error.is_missing() || error.lies_below_no_folder() => {}
             Err(error) => files.add(broken(&origin, 0, error.with_hint())),
         }
     }
