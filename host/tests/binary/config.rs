@@ -35,7 +35,7 @@ fn an_unknown_key_is_told_with_the_nearest() {
         "[zzz]\nx = 3\n",
         expect![[r#"
             error: unknown key `zzz` (user $HOUSE/home/.config/jaato/config.toml:1)
-            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
+            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
         "#]],
     );
 }
@@ -100,7 +100,7 @@ fn a_newer_version_makes_unknown_keys_a_warning() {
         "version = 1\nmoon = true\n",
         expect![[r#"
             error: unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2)
-            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
+            hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
         "#]],
     );
 }
@@ -276,6 +276,9 @@ fn disabled_tools_are_listed_and_cannot_be_called() {
         TOOL              PLUGIN            STATUS    PROMISES   DESCRIPTION
         count_bytes_echo  fixture-echo      enabled   read-only  `count_bytes_echo` counts the bytes of a text.
         get_environment   tool-environment  disabled  read-only  Get facts about this computer, its terminal and this session.
+        list_tools        jaato             enabled   read-only  Find more tools.
+        get_tool_schemas  jaato             enabled   read-only  Show tools with their arguments.
+        view_environment  jaato             enabled   read-only  Look at objects that tools have found in this conversation.
     "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
     let output = house.run(&["call", "get_environment"]).code(1);
     expect![[r#"
@@ -297,6 +300,9 @@ fn where_tools_are_enabled_only_those_are() {
         TOOL              PLUGIN            STATUS       PROMISES   DESCRIPTION
         count_bytes_echo  fixture-echo      enabled      read-only  `count_bytes_echo` counts the bytes of a text.
         get_environment   tool-environment  not enabled  read-only  Get facts about this computer, its terminal and this session.
+        list_tools        jaato             enabled      read-only  Find more tools.
+        get_tool_schemas  jaato             enabled      read-only  Show tools with their arguments.
+        view_environment  jaato             enabled      read-only  Look at objects that tools have found in this conversation.
     "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
     let output = house.run(&["call", "get_environment"]).code(1);
     expect![[r#"

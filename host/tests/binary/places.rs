@@ -103,8 +103,11 @@ fn a_folder_that_a_person_named_must_be_there() {
     expect![[r#"
         exit 0
         --- stdout
-        TOOL             PLUGIN            STATUS   PROMISES   DESCRIPTION
-        get_environment  tool-environment  enabled  read-only  Get facts about this computer, its terminal and this session.
+        TOOL              PLUGIN            STATUS   PROMISES   DESCRIPTION
+        get_environment   tool-environment  enabled  read-only  Get facts about this computer, its terminal and this session.
+        list_tools        jaato             enabled  read-only  Find more tools.
+        get_tool_schemas  jaato             enabled  read-only  Show tools with their arguments.
+        view_environment  jaato             enabled  read-only  Look at objects that tools have found in this conversation.
         --- stderr
         note: cannot search `/nonexistent/plugins` for plugins: No such file or directory (os error 2)
     "#]].assert_eq(&output.to_string());
@@ -113,8 +116,11 @@ fn a_folder_that_a_person_named_must_be_there() {
     expect![[r#"
         exit 0
         --- stdout
-        TOOL             PLUGIN            STATUS   PROMISES   DESCRIPTION
-        get_environment  tool-environment  enabled  read-only  Get facts about this computer, its terminal and this session.
+        TOOL              PLUGIN            STATUS   PROMISES   DESCRIPTION
+        get_environment   tool-environment  enabled  read-only  Get facts about this computer, its terminal and this session.
+        list_tools        jaato             enabled  read-only  Find more tools.
+        get_tool_schemas  jaato             enabled  read-only  Show tools with their arguments.
+        view_environment  jaato             enabled  read-only  Look at objects that tools have found in this conversation.
         --- stderr
         note: cannot search `$HOUSE/given/a-file` for plugins: Not a directory (os error 20)
     "#]].assert_eq(&output.to_string());
