@@ -334,6 +334,8 @@ fn what_a_rule_for_ls_allows_runs_ls_alone() {
         }
         for shell in &shells {
             match yard.run(shell, &line) {
+                // zsh runs nothing where a pattern has no match.
+                Ok(ran) if ran.is_empty() && *shell == "/bin/zsh" => {}
                 Ok(ran) if ran.iter().all(|name| name == "ls") && !ran.is_empty() => {}
                 Ok(ran) => _ = writeln!(wrong, "{shell} {line:?} ran {ran:?}"),
                 Err(what) => _ = writeln!(wrong, "{shell} {line:?} {what}"),
