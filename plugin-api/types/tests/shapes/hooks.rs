@@ -64,6 +64,7 @@ pub fn shapes(shapes: &mut Shapes) {
         text: "looks up".to_owned(),
         diff: "-a\n+b".to_owned(),
         command: "look up".to_owned(),
+        typed_into: SHELL_PROMPT.to_owned(),
         changes: vec![change()],
         files: vec!["moon.txt".to_owned()],
         refusal: Some(Error::new(ErrorKind::NotFound, "there is no moon")),

@@ -1,10 +1,12 @@
-//! The services for what is a plugin's own: store, secrets, counts, programs of the host's side.
+//! The services for what is a plugin's own: store, secrets, counts, programs of the host's side, files that
+//! trust covers.
 
 use std::fmt::Write as _;
 
 use jaato_types::count::{COUNT, COUNT_TOKENS, Count, Counted, ModelInput, TokenCount};
 use jaato_types::secret::{SecretForgotten, SecretFound, SecretKept, SecretName};
 use jaato_types::store::*;
+use jaato_types::workspace_file::*;
 use jaato_types::{Message, ToolSpec, host_process, secret};
 
 use super::Shapes;
@@ -35,6 +37,10 @@ pub fn shapes(shapes: &mut Shapes) {
     let [spawn, write] = [host_process::SPAWN, host_process::WRITE];
     writeln!(shapes.text, "{spawn} {write} {} {}", host_process::SIGNAL, host_process::END)
         .unwrap();
+    shapes.section("services: files of the workspace that trust covers");
+    writeln!(shapes.text, "{WORKSPACE_FILE_SET} {}", WORKSPACE_FILES.join(" ")).unwrap();
+    shapes.add(&WorkspaceFileSet { name: ".mcp.json".to_owned() });
+    shapes.add(&WorkspaceFileStored::default());
 }
 
 fn store(shapes: &mut Shapes) {
