@@ -31,7 +31,7 @@ const GAIN_TOKENS_MIN: usize = 16;
 /// From so many tokens on, reading the prompt takes long enough to say so.
 const NOTICE_TOKENS_MIN: usize = 200;
 
-/// Tokens of the prompt that are read between two words about it: whole pieces of the engine's own.
+/// Most tokens of the prompt that are read between two words about it.
 const FED_TOKENS: usize = 128;
 
 /// Where a completion's pieces go while it is made.
@@ -307,10 +307,12 @@ impl LocalModel {
         sink: &mut dyn Sink,
     ) -> Result<Vec<f32>> {
         let rest = &tokens[reused..];
-        let (first, more) = rest.split_at(rest.len().min(FED_TOKENS));
+        // Pieces of one size: a last one of a few tokens would cost almost as much as a whole one.
+        let size = rest.len().div_ceil(rest.len().div_ceil(FED_TOKENS).max(1));
+        let (first, more) = rest.split_at(size);
         let mut logits = self.engine.forward(first, cancel);
         let mut read = first.len();
-        for piece in more.chunks(FED_TOKENS) {
+        for piece in more.chunks(size.max(1)) {
             if logits.is_err() {
                 break;
             }

@@ -31,8 +31,9 @@ impl Engine for Speaker {
         self.len
     }
     fn forward(&mut self, tokens: &[u32], _cancel: &CancelFlag) -> Result<Vec<f32>> {
-        if self.len == 0 {
-            self.prompt_len = tokens.len();
+        // Prompts come in long pieces, what is decoded in short ones.
+        if self.len == 0 || tokens.len() > 60 {
+            self.prompt_len = self.len + tokens.len();
         }
         self.len += tokens.len();
         let vocabulary = self.tokenizer.vocabulary_len();
