@@ -198,10 +198,8 @@ impl ObjectEnvironment {
     /// Lists the tools that have items, with how many, in the order in which they first came.
     pub fn tools(&self) -> Vec<ToolObjects> {
         let has_items = self.tools.iter().filter(|shelf| !shelf.items().is_empty());
-        let facts = |shelf: &Shelf| ToolObjects {
-            tool: shelf.tool.clone(),
-            items: shelf.items().len(),
-            objects: shelf.objects,
+        let facts = |shelf: &Shelf| {
+            ToolObjects::new(shelf.tool.clone(), shelf.items().len(), shelf.objects)
         };
         has_items.map(facts).collect()
     }

@@ -195,6 +195,7 @@ pub struct ToolsFound {
 /// What one tool has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct ToolObjects {
     /// The tool.
     pub tool: String,
@@ -202,6 +203,13 @@ pub struct ToolObjects {
     pub items: usize,
     /// How many objects in all of them.
     pub objects: usize,
+}
+
+impl ToolObjects {
+    /// Makes one; the host does.
+    pub fn new(tool: impl Into<String>, items: usize, objects: usize) -> Self {
+        Self { tool: tool.into(), items, objects }
+    }
 }
 
 /// What is to be taken away.

@@ -107,7 +107,8 @@ fn check(shell: Shell, program: &[&str], way: Way) {
     }
     assert!(terminal.screen.is_mid_line(), "{:?}", terminal.screen.lines());
     drop(terminal);
-    std::fs::remove_dir_all(&home).unwrap();
+    // A shell that is ending may still write its history there.
+    let _ = std::fs::remove_dir_all(&home);
 }
 
 #[test]

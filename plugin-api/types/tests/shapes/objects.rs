@@ -42,7 +42,7 @@ pub fn shapes(shapes: &mut Shapes) {
     shapes.add(&ItemsFound { items: Some(Vec::new()) });
     shapes.add(&ObjectsFound { objects: Some(vec![moon()]) });
     shapes.add(&ObjectsEmpty { is_empty: true });
-    let look = ToolObjects { tool: "look".to_owned(), items: 1, objects: 2 };
+    let look = ToolObjects::new("look", 1, 2);
     shapes.add(&look);
     shapes.add(&ToolsFound { tools: vec![look] });
     shapes.add(&ObjectsClear { hidden: true });
