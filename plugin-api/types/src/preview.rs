@@ -10,8 +10,8 @@ use crate::{Error, ToolName};
 /// [`PreviewRequest`], [`Preview`].
 pub const PREVIEW: &str = "preview";
 
-/// [`Preview::typed_into`]: a shell of Bourne's kind that waits at its empty prompt, so that what is
-/// typed is a command line.
+/// [`Preview::typed_into`]: a shell of Bourne's kind that waits at its empty prompt, so that what
+/// is typed is a command line.
 pub const SHELL_PROMPT: &str = "shell_prompt";
 
 /// A call of the plugin's own tool that a person will be asked about.
@@ -48,8 +48,8 @@ pub struct Preview {
     /// The command that would run, as the tool reads it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// Who would read what the call types: [`SHELL_PROMPT`], or empty where that is not known. It is
-    /// believed of shipped plugins alone.
+    /// Who would read what the call types: [`SHELL_PROMPT`], or empty where that is not known. It
+    /// is believed of shipped plugins alone.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub typed_into: String,
     /// The files that it would touch.

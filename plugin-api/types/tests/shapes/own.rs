@@ -1,5 +1,5 @@
-//! The services for what is a plugin's own: store, secrets, counts, programs of the host's side, files that
-//! trust covers.
+//! The services for what is a plugin's own: store, secrets, counts, programs of the host's side,
+//! files that trust covers.
 
 use std::fmt::Write as _;
 
