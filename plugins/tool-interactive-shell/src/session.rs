@@ -268,8 +268,8 @@ impl Session {
 
     /// Tells whether a shell waits at its prompt, with nothing typed behind it: the system says
     /// that it reads, and its row is that of its first prompt. A continued line, a question of
-    /// `read`, a line that is half typed look different; so does the prompt of another folder, which
-    /// costs a question.
+    /// `read`, a line that is half typed look different; so does the prompt of another folder,
+    /// which costs a question.
     pub async fn is_shell_at_prompt(&self) -> bool {
         let Ok(state) = self.control.state().await else { return false };
         let name = state.foreground_name.as_deref().unwrap_or_default();
