@@ -76,8 +76,9 @@ fn a_pattern_that_is_shown_is_remembered_listed_and_taken_back() {
 fn number_of(running: &Running, choice: &str) -> String {
     let line = running.wait_for(choice);
     let row = line.rsplit('║').next().unwrap();
-    let number = row.split(|sign: char| !sign.is_ascii_digit()).find(|it| !it.is_empty());
-    number.unwrap().to_owned()
+    // A look may stand before it, which has digits too.
+    let number = row.split("  ").find(|piece| piece.trim().parse::<usize>().is_ok());
+    number.unwrap().trim().to_owned()
 }
 
 #[test]
