@@ -83,7 +83,7 @@ fn a_tool_is_shown() {
                 "network",
                 "all"
               ],
-              "description": "os: system and version; arch: processor; cwd: working directory; context: tokens used;\ndatetime: date, time, zone; network: proxy.",
+              "description": "os: system and version; context: tokens used; datetime: date, time, zone.",
               "default": "all"
             }
           },

@@ -36,10 +36,10 @@ fn the_prompt_is_shown_in_its_order_and_nothing_is_sent() {
         Be brief.
         --- --system (about 4 tokens)
         Speak of moons.
-        --- tool get_environment (about 110 tokens)
+        --- tool get_environment (about 96 tokens)
         Get facts about this computer, its terminal and this session. Do not guess them.
-        {"type":"object","properties":{"aspect":{"type":"string","enum":["os","shell","arch","cwd","terminal","context","session","datetime","network","all"],"description":"os: system and version; arch: processor; cwd: working directory; context: tokens used;\ndatetime: date, time, zone; network: proxy.","default":"all"}},"additionalProperties":false}
-        --- in all about 182 tokens before the task
+        {"type":"object","properties":{"aspect":{"type":"string","enum":["os","shell","arch","cwd","terminal","context","session","datetime","network","all"],"description":"os: system and version; context: tokens used; datetime: date, time, zone.","default":"all"}},"additionalProperties":false}
+        --- in all about 168 tokens before the task
     "#]].assert_eq(&house.clean(&output.stdout));
 }
 
