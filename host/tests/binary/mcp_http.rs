@@ -67,7 +67,7 @@ fn a_server_over_http_gives_its_tools_gets_its_key_and_its_session_is_ended() {
     let connected = connect.variable("MOON_KEY", "moonlight").run().code(0);
     let is_told = ["1 tools available", "is already connected"];
     assert!(is_told.iter().any(|told| connected.stdout.contains(told)), "{connected}");
-    let asked = server.asked();
+    let asked = server.looked();
     assert!(asked.iter().all(|asked| asked.header("x-key") == Some("moonlight")));
     assert!(asked.iter().any(|asked| asked.method == "DELETE"), "{asked:?}");
     let answer = echo(&house, "hello");
@@ -157,7 +157,7 @@ fn a_person_logs_in_by_a_link_and_the_next_process_has_the_token_until_they_log_
     assert_eq!(echo(&house, "hello")["result"]["content"], json!(["hello"]));
     let out = house.run(&["mcp", "logout", "moon"]).code(0);
     assert!(out.stdout.contains("Logged out of 'moon'"), "{out}");
-    house.run(&["mcp", "connect", "moon"]).code(1);
+    house.run(&["mcp", "connect", "moon"]).code(6);
     let log = std::fs::read_to_string(house.cache().join("jaato.log")).unwrap_or_default();
     assert!(!log.contains("moonlight"), "{log}");
 }
