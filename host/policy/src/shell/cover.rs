@@ -76,6 +76,10 @@ fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool
     let names_much = rest.iter().any(|word| match name {
         // `make SHELL=x`, and `ext::` by which git runs any program.
         "make" | "gmake" => word.text.contains('='),
+        // `just` puts its words into the lines that a shell reads.
+        "just" => {
+            !word.text.chars().all(|sign| sign.is_alphanumeric() || "-_.:/@+,%".contains(sign))
+        }
         "git" => word.text.contains("::"),
         _ => false,
     });
@@ -102,10 +106,9 @@ fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool
             let ends_options = name == "git";
             let subcommand = pattern.words.iter().find(|word| !word.starts_with('-'));
             match subcommand {
-                Some(subcommand) => match programs::find_in(of, subcommand) {
-                    Some(known) => all_taken(known, rest, ends_options),
-                    None => rest.iter().all(is_operand),
-                },
+                // What an unknown one does with its words, such as to run them, nobody knows.
+                Some(subcommand) => programs::find_in(of, subcommand)
+                    .map_or(rest.is_empty(), |known| all_taken(known, rest, ends_options)),
                 None => with_subcommand(known, of, rest, ends_options),
             }
         }

@@ -39,7 +39,10 @@ struct Wrapper {
 }
 
 const WRAPPERS: &[Wrapper] = &[
-    wrapper(&["nohup", "setsid", "builtin", "time"], "", "pcwf", &[], 0),
+    wrapper(&["nohup", "builtin"], "", "", &[], 0),
+    wrapper(&["setsid"], "", "cfw", &[], 0),
+    // Without `-f` and `-o`, which take a word where `time` is a program of its own.
+    wrapper(&["time"], "", "p", &[], 0),
     wrapper(&["command"], "", "p", &[], 0),
     wrapper(&["exec"], "a", "cl", &[], 0),
     wrapper(&["nice"], "n", "", &["adjustment="], 0),
@@ -100,8 +103,8 @@ const fn wrapper(
     Wrapper { names, short_with_value, short, long, words }
 }
 
-const SHELLS: &[&str] =
-    &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "csh", "tcsh", "busybox"];
+/// Shells whose scripts are read as this one's are.
+const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash"];
 
 /// Builtins of a shell after which other words mean something else.
 const CHANGES_MEANING: &[&str] = &[
@@ -164,8 +167,37 @@ const CHANGES_MEANING: &[&str] = &[
 
 /// Programs that run a command in a way of their own.
 const RUNS_OTHERS: &[&str] = &[
+    // Shells with a language of their own, and one that is many programs.
+    "fish",
+    "csh",
+    "tcsh",
+    "nu",
+    "pwsh",
+    "xonsh",
+    "elvish",
+    "busybox",
+    "toybox",
     "parallel",
     "su",
+    "sg",
+    "newgrp",
+    "runcon",
+    "setarch",
+    "linux32",
+    "linux64",
+    "firejail",
+    "bwrap",
+    "cgexec",
+    "eatmydata",
+    "trickle",
+    "sshpass",
+    "chpst",
+    "envdir",
+    "setuidgid",
+    "envuidgid",
+    "osascript",
+    "nix-shell",
+    "lxc-attach",
     "runuser",
     "setpriv",
     "chroot",
@@ -232,7 +264,8 @@ pub(super) fn is_wrapper(name: &str) -> bool {
 /// Finds what a simple command runs beside itself.
 pub(super) fn inside(words: &[Word]) -> Inside {
     let Some((program, rest)) = words.split_first() else { return Inside::default() };
-    if program.kind != WordKind::Literal {
+    // `time -f %e rm x`: an option here belongs to a program whose name was read as a keyword.
+    if program.kind != WordKind::Literal || program.text.starts_with('-') {
         return Inside::hidden("nobody knows which program this is before it runs");
     }
     let name = program.text.rsplit('/').next().unwrap_or_default();
@@ -259,7 +292,7 @@ pub(super) fn inside(words: &[Word]) -> Inside {
 
 impl Wrapper {
     fn inside(&self, name: &str, words: &[Word]) -> Inside {
-        let mut words = words;
+        let (mut words, mut replaced) = (words, None);
         loop {
             let Some((first, rest)) = words.split_first() else {
                 // Alone they say something, or run what they read.
@@ -273,27 +306,50 @@ impl Wrapper {
                 words = rest;
                 break;
             }
-            let takes_variables = matches!(name, "env" | "sudo" | "doas");
-            if takes_variables && text.contains('=') && !text.starts_with('-') {
-                return self.with_variables(name, words);
-            }
             let Some(takes) = self.option(text) else {
                 if text.starts_with('-') && text.len() > 1 {
                     return Inside::hidden("an option that is not known runs another program");
                 }
                 break;
             };
-            words = rest.get(usize::from(takes)..).unwrap_or_default();
+            let (values, others) = rest.split_at(usize::from(takes).min(rest.len()));
+            if !are_literal(values) {
+                // Several words may come of it, and the second is the program then.
+                return Inside::hidden("nobody knows which program this runs before it runs");
+            }
+            if name == "xargs" {
+                replaced = replaced_by_input(text, values).or(replaced);
+            }
+            words = others;
         }
-        let Some(command) = words.get(self.words..).filter(|command| !command.is_empty()) else {
+        let takes_variables = matches!(name, "env" | "sudo" | "doas");
+        if takes_variables && words.first().is_some_and(is_variable) {
+            return self.with_variables(name, words);
+        }
+        let (between, command) = words.split_at(self.words.min(words.len()));
+        if command.is_empty() {
             return Inside::effect("this runs another program");
-        };
-        self.runs(name, command)
+        }
+        if !are_literal(between) {
+            return Inside::hidden("nobody knows which program this runs before it runs");
+        }
+        let mut inside = self.runs(name, command);
+        if let Some(replaced) = replaced {
+            let words = inside.commands.iter_mut().flatten();
+            words
+                .filter(|word| word.text.contains(&replaced))
+                .for_each(|word| word.kind = WordKind::Dynamic);
+        }
+        inside
     }
 
     fn runs(&self, name: &str, command: &[Word]) -> Inside {
         let mut command = command.to_vec();
         if name == "watch" {
+            if !are_literal(&command) {
+                // A shell reads the names of files that come of it.
+                return Inside::hidden("nobody knows what `watch` runs before it runs");
+            }
             let words: Vec<&str> = command.iter().map(|word| word.text.as_str()).collect();
             return Inside { scripts: vec![words.join(" ")], ..Inside::default() };
         }
@@ -306,8 +362,7 @@ impl Wrapper {
 
     /// `env NAME=value …`: what the variables mean to the program nobody knows.
     fn with_variables(&self, name: &str, words: &[Word]) -> Inside {
-        let is_variable = |word: &&Word| word.text.contains('=') && !word.text.starts_with('-');
-        let skipped = words.iter().take_while(is_variable).count();
+        let skipped = words.iter().take_while(|word| is_variable(word)).count();
         let dangerous = words[..skipped].iter().any(|word| {
             let name = word.text.split('=').next().unwrap_or_default();
             is_dangerous_variable(name)
@@ -346,6 +401,25 @@ impl Wrapper {
         }
         Some(false)
     }
+}
+
+/// Returns the text in whose place `xargs` puts what it reads, if this option says one.
+fn replaced_by_input(option: &str, values: &[Word]) -> Option<String> {
+    let text = match option.strip_prefix("--") {
+        Some(long) => long.strip_prefix("replace")?.trim_start_matches('='),
+        None => option.split_once('I')?.1,
+    };
+    let value = values.first().map_or(text, |value| value.text.as_str());
+    Some(if value.is_empty() { "{}".to_owned() } else { value.to_owned() })
+}
+
+fn are_literal(words: &[Word]) -> bool {
+    words.iter().all(|word| word.kind == WordKind::Literal)
+}
+
+/// Tells whether a word before a command sets a variable.
+fn is_variable(word: &Word) -> bool {
+    word.text.contains('=') && !word.text.starts_with('-')
 }
 
 /// Tells whether a variable makes programs run others, or changes which ones run.
@@ -422,10 +496,13 @@ fn of_shell(words: &[Word]) -> Inside {
 }
 
 fn of_eval(words: &[Word]) -> Inside {
-    if words.iter().any(|word| word.kind != WordKind::Literal) {
+    if !are_literal(words) {
         return Inside::hidden("nobody knows what `eval` runs before it runs");
     }
-    let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    let mut words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    if words.first() == Some(&"--") {
+        words.remove(0);
+    }
     Inside { scripts: vec![words.join(" ")], ..Inside::default() }
 }
 
@@ -506,13 +583,9 @@ fn of_find(words: &[Word]) -> Inside {
         }
         match word.text.as_str() {
             "-exec" | "-execdir" | "-ok" | "-okdir" => {
-                let command: Vec<Word> = words[at..]
-                    .iter()
-                    .take_while(|word| !matches!(word.text.as_str(), ";" | "+"))
-                    .cloned()
-                    .collect();
+                let command = until_end_of_exec(&words[at..]);
                 at += command.len() + 1;
-                inside.commands.push(command.into_iter().map(placed).collect());
+                inside.commands.push(command.iter().cloned().map(placed).collect());
             }
             "-delete" => inside.effect = Some("this deletes files"),
             "-fprint" | "-fprint0" | "-fprintf" | "-fls" => {
@@ -528,6 +601,17 @@ fn of_find(words: &[Word]) -> Inside {
         }
     }
     inside
+}
+
+/// Returns the words of `-exec`: `;` ends them, and `+` behind `{}`. Anywhere else `+` is a word.
+fn until_end_of_exec(words: &[Word]) -> &[Word] {
+    let mut last = "";
+    let end = words.iter().position(|word| {
+        let is_end = word.text == ";" || word.text == "+" && last == "{}";
+        last = word.text.as_str();
+        is_end
+    });
+    &words[..end.unwrap_or(words.len())]
 }
 
 /// The place of a file that is found holds a name that nobody knows. It begins as the folder does
@@ -559,18 +643,29 @@ fn of_options(name: &str, words: &[Word]) -> Inside {
         })
     };
     let runs = match name {
-        "git" => [
-            "-c",
-            "--config-env",
-            "--exec-path",
-            "--upload-pack",
-            "--receive-pack",
-            "--exec",
-            "-x",
-            "--ext-diff",
-        ]
-        .iter()
-        .any(|option| has(option)),
+        "git" => {
+            const OPTIONS: [&str; 7] = [
+                "-c",
+                "--config-env",
+                "--exec-path",
+                "--upload-pack",
+                "--receive-pack",
+                "--exec",
+                "--ext-diff",
+            ];
+            let attached = |subcommand, option| {
+                has(subcommand) && words.iter().any(|word| word.text.starts_with(option))
+            };
+            OPTIONS.iter().any(|option| has(option))
+                || has("filter-branch")
+                || has("for-each-repo")
+                || has("bisect") && has("run")
+                || has("hook") && has("run")
+                || has("submodule") && has("foreach")
+                || attached("rebase", "-x")
+                || attached("difftool", "-x")
+                || attached("grep", "-O")
+        }
         "tar" => words.iter().any(|word| {
             [
                 "--checkpoint-action",
@@ -583,9 +678,22 @@ fn of_options(name: &str, words: &[Word]) -> Inside {
             .iter()
             .any(|option| word.text.starts_with(option))
         }),
-        "python" | "python2" | "python3" | "perl" | "ruby" | "node" | "php" | "lua" => {
-            has("-c") || has("-e") || has("-E") || has("--eval") || has("-r") || has("-p")
+        "python" | "python2" | "python3" | "pypy" | "pypy3" | "perl" | "ruby" | "node"
+        | "nodejs" | "deno" | "bun" | "php" | "lua" | "luajit" | "Rscript" | "julia" => {
+            has_code(words)
         }
+        "sed" | "gsed" => words.iter().any(|word| runs_in_sed(&word.text)),
+        "ip" | "lxc" | "vagrant" => has("exec") || has("ssh"),
+        "poetry" | "pipenv" | "uv" | "conda" | "mise" | "asdf" | "direnv" | "doppler"
+        | "aws-vault" | "nix" => ["run", "exec", "x", "shell", "develop"].iter().any(|it| has(it)),
+        "nc" | "ncat" | "netcat" => has("-e") || has("-c") || has("--exec") || has("--sh-exec"),
+        "socat" => words.iter().any(|word| {
+            let text = word.text.to_ascii_lowercase();
+            text.contains("exec:") || text.contains("system:") || text.contains("shell:")
+        }),
+        "sqlite3" | "psql" | "mysql" | "mariadb" => words
+            .iter()
+            .any(|word| [".shell", ".system", "\\!"].iter().any(|it| word.text.contains(it))),
         "awk" | "gawk" | "mawk" | "nawk" => {
             words.iter().any(|word| word.text.contains("system") || word.text.contains('|'))
         }
@@ -599,4 +707,44 @@ fn of_options(name: &str, words: &[Word]) -> Inside {
         _ => false,
     };
     if runs { Inside::hidden("this runs code that stands in its words") } else { Inside::default() }
+}
+
+/// Tells whether code stands in the words of an interpreter, or comes from its input.
+fn has_code(words: &[Word]) -> bool {
+    for word in words {
+        let text = word.text.as_str();
+        let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
+            return text == "-";
+        };
+        let is_code = match letters.strip_prefix('-') {
+            Some(long) => ["eval", "print", "run", "exec"].iter().any(|it| long.starts_with(it)),
+            None => letters.contains(['c', 'e', 'E', 'p', 'n', 'r', 'R', 'B']),
+        };
+        if is_code {
+            return true;
+        }
+        if letters.starts_with(['-', 'V', 'v', 'h']) && words.len() == 1 {
+            // It says its version, or how it is used.
+            return false;
+        }
+    }
+    true
+}
+
+/// Tells whether a script of `sed` may run commands: `e`, alone or as a flag of `s`.
+fn runs_in_sed(text: &str) -> bool {
+    if text.starts_with("--") {
+        return text.starts_with("--expression") || text.starts_with("--file");
+    }
+    let mut before = ' ';
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let may_begin = before.is_ascii_digit() || " \t\n$/;{}!~|,#gpiImMwW".contains(before);
+        let may_end = letters.peek().is_none_or(|next| " \t\n;}gpiImMwW0123456789".contains(*next));
+        if letter == 'e' && may_begin && may_end && !text.starts_with('-') {
+            return true;
+        }
+        before = letter;
+    }
+    false
 }

@@ -293,7 +293,9 @@ const PROGRAMS: &[Entry] = &[
     with("pip pip3", "version", PIP),
     with("rustup", "version", RUSTUP),
     with("systemctl", "version no-pager user", SYSTEMCTL),
-    runs("make gmake just ninja", "BknsStwq", "dry-run just-print keep-going silent quiet version"),
+    runs("make gmake just", "BknsStwq", "dry-run just-print keep-going silent quiet version"),
+    // Without `-t`, whose tools do much.
+    runs("ninja", "knvw", "quiet verbose version"),
     runs("pytest tox nox", "vqxslr", "verbose quiet exitfirst lf ff collect-only co maxfail= tb="),
     runs(
         "tsc eslint prettier jest vitest mocha black ruff mypy flake8 pylint isort",
@@ -402,9 +404,10 @@ const GIT: &[Entry] = &[
         "all append prune tags no-tags quiet verbose depth= dry-run ff-only no-rebase rebase",
     ),
     runs("push", "qvnu", "quiet verbose dry-run set-upstream tags follow-tags"),
+    // Without `-x`, which `rebase` runs.
     runs(
         "merge cherry-pick revert rebase",
-        "qvnx",
+        "qvn",
         "abort continue skip quit ff-only no-ff no-commit quiet verbose squash no-edit",
     ),
     runs("init", "q", "quiet bare"),
