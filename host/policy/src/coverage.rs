@@ -2,7 +2,7 @@
 //! and what cannot be read is not.
 
 use crate::facts::Facts;
-use crate::matching::{arguments, is_at_or_below, speaks_of};
+use crate::matching::{arguments, is_at_or_below, promises, speaks_of};
 use crate::shell::{self, SimpleCommand};
 use crate::{CommandLine, Conditions, Glob, Outcome, PluginSource, Rule, RuleFile, RuleRef, Rules};
 
@@ -24,7 +24,7 @@ fn allow_rules(rules: &Rules) -> impl Iterator<Item = (&RuleFile, &Rule)> {
 /// Tells whether a rule that names no command allows the call.
 pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
     let is_for_denials = when.signature.is_some() || when.compound || !when.outside.is_empty();
-    if when.command.is_some() || is_for_denials || !speaks_of(when, facts) {
+    if when.command.is_some() || is_for_denials || !means(when, facts) {
         return false;
     }
     if !arguments(when, facts).is_certain() {
@@ -67,8 +67,21 @@ pub(crate) fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'
     let is_for_denials = when.signature.is_some() || when.compound || !when.outside.is_empty();
     !is_narrow
         && !is_for_denials
-        && speaks_of(when, facts)
+        && means(when, facts)
         && arguments(when, facts).is_certain()
         && matches!(facts.line, Some(CommandLine::Shell(_) | CommandLine::Words(_)))
         && shell::covers(pattern, command, facts.call.workspace)
+}
+
+/// Tells whether a rule speaks of the tool. A stranger's tool has whatever name and promises it
+/// gives itself: it is meant only where its plugin is named, in full.
+fn means(when: &Conditions, facts: &Facts<'_>) -> bool {
+    let call = facts.call;
+    let is_meant = match call.source {
+        PluginSource::Shipped => true,
+        PluginSource::Elsewhere => {
+            when.plugin.as_ref().is_some_and(|named| named.as_str() == call.plugin.as_str())
+        }
+    };
+    is_meant && speaks_of(when, facts) && promises(when, facts).is_certain()
 }

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use crate::facts::Facts;
 use crate::shell::{SimpleCommand, WordKind};
-use crate::{Annotation, ArgumentsDigest, CommandPattern, Conditions, Glob, PathPattern, Rule};
+use crate::{
+    Annotation, ArgumentsDigest, CommandPattern, Conditions, Glob, PathPattern, PluginSource, Rule,
+};
 
 /// What came of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +72,8 @@ pub(crate) fn matches(rule: &Rule, facts: &Facts<'_>) -> Matched {
     if !speaks_of(when, facts) {
         return Matched::No;
     }
-    arguments(when, facts)
+    promises(when, facts)
+        .and(|| arguments(when, facts))
         .and(|| when.command.as_ref().map_or(Matched::Yes(None), |wanted| command(wanted, facts)))
         .and(|| when.path.as_ref().map_or(Matched::Yes(None), |wanted| path(wanted, facts)))
         .and(|| when.host.as_ref().map_or(Matched::Yes(None), |wanted| host(wanted, facts)))
@@ -82,7 +85,7 @@ pub(crate) fn matches(rule: &Rule, facts: &Facts<'_>) -> Matched {
         })
 }
 
-/// Matches what a rule says of the tool and the agent: nothing of that can be unclear.
+/// Matches what a rule says of the names of tool and agent: nothing of that can be unclear.
 pub(crate) fn speaks_of(when: &Conditions, facts: &Facts<'_>) -> bool {
     let call = facts.call;
     let is = |wanted: &Option<Glob>, text: &str| {
@@ -93,16 +96,29 @@ pub(crate) fn speaks_of(when: &Conditions, facts: &Facts<'_>) -> bool {
         && is(&when.agent_type, call.agent.agent_type)
         && is(&when.agent_name, call.agent.agent_name)
         && when.exactly.is_none_or(|wanted| wanted == ArgumentsDigest::of(call.arguments))
-        && when.annotations.iter().all(|&(annotation, wanted)| {
-            let promises = call.annotations;
-            let promised = match annotation {
-                Annotation::ReadOnly => promises.read_only,
-                Annotation::Destructive => promises.destructive,
-                Annotation::Idempotent => promises.idempotent,
-                Annotation::OpenWorld => promises.open_world,
+}
+
+/// Matches what the tool promises. Of a stranger's tool that promises to do no harm nobody can tell
+/// whether that is true.
+pub(crate) fn promises(when: &Conditions, facts: &Facts<'_>) -> Matched {
+    let (call, promises) = (facts.call, facts.call.annotations);
+    when.annotations.iter().fold(Matched::Yes(None), |so_far, &(annotation, wanted)| {
+        so_far.and(|| {
+            let (promised, harmless) = match annotation {
+                Annotation::ReadOnly => (promises.read_only, true),
+                Annotation::Destructive => (promises.destructive, false),
+                Annotation::Idempotent => (promises.idempotent, true),
+                Annotation::OpenWorld => (promises.open_world, false),
             };
-            promised == wanted
+            match call.source {
+                _ if promised == wanted => Matched::Yes(None),
+                PluginSource::Elsewhere if wanted != harmless => {
+                    Matched::Perhaps(format!("what plugin `{}` says of itself", call.plugin))
+                }
+                PluginSource::Shipped | PluginSource::Elsewhere => Matched::No,
+            }
         })
+    })
 }
 
 /// Matches arguments by name. Each that a rule names must match.

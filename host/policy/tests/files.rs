@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use jaato_policy::{
-    Allowed, Answer, Call, Caller, CallingAgent, CommandPattern, Conditions, Decision, DenyRules,
+    Allowed, Annotation, Answer, Call, Caller, CallingAgent, CommandPattern, Conditions, Decision, DenyRules,
     Glob, Layer, Mode, Outcome, PathPattern, Pattern, PluginSource, RestOfCommand, Rule, RuleFile,
     Rules, Scope, SessionRule, TypedInto, WorkspaceTrust, decide, evaluate, proposals,
 };
@@ -88,6 +88,9 @@ fn file(layer: Layer, text: &str) -> RuleFile {
             "agent" => when.agent_type = Some(Glob::new(value)),
             "text" => when.arguments = vec![("text".to_owned(), Glob::new(value))],
             "compound" => when.compound = true,
+            "plugin" => when.plugin = Some(Glob::new(value)),
+            "read_only" => when.annotations = vec![(Annotation::ReadOnly, value == "true")],
+            "destructive" => when.annotations = vec![(Annotation::Destructive, value == "true")],
             other => panic!("{other}"),
         }
         rules.push(Rule { outcome, when, line: at + 1, why: None });
@@ -311,6 +314,48 @@ fn a_stranger_runs_no_command_by_a_rule_for_commands() {
     let mut rules = user("deny command ls");
     rules.allow_all = true;
     check(&rules, &scene, "deny file.deny user.toml:1");
+}
+
+#[test]
+fn a_strangers_tool_is_allowed_by_the_name_of_its_plugin_alone() {
+    let mut scene = Scene::new("note", json!({}));
+    scene.plugin = "tool-moon".into();
+    scene.annotations = Annotations { read_only: true, destructive: false, ..scene.annotations };
+    let rules = [
+        ("allow tool note", "file.allow user.toml:1", "ask.unproven_promise"),
+        ("allow tool *", "file.allow user.toml:1", "ask.unproven_promise"),
+        ("allow read_only true", "file.allow user.toml:1", "ask.unproven_promise"),
+        ("allow destructive false", "file.allow user.toml:1", "ask.unproven_promise"),
+        ("allow plugin tool-*", "file.allow user.toml:1", "ask.unproven_promise"),
+        ("allow plugin tool-moon", "file.allow user.toml:1", "file.allow user.toml:1"),
+    ];
+    for (rule, shipped, elsewhere) in rules {
+        for (source, expected) in
+            [(PluginSource::Shipped, shipped), (PluginSource::Elsewhere, elsewhere)]
+        {
+            scene.source = source;
+            let outcome = if expected.starts_with("ask") { "ask" } else { "allow" };
+            check(&user(rule), &scene, &format!("{outcome} {expected}"));
+        }
+    }
+}
+
+#[test]
+fn no_promise_of_a_stranger_escapes_a_rule() {
+    let mut scene = Scene::new("note", json!({}));
+    scene.annotations = Annotations { read_only: true, destructive: false, ..scene.annotations };
+    let mut rules = user("deny destructive true");
+    rules.allow_all = true;
+    check(&rules, &scene, "allow option.yes");
+    scene.source = PluginSource::Elsewhere;
+    check(&rules, &scene, "ask file.unclear user.toml:1");
+    scene.annotations.destructive = true;
+    check(&rules, &scene, "deny file.deny user.toml:1");
+    // What it admits is believed.
+    check(&user("ask read_only false"), &scene, "ask file.ask user.toml:1");
+    check(&user("deny read_only true"), &scene, "deny file.deny user.toml:1");
+    scene.annotations.read_only = false;
+    check(&user("deny read_only true"), &scene, "ask ask.silence");
 }
 
 #[test]

@@ -33,6 +33,7 @@ mod every_provider;
 mod file_edit;
 mod filesystem_query;
 mod forms;
+mod gate_rules;
 mod gc;
 mod github_models;
 mod google;

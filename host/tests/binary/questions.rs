@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::cli::with_cli;
+use crate::gate_rules::rules_in_place;
 use crate::house;
 use crate::support::command::{DEADLINE, LOOK_AGAIN, Running};
 use crate::support::{Command, House, fixture};
@@ -31,9 +32,10 @@ fn says(text: &str) -> Value {
     json!({ "steps": [{ "text": text }] })
 }
 
-/// A house with a shell for the model and a tool that is asked about.
+/// A house with a person's rules, a shell for the model and a tool that is asked about.
 fn with_tools() -> Option<House> {
     let house = with_cli()?;
+    rules_in_place(&house);
     house.ship(&fixture("probe"));
     Some(house)
 }

@@ -3,6 +3,7 @@
 use expect_test::expect;
 use serde_json::{Value, json};
 
+use crate::gate_rules::rules_in_place;
 use crate::house;
 use crate::support::{House, fixture};
 
@@ -16,6 +17,7 @@ fn calling(tool: &str, result: &str) -> Value {
 
 fn counting(result: &str) -> Option<House> {
     let house = House::new()?;
+    rules_in_place(&house);
     house.ship(&fixture("probe"));
     house.script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "count", "arguments": {} } }] },
@@ -85,6 +87,7 @@ fn a_shipped_tool_that_reads_only_runs_without_a_question() {
 #[test]
 fn the_promise_of_a_plugin_from_elsewhere_counts_for_nothing() {
     let house = house!();
+    rules_in_place(&house);
     house.script(&calling("echo", "permission_denied"));
     house.drop_in(&fixture("probe"));
     let list = house.run(&["plugin", "list", "--json"]).code(0).json();
@@ -101,6 +104,7 @@ fn the_promise_of_a_plugin_from_elsewhere_counts_for_nothing() {
 #[test]
 fn a_strangers_tool_is_not_allowed_by_its_name_alone() {
     let house = house!();
+    rules_in_place(&house);
     house.script(&calling("echo", "\"text\":\"t\""));
     house.drop_in(&fixture("probe"));
     let output = house.run(&["run", "--allow", "echo", "echo"]).code(2);
@@ -120,6 +124,7 @@ fn a_strangers_tool_is_not_allowed_by_its_name_alone() {
 #[test]
 fn a_tool_of_a_plugin_that_is_not_trusted_is_offered_and_asked_about() {
     let house = house!();
+    rules_in_place(&house);
     house.drop_in(&fixture("probe"));
     house.script(&calling("echo", "permission_denied"));
     house.run(&["run", "echo"]).code(6);
