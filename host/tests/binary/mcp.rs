@@ -185,7 +185,7 @@ fn connect_reload_and_logs_say_what_they_did() {
     let connected = mcp(&house, &["connect", "moon"]);
     assert!(
         connected == "Connected to 'moon' successfully (12 tools available)."
-            || connected == "Server 'moon' is already connected.",
+            || connected == "Server 'moon' is already connected (12 tools available).",
         "{connected}"
     );
     let reloaded = mcp(&house, &["reload"]);

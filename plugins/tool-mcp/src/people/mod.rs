@@ -134,7 +134,8 @@ async fn connect(server: &Arc<Server>) -> Result<String> {
     let name = server.name();
     match server.status() {
         Status::Up(connection) if !connection.is_closed() => {
-            return Ok(format!("Server '{name}' is already connected."));
+            let tools = show::tool_count(server);
+            return Ok(format!("Server '{name}' is already connected ({tools} tools available)."));
         }
         Status::Disabled => {
             let text = format!("Server '{name}' is disabled by its entry.");
