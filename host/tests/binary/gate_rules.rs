@@ -118,7 +118,8 @@ fn no_name_form_or_id_of_a_call_passes_for_one_that_a_rule_allows() {
     let (failed, well): (Vec<_>, Vec<_>) = finished.partition(|line| line["is_error"] == true);
     assert_eq!((failed.len(), well.len()), (216, 0), "{output}");
     // What a rule allows does run, so that the rules are known to be in place.
-    let listing = json!({ "call": { "name": "cli_based_tool", "arguments": { "command": "ls -a" } } });
+    let listing =
+        json!({ "call": { "name": "cli_based_tool", "arguments": { "command": "ls -a" } } });
     house.script(&answers(&[listing]));
     let output = house.run(&["run", "--output", "json", "go"]).code(0);
     let decided = output.json_lines();

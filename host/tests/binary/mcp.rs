@@ -322,6 +322,33 @@ fn a_servers_progress_is_shown_while_it_works() {
 }
 
 #[test]
+fn a_call_that_a_person_stops_is_cancelled_at_the_server_which_lives_on() {
+    let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
+    let echo = calls("mcp__moon__echo", json!({ "text": "still here" }));
+    let answers =
+        [calls("mcp__moon__wait", json!({})), echo, after("still here", says("it lives"))];
+    house.script(&json!({ "answers": answers }));
+    let mut running = house.command(&["chat", "--yes"]).start();
+    running.write(b"go\n");
+    running.wait_for_error("mcp__moon__wait");
+    running.signal("INT");
+    running.wait_for_error("cancelled");
+    // What the server prints comes by a pipe of its own, a moment later.
+    let mut is_told = false;
+    while !is_told {
+        running.write(b"/mcp logs moon\n/mcp list\n");
+        let lines = std::iter::repeat_with(|| running.line());
+        let logged: Vec<String> =
+            lines.take_while(|line| !line.contains("Configured MCP servers")).collect();
+        is_told = logged.iter().any(|line| line.contains("told: notifications/cancelled"));
+    }
+    running.write(b"go on\n");
+    let output = running.finish().code(0);
+    assert!(output.stdout.contains("it lives"), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
 fn the_doctor_tells_how_it_stands_with_each_server() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     let mut all = json!({ "gone": { "command": "/nonexistent" }, "broken": { "command": 1 } });
