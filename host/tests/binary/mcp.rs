@@ -5,6 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::questions::wait_for_file;
 use crate::support::{House, fixtures, library_name};
 
 /// A house with the plugin and these servers of the person's, each with its arguments.
@@ -325,12 +326,13 @@ fn a_servers_progress_is_shown_while_it_works() {
 fn a_call_that_a_person_stops_is_cancelled_at_the_server_which_lives_on() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     let echo = calls("mcp__moon__echo", json!({ "text": "still here" }));
-    let answers =
-        [calls("mcp__moon__wait", json!({})), echo, after("still here", says("it lives"))];
+    let waits = house.path().join("waits");
+    let waiting = calls("mcp__moon__wait", json!({ "file": waits }));
+    let answers = [waiting, echo, after("still here", says("it lives"))];
     house.script(&json!({ "answers": answers }));
     let mut running = house.command(&["chat", "--yes"]).start();
     running.write(b"go\n");
-    running.wait_for_error("mcp__moon__wait");
+    wait_for_file(&waits);
     running.signal("INT");
     running.wait_for_error("cancelled");
     // What the server prints comes by a pipe of its own, a moment later.
