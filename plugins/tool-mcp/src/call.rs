@@ -13,7 +13,7 @@ use rmcp::model::{
 };
 
 use crate::connection::Connection;
-use crate::described::RemoteTool;
+use crate::described::{self, RemoteTool};
 use crate::server::Server;
 use crate::site::CallSite;
 
@@ -135,7 +135,7 @@ async fn rounds(
     let (mut answers, mut state) = (None, None);
     for _ in 0..ROUNDS_MAX {
         let request = asked.request(answers.take(), state.take());
-        match connection.exchange(request, time, site.clone()).await? {
+        match exchange(connection, request, time, site.clone()).await? {
             ServerResult::InputRequiredResult(required) => {
                 state.clone_from(&required.request_state);
                 answers = answered(connection, required, site.clone()).await?;
@@ -150,6 +150,23 @@ async fn rounds(
         }
     }
     Err(Error::failed(format!("the server still asks after {ROUNDS_MAX} rounds of questions")))
+}
+
+/// Sends a request; once more where the server has another description of the tool by now, from
+/// which the transport takes the headers of calls.
+async fn exchange(
+    connection: &Connection,
+    request: ClientRequest,
+    time: Duration,
+    site: Option<Arc<dyn CallSite>>,
+) -> Result<ServerResult> {
+    match connection.send(request.clone(), time, site.clone()).await {
+        Err(refused) if refused.has_other_headers => {
+            described::tools_anew(connection).await?;
+            connection.exchange(request, time, site).await
+        }
+        answer => answer.map_err(|refused| refused.error),
+    }
 }
 
 /// Answers the questions of a round.

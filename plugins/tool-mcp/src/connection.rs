@@ -36,6 +36,9 @@ pub enum Era {
     Unknown,
 }
 
+/// The protocol's number for headers that are not those of the body (2026-07-28).
+const HEADER_MISMATCH: i32 = -32020;
+
 /// A connection that is made. Dropping it closes the connection.
 pub struct Opened {
     /// What calls use.
@@ -53,6 +56,29 @@ pub struct Connection {
     pub info: Arc<ServerPeerInfo>,
     /// Its era.
     pub era: Era,
+}
+
+/// Why a request was not answered.
+pub struct Refused {
+    /// The headers that we sent are not those of the tool: the server has another description of it
+    /// by now.
+    pub has_other_headers: bool,
+    /// It, in words for a model.
+    pub error: Error,
+}
+
+impl Refused {
+    fn of(error: &ServiceError) -> Self {
+        let has_other_headers =
+            matches!(error, ServiceError::McpError(error) if error.code.0 == HEADER_MISMATCH);
+        Self { has_other_headers, error: in_words(error) }
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self { has_other_headers: false, error }
+    }
 }
 
 /// Tells the server of a request that nobody waits for any more.
@@ -135,6 +161,16 @@ impl Connection {
         time: Duration,
         site: Option<Arc<dyn CallSite>>,
     ) -> Result<ServerResult, Error> {
+        self.send(request, time, site).await.map_err(|refused| refused.error)
+    }
+
+    /// As [`Connection::exchange`], with the server's number for what went wrong.
+    pub async fn send(
+        &self,
+        request: ClientRequest,
+        time: Duration,
+        site: Option<Arc<dyn CallSite>>,
+    ) -> Result<ServerResult, Refused> {
         let mut enrolled: Option<Enrolled> = site.map(|site| self.client.enroll(site));
         let options = PeerRequestOptions::no_options();
         let sent = self.peer.send_request_with_option(request, options);
@@ -143,8 +179,8 @@ impl Connection {
             Error::new(ErrorKind::Timeout, text).temporary()
         };
         let mut handle = match tokio::time::timeout(time, sent).await {
-            Ok(sent) => sent.map_err(|error| in_words(&error))?,
-            Err(_) => return Err(late()),
+            Ok(sent) => sent.map_err(|error| Refused::of(&error))?,
+            Err(_) => return Err(late().into()),
         };
         if let Some(enrolled) = &mut enrolled {
             enrolled.watch(handle.progress_token.clone());
@@ -158,7 +194,7 @@ impl Connection {
             match waited {
                 Ok(answer) => break answer,
                 Err(_) if enrolled.is_some() && is_asking() => {}
-                Err(_) => return Err(late()),
+                Err(_) => return Err(late().into()),
             }
         };
         abandoned.id = None;
@@ -166,10 +202,10 @@ impl Connection {
             // A stream of HTTP ends without the connection.
             Ok(Err(ServiceError::TransportClosed)) | Err(_) if !self.is_closed() => {
                 let text = "the server ended its answer before it was there";
-                Err(Error::new(ErrorKind::Unavailable, text).temporary())
+                Err(Error::new(ErrorKind::Unavailable, text).temporary().into())
             }
-            Ok(answer) => answer.map_err(|error| in_words(&error)),
-            Err(_) => Err(gone()),
+            Ok(answer) => answer.map_err(|error| Refused::of(&error)),
+            Err(_) => Err(gone().into()),
         }
     }
 

@@ -137,6 +137,15 @@ pub async fn ask(connection: &Arc<Connection>) -> Result<Described> {
     tokio::task::spawn_blocking(clean).await.map_err(|_| Error::failed("its lists were lost"))
 }
 
+/// Lists a server's tools for the connection alone: what is offered follows when the server says
+/// that its list changed.
+///
+/// # Errors
+/// What the server answers.
+pub async fn tools_anew(connection: &Connection) -> Result<()> {
+    list(connection, Listed::Tools, &mut Vec::new()).await.map(drop)
+}
+
 impl Described {
     /// Takes what the lists hold.
     fn with(mut self, tools: Vec<Value>, prompts: Vec<Value>, lines: Vec<String>) -> Self {

@@ -148,6 +148,55 @@ async fn a_modern_server_has_no_session_and_each_request_says_what_it_is() {
 }
 
 #[tokio::test]
+async fn a_tool_that_wants_other_headers_by_now_is_listed_and_called_again() {
+    let listed = AtomicUsize::new(0);
+    let server = FixtureServer::start(move |seen| {
+        let is_list = seen.asks() == "tools/list";
+        // From the second list on the parameter has another header.
+        if is_list && listed.fetch_add(1, Ordering::SeqCst) > 0 {
+            let mut changed = tools();
+            changed["tools"][0]["inputSchema"]["properties"]["text"]["x-mcp-header"] =
+                "Words".into();
+            return Given::result(seen, changed);
+        }
+        modern(seen, |seen| match seen.header("mcp-param-words") {
+            Some(_) => Given::json(200, &echoed(seen)),
+            None => {
+                let error = json!({ "code": -32020, "message": "header mismatch" });
+                let id = &seen.message()["id"];
+                Given::json(400, &json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+            }
+        })
+    })
+    .await;
+    let (_manager, connection) = connected(&server).await;
+    assert_eq!(call(&connection, "moon", LONG).await.unwrap(), "moon");
+    let calls = server.asked("tools/call");
+    let sent = |at: usize, name: &str| calls[at].header(name).map(str::to_owned);
+    assert_eq!(calls.len(), 2);
+    assert_eq!(
+        (sent(0, "mcp-param-text"), sent(0, "mcp-param-words")),
+        (Some("moon".into()), None)
+    );
+    assert_eq!(
+        (sent(1, "mcp-param-text"), sent(1, "mcp-param-words")),
+        (None, Some("moon".into()))
+    );
+    // A server that never agrees is asked twice, not for ever.
+    let server = FixtureServer::start(|seen| {
+        modern(seen, |seen| {
+            let error = json!({ "code": -32020, "message": "header mismatch" });
+            let id = &seen.message()["id"];
+            Given::json(400, &json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+        })
+    })
+    .await;
+    let (_manager, connection) = connected(&server).await;
+    assert!(call(&connection, "moon", LONG).await.unwrap_err().message.contains("header mismatch"));
+    assert_eq!(server.asked("tools/call").len(), 2);
+}
+
+#[tokio::test]
 async fn a_stream_that_ends_is_taken_up_where_it_ended() {
     let id = Mutex::new(Value::Null);
     let server = FixtureServer::start(move |seen| {
