@@ -11,8 +11,8 @@ use std::path::Path;
 use clap::Args;
 use jaato_runtime::config::permissions::{RuleCase, RuleFiles, read_cases};
 use jaato_runtime::policy::{
-    Allowed, Call, Caller, CallingAgent, Decision, DenyRules, Evaluation, Layer, Outcome as Ruling,
-    Rules, evaluate,
+    Allowed, Call, CallingAgent, Decision, DenyRules, Evaluation, Layer, Outcome as Ruling, Rules,
+    evaluate,
 };
 use jaato_runtime::registry::ToolEntry;
 use jaato_runtime::types::ToolName;
@@ -195,19 +195,14 @@ impl Asked<'_> {
         };
         let place = call_place(runtime.setup());
         let call = Call {
-            tool: &spec.name,
-            plugin,
             source: if is_shipped { PluginSource::Shipped } else { PluginSource::Elsewhere },
             annotations: spec.annotations,
             auto_approval: spec.auto_approval,
-            caller: Caller::Model,
-            arguments: self.arguments,
             agent: self.agent,
             directory: place.directory.as_deref(),
             home: place.home.as_deref(),
-            resolved: &[],
             workspace: place.workspace,
-            typed_into: None,
+            ..Call::new(&spec.name, plugin, self.arguments)
         };
         let resolved: Vec<_> =
             call.named_paths().iter().filter_map(|path| runtime.resolve_path(path)).collect();

@@ -365,7 +365,7 @@ fn cases_are_read_with_their_lines() {
 /// The examples of the page are a person's first rules: they must mean what it says.
 #[test]
 fn the_examples_of_the_documentation_are_decided_as_it_says() {
-    use jaato_policy::{Call, Caller, CallingAgent, PluginSource, Rules, WorkspaceTrust, decide};
+    use jaato_policy::{Call, CallingAgent, PluginSource, Rules, WorkspaceTrust, decide};
     let page = include_str!("../../../docs/permissions.md");
     let mut blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let (rules, cases) = (blocks.next().unwrap(), blocks.next().unwrap());
@@ -380,19 +380,12 @@ fn the_examples_of_the_documentation_are_decided_as_it_says() {
         let (tool, plugin) = (case.tool.as_str().into(), "tool-x".into());
         let (agent_type, agent_name) = (case.agent_type.as_str(), case.agent_name.as_str());
         let call = Call {
-            tool: &tool,
-            plugin: &plugin,
             source: PluginSource::Shipped,
-            annotations: jaato_types::Annotations::default(),
-            auto_approval: false,
-            caller: Caller::Model,
-            arguments: &case.arguments,
             agent: CallingAgent { agent_type, agent_name },
             directory: Some(Path::new("/project")),
             home: Some(&home),
-            resolved: &[],
             workspace: WorkspaceTrust::Trusted,
-            typed_into: None,
+            ..Call::new(&tool, &plugin, &case.arguments)
         };
         let decision = decide(&rules, &call);
         let why = decision.explain(&call);

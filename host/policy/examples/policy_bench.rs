@@ -7,10 +7,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use jaato_policy::{
-    Call, Caller, CallingAgent, CommandPattern, Conditions, Glob, Layer, Outcome, PathPattern,
-    PluginSource, RestOfCommand, Rule, RuleFile, Rules, WorkspaceTrust, decide,
+    Call, CommandPattern, Conditions, Glob, Layer, Outcome, PathPattern, PluginSource,
+    RestOfCommand, Rule, RuleFile, Rules, WorkspaceTrust, decide,
 };
-use jaato_types::{Annotations, PluginName, ToolName};
+use jaato_types::{PluginName, ToolName};
 use serde_json::{Value, json};
 
 const RULES: usize = 500;
@@ -26,7 +26,7 @@ fn main() {
     );
     let long = format!("ls {}", "a".repeat(LINE_BYTES - 3));
     let [plain, tangled, long] = [plain, tangled, long].map(|line| time(&rules, &line));
-    println!("plain_us={plain:.1} tangled_us={tangled:.1} long_us={long:.1}");
+    println!("{}", json!({ "plain_us": plain, "tangled_us": tangled, "long_us": long }));
 }
 
 fn line(piece: &str) -> String {
@@ -77,19 +77,11 @@ fn time(rules: &Rules, line: &str) -> f64 {
 fn once(rules: &Rules, arguments: &Value) -> f64 {
     let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
     let call = Call {
-        tool: &tool,
-        plugin: &plugin,
         source: PluginSource::Shipped,
-        annotations: Annotations::default(),
-        auto_approval: false,
-        caller: Caller::Model,
-        arguments,
-        agent: CallingAgent::MAIN,
         directory: Some(Path::new("/work")),
         home: Some(Path::new("/home/ann")),
-        resolved: &[],
         workspace: WorkspaceTrust::Trusted,
-        typed_into: None,
+        ..Call::new(&tool, &plugin, arguments)
     };
     let begun = Instant::now();
     black_box(decide(rules, &call));

@@ -37,6 +37,28 @@ pub struct Call<'a> {
     pub typed_into: Option<TypedInto>,
 }
 
+impl<'a> Call<'a> {
+    /// A model's call of a tool of which nothing else is known: by the main agent, of a plugin that
+    /// is not shipped and promises nothing, in a workspace that is not trusted.
+    pub fn new(tool: &'a ToolName, plugin: &'a PluginName, arguments: &'a Value) -> Self {
+        Self {
+            tool,
+            plugin,
+            source: PluginSource::Elsewhere,
+            annotations: Annotations::default(),
+            auto_approval: false,
+            caller: Caller::Model,
+            arguments,
+            agent: CallingAgent::MAIN,
+            directory: None,
+            home: None,
+            resolved: &[],
+            workspace: WorkspaceTrust::Untrusted,
+            typed_into: None,
+        }
+    }
+}
+
 /// The agent that makes a call, as rules name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallingAgent<'a> {

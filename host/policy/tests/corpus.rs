@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use jaato_policy::{
-    Call, Caller, CallingAgent, CommandPattern, Conditions, Layer, Outcome, PluginSource,
-    RestOfCommand, Rule, RuleFile, Rules, WorkspaceTrust, decide,
+    Call, CommandPattern, Conditions, Layer, Outcome, PluginSource, RestOfCommand, Rule, RuleFile,
+    Rules, WorkspaceTrust, decide,
 };
-use jaato_types::{Annotations, PluginName, ToolName};
+use jaato_types::{PluginName, ToolName};
 use serde_json::json;
 
 const CORPUS: &str = include_str!("corpus.txt");
@@ -53,19 +53,11 @@ impl Section {
         let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
         let arguments = json!({ "command": line });
         let call = Call {
-            tool: &tool,
-            plugin: &plugin,
             source: PluginSource::Shipped,
-            annotations: Annotations::default(),
-            auto_approval: false,
-            caller: Caller::Model,
-            arguments: &arguments,
-            agent: CallingAgent::MAIN,
             directory: Some(Path::new("/work")),
             home: Some(Path::new("/home/ann")),
-            resolved: &[],
             workspace: self.workspace,
-            typed_into: None,
+            ..Call::new(&tool, &plugin, &arguments)
         };
         decide(&self.rules, &call).outcome
     }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use jaato_policy::{
-    Allowed, Annotation, Answer, Call, Caller, CallingAgent, CommandPattern, Conditions, Decision, DenyRules,
-    Glob, Layer, Mode, Outcome, PathPattern, Pattern, PluginSource, RestOfCommand, Rule, RuleFile,
-    Rules, Scope, SessionRule, TypedInto, WorkspaceTrust, decide, evaluate, proposals,
+    Allowed, Annotation, Answer, Call, Caller, CallingAgent, CommandPattern, Conditions, Decision,
+    DenyRules, Glob, Layer, Mode, Outcome, PathPattern, Pattern, PluginSource, RestOfCommand, Rule,
+    RuleFile, Rules, Scope, SessionRule, TypedInto, WorkspaceTrust, decide, evaluate, proposals,
 };
 use jaato_types::{Annotations, PluginName, ToolName};
 use serde_json::{Value, json};

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use jaato_policy::{
-    Call, Caller, CallingAgent, CommandPattern, Conditions, Layer, Outcome, PluginSource,
-    RestOfCommand, Rule, RuleFile, Rules, WorkspaceTrust, decide,
+    Call, CommandPattern, Conditions, Layer, Outcome, PluginSource, RestOfCommand, Rule, RuleFile,
+    Rules, decide,
 };
-use jaato_types::{Annotations, PluginName, ToolName};
+use jaato_types::{PluginName, ToolName};
 use serde_json::json;
 
 /// A user whom no system has.
@@ -187,21 +187,7 @@ fn allows(line: &str) -> bool {
         RuleFile { layer: Layer::User, path: "rules".into(), default: None, rules, broken: None };
     let rules = Rules::of_files(vec![file]);
     let arguments = json!({ "command": line });
-    let call = Call {
-        tool: &tool,
-        plugin: &plugin,
-        source: PluginSource::Shipped,
-        annotations: Annotations::default(),
-        auto_approval: false,
-        caller: Caller::Model,
-        arguments: &arguments,
-        agent: CallingAgent::MAIN,
-        directory: None,
-        home: None,
-        resolved: &[],
-        workspace: WorkspaceTrust::Untrusted,
-        typed_into: None,
-    };
+    let call = Call { source: PluginSource::Shipped, ..Call::new(&tool, &plugin, &arguments) };
     decide(&rules, &call).outcome == Outcome::Allow
 }
 

@@ -113,10 +113,9 @@ mod tests {
 
     use jaato_config::permissions::{RuleSources, load_rules};
     use jaato_policy::{
-        Call, Caller, CallingAgent, Outcome, PluginSource, Rules, Scope, WorkspaceTrust, decide,
-        proposals,
+        Call, Outcome, PluginSource, Rules, Scope, WorkspaceTrust, decide, proposals,
     };
-    use jaato_types::{Annotations, PluginName, ToolName};
+    use jaato_types::{PluginName, ToolName};
     use serde_json::{Value, json};
 
     use super::*;
@@ -126,19 +125,10 @@ mod tests {
     fn decided(kept: &Value, pattern: usize, call: &Value) -> Outcome {
         let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
         let call_of = |arguments| Call {
-            tool: &tool,
-            plugin: &plugin,
             source: PluginSource::Shipped,
-            annotations: Annotations::default(),
-            auto_approval: false,
-            caller: Caller::Model,
-            arguments,
-            agent: CallingAgent::MAIN,
             directory: Some(Path::new("/project")),
-            home: None,
-            resolved: &[],
             workspace: WorkspaceTrust::Trusted,
-            typed_into: None,
+            ..Call::new(&tool, &plugin, arguments)
         };
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("jaato");

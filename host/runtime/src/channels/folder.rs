@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_places::{Owners, check_folder, make_missing, read};
-use jaato_session::{Answer, Asker, Question};
+use jaato_session::{Answer, Question};
 
-use super::{ANSWER_MS, wire};
+use super::{Channel, FolderAsker, wire};
 
 /// How often it is looked whether an answer is there.
 const LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
@@ -22,8 +22,8 @@ const LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
 /// How often an answer that is no JSON is read again: who writes it may be in the middle of it.
 const HALF_WRITTEN_MAX: u32 = 4;
 
-/// Asks through a folder.
-pub struct FolderAsker {
+/// A folder for questions and answers.
+pub struct Folder {
     folder: PathBuf,
 }
 
@@ -36,9 +36,11 @@ struct Files {
 impl FolderAsker {
     /// Makes one; touches nothing yet.
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+        Self(Folder { folder })
     }
+}
 
+impl Folder {
     async fn exchange(&self, question: &Question<'_>) -> Result<Answer, String> {
         let id = wire::new_id()?;
         let [requests, responses] = ["requests", "responses"].map(|name| self.folder.join(name));
@@ -81,23 +83,10 @@ impl Drop for Files {
     }
 }
 
-impl Asker for FolderAsker {
-    fn nobody(&self) -> Option<String> {
-        None
-    }
+impl Channel for Folder {
+    const NAME: &str = "file";
 
-    fn channel(&self) -> &str {
-        "file"
-    }
-
-    fn patience_ms(&self) -> Option<u64> {
-        Some(ANSWER_MS)
-    }
-
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
-        Box::pin(async move {
-            let answer = self.exchange(&question).await;
-            answer.unwrap_or_else(|reason| Answer::Nobody { reason })
-        })
+    fn exchange<'a>(&'a self, question: &'a Question<'_>) -> BoxFuture<'a, Result<Answer, String>> {
+        Box::pin(self.exchange(question))
     }
 }

@@ -21,15 +21,50 @@ use jaato_types::{Error, ErrorKind};
 use crate::gate::own_rule_files;
 use crate::{Runtime, Setup};
 
-pub use folder::FolderAsker;
-pub use webhook::WebhookAsker;
-
 /// How long an answer is waited for where nobody says otherwise: nobody sits there who could stop
 /// the run.
 pub const ANSWER_MS: u64 = 5 * 60 * 1_000;
 
 /// The variable with the secret that a webhook is shown.
 const TOKEN: &str = "PERMISSION_WEBHOOK_TOKEN";
+
+/// A way on which a question about a call is sent and its answer comes.
+pub trait Channel: Send + Sync {
+    /// What the ledger calls it.
+    const NAME: &str;
+
+    /// Sends a question and waits for its answer; why there is none, in words, else.
+    fn exchange<'a>(&'a self, question: &'a Question<'_>) -> BoxFuture<'a, Result<Answer, String>>;
+}
+
+/// Asks about calls by a channel; where no answer comes, nobody is there.
+pub struct ChannelAsker<C>(C);
+
+/// Asks a server.
+pub type WebhookAsker = ChannelAsker<webhook::Webhook>;
+/// Asks through a folder.
+pub type FolderAsker = ChannelAsker<folder::Folder>;
+
+impl<C: Channel> Asker for ChannelAsker<C> {
+    fn nobody(&self) -> Option<String> {
+        None
+    }
+
+    fn channel(&self) -> &str {
+        C::NAME
+    }
+
+    fn patience_ms(&self) -> Option<u64> {
+        Some(ANSWER_MS)
+    }
+
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let answer = self.0.exchange(&question).await;
+            answer.unwrap_or_else(|reason| Answer::Nobody { reason })
+        })
+    }
+}
 
 /// Who is asked about calls, and nothing else.
 struct CallsAlone {

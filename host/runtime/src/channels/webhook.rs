@@ -5,16 +5,16 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jaato_http::header::{AUTHORIZATION, CONTENT_TYPE};
 use jaato_http::{Client, HeaderMap, HeaderValue, Limits, Method, Redirects, Request, StatusCode};
-use jaato_session::{Answer, Asker, Question};
+use jaato_session::{Answer, Question};
 use jaato_types::{Error, ErrorKind};
 
-use super::{ANSWER_MS, wire};
+use super::{ANSWER_MS, Channel, WebhookAsker, wire};
 
 /// How much longer than a question waits its exchange may last: the session ends it first.
 const BEYOND: Duration = Duration::from_secs(5);
 
-/// Asks a server.
-pub struct WebhookAsker {
+/// A server for questions.
+pub struct Webhook {
     client: Client,
     url: String,
     headers: HeaderMap,
@@ -46,9 +46,11 @@ impl WebhookAsker {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        Ok(Self { client, url: url.to_owned(), headers })
+        Ok(Self(Webhook { client, url: url.to_owned(), headers }))
     }
+}
 
+impl Webhook {
     /// Asks.
     ///
     /// # Errors
@@ -75,23 +77,10 @@ impl WebhookAsker {
     }
 }
 
-impl Asker for WebhookAsker {
-    fn nobody(&self) -> Option<String> {
-        None
-    }
+impl Channel for Webhook {
+    const NAME: &str = "webhook";
 
-    fn channel(&self) -> &str {
-        "webhook"
-    }
-
-    fn patience_ms(&self) -> Option<u64> {
-        Some(ANSWER_MS)
-    }
-
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
-        Box::pin(async move {
-            let answer = self.exchange(&question).await;
-            answer.unwrap_or_else(|reason| Answer::Nobody { reason })
-        })
+    fn exchange<'a>(&'a self, question: &'a Question<'_>) -> BoxFuture<'a, Result<Answer, String>> {
+        Box::pin(self.exchange(question))
     }
 }

@@ -241,8 +241,6 @@ impl CallRunner<'_> {
         place: &'a CallPlace,
     ) -> Call<'a> {
         Call {
-            tool: &call.name,
-            plugin: &tool.plugin,
             source: if tool.shipped { PluginSource::Shipped } else { PluginSource::Elsewhere },
             annotations: tool.spec.annotations,
             auto_approval: tool.spec.auto_approval,
@@ -250,13 +248,11 @@ impl CallRunner<'_> {
                 Initiative::Model | Initiative::Tool | Initiative::Plugin => Caller::Model,
                 Initiative::Person => Caller::Person,
             },
-            arguments: &call.arguments,
             agent: self.agent.map_or(CallingAgent::MAIN, called),
             directory: place.directory.as_deref(),
             home: place.home.as_deref(),
-            resolved: &[],
             workspace: place.workspace,
-            typed_into: None,
+            ..Call::new(&call.name, &tool.plugin, &call.arguments)
         }
     }
 
