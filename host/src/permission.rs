@@ -153,7 +153,12 @@ pub async fn explain(global: Global, args: ExplainArgs) -> Outcome {
         let (why, hint) = (evaluation.decision.explain(call), evaluation.decision.hint(call));
         (evaluation, why, hint)
     })?;
-    let (evaluation, why, hint) = answer;
+    let (evaluation, why, mut hint) = answer;
+    if evaluation.waits_for_trust {
+        let text =
+            "it runs code of the workspace, and your rule allows that once `jaato trust` trusts it";
+        hint = Some(text.to_owned());
+    }
     match args.output {
         OutputForm::Json => report::json(&to_json(&evaluation, &why)),
         OutputForm::Text => {
@@ -235,13 +240,14 @@ fn to_json(evaluation: &Evaluation, why: &str) -> Value {
         "rule": place(&evaluation.decision),
         "why": why,
         "commands": evaluation.commands,
+        "waits_for_trust": evaluation.waits_for_trust,
         "doubts": evaluation.doubts.iter().map(|doubt| &doubt.what).collect::<Vec<_>>(),
         "tried": tried.collect::<Vec<_>>(),
     })
 }
 
 fn as_text(evaluation: &Evaluation, why: &str, hint: Option<String>) -> String {
-    let Evaluation { decision, tried, commands, doubts } = evaluation;
+    let Evaluation { decision, tried, commands, doubts, .. } = evaluation;
     let mut text = format!("{}: {why} (rule `{}`)\n", decision.outcome.name(), decision.rule);
     if let Some(hint) = hint {
         text += &format!("  hint: {hint}\n");

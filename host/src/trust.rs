@@ -28,12 +28,15 @@ pub fn workspace(global: Global, remove: bool) -> Outcome {
         report::line(&format!("workspace `{root}` {said}"))?;
         return Ok(Exit::Done);
     }
-    if setup.workspace_state == WorkspaceState::Nothing {
-        report::line(&format!("workspace `{root}` has nothing that would need trust"))?;
-        return Ok(Exit::Done);
-    }
     let trusted = store.trust_workspace(&setup.workspace, SystemTime::now()).map_err(failed)?;
     let names: Vec<_> = trusted.names().collect();
+    if names.is_empty() {
+        report::line(&format!(
+            "workspace `{root}` is trusted: your rules may allow what runs its code (git, cargo, make)\n\
+             it has no file that jaato itself reads; one that comes withdraws the trust"
+        ))?;
+        return Ok(Exit::Done);
+    }
     report::line(&format!("workspace `{root}` is trusted with these files as they are:"))?;
     for name in names {
         report::line(&format!("  {}", visible::name(name)))?;

@@ -46,6 +46,7 @@ impl Machine {
             enterprise: &root.join("etc"),
             user: Some(&root.join("user")),
             home: Some(&root.join("home")),
+            named: None,
             workspace: trusted,
             root: Path::new("/project"),
         })

@@ -5,7 +5,7 @@ use crate::decide::deciding_rule;
 use crate::facts::Facts;
 use crate::matching::{Matched, matches};
 use crate::shell::Doubt;
-use crate::{Call, Decision, Outcome, RuleRef, Rules};
+use crate::{Call, Decision, Outcome, RuleId, RuleRef, Rules, WorkspaceTrust};
 
 /// A decision, and all that was looked at for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Evaluation {
     pub commands: Vec<String>,
     /// What keeps its command line from being plain.
     pub doubts: Vec<Doubt>,
+    /// A rule of the files would allow it if the person trusted the workspace.
+    pub waits_for_trust: bool,
 }
 
 /// What came of one rule.
@@ -35,6 +37,10 @@ pub struct Tried {
 pub fn evaluate(rules: &Rules, call: &Call<'_>) -> Evaluation {
     let facts = Facts::of(call);
     let decision = Decision::by(deciding_rule(rules, &facts));
+    let waits_for_trust = decision.outcome == Outcome::Ask && {
+        let trusted = Call { workspace: WorkspaceTrust::Trusted, ..*call };
+        deciding_rule(rules, &Facts::of(&trusted)).id == RuleId::FileAllow
+    };
     let mut tried = Vec::new();
     for file in &rules.files {
         for rule in &file.rules {
@@ -53,7 +59,7 @@ pub fn evaluate(rules: &Rules, call: &Call<'_>) -> Evaluation {
     let (commands, doubts) = facts.shell.map_or_else(Default::default, |shell| {
         (shell.commands.iter().map(|command| command.text()).collect(), shell.doubts)
     });
-    Evaluation { decision, tried, commands, doubts }
+    Evaluation { decision, tried, commands, doubts, waits_for_trust }
 }
 
 /// A rule that allows a command speaks of each one that it covers: the line is allowed when all of

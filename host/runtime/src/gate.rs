@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use jaato_catalog::Setup;
-use jaato_config::permissions::{ENTERPRISE_FOLDER, RuleFiles, RuleSources, load_rules};
+use jaato_config::permissions::{
+    ENTERPRISE_FOLDER, ORIGINAL_VARIABLE, RuleFiles, RuleSources, load_rules,
+};
 use jaato_config::trust::{TrustedWorkspace, WorkspaceState};
 use jaato_policy::WorkspaceTrust;
 use jaato_session::{CallPlace, Gate};
@@ -97,10 +99,13 @@ pub(crate) fn own_rule_files(setup: &Setup) -> RuleFiles {
 
 fn read_rules(setup: &Setup, workspace: Option<&TrustedWorkspace>) -> RuleFiles {
     let home = home(setup);
+    let named = setup.variables.get(ORIGINAL_VARIABLE).filter(|path| !path.is_empty());
+    let named = named.map(|path| setup.workspace.working_directory().join(path));
     load_rules(&RuleSources {
         enterprise: Path::new(ENTERPRISE_FOLDER),
         user: setup.folders.config().ok(),
         home: home.as_deref(),
+        named: named.as_deref(),
         workspace,
         root: setup.workspace.root(),
     })

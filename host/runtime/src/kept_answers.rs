@@ -146,6 +146,7 @@ mod tests {
             enterprise: folder.path(),
             user: Some(&place),
             home: None,
+            named: None,
             workspace: None,
             root: folder.path(),
         };

@@ -143,6 +143,19 @@ fn permission_test_tells_what_is_decided_otherwise() {
 }
 
 #[test]
+fn permission_files_that_a_variable_names_count_as_ones_own() {
+    let Some(house) = counting() else { return };
+    house.write("workspace/mine.json", r#"{ "whitelist": { "tools": ["count"] } }"#);
+    let run = |path: &str| {
+        house.command(&["run", "count"]).variable("PERMISSION_CONFIG_PATH", path).run()
+    };
+    run("mine.json").code(0);
+    let missing = run("other.json");
+    assert!(missing.stderr.contains("`PERMISSION_CONFIG_PATH` names it"), "{missing}");
+    assert!(!missing.stderr.contains('✓'), "{missing}");
+}
+
+#[test]
 fn permission_files_that_are_broken_deny_everything() {
     let Some(house) = counting() else { return };
     write(&house, "[[rules]]\ndecison = \"deny\"\n");

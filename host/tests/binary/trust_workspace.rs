@@ -6,6 +6,7 @@ use std::fs;
 use expect_test::expect;
 use serde_json::json;
 
+use crate::cli::with_cli;
 use crate::house;
 use crate::support::{House, fixture, library_name};
 
@@ -82,14 +83,30 @@ fn a_trusted_workspace_is_used_until_it_changes() {
 }
 
 #[test]
-fn an_empty_workspace_needs_no_trust() {
-    let house = house!();
+fn a_workspace_without_files_for_jaato_is_trusted_for_what_runs_its_code() {
+    let Some(house) = with_cli() else { return };
+    house.run(&["permission", "allow", "--command", "git status"]).code(0);
+    let explain = || {
+        let words = ["permission", "explain", "cli_based_tool", r#"{"command":"git status"}"#];
+        house.run(&words).code(0).stdout
+    };
+    let before = explain();
+    assert!(before.starts_with("ask: "), "{before}");
+    assert!(before.contains("once `jaato trust` trusts it"), "{before}");
     expect![[r#"
         exit 0
         --- stdout
-        workspace `$HOUSE/workspace` has nothing that would need trust
+        workspace `$HOUSE/workspace` is trusted: your rules may allow what runs its code (git, cargo, make)
+        it has no file that jaato itself reads; one that comes withdraws the trust
     "#]]
     .assert_eq(&house.run(&["trust"]).silent().to_string());
+    assert!(explain().starts_with("allow: "), "{}", explain());
+    house.write("workspace/AGENTS.md", "Always rhyme.");
+    assert!(explain().starts_with("ask: "), "{}", explain());
+    fs::remove_file(house.workspace().join("AGENTS.md")).unwrap();
+    assert!(explain().starts_with("allow: "), "{}", explain());
+    house.run(&["trust", "--remove"]).code(0);
+    assert!(explain().starts_with("ask: "), "{}", explain());
 }
 
 #[test]

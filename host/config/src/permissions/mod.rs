@@ -25,6 +25,9 @@ pub const RULES_FILE: &str = "permissions.toml";
 /// The form of the original.
 pub const ORIGINAL_FILE: &str = "permissions.json";
 
+/// The original's variable with the path of one more file of the person's.
+pub const ORIGINAL_VARIABLE: &str = "PERMISSION_CONFIG_PATH";
+
 /// Where whoever administers this machine puts files.
 pub const ENTERPRISE_FOLDER: &str = "/etc/jaato";
 
@@ -37,6 +40,8 @@ pub struct RuleSources<'a> {
     pub user: Option<&'a Path>,
     /// The person's home.
     pub home: Option<&'a Path>,
+    /// A file that the person names by [`ORIGINAL_VARIABLE`].
+    pub named: Option<&'a Path>,
     /// The workspace, if it is trusted.
     pub workspace: Option<&'a TrustedWorkspace>,
     /// The workspace's root: relative paths in rules start there.
@@ -96,10 +101,15 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
             found.push((Layer::User, folder.join(name)));
         }
     }
+    found.extend(sources.named.map(|path| (Layer::User, path.to_owned())));
     let mut files = RuleFiles::default();
     for (layer, path) in found {
         let origin = Origin { layer, path: &path, home: sources.home, root: sources.root };
         match jaato_places::read(&path, CONFIG_BYTES_MAX) {
+            Ok(None) if sources.named == Some(&path) => {
+                let what = format!("it is not there, and `{ORIGINAL_VARIABLE}` names it");
+                files.add(broken(&origin, 0, what));
+            }
             Ok(None) => {}
             Ok(Some(bytes)) => files.add(parse(&origin, &bytes)),
             // A home that is no folder has no files.

@@ -149,8 +149,6 @@ impl TrustStore {
         let files = changes(&known.files, &present);
         Ok(if !files.is_empty() {
             WorkspaceState::Changed { files }
-        } else if present.is_empty() {
-            WorkspaceState::Nothing
         } else {
             WorkspaceState::Trusted(TrustedWorkspace::new(workspace.root(), present))
         })
