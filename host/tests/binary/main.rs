@@ -82,6 +82,7 @@ mod run;
 mod run_bad;
 mod run_cancel;
 mod run_gate;
+mod screens;
 mod secrets;
 mod sequences;
 mod shared_environment;
