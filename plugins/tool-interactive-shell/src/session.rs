@@ -109,7 +109,6 @@ pub struct Live {
     pub exit_code: Option<i32>,
     marks: MarkScanner,
     is_at_prompt: bool,
-    is_marked: bool,
     has_typed: bool,
     /// The row in which the program waited before anything was typed: a shell's prompt.
     first_prompt: Option<String>,
@@ -164,7 +163,6 @@ impl Session {
             exit_code: None,
             marks: MarkScanner::new(nonce),
             is_at_prompt: false,
-            is_marked: false,
             has_typed: false,
             first_prompt: None,
             moved: now,
@@ -312,7 +310,7 @@ impl Session {
             idle_timeout: silence.time,
             ends_busy_waits: silence.ends_busy_waits,
             is_mid_line: live.screen.is_mid_line(),
-            is_marked: live.is_marked,
+            is_on_terminal: self.backend != Name::Pipes,
             is_drawn: live.screen.is_drawn(),
         })
     }
@@ -452,7 +450,6 @@ impl Live {
     }
 
     fn note(&mut self, mark: MarkKind) {
-        self.is_marked = true;
         match mark {
             MarkKind::InputStart => self.is_at_prompt = true,
             MarkKind::PromptStart | MarkKind::CommandStart => self.is_at_prompt = false,
