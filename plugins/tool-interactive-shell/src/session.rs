@@ -101,6 +101,8 @@ pub struct Live {
     pub end: Option<End>,
     /// When it was last used by a call.
     pub used: Instant,
+    /// The rows of a drawn screen that people were shown last; none where nothing draws.
+    pub shown_rows: Vec<String>,
     /// What the model has typed whose echo was not told yet.
     pub typed: String,
     /// Whether people have typed since the last result.
@@ -158,6 +160,7 @@ impl Session {
             told_bytes: 0,
             end: None,
             used: now,
+            shown_rows: Vec::new(),
             typed: String::new(),
             typed_by_person: false,
             exit_code: None,
