@@ -1,4 +1,4 @@
-//! On terminals of 40, 80 and 100 columns: tables and answers fit; piped they are what scripts read.
+//! On terminals of 40, 80 and 100 columns tables and answers fit; piped they are what scripts read.
 
 use serde_json::json;
 
