@@ -86,7 +86,7 @@ async fn one(
 ) -> Outcome {
     match called {
         Ok(output) => {
-            report::json(&shown(runtime, session, output).await)?;
+            report::exact_json(&shown(runtime, session, output).await)?;
             Ok(Exit::Done)
         }
         Err(error) => {

@@ -55,7 +55,7 @@ async fn list(global: Global, as_json: bool) -> Outcome {
     let commands = runtime.commands();
     report::problems(&commands.iter().filter_map(refusal).collect::<Vec<_>>());
     if as_json {
-        return report::json(&commands.iter().map(to_json).collect());
+        return report::exact_json(&commands.iter().map(to_json).collect());
     }
     let rows: Vec<_> = commands
         .iter()

@@ -42,7 +42,7 @@ pub fn path(global: Global, as_json: bool) -> Outcome {
             let path = place.path.display().to_string();
             json!({ "layer": place.layer, "path": path, "state": place.state })
         });
-        return report::json(&listed.collect());
+        return report::exact_json(&listed.collect());
     }
     let rows: Vec<_> = places
         .into_iter()

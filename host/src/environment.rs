@@ -47,7 +47,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
                 "default": it.is_default,
             })
         });
-        return report::json(&listed.collect());
+        return report::exact_json(&listed.collect());
     }
     if environments.is_empty() {
         report::line("no execution environments")?;
@@ -79,7 +79,7 @@ pub async fn show(global: Global, args: &EnvironmentArgs, as_json: bool) -> Outc
     close(runtime, session).await;
     let facts = facts?;
     if as_json {
-        return report::json(&json!(facts));
+        return report::exact_json(&json!(facts));
     }
     report::line(&told(&facts))?;
     Ok(Exit::Done)

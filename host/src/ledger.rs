@@ -60,7 +60,7 @@ pub fn show(global: Global, args: LedgerShowArgs) -> Outcome {
     if args.json {
         let json = serde_json::to_value(&summary)
             .map_err(|error| Failure::new(Exit::Failed, format!("cannot show it: {error}")))?;
-        return report::json(&json);
+        return report::exact_json(&json);
     }
     if summary.turns.is_empty() {
         let text = match (is_there, &args.session) {

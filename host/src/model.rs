@@ -40,7 +40,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
             })
             .collect();
         runtime.close().await;
-        return report::json(&json!({ "models": models, "problems": problems }));
+        return report::exact_json(&json!({ "models": models, "problems": problems }));
     }
     report::problems(&start::problems(&runtime));
     report::problems(&problems);

@@ -82,7 +82,7 @@ pub fn list(global: Global, as_json: bool) -> Outcome {
                 "broken": file.broken.as_ref().map(|(_, what)| what),
             })
         });
-        report::json(&listed.collect())?;
+        report::exact_json(&listed.collect())?;
     } else {
         print(&setup, &files)?;
     }
@@ -160,7 +160,7 @@ pub async fn explain(global: Global, args: ExplainArgs) -> Outcome {
         hint = Some(text.to_owned());
     }
     match args.output {
-        OutputForm::Json => report::json(&to_json(&evaluation, &why)),
+        OutputForm::Json => report::exact_json(&to_json(&evaluation, &why)),
         OutputForm::Text => {
             let text = as_text(&evaluation, &why, hint);
             report::line(visible::text(&text).trim_end())?;

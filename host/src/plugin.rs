@@ -32,7 +32,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
         let registry = runtime.registry();
         let plugins = registry.plugins().iter();
         let plugins: Vec<_> = plugins.map(|entry| to_json(&runtime, entry)).collect();
-        return report::json(&json!({ "plugins": plugins, "problems": runtime.problems() }));
+        return report::exact_json(&json!({ "plugins": plugins, "problems": runtime.problems() }));
     }
     report::problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
     report::problems(runtime.problems());
@@ -81,7 +81,7 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     if as_json {
         let registry = runtime.registry();
-        return report::json(&to_json(&runtime, find::plugin(&runtime, &registry, name)?));
+        return report::exact_json(&to_json(&runtime, find::plugin(&runtime, &registry, name)?));
     }
     print(&runtime, name)
 }

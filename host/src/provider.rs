@@ -53,7 +53,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
                 })
             })
             .collect();
-        return report::json(&json!({ "providers": providers }));
+        return report::exact_json(&json!({ "providers": providers }));
     }
     let (unused, used): (Vec<_>, Vec<_>) = providers.iter().partition(|it| it.is_unused);
     let rows: Vec<_> = used
@@ -101,7 +101,9 @@ pub async fn models(global: Global, name: Option<String>, as_json: bool) -> Outc
                 })
             })
             .collect();
-        return report::json(&json!({ "models": models, "snapshot": model_facts_source().date }));
+        return report::exact_json(
+            &json!({ "models": models, "snapshot": model_facts_source().date }),
+        );
     }
     if facts.is_empty() {
         report::line(&format!("the provider `{name}` lists no model"))?;

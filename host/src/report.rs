@@ -2,12 +2,12 @@
 
 use std::io;
 
-use console::measure_text_width;
 use jaato_runtime::visible;
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure, Outcome};
-use crate::terminal::{self, Text};
+use crate::terminal::{self, Channel, Text};
+use crate::{columns, drawn};
 
 /// Prints an error and its hint on standard error.
 pub fn failure(failure: &Failure) {
@@ -70,10 +70,22 @@ pub fn indented(text: &str) -> String {
     visible::text(text).replace('\n', "\n  ")
 }
 
-/// Prints a JSON value, indented.
-pub fn json(value: &Value) -> Outcome {
+/// Prints a JSON value, indented, for programs: it was asked for.
+pub fn exact_json(value: &Value) -> Outcome {
     written(terminal::print_json(&format!("{value:#}\n")))?;
     Ok(Exit::Done)
+}
+
+/// Prints what an answer in JSON says: drawn for people on a terminal, as it is elsewhere.
+pub fn json(value: &Value) -> Outcome {
+    match value {
+        Value::Object(content) if terminal::output_is_terminal() => {
+            let lines = drawn::lines(content, terminal::size_of(Channel::Output).1);
+            line(&lines.join("\n"))?;
+            Ok(Exit::Done)
+        }
+        _ => exact_json(value),
+    }
 }
 
 /// Prints a JSON value as one line.
@@ -98,34 +110,24 @@ pub fn unwritable(error: io::Error) -> Option<Failure> {
         .then(|| Failure::new(Exit::Failed, format!("cannot write to standard output: {error}")))
 }
 
-/// Prints rows as columns that line up; the last column runs on.
+/// Prints rows as columns that line up, on a terminal within its width.
 pub fn table(head: &[&str], rows: &[Vec<String>]) -> Result<(), Failure> {
     let head: Vec<String> = head.iter().map(|title| title.to_uppercase()).collect();
-    let columns = head.len();
-    let mut widths = vec![0; columns];
     let rows: Vec<Vec<_>> = rows
         .iter()
         .map(|row| row.iter().map(|cell| visible::text(cell).replace('\n', " ")).collect())
         .collect();
-    for row in rows.iter().chain([&head]) {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(measure_text_width(cell));
-        }
-    }
+    let laid = match terminal::output_is_terminal() {
+        true => columns::fitting(&head, &rows, terminal::size_of(Channel::Output).1),
+        // Scripts read columns by their place.
+        false => columns::whole(&head, &rows),
+    };
     let mut text = Text::new();
-    for (index, row) in std::iter::once(&head).chain(&rows).enumerate() {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            line.push_str(cell);
-            if column + 1 < columns {
-                let pad = widths[column].saturating_sub(measure_text_width(cell)) + 2;
-                line.push_str(&" ".repeat(pad));
-            }
-        }
-        let line = line.trim_end();
-        text = if index == 0 { text.dim(line) } else { text.plain("\n").plain(line) };
+    for (index, line) in laid.lines.iter().enumerate() {
+        text = if index < laid.head_lines { text.dim(line) } else { text.plain(line) };
+        text = text.plain("\n");
     }
-    written(terminal::print_styled(&text.plain("\n")))
+    written(terminal::print_styled(&text))
 }
 
 #[cfg(test)]

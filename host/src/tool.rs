@@ -47,7 +47,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
         tools.extend(own.entries());
     }
     if as_json {
-        return report::json(&tools.iter().map(to_json).collect());
+        return report::exact_json(&tools.iter().map(to_json).collect());
     }
     if tools.is_empty() {
         report::line("no tools")?;
@@ -82,7 +82,7 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
         return Err(Failure::unknown("tool", name, known));
     };
     if as_json {
-        return report::json(&to_json(&tool));
+        return report::exact_json(&to_json(&tool));
     }
     let spec = tool.spec;
     let mut text = format!(

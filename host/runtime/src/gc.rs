@@ -80,6 +80,10 @@ impl Gc for PluginGc {
         self.host.registry().source(&self.plugin)
     }
 
+    fn is_there(&self) -> bool {
+        self.check().is_ok()
+    }
+
     fn plan<'a>(
         &'a self,
         request: &'a GcRequest,

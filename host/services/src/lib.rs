@@ -37,6 +37,7 @@ mod shared;
 mod store;
 mod stored_keys;
 mod workspace_trust;
+mod wrong_type;
 
 pub use assets::{Assets, delta_of};
 pub use blobs::{Blobs, Kept, SessionBlobs};

@@ -15,6 +15,7 @@ use crate::section::{PLUGIN, Section};
 use crate::setting_paths;
 use crate::setting_variables::{self, GivenSetting};
 use crate::stored_keys::StoredKeys;
+use crate::wrong_type;
 
 /// The word of a plugin's schema by which a workspace may give a setting: `"x-jaato-workspace":
 /// true` in its property. Without it the person alone does.
@@ -211,7 +212,9 @@ fn checked(
             ));
         }
         let at = if pointer.is_empty() { String::new() } else { format!(" at `{pointer}`") };
-        return Err(wrong(&pointer, &format!("is wrong{at}: {error}")));
+        let (text, hint) = wrong_type::told(&error);
+        let error = wrong(&pointer, &format!("is wrong{at}: {text}"));
+        return Err(hint.into_iter().fold(error, Error::with_hint));
     }
     Ok(values)
 }
@@ -443,6 +446,7 @@ mod tests {
     use jaato_config::{Folders, Overrides, Sources, load};
     use jaato_registry::Rules;
     use jaato_types::Manifest;
+    use serde_json::json;
 
     use super::*;
 
@@ -511,6 +515,15 @@ mod tests {
             assert!(problems_of(&fine, None).is_empty());
         }
         assert!(problems_of("[plugins]\nisolated = [\"*\"]\n", None).is_empty());
+    }
+
+    #[test]
+    fn a_setting_of_another_type_is_told_in_words_of_people() {
+        let integer = Some(json!({ "properties": { "phase": { "type": ["null", "integer"] } } }));
+        let problems = problems_of("[plugins.tool-moon]\nphase = \"8\"\n", integer);
+        let told = "is wrong at `/phase`: `\"8\"` is a text, and it must be a whole number";
+        assert!(problems[0].contains(told), "{problems:?}");
+        assert!(problems[0].ends_with("hint: leave out the quotes"), "{problems:?}");
     }
 
     #[test]

@@ -180,7 +180,7 @@ impl Session {
             model: model.as_str().to_owned(),
             context_limit,
             turns: history.turns(),
-            gc: ports.gc.is_some().then(|| facts(&gc)),
+            gc: ports.gc.as_ref().filter(|plugin| plugin.is_there()).map(|_| facts(&gc)),
             ..ContextFacts::default()
         });
         let emitter = Emitter::new(id.clone(), ports.events.clone());

@@ -41,7 +41,7 @@ pub async fn list(as_json: bool) -> Outcome {
                 "watchers": listed.watchers,
             })
         });
-        return report::json(&listed.collect());
+        return report::exact_json(&listed.collect());
     }
     if terminals.is_empty() {
         report::line("no terminals")?;

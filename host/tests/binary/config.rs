@@ -335,8 +335,8 @@ fn settings_are_checked_by_the_plugins_own_schema() {
     expect![[r#"
         exit 3
         --- stderr
-        note: `[plugins.provider-scripted]` is wrong at `/script`: 5 is not of type "string" (user $HOUSE/home/.config/jaato/config.toml:3)
-        error: `[plugins.provider-scripted]` is wrong at `/script`: 5 is not of type "string" (user $HOUSE/home/.config/jaato/config.toml:3)
+        note: `[plugins.provider-scripted]` is wrong at `/script`: `5` is a number, and it must be a text in quotes (user $HOUSE/home/.config/jaato/config.toml:3)
+        error: `[plugins.provider-scripted]` is wrong at `/script`: `5` is a number, and it must be a text in quotes (user $HOUSE/home/.config/jaato/config.toml:3)
     "#]].assert_eq(&output.to_string());
     house.configure("model = \"scripted/test\"\n[plugins.provider-scripted]\nscirpt = \"x\"\n");
     let output = house.run(&["run", "hello"]).code(3);

@@ -261,3 +261,30 @@ fn lists_say_that_a_plugin_is_a_gc() {
     let output = house.run(&["plugin", "show", "gc-truncate"]).code(0);
     assert!(output.stdout.contains("  gc          truncate\n"), "{output}");
 }
+
+#[test]
+fn the_settings_of_a_gc_are_told_where_there_is_one_that_can_be_used() {
+    let house = house!();
+    let told = |more: &str| {
+        let call =
+            json!({ "call": { "name": "get_environment", "arguments": { "aspect": "context" } } });
+        house.script(
+            &json!({ "answers": [{ "steps": [call] }, { "steps": [{ "text": "done" }] }] }),
+        );
+        house.configure_more(more);
+        let output = house.run(&["run", "--output", "json", "look"]).code(0);
+        let events = output.json_lines();
+        let is_result = |event: &&Value| event["event"] == "tool_call_finished";
+        let result = events.iter().find(is_result).unwrap_or_else(|| panic!("{output}"));
+        result["result"]["gc"].clone()
+    };
+    assert_eq!(told(""), Value::Null, "there is none");
+    ship_gc(&house);
+    let there =
+        json!({ "threshold_percent": 80.0, "auto_trigger": true, "preserve_recent_turns": 5 });
+    assert_eq!(told(""), there);
+    let off = "[plugins]\ndisabled = [\"gc-truncate\"]\n";
+    assert_eq!(told(off), Value::Null, "it is switched off");
+    let none = "[gc]\nplugin = \"tool-environment\"\n";
+    assert_eq!(told(none), Value::Null, "what is named is no gc");
+}

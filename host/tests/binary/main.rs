@@ -101,6 +101,7 @@ mod unusual;
 mod unwritable;
 mod vendors;
 mod view_image;
+mod widths;
 mod woken;
 mod work;
 mod workers;

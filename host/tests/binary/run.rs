@@ -136,7 +136,7 @@ fn the_session_is_told_to_tools_that_ask() {
         "tokens_remaining": 32640,
         "percent_used": 0.39,
         "turns": 1,
-        "gc": { "threshold_percent": 80.0, "auto_trigger": true, "preserve_recent_turns": 5 },
+        "gc": null,
     });
     assert_eq!(results[0], context);
     let session = output.json_lines()[0]["session"].clone();

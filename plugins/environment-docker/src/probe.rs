@@ -122,7 +122,38 @@ fn facts(values: &HashMap<&str, &str>, place: &Place) -> Facts {
         user: values.get("user").map(|user| (*user).to_owned()),
         uid: get("uid").parse().unwrap_or_default(),
         gid: get("gid").parse().unwrap_or_default(),
-        home: values.contains_key("home_writable").then(|| get("home").into()),
+        home: home(values),
         workspace_is_writable: values.contains_key("writable"),
+    }
+}
+
+/// Returns the home of the user. To one that the image does not know Podman gives the working
+/// directory, and a name that is the number: what programs keep at home would lie in the
+/// workspace.
+fn home(values: &HashMap<&str, &str>) -> Option<PathBuf> {
+    let home = *values.get("home")?;
+    let is_strange = values.get("user").is_none_or(|user| values.get("uid") == Some(user));
+    let is_lent = is_strange && values.get("cwd") == Some(&home);
+    (values.contains_key("home_writable") && !is_lent).then(|| home.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(told: &str, expected: Option<&str>) {
+        assert_eq!(home(&values(told)), expected.map(PathBuf::from), "{told}");
+    }
+
+    #[test]
+    fn a_working_directory_is_no_home_of_a_user_whom_the_image_does_not_know() {
+        let podman = "cwd=/workspace\nuid=77\nuser=77\nhome=/workspace\nhome_writable=1";
+        check(podman, None);
+        check("cwd=/workspace\nuid=77\nhome=/workspace\nhome_writable=1", None);
+        let root = "cwd=/root\nuid=0\nuser=root\nhome=/root\nhome_writable=1";
+        check(root, Some("/root"));
+        check("cwd=/workspace\nuid=77\nhome=/home/x\nhome_writable=1", Some("/home/x"));
+        check("cwd=/workspace\nuid=77\nhome=/", None);
     }
 }

@@ -7,9 +7,9 @@ use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::terminal::{TerminalState, TerminalWait};
 
 use crate::ready::Reason;
-use crate::session::{End, Session, Taken};
+use crate::session::{End, Live, Session, Taken};
 use crate::wait::{Doing, Waited};
-use crate::{join, output};
+use crate::{changed, join, output};
 
 /// Processes that are listed; of more their number is told.
 const PROCESSES_LISTED_MAX: usize = 16;
@@ -18,7 +18,7 @@ const PROCESSES_LISTED_MAX: usize = 16;
 pub async fn answer(cx: &Reporter, session: &Session, waited: &Waited) -> Map<String, Value> {
     let mut answer = Map::new();
     let text = output::tell(cx, session, &mut answer, "output").await;
-    {
+    let text = {
         let mut live = session.live();
         answer.insert("is_alive".to_owned(), live.end.is_none().into());
         if let Some(end) = &live.end {
@@ -31,7 +31,8 @@ pub async fn answer(cx: &Reporter, session: &Session, waited: &Waited) -> Map<St
             answer.insert("typed_by_person".to_owned(), true.into());
         }
         live.told_doing = Some(waited.doing);
-    }
+        for_people(&mut live, text)
+    };
     tell_reason(&mut answer, waited);
     join::show(session).await;
     if !text.is_empty() {
@@ -39,6 +40,17 @@ pub async fn answer(cx: &Reporter, session: &Session, waited: &Waited) -> Map<St
         cx.output(if text.ends_with('\n') { text } else { text + "\n" });
     }
     answer
+}
+
+/// Returns what people are shown of it: of a screen that a program draws what changed.
+fn for_people(live: &mut Live, text: String) -> String {
+    if !live.screen.is_drawn() {
+        live.shown_rows.clear();
+        return text;
+    }
+    let rows = live.screen.lines();
+    let before = std::mem::replace(&mut live.shown_rows, rows);
+    changed::rows(&before, &live.shown_rows)
 }
 
 /// Adds how much of an input was typed, where that is not all: then the time is over, whatever else

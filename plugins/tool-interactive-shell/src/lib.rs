@@ -8,6 +8,7 @@
 
 mod answer;
 mod backend;
+mod changed;
 mod close;
 mod command;
 mod config;

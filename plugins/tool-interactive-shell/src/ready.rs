@@ -37,9 +37,10 @@ const AGAIN_MARGIN: Duration = Duration::from_millis(50);
 /// A wait that takes so long is as good as one without end: servers have such timers.
 const WAIT_LONG: Duration = Duration::from_secs(5);
 
-/// The silence that decides where a shell has marked its prompts, and what it runs shows no prompt
-/// of its own: its next mark is as good as certain to come.
-const MARKED_SILENCE: Duration = Duration::from_secs(3);
+/// The silence that decides on a terminal where the cursor stands at the beginning of its line. A
+/// prompt is a text that the cursor stands behind: without one a command works, or sleeps, out of
+/// sight. Longer would be too long for the few programs that wait there without a word (`cat`).
+const NO_PROMPT_SILENCE: Duration = Duration::from_secs(3);
 
 /// Why a result is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,8 +74,8 @@ pub struct Look {
     pub ends_busy_waits: bool,
     /// Whether the cursor stands behind text: a prompt without a line end.
     pub is_mid_line: bool,
-    /// Whether a shell has marked its prompts before.
-    pub is_marked: bool,
+    /// Whether it runs on a terminal, where programs and shells show prompts.
+    pub is_on_terminal: bool,
     /// Whether a full-screen program draws, or one that moves the cursor up (`top`).
     pub is_drawn: bool,
 }
@@ -95,8 +96,8 @@ pub fn decide(look: &Look) -> Option<Reason> {
         Some(TerminalWait::ReadingForAWhile) if is_seen => decide_for_a_while(look),
         Some(TerminalWait::ReadingForAWhile) => None,
         Some(TerminalWait::Relaying | TerminalWait::Unknown) | None => {
-            let is_command = look.is_marked && !look.is_mid_line && !look.is_drawn;
-            let is_silent = is_silent && (!is_command || look.silence >= MARKED_SILENCE);
+            let is_command = look.is_on_terminal && !look.is_mid_line && !look.is_drawn;
+            let is_silent = is_silent && (!is_command || look.silence >= NO_PROMPT_SILENCE);
             (is_read && is_silent).then_some(Reason::Silence)
         }
     };
@@ -226,16 +227,37 @@ mod tests {
         }
     }
 
+    /// Looks at a terminal every 10 ms of a clock of its own, and tells after how many
+    /// milliseconds of silence a result is given.
+    fn given_after(look: &Look) -> Option<u64> {
+        (0..10_000).step_by(10).find(|at| {
+            let at = Look { silence: Duration::from_millis(*at), ..look.clone() };
+            decide(&at) == Some(Reason::Silence)
+        })
+    }
+
     #[test]
-    fn where_a_shell_marks_its_prompts_a_silent_command_is_waited_for() {
-        let mut command = look(Some(TerminalWait::Relaying));
-        command.is_marked = true;
-        command.silence = MARKED_SILENCE - Duration::from_millis(1);
-        assert_eq!(decide(&command), None);
-        let prompt = Look { is_mid_line: true, ..command.clone() };
-        assert_eq!(decide(&prompt), Some(Reason::Silence));
-        command.silence = MARKED_SILENCE;
-        assert_eq!(decide(&command), Some(Reason::Silence));
+    fn behind_a_connection_a_command_is_waited_for_longer_than_a_prompt() {
+        for waits in [None, Some(TerminalWait::Relaying), Some(TerminalWait::Unknown)] {
+            let command = Look { is_on_terminal: true, ..look(waits) };
+            assert_eq!(given_after(&command), Some(3000), "`sleep 2`, a wrong password");
+            let prompt = Look { is_mid_line: true, ..command.clone() };
+            assert_eq!(given_after(&prompt), Some(500));
+            let screen = Look { is_drawn: true, ..command.clone() };
+            assert_eq!(given_after(&screen), Some(500));
+            let pipes = Look { is_on_terminal: false, ..command.clone() };
+            assert_eq!(given_after(&pipes), Some(500), "shells show no prompts there");
+        }
+    }
+
+    #[test]
+    fn a_silence_that_the_person_set_goes_before_that_of_prompts() {
+        let command = Look { is_on_terminal: true, ..look(Some(TerminalWait::Relaying)) };
+        let second = Duration::from_secs(1);
+        let set = Look { idle_timeout: second, ends_busy_waits: true, ..command.clone() };
+        assert_eq!(given_after(&set), Some(1000));
+        let long = Look { idle_timeout: second * 5, ends_busy_waits: true, ..command };
+        assert_eq!(given_after(&long), Some(5000));
     }
 
     #[test]

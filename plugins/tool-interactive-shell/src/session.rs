@@ -101,6 +101,8 @@ pub struct Live {
     pub end: Option<End>,
     /// When it was last used by a call.
     pub used: Instant,
+    /// The rows of a drawn screen that people were shown last; none where nothing draws.
+    pub shown_rows: Vec<String>,
     /// What the model has typed whose echo was not told yet.
     pub typed: String,
     /// Whether people have typed since the last result.
@@ -109,7 +111,6 @@ pub struct Live {
     pub exit_code: Option<i32>,
     marks: MarkScanner,
     is_at_prompt: bool,
-    is_marked: bool,
     has_typed: bool,
     /// The row in which the program waited before anything was typed: a shell's prompt.
     first_prompt: Option<String>,
@@ -159,12 +160,12 @@ impl Session {
             told_bytes: 0,
             end: None,
             used: now,
+            shown_rows: Vec::new(),
             typed: String::new(),
             typed_by_person: false,
             exit_code: None,
             marks: MarkScanner::new(nonce),
             is_at_prompt: false,
-            is_marked: false,
             has_typed: false,
             first_prompt: None,
             moved: now,
@@ -312,7 +313,7 @@ impl Session {
             idle_timeout: silence.time,
             ends_busy_waits: silence.ends_busy_waits,
             is_mid_line: live.screen.is_mid_line(),
-            is_marked: live.is_marked,
+            is_on_terminal: self.backend != Name::Pipes,
             is_drawn: live.screen.is_drawn(),
         })
     }
@@ -452,7 +453,6 @@ impl Live {
     }
 
     fn note(&mut self, mark: MarkKind) {
-        self.is_marked = true;
         match mark {
             MarkKind::InputStart => self.is_at_prompt = true,
             MarkKind::PromptStart | MarkKind::CommandStart => self.is_at_prompt = false,

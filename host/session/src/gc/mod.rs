@@ -38,6 +38,11 @@ pub trait Gc: Send + Sync {
     /// Returns the gc's name in events: its plugin's without the kind, `truncate`.
     fn source(&self) -> &str;
 
+    /// Returns whether one can plan at all: where none can, nothing is told of the settings.
+    fn is_there(&self) -> bool {
+        true
+    }
+
     /// Plans. On cancel and at its deadline the session sets the flag and drops the future; neither
     /// waits for the other. An error or a bad plan costs nothing but the collection.
     fn plan<'a>(&'a self, request: &'a GcRequest, cancel: Cancel) -> BoxFuture<'a, Result<GcPlan>>;

@@ -1,0 +1,118 @@
+//! Says in words of people that a setting has another type than it should.
+
+use std::borrow::Cow;
+
+use jsonschema::ValidationError;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use serde_json::Value;
+
+/// Bytes of a value that are shown of it.
+const VALUE_BYTES_MAX: usize = 60;
+
+/// Returns what is wrong with a value, and what to do where that is plain. What has another reason
+/// than its type is told by the schema's own words.
+pub fn told(error: &ValidationError<'_>) -> (String, Option<&'static str>) {
+    let ValidationErrorKind::Type { kind } = error.kind() else { return (error.to_string(), None) };
+    let wanted: Vec<String> = match kind {
+        TypeKind::Single(wanted) => vec![wanted.to_string()],
+        TypeKind::Multiple(set) => set.iter().map(|wanted| wanted.to_string()).collect(),
+    };
+    let value: &Value = error.instance();
+    let is_quoted = matches!(value, Value::String(text) if could_be(text, &wanted));
+    let hint = is_quoted.then_some("leave out the quotes");
+    // What TOML cannot say, nobody can have meant: a key that is left out is null.
+    let wanted: Vec<&str> =
+        wanted.iter().filter(|wanted| *wanted != "null").map(|wanted| name(wanted)).collect();
+    let text =
+        format!("{} is {}, and it must be {}", shown(value), type_of(value), wanted.join(" or "));
+    (text, hint)
+}
+
+/// Tells whether a text holds what was wanted.
+fn could_be(text: &str, wanted: &[String]) -> bool {
+    wanted.iter().any(|wanted| match wanted.as_str() {
+        "integer" => text.parse::<i64>().is_ok(),
+        "number" => text.parse::<f64>().is_ok(),
+        "boolean" => text.parse::<bool>().is_ok(),
+        _ => false,
+    })
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    let text = match text.len() > VALUE_BYTES_MAX {
+        true => Cow::from(format!("{}…", &text[..text.floor_char_boundary(VALUE_BYTES_MAX)])),
+        false => Cow::from(text),
+    };
+    format!("`{text}`")
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "true or false",
+        Value::Number(number) if number.is_f64() => "a number with a fraction",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a table",
+    }
+}
+
+/// Names a type as people do who write TOML.
+fn name(of_schema: &str) -> &str {
+    match of_schema {
+        "boolean" => "true or false",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "string" => "a text in quotes",
+        "array" => "a list",
+        "object" => "a table",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(types: Value, value: Value, text: &str, hint: Option<&str>) {
+        let validator = jsonschema::validator_for(&json!({ "type": types })).unwrap();
+        let error = validator.iter_errors(&value).next().unwrap();
+        assert_eq!(told(&error), (text.to_owned(), hint));
+    }
+
+    #[test]
+    fn a_wrong_type_is_told_in_words_of_people() {
+        let number = "`\"8\"` is a text, and it must be a whole number";
+        check(json!(["null", "integer"]), json!("8"), number, Some("leave out the quotes"));
+        let soon = "`\"soon\"` is a text, and it must be a number";
+        check(json!("number"), json!("soon"), soon, None);
+        let text = "`5` is a number, and it must be a text in quotes";
+        check(json!("string"), json!(5), text, None);
+        let whole = "`1.5` is a number with a fraction, and it must be a whole number";
+        check(json!("integer"), json!(1.5), whole, None);
+        let switch = "`\"true\"` is a text, and it must be true or false";
+        check(json!("boolean"), json!("true"), switch, Some("leave out the quotes"));
+        check(json!("object"), json!([]), "`[]` is a list, and it must be a table", None);
+    }
+
+    #[test]
+    fn a_long_value_is_cut() {
+        let validator = jsonschema::validator_for(&json!({ "type": "integer" })).unwrap();
+        let value = json!("é".repeat(VALUE_BYTES_MAX));
+        let error = validator.iter_errors(&value).next().unwrap();
+        assert!(told(&error).0.len() < 2 * VALUE_BYTES_MAX + 20);
+    }
+
+    #[test]
+    fn what_has_another_reason_keeps_its_words() {
+        let validator = jsonschema::validator_for(&json!({ "maximum": 9 })).unwrap();
+        let value = json!(10);
+        let error = validator.iter_errors(&value).next().unwrap();
+        assert_eq!(told(&error).0, "10 is greater than the maximum of 9");
+    }
+}

@@ -1,0 +1,314 @@
+//! Lays rows out in columns: as wide as they are for programs, as wide as the terminal for people.
+//! Pure.
+//!
+//! Where the columns do not fit, the widest give way and their cells go on in further lines, broken
+//! at words. Where even that would leave only shreds, each row becomes lines of `name: value`.
+
+use console::measure_text_width;
+
+/// Between two columns.
+const GAP: usize = 2;
+
+/// A column that gives way keeps so much: less shows no word whole.
+const NARROWEST: usize = 12;
+
+/// On a terminal narrower than this rows are stacked once they do not fit.
+const STACKED_BELOW: usize = 60;
+
+/// Further lines of a stacked value stand further in.
+const STACKED_INDENT: usize = 2;
+
+/// A table in lines; the first ones may be its head.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Laid {
+    /// Lines of the head; none where the rows are stacked.
+    pub head_lines: usize,
+    /// All lines.
+    pub lines: Vec<String>,
+}
+
+/// Lays out rows that line up, in their whole width; the last column runs on.
+pub fn whole(head: &[String], rows: &[Vec<String>]) -> Laid {
+    side_by_side(head, rows, &natural(head, rows))
+}
+
+/// Lays out rows so that no line is wider than so many columns.
+pub fn fitting(head: &[String], rows: &[Vec<String>], columns: usize) -> Laid {
+    // The last column stays free: what fills a row goes on in the next one on some terminals.
+    let columns = columns.saturating_sub(1).max(NARROWEST);
+    let natural = natural(head, rows);
+    let gaps = GAP * head.len().saturating_sub(1);
+    let room = columns.saturating_sub(gaps);
+    if natural.iter().sum::<usize>() <= room {
+        return side_by_side(head, rows, &natural);
+    }
+    match shrunk(&natural, &longest_words(head, rows), room)
+        .filter(|_| columns + 1 >= STACKED_BELOW)
+    {
+        Some(widths) => side_by_side(head, rows, &widths),
+        None => stacked(head, rows, columns),
+    }
+}
+
+fn natural(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
+    let mut widths = vec![0; head.len()];
+    for row in rows.iter().map(Vec::as_slice).chain([head]) {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(measure_text_width(cell));
+        }
+    }
+    widths
+}
+
+/// Takes from the widest columns until all fit: first what breaks between words alone, then from
+/// all but the first column, which names the row, at last from that too. None where that leaves too
+/// little of them.
+fn shrunk(natural: &[usize], words: &[usize], room: usize) -> Option<Vec<usize>> {
+    let mut widths = natural.to_vec();
+    let whole_words: Vec<usize> = words.iter().map(|word| NARROWEST.max(*word)).collect();
+    let first = natural.first().copied().unwrap_or_default();
+    let but_first = |at| if at == 0 { first } else { NARROWEST };
+    let later = (0..natural.len()).map(but_first).collect();
+    for floors in [whole_words, later, vec![NARROWEST; natural.len()]] {
+        while widths.iter().sum::<usize>() > room {
+            let wide = widths.iter_mut().zip(&floors).filter(|(width, floor)| **width > **floor);
+            // Of two that are as wide the later one gives way.
+            let Some((widest, _)) = wide.max_by_key(|(width, _)| **width) else { break };
+            *widest -= 1;
+        }
+    }
+    (widths.iter().sum::<usize>() <= room).then_some(widths)
+}
+
+/// The longest word of each column.
+fn longest_words(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
+    let words = |row: &[String]| -> Vec<String> {
+        let longest = |cell: &String| {
+            let words = cell.split_whitespace();
+            words.max_by_key(|word| measure_text_width(word)).unwrap_or_default().to_owned()
+        };
+        row.iter().map(longest).collect()
+    };
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| words(row)).collect();
+    natural(&words(head), &rows)
+}
+
+fn side_by_side(head: &[String], rows: &[Vec<String>], widths: &[usize]) -> Laid {
+    let mut lines = Vec::new();
+    let mut head_lines = 0;
+    for (index, row) in std::iter::once(head).chain(rows.iter().map(Vec::as_slice)).enumerate() {
+        let cells: Vec<Vec<String>> =
+            row.iter().zip(widths).map(|(cell, width)| wrapped(cell, *width)).collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(1).max(1);
+        for at in 0..height {
+            let mut line = String::new();
+            for (cell, width) in cells.iter().zip(widths) {
+                let piece = cell.get(at).map_or("", String::as_str);
+                line.push_str(piece);
+                let pad = width.saturating_sub(measure_text_width(piece)) + GAP;
+                line.push_str(&" ".repeat(pad));
+            }
+            lines.push(line.trim_end().to_owned());
+        }
+        if index == 0 {
+            head_lines = height;
+        }
+    }
+    Laid { head_lines, lines }
+}
+
+fn stacked(head: &[String], rows: &[Vec<String>], columns: usize) -> Laid {
+    let mut lines = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        if index > 0 {
+            lines.push(String::new());
+        }
+        for (name, cell) in head.iter().zip(row).filter(|(_, cell)| !cell.trim().is_empty()) {
+            lines.extend(named(&name.to_lowercase(), cell, columns));
+        }
+    }
+    Laid { head_lines: 0, lines }
+}
+
+/// Writes a value behind its name; further lines stand further in. One without a name stands alone.
+pub fn named(name: &str, value: &str, columns: usize) -> Vec<String> {
+    let text = if name.is_empty() { value.to_owned() } else { format!("{name}: {value}") };
+    if measure_text_width(&text) <= columns {
+        return vec![text];
+    }
+    // With one blank between words a line is as long as what it was made of.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = wrapped(&text, columns).into_iter().next().unwrap_or_default();
+    let rest = text.get(first.len()..).unwrap_or_default().trim_start();
+    let indent = " ".repeat(STACKED_INDENT);
+    let more = wrapped(rest, columns.saturating_sub(STACKED_INDENT).max(1));
+    let more = more.into_iter().filter(|line| !line.is_empty());
+    std::iter::once(first).chain(more.map(|line| format!("{indent}{line}"))).collect()
+}
+
+/// Breaks a text into lines of at most so many columns: at blanks, and a longer word behind a sign
+/// or before a capital, else anywhere, so that nothing of it is lost. A text that fits stays as it
+/// is.
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(1);
+    if measure_text_width(text) <= columns {
+        return vec![text.to_owned()];
+    }
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for mut word in text.split_whitespace() {
+        let taken = measure_text_width(&line);
+        if taken > 0 && taken + 1 + measure_text_width(word) > columns {
+            lines.push(std::mem::take(&mut line));
+        } else if taken > 0 {
+            line.push(' ');
+        }
+        while line.is_empty() && measure_text_width(word) > columns {
+            let (begin, rest) = word.split_at(break_of(word, columns));
+            lines.push(begin.to_owned());
+            word = rest;
+        }
+        line.push_str(word);
+    }
+    if !line.is_empty() || lines.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// Finds where a word that is too long is broken: at the last good place, unless that would leave
+/// most of the line blank.
+fn break_of(word: &str, columns: usize) -> usize {
+    let (mut width, mut fits, mut good) = (0, 0, 0);
+    let mut before: Option<char> = None;
+    for (at, letter) in word.char_indices() {
+        let is_sign = before.is_some_and(|before| "-_/.,:=&?".contains(before));
+        let is_capital = letter.is_uppercase() && before.is_some_and(char::is_lowercase);
+        if at > 0 && (is_sign || is_capital) {
+            good = at;
+        }
+        width += measure_text_width(letter.encode_utf8(&mut [0; 4]));
+        if width > columns && at > 0 {
+            break;
+        }
+        fits = at + letter.len_utf8();
+        before = Some(letter);
+    }
+    if good > fits / 3 { good } else { fits }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn table() -> (Vec<String>, Vec<Vec<String>>) {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let head = words(&["TOOL", "PLUGIN", "DESCRIPTION"]);
+        let rows = vec![
+            words(&[
+                "cli_based_tool",
+                "tool-cli",
+                "Run a shell command and return what it prints, with its exit code",
+            ]),
+            words(&[
+                "list",
+                "",
+                "日本語 is wide, and ./a/path/that/is/longer/than/the/column/has/room/for goes on",
+            ]),
+        ];
+        (head, rows)
+    }
+
+    #[track_caller]
+    fn check(columns: usize, expected: Expect) {
+        let (head, rows) = table();
+        let laid = fitting(&head, &rows, columns);
+        for line in &laid.lines {
+            assert!(measure_text_width(line) < columns, "{line:?}");
+        }
+        expected.assert_eq(&(laid.lines.join("\n") + "\n"));
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_a_line_for_each_value() {
+        check(
+            40,
+            expect![[r#"
+                tool: cli_based_tool
+                plugin: tool-cli
+                description: Run a shell command and
+                  return what it prints, with its exit
+                  code
+
+                tool: list
+                description: 日本語 is wide, and
+                  ./a/path/that/is/longer/than/the/
+                  column/has/room/for goes on
+            "#]],
+        );
+    }
+
+    #[test]
+    fn the_widest_column_gives_way_at_eighty_columns() {
+        check(
+            80,
+            expect![[r#"
+            TOOL            PLUGIN    DESCRIPTION
+            cli_based_tool  tool-cli  Run a shell command and return what it prints, with
+                                      its exit code
+            list                      日本語 is wide, and
+                                      ./a/path/that/is/longer/than/the/column/has/room/for
+                                      goes on
+        "#]],
+        );
+    }
+
+    #[test]
+    fn the_widest_column_gives_way_at_a_hundred_columns() {
+        check(
+            100,
+            expect![[r#"
+            TOOL            PLUGIN    DESCRIPTION
+            cli_based_tool  tool-cli  Run a shell command and return what it prints, with its exit code
+            list                      日本語 is wide, and ./a/path/that/is/longer/than/the/column/has/room/for
+                                      goes on
+        "#]],
+        );
+    }
+
+    #[test]
+    fn what_fits_and_what_is_piped_keeps_its_columns() {
+        let (head, rows) = table();
+        let laid = whole(&head, &rows);
+        assert_eq!(fitting(&head, &rows, 200), laid);
+        assert_eq!((laid.head_lines, laid.lines.len()), (1, 3));
+        let longest = laid.lines.iter().map(|line| measure_text_width(line)).max();
+        // One more for the column that stays free.
+        let exact = longest.unwrap_or_default() + 1;
+        assert_eq!(fitting(&head, &rows, exact), laid);
+        assert_ne!(fitting(&head, &rows, exact - 1), laid);
+    }
+
+    #[test]
+    fn many_columns_are_stacked_where_shreds_would_be_left() {
+        let head: Vec<String> = (0..9).map(|at| format!("COLUMN {at}")).collect();
+        let rows = vec![vec!["0123456789 0123456789".to_owned(); 9]];
+        let laid = fitting(&head, &rows, 80);
+        assert_eq!((laid.head_lines, laid.lines.len()), (0, 9));
+        assert_eq!(laid.lines[8], "column 8: 0123456789 0123456789");
+    }
+
+    #[test]
+    fn no_letter_is_lost_at_any_width() {
+        let text = "one   two 日本語日本語 ./a/path/without/blanks end";
+        let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+        for columns in 2..60 {
+            let lines = wrapped(text, columns);
+            assert_eq!(letters(&lines.concat()), letters(text), "{columns}");
+            assert!(lines.iter().all(|line| measure_text_width(line) <= columns), "{lines:?}");
+            let behind = named("name", text, columns.max(8));
+            assert_eq!(letters(&behind.concat()), letters(&format!("name:{text}")), "{columns}");
+        }
+    }
+}

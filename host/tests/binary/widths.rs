@@ -1,0 +1,90 @@
+//! On terminals of 40, 80 and 100 columns tables and answers fit; piped they are what scripts read.
+
+use serde_json::json;
+
+use crate::support::{Command, House, fixture, fixtures, library_name};
+use crate::terminal::shell_on_terminal;
+
+/// What a terminal of so many columns shows of a command, line by line.
+fn shown(house: &House, columns: usize, words: &str) -> Option<Vec<String>> {
+    let binary = house.binary();
+    let line = format!("stty -echo rows 24 cols {columns}; exec '{}' {words}", binary.display());
+    let output = shell_on_terminal(house, &line, |command| command)?.wait_with_open_input().code(0);
+    let text = console::strip_ansi_codes(&output.stdout).replace('\r', "");
+    Some(text.trim_end().lines().map(str::to_owned).collect())
+}
+
+#[track_caller]
+fn fits(lines: &[String], columns: usize) {
+    assert!(!lines.is_empty());
+    for line in lines {
+        assert!(console::measure_text_width(line) < columns, "{columns}: {line:?} of {lines:#?}");
+    }
+}
+
+/// A house with a plugin of six columns, of which the last is long.
+fn house() -> Option<House> {
+    let house = House::new()?;
+    house.ship(&fixture("probe"));
+    Some(house)
+}
+
+#[test]
+fn tables_fit_their_terminal_and_a_pipe_keeps_its_columns() {
+    let Some(house) = house() else { return };
+    for words in ["tool list", "plugin list", "provider list", "config path"] {
+        let piped = Command::new(&house, &words.split(' ').collect::<Vec<_>>()).run().code(0);
+        let widest = piped.stdout.lines().map(console::measure_text_width).max();
+        for columns in [40, 80, 100] {
+            let Some(lines) = shown(&house, columns, words) else { return };
+            let lines: Vec<String> =
+                lines.into_iter().filter(|line| !line.starts_with("note: ")).collect();
+            fits(&lines, columns);
+            let is_whole = lines.join("\n") == piped.stdout.trim_end();
+            assert_eq!(is_whole, widest < Some(columns), "{columns}: {lines:#?}\n{piped}");
+        }
+    }
+}
+
+#[test]
+fn at_forty_columns_each_value_has_a_line() {
+    let Some(house) = house() else { return };
+    let Some(lines) = shown(&house, 40, "tool list") else { return };
+    let first = lines.iter().position(|line| line == "tool: count");
+    let first = first.unwrap_or_else(|| panic!("no tool in {lines:#?}"));
+    assert!(lines[first + 1].starts_with("plugin: "), "{lines:#?}");
+    assert!(lines.contains(&String::new()), "{lines:#?}");
+}
+
+#[test]
+fn what_a_command_answers_is_drawn_for_people_and_json_for_programs() {
+    let Some(house) = house() else { return };
+    let words = ["command", "objects"];
+    let piped = Command::new(&house, &words).run().code(0);
+    assert_eq!(piped.json(), json!({ "environment": {} }));
+    for columns in [40, 80, 100] {
+        let Some(lines) = shown(&house, columns, "command objects") else { return };
+        assert_eq!(lines, ["environment: none"]);
+    }
+}
+
+#[test]
+fn gc_answers_in_lines_in_the_conversation() {
+    let Some(house) = house() else { return };
+    house.ship(&fixtures::house().unwrap().join("plugins").join(library_name("gc_truncate")));
+    house.script(&json!({ "answers": [] }));
+    let Some(mut running) = shell_on_terminal(
+        &house,
+        &format!("stty -echo rows 24 cols 40; exec '{}' chat", house.binary().display()),
+        |command| command,
+    ) else {
+        return;
+    };
+    running.wait_for_text("> ");
+    running.write(b"/gc\r");
+    running.wait_for_text("tokens before: ");
+    running.wait_for_text("note: ");
+    running.write(b"\x04");
+    let output = running.wait_with_open_input().code(0);
+    assert!(!output.stdout.contains('{'), "{output}");
+}

@@ -1,0 +1,106 @@
+//! What of a screen people are shown: the rows that changed since they saw it last. Pure.
+//!
+//! The model is given the whole screen with each result; people, who scroll through all results,
+//! would read the same 24 rows again and again.
+
+/// What stands in place of rows that did not change.
+const UNCHANGED: &str = "…";
+
+/// What vim puts where a file has no more lines.
+const NO_LINE: &str = "~";
+
+/// What is said where nothing changed.
+const NOTHING: &str = "(the screen is as it was)";
+
+/// Returns the rows that are new, and where others lie between them. Rows that only moved up or
+/// down are not new.
+pub fn rows(before: &[String], now: &[String]) -> String {
+    let moved = moved(before, now);
+    let (mut shown, mut is_gap) = (Vec::new(), false);
+    for (at, row) in now.iter().enumerate() {
+        if is_empty(row) {
+            continue;
+        }
+        if row_before(before, at, moved) == Some(row) {
+            is_gap = true;
+            continue;
+        }
+        if std::mem::take(&mut is_gap) {
+            shown.push(UNCHANGED);
+        }
+        shown.push(row);
+    }
+    if shown.is_empty() {
+        return NOTHING.to_owned();
+    }
+    shown.join("\n")
+}
+
+/// Finds by how many rows the screen moved: where most rows are as they were. Of as good ones the
+/// smallest way counts.
+fn moved(before: &[String], now: &[String]) -> isize {
+    let longest = before.len().max(now.len()) as isize;
+    let same = |by: isize| {
+        let same = now.iter().enumerate();
+        same.filter(|(at, row)| !is_empty(row) && row_before(before, *at, by) == Some(row)).count()
+    };
+    (-longest..=longest).max_by_key(|by| (same(*by), -by.abs())).unwrap_or(0)
+}
+
+fn row_before(before: &[String], at: usize, moved: isize) -> Option<&String> {
+    before.get(at.checked_add_signed(moved)?)
+}
+
+fn is_empty(row: &str) -> bool {
+    matches!(row.trim(), "" | NO_LINE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn screen(rows: &str) -> Vec<String> {
+        rows.lines().map(str::to_owned).collect()
+    }
+
+    #[track_caller]
+    fn check(before: &str, now: &str, expected: &str) {
+        assert_eq!(rows(&screen(before), &screen(now)), expected);
+    }
+
+    const VIM: &str = "one\ntwo\n~\n~\n~\n\"a.txt\" 2L, 8B      1,1      All";
+
+    #[test]
+    fn the_first_screen_is_shown_without_its_empty_rows() {
+        check("", VIM, "one\ntwo\n\"a.txt\" 2L, 8B      1,1      All");
+    }
+
+    #[test]
+    fn of_the_next_screen_only_the_rows_that_changed_are_shown() {
+        let typed = "one\ntwo and more\n~\n~\n~\n-- INSERT --      2,9      All";
+        check(VIM, typed, "…\ntwo and more\n-- INSERT --      2,9      All");
+        let last = "one\ntwo\n~\n~\n~\n:wq";
+        check(VIM, last, "…\n:wq");
+        let both = "ONE\ntwo\nthree\n~\n~\nstatus";
+        check(VIM, both, "ONE\n…\nthree\nstatus");
+    }
+
+    #[test]
+    fn what_moved_is_not_new() {
+        check("1\n2\n3\n4\n5", "2\n3\n4\n5\n6", "…\n6");
+        check("1\n2\n3\n4\n5", "0\n1\n2\n3\n4", "0");
+        check("1\n2\n3\n4\nstatus 1", "3\n4\n5\n6\nstatus 2", "…\n5\n6\nstatus 2");
+    }
+
+    #[test]
+    fn an_unchanged_screen_says_so() {
+        check(VIM, VIM, NOTHING);
+        check("one", "\n~\n", NOTHING);
+    }
+
+    #[test]
+    fn a_screen_of_another_size_is_compared_as_well() {
+        check("a\nb", "a\nb\nc\nd", "…\nc\nd");
+        check("a\nb\nc\nd", "c\nd", NOTHING);
+    }
+}
