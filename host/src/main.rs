@@ -41,6 +41,7 @@ mod shell;
 mod signals;
 mod start;
 mod switch;
+mod tasks;
 mod terminal;
 mod tool;
 mod trust;
