@@ -9,12 +9,12 @@ use jaato_runtime::session_loop::{
 };
 use jaato_runtime::types::ask::FormAnswer;
 use parking_lot::Mutex as SyncMutex;
-use tokio::sync::{Mutex, MutexGuard, watch};
+use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard, watch};
 
 use crate::hidden::{self, Hidden};
 use crate::terminal::{self, Before, Reply, Text, exact_line};
 use crate::view::View;
-use crate::{call_question, form};
+use crate::{call_question, form, report};
 
 /// Why nobody can be asked once nothing is shown any more.
 const VIEW_ENDED: &str = "the view has ended";
@@ -22,13 +22,17 @@ const VIEW_ENDED: &str = "the view has ended";
 /// Why nobody can be asked where questions cannot be seen.
 const NOTHING_SHOWN: &str = "standard error is no terminal";
 
+/// What is said above a line that is typed while a question comes.
+const QUESTION_WAITS: &str =
+    "a question waits until your line is sent or empty: Enter goes on to it";
+
 /// Columns of what a program asks for.
 const PROMPT_COLUMNS: usize = 400;
 
 /// Whose the terminal is at this moment: a question's, or that of who types the next message.
 #[derive(Default)]
 pub struct Stage {
-    taken: Mutex<()>,
+    taken: Arc<Mutex<()>>,
     /// Whether the next message is being typed.
     is_typed: watch::Sender<bool>,
     /// Questions that wait for the terminal.
@@ -40,9 +44,9 @@ pub struct Stage {
 }
 
 /// The terminal, for who types the next message.
-pub struct ForLines<'a> {
-    stage: &'a Stage,
-    _taken: MutexGuard<'a, ()>,
+pub struct ForLines {
+    stage: Arc<Stage>,
+    _taken: OwnedMutexGuard<()>,
 }
 
 /// A question that waits for the terminal, counted until it is dropped.
@@ -64,12 +68,12 @@ impl Drop for Waiting<'_> {
 impl Stage {
     /// Takes the terminal for the next message, once no question has it; none when it is over
     /// before.
-    pub async fn for_lines(&self, over: &Cancel) -> Option<ForLines<'_>> {
+    pub async fn for_lines(self: &Arc<Self>, over: &Cancel) -> Option<ForLines> {
         let _taken = tokio::select! {
-            taken = self.taken.lock() => taken,
+            taken = Arc::clone(&self.taken).lock_owned() => taken,
             () = over.cancelled() => return None,
         };
-        Some(ForLines { stage: self, _taken })
+        Some(ForLines { stage: Arc::clone(self), _taken })
     }
 
     /// Says that messages are read, so that what was typed before a question is kept for the next
@@ -88,7 +92,17 @@ impl Stage {
     /// typed is waited for.
     async fn for_question(&self) -> MutexGuard<'_, ()> {
         let _waiting = Waiting::begin(self);
-        self.taken.lock().await
+        let taken = self.taken.lock();
+        tokio::pin!(taken);
+        let mut is_typed = self.is_typed.subscribe();
+        tokio::select! {
+            biased;
+            taken = &mut taken => return taken,
+            // Its sender is here: it cannot fail.
+            _ = is_typed.wait_for(|is_typed| *is_typed) => {}
+        }
+        report::remark(QUESTION_WAITS);
+        taken.await
     }
 
     /// Takes the terminal for a question that comes while calls run; none while the next message is
@@ -104,7 +118,7 @@ impl Stage {
     }
 }
 
-impl ForLines<'_> {
+impl ForLines {
     /// Takes the lines that were typed before a question was seen.
     pub fn typed_early(&self) -> Vec<String> {
         let mut lines = self.stage.typed_early.lock();
@@ -124,7 +138,7 @@ impl ForLines<'_> {
     }
 }
 
-impl Drop for ForLines<'_> {
+impl Drop for ForLines {
     fn drop(&mut self) {
         self.stage.is_typed.send_replace(false);
     }
@@ -229,7 +243,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_secret_waits_for_another_question_and_not_for_the_next_message() {
-        let (stage, over) = (Stage::default(), Cancel::new());
+        let (stage, over) = (Arc::new(Stage::default()), Cancel::new());
         let lines = stage.for_lines(&over).await.unwrap();
         lines.begin_typing();
         assert!(stage.for_urgent_question().await.is_none());

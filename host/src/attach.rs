@@ -44,7 +44,7 @@ pub fn listed(files: &str) -> Vec<PathBuf> {
 }
 
 /// Lists the files that a text names with `@`, each once.
-fn mentioned(text: &str) -> Vec<PathBuf> {
+pub fn mentioned(text: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = Vec::new();
     let words = text.split_whitespace().map(|word| word.trim_start_matches(BEGINS));
     for word in words.filter_map(|word| word.strip_prefix('@')) {

@@ -1,26 +1,31 @@
 //! `jaato chat`: a conversation at the terminal, one message a line.
 //!
 //! Ctrl-C stops the answer that is being given and leaves the conversation as it is; what is typed
-//! next goes on from there. A line that begins with `/` is for jaato, not for the model.
+//! next goes on from there. A line that begins with `/` is for jaato, not for the model. What is
+//! typed while the model works is taken too (`meanwhile`).
+
+mod meanwhile;
 
 use std::sync::Arc;
 
 use clap::Args;
 use jaato_runtime::registry::CommandStatus;
 use jaato_runtime::session_loop::{Cancel, Prompt, Session};
+use jaato_runtime::types::Error;
 use jaato_runtime::{Runtime, visible};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
+use self::meanwhile::Meanwhile;
 use crate::args::{Global, OutputForm, SessionArgs};
 use crate::ask::Stage;
 use crate::conversation::Watch;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::lines::{Beside, Line, Lines};
+use crate::lines::{Beside, HistoryFile, Line, Lines};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
 use crate::words::Words;
-use crate::{attach, conversation, permissions, reload, report, start, terminal};
+use crate::{attach, conversation, permissions, reload, report, start, tasks, terminal};
 
 /// Most turns in a row that nobody has asked for: a plugin that wakes the conversation again and
 /// again must not spend without end while the person is away.
@@ -66,6 +71,8 @@ enum Wish<'a> {
     Mode(&'a str),
     /// What stands behind `/permissions`.
     Permissions(&'a str),
+    /// What stands behind `/tasks`.
+    Tasks(&'a str),
     /// A command by name, and what stands behind it.
     Command(&'a str, &'a str),
 }
@@ -86,27 +93,37 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     let mut session =
         conversation::start(&runtime, &args.session, &view, Watch::at_terminal(&view, &stage))?;
     greet(&session);
-    let mut lines = Lines::new(Words::new(runtime.word_completer(&session)));
+    let history = || HistoryFile::of(&runtime.setup().folders);
+    let mut lines = Lines::new(Words::new(runtime.word_completer(&session)), history);
+    if terminal::input_is_terminal() {
+        session.let_tasks_go_on();
+    }
+    let mut meanwhile = Meanwhile::new(&runtime, &session, (&view, &stage), (&over, &turn));
     let mut first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
     let mut outcome = Ok(());
     let mut exits = LineExits::default();
     let mut attached = Prompt::default();
     let (wake, mut woken_turns) = (session.wake(), 0);
     while !over.is_cancelled() {
-        let line = match first.take() {
-            Some(text) => Ok(Line::Text(text)),
+        let waiting = match first.take() {
+            Some(text) => Ok(Some(text)),
+            None => meanwhile.next(),
+        };
+        let line = match waiting.transpose() {
+            Some(line) => line.map(Line::Text),
             None => {
-                let Some(place) = stage.for_lines(&over).await else { break };
                 let wake = Some(&wake).filter(|_| woken_turns < WOKEN_TURNS_MAX);
-                lines.next(&place, Beside { wake, view: &view, over: &over }).await
+                lines.next(Beside { wake, stage: &stage, view: &view, over: &over }).await
             }
         };
         let text = match line {
             Ok(Line::Text(text)) => text,
-            Ok(Line::Dropped | Line::Asked) => continue,
+            Ok(Line::Dropped(_)) => continue,
             Ok(Line::Woken) => {
                 let cancel = turn.begin(&over);
-                exits.turn(conversation::exit_of_turn(&session.turn_woken(&cancel).await));
+                let woken = session.turn_woken(&cancel);
+                let report = meanwhile.turn(&mut lines, woken).await;
+                exits.turn(conversation::exit_of_turn(&report));
                 turn.end();
                 woken_turns += 1;
                 if woken_turns == WOKEN_TURNS_MAX {
@@ -133,7 +150,8 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
                     Ok(prompt) => {
                         attached = Prompt::default();
                         let cancel = turn.begin(&over);
-                        let report = session.turn(prompt, &cancel).await;
+                        let said = session.turn(prompt, &cancel);
+                        let report = meanwhile.turn(&mut lines, said).await;
                         exits.turn(conversation::exit_of_turn(&report));
                         turn.end();
                     }
@@ -153,8 +171,9 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
             }
             Wish::Again => {
                 let cancel = turn.begin(&over);
-                let exit = conversation::exit_of_turn(&session.turn_again(&cancel).await);
-                exits.again(exit);
+                let again = session.turn_again(&cancel);
+                let report = meanwhile.turn(&mut lines, again).await;
+                exits.again(conversation::exit_of_turn(&report));
                 turn.end();
             }
             Wish::Help => help(&runtime),
@@ -173,10 +192,13 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
                 exits.command(change_model(&runtime, &mut session, &args.session, name));
                 view.settle().await;
             }
-            Wish::Mode(name) => exits.command(permissions::mode(&session, name)),
-            Wish::Permissions(words) => {
-                exits.command(permissions::permissions(&session, words));
+            Wish::Mode(name) => {
+                exits.command(answered(permissions::mode(&session.handle(), name)));
             }
+            Wish::Permissions(words) => {
+                exits.command(answered(permissions::permissions(&session.handle(), words)));
+            }
+            Wish::Tasks(words) => exits.command(answered(tasks::tasks(&session.handle(), words))),
             Wish::Command(name, rest) => {
                 let cancel = turn.begin(&over);
                 let done = command(&runtime, &mut session, &view, (name, rest), &cancel).await;
@@ -187,7 +209,8 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
                         report::remark(&said(name, &text));
                         let prompt = std::mem::take(&mut attached).saying(&text);
                         let cancel = turn.begin(&over);
-                        let report = session.turn(prompt, &cancel).await;
+                        let said = session.turn(prompt, &cancel);
+                        let report = meanwhile.turn(&mut lines, said).await;
                         exits.turn(conversation::exit_of_turn(&report));
                         turn.end();
                     }
@@ -199,6 +222,7 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
             }
         }
     }
+    lines.end().await;
     conversation::end_tasks(&session, &view).await;
     let shown = view.finish(&over).await;
     runtime.close_session(session.id()).await;
@@ -265,6 +289,7 @@ fn wish(line: &str) -> Wish<'_> {
             ("model", rest) => Wish::Model(rest.trim()),
             ("mode", rest) => Wish::Mode(rest.trim()),
             ("permissions", rest) => Wish::Permissions(rest.trim()),
+            ("tasks", rest) => Wish::Tasks(rest.trim()),
             ("attach", rest) => Wish::Attach(rest.trim()),
             (name, rest) => Wish::Command(name, rest.trim()),
         },
@@ -283,6 +308,11 @@ fn change_model(runtime: &Runtime, session: &mut Session, args: &SessionArgs, na
         .options()
         .and_then(|request| runtime.change_model(session, name, &request).map_err(Failure::from));
     changed.map_or_else(|failure| told(&failure), |()| Exit::Done)
+}
+
+/// Tells what became of a command about the session.
+fn answered(answered: Result<Exit, Error>) -> Exit {
+    answered.unwrap_or_else(|error| told(&error.into()))
 }
 
 /// Tells why something was not done, and with which exit code.

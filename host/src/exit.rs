@@ -8,6 +8,8 @@ use jaato_runtime::loader::work_is_done;
 use jaato_runtime::registry::nearest;
 use jaato_runtime::types::{Error, ErrorKind};
 
+use crate::terminal;
+
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -57,6 +59,7 @@ impl From<Exit> for ExitCode {
 /// Ends the process at once, wherever it is.
 pub fn now(code: i32) -> ! {
     work_is_done(code);
+    terminal::give_terminal_back();
     std::process::exit(code)
 }
 

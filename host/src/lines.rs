@@ -1,21 +1,27 @@
 //! The lines that a person types: edited on a terminal, plain from a pipe.
 //!
 //! Until the first key the prompt gives way to what wakes the conversation and to questions. From
-//! then on the line is the person's: everything else waits until it is sent.
+//! then on the line is the person's: what comes meanwhile is shown above it, and questions wait
+//! until it is sent. So it is while a turn runs too, where the terminal has an editor.
+
+mod edited;
+mod history;
+mod keys;
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, Read as _};
+use std::sync::Arc;
 
 use jaato_runtime::session_loop::{Cancel, Wake};
-use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
-use rustyline::error::ReadlineError;
-use rustyline::history::DefaultHistory;
-use rustyline::{Behavior, CompletionType, Config};
+use nix::sys::signal::Signal;
+use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::task::JoinHandle;
 
-use crate::ask::ForLines;
+use self::edited::{Editor, Editors, OpenEditor, Screen};
+pub use self::history::HistoryFile;
+use crate::ask::{ForLines, Stage};
 use crate::exit::{Exit, Failure};
-use crate::terminal::{self, IdlePrompt, Keys};
+use crate::terminal::{self, IdlePrompt, Keys, PromptBeside};
 use crate::view::View;
 use crate::words::Words;
 
@@ -32,26 +38,23 @@ const NO_EDITING_ON: [&str; 3] = ["dumb", "cons25", "emacs"];
 pub enum Line {
     /// A line, without its end.
     Text(String),
-    /// The person dropped the line (Ctrl-C).
-    Dropped,
+    /// The person dropped this line (Ctrl-C).
+    Dropped(String),
     /// The conversation was woken while nothing was typed.
     Woken,
-    /// A question wants the terminal while nothing was typed.
-    Asked,
     /// There are no more.
     End,
 }
-
-/// Edits a line, and offers words by Tab.
-type Editor = rustyline::Editor<Words, DefaultHistory>;
 
 /// What a wait for a line looks at beside the line.
 #[derive(Clone, Copy)]
 pub struct Beside<'a> {
     /// What wakes the conversation, where that is heard.
     pub wake: Option<&'a Wake>,
+    /// Whose the terminal is.
+    pub stage: &'a Arc<Stage>,
     /// Holds back what is shown while a line is typed.
-    pub view: &'a View,
+    pub view: &'a Arc<View>,
     /// Whether it is over.
     pub over: &'a Cancel,
 }
@@ -75,31 +78,42 @@ pub struct Lines {
 /// Where lines come from.
 enum Source {
     /// A terminal with an editor.
-    Edited {
-        /// Away while a line is read on another thread.
-        editor: Option<Box<Editor>>,
-        /// How the terminal was before the editor changed it.
-        terminal: Option<Termios>,
-    },
+    Edited(Box<Edited>),
     /// A terminal that gives out whole lines.
     Terminal,
     /// A pipe or a file, and the line that is being read, across wakes.
     Pipe(Option<JoinHandle<Result<Line, Failure>>>),
 }
 
+/// A terminal with an editor.
+struct Edited {
+    editors: Arc<Editors>,
+    /// Away while it is open.
+    editor: Option<Box<Editor>>,
+    open: Option<OpenEditor>,
+    /// What the next line begins with.
+    begun: Vec<String>,
+    /// Tells when the process goes on after it was stopped.
+    continued: Option<SignalStream>,
+}
+
 /// What a prompt came to behind which nothing was typed.
 enum Idle {
     /// Something is typed.
     Typed(IdlePrompt),
+    /// The prompt is shown again.
+    Again,
+    /// A question wants the terminal.
+    Asked,
     /// Something else came, or there is no place for a prompt.
     Else(Option<Line>),
 }
 
 impl Lines {
     /// Looks at the terminal once; without an editor for it, lines come plain.
-    pub fn new(words: Words) -> Self {
+    pub fn new(words: Words, history: impl FnOnce() -> HistoryFile) -> Self {
         let is_terminal = terminal::input_is_terminal();
-        let source = if is_terminal { of_terminal(words) } else { Source::Pipe(None) };
+        let source = if is_terminal { of_terminal(words, history) } else { Source::Pipe(None) };
         Self { source, early: VecDeque::new() }
     }
 
@@ -109,127 +123,245 @@ impl Lines {
     ///
     /// # Errors
     /// When standard input cannot be read, or a line is too long or not UTF-8.
-    pub async fn next(
-        &mut self,
-        place: &ForLines<'_>,
-        beside: Beside<'_>,
-    ) -> Result<Line, Failure> {
-        let early = place.typed_early();
-        match &mut self.source {
-            Source::Pipe(reading) => next_of_pipe(reading, beside).await,
-            Source::Terminal => {
-                self.early.extend(early);
-                if let Some(line) = self.early.pop_front() {
-                    return Ok(Line::Text(line));
+    pub async fn next(&mut self, beside: Beside<'_>) -> Result<Line, Failure> {
+        loop {
+            if let Source::Edited(edited) = &mut self.source
+                && edited.open.is_some()
+            {
+                if let Some(line) = edited.open_line(beside.over).await {
+                    return line;
                 }
-                next_of_terminal(place, beside).await
+                continue;
             }
-            Source::Edited { editor, terminal } => {
-                let begun = early.join("\n");
-                let line = next_edited(editor, begun, place, beside).await;
-                if let (Ok(Line::End), Some(terminal)) = (&line, terminal) {
-                    // The editor may still wait on its thread, and will not give the terminal back.
-                    // A terminal that is gone needs nothing.
-                    let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, terminal);
+            let Some(place) = beside.stage.for_lines(beside.over).await else {
+                return Ok(Line::End);
+            };
+            let early = place.typed_early();
+            let line = match &mut self.source {
+                Source::Pipe(reading) => Some(next_of_pipe(reading, beside).await),
+                Source::Terminal => {
+                    self.early.extend(early);
+                    match self.early.pop_front() {
+                        Some(line) => Some(Ok(Line::Text(line))),
+                        None => next_of_terminal(place, beside).await.transpose(),
+                    }
                 }
-                line
+                Source::Edited(edited) => {
+                    edited.begun.extend(early);
+                    edited.begin_idle(place, beside).await.transpose()
+                }
+            };
+            if let Some(line) = line {
+                return line;
             }
         }
     }
+
+    /// Reads the next line while a turn runs; where there is no editor it waits for ever. Dropping
+    /// the future loses nothing: a line that is begun goes on.
+    ///
+    /// # Errors
+    /// As [`Lines::next`].
+    pub async fn next_beside_turn(&mut self, beside: Beside<'_>) -> Result<Line, Failure> {
+        let Source::Edited(edited) = &mut self.source else {
+            return std::future::pending().await;
+        };
+        loop {
+            if edited.open.is_some() {
+                if let Some(line) = edited.open_line(beside.over).await {
+                    return line;
+                }
+                continue;
+            }
+            let Some(place) = beside.stage.for_lines(beside.over).await else {
+                return Ok(Line::End);
+            };
+            edited.begin_beside_turn(place, beside).await?;
+        }
+    }
+
+    /// Has the next line begin with this text, which the person has not sent yet.
+    pub fn begin_with(&mut self, text: String) {
+        match &mut self.source {
+            Source::Edited(edited) => edited.begun.push(text),
+            Source::Terminal | Source::Pipe(_) => self.early.push_back(text),
+        }
+    }
+
+    /// Ends it: nothing more is read, and the terminal is as it was.
+    pub async fn end(&mut self) {
+        if let Source::Edited(edited) = &mut self.source
+            && let Some(open) = edited.open.take()
+        {
+            // It may still wait on its thread for a key, and would not give the terminal back.
+            open.abort().await;
+        }
+        terminal::give_terminal_back();
+    }
 }
 
-fn of_terminal(words: Words) -> Source {
+fn of_terminal(words: Words, history: impl FnOnce() -> HistoryFile) -> Source {
+    terminal::remember_terminal();
     let name = std::env::var("TERM").unwrap_or_default();
     if NO_EDITING_ON.iter().any(|other| name.eq_ignore_ascii_case(other)) {
         return Source::Terminal;
     }
-    let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(true);
-    let config = config.completion_type(CompletionType::List);
-    match Editor::with_config(config.build()) {
-        Ok(mut editor) => {
-            editor.set_helper(Some(words));
-            let editor = Some(Box::new(editor));
-            Source::Edited { editor, terminal: tcgetattr(io::stdin()).ok() }
-        }
+    let editors = Arc::new(Editors::new(words, history()));
+    match editors.first() {
+        Ok(editor) => Source::Edited(Box::new(Edited {
+            editors,
+            editor: Some(editor),
+            open: None,
+            begun: Vec::new(),
+            continued: signal(SignalKind::from_raw(Signal::SIGCONT as i32)).ok(),
+        })),
         Err(_) => Source::Terminal,
     }
 }
 
-/// Shows the prompt until something is typed, or something else comes.
-async fn idle(keys: Keys, place: &ForLines<'_>, beside: Beside<'_>) -> Result<Idle, Failure> {
-    let gone = |error: io::Error| failed(format!("cannot read from the terminal: {error}"));
-    while terminal::errors_are_terminal() {
-        let opened = tokio::select! {
-            biased;
-            () = beside.over.cancelled() => return Ok(Idle::Else(Some(Line::End))),
-            opened = beside.view.open_question() => opened,
-        };
-        let Some(open) = opened else { return Ok(Idle::Else(None)) };
-        // A terminal that stands still must not keep a signal from being heard.
-        let showing = tokio::task::spawn_blocking(move || IdlePrompt::show(open, PROMPT, keys));
-        let prompt = tokio::select! {
-            biased;
-            () = beside.over.cancelled() => return Ok(Idle::Else(Some(Line::End))),
-            shown = showing => shown.map_err(io::Error::other).flatten().map_err(gone)?,
-        };
+/// Becomes ready when the process goes on after it was stopped.
+async fn continued(stream: &mut Option<SignalStream>) {
+    let is_heard = match stream {
+        Some(stream) => stream.recv().await.is_some(),
+        None => false,
+    };
+    if !is_heard {
+        std::future::pending::<()>().await;
+    }
+}
+
+impl Edited {
+    /// Waits for a line of the editor that is open; nothing where it is not open any more.
+    async fn open_line(&mut self, over: &Cancel) -> Option<Result<Line, Failure>> {
+        let open = self.open.as_mut()?;
         let line = tokio::select! {
             biased;
-            () = beside.over.cancelled() => Line::End,
-            typed = prompt.typed() => {
-                typed.map_err(gone)?;
-                return Ok(Idle::Typed(prompt));
-            }
-            () = place.wanted() => Line::Asked,
-            () = beside.woken() => Line::Woken,
-            // Shown above a prompt that stands there again.
-            () = prompt.something_is_held() => continue,
+            () = over.cancelled() => return Some(Ok(Line::End)),
+            line = open.line() => line,
         };
-        return Ok(Idle::Else(Some(line)));
-    }
-    beside.view.settle().await;
-    Ok(Idle::Else(None))
-}
-
-async fn next_edited(
-    slot: &mut Option<Box<Editor>>,
-    begun: String,
-    place: &ForLines<'_>,
-    beside: Beside<'_>,
-) -> Result<Line, Failure> {
-    let mut held = None;
-    if begun.is_empty() {
-        match idle(Keys::Editor, place, beside).await? {
-            Idle::Typed(prompt) => held = prompt.hand_over(),
-            Idle::Else(Some(line)) => return Ok(line),
-            Idle::Else(None) => {}
+        if line.is_none()
+            && let Some(open) = self.open.take()
+        {
+            self.editor = open.ended().await;
         }
-    } else {
-        held = beside.view.open_question().await;
+        line
     }
-    place.begin_typing();
-    let editor = slot.take();
-    // A person may take their time: the wait must not hold up signals.
-    let reading = tokio::task::spawn_blocking(move || edit(editor, &begun));
-    let (editor, line) = tokio::select! {
-        biased;
-        () = beside.over.cancelled() => return Ok(Line::End),
-        read = reading => read.map_err(|error| failed(error.to_string()))?,
-    };
-    *slot = editor;
-    drop(held);
-    line
+
+    /// Shows the prompt between turns, and opens the editor once something is typed or begun;
+    /// returns what came instead.
+    async fn begin_idle(
+        &mut self,
+        place: ForLines,
+        beside: Beside<'_>,
+    ) -> Result<Option<Line>, Failure> {
+        let begun = std::mem::take(&mut self.begun).join("\n");
+        let (open, keys) = if begun.is_empty() {
+            match idle(Keys::Editor, &mut self.continued, &place, beside).await? {
+                Idle::Typed(prompt) => prompt.hand_over(),
+                Idle::Again | Idle::Asked => return Ok(None),
+                Idle::Else(Some(line)) => return Ok(Some(line)),
+                Idle::Else(None) => (None, None),
+            }
+        } else {
+            let open = beside.view.open_question().await;
+            (open, Some(key_by_key()?))
+        };
+        self.open(begun, Screen { open, keys, place, view: Arc::clone(beside.view) })?;
+        Ok(None)
+    }
+
+    /// Waits for the first key while a turn runs, and opens the editor for it. Gives way to a
+    /// question.
+    async fn begin_beside_turn(
+        &mut self,
+        place: ForLines,
+        beside: Beside<'_>,
+    ) -> Result<(), Failure> {
+        if !terminal::errors_are_terminal() {
+            return std::future::pending().await;
+        }
+        let prompt = PromptBeside::show(PROMPT).map_err(gone)?;
+        beside.view.go_on();
+        tokio::select! {
+            biased;
+            () = beside.over.cancelled() => return Ok(()),
+            typed = prompt.typed() => typed.map_err(gone)?,
+            () = place.wanted() => return Ok(()),
+            () = continued(&mut self.continued) => return Ok(()),
+        }
+        let open = beside.view.open_line().await;
+        let keys = prompt.hand_over().map_err(gone)?;
+        self.open(String::new(), Screen { open, keys, place, view: Arc::clone(beside.view) })
+    }
+
+    fn open(&mut self, begun: String, screen: Screen) -> Result<(), Failure> {
+        let editor = match self.editor.take() {
+            Some(editor) => editor,
+            None => self.editors.first().map_err(|error| gone(io::Error::other(error)))?,
+        };
+        self.open = Some(self.editors.open(editor, begun, screen));
+        Ok(())
+    }
 }
 
-async fn next_of_terminal(place: &ForLines<'_>, beside: Beside<'_>) -> Result<Line, Failure> {
-    let held = match idle(Keys::Lines, place, beside).await? {
-        Idle::Typed(prompt) => prompt.hand_over(),
-        Idle::Else(Some(line)) => return Ok(line),
+fn key_by_key() -> Result<terminal::KeyByKey, Failure> {
+    terminal::KeyByKey::begin(terminal::CtrlC::Key).map_err(gone)
+}
+
+/// Shows the prompt until something is typed, or something else comes.
+async fn idle(
+    keys: Keys,
+    stopped: &mut Option<SignalStream>,
+    place: &ForLines,
+    beside: Beside<'_>,
+) -> Result<Idle, Failure> {
+    if !terminal::errors_are_terminal() {
+        beside.view.settle().await;
+        return Ok(Idle::Else(None));
+    }
+    let opened = tokio::select! {
+        biased;
+        () = beside.over.cancelled() => return Ok(Idle::Else(Some(Line::End))),
+        opened = beside.view.open_question() => opened,
+    };
+    let Some(open) = opened else { return Ok(Idle::Else(None)) };
+    // A terminal that stands still must not keep a signal from being heard.
+    let showing = tokio::task::spawn_blocking(move || IdlePrompt::show(open, PROMPT, keys));
+    let prompt = tokio::select! {
+        biased;
+        () = beside.over.cancelled() => return Ok(Idle::Else(Some(Line::End))),
+        shown = showing => shown.map_err(io::Error::other).flatten().map_err(gone)?,
+    };
+    Ok(tokio::select! {
+        biased;
+        () = beside.over.cancelled() => Idle::Else(Some(Line::End)),
+        typed = prompt.typed() => {
+            typed.map_err(gone)?;
+            return Ok(Idle::Typed(prompt));
+        }
+        () = place.wanted() => Idle::Asked,
+        () = beside.woken() => Idle::Else(Some(Line::Woken)),
+        // Shown above a prompt that stands there again.
+        () = prompt.something_is_held() => Idle::Again,
+        () = continued(stopped) => Idle::Again,
+    })
+}
+
+fn gone(error: io::Error) -> Failure {
+    failed(format!("cannot read from the terminal: {error}"))
+}
+
+async fn next_of_terminal(place: ForLines, beside: Beside<'_>) -> Result<Option<Line>, Failure> {
+    let held = match idle(Keys::Lines, &mut None, &place, beside).await? {
+        Idle::Typed(prompt) => prompt.hand_over().0,
+        Idle::Again | Idle::Asked => return Ok(None),
+        Idle::Else(Some(line)) => return Ok(Some(line)),
         Idle::Else(None) => None,
     };
     place.begin_typing();
     let line = plain_line(beside.over, tokio::task::spawn_blocking(plain)).await;
     drop(held);
-    line
+    line.map(Some)
 }
 
 async fn next_of_pipe(
@@ -258,17 +390,6 @@ async fn plain_line(
         () = over.cancelled() => Ok(Line::End),
         read = reading => read.map_err(|error| failed(error.to_string()))?,
     }
-}
-
-fn edit(editor: Option<Box<Editor>>, begun: &str) -> (Option<Box<Editor>>, Result<Line, Failure>) {
-    let Some(mut editor) = editor else { return (None, plain()) };
-    let line = match editor.readline_with_initial(PROMPT, (begun, "")) {
-        Ok(line) => Ok(Line::Text(line)),
-        Err(ReadlineError::Interrupted) => Ok(Line::Dropped),
-        Err(ReadlineError::Eof) => Ok(Line::End),
-        Err(error) => Err(failed(format!("cannot read from the terminal: {error}"))),
-    };
-    (Some(editor), line)
 }
 
 fn plain() -> Result<Line, Failure> {

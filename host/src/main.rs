@@ -43,6 +43,7 @@ mod shell;
 mod signals;
 mod start;
 mod switch;
+mod tasks;
 mod terminal;
 mod tool;
 mod trust;

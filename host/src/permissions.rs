@@ -2,7 +2,8 @@
 //! they like, and how much is asked from here on.
 
 use jaato_runtime::policy::{Answer, Mode, Rules};
-use jaato_runtime::session_loop::Session;
+use jaato_runtime::session_loop::SessionHandle;
+use jaato_runtime::types::Error;
 use jaato_runtime::visible;
 
 use crate::exit::{Exit, Failure};
@@ -24,39 +25,46 @@ pub fn parse_mode(name: &str) -> Result<Mode, String> {
 }
 
 /// Says which mode holds, or lets another one hold from here on.
-pub fn mode(session: &Session, name: &str) -> Exit {
+///
+/// # Errors
+/// When the session is over.
+pub fn mode(session: &SessionHandle, name: &str) -> Result<Exit, Error> {
     if name.is_empty() {
-        let mode = session.rules().lock().mode;
+        let mode = session.rules()?.lock().mode;
         report::remark(&mode_line(mode));
-        return Exit::Done;
+        return Ok(Exit::Done);
     }
-    match parse_mode(name) {
+    Ok(match parse_mode(name) {
         Ok(mode) => {
-            session.set_mode(mode);
+            session.set_mode(mode)?;
             report::remark(&mode_line(mode));
             Exit::Done
         }
         Err(text) => told(text, "/mode says which one holds"),
-    }
+    })
 }
 
 /// Lists what the person answered, or takes some of it back.
-pub fn permissions(session: &Session, words: &str) -> Exit {
+///
+/// # Errors
+/// When the session is over.
+pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
+    let rules = session.rules()?;
     let words: Vec<&str> = words.split_whitespace().collect();
-    match words.as_slice() {
+    Ok(match words.as_slice() {
         [] | ["list"] => {
-            let lines = listed(&session.rules().lock());
+            let lines = listed(&rules.lock());
             report::remark(&lines);
             Exit::Done
         }
         ["remove", "all"] => {
-            session.rules().change(Rules::forget_answers);
+            rules.change(Rules::forget_answers);
             report::remark("nothing is remembered any more");
             Exit::Done
         }
         ["remove", number] => {
             let index = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-            let taken = index.and_then(|index| session.rules().change(|it| it.take_back(index)));
+            let taken = index.and_then(|index| rules.change(|it| it.take_back(index)));
             match taken {
                 Some(rule) => {
                     let text = rule.pattern().text(rule.tool());
@@ -67,7 +75,7 @@ pub fn permissions(session: &Session, words: &str) -> Exit {
             }
         }
         _ => told(format!("`/permissions {}` is nothing", words.join(" ")), USAGE),
-    }
+    })
 }
 
 /// Writes the answers with their numbers.

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use nix::errno::Errno;
 use nix::libc;
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction, signal};
+use nix::sys::signal::{
+    SaFlags, SigAction, SigHandler, SigSet, Signal, kill, raise, sigaction, signal,
+};
+use nix::unistd::Pid;
 
 static OUTPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
@@ -26,6 +29,28 @@ pub fn outlive_full_files() {
     // Without one the signal ends the process, as it does by default.
     // SAFETY: the handler touches nothing, so it may run anywhere.
     let _ = unsafe { signal(Signal::SIGXFSZ, SigHandler::Handler(nothing)) };
+}
+
+/// Stops the process group, as Ctrl-Z does at a terminal, and returns when it goes on. Where nobody
+/// could let it go on (the group is an orphan), it does not stop.
+pub fn stop_group() {
+    let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    // The others first: a signal to the group is taken by any thread, and this one would go on.
+    // SAFETY: to ignore a signal runs nothing.
+    let Ok(found) = (unsafe { sigaction(Signal::SIGTSTP, &ignore) }) else { return };
+    let _ = kill(Pid::from_raw(0), Signal::SIGTSTP);
+    // SAFETY: what stood there stands there again.
+    let _ = unsafe { sigaction(Signal::SIGTSTP, &found) };
+    // By this thread itself: it is stopped before it returns.
+    let _ = raise(Signal::SIGTSTP);
+}
+
+/// Counts the bytes that can be read from standard input at once; none where nobody knows.
+pub fn bytes_waiting() -> usize {
+    let mut count: libc::c_int = 0;
+    // SAFETY: the call writes one number to the place that it is given.
+    let asked = unsafe { libc::ioctl(libc::STDIN_FILENO, libc::FIONREAD, &raw mut count) };
+    if asked == 0 { usize::try_from(count).unwrap_or_default() } else { 0 }
 }
 
 extern "C" fn look_at_output() {

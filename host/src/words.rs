@@ -1,14 +1,20 @@
 //! Words that Tab offers in a conversation: behind `/` the names of commands, behind a name its
 //! words.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use jaato_runtime::types::hooks::WordChoice;
 use jaato_runtime::{WordCompleter, visible};
 use rustyline::completion::{Completer, Pair};
-use rustyline::highlight::Highlighter;
+use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 use tokio::runtime::Handle;
+
+use crate::terminal;
 
 /// What the conversation itself takes behind `/`.
 const OWN: [(&str, &str); 8] = [
@@ -26,15 +32,18 @@ const OWN: [(&str, &str); 8] = [
 const DISPLAY_COLUMNS: usize = 60;
 
 /// Offers words to the line editor, which asks on a thread of its own.
+#[derive(Clone)]
 pub struct Words {
     completer: WordCompleter,
     runtime: Handle,
+    /// Whether the editor is about to draw the line because of a key.
+    draws: Arc<AtomicBool>,
 }
 
 impl Words {
     /// Makes it on the runtime of the caller.
     pub fn new(completer: WordCompleter) -> Self {
-        Self { completer, runtime: Handle::current() }
+        Self { completer, runtime: Handle::current(), draws: Arc::default() }
     }
 
     fn choices(&self, typed: &Typed<'_>) -> Vec<WordChoice> {
@@ -116,7 +125,27 @@ impl Hinter for Words {
     type Hint = String;
 }
 
-impl Highlighter for Words {}
+/// Nothing is highlighted. But it sees the editor draw, and so tells what that has shown.
+impl Highlighter for Words {
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
+        &'s self,
+        prompt: &'p str,
+        _default: bool,
+    ) -> Cow<'b, str> {
+        // Unless a key is the reason, the line is drawn again below what was shown above it.
+        match self.draws.swap(false, Relaxed) {
+            true => terminal::line_is_drawn(),
+            false => terminal::is_shown_above(),
+        }
+        Cow::Borrowed(prompt)
+    }
+
+    /// Has every key draw the whole line, so that the reason of each drawing is known.
+    fn highlight_char(&self, _line: &str, _pos: usize, _kind: CmdKind) -> bool {
+        self.draws.store(true, Relaxed);
+        true
+    }
+}
 
 impl Validator for Words {}
 

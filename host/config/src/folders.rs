@@ -59,8 +59,8 @@ impl Folders {
         self.places().map(|places| places.config.as_path())
     }
 
-    /// Holds `plugins/`, `plugin-data/`, `plugin-secrets/`, `trusted/`, `trust.json`, `grants.json`
-    /// and `ledger.jsonl`.
+    /// Holds `plugins/`, `plugin-data/`, `plugin-secrets/`, `trusted/`, `trust.json`, `grants.json`,
+    /// `ledger.jsonl` and `chat-history`.
     pub fn data(&self) -> Result<&Path, NoHome> {
         self.places().map(|places| places.data.as_path())
     }
@@ -108,6 +108,11 @@ impl Folders {
     /// The ledger, where nobody names another file.
     pub fn ledger(&self) -> Result<PathBuf, NoHome> {
         Ok(self.data()?.join("ledger.jsonl"))
+    }
+
+    /// The lines that were typed in conversations.
+    pub fn chat_history(&self) -> Result<PathBuf, NoHome> {
+        Ok(self.data()?.join("chat-history"))
     }
 
     /// Weights of local models.

@@ -102,7 +102,7 @@ pub use jaato_environments::{EndedProcess, EnvironmentListed, SavedResources, Sh
 pub use jaato_instances::{Tell, log_printed};
 pub use jaato_log::{LOG_BYTES_MAX, Log, visible};
 pub use jaato_model_facts::{ModelFacts, source as model_facts_source};
-pub use jaato_places::make_missing as make_private_folder;
+pub use jaato_places::{make_missing as make_private_folder, open as open_private_file};
 pub use jaato_policy::{Allowed, PluginSource};
 pub use jaato_services::{Assets, delta_of};
 pub use jaato_services::{KeyCommands, KeyInfo, StoredIn, StoredKeys};

@@ -92,6 +92,21 @@ impl Inbox {
         self.lock().waiting.len()
     }
 
+    /// Takes back what a person said and no request has taken, in its order.
+    pub fn take_back(&self) -> Vec<String> {
+        let mut messages = self.lock();
+        let (said, others): (VecDeque<Waiting>, VecDeque<Waiting>) =
+            std::mem::take(&mut messages.waiting)
+                .into_iter()
+                .partition(|message| matches!(message, Waiting::Said(_)));
+        messages.waiting = others;
+        let text = |message: Waiting| match message {
+            Waiting::Said(text) => Some(text),
+            Waiting::Notified { .. } => None,
+        };
+        said.into_iter().filter_map(text).collect()
+    }
+
     pub(crate) fn take(&self) -> Vec<Waiting> {
         self.lock().waiting.drain(..).collect()
     }

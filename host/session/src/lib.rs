@@ -90,7 +90,7 @@ pub use session::{
 pub use shared_rules::{KeepAnswers, SessionRules, SharedRules};
 pub use spent::{SharedSpent, Spent, cost_micro_usd};
 pub use takes::ModelTakes;
-pub use tasks::Wake;
+pub use tasks::{RunningTask, Wake};
 pub use toolbox::{Found, Toolbox};
 pub use tools::{CallScope, KnownTool, OutputSink, Renewal, ToolSet, ToolState};
 pub use turn::{

@@ -33,7 +33,7 @@ use crate::hooks::{Addition, HookAsker};
 use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
-    Cancel, Caps, GcSettings, History, HistoryError, Hold, Inbox, Limits, Mode, ModelTakes, Ports,
+    Cancel, Caps, GcSettings, History, HistoryError, Hold, Inbox, Limits, ModelTakes, Ports,
     Provider, SharedFacts, SharedObjects, SharedRules, SharedSpent, Spent, SystemPrompt, Toolbox,
     Wake,
 };
@@ -158,6 +158,8 @@ pub struct Session {
     pub(crate) is_price_configured: bool,
     /// What a server said that paused its answer: the next request ends with it.
     pub(crate) paused: Vec<Part>,
+    /// Whether turns end without the tasks that they have started.
+    pub(crate) lets_tasks_go_on: bool,
 }
 
 impl Session {
@@ -234,6 +236,7 @@ impl Session {
             price: setup_of_model.price,
             is_price_configured: setup_of_model.is_price_configured,
             paused: Vec::new(),
+            lets_tasks_go_on: false,
         };
         session.close_open_turn()?;
         session.offer_declared();
@@ -314,15 +317,15 @@ impl Session {
         &self.shared.rules
     }
 
-    /// Changes how much is asked from here on, for all sessions that share the rules.
-    pub fn set_mode(&self, mode: Mode) {
-        self.shared.rules.change(|rules| rules.mode = mode);
-        self.shared.emitter.emit(Event::ModeChanged { mode: mode.name().to_owned() });
-    }
-
     /// Returns what takes a person's messages while a turn runs.
     pub fn inbox(&self) -> Inbox {
         self.shared.inbox.clone()
+    }
+
+    /// Lets calls that went to the background go on when the model has given its answer: the turn
+    /// ends without them, and their ends wake the session. Else a turn waits for them.
+    pub fn let_tasks_go_on(&mut self) {
+        self.lets_tasks_go_on = true;
     }
 
     /// Returns what waits for ends of tasks and for what plugins notify, while the session is idle.

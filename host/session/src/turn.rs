@@ -344,6 +344,9 @@ impl Session {
         progress: &mut Progress,
         cancel: &Cancel,
     ) -> Result<Flow> {
+        if self.lets_tasks_go_on {
+            self.shared.tasks.board().let_go();
+        }
         let is_over = self.shared.tasks.board().running() == 0 && !self.has_news();
         if is_over || is_cut(finish_reason) {
             return Ok(Flow::Break(End::answered(text, finish_reason, progress)));

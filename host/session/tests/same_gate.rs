@@ -205,14 +205,14 @@ async fn read_only_stops_each_way_but_the_persons_own_and_ends_when_the_mode_doe
     drop(stage.await);
     let stage = Stage::new([write()]);
     let mut session = stage.start(setup()).unwrap();
-    session.set_mode(Mode::ReadOnly);
+    session.handle().set_mode(Mode::ReadOnly).unwrap();
     turn(&stage, &mut session, &[("write", json!({}))]).await;
     let (name, cancel) = (ToolName::from("write"), Cancel::new());
     let origin = CallOrigin::of("tool-outer".into());
     assert!(session.handle().call_tool(&name, json!({}), &origin, &cancel).await.is_err());
     assert_eq!(denials(&stage), ["mode.read_only ", "mode.read_only "]);
     assert!(session.call(&name, json!({}), &cancel).await.is_ok());
-    session.set_mode(Mode::Ask);
+    session.handle().set_mode(Mode::Ask).unwrap();
     turn(&stage, &mut session, &[("write", json!({}))]).await;
     assert_eq!(ran(&stage).len(), 2);
 }

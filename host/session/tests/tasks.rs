@@ -85,6 +85,37 @@ async fn a_long_call_goes_on_and_the_turn_waits_for_its_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn where_tasks_may_go_on_a_turn_ends_without_them_and_their_end_wakes() {
+    let stage = stage();
+    stage.provider.then([work(60 * S)]).then([Beat::text("started")]).then([Beat::text("done")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    session.let_tasks_go_on();
+    let (start, wake) = (Instant::now(), session.wake());
+    let report = session.turn("go", &Cancel::new()).await;
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "started"));
+    assert_eq!((start.elapsed(), session.running_tasks()), (Duration::from_secs(10), 1));
+    let running = session.handle().running_tasks().unwrap();
+    assert_eq!(running[0].facts.task_id, "task_1");
+    assert_eq!(running[0].arguments, json!({ "ms": 60 * S }));
+    wake.woken().await;
+    assert_eq!(start.elapsed(), Duration::from_secs(60));
+    let report = session.turn_woken(&Cancel::new()).await;
+    assert_eq!((report.text.as_str(), session.running_tasks()), ("done", 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_said_can_be_taken_back_until_a_request_takes_it() {
+    let stage = stage();
+    let session = stage.start(Stage::setup()).unwrap();
+    let inbox = session.inbox();
+    inbox.send("one").unwrap();
+    session.handle().notify(&"moon".into(), "full".to_owned()).unwrap();
+    inbox.send("two").unwrap();
+    assert_eq!(inbox.take_back(), ["one", "two"]);
+    assert_eq!((inbox.take_back().len(), inbox.waiting()), (0, 1), "what a plugin said stays");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_outcome_that_is_there_joins_the_results_of_the_next_calls() {
     let stage = stage();
     stage.provider.then([work(15 * S)]);

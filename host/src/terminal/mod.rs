@@ -8,16 +8,18 @@
 //!   ([`jaato_runtime::visible`]). Colours are added behind that, so that they are always jaato's
 //!   own.
 //! - While a question is open nothing else is written to the terminal: it is held, and shown
-//!   afterwards.
+//!   afterwards. While a line is typed, it is shown above the line by the line's editor.
 //! - What was typed before a question was seen is no answer to it.
 //!
 //! Three kinds of bytes pass as they are: an answer to a pipe or a file, the output of `jaato
 //! environment exec` (the person's own command), and the screen that `jaato shell attach` draws
 //! from cells.
 
+mod above;
 mod answer;
 mod idle;
 mod keyboard;
+mod keys;
 mod markdown;
 mod moving;
 mod own_output;
@@ -26,9 +28,13 @@ mod text;
 mod typed;
 mod writer;
 
+pub use above::{
+    Printer, is_given_in_vain, is_shown_above, line_begins, line_ends, line_is_drawn, show_above,
+};
 pub use answer::{Answer, Output};
-pub use idle::{IdlePrompt, Keys};
+pub use idle::{IdlePrompt, Keys, PromptBeside};
 pub use keyboard::{Keyboard, NO_TERMINAL, keyboard, nobody_types};
+pub use keys::{CtrlC, KeyByKey, give_terminal_back, remember_terminal, stop_here};
 pub use moving::Moving;
 pub use own_output::{log_what_is_printed, reserve};
 pub use question::{Before, Manner, Question, Reply, Value, ask, show};

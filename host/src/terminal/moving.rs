@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
 
 use super::{one_line, writer};
 
@@ -24,6 +25,14 @@ const LABEL_COLUMNS: usize = 24;
 /// A total from which on it is one of bytes: nobody waits for a million of anything else.
 const BYTES_MIN: u64 = 1_000_000;
 
+/// What stands before a spinner: the prompt, where something may be typed.
+static STANDS_BEFORE: Mutex<&str> = Mutex::new("");
+
+/// Has a text stand before spinners, from the next text of one on.
+pub(super) fn stand_behind(prompt: &'static str) {
+    *STANDS_BEFORE.lock() = prompt;
+}
+
 /// A spinner or a bar. It draws on a thread of its own, so none is there while a question is open.
 #[derive(Debug, Default)]
 pub struct Moving {
@@ -44,7 +53,8 @@ impl Moving {
         if writer::question_is_open() || self.is_bar() {
             return;
         }
-        let room = writer::size().1.saturating_sub(SPINNER_COLUMNS);
+        let before = *STANDS_BEFORE.lock();
+        let room = writer::size().1.saturating_sub(SPINNER_COLUMNS + before.len());
         let text = match room.checked_sub(STOPS.len() + 3) {
             Some(room) if room >= TEXT_COLUMNS_MIN => {
                 format!("{} · {STOPS}", one_line(text, room))
@@ -54,13 +64,14 @@ impl Moving {
         let since = *self.since.get_or_insert_with(Instant::now);
         let moving = self.shown.get_or_insert_with(|| {
             let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            let template = "{spinner:.dim} {elapsed:.dim} {msg:.dim}";
+            let template = "{prefix}{spinner:.dim} {elapsed:.dim} {msg:.dim}";
             if let Ok(style) = ProgressStyle::with_template(template) {
                 spinner.set_style(style);
             }
             spinner.enable_steady_tick(TICK);
             spinner.with_elapsed(since.elapsed())
         });
+        moving.set_prefix(before);
         moving.set_message(text);
     }
 

@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::Text;
+use super::above::{Above, Printer};
 use super::own_output::stdout;
 use crate::platform;
 
@@ -34,11 +35,13 @@ pub enum Channel {
 
 /// What waits for the end of a question.
 #[derive(Debug, Default)]
-struct Held {
+pub(super) struct Held {
     pieces: Vec<(Channel, Vec<u8>)>,
     bytes: usize,
     /// Bytes that found no room.
     cut: usize,
+    /// Who shows it above the line that is typed, where one is.
+    pub(super) above: Option<Above>,
 }
 
 /// There while a question is open. The lock also keeps what threads write apart.
@@ -47,7 +50,7 @@ static HELD: Mutex<Option<Held>> = Mutex::new(None);
 /// Set when the terminal took nothing for so long that nobody waits for it any more.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
-fn held() -> MutexGuard<'static, Option<Held>> {
+pub(super) fn held() -> MutexGuard<'static, Option<Held>> {
     HELD.lock()
 }
 
@@ -209,6 +212,33 @@ impl Held {
         }
     }
 
+    /// Takes the lines that have ended out of it, in their order.
+    pub(super) fn take_lines(&mut self) -> Vec<u8> {
+        let has_end = |piece: &(Channel, Vec<u8>)| piece.1.contains(&b'\n');
+        let mut lines = Vec::new();
+        if let Some(last) = self.pieces.iter().rposition(has_end) {
+            let rest = self.pieces.split_off(last);
+            for (_, bytes) in self.pieces.drain(..) {
+                lines.extend(bytes);
+            }
+            for (channel, mut bytes) in rest {
+                let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+                let open = bytes.split_off(end);
+                lines.extend(bytes);
+                if !open.is_empty() {
+                    self.pieces.push((channel, open));
+                }
+            }
+        }
+        if let Some(note) = self.note() {
+            lines.extend(self.pieces.drain(..).flat_map(|(_, bytes)| bytes));
+            lines.extend(note.into_bytes());
+            self.cut = 0;
+        }
+        self.bytes = self.pieces.iter().map(|(_, bytes)| bytes.len()).sum();
+        lines
+    }
+
     fn note(&self) -> Option<String> {
         (self.cut > 0)
             .then(|| format!("\nnote: {} more bytes came meanwhile, and are not shown\n", self.cut))
@@ -240,6 +270,15 @@ pub(super) fn question_is_open() -> bool {
     held().is_some()
 }
 
+/// Switches something on or off at the terminal: a sequence of jaato's own, in no text.
+///
+/// # Errors
+/// When the terminal is gone.
+pub(super) fn switch(sequence: &'static str) -> io::Result<()> {
+    let _held = held();
+    if errors_are_terminal() { write_now(Channel::Errors, sequence.as_bytes()) } else { Ok(()) }
+}
+
 impl OpenQuestion {
     /// Writes rows of the question.
     ///
@@ -259,14 +298,6 @@ impl OpenQuestion {
         Ok(())
     }
 
-    /// Switches something on or off at the terminal: a sequence of jaato's own, in no text.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
-    pub(super) fn switch(&self, sequence: &'static str) -> io::Result<()> {
-        self.write(sequence)
-    }
-
     /// Takes the open row away, as if nothing had stood there.
     ///
     /// # Errors
@@ -274,6 +305,14 @@ impl OpenQuestion {
     pub(super) fn erase_row(&self) -> io::Result<()> {
         self.row_has_ended();
         self.write(ERASE_ROW)
+    }
+
+    /// Has all that is written from here on, and what was held so far, shown above a line that is
+    /// typed: by its editor, once that is ready.
+    pub fn print_above(&self, printer: Printer) {
+        if let Some(held) = held().as_mut() {
+            held.above = Some(Above::new(printer));
+        }
     }
 
     /// Ends the open row, where nothing that was typed has.
@@ -303,6 +342,9 @@ impl Drop for OpenQuestion {
         if self.line_is_open.load(SeqCst) {
             let _ = write_now(Channel::Errors, b"\n");
         }
+        if let Some(sent) = held.above.as_ref().and_then(Above::not_shown) {
+            let _ = write_now(Channel::Errors, sent);
+        }
         for (channel, bytes) in &held.pieces {
             let _ = write_now(*channel, bytes);
         }
@@ -328,6 +370,26 @@ mod tests {
         held.take(Channel::Errors, b"more");
         assert_eq!((held.pieces.len(), held.cut), (1, 4));
         assert!(held.note().unwrap().contains("4 more bytes came"));
+    }
+
+    #[test]
+    fn whole_lines_are_taken_in_their_order_and_an_open_one_stays() {
+        let mut held = Held::default();
+        assert_eq!(held.take_lines(), b"");
+        for (channel, text) in
+            [(Channel::Output, "a"), (Channel::Errors, "b\nc"), (Channel::Output, "\nd")]
+        {
+            held.take(channel, text.as_bytes());
+        }
+        assert_eq!(held.take_lines(), b"ab\nc\n");
+        assert_eq!((held.take_lines(), held.bytes), (Vec::new(), 1));
+        held.take(Channel::Errors, &vec![b'x'; HELD_BYTES_MAX]);
+        let lines = String::from_utf8(held.take_lines()).unwrap();
+        assert!(
+            lines.starts_with("dxx") && lines.contains("note: 1 more bytes came"),
+            "{lines:.9}"
+        );
+        assert_eq!((held.bytes, held.cut), (0, 0));
     }
 
     #[test]

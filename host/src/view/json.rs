@@ -19,4 +19,10 @@ impl super::Writer for Lines {
     fn settle(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    fn pause(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn go_on(&mut self) {}
 }

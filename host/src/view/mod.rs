@@ -70,6 +70,21 @@ trait Writer: Send {
 
     /// Ends what is half drawn (a line, a spinner).
     fn settle(&mut self) -> io::Result<()>;
+
+    /// Takes away what moves and ends the row, so that something else may be drawn; a part of an
+    /// answer that is not drawn yet stays so.
+    fn pause(&mut self) -> io::Result<()>;
+
+    /// Shows what goes on, where something does.
+    fn go_on(&mut self);
+}
+
+/// The view writes nothing while this is there.
+pub struct Paused(#[expect(dead_code, reason = "its drop is what counts")] oneshot::Sender<()>);
+
+impl Paused {
+    /// Lets the view write again.
+    pub fn end(self) {}
 }
 
 impl View {
@@ -127,6 +142,32 @@ impl View {
             return None;
         }
         opened.await.ok()
+    }
+
+    /// Takes away what moves, and opens a line that is typed while the session goes on; none when
+    /// the view has ended.
+    pub async fn open_line(&self) -> Option<OpenQuestion> {
+        let (open, opened) = oneshot::channel();
+        if !self.queue.push(Message::Type(open)) {
+            return None;
+        }
+        opened.await.ok()
+    }
+
+    /// Has the view write nothing for as long as what is returned is there: something else is
+    /// written meanwhile.
+    pub async fn paused(&self) -> Paused {
+        let ((done, wait), (end, ended)) = (oneshot::channel(), oneshot::channel());
+        if self.queue.push(Message::Pause(done, ended)) {
+            // An error means that the thread is gone: it writes nothing.
+            let _ = wait.await;
+        }
+        Paused(end)
+    }
+
+    /// Shows what goes on, where something does.
+    pub fn go_on(&self) {
+        self.queue.push(Message::GoOn);
     }
 
     /// Writes what is left and ends the view. What takes no more is waited for until `cancel`, and
@@ -193,6 +234,25 @@ fn write_all(mut writer: Box<dyn Writer>, queue: &Queue, cancel: &Cancel) -> Opt
                 // takes closes again.
                 let _ = open.send(terminal::open_question());
                 settled
+            }
+            Message::Type(open) => {
+                let paused = writer.pause();
+                let _ = open.send(terminal::open_question());
+                paused
+            }
+            Message::Pause(done, ended) => {
+                let paused = writer.pause();
+                let _ = done.send(());
+                // It ends by being dropped.
+                let _ = ended.blocking_recv();
+                writer.go_on();
+                paused
+            }
+            Message::GoOn => {
+                if is_open {
+                    writer.go_on();
+                }
+                Ok(())
             }
         };
         if let Err(error) = written

@@ -92,7 +92,7 @@ impl People {
     }
 
     /// Shows what goes on, where there is a terminal and no line stands open.
-    fn go_on(&mut self) {
+    fn spin(&mut self) {
         if !self.is_terminal || self.answer.line_is_open() || self.output.line_is_open() {
             return;
         }
@@ -256,12 +256,24 @@ impl super::Writer for People {
             self.moving.end_bar();
         }
         self.write(envelope)?;
-        self.go_on();
+        self.spin();
         Ok(())
     }
 
     fn settle(&mut self) -> io::Result<()> {
         self.close_lines()
+    }
+
+    fn pause(&mut self) -> io::Result<()> {
+        self.moving.still();
+        if self.answer.line_is_open() {
+            self.answer.end_line()?;
+        }
+        self.output.end_line()
+    }
+
+    fn go_on(&mut self) {
+        self.spin();
     }
 }
 

@@ -31,6 +31,12 @@ pub enum Message {
     Settle(oneshot::Sender<()>),
     /// The same, and open a question.
     Ask(oneshot::Sender<OpenQuestion>),
+    /// Take away what moves, and open a line that is typed: an answer that comes goes on above it.
+    Type(oneshot::Sender<OpenQuestion>),
+    /// Take away what moves, say so, and write nothing until the other end is dropped.
+    Pause(oneshot::Sender<()>, oneshot::Receiver<()>),
+    /// Show what goes on.
+    GoOn,
 }
 
 /// Events that found no room, one after the other.
@@ -181,7 +187,12 @@ impl Dropped {
 fn bytes_of(message: &Message) -> usize {
     match message {
         Message::Event(envelope) => EVENT_BYTES + text_bytes(&envelope.event),
-        Message::Dropped(_) | Message::Settle(_) | Message::Ask(_) => 0,
+        Message::Dropped(_)
+        | Message::Settle(_)
+        | Message::Ask(_)
+        | Message::Type(_)
+        | Message::Pause(..)
+        | Message::GoOn => 0,
     }
 }
 
@@ -247,7 +258,11 @@ mod tests {
                 Message::Dropped(dropped) => {
                     format!("{} left out from {}", dropped.events, dropped.seq)
                 }
-                Message::Settle(_) | Message::Ask(_) => "settle".to_owned(),
+                Message::Settle(_)
+                | Message::Ask(_)
+                | Message::Type(_)
+                | Message::Pause(..)
+                | Message::GoOn => "settle".to_owned(),
             })
             .collect()
     }

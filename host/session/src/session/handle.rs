@@ -26,7 +26,7 @@ use crate::events::Emitter;
 use crate::hooks::HookAsker;
 use crate::pace::Pace;
 use crate::session::Agent;
-use crate::tasks::Tasks;
+use crate::tasks::{RunningTask, Tasks};
 use crate::{
     AnsweringModel, Asker, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, Entry, Hold, Inbox, Limits,
     Ports, SharedFacts, SharedObjects, SharedRules, SharedSpent, Toolbox,
@@ -165,6 +165,31 @@ impl SessionHandle {
         Ok(self.shared()?.tasks.list())
     }
 
+    /// Lists the tasks that run, for a person.
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over.
+    pub fn running_tasks(&self) -> Result<Vec<RunningTask>> {
+        Ok(self.shared()?.tasks.running())
+    }
+
+    /// Returns what is decided about calls, with the person's answers.
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over.
+    pub fn rules(&self) -> Result<SharedRules> {
+        Ok(Arc::clone(&self.shared()?.rules))
+    }
+
+    /// Changes how much is asked from here on, for all sessions that share the rules.
+    ///
+    /// # Errors
+    /// `unavailable` when the session is over.
+    pub fn set_mode(&self, mode: jaato_policy::Mode) -> Result<()> {
+        self.shared()?.set_mode(mode);
+        Ok(())
+    }
+
     /// Reads what a task has shown; waits for more, or its end, as long as it is asked to.
     ///
     /// # Errors
@@ -290,6 +315,12 @@ impl Shared {
             let text = format!("{PLUGIN_CALLS_MAX} calls of plugins run already in this session");
             Error::new(ErrorKind::LimitReached, text).temporary()
         })
+    }
+
+    /// Changes how much is asked from here on.
+    pub(crate) fn set_mode(&self, mode: jaato_policy::Mode) {
+        self.rules.change(|rules| rules.mode = mode);
+        self.emitter.emit(Event::ModeChanged { mode: mode.name().to_owned() });
     }
 
     /// Returns the tools as they are at this moment.

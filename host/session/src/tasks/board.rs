@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
-use super::{TaskOutput, id_of};
+use super::{LAST_LINE_BYTES_MAX, RunningTask, TaskOutput, id_of};
 use crate::output::error_content;
 use crate::{Cancel, Clock};
 
@@ -39,6 +39,7 @@ struct Outcome {
 /// A task.
 pub(crate) struct Task {
     pub(crate) tool: ToolName,
+    pub(crate) arguments: Value,
     pub(crate) source: String,
     /// The plugin that started it, where one did.
     pub(crate) by: Option<String>,
@@ -113,6 +114,25 @@ impl Board {
     /// Lists all tasks.
     pub(super) fn list(&self) -> Vec<TaskFacts> {
         self.lock().tasks.iter().map(|(number, task)| task.facts(*number)).collect()
+    }
+
+    /// Lists the tasks that run.
+    pub(super) fn list_running(&self) -> Vec<RunningTask> {
+        let state = self.lock();
+        let running = state.tasks.iter().filter(|(_, task)| task.ended.is_none());
+        let look = |(number, task): (&u64, &Task)| RunningTask {
+            facts: task.facts(*number),
+            arguments: task.arguments.clone(),
+            last_line: task.output.last_line(LAST_LINE_BYTES_MAX),
+        };
+        running.map(look).collect()
+    }
+
+    /// Lets the tasks for which a turn waits go on without it.
+    pub(crate) fn let_go(&self) {
+        let mut state = self.lock();
+        let of_turn = state.tasks.values_mut().filter(|task| task.runs_for_turn());
+        of_turn.for_each(|task| task.is_detached = true);
     }
 
     /// Finds a task and its output.

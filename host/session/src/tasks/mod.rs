@@ -32,6 +32,20 @@ use crate::output::{self as tool_output, Fitting, error_content};
 /// Bytes of output that a read gives where it does not say how many.
 const READ_BYTES: u64 = 64 * 1024;
 
+/// Bytes of the last line that a task has shown.
+const LAST_LINE_BYTES_MAX: usize = 400;
+
+/// A task that runs, as a person looks at it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunningTask {
+    /// What plugins know of it too.
+    pub facts: TaskFacts,
+    /// What its tool was called with.
+    pub arguments: Value,
+    /// The last line that it has shown; empty where it has shown nothing.
+    pub last_line: String,
+}
+
 /// The tasks of a session.
 pub(crate) struct Tasks {
     set: Mutex<JoinSet<()>>,
@@ -69,6 +83,7 @@ impl Tasks {
     ) -> u64 {
         let task = Task {
             tool: running.call.name.clone(),
+            arguments: running.call.arguments.clone(),
             source: running.source.clone(),
             is_detached: by.is_some(),
             by: by.clone(),
@@ -97,6 +112,11 @@ impl Tasks {
     /// Lists the tasks, those that ended too.
     pub(crate) fn list(&self) -> Vec<TaskFacts> {
         self.board.list()
+    }
+
+    /// Lists the tasks that run, for a person.
+    pub(crate) fn running(&self) -> Vec<RunningTask> {
+        self.board.list_running()
     }
 
     /// Reads what a task has shown.

@@ -53,6 +53,13 @@ impl TaskOutput {
         kept.before + kept.text.len() as u64
     }
 
+    /// Returns the last line that says something, at most so many bytes of its beginning.
+    pub(crate) fn last_line(&self, bytes_max: usize) -> String {
+        let kept = self.kept.lock();
+        let line = kept.text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        line[..line.floor_char_boundary(bytes_max)].trim().to_owned()
+    }
+
     /// Reads from an offset on, at most so many bytes, whole characters.
     pub(crate) fn read(&self, offset: u64, bytes_max: u64) -> OutputPiece {
         let kept = self.kept.lock();
@@ -90,6 +97,16 @@ impl TaskOutput {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_line_is_one_that_says_something_and_has_its_bound() {
+        let output = TaskOutput::default();
+        assert_eq!(output.last_line(9), "");
+        output.push("one\n two\n\n  \n");
+        assert_eq!(output.last_line(9), "two");
+        output.push("aä");
+        assert_eq!(output.last_line(2), "a");
+    }
 
     #[test]
     fn pieces_are_read_by_exact_offsets_and_what_is_lost_is_counted() {

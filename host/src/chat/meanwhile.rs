@@ -1,0 +1,212 @@
+//! What a person types while the model works: a message goes with the next step, or waits for the
+//! end of the turn where something stands before it; a command is answered at once where it only
+//! reads or takes back.
+
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::Arc;
+
+use jaato_runtime::Runtime;
+use jaato_runtime::session_loop::{Cancel, Inbox, Session, SessionHandle, TurnReport};
+use jaato_runtime::types::Outcome as TurnOutcome;
+
+use super::{CurrentTurn, Wish, help, wish};
+use crate::ask::Stage;
+use crate::exit::{self, Exit, Failure};
+use crate::lines::{Beside, Line, Lines};
+use crate::terminal::{exact_line, size};
+use crate::view::View;
+use crate::{attach, permissions, report, tasks};
+
+/// Columns of what stands before a line that is said to wait.
+const SAID_COLUMNS: usize = 50;
+
+/// Takes lines while a turn runs, and keeps those that wait for its end.
+pub struct Meanwhile<'a> {
+    pub runtime: &'a Runtime,
+    pub view: Arc<View>,
+    pub stage: Arc<Stage>,
+    pub over: Cancel,
+    pub turn: CurrentTurn,
+    session: SessionHandle,
+    inbox: Inbox,
+    /// Lines that wait for the end of the turn, in their order.
+    waiting: VecDeque<String>,
+    /// Why no more lines can be read.
+    failure: Option<Failure>,
+    /// Whether something is attached that goes with the next message.
+    pub has_attached: bool,
+}
+
+impl<'a> Meanwhile<'a> {
+    pub fn new(
+        runtime: &'a Runtime,
+        session: &Session,
+        (view, stage): (&Arc<View>, &Arc<Stage>),
+        (over, turn): (&Cancel, &CurrentTurn),
+    ) -> Self {
+        Self {
+            runtime,
+            view: Arc::clone(view),
+            stage: Arc::clone(stage),
+            over: over.clone(),
+            turn: turn.clone(),
+            session: session.handle(),
+            inbox: session.inbox(),
+            waiting: VecDeque::new(),
+            failure: None,
+            has_attached: false,
+        }
+    }
+
+    /// Takes the next line that has waited.
+    ///
+    /// # Errors
+    /// When no more lines can be read, once all that have waited are taken.
+    pub fn next(&mut self) -> Result<Option<String>, Failure> {
+        match (self.waiting.pop_front(), self.failure.take()) {
+            (None, Some(failure)) => Err(failure),
+            (line, failure) => {
+                self.failure = failure;
+                Ok(line)
+            }
+        }
+    }
+
+    /// Runs a turn, and takes what is typed meanwhile.
+    pub async fn turn(
+        &mut self,
+        lines: &mut Lines,
+        turn: impl Future<Output = TurnReport>,
+    ) -> TurnReport {
+        let (view, stage, over) =
+            (Arc::clone(&self.view), Arc::clone(&self.stage), self.over.clone());
+        let beside = Beside { wake: None, stage: &stage, view: &view, over: &over };
+        let mut turn = pin!(turn);
+        let mut listens = true;
+        let report = loop {
+            tokio::select! {
+                biased;
+                report = &mut turn => break report,
+                line = lines.next_beside_turn(beside), if listens => {
+                    listens = self.take(line, lines).await;
+                }
+            }
+        };
+        self.end(&report, lines);
+        report
+    }
+
+    /// What no request has taken goes on as the next message, unless the turn ended otherwise than
+    /// it should: then the person sees it in the editor before it is sent.
+    fn end(&mut self, report: &TurnReport, lines: &mut Lines) {
+        let said = self.inbox.take_back();
+        match report.outcome {
+            TurnOutcome::Done | TurnOutcome::Denied => {
+                for text in said.into_iter().rev() {
+                    self.waiting.push_front(as_line(text));
+                }
+            }
+            TurnOutcome::Cancelled
+            | TurnOutcome::Failed
+            | TurnOutcome::Limit
+            | TurnOutcome::Unknown => {
+                said.into_iter().for_each(|text| lines.begin_with(as_line(text)));
+                let is_message = |line: &String| matches!(wish(line), Wish::Say(_));
+                let (messages, others) = self.waiting.drain(..).partition(is_message);
+                self.waiting = others;
+                let messages: VecDeque<String> = messages;
+                messages.into_iter().for_each(|text| lines.begin_with(text));
+            }
+        }
+    }
+
+    /// Takes a line; returns false where there are no more.
+    async fn take(&mut self, line: Result<Line, Failure>, lines: &mut Lines) -> bool {
+        match line {
+            Ok(Line::Text(text)) => self.take_text(text).await,
+            Ok(Line::Dropped(text)) => {
+                if !text.is_empty() {
+                    lines.begin_with(text);
+                }
+                // Where Ctrl-C has stopped the turn already, it ends jaato.
+                if !self.turn.stop() {
+                    exit::now(Exit::Cancelled as i32);
+                }
+            }
+            Ok(Line::Woken) => {}
+            Ok(Line::End) => {
+                if !self.over.is_cancelled() {
+                    self.waits("/quit").await;
+                }
+                return false;
+            }
+            Err(failure) => {
+                self.failure = Some(failure);
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn take_text(&mut self, text: String) {
+        match wish(&text) {
+            Wish::Nothing => {}
+            Wish::Say(message) => {
+                let waits = !self.waiting.is_empty() || self.has_attached;
+                if waits
+                    || !attach::mentioned(message).is_empty()
+                    || self.inbox.send(message).is_err()
+                {
+                    self.waits(&text).await;
+                } else {
+                    self.say("queued, goes with the next step: ", &text).await;
+                }
+            }
+            Wish::Help => {
+                let paused = self.view.paused().await;
+                help(self.runtime);
+                paused.end();
+            }
+            Wish::Mode(name) => self.answer(|session| permissions::mode(session, name)).await,
+            Wish::Permissions(words) => {
+                self.answer(|session| permissions::permissions(session, words)).await;
+            }
+            Wish::Tasks(words) => self.answer(|session| tasks::tasks(session, words)).await,
+            Wish::Again
+            | Wish::Attach(_)
+            | Wish::Quit
+            | Wish::Plugin(_)
+            | Wish::Model(_)
+            | Wish::Command(..) => self.waits(&text).await,
+        }
+    }
+
+    async fn answer(
+        &self,
+        ask: impl FnOnce(&SessionHandle) -> Result<Exit, jaato_runtime::types::Error>,
+    ) {
+        let paused = self.view.paused().await;
+        if let Err(error) = ask(&self.session) {
+            report::failure(&error.into());
+        }
+        paused.end();
+    }
+
+    async fn waits(&mut self, line: &str) {
+        self.waiting.push_back(line.to_owned());
+        self.say("queued, waits for the end of this turn: ", line).await;
+    }
+
+    async fn say(&self, what: &str, line: &str) {
+        let room = size().1.saturating_sub(SAID_COLUMNS).max(SAID_COLUMNS);
+        let paused = self.view.paused().await;
+        report::remark(&format!("{what}{}", exact_line(line.trim(), room)));
+        paused.end();
+    }
+}
+
+/// A message as the line that says it.
+fn as_line(message: String) -> String {
+    if message.starts_with('/') { format!("/{message}") } else { message }
+}

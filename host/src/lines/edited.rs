@@ -1,0 +1,193 @@
+//! A line editor that is open: it reads keys on a thread of its own until the line is sent, dropped
+//! or nothing more was typed ahead, whatever the conversation does meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustyline::config::Configurer as _;
+use rustyline::error::ReadlineError;
+use rustyline::history::DefaultHistory;
+use rustyline::{Behavior, CompletionType, Config, Event, EventHandler, ExternalPrinter as _};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+
+use super::history::{HISTORY_LINES_MAX, HistoryFile};
+use super::keys::Keys;
+use super::{Line, PROMPT, failed};
+use crate::ask::ForLines;
+use crate::exit::Failure;
+use crate::terminal::{self, KeyByKey, OpenQuestion, Printer};
+use crate::view::View;
+use crate::words::Words;
+
+/// How often what was written meanwhile is shown above the line.
+const SHOWN_EVERY: Duration = Duration::from_millis(50);
+
+/// Edits a line, and offers words by Tab.
+pub type Editor = rustyline::Editor<Words, DefaultHistory>;
+
+/// Makes editors that are alike.
+pub struct Editors {
+    words: Words,
+    keys: Keys,
+    history: HistoryFile,
+}
+
+/// What an open editor has of the terminal.
+pub struct Screen {
+    /// Nothing where errors are no terminal.
+    pub open: Option<OpenQuestion>,
+    /// The terminal, key by key.
+    pub keys: Option<KeyByKey>,
+    /// The terminal is who types' own for as long.
+    pub place: ForLines,
+    /// Shows what goes on when it ends.
+    pub view: Arc<View>,
+}
+
+/// An editor that is open.
+pub struct OpenEditor {
+    lines: UnboundedReceiver<Result<Line, Failure>>,
+    ended: JoinHandle<Option<Box<Editor>>>,
+}
+
+impl Editors {
+    /// Makes none yet.
+    pub fn new(words: Words, history: HistoryFile) -> Self {
+        Self { words, keys: Keys::default(), history }
+    }
+
+    /// Makes the first.
+    ///
+    /// # Errors
+    /// When there is no terminal for one.
+    pub fn first(&self) -> rustyline::Result<Box<Editor>> {
+        let mut editor = self.another(DefaultHistory::default())?;
+        self.history.load(&mut editor);
+        Ok(editor)
+    }
+
+    fn another(&self, history: DefaultHistory) -> rustyline::Result<Box<Editor>> {
+        let config = Config::builder()
+            .behavior(Behavior::PreferTerm)
+            .completion_type(CompletionType::List)
+            .build();
+        let mut editor = Editor::with_history(config, history)?;
+        editor.set_max_history_size(HISTORY_LINES_MAX)?;
+        editor.set_history_ignore_space(true);
+        editor.set_history_ignore_dups(true)?;
+        editor.set_helper(Some(self.words.clone()));
+        let keys = EventHandler::Conditional(Box::new(self.keys.clone()));
+        editor.bind_sequence(Event::Any, keys);
+        Ok(Box::new(editor))
+    }
+
+    /// Opens an editor on a line that is begun already.
+    pub fn open(
+        self: &Arc<Self>,
+        editor: Box<Editor>,
+        begun: String,
+        screen: Screen,
+    ) -> OpenEditor {
+        screen.place.begin_typing();
+        let (send, lines) = unbounded_channel();
+        let editors = Arc::clone(self);
+        let ended = tokio::spawn(async move { editors.run(editor, begun, screen, send).await });
+        OpenEditor { lines, ended }
+    }
+
+    async fn run(
+        self: Arc<Self>,
+        mut editor: Box<Editor>,
+        begun: String,
+        screen: Screen,
+        send: UnboundedSender<Result<Line, Failure>>,
+    ) -> Option<Box<Editor>> {
+        let Screen { open, keys, place, view } = screen;
+        if let Some(open) = &open
+            && let Some(printer) = printer(&mut editor)
+        {
+            open.print_above(printer);
+        }
+        // A person may take their time: the wait must not hold up signals.
+        let mut reading = tokio::task::spawn_blocking(move || self.read(editor, begun, &send));
+        let mut ticks = tokio::time::interval(SHOWN_EVERY);
+        let editor = loop {
+            tokio::select! {
+                biased;
+                read = &mut reading => break read.ok(),
+                _ = ticks.tick() => terminal::show_above(),
+            }
+        };
+        drop(open);
+        drop(keys);
+        drop(place);
+        view.go_on();
+        editor
+    }
+
+    fn read(
+        &self,
+        mut editor: Box<Editor>,
+        mut begun: String,
+        send: &UnboundedSender<Result<Line, Failure>>,
+    ) -> Box<Editor> {
+        self.keys.begin();
+        loop {
+            terminal::line_begins();
+            let read = editor.readline_with_initial(PROMPT, (&std::mem::take(&mut begun), ""));
+            terminal::line_ends();
+            let (line, may_have_more) = match read {
+                Ok(line) => {
+                    self.history.keep(&mut editor, &line);
+                    (Ok(Line::Text(line)), true)
+                }
+                Err(ReadlineError::Interrupted) => {
+                    (Ok(Line::Dropped(self.keys.take_dropped())), false)
+                }
+                Err(ReadlineError::Eof) => (Ok(Line::End), false),
+                Err(error) => {
+                    (Err(failed(format!("cannot read from the terminal: {error}"))), false)
+                }
+            };
+            // Nobody waits for it any more where the conversation is over.
+            let _ = send.send(line);
+            if !may_have_more || !self.keys.has_more() {
+                break;
+            }
+        }
+        if terminal::is_given_in_vain() {
+            // It would show that with the next line, behind what is written now.
+            let history = std::mem::take(editor.history_mut());
+            if let Ok(another) = self.another(history) {
+                return another;
+            }
+        }
+        editor
+    }
+}
+
+impl OpenEditor {
+    /// Waits for the next line; none when the editor is no longer open.
+    pub async fn line(&mut self) -> Option<Result<Line, Failure>> {
+        self.lines.recv().await
+    }
+
+    /// Waits until it has given the terminal back; returns the editor.
+    pub async fn ended(self) -> Option<Box<Editor>> {
+        self.ended.await.ok().flatten()
+    }
+
+    /// Takes the terminal away from it: nothing more is read.
+    pub async fn abort(self) {
+        self.ended.abort();
+        // An error says that it was aborted.
+        let _ = self.ended.await;
+    }
+}
+
+fn printer(editor: &mut Editor) -> Option<Printer> {
+    let mut printer = editor.create_external_printer().ok()?;
+    // A terminal that is gone shows nothing.
+    Some(Box::new(move |text| drop(printer.print(text))))
+}

@@ -1,0 +1,151 @@
+//! What keys mean in the line editor, beyond what they mean in every one: Enter and its relatives,
+//! Ctrl-C and Ctrl-Z.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustyline::{
+    Cmd, ConditionalEventHandler, Event, EventContext, KeyCode, KeyEvent, Modifiers, Movement,
+    RepeatCount,
+};
+
+use crate::{platform, terminal};
+
+/// Bytes of a key that is no character, at most.
+const KEY_BYTES_MAX: usize = 8;
+
+/// Sees every key of a line before the editor does. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Keys(Arc<Mutex<Seen>>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// Bytes that were typed before the editor began to read: a paste, or a program's.
+    typed_ahead: usize,
+    /// Bytes of the keys that came since, about.
+    bytes: usize,
+    /// The line that Ctrl-C ended.
+    dropped: String,
+}
+
+impl Keys {
+    /// Looks at what was typed ahead: an editor begins.
+    pub fn begin(&self) {
+        let typed_ahead = platform::bytes_waiting();
+        *self.0.lock() = Seen { typed_ahead, ..Seen::default() };
+    }
+
+    /// Tells whether more was typed ahead than the keys that came: the editor has it.
+    pub fn has_more(&self) -> bool {
+        let seen = self.0.lock();
+        seen.bytes < seen.typed_ahead
+    }
+
+    /// Takes the line that Ctrl-C ended.
+    pub fn take_dropped(&self) -> String {
+        std::mem::take(&mut self.0.lock().dropped)
+    }
+
+    fn note(&self, key: KeyEvent) {
+        let mut seen = self.0.lock();
+        match key {
+            // Nobody tells how long it is.
+            KeyEvent(KeyCode::BracketedPasteStart, _) => seen.typed_ahead = 0,
+            KeyEvent(KeyCode::Char(sign), Modifiers::NONE) => seen.bytes += sign.len_utf8(),
+            KeyEvent(KeyCode::Enter, Modifiers::NONE)
+            | KeyEvent(KeyCode::Char('J'), Modifiers::CTRL) => seen.bytes += 1,
+            _ => seen.bytes += KEY_BYTES_MAX,
+        }
+    }
+
+    fn enter(&self, context: &EventContext<'_>) -> Cmd {
+        let line = context.line();
+        if context.pos() == line.len() && ends_in_a_backslash(line) {
+            return Cmd::Replace(Movement::BackwardChar(1), Some("\n".to_owned()));
+        }
+        terminal::line_ends();
+        Cmd::AcceptLine
+    }
+}
+
+impl ConditionalEventHandler for Keys {
+    fn handle(
+        &self,
+        event: &Event,
+        _times: RepeatCount,
+        _positive: bool,
+        context: &EventContext<'_>,
+    ) -> Option<Cmd> {
+        let key = *event.get(0)?;
+        // A line end that was typed before the editor began was made of an Enter by the terminal.
+        let is_typed_ahead = self.has_more();
+        self.note(key);
+        match key {
+            KeyEvent(KeyCode::Enter, Modifiers::NONE) => Some(self.enter(context)),
+            KeyEvent(KeyCode::Char('J'), Modifiers::CTRL) if is_typed_ahead => {
+                Some(self.enter(context))
+            }
+            KeyEvent(KeyCode::Enter, Modifiers::ALT)
+            | KeyEvent(KeyCode::Char('J'), Modifiers::CTRL | Modifiers::CTRL_ALT) => {
+                Some(Cmd::Newline)
+            }
+            KeyEvent(KeyCode::Char('C'), Modifiers::CTRL) => {
+                self.0.lock().dropped = context.line().to_owned();
+                terminal::line_ends();
+                Some(Cmd::Interrupt)
+            }
+            KeyEvent(KeyCode::Char('D'), Modifiers::CTRL) if context.line().is_empty() => {
+                terminal::line_ends();
+                None
+            }
+            KeyEvent(KeyCode::Char('Z'), Modifiers::CTRL) => {
+                terminal::stop_here();
+                if context.line().is_empty() {
+                    // Nothing is typed: whoever waits for the first key does so again.
+                    terminal::line_ends();
+                    return Some(Cmd::AcceptLine);
+                }
+                Some(Cmd::Repaint)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Tells whether a line goes on in the next one; two backslashes are one that does not.
+fn ends_in_a_backslash(line: &str) -> bool {
+    let backslashes = line.len() - line.trim_end_matches('\\').len();
+    backslashes % 2 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_backslash_at_the_end_goes_on_and_two_are_meant() {
+        for (line, goes_on) in [("", false), ("a", false), ("a\\", true), (r"C:\\", false)] {
+            assert_eq!(ends_in_a_backslash(line), goes_on, "{line}");
+        }
+        assert!(ends_in_a_backslash("\\"));
+    }
+
+    #[test]
+    fn what_was_typed_ahead_is_counted_by_its_keys() {
+        let keys = Keys::default();
+        keys.0.lock().typed_ahead = "é\rb".len();
+        let none = Modifiers::NONE;
+        for (key, has_more) in [
+            (KeyEvent(KeyCode::Char('é'), none), true),
+            (KeyEvent(KeyCode::Enter, none), true),
+            (KeyEvent(KeyCode::Char('b'), none), false),
+        ] {
+            keys.note(key);
+            assert_eq!(keys.has_more(), has_more, "{key:?}");
+        }
+        // A paste tells its end by itself.
+        keys.0.lock().typed_ahead = 1000;
+        keys.note(KeyEvent(KeyCode::BracketedPasteStart, none));
+        assert!(!keys.has_more());
+    }
+}

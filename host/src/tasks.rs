@@ -1,0 +1,121 @@
+//! `/tasks` of a conversation: the calls that go on in the background, and their end.
+
+use jaato_runtime::session_loop::{RunningTask, SessionHandle};
+use jaato_runtime::types::Error;
+use serde_json::Value;
+
+use crate::exit::{Exit, Failure};
+use crate::report;
+use crate::terminal::{exact_line, one_line, size};
+
+/// How `/tasks` is used.
+const USAGE: &str = "/tasks lists what runs in the background; /tasks stop ID|all ends it";
+
+/// Columns of what stands in one row beside the text of a task.
+const TASK_COLUMNS: usize = 30;
+
+/// Lists what runs in the background, or ends it.
+///
+/// # Errors
+/// When the session is over.
+pub fn tasks(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    match words.as_slice() {
+        [] | ["list"] => {
+            report::remark(&listed(&session.running_tasks()?, size().1));
+            Ok(Exit::Done)
+        }
+        ["stop", id] => stop(session, id),
+        _ => {
+            let text = format!("`/tasks {}` is nothing", words.join(" "));
+            report::failure(&Failure::new(Exit::Usage, text).hint(USAGE));
+            Ok(Exit::Usage)
+        }
+    }
+}
+
+/// Names the tasks that run; nothing where none does.
+pub fn running(session: &SessionHandle) -> Option<String> {
+    let running = session.running_tasks().unwrap_or_default();
+    let names: Vec<&str> = running.iter().map(|task| task.facts.task_id.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+fn stop(session: &SessionHandle, id: &str) -> Result<Exit, Error> {
+    let running = session.running_tasks()?;
+    let is_meant = |task: &&RunningTask| {
+        let task_id = &task.facts.task_id;
+        id == "all" || task_id == id || task_id.strip_prefix("task_") == Some(id)
+    };
+    let meant: Vec<&RunningTask> = running.iter().filter(is_meant).collect();
+    if meant.is_empty() {
+        let text = match id {
+            "all" => "nothing runs in the background".to_owned(),
+            id => format!("no task `{id}` runs in the background"),
+        };
+        report::failure(&Failure::new(Exit::Usage, text).hint(USAGE));
+        return Ok(Exit::Usage);
+    }
+    for task in meant {
+        // One that has ended meanwhile is ended.
+        let _ = session.cancel_task(&task.facts.task_id);
+        report::remark(&format!("{} is ended", exact_line(&task.facts.task_id, TASK_COLUMNS)));
+    }
+    Ok(Exit::Done)
+}
+
+fn listed(running: &[RunningTask], columns: usize) -> String {
+    if running.is_empty() {
+        return "nothing runs in the background".to_owned();
+    }
+    let room = columns.saturating_sub(TASK_COLUMNS).max(TASK_COLUMNS);
+    let mut lines = Vec::new();
+    for task in running {
+        let facts = &task.facts;
+        let (id, tool) = (&facts.task_id, facts.tool.as_str());
+        let seconds = facts.duration_ms / 1000;
+        let title = one_line(&title(&task.arguments), room);
+        let head = format!("{id}  {seconds:>4} s  {tool}  {title}");
+        lines.push(exact_line(&head, columns.max(TASK_COLUMNS)));
+        if !task.last_line.is_empty() {
+            lines.push(format!("  │ {}", one_line(&task.last_line, room)));
+        }
+    }
+    lines.push("/tasks stop ID ends one, all ends all".to_owned());
+    lines.join("\n")
+}
+
+/// What a call is about: its command where it has one, else all that it was given.
+fn title(arguments: &Value) -> String {
+    match arguments.get("command").and_then(Value::as_str) {
+        Some(command) => command.to_owned(),
+        None => arguments.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_runtime::types::tasks::TaskFacts;
+    use serde_json::json;
+
+    use super::*;
+
+    fn task(arguments: Value, last_line: &str) -> RunningTask {
+        let mut facts = TaskFacts::default();
+        (facts.task_id, facts.tool) = ("task_1".to_owned(), "cli".into());
+        facts.duration_ms = 12_900;
+        RunningTask { facts, arguments, last_line: last_line.to_owned() }
+    }
+
+    #[test]
+    fn a_task_says_what_it_does_since_when_and_what_it_showed_last() {
+        let running = [task(json!({ "command": "cargo\ntest" }), "running 3 tests\u{1b}[2J")];
+        let expected = "task_1    12 s  cli  cargo test\n  │ running 3 tests<U+001B>[2J\n\
+                        /tasks stop ID ends one, all ends all";
+        assert_eq!(listed(&running, 80), expected);
+        let running = [task(json!({ "n": 1 }), "")];
+        let expected = "task_1    12 s  cli  {\"n\":1}\n/tasks stop ID ends one, all ends all";
+        assert_eq!(listed(&running, 80), expected);
+        assert_eq!(listed(&[], 80), "nothing runs in the background");
+    }
+}
