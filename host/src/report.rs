@@ -16,7 +16,7 @@ pub fn failure(failure: &Failure) {
     }
     let mut text = Text::new().red("error:").plain(&format!(" {}", indented(&failure.message)));
     if let Some(hint) = &failure.hint {
-        text = text.plain("\n").red("hint:").plain(&format!(" {}", indented(hint)));
+        text = text.plain(&format!("\nhint: {}", indented(hint)));
     }
     say(&text);
 }

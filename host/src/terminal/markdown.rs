@@ -41,6 +41,7 @@ impl Markdown {
                 style.set_fg(termimad::crossterm::style::Color::Cyan);
             }
         }
+        skin.ordered_item_styles = MadSkin::no_style().ordered_item_styles;
         skin.bold = plain;
         skin.italic = plain;
         if has_looks {

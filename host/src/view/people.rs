@@ -10,6 +10,7 @@ use jaato_runtime::types::ask::FormOutcome;
 use jaato_runtime::types::file_change::FileChange;
 use jaato_runtime::types::{CallId, Envelope, Error, Event, Outcome};
 use jaato_runtime::visible;
+use serde_json::Value;
 
 use super::agents::{Agents, Shown};
 use super::calls::{Calls, Ended};
@@ -164,8 +165,10 @@ impl People {
         let duration_ms = ending.duration_ms.filter(|_| self.is_terminal);
         let room = self.columns().saturating_sub(named(source).chars().count() + 6);
         for (look, line) in result::lines(Ending { duration_ms, ..ending }) {
-            // A result is one line that is cut; why something failed is told whole.
-            let room = if ending.is_error { NOTICE_COLUMNS } else { room };
+            // A result is one line that is cut; why something failed and where the whole lies is
+            // told whole.
+            let is_whole = ending.is_error || result::is_path(&line);
+            let room = if is_whole { NOTICE_COLUMNS } else { room };
             self.line(&label(source).with(look, &one_line(&line, room)))?;
         }
         Ok(())
@@ -316,8 +319,8 @@ impl People {
                 let by = by.as_ref().map(|by| format!("  {} calls ", named(by)));
                 let by = by.unwrap_or_default();
                 let taken = by.len() + name.len() + source.len() + 8;
-                let arguments =
-                    exact_line(&arguments.to_string(), self.columns().saturating_sub(taken));
+                let room = self.columns().saturating_sub(taken);
+                let arguments = exact_line(&in_a_line(arguments), room);
                 let line = Text::new().dim(&format!("{by}[{source}]")).plain(" ").strong(&name);
                 self.line(&line.plain(" ").dim(&arguments))
             }
@@ -460,6 +463,20 @@ impl People {
 /// Returns the name of a plugin, a tool or a file: one line, nothing hidden in it.
 fn named(name: &str) -> String {
     exact_line(&visible::name(name), NAME_COLUMNS)
+}
+
+/// Tells arguments as a person reads them: one text alone as it is, others with their names.
+fn in_a_line(arguments: &Value) -> String {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let Some(named) = arguments.as_object() else { return arguments.to_string() };
+    match named.iter().next() {
+        None => String::new(),
+        Some((_, Value::String(alone))) if named.len() == 1 => alone.clone(),
+        Some(_) => {
+            let named = named.iter().map(|(name, value)| format!("{name}: {}", text(value)));
+            named.collect::<Vec<_>>().join(", ")
+        }
+    }
 }
 
 /// Stands before what a plugin shows.

@@ -16,6 +16,14 @@ const DURATION_MIN_MS: u64 = 1000;
 /// Where a tool tells the whole of its output lies.
 const FILE_KEY: &str = "output_file";
 
+/// Stands before the path of that file.
+const WHOLE: &str = "  the whole: ";
+
+/// Tells whether a line says where the whole lies.
+pub fn is_path(line: &str) -> bool {
+    line.starts_with(WHOLE)
+}
+
 /// What is known of a call that has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending<'a> {
@@ -45,7 +53,7 @@ pub fn lines(ending: Ending<'_>) -> Vec<(Look, String)> {
     let mut lines = vec![(look, format!("{mark}{code}{duration}{first}"))];
     lines.extend(more.into_iter().map(|line| (Look::Dim, line)));
     if let Some(file) = ending.result.get(FILE_KEY).and_then(Value::as_str) {
-        lines.push((Look::Dim, format!("  the whole: {file}")));
+        lines.push((Look::Dim, format!("{WHOLE}{file}")));
     }
     lines
 }
@@ -56,7 +64,11 @@ fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
     if let (Some(Value::String(text)), 1) = (result.get("result"), result.len()) {
         return text_lines(text);
     }
-    let is_told = |key: &str| matches!(key, "returncode" | FILE_KEY);
+    // That a result is cut is told by where the whole of it lies.
+    let is_told = |key: &str| {
+        matches!(key, "returncode" | FILE_KEY)
+            || key == "truncated" && result.contains_key(FILE_KEY)
+    };
     if !ending.was_shown && !result.contains_key("returncode") {
         return (format!(" {}", Value::Object(result.clone())), Vec::new());
     }
@@ -134,7 +146,7 @@ mod tests {
         assert_eq!(told(result(2), false, true), ["✗ exit code 2"]);
         let cut =
             json!({ "stdout": "hi", "returncode": 0, "truncated": true, "output_file": "/o" });
-        assert_eq!(told(cut, false, true), ["✓ exit code 0 truncated true", "  the whole: /o"]);
+        assert_eq!(told(cut, false, true), ["✓ exit code 0", "  the whole: /o"]);
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn a_panic_in_a_call() {
         &json!({ "place": "now" }),
         "boom now",
         expect![[r#"
-            [fixture-probe] panic {"place":"now"}
+            [fixture-probe] panic now
               fixture-probe │ ✗ panicked at probe/src/panics.rs:LINE: boom now
         "#]],
     );
@@ -70,7 +70,7 @@ fn a_panic_after_an_await() {
         &place,
         "boom after an await",
         expect![[r#"
-            [fixture-probe] panic {"place":"after_await"}
+            [fixture-probe] panic after_await
               fixture-probe │ ✗ panicked at probe/src/panics.rs:LINE: boom after an await
         "#]],
     );
@@ -84,7 +84,7 @@ fn a_panic_in_a_job() {
         &json!({ "place": "job" }),
         "boom in a job",
         expect![[r#"
-            [fixture-probe] panic {"place":"job"}
+            [fixture-probe] panic job
               fixture-probe │ ✗ panicked at probe/src/panics.rs:LINE: boom in a job
         "#]],
     );
@@ -98,7 +98,7 @@ fn a_panic_whose_payload_panics_when_it_is_dropped() {
         &json!({ "place": "payload" }),
         "panicked",
         expect![[r#"
-            [fixture-probe] panic {"place":"payload"}
+            [fixture-probe] panic payload
               fixture-probe │ ✗ panicked at probe/src/panics.rs:LINE: a panic without a text
         "#]],
     );
@@ -110,7 +110,7 @@ fn a_panic_in_the_drop_of_a_call_whose_time_is_up() {
     house_with(&house, "probe", "panic", &json!({ "place": "drop" }), "took longer than");
     house.configure_more("[session]\ncall_deadline_ms = 100\n");
     expect![[r#"
-        [fixture-probe] panic {"place":"drop"}
+        [fixture-probe] panic drop
           fixture-probe │ ✗ the call of `panic` took longer than 1 s
           fixture-probe │   hint: some of its effects may be there
     "#]]
@@ -125,7 +125,7 @@ fn a_poll_that_blocks_until_the_time_of_its_call_is_up() {
     house_with(&house, "probe", "block", &arguments, "took longer than");
     house.configure_more("[session]\ncall_deadline_ms = 100\n");
     expect![[r#"
-        [fixture-probe] block {"how":"sleep","until":"$HOUSE/never"}
+        [fixture-probe] block how: sleep, until: $HOUSE/never
           fixture-probe │ blocking
           fixture-probe │ ✗ the call of `block` took longer than 1 s
           fixture-probe │   hint: some of its effects may be there
@@ -165,22 +165,22 @@ fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
         --- stdout
         went on
         --- stderr
-        [fixture-probe] block {"how":"sleep","until":"$HOUSE/end-1"}
+        [fixture-probe] block how: sleep, until: $HOUSE/end-1
           fixture-probe │ blocking
           fixture-probe │ ✓
         host: the tool `block` is active from here on
-        [fixture-probe] block {"how":"sleep","until":"$HOUSE/end-2"}
+        [fixture-probe] block how: sleep, until: $HOUSE/end-2
           fixture-probe │ blocking
           fixture-probe │ ✓
-        [fixture-probe] block {"how":"sleep","until":"$HOUSE/end-3"}
+        [fixture-probe] block how: sleep, until: $HOUSE/end-3
           fixture-probe │ blocking
           fixture-probe │ ✗ the plugin `fixture-probe` is disabled: it blocked or flooded the plugin executor 3 times
           fixture-probe │   hint: restart jaato, and tell the plugin's author; it can be kept out with `[plugins] disabled`
-        [fixture-probe] echo {"text":"t"}
+        [fixture-probe] echo t
           fixture-probe │ ✗ the plugin `fixture-probe` is disabled: it blocked or flooded the plugin executor 3 times
           fixture-probe │   hint: restart jaato, and tell the plugin's author; it can be kept out with `[plugins] disabled`
         host: the tool `echo` is active from here on
-        [environment] get_environment {"aspect":"cwd"}
+        [environment] get_environment cwd
           environment │ ✓ {"cwd":"$HOUSE/workspace"}
     "#]].assert_eq(&output.to_string());
     wait_for_misdeeds(&house, 3);
@@ -208,7 +208,7 @@ fn an_answer_whose_json_is_none() {
         &json!({}),
         "answer is wrong",
         expect![[r#"
-            [fixture-liar] not_json {}
+            [fixture-liar] not_json 
               fixture-liar │ ✗ the plugin's answer is wrong: a frame's JSON cannot be read: key must be a string at line 1 column 2
         "#]],
     );
@@ -222,7 +222,7 @@ fn an_answer_that_is_no_frame() {
         &json!({}),
         "too short",
         expect![[r#"
-            [fixture-liar] empty {}
+            [fixture-liar] empty 
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 0 bytes is too short: it needs 4
         "#]],
     );
@@ -236,7 +236,7 @@ fn an_answer_that_is_cut_off() {
         &json!({}),
         "too short",
         expect![[r#"
-            [fixture-liar] short {}
+            [fixture-liar] short 
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 5 bytes is too short: it needs 204
         "#]],
     );
@@ -250,7 +250,7 @@ fn an_error_that_is_no_frame() {
         &json!({}),
         "error cannot be read",
         expect![[r#"
-            [fixture-liar] bad_error {}
+            [fixture-liar] bad_error 
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its error cannot be read: a frame of 5 bytes is too short: it needs 204
         "#]],
     );
@@ -264,7 +264,7 @@ fn an_answer_that_is_longer_than_a_frame_may_be() {
         &json!({}),
         "8388609",
         expect![[r#"
-            [fixture-liar] long {}
+            [fixture-liar] long 
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 8388609 bytes is too large: at most 8388608 may cross
         "#]],
     );
@@ -288,7 +288,7 @@ fn an_event_that_is_none() {
         &json!({}),
         "emitted what is no frame",
         expect![[r#"
-            [fixture-liar] bad_emit {}
+            [fixture-liar] bad_emit 
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: it emitted what is no frame: a frame of 5 bytes is too short: it needs 204
         "#]],
     );

@@ -43,7 +43,7 @@ fn the_answer_alone_is_on_standard_output() {
     let output = house.run(&["run", "What system is this?"]).code(0);
     assert_eq!(output.stdout, "It is Linux.\n");
     let mut lines = output.stderr.lines();
-    expect![[r#"[environment] get_environment {"aspect":"os"}"#]].assert_eq(lines.next().unwrap());
+    expect!["[environment] get_environment os"].assert_eq(lines.next().unwrap());
     let result = lines.next().unwrap();
     assert!(result.starts_with("  environment │ ✓ {\"type\":\"linux\""), "{output}");
     assert_eq!(lines.next(), None, "{output}");
@@ -157,7 +157,7 @@ fn what_tools_show_is_labelled_by_their_plugin() {
         --- stdout
         shown
         --- stderr
-        [fixture-probe] emit {"pieces":2,"bytes":4}
+        [fixture-probe] emit pieces: 2, bytes: 4
           fixture-probe │ xxxxxxxx
           fixture-probe │ ✓ taken 2
     "#]]
