@@ -142,7 +142,7 @@ fn its_guardian_is_replaced_where_a_command_killed_it() {
         let container =
             Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
         let before =
-            container.start(sh("echo up; trap '' TERM; while :; do :; done")).await.unwrap();
+            container.start(sh("trap '' TERM; echo up; while :; do :; done")).await.unwrap();
         read_until(&before, "up").await;
         let guardian = "for p in /proc/[0-9]*; do IFS= read -r l <$p/cmdline; \
                         case $l in sh*jaat[o]*) kill -9 ${p#/proc/};; esac; done; echo done";
@@ -178,7 +178,7 @@ fn one_that_was_restarted_works_again_in_the_same_session() {
         assert_eq!(stdout(&container, "echo back").await, "back\n");
         let [note] = &container.take_notes()[..] else { panic!("it is told once") };
         assert!(note.contains("it runs again"), "{note}");
-        let command = container.start(sh("echo up; trap '' TERM; while :; do :; done")).await;
+        let command = container.start(sh("trap '' TERM; echo up; while :; do :; done")).await;
         let command = command.unwrap();
         read_until(&command, "up").await;
         command.end().await.unwrap();
