@@ -322,7 +322,10 @@ impl People {
                 let room = self.columns().saturating_sub(taken);
                 let arguments = exact_line(&in_a_line(arguments), room);
                 let line = Text::new().dim(&format!("{by}[{source}]")).plain(" ").strong(&name);
-                self.line(&line.plain(" ").dim(&arguments))
+                self.line(&match arguments.is_empty() {
+                    true => line,
+                    false => line.plain(" ").dim(&arguments),
+                })
             }
             Event::FileChanged { call_id, source, change } => {
                 self.file_changed(call_id, source, change)

@@ -282,7 +282,8 @@ fn commands_and_conversations_ask_too() {
     let Some(mut running) = on_terminal(&house, "command quiz", as_it_is) else { return };
     answer(&mut running, "tea\n");
     let output = running.wait_with_open_input().code(0);
-    assert_eq!(result(&output), answered(json!({ "drink": "tea" })));
+    assert!(output.stdout.contains("outcome: answered"), "{output}");
+    assert!(output.stdout.contains("drink: tea"), "{output}");
     house.script(&json!({ "answers": [
         { "steps": [{ "text": "hello" }] },
     ] }));
@@ -291,7 +292,7 @@ fn commands_and_conversations_ask_too() {
     running.wait_for_text("> ");
     running.write(b"/quiz\r");
     answer(&mut running, "tea\n");
-    running.wait_for_text("\"drink\": \"tea\"");
+    running.wait_for_text("drink: tea");
     running.wait_for_text("> ");
     running.write(b"\x04");
     running.wait_with_open_input().code(0);

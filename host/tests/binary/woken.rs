@@ -324,5 +324,5 @@ fn what_a_plugin_calls_is_shown_behind_its_name() {
         says("done"),
     ] }));
     let output = house.run(&["run", "--yes", "go"]).code(0);
-    assert!(output.stderr.contains("talks calls [fixture-probe] count {}"), "{output}");
+    assert!(output.stderr.contains("talks calls [fixture-probe] count\n"), "{output}");
 }
