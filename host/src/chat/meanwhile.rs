@@ -34,8 +34,8 @@ pub struct Meanwhile<'a> {
     waiting: VecDeque<String>,
     /// Why no more lines can be read.
     failure: Option<Failure>,
-    /// Whether something is attached that goes with the next message.
-    pub has_attached: bool,
+    /// Tasks that the person has been told of.
+    tasks: tasks::Told,
 }
 
 impl<'a> Meanwhile<'a> {
@@ -55,7 +55,7 @@ impl<'a> Meanwhile<'a> {
             inbox: session.inbox(),
             waiting: VecDeque::new(),
             failure: None,
-            has_attached: false,
+            tasks: tasks::Told::default(),
         }
     }
 
@@ -94,6 +94,11 @@ impl<'a> Meanwhile<'a> {
             }
         };
         self.end(&report, lines);
+        if let Some(tasks) = self.tasks.newly_running(&self.session) {
+            let paused = self.view.paused().await;
+            report::remark(&format!("in the background: {tasks}; /tasks lists and stops"));
+            paused.end();
+        }
         report
     }
 
@@ -153,8 +158,7 @@ impl<'a> Meanwhile<'a> {
         match wish(&text) {
             Wish::Nothing => {}
             Wish::Say(message) => {
-                let waits = !self.waiting.is_empty() || self.has_attached;
-                if waits
+                if !self.waiting.is_empty()
                     || !attach::mentioned(message).is_empty()
                     || self.inbox.send(message).is_err()
                 {
