@@ -91,7 +91,7 @@ fn in_a_conversation_it_is_a_message_and_no_answer() {
     let Some(house) = with_tools() else { return };
     house.script(&json!({ "answers": [
         call("cli_based_tool", json!({ "command": waits_for("go") })),
-        { "expect": { "prompt": "yes, and marmots" }, "steps": [{ "call": { "name": "count", "arguments": {} } }] },
+        told("yes, and marmots", call("count", json!({}))),
         told("the user denied the call", says("done")),
     ] }));
     let line = format!("exec '{}' chat --allow cli_based_tool go", house.binary().display());

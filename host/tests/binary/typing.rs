@@ -50,6 +50,10 @@ fn goes_on(house: &House) {
     house.write("workspace/go", "");
 }
 
+fn history_of(house: &House) -> std::path::PathBuf {
+    house.home().join(".local/share/jaato/chat-history")
+}
+
 /// Ends the conversation, and returns what the terminal has shown.
 fn quits(mut running: Running, house: &House) -> String {
     running.write(b"/quit\r");
@@ -61,7 +65,7 @@ fn quits(mut running: Running, house: &House) -> String {
 #[test]
 fn a_message_that_is_typed_while_a_tool_runs_goes_with_the_next_step() {
     let Some(house) = with_cli() else { return };
-    let answers = [told("prompt", "and hurry", says("hurried"))];
+    let answers = [told("tool_result", "and hurry", says("hurried"))];
     let Some(mut running) = at_work(&house, &answers) else { return };
     running.write(b"and hurry\r");
     running.wait_for_text("queued, goes with the next step: and hurry");
@@ -74,7 +78,7 @@ fn a_message_that_is_typed_while_a_tool_runs_goes_with_the_next_step() {
 #[test]
 fn lines_that_come_at_once_are_all_taken_in_their_order() {
     let Some(house) = with_cli() else { return };
-    let answers = [told("prompt", "three", says("counted"))];
+    let answers = [told("tool_result", "three", says("counted"))];
     let Some(mut running) = at_work(&house, &answers) else { return };
     running.write(b"one\rtwo\rthree\r");
     for line in ["one", "two", "three"] {
@@ -121,7 +125,6 @@ fn what_is_shown_meanwhile_stands_above_a_line_that_is_half_typed() {
     running.wait_for_text("> half");
     goes_on(&house);
     running.wait_for_text("SHOWN");
-    running.wait_for_text("> half");
     running.wait_for_text("first");
     running.wait_for_text("> half");
     running.write(b" and whole\r");
@@ -134,7 +137,10 @@ fn what_is_shown_meanwhile_stands_above_a_line_that_is_half_typed() {
 fn a_question_waits_for_a_line_that_is_half_typed_and_takes_nothing_of_it() {
     let Some(house) = with_cli() else { return };
     house.ship(&fixture("probe"));
-    let answers = [call("count", json!({})), told("prompt", "yes, all", says("so be it"))];
+    let answers = [
+        call("count", json!({})),
+        told("tool_result", "the user denied the call", says("so be it")),
+    ];
     let Some(mut running) = at_work(&house, &answers) else { return };
     running.write(b"yes, a");
     running.wait_for_text("> yes, a");
@@ -250,7 +256,7 @@ fn lines_are_found_again_in_the_next_conversation_unless_a_blank_begins_them() {
     running.write(b"\r");
     running.wait_for_text("again");
     quits(running, &house);
-    let file = house.path().join("data/jaato/chat-history");
+    let file = history_of(&house);
     let kept = std::fs::read_to_string(&file).unwrap();
     assert!(kept.contains("the moon\\nis full") && !kept.contains("hidden"), "{kept}");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
@@ -260,7 +266,7 @@ fn lines_are_found_again_in_the_next_conversation_unless_a_blank_begins_them() {
 fn a_history_that_cannot_be_kept_is_told_once_and_costs_nothing() {
     let house = house!();
     house.script(&json!({ "answers": [says("one"), says("two")] }));
-    std::fs::create_dir_all(house.path().join("data/jaato/chat-history")).unwrap();
+    std::fs::create_dir_all(house.home().join(".local/share/jaato/chat-history")).unwrap();
     let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
     for (line, answer) in [("a\r", "one"), ("b\r", "two")] {
         running.wait_for_text("> ");
