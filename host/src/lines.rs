@@ -245,10 +245,9 @@ impl Edited {
             () = over.cancelled() => return Some(Ok(Line::End)),
             line = open.line() => line,
         };
-        if line.is_none()
-            && let Some(open) = self.open.take()
-        {
+        if line.is_none() {
             self.editor = open.ended().await;
+            self.open = None;
         }
         line
     }

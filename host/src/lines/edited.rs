@@ -138,6 +138,7 @@ impl Editors {
             terminal::line_ends();
             let (line, may_have_more) = match read {
                 Ok(line) => {
+                    let line = self.keys.without_continuations(line);
                     self.history.keep(&mut editor, &line);
                     (Ok(Line::Text(line)), true)
                 }
@@ -173,8 +174,8 @@ impl OpenEditor {
     }
 
     /// Waits until it has given the terminal back; returns the editor.
-    pub async fn ended(self) -> Option<Box<Editor>> {
-        self.ended.await.ok().flatten()
+    pub async fn ended(&mut self) -> Option<Box<Editor>> {
+        (&mut self.ended).await.ok().flatten()
     }
 
     /// Takes the terminal away from it: nothing more is read.

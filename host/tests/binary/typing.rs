@@ -156,17 +156,22 @@ fn a_question_waits_for_a_line_that_is_half_typed_and_takes_nothing_of_it() {
 }
 
 #[test]
-fn ctrl_c_stops_the_turn_and_what_was_typed_and_queued_stands_in_the_editor() {
-    let Some(house) = with_cli() else { return };
-    let answers = [told("prompt", "one\ntwo", says("both"))];
-    let Some(mut running) = at_work(&house, &answers) else { return };
+fn ctrl_c_stops_the_turn_and_what_was_queued_or_half_typed_stands_in_the_editor() {
+    let house = house!();
+    house.script(&json!({ "answers": [
+        { "steps": [{ "text": "half said" }, "hang"] },
+        told("prompt", "one\ntwo", says("both")),
+    ] }));
+    let Some(mut running) = on_terminal(&house, "chat go", editing) else { return };
+    running.wait_for_text("half said");
+    running.wait_for_text("> ");
     running.write(b"one\r");
     running.wait_for_text("queued, goes with the next step: one");
     running.write(b"two");
     running.wait_for_text("> two");
     running.write(b"\x03");
     running.wait_for_text("cancelled");
-    running.wait_for_text("two");
+    running.wait_for_text("> one");
     running.write(b"\r");
     running.wait_for_text("both");
     quits(running, &house);
