@@ -92,17 +92,25 @@ impl Stage {
     /// typed is waited for.
     async fn for_question(&self) -> MutexGuard<'_, ()> {
         let _waiting = Waiting::begin(self);
-        let taken = self.taken.lock();
-        tokio::pin!(taken);
+        let taken_later = self.taken.lock();
+        tokio::pin!(taken_later);
         let mut is_typed = self.is_typed.subscribe();
-        tokio::select! {
+        let taken = tokio::select! {
             biased;
-            taken = &mut taken => return taken,
+            taken = &mut taken_later => Some(taken),
             // Its sender is here: it cannot fail.
-            _ = is_typed.wait_for(|is_typed| *is_typed) => {}
-        }
-        report::remark(QUESTION_WAITS);
-        taken.await
+            _ = is_typed.wait_for(|is_typed| *is_typed) => None,
+        };
+        let taken = match taken {
+            Some(taken) => taken,
+            None => {
+                report::remark(QUESTION_WAITS);
+                taken_later.await
+            }
+        };
+        // Answers are read as whole lines.
+        terminal::read_lines();
+        taken
     }
 
     /// Takes the terminal for a question that comes while calls run; none while the next message is

@@ -38,10 +38,17 @@ const HELP: &str = "\
 /model   NAME: another model answers from here on; alone: which one does
 /mode    ask|accept-edits|read-only: what needs no question from here on; alone: which one holds
 /permissions    what you answered for later calls; remove NUMBER|all takes it back
+/tasks   what runs in the background; stop ID|all ends it
 /quit    end the conversation (so does Ctrl-D)
 /plugin list|show NAME|reload [NAME]    the plugins; a replaced file is taken by itself
 A line that begins with // is sent to the model, with one / less.
+What you type while the model works goes with its next step; /help, /mode, /permissions and /tasks answer at once.
+Alt-Enter, Ctrl-J, or a \\ before Enter make a new line; Up and Ctrl-R find what you typed before, unless a blank begins it.
 Ctrl-C stops an answer; a second one ends jaato. Commands:";
+
+/// What to do where a message begins with a path.
+const SLASH_HINT: &str =
+    "`//` sends a line that begins with a slash to the model; Up brings the line back";
 
 /// What `chat` takes.
 #[derive(Debug, Args)]
@@ -360,7 +367,11 @@ async fn command(
             None => report::json(&Value::Object(output.content)).map(Done::Shown),
         },
         Err(error) => {
-            let failure = Failure::from(error);
+            let mut failure = Failure::from(error);
+            if runtime.registry().command(name).is_none() && name.contains('/') {
+                // It was meant for the model: a path begins it.
+                failure.hint = Some(SLASH_HINT.to_owned());
+            }
             report::failure(&failure);
             Ok(Done::Shown(failure.exit))
         }

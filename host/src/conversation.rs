@@ -81,6 +81,7 @@ pub fn start(
     if runtime.setup().config.session.retry_silent {
         view.hide_retries();
     }
+    view.tell_attempts(runtime.setup().config.session.attempts_max);
     if args.thoughts {
         view.show_thoughts();
     }

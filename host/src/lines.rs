@@ -200,6 +200,12 @@ impl Lines {
     }
 }
 
+impl Drop for Lines {
+    fn drop(&mut self) {
+        terminal::give_terminal_back();
+    }
+}
+
 fn of_terminal(words: Words, history: impl FnOnce() -> HistoryFile) -> Source {
     terminal::remember_terminal();
     let name = std::env::var("TERM").unwrap_or_default();
@@ -239,10 +245,9 @@ impl Edited {
             () = over.cancelled() => return Some(Ok(Line::End)),
             line = open.line() => line,
         };
-        if line.is_none()
-            && let Some(open) = self.open.take()
-        {
+        if line.is_none() {
             self.editor = open.ended().await;
+            self.open = None;
         }
         line
     }
@@ -255,18 +260,17 @@ impl Edited {
         beside: Beside<'_>,
     ) -> Result<Option<Line>, Failure> {
         let begun = std::mem::take(&mut self.begun).join("\n");
-        let (open, keys) = if begun.is_empty() {
+        let open = if begun.is_empty() {
             match idle(Keys::Editor, &mut self.continued, &place, beside).await? {
                 Idle::Typed(prompt) => prompt.hand_over(),
                 Idle::Again | Idle::Asked => return Ok(None),
                 Idle::Else(Some(line)) => return Ok(Some(line)),
-                Idle::Else(None) => (None, None),
+                Idle::Else(None) => None,
             }
         } else {
-            let open = beside.view.open_question().await;
-            (open, Some(key_by_key()?))
+            beside.view.open_question().await
         };
-        self.open(begun, Screen { open, keys, place, view: Arc::clone(beside.view) })?;
+        self.open(begun, Screen { open, place, view: Arc::clone(beside.view) })?;
         Ok(None)
     }
 
@@ -290,11 +294,12 @@ impl Edited {
             () = continued(&mut self.continued) => return Ok(()),
         }
         let open = beside.view.open_line().await;
-        let keys = prompt.hand_over().map_err(gone)?;
-        self.open(String::new(), Screen { open, keys, place, view: Arc::clone(beside.view) })
+        drop(prompt);
+        self.open(String::new(), Screen { open, place, view: Arc::clone(beside.view) })
     }
 
     fn open(&mut self, begun: String, screen: Screen) -> Result<(), Failure> {
+        terminal::read_keys(terminal::CtrlC::Key).map_err(gone)?;
         let editor = match self.editor.take() {
             Some(editor) => editor,
             None => self.editors.first().map_err(|error| gone(io::Error::other(error)))?,
@@ -302,10 +307,6 @@ impl Edited {
         self.open = Some(self.editors.open(editor, begun, screen));
         Ok(())
     }
-}
-
-fn key_by_key() -> Result<terminal::KeyByKey, Failure> {
-    terminal::KeyByKey::begin(terminal::CtrlC::Key).map_err(gone)
 }
 
 /// Shows the prompt until something is typed, or something else comes.
@@ -353,7 +354,7 @@ fn gone(error: io::Error) -> Failure {
 
 async fn next_of_terminal(place: ForLines, beside: Beside<'_>) -> Result<Option<Line>, Failure> {
     let held = match idle(Keys::Lines, &mut None, &place, beside).await? {
-        Idle::Typed(prompt) => prompt.hand_over().0,
+        Idle::Typed(prompt) => prompt.hand_over(),
         Idle::Again | Idle::Asked => return Ok(None),
         Idle::Else(Some(line)) => return Ok(Some(line)),
         Idle::Else(None) => None,

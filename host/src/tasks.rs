@@ -34,11 +34,20 @@ pub fn tasks(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
     }
 }
 
-/// Names the tasks that run; nothing where none does.
-pub fn running(session: &SessionHandle) -> Option<String> {
-    let running = session.running_tasks().unwrap_or_default();
-    let names: Vec<&str> = running.iter().map(|task| task.facts.task_id.as_str()).collect();
-    (!names.is_empty()).then(|| names.join(", "))
+/// The tasks that the person has been told of.
+#[derive(Debug, Default)]
+pub struct Told(Vec<String>);
+
+impl Told {
+    /// Names the tasks that run and were not named before; nothing where there is none.
+    pub fn newly_running(&mut self, session: &SessionHandle) -> Option<String> {
+        let running = session.running_tasks().unwrap_or_default();
+        let ids: Vec<String> = running.into_iter().map(|task| task.facts.task_id).collect();
+        let told = std::mem::replace(&mut self.0, ids);
+        let news: Vec<&str> =
+            self.0.iter().filter(|id| !told.contains(id)).map(String::as_str).collect();
+        (!news.is_empty()).then(|| news.join(", "))
+    }
 }
 
 fn stop(session: &SessionHandle, id: &str) -> Result<Exit, Error> {

@@ -1,7 +1,8 @@
 //! Words that Tab offers in a conversation: behind `/` the names of commands, behind a name its
-//! words.
+//! words, and paths of files.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -17,7 +18,7 @@ use tokio::runtime::Handle;
 use crate::terminal;
 
 /// What the conversation itself takes behind `/`.
-const OWN: [(&str, &str); 8] = [
+const OWN: [(&str, &str); 9] = [
     ("again", "send the last request again"),
     ("attach", "show the model a file"),
     ("help", "what else there is"),
@@ -26,7 +27,11 @@ const OWN: [(&str, &str); 8] = [
     ("permissions", "what you answered for later calls"),
     ("plugin", "the plugins"),
     ("quit", "end the conversation"),
+    ("tasks", "what runs in the background"),
 ];
+
+/// Files that are offered at once: what follows nobody reads.
+const FILES_MAX: usize = 100;
 
 /// Columns of a word with what it stands for.
 const DISPLAY_COLUMNS: usize = 60;
@@ -94,6 +99,52 @@ fn read(line: &str) -> Option<Typed<'_>> {
     Some(Typed::Word { command, words, begun })
 }
 
+/// Finds the path that is typed at the end of a line: a word with a `/` in it, or behind an `@`.
+fn path(line: &str) -> Option<&str> {
+    let word = line.rsplit(char::is_whitespace).next()?;
+    if word.len() == line.len() && line.starts_with('/') {
+        // One slash begins a command; of two the model is sent one.
+        return word.strip_prefix('/').filter(|path| path.starts_with('/'));
+    }
+    let word = word.trim_start_matches(['(', '"', '\'']);
+    match word.strip_prefix('@') {
+        Some(path) => Some(path),
+        None => Some(word).filter(|word| word.contains('/')),
+    }
+}
+
+/// Lists the files whose paths begin so. A name with a blank in it would be no word.
+fn files(begun: &str) -> Vec<Pair> {
+    let (folder, name) = begun.split_at(begun.rfind('/').map_or(0, |at| at + 1));
+    let at_home = folder.strip_prefix("~/").and_then(|rest| {
+        let home = std::env::home_dir()?;
+        Some(home.join(rest))
+    });
+    let place = match folder {
+        "" => PathBuf::from("."),
+        folder => at_home.unwrap_or_else(|| folder.into()),
+    };
+    // What cannot be read offers nothing.
+    let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        let Ok(file) = entry.file_name().into_string() else { continue };
+        let is_hidden = file.starts_with('.') && !name.starts_with('.');
+        let is_word = !file.contains(|sign: char| sign.is_whitespace() || sign.is_control());
+        if file.starts_with(name) && is_word && !is_hidden {
+            let end = if entry.path().is_dir() { "/" } else { " " };
+            found.push((file, end));
+        }
+    }
+    found.sort();
+    found.truncate(FILES_MAX);
+    let pair = |(file, end): (String, &str)| Pair {
+        display: format!("{}{}", visible::name(&file), end.trim_end()),
+        replacement: format!("{folder}{file}{end}"),
+    };
+    found.into_iter().map(pair).collect()
+}
+
 impl Completer for Words {
     type Candidate = Pair;
 
@@ -103,7 +154,11 @@ impl Completer for Words {
         pos: usize,
         _ctx: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let Some(typed) = line.get(..pos).and_then(read) else { return Ok((pos, Vec::new())) };
+        let line = line.get(..pos).unwrap_or_default();
+        if let Some(path) = path(line) {
+            return Ok((pos - path.len(), files(path)));
+        }
+        let Some(typed) = read(line) else { return Ok((pos, Vec::new())) };
         let pairs = self.choices(&typed).into_iter().map(|choice| Pair {
             display: display(&choice),
             replacement: format!("{} ", choice.text),
@@ -178,6 +233,38 @@ mod tests {
         check("/note ", Some(("note", &[], "")));
         check("/note a  b", Some(("note", &["a"], "b")));
         check("/note a b ", Some(("note", &["a", "b"], "")));
+    }
+
+    #[test]
+    fn a_word_with_a_slash_or_behind_an_at_is_a_path() {
+        for (line, found) in [
+            ("look at ./no", Some("./no")),
+            ("see (@src/ma", Some("src/ma")),
+            ("@", Some("")),
+            ("//etc/ho", Some("/etc/ho")),
+            ("/attach a/b", Some("a/b")),
+            ("/etc/ho", None),
+            ("/no", None),
+            ("hello", None),
+        ] {
+            assert_eq!(path(line), found, "{line}");
+        }
+    }
+
+    #[test]
+    fn files_are_offered_with_their_folder_and_none_that_are_hidden_or_no_words() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["notes.txt", "no blanks", ".hidden"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        std::fs::create_dir(folder.path().join("novels")).unwrap();
+        let begun = format!("{}/", folder.path().display());
+        let offered = |name: &str| -> Vec<String> {
+            files(&format!("{begun}{name}")).into_iter().map(|pair| pair.replacement).collect()
+        };
+        assert_eq!(offered("no"), [format!("{begun}notes.txt "), format!("{begun}novels/")]);
+        assert_eq!(offered(".h"), [format!("{begun}.hidden ")]);
+        assert_eq!(offered("nothing"), Vec::<String>::new());
     }
 
     #[test]

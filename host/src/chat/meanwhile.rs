@@ -32,10 +32,12 @@ pub struct Meanwhile<'a> {
     inbox: Inbox,
     /// Lines that wait for the end of the turn, in their order.
     waiting: VecDeque<String>,
+    /// The line that was half typed when Ctrl-C came.
+    dropped: Option<String>,
     /// Why no more lines can be read.
     failure: Option<Failure>,
-    /// Whether something is attached that goes with the next message.
-    pub has_attached: bool,
+    /// Tasks that the person has been told of.
+    tasks: tasks::Told,
 }
 
 impl<'a> Meanwhile<'a> {
@@ -54,8 +56,9 @@ impl<'a> Meanwhile<'a> {
             session: session.handle(),
             inbox: session.inbox(),
             waiting: VecDeque::new(),
+            dropped: None,
             failure: None,
-            has_attached: false,
+            tasks: tasks::Told::default(),
         }
     }
 
@@ -89,11 +92,16 @@ impl<'a> Meanwhile<'a> {
                 biased;
                 report = &mut turn => break report,
                 line = lines.next_beside_turn(beside), if listens => {
-                    listens = self.take(line, lines).await;
+                    listens = self.take(line).await;
                 }
             }
         };
         self.end(&report, lines);
+        if let Some(tasks) = self.tasks.newly_running(&self.session) {
+            let paused = self.view.paused().await;
+            report::remark(&format!("in the background: {tasks}; /tasks lists and stops"));
+            paused.end();
+        }
         report
     }
 
@@ -119,16 +127,17 @@ impl<'a> Meanwhile<'a> {
                 messages.into_iter().for_each(|text| lines.begin_with(text));
             }
         }
+        if let Some(text) = self.dropped.take() {
+            lines.begin_with(text);
+        }
     }
 
     /// Takes a line; returns false where there are no more.
-    async fn take(&mut self, line: Result<Line, Failure>, lines: &mut Lines) -> bool {
+    async fn take(&mut self, line: Result<Line, Failure>) -> bool {
         match line {
             Ok(Line::Text(text)) => self.take_text(text).await,
             Ok(Line::Dropped(text)) => {
-                if !text.is_empty() {
-                    lines.begin_with(text);
-                }
+                self.dropped = Some(text).filter(|text| !text.is_empty());
                 // Where Ctrl-C has stopped the turn already, it ends jaato.
                 if !self.turn.stop() {
                     exit::now(Exit::Cancelled as i32);
@@ -153,8 +162,7 @@ impl<'a> Meanwhile<'a> {
         match wish(&text) {
             Wish::Nothing => {}
             Wish::Say(message) => {
-                let waits = !self.waiting.is_empty() || self.has_attached;
-                if waits
+                if !self.waiting.is_empty()
                     || !attach::mentioned(message).is_empty()
                     || self.inbox.send(message).is_err()
                 {

@@ -16,7 +16,7 @@ use super::keys::Keys;
 use super::{Line, PROMPT, failed};
 use crate::ask::ForLines;
 use crate::exit::Failure;
-use crate::terminal::{self, KeyByKey, OpenQuestion, Printer};
+use crate::terminal::{self, CtrlC, OpenQuestion, Printer};
 use crate::view::View;
 use crate::words::Words;
 
@@ -37,8 +37,6 @@ pub struct Editors {
 pub struct Screen {
     /// Nothing where errors are no terminal.
     pub open: Option<OpenQuestion>,
-    /// The terminal, key by key.
-    pub keys: Option<KeyByKey>,
     /// The terminal is who types' own for as long.
     pub place: ForLines,
     /// Shows what goes on when it ends.
@@ -103,7 +101,7 @@ impl Editors {
         screen: Screen,
         send: UnboundedSender<Result<Line, Failure>>,
     ) -> Option<Box<Editor>> {
-        let Screen { open, keys, place, view } = screen;
+        let Screen { open, place, view } = screen;
         if let Some(open) = &open
             && let Some(printer) = printer(&mut editor)
         {
@@ -120,7 +118,8 @@ impl Editors {
             }
         };
         drop(open);
-        drop(keys);
+        // Ctrl-C stops what follows. A terminal that is gone shows so to whoever reads next.
+        let _ = terminal::read_keys(CtrlC::Signal);
         drop(place);
         view.go_on();
         editor
@@ -139,6 +138,7 @@ impl Editors {
             terminal::line_ends();
             let (line, may_have_more) = match read {
                 Ok(line) => {
+                    let line = self.keys.without_continuations(line);
                     self.history.keep(&mut editor, &line);
                     (Ok(Line::Text(line)), true)
                 }
@@ -174,8 +174,8 @@ impl OpenEditor {
     }
 
     /// Waits until it has given the terminal back; returns the editor.
-    pub async fn ended(self) -> Option<Box<Editor>> {
-        self.ended.await.ok().flatten()
+    pub async fn ended(&mut self) -> Option<Box<Editor>> {
+        (&mut self.ended).await.ok().flatten()
     }
 
     /// Takes the terminal away from it: nothing more is read.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rustyline::{
-    Cmd, ConditionalEventHandler, Event, EventContext, KeyCode, KeyEvent, Modifiers, Movement,
-    RepeatCount,
+    Cmd, ConditionalEventHandler, Event, EventContext, KeyCode, KeyEvent, Modifiers, RepeatCount,
 };
 
 use crate::{platform, terminal};
@@ -26,6 +25,8 @@ struct Seen {
     bytes: usize,
     /// The line that Ctrl-C ended.
     dropped: String,
+    /// What stood there, each time that a backslash before Enter made a new line.
+    continued: Vec<String>,
 }
 
 impl Keys {
@@ -46,6 +47,18 @@ impl Keys {
         std::mem::take(&mut self.0.lock().dropped)
     }
 
+    /// Takes the backslashes out of a line that made new lines of it; others are meant.
+    pub fn without_continuations(&self, line: String) -> String {
+        let mut line = line;
+        for begun in self.0.lock().continued.drain(..).rev() {
+            let goes_on = line.strip_prefix(&begun).is_some_and(|rest| rest.starts_with('\n'));
+            if goes_on {
+                line.remove(begun.len() - 1);
+            }
+        }
+        line
+    }
+
     fn note(&self, key: KeyEvent) {
         let mut seen = self.0.lock();
         match key {
@@ -61,7 +74,8 @@ impl Keys {
     fn enter(&self, context: &EventContext<'_>) -> Cmd {
         let line = context.line();
         if context.pos() == line.len() && ends_in_a_backslash(line) {
-            return Cmd::Replace(Movement::BackwardChar(1), Some("\n".to_owned()));
+            self.0.lock().continued.push(line.to_owned());
+            return Cmd::Newline;
         }
         terminal::line_ends();
         Cmd::AcceptLine
@@ -128,6 +142,15 @@ mod tests {
             assert_eq!(ends_in_a_backslash(line), goes_on, "{line}");
         }
         assert!(ends_in_a_backslash("\\"));
+    }
+
+    #[test]
+    fn only_a_backslash_that_made_a_new_line_is_taken_out() {
+        let keys = Keys::default();
+        keys.0.lock().continued = ["a\\", "a\\\nb\\", "gone\\"].map(str::to_owned).into();
+        let line = "a\\\nb\\\nls \\\n-l".to_owned();
+        assert_eq!(keys.without_continuations(line), "a\nb\nls \\\n-l");
+        assert_eq!(keys.without_continuations("a\\\nb".to_owned()), "a\\\nb");
     }
 
     #[test]

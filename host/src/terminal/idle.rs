@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
-use super::keys::{CtrlC, KeyByKey};
+use super::keys::{CtrlC, read_keys};
 use super::writer::{self, OpenQuestion};
 use super::{Text, moving, typed};
 
@@ -25,13 +25,11 @@ pub enum Keys {
     Lines,
 }
 
-/// A prompt behind which nothing is typed yet. Dropping it takes it away and makes the terminal as
-/// it was.
+/// A prompt behind which nothing is typed yet. Dropping it takes it away.
 pub struct IdlePrompt {
     /// There until the prompt is handed over.
     open: Option<OpenQuestion>,
-    /// There where keys are read one by one.
-    keys: Option<KeyByKey>,
+    keys: Keys,
 }
 
 impl IdlePrompt {
@@ -40,10 +38,9 @@ impl IdlePrompt {
     /// # Errors
     /// When the terminal is gone.
     pub fn show(open: OpenQuestion, prompt: &str, keys: Keys) -> io::Result<Self> {
-        let keys = match keys {
-            Keys::Lines => None,
-            Keys::Editor => Some(KeyByKey::begin(CtrlC::Key)?),
-        };
+        if keys == Keys::Editor {
+            read_keys(CtrlC::Key)?;
+        }
         open.say_open(&Text::new().plain(prompt))?;
         Ok(Self { open: Some(open), keys })
     }
@@ -65,39 +62,35 @@ impl IdlePrompt {
 
     /// Leaves the prompt to who reads the line, and the terminal as it is. What else is written is
     /// held until what is returned is dropped.
-    pub fn hand_over(mut self) -> (Option<OpenQuestion>, Option<KeyByKey>) {
+    pub fn hand_over(mut self) -> Option<OpenQuestion> {
         let open = self.open.take();
         // Whoever reads the line ends its row.
-        (open.inspect(OpenQuestion::row_has_ended), self.keys.take())
+        open.inspect(OpenQuestion::row_has_ended)
     }
 }
 
 impl Drop for IdlePrompt {
     fn drop(&mut self) {
         // A terminal that knows no keys may not know how to erase either: there a new row begins.
-        if let Some(open) = self.open.take().filter(|_| self.keys.is_some()) {
+        if let Some(open) = self.open.take().filter(|_| self.keys == Keys::Editor) {
             // A terminal that is gone needs nothing.
             let _ = open.erase_row();
         }
     }
 }
 
-/// A prompt in the row of what moves, while a turn runs. Dropping it takes the prompt away and
-/// makes the terminal as it was.
-pub struct PromptBeside {
-    /// There until the prompt is handed over.
-    keys: Option<KeyByKey>,
-}
+/// A prompt in the row of what moves, while a turn runs. Dropping it takes the prompt away.
+pub struct PromptBeside(());
 
 impl PromptBeside {
-    /// Has it drawn from here on.
+    /// Has it drawn from here on. Ctrl-C is the signal.
     ///
     /// # Errors
     /// When the terminal is gone.
     pub fn show(prompt: &'static str) -> io::Result<Self> {
-        let keys = Some(KeyByKey::begin(CtrlC::Signal)?);
+        read_keys(CtrlC::Signal)?;
         moving::stand_behind(prompt);
-        Ok(Self { keys })
+        Ok(Self(()))
     }
 
     /// Becomes ready when something is typed, and takes none of it.
@@ -106,16 +99,6 @@ impl PromptBeside {
     /// When the terminal is gone.
     pub async fn typed(&self) -> io::Result<()> {
         first_key().await
-    }
-
-    /// Leaves the terminal to who reads the line, with Ctrl-C as a key.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
-    pub fn hand_over(mut self) -> io::Result<Option<KeyByKey>> {
-        let keys = self.keys.take();
-        keys.as_ref().map_or(Ok(()), |keys| keys.set(CtrlC::Key))?;
-        Ok(keys)
     }
 }
 

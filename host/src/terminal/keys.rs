@@ -1,6 +1,7 @@
 //! How the terminal is while keys are read one by one, and how it was before.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use nix::sys::termios::{
     _POSIX_VDISABLE, ControlFlags, InputFlags, LocalFlags, SetArg, SpecialCharacterIndices,
@@ -28,42 +29,29 @@ pub enum CtrlC {
     Signal,
 }
 
-/// A terminal whose keys are read one by one, and shown by nobody but who reads them. Dropping it
-/// makes the terminal as it was.
-#[derive(Debug)]
-pub struct KeyByKey {
-    before: Termios,
+/// Whether keys are read one by one.
+static IS_KEY_BY_KEY: AtomicBool = AtomicBool::new(false);
+
+/// Has keys read one by one from here on, and shown by nobody but who reads them. It stays so
+/// between lines, so that a key means the same whenever it is typed, until [`read_lines`] or
+/// [`give_terminal_back`].
+///
+/// # Errors
+/// When the terminal is gone.
+pub fn read_keys(ctrl_c: CtrlC) -> io::Result<()> {
+    let Some(before) = BEFORE.lock().clone() else { return Ok(()) };
+    IS_KEY_BY_KEY.store(true, SeqCst);
+    tcsetattr(io::stdin(), SetArg::TCSANOW, &key_by_key(&before, ctrl_c))?;
+    writer::switch(PASTE_MARKED)
 }
 
-impl KeyByKey {
-    /// Begins it.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
-    pub fn begin(ctrl_c: CtrlC) -> io::Result<Self> {
-        let before = match &*BEFORE.lock() {
-            Some(before) => before.clone(),
-            None => tcgetattr(io::stdin())?,
-        };
-        let keys = Self { before };
-        keys.set(ctrl_c)?;
-        Ok(keys)
-    }
-
-    /// Makes the terminal so again, and what Ctrl-C is on it.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
-    pub fn set(&self, ctrl_c: CtrlC) -> io::Result<()> {
-        tcsetattr(io::stdin(), SetArg::TCSANOW, &key_by_key(&self.before, ctrl_c))?;
-        writer::switch(PASTE_MARKED)
-    }
-}
-
-impl Drop for KeyByKey {
-    fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
-        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.before);
+/// Has the terminal give out whole lines, and show what is typed: a question is asked.
+pub fn read_lines() {
+    if IS_KEY_BY_KEY.swap(false, SeqCst) {
+        if let Some(before) = &*BEFORE.lock() {
+            // A terminal that is gone needs nothing.
+            let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, before);
+        }
         let _ = writer::switch(PASTE_UNMARKED);
     }
 }
@@ -75,8 +63,10 @@ pub fn remember_terminal() {
 
 /// Makes the terminal as it was: jaato ends.
 pub fn give_terminal_back() {
+    read_lines();
     if let Some(before) = &*BEFORE.lock() {
-        // A terminal that is gone needs nothing.
+        // Its editor may still wait on its thread, and has changed it. One that is gone needs
+        // nothing.
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, before);
     }
 }
@@ -85,12 +75,12 @@ pub fn give_terminal_back() {
 pub fn stop_here() {
     let now = tcgetattr(io::stdin());
     give_terminal_back();
-    let _ = writer::switch(PASTE_UNMARKED);
     platform::stop_group();
     // A terminal that is gone needs nothing.
     if let Ok(now) = now {
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &now);
     }
+    IS_KEY_BY_KEY.store(true, SeqCst);
     let _ = writer::switch(PASTE_MARKED);
 }
 

@@ -25,4 +25,6 @@ impl super::Writer for Lines {
     }
 
     fn go_on(&mut self) {}
+
+    fn attempts(&mut self, _attempts_max: u32) {}
 }

@@ -77,6 +77,9 @@ trait Writer: Send {
 
     /// Shows what goes on, where something does.
     fn go_on(&mut self);
+
+    /// Notes how often a request is tried in all.
+    fn attempts(&mut self, attempts_max: u32);
 }
 
 /// The view writes nothing while this is there.
@@ -112,6 +115,11 @@ impl View {
     /// Shows a person what the model thinks too; programs are told it in any case.
     pub fn show_thoughts(&self) {
         self.queue.take_thoughts();
+    }
+
+    /// Tells how often a request is tried in all.
+    pub fn tell_attempts(&self, attempts_max: u32) {
+        self.queue.push(Message::Attempts(attempts_max));
     }
 
     /// Tells a person no more when a request is tried again; programs are told all.
@@ -247,6 +255,10 @@ fn write_all(mut writer: Box<dyn Writer>, queue: &Queue, cancel: &Cancel) -> Opt
                 let _ = ended.blocking_recv();
                 writer.go_on();
                 paused
+            }
+            Message::Attempts(attempts_max) => {
+                writer.attempts(attempts_max);
+                Ok(())
             }
             Message::GoOn => {
                 if is_open {

@@ -63,6 +63,8 @@ pub struct People {
     calls: Calls,
     /// What was last said to go on; nothing where it is the calls that run.
     going_on: Option<String>,
+    /// How often a request is tried in all; 0 where nobody has said so.
+    attempts_max: u32,
 }
 
 impl People {
@@ -79,6 +81,7 @@ impl People {
             seen: Vec::new(),
             calls: Calls::default(),
             going_on: None,
+            attempts_max: 0,
         }
     }
 
@@ -278,6 +281,10 @@ impl super::Writer for People {
     fn go_on(&mut self) {
         self.spin();
     }
+
+    fn attempts(&mut self, attempts_max: u32) {
+        self.attempts_max = attempts_max;
+    }
 }
 
 impl People {
@@ -368,7 +375,11 @@ impl People {
                 let message = one_line(&error.message, NOTICE_COLUMNS);
                 self.dim_line(&format!(
                     "{message}; trying again in {seconds:.1} s (attempt {attempt})"
-                ))
+                ))?;
+                let (next, most) = (attempt + 1, self.attempts_max);
+                let most = if most > 0 { format!(" of {most}") } else { String::new() };
+                self.begin(&format!("waiting {seconds:.0} s for the provider, try {next}{most}"));
+                Ok(())
             }
             Event::ModelChanged { model, left_out, .. } => {
                 let not_sent = match left_out.as_slice() {

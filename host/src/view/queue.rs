@@ -37,6 +37,8 @@ pub enum Message {
     Pause(oneshot::Sender<()>, oneshot::Receiver<()>),
     /// Show what goes on.
     GoOn,
+    /// Know how often a request is tried.
+    Attempts(u32),
 }
 
 /// Events that found no room, one after the other.
@@ -192,7 +194,8 @@ fn bytes_of(message: &Message) -> usize {
         | Message::Ask(_)
         | Message::Type(_)
         | Message::Pause(..)
-        | Message::GoOn => 0,
+        | Message::GoOn
+        | Message::Attempts(_) => 0,
     }
 }
 
@@ -262,7 +265,8 @@ mod tests {
                 | Message::Ask(_)
                 | Message::Type(_)
                 | Message::Pause(..)
-                | Message::GoOn => "settle".to_owned(),
+                | Message::GoOn
+                | Message::Attempts(_) => "settle".to_owned(),
             })
             .collect()
     }

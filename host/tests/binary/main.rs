@@ -96,6 +96,7 @@ mod terminal;
 mod terminals;
 mod trust_plugin;
 mod trust_workspace;
+mod typing;
 mod unruly;
 mod unusual;
 mod unwritable;

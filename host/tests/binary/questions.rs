@@ -89,31 +89,27 @@ fn what_was_typed_before_a_question_is_no_answer_to_it() {
 }
 
 #[test]
-fn in_a_conversation_it_is_kept_for_the_next_message() {
+fn in_a_conversation_it_is_a_message_and_no_answer() {
     let Some(house) = with_tools() else { return };
     house.script(&json!({ "answers": [
         call("cli_based_tool", json!({ "command": waits_for("go") })),
-        call("count", json!({})),
+        told("yes, and marmots", call("count", json!({}))),
         told("the user denied the call", says("done")),
-        { "expect": { "prompt": "yes, and marmots" }, "steps": [{ "text": "they whistle" }] },
     ] }));
     let line = format!("exec '{}' chat --allow cli_based_tool go", house.binary().display());
     let editing = |command: Command| command.variable("TERM", "xterm");
     let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };
-    running.wait_for_text("cli_based_tool");
-    running.write(b"yes, and marmots\n");
-    running.wait_for_text("marmots");
+    running.wait_for_text("> ");
+    running.write(b"yes, and marmots\r");
+    running.wait_for_text("queued, goes with the next step: yes, and marmots");
     house.write("workspace/go", "");
     running.wait_for_text(QUESTION);
     running.write(b"n\n");
     running.wait_for_text("done");
-    // It stands in the editor, and is sent when the person says so.
-    running.wait_for_text("yes, and marmots");
-    running.write(b"\r");
-    running.wait_for_text("they whistle");
     running.wait_for_text("> ");
     running.write(b"\x04");
-    running.wait_with_open_input().code(0);
+    let output = running.wait_with_open_input().code(0);
+    assert_eq!(output.stdout.matches(QUESTION).count(), 1, "{output}");
     house.nothing_lives();
 }
 

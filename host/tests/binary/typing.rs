@@ -1,0 +1,338 @@
+//! What a person types at the terminal: while the model works, over lines, stops and conversations.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::cli::with_cli;
+use crate::house;
+use crate::questions::wait_for_file;
+use crate::support::command::Running;
+use crate::support::{Command, House, fixture};
+use crate::terminal::{on_terminal, shell_on_terminal};
+
+fn call(name: &str, arguments: Value) -> Value {
+    json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
+}
+
+fn says(text: &str) -> Value {
+    json!({ "steps": [{ "text": text }] })
+}
+
+fn told(what: &str, wanted: &str, then: Value) -> Value {
+    let mut answer = then;
+    answer["expect"] = json!({ what: wanted });
+    answer
+}
+
+fn editing(command: Command) -> Command {
+    command.variable("TERM", "xterm")
+}
+
+/// A command that says that it runs, and goes on once the file `go` is there.
+fn waits() -> Value {
+    let command = ": > runs; while [ ! -e go ]; do sleep 0.01; done; echo SHOWN";
+    call("cli_based_tool", json!({ "command": command }))
+}
+
+/// A conversation in which such a command runs, and then the model answers so.
+fn at_work(house: &House, answers: &[Value]) -> Option<Running> {
+    let mut all = vec![waits()];
+    all.extend_from_slice(answers);
+    house.script(&json!({ "answers": all }));
+    let running = on_terminal(house, "chat --allow cli_based_tool go", editing)?;
+    wait_for_file(&house.workspace().join("runs"));
+    running.wait_for_text("> ");
+    Some(running)
+}
+
+fn goes_on(house: &House) {
+    house.write("workspace/go", "");
+}
+
+fn history_of(house: &House) -> std::path::PathBuf {
+    house.home().join(".local/share/jaato/chat-history")
+}
+
+/// Ends the conversation, and returns what the terminal has shown.
+fn quits(mut running: Running, house: &House) -> String {
+    running.write(b"/quit\r");
+    let output = running.wait_with_open_input();
+    house.nothing_lives();
+    output.stdout
+}
+
+#[test]
+fn a_message_that_is_typed_while_a_tool_runs_goes_with_the_next_step() {
+    let Some(house) = with_cli() else { return };
+    let answers = [told("tool_result", "and hurry", says("hurried"))];
+    let Some(mut running) = at_work(&house, &answers) else { return };
+    running.write(b"and hurry\r");
+    running.wait_for_text("queued, goes with the next step: and hurry");
+    goes_on(&house);
+    running.wait_for_text("you: and hurry");
+    running.wait_for_text("hurried");
+    quits(running, &house);
+}
+
+#[test]
+fn lines_that_come_at_once_are_all_taken_in_their_order() {
+    let Some(house) = with_cli() else { return };
+    let answers = [told("tool_result", "three", says("counted"))];
+    let Some(mut running) = at_work(&house, &answers) else { return };
+    running.write(b"one\rtwo\rthree\r");
+    for line in ["one", "two", "three"] {
+        running.wait_for_text(&format!("queued, goes with the next step: {line}"));
+    }
+    goes_on(&house);
+    for line in ["one", "two", "three"] {
+        running.wait_for_text(&format!("you: {line}"));
+    }
+    running.wait_for_text("counted");
+    quits(running, &house);
+}
+
+#[test]
+fn commands_that_read_answer_at_once_and_others_wait_for_the_end_of_the_turn() {
+    let Some(house) = with_cli() else { return };
+    let answers = [says("done"), told("prompt", "after it", says("as you like"))];
+    let Some(mut running) = at_work(&house, &answers) else { return };
+    for (line, answer) in [
+        ("/mode", "mode ask: what no rule allows is asked"),
+        ("/tasks", "nothing runs in the background"),
+        ("/permissions", "you have answered nothing"),
+        ("/help", "/attach"),
+        ("/model", "queued, waits for the end of this turn: /model"),
+        // What stands behind it does not come before it.
+        ("after it", "queued, waits for the end of this turn: after it"),
+    ] {
+        running.write(format!("{line}\r").as_bytes());
+        running.wait_for_text(answer);
+    }
+    goes_on(&house);
+    running.wait_for_text("done");
+    running.wait_for_text("`/model NAME` changes it");
+    running.wait_for_text("as you like");
+    quits(running, &house);
+}
+
+#[test]
+fn what_is_shown_meanwhile_stands_above_a_line_that_is_half_typed() {
+    let Some(house) = with_cli() else { return };
+    let answers = [says("first"), told("prompt", "half and whole", says("second"))];
+    let Some(mut running) = at_work(&house, &answers) else { return };
+    running.write(b"half");
+    running.wait_for_text("> half");
+    goes_on(&house);
+    running.wait_for_text("SHOWN");
+    running.wait_for_text("first");
+    running.wait_for_text("> half");
+    running.write(b" and whole\r");
+    running.wait_for_text("second");
+    let shown = quits(running, &house);
+    assert_eq!(shown.matches("SHOWN\r\n").count(), 1, "{shown:?}");
+}
+
+#[test]
+fn a_question_waits_for_a_line_that_is_half_typed_and_takes_nothing_of_it() {
+    let Some(house) = with_cli() else { return };
+    house.ship(&fixture("probe"));
+    let answers = [
+        call("count", json!({})),
+        told("tool_result", "the user denied the call", says("so be it")),
+    ];
+    let Some(mut running) = at_work(&house, &answers) else { return };
+    running.write(b"yes, a");
+    running.wait_for_text("> yes, a");
+    goes_on(&house);
+    running.wait_for_text("a question waits until your line is sent");
+    running.write(b"ll\r");
+    running.wait_for_text("queued, goes with the next step: yes, all");
+    running.wait_for_text("run it?");
+    running.write(b"n\n");
+    running.wait_for_text("so be it");
+    let shown = quits(running, &house);
+    assert_eq!(shown.matches("run it?").count(), 1, "{shown}");
+}
+
+#[test]
+fn ctrl_c_stops_the_turn_and_what_was_queued_or_half_typed_stands_in_the_editor() {
+    let house = house!();
+    house.script(&json!({ "answers": [
+        { "steps": [{ "text": "half said" }, "hang"] },
+        told("prompt", "one\ntwo", says("both")),
+    ] }));
+    let Some(mut running) = on_terminal(&house, "chat go", editing) else { return };
+    running.wait_for_text("half said");
+    running.wait_for_text("> ");
+    running.write(b"one\r");
+    running.wait_for_text("queued, goes with the next step: one");
+    running.write(b"two");
+    running.wait_for_text("> two");
+    running.write(b"\x03");
+    running.wait_for_text("cancelled");
+    running.wait_for_text("> one");
+    running.write(b"\r");
+    running.wait_for_text("both");
+    quits(running, &house);
+}
+
+#[test]
+fn a_call_in_the_background_leaves_the_prompt_and_its_end_wakes() {
+    let Some(house) = with_cli() else { return };
+    house.configure_more("[session]\nauto_background_threshold_ms = 100\n");
+    let answers = [
+        says("it runs"),
+        told("prompt", "how is it", says("still running")),
+        told("data", "SHOWN", says("it has ended")),
+    ];
+    let Some(mut running) = at_work(&house, &answers) else { return };
+    running.wait_for_text("it runs");
+    running.wait_for_text("in the background: task_1");
+    running.write(b"how is it\r");
+    running.wait_for_text("still running");
+    running.write(b"/tasks\r");
+    running.wait_for_text("cli_based_tool  : > runs; while");
+    goes_on(&house);
+    running.wait_for_text("SHOWN");
+    running.wait_for_text("woken by task_1");
+    running.wait_for_text("it has ended");
+    quits(running, &house);
+}
+
+#[test]
+fn a_task_is_ended_by_its_number() {
+    let Some(house) = with_cli() else { return };
+    house.configure_more("[session]\nauto_background_threshold_ms = 100\n");
+    let Some(mut running) = at_work(&house, &[says("it runs")]) else { return };
+    running.wait_for_text("in the background: task_1");
+    running.write(b"/tasks stop 7\r");
+    running.wait_for_text("no task `7` runs in the background");
+    running.write(b"/tasks stop 1\r");
+    running.wait_for_text("task_1 is ended");
+    running.wait_for_text("before it was done");
+    running.write(b"/tasks\r");
+    running.wait_for_text("nothing runs in the background");
+    quits(running, &house);
+}
+
+#[test]
+fn ctrl_z_leaves_what_is_half_typed_and_the_editor_whole() {
+    let house = house!();
+    house.script(&json!({ "answers": [told("prompt", "half and whole", says("well"))] }));
+    let binary = house.binary().display().to_string();
+    let line = format!(
+        "set -m; '{binary}' chat; stty -a > stopped; echo has stopped; fg; stty -a > ended"
+    );
+    let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };
+    running.wait_for_text("> ");
+    running.write(b"half");
+    running.wait_for_text("> half");
+    running.write(b"\x1a");
+    running.wait_for_text("has stopped");
+    running.wait_for_text("> half");
+    running.write(b" and whole\r");
+    running.wait_for_text("well");
+    quits(running, &house);
+    for file in ["stopped", "ended"] {
+        let settings = std::fs::read_to_string(house.workspace().join(file)).unwrap();
+        assert!(settings.contains(" icanon ") && settings.contains(" echo "), "{settings}");
+    }
+}
+
+#[test]
+fn lines_are_found_again_in_the_next_conversation_unless_a_blank_begins_them() {
+    let house = house!();
+    house.script(&json!({ "answers": [says("one"), says("two")] }));
+    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    running.wait_for_text("> ");
+    // Two rows, and a row that nobody is to find.
+    running.write(b"the moon\x1b\ris full\r");
+    running.wait_for_text("one");
+    running.write(b" hidden\r");
+    running.wait_for_text("two");
+    quits(running, &house);
+    house.script(&json!({ "answers": [told("prompt", "the moon\nis full", says("again"))] }));
+    let mut running = on_terminal(&house, "chat", editing).unwrap();
+    running.wait_for_text("> ");
+    // Behind `/quit`.
+    running.write(b"\x1b[A\x1b[A");
+    running.wait_for_text("is full");
+    running.write(b"\r");
+    running.wait_for_text("again");
+    quits(running, &house);
+    let file = history_of(&house);
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(kept.contains("the moon\\nis full") && !kept.contains("hidden"), "{kept}");
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_history_that_cannot_be_kept_is_told_once_and_costs_nothing() {
+    let house = house!();
+    house.script(&json!({ "answers": [says("one"), says("two")] }));
+    std::fs::create_dir_all(house.home().join(".local/share/jaato/chat-history")).unwrap();
+    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    for (line, answer) in [("a\r", "one"), ("b\r", "two")] {
+        running.wait_for_text("> ");
+        running.write(line.as_bytes());
+        running.wait_for_text(answer);
+    }
+    let shown = quits(running, &house);
+    assert_eq!(shown.matches("the lines that you type are not kept").count(), 1, "{shown}");
+}
+
+#[test]
+fn alt_enter_ctrl_j_and_a_backslash_make_a_new_line() {
+    let house = house!();
+    let all = "one\ntwo\nthree\nfour";
+    house.script(&json!({ "answers": [told("prompt", all, says("counted"))] }));
+    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    running.wait_for_text("> ");
+    running.write(b"one");
+    running.wait_for_text("one");
+    running.write(b"\x1b\rtwo\\\rthree");
+    running.wait_for_text("three");
+    running.write(b"\n");
+    running.write(b"four");
+    running.wait_for_text("four");
+    running.write(b"\r");
+    running.wait_for_text("counted");
+    quits(running, &house);
+}
+
+#[test]
+fn tab_completes_paths_in_a_message_and_commands() {
+    let house = house!();
+    house.write("workspace/notes/today.txt", "buy milk");
+    let wanted = "what is in ./notes/today.txt of notes/";
+    house.script(&json!({ "answers": [told("prompt", wanted, says("milk"))] }));
+    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    running.wait_for_text("> ");
+    running.write(b"what is in ./no\t");
+    running.wait_for_text("./notes/");
+    running.write(b"to\tof notes/\r");
+    running.wait_for_text("milk");
+    running.write(b"/perm\t");
+    running.wait_for_text("/permissions ");
+    running.write(b"\r");
+    running.wait_for_text("you have answered nothing");
+    quits(running, &house);
+}
+
+#[test]
+fn a_message_that_begins_with_a_path_says_how_to_send_it_and_comes_back() {
+    let house = house!();
+    let wanted = "/etc/hosts what is in it?";
+    house.script(&json!({ "answers": [told("prompt", wanted, says("names"))] }));
+    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    running.wait_for_text("> ");
+    running.write(format!("{wanted}\r").as_bytes());
+    running.wait_for_text("there is no command `etc/hosts`");
+    running.wait_for_text("`//` sends a line that begins with a slash");
+    running.wait_for_text("> ");
+    // Up, to its beginning, and one slash more.
+    running.write(b"\x1b[A\x01/\r");
+    running.wait_for_text("names");
+    quits(running, &house);
+}
