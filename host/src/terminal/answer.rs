@@ -99,11 +99,44 @@ fn columns() -> usize {
     writer::size_of(writer::Channel::Output).1
 }
 
+/// Fewest columns behind a label for which lines are broken.
+const ROOM_MIN: usize = 8;
+
+/// Appends a piece of a line in rows, each behind its label; returns how far the last one has come.
+fn push_rows(rows: &mut String, piece: &str, taken: usize, room: usize, label: &str) -> usize {
+    let mut taken = taken;
+    for letter in piece.chars() {
+        let width = match letter {
+            '\n' => 0,
+            // As far as the next stop.
+            '\t' => 8 - taken % 8,
+            letter => console::measure_text_width(letter.encode_utf8(&mut [0; 4])),
+        };
+        if taken + width > room {
+            rows.push('\n');
+            rows.push_str(label);
+            taken = 0;
+        }
+        rows.push(letter);
+        taken += width;
+    }
+    taken
+}
+
 /// What a tool shows, each line behind the label of its plugin.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// The source whose last line is open.
-    open: Option<(String, Visible)>,
+    /// The source whose last line is open, and how far that has come.
+    open: Option<Open>,
+}
+
+/// A line that has not ended.
+#[derive(Debug)]
+struct Open {
+    source: String,
+    visible: Visible,
+    /// Columns of it behind the label.
+    taken: usize,
 }
 
 impl Output {
@@ -114,7 +147,7 @@ impl Output {
 
     /// Tells whether the last line of another source is open.
     pub fn is_of_another(&self, source: &str) -> bool {
-        self.open.as_ref().is_some_and(|(open, _)| open != source)
+        self.open.as_ref().is_some_and(|open| open.source != source)
     }
 
     /// Writes the next piece of a source.
@@ -123,9 +156,15 @@ impl Output {
     /// When nobody reads any more.
     pub fn piece(&mut self, source: &str, label: &Text, text: &str) -> io::Result<()> {
         let label = label.styled(|| console::Style::new().for_stderr());
-        let (mut line_is_open, mut visible) = match self.open.take() {
-            Some((_, visible)) => (true, visible),
-            None => (false, Visible::new(Measure::Read)),
+        // The last column stays free, and a terminal without room for a label is not served.
+        let room = writer::errors_are_terminal().then(|| {
+            let columns = writer::size_of(writer::Channel::Errors).1;
+            columns.saturating_sub(console::measure_text_width(&label) + 1)
+        });
+        let room = room.filter(|room| *room >= ROOM_MIN).unwrap_or(usize::MAX);
+        let (mut line_is_open, mut visible, mut taken) = match self.open.take() {
+            Some(Open { visible, taken, .. }) => (true, visible, taken),
+            None => (false, Visible::new(Measure::Read), 0),
         };
         // Written at once: a tool may print a hundred thousand short lines, and a cancel waits for
         // them.
@@ -133,11 +172,12 @@ impl Output {
         for piece in visible.piece(text).split_inclusive('\n') {
             if !line_is_open {
                 lines.push_str(&label);
+                taken = 0;
             }
-            lines.push_str(piece);
+            taken = push_rows(&mut lines, piece, taken, room, &label);
             line_is_open = !piece.ends_with('\n');
         }
-        self.open = line_is_open.then(|| (source.to_owned(), visible));
+        self.open = line_is_open.then(|| Open { source: source.to_owned(), visible, taken });
         writer::errors(&lines)
     }
 
@@ -147,7 +187,7 @@ impl Output {
     /// When nobody reads any more.
     pub fn end_line(&mut self) -> io::Result<()> {
         match self.open.take() {
-            Some((_, mut visible)) => writer::errors(&(visible.end() + "\n")),
+            Some(Open { mut visible, .. }) => writer::errors(&(visible.end() + "\n")),
             None => Ok(()),
         }
     }

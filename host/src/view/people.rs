@@ -16,6 +16,7 @@ use super::agents::{Agents, Shown};
 use super::calls::{Calls, Ended};
 use super::plan::Plans;
 use super::result::{self, Ending};
+use crate::columns::wrapped;
 use crate::diff::{self, Tense};
 use crate::report;
 use crate::terminal::{self, Answer, Moving, Output, Text, exact_line, one_line};
@@ -171,8 +172,18 @@ impl People {
             // A result is one line that is cut; why something failed and where the whole lies is
             // told whole.
             let is_whole = ending.is_error || result::is_path(&line);
-            let room = if is_whole { NOTICE_COLUMNS } else { room };
-            self.line(&label(source).with(look, &one_line(&line, room)))?;
+            // A path is copied: no row of ours breaks it.
+            if !(ending.is_error && self.is_terminal) {
+                let room = if is_whole { NOTICE_COLUMNS } else { room };
+                self.line(&label(source).with(look, &one_line(&line, room)))?;
+                continue;
+            }
+            for (at, row) in
+                wrapped(&one_line(line.trim_end(), NOTICE_COLUMNS), room).iter().enumerate()
+            {
+                let set_in = if at == 0 { "" } else { "  " };
+                self.line(&label(source).with(look, &format!("{set_in}{row}")))?;
+            }
         }
         Ok(())
     }

@@ -404,7 +404,7 @@ fn tab_offers_names_and_words_in_a_conversation() {
     running.wait_for_text("hello");
     running.wait_for_text("> ");
     running.write(b"/pi\tsh\tmil\t\r");
-    running.wait_for_text("\"item\": \"milk\"");
+    running.wait_for_text("item: milk");
     running.wait_for_text("> ");
     running.write(b"/pick shopping \t\t");
     running.wait_for_text("shopping-list");

@@ -208,7 +208,7 @@ fn an_answer_whose_json_is_none() {
         &json!({}),
         "answer is wrong",
         expect![[r#"
-            [fixture-liar] not_json 
+            [fixture-liar] not_json
               fixture-liar │ ✗ the plugin's answer is wrong: a frame's JSON cannot be read: key must be a string at line 1 column 2
         "#]],
     );
@@ -222,7 +222,7 @@ fn an_answer_that_is_no_frame() {
         &json!({}),
         "too short",
         expect![[r#"
-            [fixture-liar] empty 
+            [fixture-liar] empty
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 0 bytes is too short: it needs 4
         "#]],
     );
@@ -236,7 +236,7 @@ fn an_answer_that_is_cut_off() {
         &json!({}),
         "too short",
         expect![[r#"
-            [fixture-liar] short 
+            [fixture-liar] short
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 5 bytes is too short: it needs 204
         "#]],
     );
@@ -250,7 +250,7 @@ fn an_error_that_is_no_frame() {
         &json!({}),
         "error cannot be read",
         expect![[r#"
-            [fixture-liar] bad_error 
+            [fixture-liar] bad_error
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its error cannot be read: a frame of 5 bytes is too short: it needs 204
         "#]],
     );
@@ -264,7 +264,7 @@ fn an_answer_that_is_longer_than_a_frame_may_be() {
         &json!({}),
         "8388609",
         expect![[r#"
-            [fixture-liar] long 
+            [fixture-liar] long
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 8388609 bytes is too large: at most 8388608 may cross
         "#]],
     );
@@ -288,7 +288,7 @@ fn an_event_that_is_none() {
         &json!({}),
         "emitted what is no frame",
         expect![[r#"
-            [fixture-liar] bad_emit 
+            [fixture-liar] bad_emit
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: it emitted what is no frame: a frame of 5 bytes is too short: it needs 204
         "#]],
     );

@@ -159,7 +159,7 @@ fn while_a_question_is_open_nothing_else_is_shown() {
     running.write(b"y\n");
     house.write("workspace/end", "");
     let output = running.wait_with_open_input().code(0);
-    let forged = output.stdout.find("FORGED").unwrap_or_else(|| panic!("it is lost: {output}"));
+    let forged = output.stdout.find("│ FORGED").unwrap_or_else(|| panic!("it is lost: {output}"));
     let last = output.stdout.rfind(QUESTION).unwrap();
     assert!(forged > last, "{output}");
     assert!(output.stdout[forged..].contains("done"), "{output}");

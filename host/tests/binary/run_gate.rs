@@ -35,7 +35,7 @@ fn a_call_that_nobody_can_be_asked_for_is_denied() {
         --- stdout
         done
         --- stderr
-        [fixture-probe] count 
+        [fixture-probe] count
           fixture-probe │ ✗ the call of `count` is denied: tool `count` needs a permission, and nobody can be asked (standard input is no terminal) (rule `ask.silence`)
           fixture-probe │   hint: allow it with `--allow count`, or everything with `--yes`
         host: the tool `count` is active from here on
