@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::house;
+use crate::support::screen::{Scene, Size};
 use crate::support::{Command, House, fixtures, library_name, no_network, skip};
 use jaato_types::{Envelope, Event, Outcome};
 
@@ -67,6 +68,31 @@ fn the_first_question_of_the_readme_is_answered_by_a_real_model() {
     let expected = if cfg!(target_os = "macos") { "mac" } else { std::env::consts::OS };
     assert!(text.to_lowercase().contains(expected), "`{text}` names no {expected}");
     house.nothing_lives();
+}
+
+#[test]
+fn the_first_answer_of_a_real_model_on_a_terminal() {
+    let Some(weights) = real_weights() else {
+        return skip("no weights are in this user's cache; `jaato model pull` fetches them");
+    };
+    let house = house!();
+    let provider = fixtures::house().unwrap().join("plugins").join(library_name("provider_local"));
+    if !provider.is_file() {
+        return skip("the test house has no `provider-local`");
+    }
+    house.ship(&provider);
+    let model = link_weights(&house, &weights);
+    let words = format!("run --offline --model {model} '{QUESTION}'");
+    let size = Size { rows: 24, columns: 80 };
+    let Some(scene) = Scene::begin(&house, &words, size, None) else { return };
+    // It counts how much of the prompt it has read, and ends with an answer in plain words.
+    scene.until_shown_once("tokens");
+    let shown = scene.end();
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(shown.contains("get_environment"), "{shown}");
+    assert!(shown.contains('✓') && shown.to_lowercase().contains("linux"), "{shown}");
+    let left_over = ["tokens", "waiting", "…", "Ctrl-C"];
+    assert!(left_over.iter().all(|it| !lines.last().unwrap().contains(it)), "{shown}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ pub mod command;
 pub mod elf;
 pub mod fixtures;
 pub mod moon;
+pub mod screen;
 pub mod server;
 pub mod skip;
 

@@ -1,0 +1,221 @@
+//! Screens as a person sees them: what jaato writes to a terminal, drawn by a terminal emulator.
+//!
+//! Colours stand as marks: `‹red:…›`. Durations, words of questions and the test's own folder are
+//! written alike.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::num::NonZero;
+use std::time::Instant;
+
+use super::command::{DEADLINE, LOOK_AGAIN, Running};
+use super::{Command, House, skip};
+
+/// A size of a terminal.
+#[derive(Clone, Copy)]
+pub struct Size {
+    pub rows: u16,
+    pub columns: u16,
+}
+
+/// A terminal with jaato on it.
+pub struct Scene<'a> {
+    house: &'a House,
+    size: Size,
+    running: Running,
+}
+
+impl<'a> Scene<'a> {
+    /// Runs jaato on a terminal of this size; nothing where no terminal can be made.
+    pub fn begin(
+        house: &'a House,
+        words: &str,
+        size: Size,
+        variable: Option<(&str, &str)>,
+    ) -> Option<Self> {
+        let found = std::process::Command::new("script").arg("--version").output();
+        if !found.is_ok_and(|output| output.status.success()) {
+            skip("`script` is not there to make a terminal");
+            return None;
+        }
+        let Size { rows, columns } = size;
+        let binary = house.binary().display().to_string();
+        let line = format!("stty rows {rows} cols {columns}; exec '{binary}' {words}");
+        let record = house.path().join("screen");
+        let words = ["--quiet", "--return", "--flush", "--command", &line];
+        let words = [&words[..], &[record.to_str().unwrap()]].concat();
+        let command = Command::program(house, "script", &words)
+            .variable("SHELL", "/bin/sh")
+            .variable("TERM", "xterm-256color")
+            .patient();
+        let command = match variable {
+            Some((name, value)) => command.variable(name, value),
+            None => command,
+        };
+        Some(Self { house, size, running: command.start() })
+    }
+
+    /// Waits until the screen shows a text.
+    #[track_caller]
+    pub fn until(&self, text: &str) {
+        let begun = Instant::now();
+        while !self.plain().contains(text) {
+            assert!(begun.elapsed() < DEADLINE, "`{text}` never comes:\n{}", self.plain());
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Waits until a text was written to the terminal, whether or not it still stands there.
+    #[track_caller]
+    pub fn until_shown_once(&self, text: &str) {
+        let begun = Instant::now();
+        let was_shown = || {
+            let recorded = fs::read(self.house.path().join("screen")).unwrap_or_default();
+            String::from_utf8_lossy(&recorded).contains(text)
+        };
+        while !was_shown() {
+            assert!(begun.elapsed() < 5 * DEADLINE, "`{text}` never came:\n{}", self.plain());
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Types.
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.running.write(bytes);
+    }
+
+    /// Ends it and returns its last screen, as snapshots have it.
+    pub fn end(self) -> String {
+        let Self { house, size, running } = self;
+        running.wait_with_open_input();
+        drawn(house, size)
+    }
+
+    /// Returns the screen as snapshots have it.
+    pub fn now(&self) -> String {
+        drawn(self.house, self.size)
+    }
+
+    /// The rows that have text, without colours.
+    fn plain(&self) -> String {
+        emulated(self.house, self.size).screen().contents()
+    }
+}
+
+/// What the terminal shows.
+fn emulated(house: &House, size: Size) -> vt100::Parser {
+    let recorded = fs::read(house.path().join("screen")).unwrap_or_default();
+    // `script` writes a line of its own before and after.
+    let begin = recorded.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let end = recorded.windows(13).rposition(|it| it == b"\nScript done ");
+    let own = &recorded[begin.min(recorded.len())..end.unwrap_or(recorded.len())];
+    let [rows, columns] = [size.rows, size.columns].map(|it| NonZero::new(it).unwrap());
+    let mut parser = vt100::Parser::new(rows, columns, 0);
+    parser.process(own);
+    parser
+}
+
+/// What the terminal shows, as snapshots have it.
+fn drawn(house: &House, size: Size) -> String {
+    let parser = emulated(house, size);
+    let screen = parser.screen();
+    let mut text = String::new();
+    for row in 0..size.rows {
+        let mut line = String::new();
+        let mut mark = String::new();
+        for column in 0..size.columns {
+            let Some(cell) = screen.cell(row, column) else { continue };
+            if cell.is_wide_continuation() {
+                continue;
+            }
+            let wanted =
+                if cell.contents().trim().is_empty() { mark.clone() } else { mark_of(cell) };
+            if wanted != mark {
+                close(&mut line, &mark);
+                if !wanted.is_empty() {
+                    let _ = write!(line, "‹{wanted}:");
+                }
+                mark = wanted;
+            }
+            line.push_str(if cell.has_contents() { cell.contents() } else { " " });
+        }
+        close(&mut line, &mark);
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    without_chance(&alike(&house.clean(text.trim_end())))
+}
+
+/// Ends a mark behind the last letter that has it.
+fn close(line: &mut String, mark: &str) {
+    if !mark.is_empty() {
+        let end = line.trim_end().len();
+        line.insert(end, '›');
+    }
+}
+
+/// The name of how a cell looks; nothing for plain text.
+fn mark_of(cell: &vt100::Cell) -> String {
+    const COLOURS: [&str; 8] =
+        ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
+    let colour = match cell.fgcolor() {
+        vt100::Color::Default => None,
+        vt100::Color::Idx(number) => {
+            Some(COLOURS.get(usize::from(number % 8)).map_or("other", |name| name))
+        }
+        vt100::Color::Rgb(..) => Some("other"),
+    };
+    let looks = [
+        colour,
+        cell.bold().then_some("bold"),
+        cell.dim().then_some("dim"),
+        cell.italic().then_some("italic"),
+        cell.underline().then_some("underlined"),
+        cell.inverse().then_some("inverse"),
+    ];
+    looks.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// Writes the words of questions and the folders of sessions alike, which chance makes.
+fn without_chance(text: &str) -> String {
+    let mut text = text.to_owned();
+    if let Some((_, word)) = text.split_once(" question 1 ") {
+        let word: String = word.chars().take_while(char::is_ascii_lowercase).collect();
+        text = text.replace(&format!("1 {word}:"), "1 WORD:");
+    }
+    if let Some((_, folder)) = text.split_once("/session-") {
+        let folder: String = folder.chars().take_while(|it| *it != '/').collect();
+        text = text.replace(&format!("/session-{folder}"), "/session-NAME");
+    }
+    text
+}
+
+/// Writes durations alike.
+fn alike(text: &str) -> String {
+    let mut alike = String::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let is_unit = |word: &&str| {
+            let unit = word.trim_end_matches(|it: char| !it.is_ascii_lowercase());
+            matches!(unit, "ms" | "s")
+        };
+        for (at, word) in words.iter().enumerate() {
+            let digits = word.trim_start_matches(|it: char| !it.is_ascii_digit());
+            let is_number = !digits.is_empty()
+                && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+            let is_duration = is_number && words.get(at + 1).is_some_and(is_unit);
+            if at > 0 {
+                alike.push(' ');
+            }
+            match is_duration {
+                true => alike.push_str(&word.replace(digits, "N")),
+                false if at > 0 && is_unit(word) && alike.ends_with("N ") => {
+                    alike.push_str(&word.replacen("ms", "s", 1));
+                }
+                false => alike.push_str(word),
+            }
+        }
+        alike.push('\n');
+    }
+    alike
+}
