@@ -59,8 +59,8 @@ impl Folders {
         self.places().map(|places| places.config.as_path())
     }
 
-    /// Holds `plugins/`, `plugin-data/`, `plugin-secrets/`, `trusted/`, `trust.json`, `grants.json`,
-    /// `ledger.jsonl` and `chat-history`.
+    /// Holds `plugins/`, `plugin-data/`, `plugin-secrets/`, `trusted/`, `trust.json`,
+    /// `grants.json`, `ledger.jsonl` and `chat-history`.
     pub fn data(&self) -> Result<&Path, NoHome> {
         self.places().map(|places| places.data.as_path())
     }

@@ -97,6 +97,10 @@ impl<'a> Meanwhile<'a> {
             }
         };
         self.end(&report, lines);
+        if !self.waiting.is_empty() {
+            // What comes next is written behind all that the turn has shown.
+            self.view.settle().await;
+        }
         if let Some(tasks) = self.tasks.newly_running(&self.session) {
             let paused = self.view.paused().await;
             report::remark(&format!("in the background: {tasks}; /tasks lists and stops"));

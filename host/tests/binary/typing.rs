@@ -336,3 +336,16 @@ fn a_message_that_begins_with_a_path_says_how_to_send_it_and_comes_back() {
     running.wait_for_text("names");
     quits(running, &house);
 }
+
+#[test]
+fn while_a_request_is_tried_again_the_spinner_says_so_and_counts() {
+    let house = house!();
+    let busy = json!({ "kind": "provider", "message": "busy", "retry": "temporary" });
+    house.script(&json!({ "answers": [{ "steps": [{ "fail": busy }] }, says("well")] }));
+    house.configure_more("[session]\nretry_base_ms = 1000\nattempts_max = 4\n");
+    let Some(running) = on_terminal(&house, "chat go", editing) else { return };
+    running.wait_for_text("busy; trying again in");
+    running.wait_for_text("for the provider, try 2 of 4 · Ctrl-C stops");
+    running.wait_for_text("well");
+    quits(running, &house);
+}
