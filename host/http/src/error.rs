@@ -185,6 +185,12 @@ impl HttpError {
     /// Tells whether the same request may work later.
     pub fn retry(&self) -> Retry {
         match self {
+            // Nobody listens on this machine: a person starts the server, and waits for nothing.
+            Self::Connect { url, proxy: None, reason }
+                if url.is_loopback() && reason.to_lowercase().contains("refused") =>
+            {
+                Retry::Permanent
+            }
             Self::Lookup { .. }
             | Self::Connect { .. }
             | Self::Timeout { .. }

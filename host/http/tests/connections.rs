@@ -35,7 +35,7 @@ async fn a_refused_connection_says_so_and_hides_the_password() {
     let port = closed_port();
     let url = format!("http://me:hunter2@127.0.0.1:{port}/x?key=s3cret");
     let error = get(&client(&[]), &url).await.unwrap_err();
-    assert_eq!((error.kind(), error.retry()), (HttpErrorKind::Connect, Retry::Temporary));
+    assert_eq!((error.kind(), error.retry()), (HttpErrorKind::Connect, Retry::Permanent));
     let expected = format!("cannot connect to `http://…@127.0.0.1:{port}/x?…`: connection refused");
     assert_eq!(error.to_string().to_lowercase(), expected);
     let shown = format!("{error:?} {:?}", error.hint());

@@ -56,7 +56,6 @@ fn a_server_that_is_not_there_is_told_with_its_url() {
     expect![[r#"
         exit 5
         --- stderr
-        cannot connect to `http://SERVER/v1/chat/completions`: connection refused; trying again in 0.0 s (attempt 1)
         error: cannot connect to `http://SERVER/v1/chat/completions`: connection refused
         hint: check that the server runs; behind a proxy set `HTTPS_PROXY`
     "#]]
