@@ -414,8 +414,12 @@ fn greet(session: &Session) {
     if !terminal::input_is_terminal() {
         return;
     }
-    let tools = session.toolbox().active().count();
-    let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
+    let (tools, all) = (session.toolbox().active().count(), session.toolbox().tools().len());
+    let mut tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
+    if all > session.toolbox().active().count() {
+        // The model finds them by itself.
+        tools += &format!(" of {all}");
+    }
     let model = session.facts().model;
     report::remark(&format!("{}, {tools}; /help lists what else there is", visible::name(&model)));
 }
