@@ -3,15 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::cli::with_cli;
+use crate::support::answers::{call, says};
 use crate::support::command::Running;
 use crate::support::{Command, House, fixtures, library_name};
 use crate::terminal::{on_terminal, shell_on_terminal};
 
 const QUESTION: &str = "run it?";
-
-fn call(name: &str, arguments: Value) -> Value {
-    json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
-}
 
 fn run(command: &str) -> Value {
     call("cli_based_tool", json!({ "command": command }))
@@ -21,10 +18,6 @@ fn told(result: &str, then: Value) -> Value {
     let mut answer = then;
     answer["expect"] = json!({ "tool_result": result });
     answer
-}
-
-fn says(text: &str) -> Value {
-    json!({ "steps": [{ "text": text }] })
 }
 
 fn as_it_is(command: Command) -> Command {

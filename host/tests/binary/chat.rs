@@ -1,15 +1,12 @@
 //! `jaato chat`: one conversation, message by message, from a pipe and on a terminal.
 
 use expect_test::expect;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::house;
+use crate::support::answers::says;
 use crate::support::{Command, House, fixture};
 use crate::terminal::{on_terminal, shell_on_terminal};
-
-fn says(text: &str) -> Value {
-    json!({ "steps": [{ "text": text }] })
-}
 
 #[test]
 fn lines_of_a_pipe_are_messages_of_one_conversation() {

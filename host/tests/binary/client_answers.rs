@@ -5,23 +5,16 @@ use serde_json::{Value, json};
 use crate::forms::{with_talks, with_talks_in_a_worker};
 use crate::house;
 use crate::secrets::{SECRET, is_nowhere};
+use crate::support::answers::{call, says};
 use crate::support::command::Running;
 use crate::support::{House, fixture};
 
 const RUN: [&str; 5] = ["run", "--output", "json", "--answers", "go"];
 
-fn call(name: &str, arguments: Value) -> Value {
-    json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
-}
-
 fn told(result: &str, then: Value) -> Value {
     let mut answer = then;
     answer["expect"] = json!({ "tool_result": result });
     answer
-}
-
-fn says(text: &str) -> Value {
-    json!({ "steps": [{ "text": text }] })
 }
 
 fn name_form() -> Value {

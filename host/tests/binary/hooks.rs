@@ -4,16 +4,13 @@
 use serde_json::{Value, json};
 
 use crate::house;
+use crate::support::answers::says;
 use crate::support::command::Output;
 use crate::support::{Command, House, fixture};
 use crate::terminal::{on_terminal, shell_on_terminal};
 
 /// Inside jaato, and in a worker.
 const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
-
-fn says(text: &str) -> Value {
-    json!({ "steps": [{ "text": text }] })
-}
 
 fn keeps() -> Value {
     json!({ "steps": [{ "call": { "name": "keep_text", "arguments": { "text": "t" } } }] })

@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::questions::wait_for_file;
+use crate::support::answers::says;
 use crate::support::{House, fixtures, library_name};
 
 /// A house with the plugin and these servers of the person's, each with its arguments.
@@ -44,10 +45,6 @@ fn calls(name: &str, arguments: Value) -> Value {
 fn after(result: &str, mut answer: Value) -> Value {
     answer["expect"] = json!({ "tool_result": result });
     answer
-}
-
-fn says(text: &str) -> Value {
-    json!({ "steps": [{ "text": text }] })
 }
 
 #[test]

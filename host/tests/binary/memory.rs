@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::support::answers::says;
 use crate::support::{House, fixtures, library_name};
 
 /// Inside jaato, and in a worker.
@@ -35,10 +36,6 @@ fn after(result: &str, mut answer: Value) -> Value {
 
 fn looks_up(tool: &str) -> Value {
     calls("get_tool_schemas", json!({ "names": [tool] }))
-}
-
-fn says(text: &str) -> Value {
-    json!({ "steps": [{ "text": text }] })
 }
 
 fn fact(content: &str) -> Value {

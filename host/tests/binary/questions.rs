@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::cli::with_cli;
 use crate::gate_rules::rules_in_place;
 use crate::house;
+use crate::support::answers::{call, says};
 use crate::support::command::{DEADLINE, LOOK_AGAIN, Running};
 use crate::support::{Command, House, fixture};
 use crate::terminal::{on_terminal, shell_on_terminal};
@@ -18,18 +19,10 @@ fn as_it_is(command: Command) -> Command {
     command
 }
 
-fn call(name: &str, arguments: Value) -> Value {
-    json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
-}
-
 fn told(result: &str, then: Value) -> Value {
     let mut answer = then;
     answer["expect"] = json!({ "tool_result": result });
     answer
-}
-
-fn says(text: &str) -> Value {
-    json!({ "steps": [{ "text": text }] })
 }
 
 /// A house with a person's rules, a shell for the model and a tool that is asked about.

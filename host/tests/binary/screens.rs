@@ -5,6 +5,7 @@ use expect_test::expect_file;
 use serde_json::{Value, json};
 
 use crate::cli::with_cli;
+use crate::support::answers::says;
 use crate::support::screen::{Scene, Size};
 use crate::support::{House, fixture};
 
@@ -14,10 +15,6 @@ const NARROW: Size = Size { rows: 40, columns: 40 };
 
 fn call(command: &str) -> Value {
     json!({ "call": { "name": "cli_based_tool", "arguments": { "command": command } } })
-}
-
-fn says(text: &str) -> Value {
-    json!({ "steps": [{ "text": text }] })
 }
 
 fn script(house: &House, answers: &[Value]) {

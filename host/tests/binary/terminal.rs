@@ -1,11 +1,14 @@
 //! On a terminal: calls are asked for, a workspace is asked about once, and no text drives the
 //! terminal.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use crate::cli::with_cli;
 use crate::support::command::Running;
-use crate::support::{Command, House, fixture, skip};
+use crate::support::screen::recorded;
+use crate::support::{Command, House, fixture};
 
 /// What the terminal shows of a question.
 const QUESTION: &str = "run it?";
@@ -29,14 +32,7 @@ pub fn shell_on_terminal(
     line: &str,
     change: impl FnOnce(Command) -> Command,
 ) -> Option<Running> {
-    let found = std::process::Command::new("script").arg("--version").output();
-    if !found.is_ok_and(|output| output.status.success()) {
-        skip("`script` is not there to make a terminal");
-        return None;
-    }
-    let words = ["--quiet", "--return", "--command", line, "/dev/null"];
-    let command = Command::program(house, "script", &words).variable("SHELL", "/bin/sh");
-    Some(change(command).start())
+    recorded(house, line, Path::new("/dev/null"), change)
 }
 
 fn as_it_is(command: Command) -> Command {

@@ -7,23 +7,10 @@ use serde_json::{Value, json};
 use crate::cli::with_cli;
 use crate::house;
 use crate::questions::wait_for_file;
+use crate::support::answers::{call, says, told};
 use crate::support::command::Running;
 use crate::support::{Command, House, fixture};
 use crate::terminal::{on_terminal, shell_on_terminal};
-
-fn call(name: &str, arguments: Value) -> Value {
-    json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
-}
-
-fn says(text: &str) -> Value {
-    json!({ "steps": [{ "text": text }] })
-}
-
-fn told(what: &str, wanted: &str, then: Value) -> Value {
-    let mut answer = then;
-    answer["expect"] = json!({ what: wanted });
-    answer
-}
 
 fn editing(command: Command) -> Command {
     command.variable("TERM", "xterm")

@@ -5,23 +5,10 @@ use serde_json::{Value, json};
 use crate::forms::{with_talks, with_talks_in_a_worker};
 use crate::house;
 use crate::questions::wait_for_file;
+use crate::support::answers::{call, says, told};
 use crate::support::command::Running;
 use crate::support::{Command, House, fixture};
 use crate::terminal::{on_terminal, shell_on_terminal};
-
-fn call(name: &str, arguments: Value) -> Value {
-    json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
-}
-
-fn says(text: &str) -> Value {
-    json!({ "steps": [{ "text": text }] })
-}
-
-fn told(what: &str, wanted: &str, then: Value) -> Value {
-    let mut answer = then;
-    answer["expect"] = json!({ what: wanted });
-    answer
-}
 
 /// A call that starts a task that notifies once the file `go` is there, leaves the file `told`, and
 /// ends once the file `end` is there.

@@ -2,6 +2,7 @@
 //! own.
 #![allow(dead_code, unused_imports)]
 
+pub mod answers;
 pub mod command;
 pub mod elf;
 pub mod fixtures;

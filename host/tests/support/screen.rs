@@ -6,10 +6,30 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::num::NonZero;
+use std::path::Path;
 use std::time::Instant;
 
 use super::command::{DEADLINE, LOOK_AGAIN, Running};
 use super::{Command, House, skip};
+
+/// Runs a line of the shell on a terminal of its own, and records what is written to that in a
+/// file. The program `script` makes one, where it is there.
+pub fn recorded(
+    house: &House,
+    line: &str,
+    record: &Path,
+    change: impl FnOnce(Command) -> Command,
+) -> Option<Running> {
+    let found = std::process::Command::new("script").arg("--version").output();
+    if !found.is_ok_and(|output| output.status.success()) {
+        skip("`script` is not there to make a terminal");
+        return None;
+    }
+    let record = record.to_str().unwrap();
+    let words = ["--quiet", "--return", "--flush", "--command", line, record];
+    let command = Command::program(house, "script", &words).variable("SHELL", "/bin/sh");
+    Some(change(command).start())
+}
 
 /// A size of a terminal.
 #[derive(Clone, Copy)]
@@ -33,26 +53,17 @@ impl<'a> Scene<'a> {
         size: Size,
         variable: Option<(&str, &str)>,
     ) -> Option<Self> {
-        let found = std::process::Command::new("script").arg("--version").output();
-        if !found.is_ok_and(|output| output.status.success()) {
-            skip("`script` is not there to make a terminal");
-            return None;
-        }
         let Size { rows, columns } = size;
         let binary = house.binary().display().to_string();
         let line = format!("stty rows {rows} cols {columns}; exec '{binary}' {words}");
-        let record = house.path().join("screen");
-        let words = ["--quiet", "--return", "--flush", "--command", &line];
-        let words = [&words[..], &[record.to_str().unwrap()]].concat();
-        let command = Command::program(house, "script", &words)
-            .variable("SHELL", "/bin/sh")
-            .variable("TERM", "xterm-256color")
-            .patient();
-        let command = match variable {
-            Some((name, value)) => command.variable(name, value),
-            None => command,
-        };
-        Some(Self { house, size, running: command.start() })
+        let running = recorded(house, &line, &house.path().join("screen"), |command| {
+            let command = command.variable("TERM", "xterm-256color").patient();
+            match variable {
+                Some((name, value)) => command.variable(name, value),
+                None => command,
+            }
+        })?;
+        Some(Self { house, size, running })
     }
 
     /// Waits until the screen shows a text.
