@@ -127,11 +127,8 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
             Ok(Line::Text(text)) => text,
             Ok(Line::Dropped(_)) => continue,
             Ok(Line::Woken) => {
-                let cancel = turn.begin(&over);
-                let woken = session.turn_woken(&cancel);
-                let report = meanwhile.turn(&mut lines, woken).await;
-                exits.turn(conversation::exit_of_turn(&report));
-                turn.end();
+                let woken = async |cancel: &Cancel| session.turn_woken(cancel).await;
+                exits.turn(meanwhile.turn(&mut lines, woken).await);
                 woken_turns += 1;
                 if woken_turns == WOKEN_TURNS_MAX {
                     view.settle().await;
@@ -156,11 +153,8 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
                 match attach::beside(&runtime, &session, prompt, &[]).await {
                     Ok(prompt) => {
                         attached = Prompt::default();
-                        let cancel = turn.begin(&over);
-                        let said = session.turn(prompt, &cancel);
-                        let report = meanwhile.turn(&mut lines, said).await;
-                        exits.turn(conversation::exit_of_turn(&report));
-                        turn.end();
+                        let said = async |cancel: &Cancel| session.turn(prompt, cancel).await;
+                        exits.turn(meanwhile.turn(&mut lines, said).await);
                     }
                     Err(failure) => exits.command(told(&failure)),
                 }
@@ -177,11 +171,8 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
                 }
             }
             Wish::Again => {
-                let cancel = turn.begin(&over);
-                let again = session.turn_again(&cancel);
-                let report = meanwhile.turn(&mut lines, again).await;
-                exits.again(conversation::exit_of_turn(&report));
-                turn.end();
+                let again = async |cancel: &Cancel| session.turn_again(cancel).await;
+                exits.again(meanwhile.turn(&mut lines, again).await);
             }
             Wish::Help => help(&runtime),
             Wish::Quit => break,
@@ -215,11 +206,8 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
                     Ok(Done::Says(text)) => {
                         report::remark(&said(name, &text));
                         let prompt = std::mem::take(&mut attached).saying(&text);
-                        let cancel = turn.begin(&over);
-                        let said = session.turn(prompt, &cancel);
-                        let report = meanwhile.turn(&mut lines, said).await;
-                        exits.turn(conversation::exit_of_turn(&report));
-                        turn.end();
+                        let said = async |cancel: &Cancel| session.turn(prompt, cancel).await;
+                        exits.turn(meanwhile.turn(&mut lines, said).await);
                     }
                     Err(failure) => {
                         outcome = Err(failure);
@@ -414,9 +402,9 @@ fn greet(session: &Session) {
     if !terminal::input_is_terminal() {
         return;
     }
-    let (tools, all) = (session.toolbox().active().count(), session.toolbox().tools().len());
-    let mut tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
-    if all > session.toolbox().active().count() {
+    let (active, all) = (session.toolbox().active().count(), session.toolbox().tools().len());
+    let mut tools = if active == 1 { "1 tool".to_owned() } else { format!("{active} tools") };
+    if all > active {
         // The model finds them by itself.
         tools += &format!(" of {all}");
     }

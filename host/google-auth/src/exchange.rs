@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jaato_http::header::HeaderValue;
-use jaato_http::{Client, Limits, Method, Redirects, Request, Url};
+use jaato_http::{Client, Limits, Method, Redirects, Request, Url, is_loopback};
 use jaato_types::{Error, ErrorKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -90,12 +90,7 @@ pub(crate) async fn in_the_name_of(
 
 fn post(url: &str) -> Result<Request, Error> {
     let mut request = Request::new(Method::POST, url).map_err(|error| unusable(&error))?;
-    let is_loopback = match request.url.host_str() {
-        Some("localhost" | "[::1]") => true,
-        Some(host) => host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
-        None => false,
-    };
-    if request.url.scheme() != "https" && !is_loopback {
+    if request.url.scheme() != "https" && !is_loopback(&request.url) {
         return Err(unusable(&"it names a server that is reached without encryption"));
     }
     request.redirects = Redirects::Refuse;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 
-use crate::{HttpError, MaskedUrl};
+use crate::{HttpError, MaskedUrl, is_loopback};
 
 /// Turns an error that came before any answer into ours.
 pub(crate) fn before_answer(
@@ -12,6 +12,7 @@ pub(crate) fn before_answer(
     proxy: Option<MaskedUrl>,
     connect_timeout: std::time::Duration,
 ) -> HttpError {
+    let is_here = error.url().is_some_and(is_loopback);
     // The library's own text repeats the URL with its secrets.
     let error = error.without_url();
     if let Some(tls) = find::<rustls::Error>(&error) {
@@ -27,7 +28,10 @@ pub(crate) fn before_answer(
     if chain(&error).any(|cause| cause.to_string() == "dns error") {
         return HttpError::Lookup { url, proxy };
     }
-    HttpError::Connect { url, proxy, reason: reason(&error) }
+    let is_refused = find::<io::Error>(&error)
+        .is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    let is_nobody_here = is_here && is_refused;
+    HttpError::Connect { url, proxy, reason: reason(&error), is_nobody_here }
 }
 
 /// Turns an error in the middle of a body into ours.

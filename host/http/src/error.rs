@@ -51,6 +51,8 @@ pub enum HttpError {
         proxy: Option<MaskedUrl>,
         /// Why.
         reason: String,
+        /// It leads to this machine, on which nobody listens there.
+        is_nobody_here: bool,
     },
     /// No secure connection came about, or the certificate is not trusted.
     Tls {
@@ -185,12 +187,8 @@ impl HttpError {
     /// Tells whether the same request may work later.
     pub fn retry(&self) -> Retry {
         match self {
-            // Nobody listens on this machine: a person starts the server, and waits for nothing.
-            Self::Connect { url, proxy: None, reason }
-                if url.is_loopback() && reason.to_lowercase().contains("refused") =>
-            {
-                Retry::Permanent
-            }
+            // A person starts the server, and waits for nothing.
+            Self::Connect { proxy: None, is_nobody_here: true, .. } => Retry::Permanent,
             Self::Lookup { .. }
             | Self::Connect { .. }
             | Self::Timeout { .. }
@@ -266,10 +264,10 @@ impl fmt::Display for HttpError {
             Self::Lookup { url, proxy: None } => {
                 write!(f, "cannot reach `{url}`: no address is known for its host")
             }
-            Self::Connect { url, proxy: Some(proxy), reason } => {
+            Self::Connect { url, proxy: Some(proxy), reason, .. } => {
                 write!(f, "cannot connect to `{url}` through the proxy `{proxy}`: {reason}")
             }
-            Self::Connect { url, proxy: None, reason } => {
+            Self::Connect { url, proxy: None, reason, .. } => {
                 write!(f, "cannot connect to `{url}`: {reason}")
             }
             Self::Tls { url, reason } => {

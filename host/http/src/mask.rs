@@ -12,17 +12,6 @@ const SHOWN_CHARS_MAX: usize = 200;
 pub struct MaskedUrl(String);
 
 impl MaskedUrl {
-    /// Tells whether the host is this machine, as far as its name says.
-    pub(crate) fn is_loopback(&self) -> bool {
-        let after = self.0.split_once("://").map_or("", |(_, after)| after);
-        let authority = after.split(['/', '?']).next().unwrap_or_default();
-        let host = authority.rsplit('@').next().unwrap_or_default();
-        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-        name == "localhost"
-            || name == "[::1]"
-            || name.parse().is_ok_and(|it: std::net::Ipv4Addr| it.is_loopback())
-    }
-
     /// Keeps scheme, host, port and path; marks what was left out.
     pub fn new(url: &Url) -> Self {
         let mut shown = url.clone();

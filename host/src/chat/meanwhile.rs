@@ -16,18 +16,18 @@ use crate::exit::{self, Exit, Failure};
 use crate::lines::{Beside, Line, Lines};
 use crate::terminal::{exact_line, size};
 use crate::view::View;
-use crate::{attach, permissions, report, tasks};
+use crate::{attach, conversation, permissions, report, tasks};
 
 /// Columns of what stands before a line that is said to wait.
 const SAID_COLUMNS: usize = 50;
 
 /// Takes lines while a turn runs, and keeps those that wait for its end.
 pub struct Meanwhile<'a> {
-    pub runtime: &'a Runtime,
-    pub view: Arc<View>,
-    pub stage: Arc<Stage>,
-    pub over: Cancel,
-    pub turn: CurrentTurn,
+    runtime: &'a Runtime,
+    view: Arc<View>,
+    stage: Arc<Stage>,
+    over: Cancel,
+    turn: CurrentTurn,
     session: SessionHandle,
     inbox: Inbox,
     /// Lines that wait for the end of the turn, in their order.
@@ -76,8 +76,19 @@ impl<'a> Meanwhile<'a> {
         }
     }
 
-    /// Runs a turn, and takes what is typed meanwhile.
+    /// Runs a turn, which Ctrl-C stops, and takes what is typed meanwhile.
     pub async fn turn(
+        &mut self,
+        lines: &mut Lines,
+        turn: impl AsyncFnOnce(&Cancel) -> TurnReport,
+    ) -> Exit {
+        let cancel = self.turn.begin(&self.over);
+        let report = self.beside(lines, turn(&cancel)).await;
+        self.turn.end();
+        conversation::exit_of_turn(&report)
+    }
+
+    async fn beside(
         &mut self,
         lines: &mut Lines,
         turn: impl Future<Output = TurnReport>,
@@ -102,9 +113,8 @@ impl<'a> Meanwhile<'a> {
             self.view.settle().await;
         }
         if let Some(tasks) = self.tasks.newly_running(&self.session) {
-            let paused = self.view.paused().await;
-            report::remark(&format!("in the background: {tasks}; /tasks lists and stops"));
-            paused.end();
+            let text = format!("in the background: {tasks}; /tasks lists and stops");
+            self.aside(|| report::remark(&text)).await;
         }
         report
     }
@@ -175,11 +185,7 @@ impl<'a> Meanwhile<'a> {
                     self.say("queued, goes with the next step: ", &text).await;
                 }
             }
-            Wish::Help => {
-                let paused = self.view.paused().await;
-                help(self.runtime);
-                paused.end();
-            }
+            Wish::Help => self.aside(|| help(self.runtime)).await,
             Wish::Mode(name) => self.answer(|session| permissions::mode(session, name)).await,
             Wish::Permissions(words) => {
                 self.answer(|session| permissions::permissions(session, words)).await;
@@ -198,11 +204,18 @@ impl<'a> Meanwhile<'a> {
         &self,
         ask: impl FnOnce(&SessionHandle) -> Result<Exit, jaato_runtime::types::Error>,
     ) {
-        let paused = self.view.paused().await;
-        if let Err(error) = ask(&self.session) {
-            report::failure(&error.into());
-        }
-        paused.end();
+        self.aside(|| {
+            if let Err(error) = ask(&self.session) {
+                report::failure(&error.into());
+            }
+        })
+        .await;
+    }
+
+    /// Writes something beside what the view writes.
+    async fn aside(&self, write: impl FnOnce()) {
+        let _paused = self.view.paused().await;
+        write();
     }
 
     async fn waits(&mut self, line: &str) {
@@ -212,9 +225,7 @@ impl<'a> Meanwhile<'a> {
 
     async fn say(&self, what: &str, line: &str) {
         let room = size().1.saturating_sub(SAID_COLUMNS).max(SAID_COLUMNS);
-        let paused = self.view.paused().await;
-        report::remark(&format!("{what}{}", exact_line(line.trim(), room)));
-        paused.end();
+        self.aside(|| report::remark(&format!("{what}{}", exact_line(line.trim(), room)))).await;
     }
 }
 

@@ -102,7 +102,8 @@ fn columns() -> usize {
 /// Fewest columns behind a label for which lines are broken.
 const ROOM_MIN: usize = 8;
 
-/// Appends a piece of a line in rows, each behind its label; returns how far the last one has come.
+/// Appends a piece of a line in rows of so many columns, each behind its label; returns how far the
+/// last one has come.
 fn push_rows(rows: &mut String, piece: &str, taken: usize, room: usize, label: &str) -> usize {
     let mut taken = taken;
     for letter in piece.chars() {
@@ -161,7 +162,7 @@ impl Output {
             let columns = writer::size_of(writer::Channel::Errors).1;
             columns.saturating_sub(console::measure_text_width(&label) + 1)
         });
-        let room = room.filter(|room| *room >= ROOM_MIN).unwrap_or(usize::MAX);
+        let room = room.filter(|room| *room >= ROOM_MIN);
         let (mut line_is_open, mut visible, mut taken) = match self.open.take() {
             Some(Open { visible, taken, .. }) => (true, visible, taken),
             None => (false, Visible::new(Measure::Read), 0),
@@ -174,7 +175,10 @@ impl Output {
                 lines.push_str(&label);
                 taken = 0;
             }
-            taken = push_rows(&mut lines, piece, taken, room, &label);
+            match room {
+                Some(room) => taken = push_rows(&mut lines, piece, taken, room, &label),
+                None => lines.push_str(piece),
+            }
             line_is_open = !piece.ends_with('\n');
         }
         self.open = line_is_open.then(|| Open { source: source.to_owned(), visible, taken });

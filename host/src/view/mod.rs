@@ -83,12 +83,8 @@ trait Writer: Send {
 }
 
 /// The view writes nothing while this is there.
+#[must_use]
 pub struct Paused(#[expect(dead_code, reason = "its drop is what counts")] oneshot::Sender<()>);
-
-impl Paused {
-    /// Lets the view write again.
-    pub fn end(self) {}
-}
 
 impl View {
     /// Starts a view. When nobody reads the output any more (`| head`), it cancels.

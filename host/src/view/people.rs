@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::agents::{Agents, Shown};
 use super::calls::{Calls, Ended};
 use super::plan::Plans;
-use super::result::{self, Ending};
+use super::result::{self, Ending, Fit};
 use crate::columns::wrapped;
 use crate::diff::{self, Tense};
 use crate::report;
@@ -168,19 +168,15 @@ impl People {
         }
         let duration_ms = ending.duration_ms.filter(|_| self.is_terminal);
         let room = self.columns().saturating_sub(named(source).chars().count() + 6);
-        for (look, line) in result::lines(Ending { duration_ms, ..ending }) {
-            // A result is one line that is cut; why something failed and where the whole lies is
-            // told whole.
-            let is_whole = ending.is_error || result::is_path(&line);
-            // A path is copied: no row of ours breaks it.
-            if !(ending.is_error && self.is_terminal) {
-                let room = if is_whole { NOTICE_COLUMNS } else { room };
-                self.line(&label(source).with(look, &one_line(&line, room)))?;
-                continue;
-            }
-            for (at, row) in
-                wrapped(&one_line(line.trim_end(), NOTICE_COLUMNS), room).iter().enumerate()
-            {
+        for result::Line { look, text, fit } in result::lines(Ending { duration_ms, ..ending }) {
+            let rows = match fit {
+                Fit::Cut => vec![one_line(&text, room)],
+                Fit::Wrapped if self.is_terminal => {
+                    wrapped(&one_line(text.trim_end(), NOTICE_COLUMNS), room)
+                }
+                Fit::Wrapped | Fit::Whole => vec![one_line(&text, NOTICE_COLUMNS)],
+            };
+            for (at, row) in rows.iter().enumerate() {
                 let set_in = if at == 0 { "" } else { "  " };
                 self.line(&label(source).with(look, &format!("{set_in}{row}")))?;
             }

@@ -16,12 +16,29 @@ const DURATION_MIN_MS: u64 = 1000;
 /// Where a tool tells the whole of its output lies.
 const FILE_KEY: &str = "output_file";
 
-/// Stands before the path of that file.
-const WHOLE: &str = "  the whole: ";
+/// A line of what is told.
+#[derive(Debug)]
+pub struct Line {
+    pub look: Look,
+    pub text: String,
+    pub fit: Fit,
+}
 
-/// Tells whether a line says where the whole lies.
-pub fn is_path(line: &str) -> bool {
-    line.starts_with(WHOLE)
+/// What becomes of a line that is longer than its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// It is cut: the rest is not worth a row.
+    Cut,
+    /// It goes on in further rows: its end says why, or what to do.
+    Wrapped,
+    /// No row of ours breaks it: it is copied.
+    Whole,
+}
+
+impl Line {
+    fn new(look: Look, text: String, fit: Fit) -> Self {
+        Self { look, text, fit }
+    }
 }
 
 /// What is known of a call that has ended.
@@ -38,7 +55,7 @@ pub struct Ending<'a> {
 }
 
 /// Tells a result in lines, of which the first has its mark. Lines may be long.
-pub fn lines(ending: Ending<'_>) -> Vec<(Look, String)> {
+pub fn lines(ending: Ending<'_>) -> Vec<Line> {
     let duration = ending.duration_ms.filter(|duration| *duration >= DURATION_MIN_MS);
     let duration = duration.map(|ms| format!(" · {:.1} s", ms as f64 / 1000.0));
     let duration = duration.unwrap_or_default();
@@ -50,10 +67,10 @@ pub fn lines(ending: Ending<'_>) -> Vec<(Look, String)> {
         if code.is_some_and(|code| code != 0) { (Look::Red, "✗") } else { (Look::Dim, "✓") };
     let code = code.map(|code| format!(" exit code {code}")).unwrap_or_default();
     let (first, more) = rest(ending);
-    let mut lines = vec![(look, format!("{mark}{code}{duration}{first}"))];
-    lines.extend(more.into_iter().map(|line| (Look::Dim, line)));
+    let mut lines = vec![Line::new(look, format!("{mark}{code}{duration}{first}"), Fit::Cut)];
+    lines.extend(more.into_iter().map(|line| Line::new(Look::Dim, line, Fit::Cut)));
     if let Some(file) = ending.result.get(FILE_KEY).and_then(Value::as_str) {
-        lines.push((Look::Dim, format!("{WHOLE}{file}")));
+        lines.push(Line::new(Look::Dim, format!("  the whole: {file}"), Fit::Whole));
     }
     lines
 }
@@ -94,7 +111,7 @@ fn text_lines(text: &str) -> (String, Vec<String>) {
 }
 
 /// Tells an error whole: its reason and its hint.
-fn error(result: &Map<String, Value>, duration: &str) -> Vec<(Look, String)> {
+fn error(result: &Map<String, Value>, duration: &str) -> Vec<Line> {
     let error = result.get("error");
     let of = |key: &str| error.and_then(|error| error.get(key)).and_then(Value::as_str);
     let message = match (of("message"), error) {
@@ -103,17 +120,18 @@ fn error(result: &Map<String, Value>, duration: &str) -> Vec<(Look, String)> {
         (None, Some(error)) => error.to_string(),
         (None, None) => Value::Object(result.clone()).to_string(),
     };
+    let wrapped = |look, text| Line::new(look, text, Fit::Wrapped);
     let mut lines = vec![];
     let mut rows = message.lines();
     let first = rows.next().unwrap_or("it failed");
-    lines.push((Look::Red, format!("✗{duration} {first}")));
-    lines.extend(rows.map(|row| (Look::Red, indented(row))));
+    lines.push(wrapped(Look::Red, format!("✗{duration} {first}")));
+    lines.extend(rows.map(|row| wrapped(Look::Red, indented(row))));
     let hint = of("hint").map(|hint| hint.lines().collect::<Vec<_>>().join(" "));
-    lines.extend(hint.map(|hint| (Look::Plain, format!("  hint: {hint}"))));
+    lines.extend(hint.map(|hint| wrapped(Look::Plain, format!("  hint: {hint}"))));
     if lines.len() > ERROR_LINES_MAX {
         let left = lines.len() - ERROR_LINES_MAX;
         lines.truncate(ERROR_LINES_MAX);
-        lines.push((Look::Red, format!("  … {} more", counted(left, "line"))));
+        lines.push(wrapped(Look::Red, format!("  … {} more", counted(left, "line"))));
     }
     lines
 }
@@ -136,7 +154,7 @@ mod tests {
     fn told(result: Value, is_error: bool, was_shown: bool) -> Vec<String> {
         let Value::Object(result) = result else { panic!("no object") };
         let ending = Ending { result: &result, is_error, was_shown, duration_ms: Some(999) };
-        lines(ending).into_iter().map(|(_, line)| line).collect()
+        lines(ending).into_iter().map(|line| line.text).collect()
     }
 
     #[test]
@@ -179,6 +197,6 @@ mod tests {
     fn what_took_long_says_how_long() {
         let (result, is_error, was_shown) = (&Map::new(), false, true);
         let ending = Ending { result, is_error, was_shown, duration_ms: Some(1250) };
-        assert_eq!(lines(ending)[0].1, "✓ · 1.2 s");
+        assert_eq!(lines(ending)[0].text, "✓ · 1.2 s");
     }
 }

@@ -134,7 +134,7 @@ async fn rounds(
 ) -> Result<Value> {
     let (mut answers, mut state) = (None, None);
     for _ in 0..ROUNDS_MAX {
-        let request = asked.request(answers.take(), state.take());
+        let request = || asked.request(answers.clone(), state.clone());
         match exchange(connection, request, time, site.clone()).await? {
             ServerResult::InputRequiredResult(required) => {
                 state.clone_from(&required.request_state);
@@ -156,14 +156,14 @@ async fn rounds(
 /// which the transport takes the headers of calls.
 async fn exchange(
     connection: &Connection,
-    request: ClientRequest,
+    request: impl Fn() -> ClientRequest,
     time: Duration,
     site: Option<Arc<dyn CallSite>>,
 ) -> Result<ServerResult> {
-    match connection.send(request.clone(), time, site.clone()).await {
+    match connection.send(request(), time, site.clone()).await {
         Err(refused) if refused.has_other_headers => {
             described::tools_anew(connection).await?;
-            connection.exchange(request, time, site).await
+            connection.exchange(request(), time, site).await
         }
         answer => answer.map_err(|refused| refused.error),
     }

@@ -19,7 +19,7 @@ use std::future::Future;
 
 use jaato_google_auth::Minter;
 use jaato_http::header::{HeaderName, HeaderValue};
-use jaato_http::{Client, MaskedUrl, Url};
+use jaato_http::{Client, MaskedUrl, Url, is_loopback};
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
 
 use crate::scrub::Scrubber;
@@ -458,14 +458,6 @@ impl Credentials {
             self.section
         ))
     }
-}
-
-/// Tells whether a key may go there in the clear. Names below `localhost` may lead anywhere: not
-/// every resolver keeps them on this machine.
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost"
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// A URL as people are shown it, without what may be a secret in it.

@@ -186,7 +186,9 @@ impl SessionHandle {
     /// # Errors
     /// `unavailable` when the session is over.
     pub fn set_mode(&self, mode: jaato_policy::Mode) -> Result<()> {
-        self.shared()?.set_mode(mode);
+        let shared = self.shared()?;
+        shared.rules.change(|rules| rules.mode = mode);
+        shared.emitter.emit(Event::ModeChanged { mode: mode.name().to_owned() });
         Ok(())
     }
 
@@ -315,12 +317,6 @@ impl Shared {
             let text = format!("{PLUGIN_CALLS_MAX} calls of plugins run already in this session");
             Error::new(ErrorKind::LimitReached, text).temporary()
         })
-    }
-
-    /// Changes how much is asked from here on.
-    pub(crate) fn set_mode(&self, mode: jaato_policy::Mode) {
-        self.rules.change(|rules| rules.mode = mode);
-        self.emitter.emit(Event::ModeChanged { mode: mode.name().to_owned() });
     }
 
     /// Returns the tools as they are at this moment.
