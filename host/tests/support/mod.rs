@@ -50,7 +50,7 @@ impl House {
     /// Makes a house without a plugin.
     pub fn without_plugins() -> Option<Self> {
         let test_house = fixtures::house()?;
-        let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let root = tempfile::tempdir_in(place()).unwrap();
         let path = root.path().canonicalize().unwrap();
         let house = Self { root, path };
         // The mark of a repository keeps whatever lies around the tests out of the workspace.
@@ -276,6 +276,20 @@ fn clean_digests(text: &str) -> String {
     }
     clean.push_str(rest);
     clean
+}
+
+/// Where houses stand: below `target`, or, where that is closed to the other users as whom root
+/// runs some tests (a checkout in `/root`), in the system's temporary folder.
+fn place() -> &'static Path {
+    static PLACE: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    PLACE.get_or_init(|| {
+        let below_target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let is_open = |folder: &Path| folder.metadata().is_ok_and(|way| way.mode() & 0o001 != 0);
+        if is_root() && !below_target.ancestors().all(is_open) {
+            return std::env::temp_dir();
+        }
+        below_target.to_owned()
+    })
 }
 
 /// Never a second name: one more of those changes a file's marks, by which its description is
