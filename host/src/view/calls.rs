@@ -2,7 +2,8 @@
 //! is shown there.
 //!
 //! On a terminal a person is shown the first lines as they come and the last ones at the end; what
-//! lies between is counted. Elsewhere all of it is shown.
+//! lies between is counted. Elsewhere all of it is shown. A line is shown when it has ended; until
+//! then it stands in the line that moves, where a program may begin it anew as often as it likes.
 
 use std::collections::VecDeque;
 
@@ -14,15 +15,16 @@ use super::result::counted;
 const FIRST_LINES_MAX: usize = 12;
 /// Lines that are shown at the end.
 const LAST_LINES_MAX: usize = 8;
-/// Bytes of a line that is not shown yet: the rest of a longer one counts as shown.
+/// Bytes of a line. The rest of a longer one is not shown.
 const LINE_BYTES_MAX: usize = 4096;
 /// Calls that are told apart. The output of more is shown as that of their plugin.
 const CALLS_MAX: usize = 1000;
 
 /// The calls that run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Calls {
     running: Vec<Running>,
+    first_lines_max: usize,
 }
 
 #[derive(Debug)]
@@ -47,8 +49,18 @@ struct Fold {
     last: VecDeque<String>,
     left_out: usize,
     /// The last line of all, as far as it is there.
-    open: String,
+    open: Open,
     is_anything: bool,
+}
+
+/// A line that has not ended: it may still be begun anew, as progress bars do.
+#[derive(Debug, Default)]
+struct Open {
+    text: String,
+    /// Found no room.
+    is_cut: bool,
+    /// A `\r` came last: what comes next ends the line, or replaces it.
+    is_at_return: bool,
 }
 
 /// How the output of a call ended.
@@ -61,6 +73,12 @@ pub struct Ended {
 }
 
 impl Calls {
+    /// Begins without a call; `is_folded` where only the first and last lines are shown.
+    pub fn new(is_folded: bool) -> Self {
+        let first_lines_max = if is_folded { FIRST_LINES_MAX } else { usize::MAX };
+        Self { running: Vec::new(), first_lines_max }
+    }
+
     /// Notes that a call begins.
     pub fn begin(&mut self, id: &CallId, source: &str, name: &str) {
         if self.running.len() >= CALLS_MAX {
@@ -81,10 +99,10 @@ impl Calls {
         }
     }
 
-    /// Takes a piece of a call's output; returns what of it is shown now.
+    /// Takes a piece of a call's output; returns the lines that are shown now.
     pub fn output(&mut self, id: &CallId, text: &str) -> String {
         match self.running.iter_mut().find(|running| running.id == *id) {
-            Some(running) => running.output.piece(text),
+            Some(running) => running.output.piece(text, self.first_lines_max),
             None => text.to_owned(),
         }
     }
@@ -126,7 +144,9 @@ impl Calls {
         } else {
             String::new()
         };
-        Some(format!("running {}{so_far}", first.name))
+        let open = first.output.open.text.trim();
+        let open = if open.is_empty() { String::new() } else { format!(": {open}") };
+        Some(format!("running {}{so_far}{open}", first.name))
     }
 
     fn find(&self, id: &CallId) -> Option<&Running> {
@@ -135,20 +155,23 @@ impl Calls {
 }
 
 impl Fold {
-    fn piece(&mut self, text: &str) -> String {
+    fn piece(&mut self, text: &str, first_lines_max: usize) -> String {
         self.is_anything |= !text.is_empty();
         let mut shown = String::new();
-        for piece in text.split_inclusive('\n') {
-            if self.first_lines < FIRST_LINES_MAX {
-                shown.push_str(piece);
-                self.first_lines += usize::from(piece.ends_with('\n'));
-                continue;
-            }
-            let room = LINE_BYTES_MAX.saturating_sub(self.open.len());
-            let line = piece.trim_end_matches('\n');
-            self.open.push_str(&line[..line.floor_char_boundary(room)]);
-            if piece.ends_with('\n') {
-                self.last.push_back(std::mem::take(&mut self.open));
+        for piece in text.split_inclusive(['\n', '\r']) {
+            let line = piece.trim_end_matches(['\n', '\r']);
+            self.open.push(line);
+            if piece.ends_with('\r') {
+                self.open.is_at_return = true;
+            } else if piece.ends_with('\n') {
+                let line = std::mem::take(&mut self.open).end();
+                if self.first_lines < first_lines_max {
+                    self.first_lines += 1;
+                    shown.push_str(&line);
+                    shown.push('\n');
+                } else {
+                    self.last.push_back(line);
+                }
             }
             if self.last.len() > LAST_LINES_MAX {
                 self.last.pop_front();
@@ -163,8 +186,8 @@ impl Fold {
     }
 
     fn end(mut self) -> Ended {
-        if !self.open.is_empty() {
-            self.last.push_back(self.open);
+        if !self.open.text.is_empty() {
+            self.last.push_back(self.open.end());
         }
         let mut rest = match self.left_out {
             0 => String::new(),
@@ -178,12 +201,34 @@ impl Fold {
     }
 }
 
+impl Open {
+    fn push(&mut self, piece: &str) {
+        if piece.is_empty() {
+            return;
+        }
+        if self.is_at_return {
+            *self = Self::default();
+        }
+        let room = LINE_BYTES_MAX.saturating_sub(self.text.len());
+        let fits = &piece[..piece.floor_char_boundary(room)];
+        self.is_cut |= fits.len() < piece.len();
+        self.text.push_str(fits);
+    }
+
+    fn end(mut self) -> String {
+        if self.is_cut {
+            self.text.push('…');
+        }
+        self.text
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn begun(ids: &[&str]) -> Calls {
-        let mut calls = Calls::default();
+        let mut calls = Calls::new(true);
         for id in ids {
             calls.begin(&CallId::from(*id), "cli", "cli_based_tool");
         }
@@ -234,7 +279,29 @@ mod tests {
             assert_eq!(calls.output(&id, &"é".repeat(LINE_BYTES_MAX / 3)), "");
         }
         let Ended { rest, .. } = calls.end_call(&id);
-        assert_eq!(rest.len(), LINE_BYTES_MAX + 1);
+        assert_eq!(rest, "é".repeat(LINE_BYTES_MAX / 2) + "…\n");
+    }
+
+    #[test]
+    fn a_line_that_is_begun_anew_is_shown_once() {
+        let mut calls = begun(&["a"]);
+        let id = CallId::from("a");
+        let pieces = ["get it\n 10 %\r 20 %", "\r", " 30 %\r\n", "all of it\r\r\nthere\r"];
+        let shown: Vec<String> = pieces.iter().map(|piece| calls.output(&id, piece)).collect();
+        assert_eq!(shown, ["get it\n", "", " 30 %\n", "all of it\n"]);
+        assert_eq!(calls.told().as_deref(), Some("running cli_based_tool: there"));
+        assert_eq!(calls.output(&id, "gone"), "");
+        assert_eq!(calls.end_call(&id).rest, "gone\n");
+    }
+
+    #[test]
+    fn where_nothing_is_folded_all_lines_are_shown_as_they_end() {
+        let mut calls = Calls::new(false);
+        calls.begin(&"a".into(), "cli", "cli_based_tool");
+        assert_eq!(calls.output(&"a".into(), &"line\n".repeat(100)), "line\n".repeat(100));
+        assert_eq!(calls.output(&"a".into(), "10 %\r20 %"), "");
+        let rest = "20 %\n".to_owned();
+        assert_eq!(calls.end_call(&"a".into()), Ended { has_shown: true, rest });
     }
 
     #[test]
@@ -243,7 +310,7 @@ mod tests {
         let id = CallId::from("a");
         calls.is_task(&id);
         assert_eq!((calls.end_call(&id), calls.told()), (Ended::default(), None));
-        assert_eq!(calls.output(&id, "hi"), "hi");
+        assert_eq!(calls.output(&id, "hi\n"), "hi\n");
         assert!(calls.end(&id).has_shown);
     }
 }

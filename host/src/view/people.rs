@@ -71,8 +71,9 @@ pub struct People {
 impl People {
     /// Makes a view for the process's own output and error output.
     pub fn new() -> Self {
+        let is_terminal = terminal::errors_are_terminal();
         Self {
-            is_terminal: terminal::errors_are_terminal(),
+            is_terminal,
             answer: Answer::new(),
             output: Output::default(),
             moving: Moving::default(),
@@ -80,7 +81,7 @@ impl People {
             agents: Agents::default(),
             plans: Plans::default(),
             seen: Vec::new(),
-            calls: Calls::default(),
+            calls: Calls::new(is_terminal),
             going_on: None,
             attempts_max: 0,
         }
@@ -147,25 +148,14 @@ impl People {
 
     /// Writes what a call shows, as far as there is room for it.
     fn call_output(&mut self, call: &CallId, source: &str, text: &str) -> io::Result<()> {
-        let source = self.calls.label(call, source);
-        match self.is_terminal {
-            true => {
-                let shown = self.calls.output(call, text);
-                self.output(&source, &shown)
-            }
-            false => {
-                // Nothing is held back, but that there was something is noted.
-                self.calls.output(call, text);
-                self.output(&source, text)
-            }
-        }
+        let label = self.calls.label(call, source);
+        let shown = self.calls.output(call, text);
+        self.output(&label, &shown)
     }
 
     /// Tells how a call ended. Its duration is no help in a file.
     fn ended(&mut self, source: &str, ended: &Ended, ending: Ending<'_>) -> io::Result<()> {
-        if self.is_terminal {
-            self.output(source, &ended.rest)?;
-        }
+        self.output(source, &ended.rest)?;
         let duration_ms = ending.duration_ms.filter(|_| self.is_terminal);
         let room = self.columns().saturating_sub(named(source).chars().count() + 6);
         for result::Line { look, text, fit } in result::lines(Ending { duration_ms, ..ending }) {

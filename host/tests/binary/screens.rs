@@ -145,6 +145,25 @@ fn screen_of_a_long_output() {
 }
 
 #[test]
+fn screen_of_a_progress_bar() {
+    let Some(house) = with_cli() else { return };
+    let frames = "for at in 10 45 100; do printf \"\\r Fetching $at %%\"; \
+        until test -e go; do sleep 0.01; done; done; echo; echo there";
+    script(&house, &[json!({ "steps": [call(frames)] }), says("It is there.")]);
+    let Some(scene) = Scene::begin(&house, "run --yes go", USUAL, None) else { return };
+    scene.until("Fetching 10 %");
+    house.write("workspace/go", "");
+    expect_file!["screens/progress.txt"].assert_eq(&scene.end());
+    // Told to the model as it was left, and written so where there is no terminal.
+    let told = house.run(&["call", "cli_based_tool", &json!({ "command": frames }).to_string()]);
+    assert_eq!(told.code(0).json()["stdout"], " Fetching 100 %\nthere\n");
+    script(&house, &[json!({ "steps": [call(frames)] }), says("It is there.")]);
+    let piped = house.run(&["run", "--yes", "go"]).code(0);
+    assert!(piped.stderr.contains("cli │  Fetching 100 %\n  cli │ there\n"), "{piped}");
+    assert!(!piped.stderr.contains("45 %"), "{piped}");
+}
+
+#[test]
 fn screen_of_a_narrow_terminal() {
     let Some(house) = with_cli() else { return };
     script(

@@ -196,6 +196,9 @@ impl Reporter {
     }
 
     /// Shows a person what the tool does, while it does it. False when nobody takes it: stop then.
+    ///
+    /// A line is shown when it has ended; until then it moves at the terminal, and a `\r` begins it
+    /// anew, as progress bars do.
     pub fn output(&self, text: impl Into<String>) -> bool {
         self.emit(&Delta::output(text.into()))
     }

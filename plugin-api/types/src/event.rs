@@ -255,7 +255,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// A running tool shows something.
+    /// A running tool shows something. A `\r` that ends no line begins the line anew, as progress
+    /// bars do: what follows replaces what of it was shown.
     ToolOutput {
         /// The call.
         call_id: CallId,

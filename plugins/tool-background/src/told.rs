@@ -15,7 +15,7 @@ pub fn read(answer: &TaskReadAnswer) -> Value {
         "plugin_name": task.source,
         "tool_name": task.tool,
         "status": status(task.status),
-        "stdout": answer.output,
+        "stdout": as_left(&answer.output),
         "stdout_offset": answer.offset,
         "has_more": answer.offset < task.output_bytes,
         "duration_seconds": seconds(task.duration_ms),
@@ -39,6 +39,12 @@ pub fn read(answer: &TaskReadAnswer) -> Value {
         told["result"] = Value::Object(rest);
     }
     told
+}
+
+/// Shows each line as a program left it that began it anew with `\r`.
+fn as_left(output: &str) -> String {
+    let lines = output.split('\n').map(|line| line.trim_end_matches('\r'));
+    lines.map(|line| line.rsplit('\r').next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// A line of `listBackgroundTasks`.
@@ -78,4 +84,16 @@ fn status(status: TaskStatus) -> &'static str {
 
 fn seconds(milliseconds: u64) -> f64 {
     (milliseconds / 100) as f64 / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_begun_anew_is_told_as_it_was_left() {
+        assert_eq!(as_left("get\n10 %\r20 %\r\nthere\n"), "get\n20 %\nthere\n");
+        assert_eq!(as_left("10 %\r20 %\r"), "20 %");
+        assert_eq!(as_left(""), "");
+    }
 }

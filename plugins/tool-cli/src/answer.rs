@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn whatever_was_printed_fits_into_what_the_host_lets_through() {
         let path = format!("/{}", "p".repeat(400));
-        for byte in [b'x', b'"', b'\n', 0, 0xff, b'\r', 0x1b] {
+        for byte in [b'x', b'"', b'\n', 0, 0xff, 0x1b] {
             let mut large = collected(&[byte; 300_000], &[byte; 300_000]);
             large.file = Some(Ok(path.clone()));
             let one = LeftRunning { pid: 4_000_000, name: "n".repeat(15) };

@@ -1,4 +1,7 @@
 //! Keeps the two ends of an output, and cuts them to what a model is shown.
+//!
+//! A line that a program began anew with `\r`, as progress bars do, is kept as it was left: a model
+//! reads what a person would see at the end.
 
 use std::collections::VecDeque;
 
@@ -12,8 +15,13 @@ const END_BYTES: usize = 16 * 1024;
 pub struct Kept {
     head: Vec<u8>,
     tail: VecDeque<u8>,
+    /// Bytes of all lines as they were left.
     bytes: u64,
     end_bytes: usize,
+    /// Bytes of the last line so far.
+    line_bytes: u64,
+    /// A `\r` came last: what comes next ends the line, or replaces it.
+    is_at_return: bool,
 }
 
 /// What is shown of an output.
@@ -30,13 +38,50 @@ impl Kept {
     /// one.
     pub fn for_room(json_bytes: usize) -> Self {
         let end_bytes = json_bytes.max(END_BYTES);
-        Self { head: Vec::new(), tail: VecDeque::new(), bytes: 0, end_bytes }
+        let (head, tail) = (Vec::new(), VecDeque::new());
+        Self { head, tail, bytes: 0, end_bytes, line_bytes: 0, is_at_return: false }
     }
 
     /// Takes what was printed.
     pub fn push(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
+            if piece != b"\r" && std::mem::take(&mut self.is_at_return) && piece != b"\n" {
+                self.forget_line();
+            }
+            let piece = match piece.strip_suffix(b"\r") {
+                Some(piece) => {
+                    self.is_at_return = true;
+                    piece
+                }
+                None => piece,
+            };
+            self.line_bytes += piece.len() as u64;
+            self.keep(piece);
+            if piece.ends_with(b"\n") {
+                self.line_bytes = 0;
+            }
+        }
+    }
+
+    /// Takes the last line away, wherever its bytes are: at the end, among those that are not kept,
+    /// at the beginning.
+    fn forget_line(&mut self) {
+        let line = std::mem::take(&mut self.line_bytes);
+        let of_all = self.bytes;
+        self.bytes -= line;
+        let in_tail = self.tail.len().min(usize::try_from(line).unwrap_or(usize::MAX));
+        let not_kept = of_all - (self.head.len() + self.tail.len()) as u64;
+        self.tail.truncate(self.tail.len() - in_tail);
+        let in_head = (line - in_tail as u64).saturating_sub(not_kept);
+        let in_head = usize::try_from(in_head).unwrap_or(usize::MAX);
+        self.head.truncate(self.head.len().saturating_sub(in_head));
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        let is_head = self.bytes == self.head.len() as u64;
+        let room = if is_head { self.end_bytes - self.head.len() } else { 0 };
         self.bytes += bytes.len() as u64;
-        let (head, rest) = bytes.split_at(bytes.len().min(self.end_bytes - self.head.len()));
+        let (head, rest) = bytes.split_at(bytes.len().min(room));
         self.head.extend_from_slice(head);
         let rest = &rest[rest.len().saturating_sub(self.end_bytes)..];
         let excess = (self.tail.len() + rest.len()).saturating_sub(self.end_bytes);
@@ -44,7 +89,7 @@ impl Kept {
         self.tail.extend(rest);
     }
 
-    /// Counts what was printed.
+    /// Counts what was printed, of a line that was begun anew only what was left of it.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -183,6 +228,41 @@ mod tests {
         let shown = kept(&[b"\x1b[31mab\x1b[0m", &[b'x'; 100], b"\x1b[31mcd"]).cut(4);
         assert_eq!(shown.text, "ab\n[… 104 bytes left out …]\ncd");
         assert_eq!(shown.ends, Some((7, 7)));
+    }
+
+    #[test]
+    fn a_line_that_is_begun_anew_is_kept_as_it_was_left() {
+        let check = |pieces: &[&[u8]], expected: &str| {
+            let whole = kept(pieces);
+            assert_eq!(whole.whole().as_deref(), Some(expected));
+            let bytes: Vec<&[u8]> = pieces.iter().flat_map(|piece| piece.chunks(1)).collect();
+            assert_eq!(kept(&bytes).whole().as_deref(), Some(expected));
+        };
+        check(&[b"get\n 10 %\r 20 %", b"\r100 %\r\nthere\n"], "get\n100 %\nthere\n");
+        check(&[b"10 %\r20 %\r"], "20 %");
+        check(&[b"a\r\r\r\nb\r"], "a\nb");
+        check(&[b"\r", b"\n"], "\n");
+        check(&[b"long line\rno"], "no");
+    }
+
+    #[test]
+    fn a_long_progress_is_no_long_output() {
+        let mut long = kept(&[b"begin\n"]);
+        for number in 0..20_000 {
+            long.push(format!("{number} of 20000\r").as_bytes());
+        }
+        long.push(b"\ndone\n");
+        assert_eq!(long.whole().as_deref(), Some("begin\n19999 of 20000\ndone\n"));
+        // A line that reaches from the beginning over what is not kept to the end.
+        let mut wide = kept(&[b"begin\n", &[b'x'; 5 * END_BYTES], b"\r", b"short\n"]);
+        assert_eq!((wide.whole().as_deref(), wide.bytes()), (Some("begin\nshort\n"), 12));
+        wide.push(&[b'y'; END_BYTES]);
+        assert_eq!(wide.whole().map(|text| text.len()), Some(END_BYTES + 12));
+        // One that begins behind what is not kept.
+        let mut late = kept(&[&[b'x'; 5 * END_BYTES], b"\n10 %\r20 %\n"]);
+        late.push(&[b'y'; 3]);
+        assert!(late.cut(100).text.ends_with("xx\n20 %\nyyy"), "{}", late.cut(100).text);
+        assert_eq!(late.bytes(), 5 * END_BYTES as u64 + 9);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Makes readable text of what a program prints.
 //!
-//! Terminal sequences (colours, cursor, titles) are left out. `\r\n` becomes `\n`, and so does a
-//! `\r` alone, with which progress bars begin their line anew. Bytes that are no UTF-8, and all
-//! other control characters, become U+FFFD.
+//! Terminal sequences (colours, cursor, titles) are left out. `\r\n` becomes `\n`; a `\r` alone,
+//! with which progress bars begin their line anew, stays. Bytes that are no UTF-8, and all other
+//! control characters, become U+FFFD.
 
 /// What stands for a byte that is no text.
 const NO_TEXT: char = '\u{fffd}';
@@ -56,7 +56,7 @@ impl Plain {
     pub fn finish(&mut self) -> &'static str {
         let Self { state, partial } = std::mem::take(self);
         match state {
-            State::Return => "\n",
+            State::Return => "\r",
             _ if !partial.is_empty() => "\u{fffd}",
             State::Text | State::Escape | State::Control | State::Title | State::TitleEscape => "",
         }
@@ -66,9 +66,9 @@ impl Plain {
         match self.state {
             State::Return => {
                 self.state = State::Text;
-                let goes_on = take('\n');
-                if byte == b'\n' || !goes_on {
-                    return goes_on;
+                // `\r\n` is read with its second half.
+                if byte != b'\n' && !take('\r') {
+                    return false;
                 }
             }
             State::Escape => {
@@ -170,10 +170,10 @@ mod tests {
     }
 
     #[test]
-    fn carriage_returns_become_line_ends() {
+    fn a_carriage_return_stays_where_it_ends_no_line() {
         check(b"a\r\nb", "a\nb");
-        check(b"10 %\r20 %\r", "10 %\n20 %\n");
-        check(b"\r\r\n", "\n\n");
+        check(b"10 %\r20 %\r", "10 %\r20 %\r");
+        check(b"\r\r\n", "\r\n");
     }
 
     #[test]
