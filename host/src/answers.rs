@@ -170,7 +170,8 @@ impl Client {
             let Err(error) = taken else { continue };
             problems += 1;
             if problems <= PROBLEMS_TOLD_MAX {
-                tell(&format!("line {number} of standard input is no answer: {error}"), &error);
+                let Error { message, .. } = &error;
+                tell(&format!("line {number} of standard input is no answer: {message}"), &error);
             }
             if problems == PROBLEMS_TOLD_MAX {
                 report::problems(&["no more is told of lines that are no answers".to_owned()]);

@@ -114,6 +114,9 @@ fn question_of(question: &Question<'_>) -> terminal::Question {
     values.extend(reading_of(&question.reading));
     let by = question.by.map(|plugin| format!(", called by {plugin},")).unwrap_or_default();
     let agent = question.agent.map(|agent| format!("[{agent}] ")).unwrap_or_default();
+    let place = question.environment.as_deref();
+    let place = place.map(|place| format!(" in {}", exact_line(place, NAME_COLUMNS)));
+    let place = place.unwrap_or_default();
     let times = match question.times {
         0 | 1 => String::new(),
         times => format!(" {times} times, each"),
@@ -126,7 +129,7 @@ fn question_of(question: &Question<'_>) -> terminal::Question {
     };
     terminal::Question {
         head: format!(
-            "{agent}{name} of {}{by} wants to run{times}{edited} with",
+            "{agent}{name} of {}{by} wants to run{place}{times}{edited} with",
             question.tool.plugin
         ),
         values,

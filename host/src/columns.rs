@@ -175,6 +175,50 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// Breaks what is said at blanks, so that a terminal breaks no word; further lines stand further in.
+/// What stands between backticks, and a word that is too long, stays whole: it is copied.
+pub fn prose(text: &str, columns: usize) -> String {
+    text.split('\n').map(|line| broken(line, columns)).collect::<Vec<_>>().join("\n")
+}
+
+fn broken(line: &str, columns: usize) -> String {
+    if measure_text_width(line) <= columns {
+        return line.to_owned();
+    }
+    let begin = line.len() - line.trim_start().len();
+    let (mut broken, rest) = (line[..begin].to_owned(), &line[begin..]);
+    let mut taken = begin;
+    for unit in units(rest) {
+        let width = measure_text_width(unit);
+        let is_first = broken.len() == begin;
+        if !is_first && taken + 1 + width > columns {
+            broken.push('\n');
+            broken.push_str(&" ".repeat(STACKED_INDENT));
+            taken = STACKED_INDENT;
+        } else if !is_first {
+            broken.push(' ');
+            taken += 1;
+        }
+        broken.push_str(unit);
+        taken += width;
+    }
+    broken
+}
+
+/// Returns words, and what stands between backticks as one.
+fn units(line: &str) -> Vec<&str> {
+    let (mut units, mut begin, mut is_quoted) = (Vec::new(), 0, false);
+    for (at, sign) in line.char_indices() {
+        if sign == ' ' && !is_quoted {
+            units.push(&line[begin..at]);
+            begin = at + 1;
+        }
+        is_quoted ^= sign == '`';
+    }
+    units.push(&line[begin..]);
+    units
+}
+
 /// Finds where a word that is too long is broken: at the last good place, unless that would leave
 /// most of the line blank.
 fn break_of(word: &str, columns: usize) -> usize {
@@ -218,6 +262,18 @@ mod tests {
             ]),
         ];
         (head, rows)
+    }
+
+    #[test]
+    fn what_is_said_is_broken_between_words_alone() {
+        let said =
+            "error: a line  that is longer\n  hint: run `jaato trust /a/very/long/path` then";
+        assert_eq!(prose(said, 200), said);
+        let expected = "error: a line  that\n  is longer\n  hint: run\n  `jaato trust /a/very/long/path`\n  then";
+        assert_eq!(prose(said, 20), expected);
+        assert_eq!(prose("a`b c", 4), "a`b c");
+        assert_eq!(prose("", 4), "");
+        assert_eq!(prose("日本 日本 日本", 8), "日本\n  日本\n  日本");
     }
 
     #[track_caller]

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use clap::Args;
 use jaato_runtime::config::permissions::{RuleCase, RuleFiles, read_cases};
+use jaato_runtime::policy::shell::Doubt;
 use jaato_runtime::policy::{
     Allowed, Call, CallingAgent, Decision, DenyRules, Evaluation, Layer, Outcome as Ruling, Rules,
     evaluate,
@@ -241,7 +242,7 @@ fn to_json(evaluation: &Evaluation, why: &str) -> Value {
         "why": why,
         "commands": evaluation.commands,
         "waits_for_trust": evaluation.waits_for_trust,
-        "doubts": evaluation.doubts.iter().map(|doubt| &doubt.what).collect::<Vec<_>>(),
+        "doubts": evaluation.doubts.iter().map(Doubt::told).collect::<Vec<_>>(),
         "tried": tried.collect::<Vec<_>>(),
     })
 }
@@ -258,7 +259,7 @@ fn as_text(evaluation: &Evaluation, why: &str, hint: Option<String>) -> String {
     }
     if !doubts.is_empty() {
         text += "\nno rule allows it as a command, because:\n";
-        doubts.iter().for_each(|doubt| text += &format!("  {}\n", doubt.what));
+        doubts.iter().for_each(|doubt| text += &format!("  {}\n", doubt.told()));
     }
     if !tried.is_empty() {
         text += "\nrules of files:\n";

@@ -6,7 +6,7 @@ use jaato_runtime::visible;
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure, Outcome};
-use crate::terminal::{self, Channel, Text};
+use crate::terminal::{self, Channel, Look, Text};
 use crate::{columns, drawn};
 
 /// Prints an error and its hint on standard error.
@@ -14,11 +14,23 @@ pub fn failure(failure: &Failure) {
     if failure.message.is_empty() {
         return;
     }
-    let mut text = Text::new().red("error:").plain(&format!(" {}", indented(&failure.message)));
-    if let Some(hint) = &failure.hint {
-        text = text.plain(&format!("\nhint: {}", indented(hint)));
-    }
-    say(&text);
+    say(&error(&failure.message, failure.hint.as_deref()));
+}
+
+/// Makes an error and its hint a text.
+pub fn error(message: &str, hint: Option<&str>) -> Text {
+    let hint = hint.map(|hint| format!("\nhint: {}", indented(hint))).unwrap_or_default();
+    headed(Look::Red, "error:", &format!(" {}{hint}", indented(message)))
+}
+
+/// Makes a text of what is said behind a word with a look, broken between words on a terminal.
+fn headed(look: Look, head: &str, said: &str) -> Text {
+    let said = format!("{head}{said}");
+    let said = match terminal::errors_are_terminal() {
+        true => columns::prose(&said, terminal::size().1),
+        false => said,
+    };
+    Text::new().with(look, head).plain(&said[head.len()..])
 }
 
 /// Prints what could not be used, on standard error, one line each and its hint on the next.
@@ -30,7 +42,7 @@ pub fn problems(problems: &[String]) {
             Some((text, hint)) => (text, format!("\nhint: {}", indented(hint))),
             None => (problem.as_str(), String::new()),
         };
-        say(&Text::new().yellow("note:").plain(&format!(" {}{hint}", indented(text))));
+        say(&headed(Look::Yellow, "note:", &format!(" {}{hint}", indented(text))));
     }
 }
 

@@ -28,7 +28,8 @@ impl HostGate {
     pub(crate) fn of(setup: &Setup, is_anothers: bool) -> Self {
         let place = call_place(setup);
         if is_anothers {
-            let place = CallPlace { directory: None, home: None, ..place };
+            let environment = Some("the program's own environment".to_owned());
+            let place = CallPlace { directory: None, home: None, environment, ..place };
             return Self { place, is_local: false };
         }
         Self { place, is_local: setup.config.environment == LOCAL }
@@ -79,6 +80,7 @@ pub fn call_place(setup: &Setup) -> CallPlace {
         directory: is_local.then(|| setup.workspace.working_directory().to_owned()),
         home: home(setup).filter(|_| is_local),
         workspace,
+        environment: (!is_local).then(|| setup.config.environment.clone()),
     }
 }
 

@@ -61,10 +61,17 @@ pub struct CallPlace {
     pub home: Option<PathBuf>,
     /// Whether the person trusts the workspace.
     pub workspace: WorkspaceTrust,
+    /// What the execution environment is called, where it is not this machine.
+    pub environment: Option<String>,
 }
 
 impl Default for CallPlace {
     fn default() -> Self {
-        Self { directory: None, home: None, workspace: WorkspaceTrust::Untrusted }
+        Self {
+            directory: None,
+            home: None,
+            workspace: WorkspaceTrust::Untrusted,
+            environment: None,
+        }
     }
 }

@@ -19,4 +19,6 @@ pub struct TurnReport {
     pub started_at_ms: u64,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+    /// Whether its last request has no answer, so that `Session::turn_again` would send it again.
+    pub is_open: bool,
 }

@@ -399,12 +399,10 @@ impl Session {
         }
     }
 
-    /// Puts inactive tools at the end of the requests' tools and says so; others are left alone.
+    /// Puts inactive tools at the end of the requests' tools; others are left alone.
     pub fn activate(&mut self, names: &[ToolName]) {
         for name in names {
-            if self.shared.change_tools(|toolbox| toolbox.activate(name)) {
-                self.shared.emitter.notice(format!("the tool `{name}` is active from here on"));
-            }
+            self.shared.change_tools(|toolbox| toolbox.activate(name));
         }
         self.send_tools();
     }

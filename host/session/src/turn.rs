@@ -87,8 +87,8 @@ impl Session {
     /// Sends a turn's open request again: a prompt that was kept unsent, or tool results that were
     /// left without an answer. Fails if there is neither.
     pub async fn turn_again(&mut self, cancel: &Cancel) -> TurnReport {
-        let open = self.history.mark_sent() || self.history.next() == Next::Answer;
-        let taken = if open {
+        let taken = if self.history.is_open() {
+            self.history.mark_sent();
             Ok(())
         } else {
             let text = "there is no failed request to send again";
@@ -145,7 +145,8 @@ impl Session {
         });
         let Progress { steps, usage, .. } = progress;
         let duration_ms = clock.monotonic_ms().saturating_sub(started_ms);
-        TurnReport { outcome, text, usage, error, steps, started_at_ms, duration_ms }
+        let is_open = self.history.is_open();
+        TurnReport { outcome, text, usage, error, steps, started_at_ms, duration_ms, is_open }
     }
 
     fn take_prompt(&mut self, prompt: Prompt, additions: &[Addition]) -> Result<()> {

@@ -223,7 +223,7 @@ struct Links;
 impl Gate for Links {
     fn place(&self) -> CallPlace {
         let workspace = WorkspaceTrust::Trusted;
-        CallPlace { directory: Some("/project".into()), home: None, workspace }
+        CallPlace { directory: Some("/project".into()), home: None, workspace, environment: None }
     }
 
     fn resolve(&self, path: &Path) -> Option<PathBuf> {

@@ -509,7 +509,7 @@ async fn the_open_turn_counts_for_a_tool_that_asks_for_the_facts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_to_an_inactive_tool_activates_it_at_the_end_of_the_list_and_says_so() {
+async fn a_call_to_an_inactive_tool_activates_it_at_the_end_of_the_list_without_a_word() {
     let stage = Stage::new([Tool::echo("hidden").state(ToolState::Inactive), Tool::echo("shown")]);
     stage.provider.then([Beat::call("1", "hidden", json!({}))]).then([Beat::text("done")]);
     let (session, _) = play(&stage, Stage::setup(), "x").await;
@@ -521,7 +521,7 @@ async fn a_call_to_an_inactive_tool_activates_it_at_the_end_of_the_list_and_says
     assert_eq!(names(&requests[0]), before);
     assert_eq!(names(&requests[1]), [&before[..], &[ToolName::from("hidden")]].concat());
     assert_eq!(session.request().tools, requests[1].tools);
-    assert_eq!(stage.events.notices(), "host: the tool `hidden` is active from here on\n");
+    assert_eq!(stage.events.notices(), "");
     assert_eq!(stage.tools.seats().len(), 1);
 }
 

@@ -14,7 +14,7 @@ use super::{CurrentTurn, Wish, help, wish};
 use crate::ask::Stage;
 use crate::exit::{self, Exit, Failure};
 use crate::lines::{Beside, Line, Lines};
-use crate::terminal::{exact_line, size};
+use crate::terminal::{exact_line, input_is_terminal, size};
 use crate::view::View;
 use crate::{attach, conversation, permissions, report, tasks};
 
@@ -85,6 +85,9 @@ impl<'a> Meanwhile<'a> {
         let cancel = self.turn.begin(&self.over);
         let report = self.beside(lines, turn(&cancel)).await;
         self.turn.end();
+        if report.outcome == TurnOutcome::Failed && report.is_open && input_is_terminal() {
+            self.aside(|| report::remark("`/again` sends it again")).await;
+        }
         conversation::exit_of_turn(&report)
     }
 

@@ -53,11 +53,6 @@ impl Text {
         self.with(Look::Red, text)
     }
 
-    /// Adds a piece that warns.
-    pub fn yellow(self, text: &str) -> Self {
-        self.with(Look::Yellow, text)
-    }
-
     /// Adds a piece with a look.
     pub fn with(mut self, look: Look, text: &str) -> Self {
         self.0.push((look, visible::text(text).into_owned()));

@@ -2,8 +2,9 @@
 //! is shown there.
 //!
 //! On a terminal a person is shown the first lines as they come and the last ones at the end; what
-//! lies between is counted. Elsewhere all of it is shown. A line is shown when it has ended; until
-//! then it stands in the line that moves, where a program may begin it anew as often as it likes.
+//! lies between is counted. A line is shown when it has ended; until then it stands in the line that
+//! moves, where a program may begin it anew as often as it likes. Elsewhere all of it is shown as it
+//! comes, and a line that is begun anew as it was left.
 
 use std::collections::VecDeque;
 
@@ -24,7 +25,7 @@ const CALLS_MAX: usize = 1000;
 #[derive(Debug)]
 pub struct Calls {
     running: Vec<Running>,
-    first_lines_max: usize,
+    is_folded: bool,
 }
 
 #[derive(Debug)]
@@ -56,11 +57,16 @@ struct Fold {
 /// A line that has not ended: it may still be begun anew, as progress bars do.
 #[derive(Debug, Default)]
 struct Open {
+    /// What of it is not shown yet.
     text: String,
+    /// Something of it is shown.
+    is_shown: bool,
     /// Found no room.
     is_cut: bool,
     /// A `\r` came last: what comes next ends the line, or replaces it.
     is_at_return: bool,
+    /// It was begun anew.
+    is_anew: bool,
 }
 
 /// How the output of a call ended.
@@ -75,8 +81,7 @@ pub struct Ended {
 impl Calls {
     /// Begins without a call; `is_folded` where only the first and last lines are shown.
     pub fn new(is_folded: bool) -> Self {
-        let first_lines_max = if is_folded { FIRST_LINES_MAX } else { usize::MAX };
-        Self { running: Vec::new(), first_lines_max }
+        Self { running: Vec::new(), is_folded }
     }
 
     /// Notes that a call begins.
@@ -99,10 +104,10 @@ impl Calls {
         }
     }
 
-    /// Takes a piece of a call's output; returns the lines that are shown now.
+    /// Takes a piece of a call's output; returns what is shown now.
     pub fn output(&mut self, id: &CallId, text: &str) -> String {
         match self.running.iter_mut().find(|running| running.id == *id) {
-            Some(running) => running.output.piece(text, self.first_lines_max),
+            Some(running) => running.output.piece(text, self.is_folded),
             None => text.to_owned(),
         }
     }
@@ -155,17 +160,22 @@ impl Calls {
 }
 
 impl Fold {
-    fn piece(&mut self, text: &str, first_lines_max: usize) -> String {
+    fn piece(&mut self, text: &str, is_folded: bool) -> String {
         self.is_anything |= !text.is_empty();
         let mut shown = String::new();
         for piece in text.split_inclusive(['\n', '\r']) {
             let line = piece.trim_end_matches(['\n', '\r']);
-            self.open.push(line);
+            if is_folded || self.open.is_anew || self.open.is_at_return {
+                self.open.push(line);
+            } else {
+                shown.push_str(line);
+                self.open.is_shown |= !line.is_empty();
+            }
             if piece.ends_with('\r') {
                 self.open.is_at_return = true;
             } else if piece.ends_with('\n') {
                 let line = std::mem::take(&mut self.open).end();
-                if self.first_lines < first_lines_max {
+                if !is_folded || self.first_lines < FIRST_LINES_MAX {
                     self.first_lines += 1;
                     shown.push_str(&line);
                     shown.push('\n');
@@ -207,7 +217,7 @@ impl Open {
             return;
         }
         if self.is_at_return {
-            *self = Self::default();
+            *self = Self { is_shown: self.is_shown, is_anew: true, ..Self::default() };
         }
         let room = LINE_BYTES_MAX.saturating_sub(self.text.len());
         let fits = &piece[..piece.floor_char_boundary(room)];
@@ -215,11 +225,12 @@ impl Open {
         self.text.push_str(fits);
     }
 
-    fn end(mut self) -> String {
-        if self.is_cut {
-            self.text.push('…');
-        }
-        self.text
+    /// Returns what is to be shown of it at its end, in a row of its own where it is another than
+    /// what was shown.
+    fn end(self) -> String {
+        let row = if self.is_shown && self.is_anew { "\n" } else { "" };
+        let cut = if self.is_cut { "…" } else { "" };
+        format!("{row}{}{cut}", self.text)
     }
 }
 
@@ -295,13 +306,31 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_folded_all_lines_are_shown_as_they_end() {
+    fn where_nothing_is_folded_all_is_shown_as_it_comes() {
         let mut calls = Calls::new(false);
-        calls.begin(&"a".into(), "cli", "cli_based_tool");
-        assert_eq!(calls.output(&"a".into(), &"line\n".repeat(100)), "line\n".repeat(100));
-        assert_eq!(calls.output(&"a".into(), "10 %\r20 %"), "");
-        let rest = "20 %\n".to_owned();
-        assert_eq!(calls.end_call(&"a".into()), Ended { has_shown: true, rest });
+        let id = CallId::from("a");
+        calls.begin(&id, "cli", "cli_based_tool");
+        let shown = |calls: &mut Calls, piece: &str| calls.output(&id, piece);
+        assert_eq!(shown(&mut calls, &"line\n".repeat(100)), "line\n".repeat(100));
+        assert_eq!(shown(&mut calls, "half a "), "half a ");
+        assert_eq!(shown(&mut calls, "line\r\n"), "line\n");
+        for (piece, expected) in [
+            ("\r10 %", ""),
+            ("\r20 %", ""),
+            ("\n", "20 %\n"),
+            ("10 %", "10 %"),
+            ("\r20 %\r30 %", ""),
+            ("\r\nnext", "\n30 %\nnext"),
+            ("\r", ""),
+            ("other", ""),
+        ] {
+            assert_eq!(shown(&mut calls, piece), expected, "{piece:?}");
+        }
+        let rest = "\nother\n".to_owned();
+        assert_eq!(calls.end_call(&id), Ended { has_shown: true, rest });
+        calls.begin(&id, "cli", "cli_based_tool");
+        let wide = "x".repeat(2 * LINE_BYTES_MAX);
+        assert_eq!(calls.output(&id, &wide), wide);
     }
 
     #[test]

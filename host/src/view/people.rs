@@ -16,7 +16,7 @@ use super::agents::{Agents, Shown};
 use super::calls::{Calls, Ended};
 use super::plan::Plans;
 use super::result::{self, Ending, Fit};
-use crate::columns::wrapped;
+use crate::columns::{prose, wrapped};
 use crate::diff::{self, Tense};
 use crate::report;
 use crate::terminal::{self, Answer, Moving, Output, Text, exact_line, one_line};
@@ -37,7 +37,8 @@ const NAME_COLUMNS: usize = 80;
 /// Lines of a change that are shown once it is made.
 const CHANGE_LINES_MAX: usize = 12;
 
-/// Calls of one turn whose changes a question has shown. Those of more are shown twice.
+/// Calls of one turn of which it is noted what a person was shown or has answered. Of more it is
+/// told as if nobody had been asked.
 const SEEN_CALLS_MAX: usize = 1000;
 
 /// A step of progress that was told plainly.
@@ -61,6 +62,8 @@ pub struct People {
     plans: Plans,
     /// Calls whose changes a question has shown.
     seen: Vec<CallId>,
+    /// Calls that a person has denied, and what they said to it.
+    denied: Vec<(CallId, Option<String>)>,
     calls: Calls,
     /// What was last said to go on; nothing where it is the calls that run.
     going_on: Option<String>,
@@ -81,6 +84,7 @@ impl People {
             agents: Agents::default(),
             plans: Plans::default(),
             seen: Vec::new(),
+            denied: Vec::new(),
             calls: Calls::new(is_terminal),
             going_on: None,
             attempts_max: 0,
@@ -89,6 +93,11 @@ impl People {
 
     fn columns(&self) -> usize {
         if self.is_terminal { terminal::size().1 } else { PLAIN_COLUMNS }
+    }
+
+    /// Columns behind the label of a source.
+    fn room(&self, source: &str) -> usize {
+        self.columns().saturating_sub(named(source).chars().count() + 6)
     }
 
     /// Notes what goes on from here on, and since when.
@@ -116,7 +125,11 @@ impl People {
     }
 
     fn dim_line(&mut self, text: &str) -> io::Result<()> {
-        self.line(&Text::new().dim(text))
+        let text = match self.is_terminal {
+            true => prose(text, self.columns()),
+            false => text.to_owned(),
+        };
+        self.line(&Text::new().dim(&text))
     }
 
     fn close_lines(&mut self) -> io::Result<()> {
@@ -157,7 +170,7 @@ impl People {
     fn ended(&mut self, source: &str, ended: &Ended, ending: Ending<'_>) -> io::Result<()> {
         self.output(source, &ended.rest)?;
         let duration_ms = ending.duration_ms.filter(|_| self.is_terminal);
-        let room = self.columns().saturating_sub(named(source).chars().count() + 6);
+        let room = self.room(source);
         for result::Line { look, text, fit } in result::lines(Ending { duration_ms, ..ending }) {
             let rows = match fit {
                 Fit::Cut => vec![one_line(&text, room)],
@@ -236,6 +249,7 @@ impl People {
 
     fn finished(&mut self, outcome: Outcome, error: Option<&Error>) -> io::Result<()> {
         self.seen.clear();
+        self.denied.clear();
         self.going_on = None;
         self.close_lines()?;
         match outcome {
@@ -245,9 +259,7 @@ impl People {
             Outcome::Limit | Outcome::Failed | Outcome::Unknown => {
                 let message = error.map_or("the turn ended without an answer", |it| &it.message);
                 let hint = error.and_then(|error| error.hint.as_deref());
-                let hint = hint.map(|hint| format!("\nhint: {}", report::indented(hint)));
-                let text = report::indented(message) + &hint.unwrap_or_default();
-                self.line(&Text::new().red("error:").plain(&format!(" {text}")))
+                self.line(&report::error(message, hint))
             }
         }
     }
@@ -342,6 +354,14 @@ impl People {
                 }
                 Ok(())
             }
+            Event::PermissionDecided { call_id, allowed: false, answered_by, comment, .. }
+                if !answered_by.is_empty() =>
+            {
+                if self.denied.len() < SEEN_CALLS_MAX {
+                    self.denied.push((call_id.clone(), comment.clone()));
+                }
+                Ok(())
+            }
             Event::PlanChanged { source, plan, .. } => {
                 let columns = self.columns();
                 let lines = self.plans.lines(source, plan);
@@ -351,6 +371,14 @@ impl People {
                 let source = self.calls.label(call_id, source);
                 let ended = self.calls.end_call(call_id);
                 self.going_on = None;
+                if let Some((_, comment)) = self.denied.iter().find(|(denied, _)| denied == call_id)
+                {
+                    // Who denied knows why, and the hint is the model's.
+                    let comment = comment.as_ref().map(|comment| format!(": {comment}"));
+                    let text = format!("✗ denied{}", comment.unwrap_or_default());
+                    let room = self.room(&source);
+                    return self.line(&label(&source).red(&one_line(&text, room)));
+                }
                 let (was_shown, duration_ms) = (ended.has_shown, Some(*duration_ms));
                 let ending = Ending { result, is_error: *is_error, was_shown, duration_ms };
                 self.ended(&source, &ended, ending)

@@ -94,7 +94,10 @@ fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
         Value::Bool(_) | Value::Number(_) => true,
         Value::String(_) | Value::Null | Value::Array(_) | Value::Object(_) => false,
     };
-    let parts = result.iter().filter(|(key, value)| !is_told(key) && is_short(value));
+    // How long it took stands beside the mark.
+    let is_time = |key: &str| key.ends_with("_ms");
+    let is_shown = |key: &str, value: &Value| !is_told(key) && !is_time(key) && is_short(value);
+    let parts = result.iter().filter(|(key, value)| is_shown(key, value));
     let parts: Vec<String> = parts.map(|(key, value)| format!(" {key} {value}")).collect();
     (parts.join(","), Vec::new())
 }
@@ -169,9 +172,9 @@ mod tests {
 
     #[test]
     fn what_was_shown_is_not_shown_again() {
-        let result = json!({ "matches": ["a.rs:1"], "total": 1, "note": "…" });
+        let result = json!({ "matches": ["a.rs:1"], "took_ms": 4, "total": 1, "note": "…" });
         assert_eq!(told(result.clone(), false, true), ["✓ total 1"]);
-        let whole = r#"✓ {"matches":["a.rs:1"],"total":1,"note":"…"}"#;
+        let whole = r#"✓ {"matches":["a.rs:1"],"took_ms":4,"total":1,"note":"…"}"#;
         assert_eq!(told(result, false, false), [whole]);
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::cli::with_cli;
 use crate::support::answers::{call, says};
 use crate::support::command::Running;
-use crate::support::{Command, House, fixtures, library_name};
+use crate::support::{Command, House, fixture, fixtures, library_name};
 use crate::terminal::{on_terminal, shell_on_terminal};
 
 const QUESTION: &str = "run it?";
@@ -160,6 +160,23 @@ fn event(running: &Running, name: &str) -> Value {
 
 fn write(running: &mut Running, answer: &Value) {
     running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
+}
+
+#[test]
+fn a_program_is_told_in_which_environment_a_call_would_run() {
+    let Some(house) = with_cli() else { return };
+    house.ship(&fixture("rooms"));
+    house.ship(&fixture("probe"));
+    house.script(&json!({ "answers": [call("count", json!({})), says("done")] }));
+    for (more, expected) in [(&["--environment", "rooms"][..], json!("rooms")), (&[], Value::Null)]
+    {
+        let words = [&["run", "--output", "json", "--answers"][..], more, &["go"]].concat();
+        let mut running = house.command(&words).start();
+        let asked = event(&running, "permission_asked");
+        assert_eq!(asked["environment"], expected);
+        write(&mut running, &json!({ "call_id": asked["call_id"], "decision": "deny" }));
+        running.wait_with_open_input().code(0);
+    }
 }
 
 #[test]

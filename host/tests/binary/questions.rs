@@ -60,6 +60,23 @@ fn rows_of_question(recorded: &str) -> Vec<&str> {
 }
 
 #[test]
+fn a_question_names_the_environment_in_which_a_call_would_run() {
+    let Some(house) = with_tools() else { return };
+    house.ship(&fixture("rooms"));
+    house.script(&json!({ "answers": [call("count", json!({})), says("done")] }));
+    let Some(mut running) = with_echo(&house, "run --environment rooms go", "echo") else { return };
+    running.wait_for_text(QUESTION);
+    running.write(b"no, not there\n");
+    let output = running.wait_with_open_input().code(0);
+    assert!(
+        output.stdout.contains("count of fixture-probe wants to run in rooms with"),
+        "{output}"
+    );
+    // A person who has denied is told no more than that.
+    assert!(output.stdout.contains("✗ denied: no, not there\r\ndone"), "{output}");
+}
+
+#[test]
 fn what_was_typed_before_a_question_is_no_answer_to_it() {
     let Some(house) = with_tools() else { return };
     house.script(&json!({ "answers": [

@@ -38,7 +38,6 @@ fn a_call_that_nobody_can_be_asked_for_is_denied() {
         [fixture-probe] count
           fixture-probe │ ✗ the call of `count` is denied: tool `count` needs a permission, and nobody can be asked (standard input is no terminal) (rule `ask.silence`)
           fixture-probe │   hint: allow it with `--allow count`, or everything with `--yes`
-        host: the tool `count` is active from here on
         a call was refused because nobody could be asked
     "#]].assert_eq(&output.to_string());
     let output = house.run(&["run", "--output", "json", "count"]).code(6);

@@ -255,6 +255,35 @@ fn lines_are_found_again_in_the_next_conversation_unless_a_blank_begins_them() {
 }
 
 #[test]
+fn two_conversations_at_once_lose_no_line_of_each_other() {
+    let house = house!();
+    house.script(&json!({ "answers": [] }));
+    let begin = || on_terminal(&house, "chat", editing);
+    let (Some(mut one), Some(mut other)) = (begin(), begin()) else { return };
+    one.wait_for_text("> ");
+    other.wait_for_text("> ");
+    let mut expected = Vec::new();
+    for number in 0..10 {
+        for (running, name) in [(&mut one, "one"), (&mut other, "other")] {
+            // A command that is none: it is answered here, and kept like any line.
+            let line = format!("/no-{name}-{number}");
+            running.write(format!("{line}\r").as_bytes());
+            running.wait_for_text(&format!("no command `no-{name}-{number}`"));
+            expected.push(line);
+        }
+    }
+    one.write(b"/quit\r");
+    one.wait_with_open_input();
+    other.write(b"/quit\r");
+    other.wait_with_open_input();
+    house.nothing_lives();
+    let kept = std::fs::read_to_string(history_of(&house)).unwrap();
+    for line in &expected {
+        assert_eq!(kept.lines().filter(|kept| kept == line).count(), 1, "{line}: {kept}");
+    }
+}
+
+#[test]
 fn a_history_that_cannot_be_kept_is_told_once_and_costs_nothing() {
     let house = house!();
     house.script(&json!({ "answers": [says("one"), says("two")] }));
@@ -322,6 +351,21 @@ fn a_message_that_begins_with_a_path_says_how_to_send_it_and_comes_back() {
     running.write(b"\x1b[A\x01/\r");
     running.wait_for_text("names");
     quits(running, &house);
+}
+
+#[test]
+fn a_request_that_has_failed_says_how_it_is_sent_again() {
+    let house = house!();
+    let fails = json!({ "steps": [{ "fail": { "kind": "provider", "message": "overloaded" } }] });
+    house.script(&json!({ "answers": [fails, says("well")] }));
+    let Some(mut running) = on_terminal(&house, "chat hello", editing) else { return };
+    running.wait_for_text("`/again` sends it again");
+    running.write(b"/again\r");
+    running.wait_for_text("well");
+    let shown = quits(running, &house);
+    let [error, hint] = ["overloaded", "`/again`"].map(|it| shown.find(it).unwrap());
+    assert!(error < hint, "{shown}");
+    assert_eq!(shown.matches("sends it again").count(), 1, "{shown}");
 }
 
 #[test]

@@ -163,6 +163,9 @@ pub enum Event {
         /// The rule in words.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         why: String,
+        /// The execution environment in which the call would run; none where that is this machine.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        environment: Option<String>,
         /// What the call would change, as the tool's own plugin shows it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preview: Option<Preview>,

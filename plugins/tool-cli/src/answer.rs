@@ -87,7 +87,7 @@ fn shown(kept: &Kept, room: Option<usize>) -> Shown {
 
 fn note(name: &str, kept: &Kept, shown: &Shown) -> Option<String> {
     let (head, tail) = shown.ends?;
-    let bytes = kept.bytes();
+    let bytes = kept.printed();
     Some(format!("{name} has {bytes} bytes, shown are the first {head} and the last {tail}"))
 }
 

@@ -15,6 +15,8 @@ const END_BYTES: usize = 16 * 1024;
 pub struct Kept {
     head: Vec<u8>,
     tail: VecDeque<u8>,
+    /// Bytes that were printed.
+    printed: u64,
     /// Bytes of all lines as they were left.
     bytes: u64,
     end_bytes: usize,
@@ -39,11 +41,12 @@ impl Kept {
     pub fn for_room(json_bytes: usize) -> Self {
         let end_bytes = json_bytes.max(END_BYTES);
         let (head, tail) = (Vec::new(), VecDeque::new());
-        Self { head, tail, bytes: 0, end_bytes, line_bytes: 0, is_at_return: false }
+        Self { head, tail, printed: 0, bytes: 0, end_bytes, line_bytes: 0, is_at_return: false }
     }
 
     /// Takes what was printed.
     pub fn push(&mut self, bytes: &[u8]) {
+        self.printed += bytes.len() as u64;
         for piece in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
             if piece != b"\r" && std::mem::take(&mut self.is_at_return) && piece != b"\n" {
                 self.forget_line();
@@ -89,9 +92,9 @@ impl Kept {
         self.tail.extend(rest);
     }
 
-    /// Counts what was printed, of a line that was begun anew only what was left of it.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    /// Counts what was printed.
+    pub fn printed(&self) -> u64 {
+        self.printed
     }
 
     /// Returns all as text, where all is here.
@@ -120,7 +123,7 @@ impl Kept {
         behind.extend(&self.tail);
         let (tail_text, tail_bytes) = last_that_fit(&behind, half);
         let ends = (head_bytes as u64, tail_bytes as u64);
-        let left_out = self.bytes - ends.0 - ends.1;
+        let left_out = self.printed - ends.0 - ends.1;
         let text = format!("{head_text}\n[… {left_out} bytes left out …]\n{tail_text}");
         Shown { text, ends: Some(ends) }
     }
@@ -189,7 +192,7 @@ mod tests {
     #[test]
     fn a_small_output_is_whole() {
         let small = kept(&[b"a\xe6", b"\x97\xa5", b"b"]);
-        assert_eq!((small.whole().as_deref(), small.bytes()), (Some("a日b"), 5));
+        assert_eq!((small.whole().as_deref(), small.printed()), (Some("a日b"), 5));
         assert_eq!(kept(&[]).whole().as_deref(), Some(""));
         let full = kept(&[&[b'x'; 2 * END_BYTES]]);
         assert_eq!(full.whole().map(|text| text.len()), Some(2 * END_BYTES));
@@ -255,14 +258,17 @@ mod tests {
         assert_eq!(long.whole().as_deref(), Some("begin\n19999 of 20000\ndone\n"));
         // A line that reaches from the beginning over what is not kept to the end.
         let mut wide = kept(&[b"begin\n", &[b'x'; 5 * END_BYTES], b"\r", b"short\n"]);
-        assert_eq!((wide.whole().as_deref(), wide.bytes()), (Some("begin\nshort\n"), 12));
+        assert_eq!(
+            (wide.whole().as_deref(), wide.printed()),
+            (Some("begin\nshort\n"), 13 + 5 * END_BYTES as u64)
+        );
         wide.push(&[b'y'; END_BYTES]);
         assert_eq!(wide.whole().map(|text| text.len()), Some(END_BYTES + 12));
         // One that begins behind what is not kept.
         let mut late = kept(&[&[b'x'; 5 * END_BYTES], b"\n10 %\r20 %\n"]);
         late.push(&[b'y'; 3]);
         assert!(late.cut(100).text.ends_with("xx\n20 %\nyyy"), "{}", late.cut(100).text);
-        assert_eq!(late.bytes(), 5 * END_BYTES as u64 + 9);
+        assert_eq!(late.bytes, 5 * END_BYTES as u64 + 9);
     }
 
     #[test]
@@ -271,7 +277,7 @@ mod tests {
         for _ in 0..1000 {
             endless.push(&[b'x'; 64 * 1024]);
         }
-        assert_eq!(endless.bytes(), 64 * 1024 * 1000);
+        assert_eq!(endless.printed(), 64 * 1024 * 1000);
         assert!(endless.head.capacity() + endless.tail.capacity() <= 8 * END_BYTES);
     }
 }

@@ -10,8 +10,6 @@ mod programs;
 mod script;
 mod words;
 
-use std::ops::Range;
-
 use script::Reading;
 
 use crate::{CommandPattern, WorkspaceTrust};
@@ -32,7 +30,7 @@ pub enum CommandLine {
 pub struct Analysis {
     /// Every simple command, those inside of others too.
     pub commands: Vec<SimpleCommand>,
-    /// What keeps the line from being plain; that with a place comes first.
+    /// What keeps the line from being plain.
     pub doubts: Vec<Doubt>,
     /// Files that redirections name.
     files: Vec<Word>,
@@ -50,10 +48,31 @@ pub struct SimpleCommand {
 /// One word of a command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Word {
-    /// What the program gets, or for a word that is not literal how it is written.
+    /// What the program gets, as far as it is known.
     pub text: String,
     /// How much is known of it.
     pub kind: WordKind,
+    /// How a word is written of which nobody knows what it stands for; empty for others.
+    pub written: String,
+}
+
+impl Word {
+    fn literal(text: String) -> Self {
+        Self { text, kind: WordKind::Literal, written: String::new() }
+    }
+
+    /// The word as people read it.
+    fn shown(&self) -> String {
+        match self.kind {
+            _ if !self.written.is_empty() => self.written.clone(),
+            WordKind::Literal
+                if self.text.is_empty() || self.text.contains(char::is_whitespace) =>
+            {
+                format!("'{}'", self.text.replace('\'', r"'\''"))
+            }
+            WordKind::Literal | WordKind::Glob | WordKind::Dynamic => self.text.clone(),
+        }
+    }
 }
 
 /// How much is known of a word.
@@ -74,8 +93,8 @@ pub struct Doubt {
     pub what: String,
     /// What follows from it.
     pub kind: DoubtKind,
-    /// The bytes of the line that it is about; empty for the whole line.
-    pub at: Range<usize>,
+    /// The pieces of the line that it is about, as they are written; none for the whole line.
+    pub pieces: Vec<String>,
 }
 
 /// What follows from a doubt.
@@ -87,6 +106,18 @@ pub enum DoubtKind {
     Words,
     /// It does more than run a program: it writes a file, sets a variable.
     Effect,
+    /// Its commands, all of which are found, are put together in a way that is not plain.
+    Shape,
+}
+
+impl Doubt {
+    /// Says what it is, with the pieces that it is about.
+    pub fn told(&self) -> String {
+        match self.pieces.as_slice() {
+            [] => self.what.clone(),
+            pieces => format!("{}: {}", self.what, pieces.join(", ")),
+        }
+    }
 }
 
 impl Analysis {
@@ -102,7 +133,11 @@ impl Analysis {
 
     /// Returns the first reason why a word is not known.
     pub(crate) fn unclear_words(&self) -> Option<&Doubt> {
-        self.doubts.iter().find(|doubt| doubt.kind != DoubtKind::Effect)
+        let is_unclear = |kind| match kind {
+            DoubtKind::Hidden | DoubtKind::Words => true,
+            DoubtKind::Effect | DoubtKind::Shape => false,
+        };
+        self.doubts.iter().find(|doubt| is_unclear(doubt.kind))
     }
 
     /// Returns what words may name: each word, and what stands behind the `=` of options.
@@ -128,10 +163,9 @@ impl Analysis {
 }
 
 impl SimpleCommand {
-    /// The command as one line.
+    /// The command as one line, for people: words that are not literal as they are written.
     pub fn text(&self) -> String {
-        let words: Vec<&str> = self.words.iter().map(|word| word.text.as_str()).collect();
-        words.join(" ")
+        self.words.iter().map(Word::shown).collect::<Vec<_>>().join(" ")
     }
 
     fn placed(&self, text: &str) -> String {
@@ -148,8 +182,7 @@ pub fn analyse(line: &CommandLine) -> Analysis {
     let mut doubts = Vec::new();
     match line {
         CommandLine::Words(words) => {
-            let literal = |text: &String| Word { text: text.clone(), kind: WordKind::Literal };
-            reading.words(words.iter().map(literal).collect());
+            reading.words(words.iter().map(|text| Word::literal(text.clone())).collect());
         }
         CommandLine::Shell(text) => {
             reading.script(text);
@@ -158,7 +191,7 @@ pub fn analyse(line: &CommandLine) -> Analysis {
         CommandLine::Unknown(text) => {
             reading.script(text);
             let what = "nobody knows what reads this text".to_owned();
-            doubts.push(Doubt { what, kind: DoubtKind::Hidden, at: 0..text.len() });
+            doubts.push(Doubt { what, kind: DoubtKind::Hidden, pieces: Vec::new() });
         }
     }
     doubts.extend(reading.doubts);
@@ -173,8 +206,10 @@ fn strict_doubt(text: &str, reading: &Reading) -> Option<Doubt> {
     }
     let commands = match plain::read(text) {
         Ok(commands) => commands,
-        Err(plain::NotPlain { what, at }) => {
-            return Some(Doubt { what: what.to_owned(), kind: DoubtKind::Effect, at });
+        Err(plain::NotPlain { what, kind, at }) => {
+            let piece = text.get(at).map(|piece| piece.trim().to_owned());
+            let pieces = piece.into_iter().filter(|piece| !piece.is_empty()).collect();
+            return Some(Doubt { what: what.to_owned(), kind, pieces });
         }
     };
     let agree = commands.len() == reading.outermost.len()
@@ -183,7 +218,7 @@ fn strict_doubt(text: &str, reading: &Reading) -> Option<Doubt> {
             one.len() == other.len() && words.all(|(one, other)| one == other)
         });
     let what = "shells may read this in different ways".to_owned();
-    (!agree).then_some(Doubt { what, kind: DoubtKind::Hidden, at: 0..text.len() })
+    (!agree).then_some(Doubt { what, kind: DoubtKind::Hidden, pieces: Vec::new() })
 }
 
 /// Tells whether a pattern of a rule that allows covers a simple command of a plain line.

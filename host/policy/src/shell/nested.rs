@@ -355,7 +355,7 @@ impl Wrapper {
         }
         if name == "xargs" {
             let text = "(what xargs reads)".to_owned();
-            command.push(Word { text, kind: WordKind::Dynamic });
+            command.push(Word { kind: WordKind::Dynamic, ..Word::literal(text) });
         }
         Inside { commands: vec![command], ..Inside::default() }
     }

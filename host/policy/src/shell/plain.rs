@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::{Word, WordKind};
+use super::{DoubtKind, Word, WordKind};
 
 /// Most simple commands of a line that counts as plain. A line with more is not read by a person
 /// either.
@@ -49,6 +49,7 @@ const NO_FILES: [&str; 1] = ["/dev/null"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NotPlain {
     pub(super) what: &'static str,
+    pub(super) kind: DoubtKind,
     pub(super) at: Range<usize>,
 }
 
@@ -96,7 +97,7 @@ impl Reader<'_> {
         let is_refused =
             refused.iter().any(|text| rest.starts_with(text)) && !rest.starts_with("&&");
         if is_refused || rest.starts_with(";;") {
-            return Err(self.not_plain(
+            return Err(self.not_simple(
                 "it runs something in the background, or joins in a way that is not plain",
                 start,
             ));
@@ -174,7 +175,7 @@ impl Reader<'_> {
     /// Reads one word. Digits in front of `<` and `>` belong to the redirection.
     fn word(&mut self) -> Result<(), NotPlain> {
         let start = self.at;
-        let mut word = Word { text: String::new(), kind: WordKind::Literal };
+        let mut word = Word::literal(String::new());
         let mut is_quoted = false;
         while let Some(letter) = self.peek() {
             match letter {
@@ -250,7 +251,10 @@ impl Reader<'_> {
             _ if letter.is_ascii() => "a shell may read this letter in its own way",
             _ => "an unusual letter, which may look like another one",
         };
-        Err(self.not_plain(what, self.at))
+        Err(match letter {
+            '$' | '`' | '(' | ')' | '{' | '}' => self.not_simple(what, self.at),
+            _ => self.not_plain(what, self.at),
+        })
     }
 
     fn single_quoted(&mut self, text: &mut String) -> Result<(), NotPlain> {
@@ -334,7 +338,7 @@ impl Reader<'_> {
                 && text.chars().all(is_name)
                 && !text.starts_with(['-', '+']));
         if RESERVED.contains(&written) {
-            return Err(self.not_plain("this is a part of the shell's own grammar", start));
+            return Err(self.not_simple("this is a part of the shell's own grammar", start));
         }
         // `NAME=value` in front of a program, also with the name in quotes in some shells.
         if !is_program {
@@ -354,7 +358,13 @@ impl Reader<'_> {
     fn not_plain(&self, what: &'static str, at: usize) -> NotPlain {
         let length =
             self.line.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
-        NotPlain { what, at: at..(at + length).max(self.at.min(self.line.len())) }
+        let at = at..(at + length).max(self.at.min(self.line.len()));
+        NotPlain { what, kind: DoubtKind::Effect, at }
+    }
+
+    /// The same of what the other reader takes apart, and tells of.
+    fn not_simple(&self, what: &'static str, at: usize) -> NotPlain {
+        NotPlain { kind: DoubtKind::Shape, ..self.not_plain(what, at) }
     }
 }
 

@@ -28,6 +28,9 @@ const BRACKETS_MAX: usize = 12;
 /// Most commands and doubts that are collected.
 const COLLECTED_MAX: usize = 512;
 
+/// Most pieces of a line that one doubt names.
+const PIECES_MAX: usize = 8;
+
 /// What was collected.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
@@ -72,8 +75,19 @@ impl Reading {
     }
 
     fn doubt(&mut self, kind: DoubtKind, what: impl Into<String>) {
-        if self.doubts.len() < COLLECTED_MAX {
-            self.doubts.push(Doubt { what: what.into(), kind, at: 0..0 });
+        self.doubt_about(kind, what.into(), None);
+    }
+
+    fn doubt_about(&mut self, kind: DoubtKind, what: String, piece: Option<&str>) {
+        let is_same = |doubt: &Doubt| doubt.kind == kind && doubt.what == what;
+        if let Some(at) = self.doubts.iter().position(is_same) {
+            let pieces = &mut self.doubts[at].pieces;
+            let is_new = |piece: &&str| !pieces.iter().any(|it| it == piece);
+            let piece = piece.filter(is_new).filter(|_| pieces.len() < PIECES_MAX);
+            pieces.extend(piece.map(str::to_owned));
+        } else if self.doubts.len() < COLLECTED_MAX {
+            let pieces = piece.map(str::to_owned).into_iter().collect();
+            self.doubts.push(Doubt { what, kind, pieces });
         }
     }
 
@@ -157,7 +171,7 @@ impl Reading {
     }
 
     fn block(&mut self, what: &str, lists: &[&CompoundList]) {
-        self.doubt(DoubtKind::Effect, what);
+        self.doubt(DoubtKind::Shape, what);
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             self.doubt(DoubtKind::Hidden, "it is nested too deep to be read");
@@ -285,13 +299,14 @@ impl Reading {
     fn value(&mut self, written: &str) -> Word {
         let mut taken = take(written);
         for script in std::mem::take(&mut taken.scripts) {
-            self.doubt(DoubtKind::Effect, "it runs commands inside of others");
+            self.doubt(DoubtKind::Shape, "it runs commands inside of others");
             self.script(&script);
         }
-        let word = taken.into_word();
+        let mut word = taken.into_word();
         if word.kind == WordKind::Dynamic {
-            let what = format!("nobody knows before it runs what `{written}` stands for");
-            self.doubt(DoubtKind::Words, what);
+            word.written = written.to_owned();
+            let what = "nobody knows before it runs what this stands for".to_owned();
+            self.doubt_about(DoubtKind::Words, what, Some(written));
         }
         word
     }

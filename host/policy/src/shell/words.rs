@@ -19,7 +19,7 @@ impl Taken {
             (false, true) => WordKind::Glob,
             (false, false) => WordKind::Literal,
         };
-        Word { text: self.text, kind }
+        Word { text: self.text, kind, written: String::new() }
     }
 }
 

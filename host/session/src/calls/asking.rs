@@ -1,8 +1,7 @@
 //! Asks a person about a call, and takes the question back where it answers itself.
 
-use jaato_policy::{
-    ArgumentsDigest, Call, CommandLine, Decision, Outcome, SessionRule, proposals, shell,
-};
+use jaato_policy::shell::{Doubt, DoubtKind};
+use jaato_policy::{ArgumentsDigest, Call, Decision, Outcome, SessionRule, proposals, shell};
 use jaato_types::hooks::Preview;
 use jaato_types::{Event, PluginName, ToolCall, ToolName};
 use tokio::sync::watch;
@@ -75,17 +74,11 @@ fn read(call: &Call<'_>) -> Reading {
         return Reading { hosts: call.hosts(), ..Reading::default() };
     };
     let analysis = shell::analyse(&line);
-    let text = match &line {
-        CommandLine::Shell(text) | CommandLine::Unknown(text) => text.as_str(),
-        CommandLine::Words(_) => "",
-    };
-    let risk = |doubt: &shell::Doubt| match text.get(doubt.at.clone()).unwrap_or_default().trim() {
-        "" => doubt.what.clone(),
-        piece => format!("{}: {piece}", doubt.what),
-    };
+    // Of what is only put together in an odd way all commands are listed.
+    let risks = analysis.doubts.iter().filter(|doubt| doubt.kind != DoubtKind::Shape);
     Reading {
         commands: analysis.commands.iter().map(|command| command.text()).collect(),
-        risks: analysis.doubts.iter().map(risk).collect(),
+        risks: risks.map(Doubt::told).collect(),
         hosts: call.hosts(),
     }
 }
@@ -120,6 +113,7 @@ impl CallRunner<'_> {
         let patience_ms = self.patience_ms.or_else(|| self.ports.asker.patience_ms());
         let patterns = patterns(facts, asking);
         let reading = read(facts);
+        let environment = self.ports.gate.place().environment;
         let (agent_type, agent_name) = self.agent_names();
         let scopes = if patterns.is_empty() { &Scope::ALL[..1] } else { &Scope::ALL[..] };
         self.emitter.emit(Event::PermissionAsked {
@@ -129,6 +123,7 @@ impl CallRunner<'_> {
             rule: asking.rule.to_owned(),
             place: asking.place.clone(),
             why: asking.why.clone(),
+            environment: environment.clone(),
             preview: preview.clone(),
             scopes: scopes.iter().map(|scope| scope.name().to_owned()).collect(),
             patterns: patterns.clone(),
@@ -146,6 +141,7 @@ impl CallRunner<'_> {
             tool,
             by: self.origin.map(|origin| &origin.plugin),
             agent: self.agent.map(|agent| agent.name.as_str()),
+            environment,
             decision: asking.decision.clone(),
             why: asking.why.clone(),
             patterns,

@@ -190,11 +190,20 @@ impl History {
         self.mark_last_prompt(Some(Mark::Unsent))
     }
 
-    /// Makes the last message part of what is sent again, if it is an unsent prompt; tells whether
-    /// it is.
-    pub(crate) fn mark_sent(&mut self) -> bool {
-        let unsent = self.entries.last().is_some_and(|last| last.mark == Some(Mark::Unsent));
-        unsent && self.mark_last_prompt(None)
+    /// Tells whether a prompt was kept unsent, or what is sent has no answer.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_unsent() || self.next() == Next::Answer
+    }
+
+    fn is_unsent(&self) -> bool {
+        self.entries.last().is_some_and(|last| last.mark == Some(Mark::Unsent))
+    }
+
+    /// Makes the last message part of what is sent again, if it is an unsent prompt.
+    pub(crate) fn mark_sent(&mut self) {
+        if self.is_unsent() {
+            self.mark_last_prompt(None);
+        }
     }
 
     fn mark_last_prompt(&mut self, mark: Option<Mark>) -> bool {
