@@ -182,6 +182,8 @@ pub fn prose(text: &str, columns: usize) -> String {
 }
 
 fn broken(line: &str, columns: usize) -> String {
+    // A line that is broken leaves the last column free: what fills a row goes on in the next one on
+    // some terminals.
     if measure_text_width(line) <= columns {
         return line.to_owned();
     }
@@ -191,10 +193,10 @@ fn broken(line: &str, columns: usize) -> String {
     for unit in units(rest) {
         let width = measure_text_width(unit);
         let is_first = broken.len() == begin;
-        if !is_first && taken + 1 + width > columns {
+        if !is_first && taken + 1 + width >= columns {
             broken.push('\n');
-            broken.push_str(&" ".repeat(STACKED_INDENT));
-            taken = STACKED_INDENT;
+            broken.push_str(&" ".repeat(begin + STACKED_INDENT));
+            taken = begin + STACKED_INDENT;
         } else if !is_first {
             broken.push(' ');
             taken += 1;
@@ -269,7 +271,7 @@ mod tests {
         let said =
             "error: a line  that is longer\n  hint: run `jaato trust /a/very/long/path` then";
         assert_eq!(prose(said, 200), said);
-        let expected = "error: a line  that\n  is longer\n  hint: run\n  `jaato trust /a/very/long/path`\n  then";
+        let expected = "error: a line  that\n  is longer\n  hint: run\n    `jaato trust /a/very/long/path`\n    then";
         assert_eq!(prose(said, 20), expected);
         assert_eq!(prose("a`b c", 4), "a`b c");
         assert_eq!(prose("", 4), "");

@@ -25,11 +25,7 @@ pub fn error(message: &str, hint: Option<&str>) -> Text {
 
 /// Makes a text of what is said behind a word with a look, broken between words on a terminal.
 fn headed(look: Look, head: &str, said: &str) -> Text {
-    let said = format!("{head}{said}");
-    let said = match terminal::errors_are_terminal() {
-        true => columns::prose(&said, terminal::size().1),
-        false => said,
-    };
+    let said = broken(&format!("{head}{said}"));
     Text::new().with(look, head).plain(&said[head.len()..])
 }
 
@@ -64,12 +60,20 @@ pub fn usage(error: &clap::Error) -> Result<(), Failure> {
 
 /// Prints what a person should know, on standard error.
 pub fn notes(text: &str) {
-    say(&Text::new().plain(text));
+    say(&Text::new().plain(&broken(text)));
 }
 
 /// Prints what a person may pass over, on standard error.
 pub fn remark(text: &str) {
-    say(&Text::new().dim(text));
+    say(&Text::new().dim(&broken(text)));
+}
+
+/// Breaks what is said on standard error between words, where that is a terminal.
+fn broken(text: &str) -> String {
+    match terminal::errors_are_terminal() {
+        true => columns::prose(text, terminal::size().1),
+        false => text.to_owned(),
+    }
 }
 
 fn say(text: &Text) {
@@ -105,9 +109,14 @@ pub fn json_line(value: &Value) -> Result<(), Failure> {
     written(terminal::print_json(&format!("{value}\n")))
 }
 
-/// Prints a text on standard output, safe for the terminal whoever wrote it, and ends its line.
+/// Prints a text on standard output, safe for the terminal whoever wrote it, and ends its line. On a
+/// terminal long lines are broken between words.
 pub fn line(text: &str) -> Result<(), Failure> {
-    written(terminal::print(&format!("{text}\n")))
+    let broken = match terminal::output_is_terminal() {
+        true => columns::prose(text, terminal::size_of(Channel::Output).1),
+        false => text.to_owned(),
+    };
+    written(terminal::print(&format!("{broken}\n")))
 }
 
 fn written(written: io::Result<()>) -> Result<(), Failure> {

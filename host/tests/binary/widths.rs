@@ -47,6 +47,26 @@ fn tables_fit_their_terminal_and_a_pipe_keeps_its_columns() {
 }
 
 #[test]
+fn what_has_happened_fits_its_terminal() {
+    let Some(house) = house() else { return };
+    let count = json!({ "steps": [{ "call": { "name": "count", "arguments": {} } }] });
+    house.script(&json!({ "answers": [count, { "steps": [{ "text": "counted" }] }] }));
+    for task in ["count", "count once more"] {
+        house.run(&["run", "--yes", task]).code(0);
+    }
+    house.run(&["permission", "allow", "count", "--why", "it only counts, as everybody knows"]).code(0);
+    for words in ["ledger show", "permission log", "permission list"] {
+        let piped = house.run(&words.split(' ').collect::<Vec<_>>()).code(0);
+        let named = if words == "ledger show" { "scripted/test" } else { "count" };
+        assert!(piped.stdout.contains(named), "{words}: {piped}");
+        for columns in [40, 80, 100] {
+            let Some(lines) = shown(&house, columns, words) else { return };
+            fits(&lines, columns);
+        }
+    }
+}
+
+#[test]
 fn at_forty_columns_each_value_has_a_line() {
     let Some(house) = house() else { return };
     let Some(lines) = shown(&house, 40, "tool list") else { return };
