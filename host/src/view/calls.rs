@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use jaato_runtime::types::CallId;
 
 use super::result::counted;
+use crate::terminal::exact_line;
 
 /// Lines of a call that are shown as they come.
 const FIRST_LINES_MAX: usize = 12;
@@ -18,6 +19,8 @@ const FIRST_LINES_MAX: usize = 12;
 const LAST_LINES_MAX: usize = 8;
 /// Bytes of a line. The rest of a longer one is not shown.
 const LINE_BYTES_MAX: usize = 4096;
+/// Columns of what runs, in the line that moves.
+const WHAT_COLUMNS: usize = 30;
 /// Calls that are told apart. The output of more is shown as that of their plugin.
 const CALLS_MAX: usize = 1000;
 
@@ -33,8 +36,8 @@ struct Running {
     id: CallId,
     /// The plugin.
     source: String,
-    /// The tool.
-    name: String,
+    /// Its command, or its tool.
+    what: String,
     /// Which of its plugin's calls it is.
     number: usize,
     /// Goes on when its call has its result.
@@ -84,16 +87,16 @@ impl Calls {
         Self { running: Vec::new(), is_folded }
     }
 
-    /// Notes that a call begins.
-    pub fn begin(&mut self, id: &CallId, source: &str, name: &str) {
+    /// Notes that a call begins; `what` is its command, or its tool.
+    pub fn begin(&mut self, id: &CallId, source: &str, what: &str) {
         if self.running.len() >= CALLS_MAX {
             return;
         }
         let numbers = self.running.iter().filter(|it| it.source == source).map(|it| it.number);
         let number = numbers.max().map_or(1, |most| most + 1);
-        let (source, name) = (source.to_owned(), name.to_owned());
+        let (source, what) = (source.to_owned(), exact_line(what.trim(), WHAT_COLUMNS));
         let (id, output) = (id.clone(), Fold::default());
-        self.running.push(Running { id, source, name, number, is_task: false, output });
+        self.running.push(Running { id, source, what, number, is_task: false, output });
     }
 
     /// What a call is called on the screen: its plugin, and a number where others of it run.
@@ -151,7 +154,7 @@ impl Calls {
         };
         let open = first.output.open.text.trim();
         let open = if open.is_empty() { String::new() } else { format!(": {open}") };
-        Some(format!("running {}{so_far}{open}", first.name))
+        Some(format!("running {}{so_far}{open}", first.what))
     }
 
     fn find(&self, id: &CallId) -> Option<&Running> {

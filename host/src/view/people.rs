@@ -327,7 +327,8 @@ impl People {
             Event::Progress { label, done, total, .. } => self.progress(label, *done, *total),
             Event::ToolCallStarted { call_id, name, source, arguments, by, .. } => {
                 let name = named(name.as_str());
-                self.calls.begin(call_id, source, &name);
+                let command = arguments.get("command").and_then(Value::as_str);
+                self.calls.begin(call_id, source, command.unwrap_or(&name));
                 self.going_on = None;
                 self.moving.begin();
                 let source = named(&self.calls.label(call_id, source));

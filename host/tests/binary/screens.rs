@@ -151,6 +151,7 @@ fn screen_of_a_progress_bar() {
         until test -e go; do sleep 0.01; done; done; echo; echo there";
     script(&house, &[json!({ "steps": [call(frames)] }), says("It is there.")]);
     let Some(scene) = Scene::begin(&house, "run --yes go", USUAL, None) else { return };
+    scene.until("running for at in 10 45 100");
     scene.until("Fetching 10 %");
     house.write("workspace/go", "");
     expect_file!["screens/progress.txt"].assert_eq(&scene.end());
