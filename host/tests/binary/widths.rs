@@ -54,7 +54,9 @@ fn what_has_happened_fits_its_terminal() {
     for task in ["count", "count once more"] {
         house.run(&["run", "--yes", task]).code(0);
     }
-    house.run(&["permission", "allow", "count", "--why", "it only counts, as everybody knows"]).code(0);
+    house
+        .run(&["permission", "allow", "count", "--why", "it only counts, as everybody knows"])
+        .code(0);
     for words in ["ledger show", "permission log", "permission list"] {
         let piped = house.run(&words.split(' ').collect::<Vec<_>>()).code(0);
         let named = if words == "ledger show" { "scripted/test" } else { "count" };

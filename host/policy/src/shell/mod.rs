@@ -52,7 +52,7 @@ pub struct Word {
     pub text: String,
     /// How much is known of it.
     pub kind: WordKind,
-    /// How a word is written of which nobody knows what it stands for; empty for others.
+    /// How a word is written that is not literal; empty for others.
     pub written: String,
 }
 
@@ -63,11 +63,10 @@ impl Word {
 
     /// The word as people read it.
     fn shown(&self) -> String {
+        let is_plain = |letter: char| letter.is_alphanumeric() || "_-./:@%+,=^~".contains(letter);
         match self.kind {
             _ if !self.written.is_empty() => self.written.clone(),
-            WordKind::Literal
-                if self.text.is_empty() || self.text.contains(char::is_whitespace) =>
-            {
+            WordKind::Literal if self.text.is_empty() || !self.text.chars().all(is_plain) => {
                 format!("'{}'", self.text.replace('\'', r"'\''"))
             }
             WordKind::Literal | WordKind::Glob | WordKind::Dynamic => self.text.clone(),
@@ -110,7 +109,25 @@ pub enum DoubtKind {
     Shape,
 }
 
+/// Most pieces of a line that one doubt names: a question has to be read.
+const PIECES_MAX: usize = 8;
+
+/// Stands for the pieces that found no room.
+const MORE_PIECES: &str = "…";
+
 impl Doubt {
+    /// Names one more piece that it is about.
+    fn add_piece(&mut self, piece: &str) {
+        if self.pieces.iter().any(|it| it == piece) {
+            return;
+        }
+        match self.pieces.len() {
+            ..PIECES_MAX => self.pieces.push(piece.to_owned()),
+            PIECES_MAX => self.pieces.push(MORE_PIECES.to_owned()),
+            _ => {}
+        }
+    }
+
     /// Says what it is, with the pieces that it is about.
     pub fn told(&self) -> String {
         match self.pieces.as_slice() {
@@ -124,6 +141,13 @@ impl Analysis {
     /// Tells whether all of the line is understood, and runs nothing but its commands.
     pub fn is_plain(&self) -> bool {
         self.doubts.is_empty() && !self.commands.is_empty()
+    }
+
+    /// Says what a line can do beside its commands, for people. How these are put together is not
+    /// among it: all of them are listed.
+    pub fn risks(&self) -> Vec<String> {
+        let risks = self.doubts.iter().filter(|doubt| doubt.kind != DoubtKind::Shape);
+        risks.map(Doubt::told).collect()
     }
 
     /// Returns the first reason why any program may run.
@@ -186,7 +210,7 @@ pub fn analyse(line: &CommandLine) -> Analysis {
         }
         CommandLine::Shell(text) => {
             reading.script(text);
-            doubts.extend(strict_doubt(text, &reading));
+            doubts.extend(strict_doubts(text, &reading));
         }
         CommandLine::Unknown(text) => {
             reading.script(text);
@@ -200,25 +224,50 @@ pub fn analyse(line: &CommandLine) -> Analysis {
 
 /// Reads the line a second time, by rules that every shell shares. Two readers that were written
 /// apart must find the same words: where they do not, nobody knows which of them the shell is.
-fn strict_doubt(text: &str, reading: &Reading) -> Option<Doubt> {
+fn strict_doubts(text: &str, reading: &Reading) -> Vec<Doubt> {
     if text.trim().is_empty() {
-        return None;
+        return Vec::new();
     }
     let commands = match plain::read(text) {
         Ok(commands) => commands,
-        Err(plain::NotPlain { what, kind, at }) => {
-            let piece = text.get(at).map(|piece| piece.trim().to_owned());
-            let pieces = piece.into_iter().filter(|piece| !piece.is_empty()).collect();
-            return Some(Doubt { what: what.to_owned(), kind, pieces });
-        }
+        Err(not_plain) => return not_plain_doubts(text, not_plain, reading),
     };
+    let is_same = |(one, other): (&Word, &Word)| one.text == other.text && one.kind == other.kind;
     let agree = commands.len() == reading.outermost.len()
-        && commands.iter().zip(&reading.outermost).all(|(one, other)| {
-            let mut words = one.iter().zip(other);
-            one.len() == other.len() && words.all(|(one, other)| one == other)
-        });
+        && commands
+            .iter()
+            .zip(&reading.outermost)
+            .all(|(one, other)| one.len() == other.len() && one.iter().zip(other).all(is_same));
     let what = "shells may read this in different ways".to_owned();
-    (!agree).then_some(Doubt { what, kind: DoubtKind::Hidden, pieces: Vec::new() })
+    let doubt = Doubt { what, kind: DoubtKind::Hidden, pieces: Vec::new() };
+    if agree { Vec::new() } else { vec![doubt] }
+}
+
+/// What the strict reader stopped at, and what of the rest it would have stopped at too.
+fn not_plain_doubts(text: &str, not_plain: plain::NotPlain, reading: &Reading) -> Vec<Doubt> {
+    let plain::NotPlain { what, kind, at } = not_plain;
+    let piece = text.get(at).map(|piece| piece.trim().to_owned());
+    let pieces = piece.into_iter().filter(|piece| !piece.is_empty()).collect();
+    // What the other reader does not know either, no list of commands tells.
+    let is_told = reading.doubts.iter().any(|doubt| doubt.kind != DoubtKind::Effect);
+    let kind = if kind == DoubtKind::Shape && !is_told { DoubtKind::Effect } else { kind };
+    let mut doubts = vec![Doubt { what: what.to_owned(), kind, pieces }];
+    if kind == DoubtKind::Shape {
+        let effect = |what: &str, pieces| {
+            let what = what.to_owned();
+            Doubt { what, kind: DoubtKind::Effect, pieces }
+        };
+        if text.chars().any(plain::is_unseen) {
+            doubts.push(effect(plain::UNSEEN, Vec::new()));
+        }
+        let programs = reading.commands.iter().filter_map(|command| command.words.first());
+        let unusual = programs.filter(|program| !program.text.is_ascii()).map(Word::shown);
+        let unusual: Vec<_> = unusual.take(PIECES_MAX).collect();
+        if !unusual.is_empty() {
+            doubts.push(effect(plain::UNUSUAL, unusual));
+        }
+    }
+    doubts
 }
 
 /// Tells whether a pattern of a rule that allows covers a simple command of a plain line.
@@ -228,4 +277,79 @@ pub(crate) fn covers(
     workspace: WorkspaceTrust,
 ) -> bool {
     cover::covers(pattern, command, workspace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain::{UNSEEN, UNUSUAL};
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, commands: &[&str], risks: &[&str]) {
+        let analysis = analyse(&CommandLine::Shell(line.to_owned()));
+        let read: Vec<String> = analysis.commands.iter().map(SimpleCommand::text).collect();
+        assert_eq!(read, commands, "{line}");
+        assert_eq!(analysis.risks(), risks, "{line}");
+    }
+
+    #[test]
+    fn a_person_is_told_words_as_they_are_written() {
+        check("git commit -m 'two words'", &["git commit -m 'two words'"], &[]);
+        check("printf \"a;b\" ''", &["printf 'a;b' ''"], &[]);
+        check("echo '$HOME' it\\'s", &["echo '$HOME' 'it'\\''s'"], &[]);
+        check("ls \"a b\"*", &["ls \"a b\"*"], &[]);
+        let unknown = "nobody knows before it runs what this stands for: ";
+        check(
+            "for i in 1 2; do echo a$i \"$HOME\"; done",
+            &["echo a$i \"$HOME\""],
+            &[&format!("{unknown}a$i, \"$HOME\"")],
+        );
+        check(
+            "rm \"$(cat list)\"",
+            &["cat list", "rm \"$(cat list)\""],
+            &[&format!("{unknown}\"$(cat list)\"")],
+        );
+        check(
+            "echo > $HOME/.bashrc",
+            &["echo"],
+            &[
+                &format!("{unknown}$HOME/.bashrc"),
+                "it writes the file `$HOME/.bashrc`",
+                "nobody knows the name of a file before it runs",
+            ],
+        );
+    }
+
+    #[test]
+    fn how_a_line_is_put_together_is_no_risk_where_all_of_it_is_read() {
+        check("if true; then ls; else pwd; fi", &["true", "ls", "pwd"], &[]);
+        check("(cd src && ls)", &["cd src", "ls"], &[]);
+        check("while true; do ls; done", &["true", "ls"], &[]);
+    }
+
+    #[test]
+    fn what_one_reader_alone_knows_is_told() {
+        // Zsh runs what stands in these brackets.
+        let inside = "this runs commands inside of others: (";
+        check("ls *(e:'rm x':)", &["ls *(e:'rm x':)"], &[inside]);
+        let grammar = "this is a part of the shell's own grammar: repeat";
+        check("repeat 3 rm x", &["repeat 3 rm x"], &[grammar]);
+    }
+
+    #[test]
+    fn letters_that_deceive_are_told_wherever_they_stand() {
+        check("(true); rm\u{430} x", &["true", "rm\u{430} x"], &[&format!("{UNUSUAL}: rm\u{430}")]);
+        check("(true); echo 'a\u{200b}b'", &["true", "echo 'a\u{200b}b'"], &[UNSEEN]);
+    }
+
+    #[test]
+    fn pieces_that_find_no_room_are_told_to_be_there() {
+        let words = |count: usize| (0..count).map(|at| format!(" $a{at}")).collect::<String>();
+        let told = |count| analyse(&CommandLine::Shell(format!("echo{}", words(count)))).risks();
+        assert!(told(PIECES_MAX)[0].ends_with("$a6, $a7"), "{:?}", told(PIECES_MAX));
+        for more in [1, 20] {
+            let told = told(PIECES_MAX + more);
+            assert!(told[0].ends_with("$a7, …"), "{told:?}");
+        }
+    }
 }

@@ -12,6 +12,12 @@ use super::{DoubtKind, Word, WordKind};
 /// either.
 pub(super) const COMMANDS_MAX: usize = 64;
 
+/// Said of a letter that people cannot see.
+pub(super) const UNSEEN: &str = "a letter that nobody sees";
+
+/// Said of a letter that is no usual one.
+pub(super) const UNUSUAL: &str = "an unusual letter, which may look like another one";
+
 /// Words that a shell may take for its own grammar where a command begins.
 const RESERVED: [&str; 26] = [
     "!",
@@ -249,7 +255,7 @@ impl Reader<'_> {
             '!' => "a shell may put an earlier command here",
             '#' => "what stands behind this is a comment in some shells only",
             _ if letter.is_ascii() => "a shell may read this letter in its own way",
-            _ => "an unusual letter, which may look like another one",
+            _ => UNUSUAL,
         };
         Err(match letter {
             '$' | '`' | '(' | ')' | '{' | '}' => self.not_simple(what, self.at),
@@ -280,7 +286,10 @@ impl Reader<'_> {
                 '"' => break,
                 '$' | '`' | '!' => {
                     let what = "this stands for something that is known when it runs";
-                    return Err(self.not_plain(what, self.at));
+                    return Err(match letter {
+                        '!' => self.not_plain(what, self.at),
+                        _ => self.not_simple(what, self.at),
+                    });
                 }
                 '\\' => {
                     let next = self.line[self.at + 1..].chars().next();
@@ -324,7 +333,7 @@ impl Reader<'_> {
     fn check_quoted(&self, text: &str, at: usize) -> Result<(), NotPlain> {
         let bad = text.char_indices().find(|(_, letter)| is_unseen(*letter));
         match bad {
-            Some((place, _)) => Err(self.not_plain("a letter that nobody sees", at + place)),
+            Some((place, _)) => Err(self.not_plain(UNSEEN, at + place)),
             None => Ok(()),
         }
     }

@@ -28,9 +28,6 @@ const BRACKETS_MAX: usize = 12;
 /// Most commands and doubts that are collected.
 const COLLECTED_MAX: usize = 512;
 
-/// Most pieces of a line that one doubt names.
-const PIECES_MAX: usize = 8;
-
 /// What was collected.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
@@ -80,14 +77,13 @@ impl Reading {
 
     fn doubt_about(&mut self, kind: DoubtKind, what: String, piece: Option<&str>) {
         let is_same = |doubt: &Doubt| doubt.kind == kind && doubt.what == what;
-        if let Some(at) = self.doubts.iter().position(is_same) {
-            let pieces = &mut self.doubts[at].pieces;
-            let is_new = |piece: &&str| !pieces.iter().any(|it| it == piece);
-            let piece = piece.filter(is_new).filter(|_| pieces.len() < PIECES_MAX);
-            pieces.extend(piece.map(str::to_owned));
-        } else if self.doubts.len() < COLLECTED_MAX {
-            let pieces = piece.map(str::to_owned).into_iter().collect();
-            self.doubts.push(Doubt { what, kind, pieces });
+        match self.doubts.iter().position(is_same) {
+            Some(at) => piece.into_iter().for_each(|piece| self.doubts[at].add_piece(piece)),
+            None if self.doubts.len() < COLLECTED_MAX => {
+                let pieces = piece.map(str::to_owned).into_iter().collect();
+                self.doubts.push(Doubt { what, kind, pieces });
+            }
+            None => {}
         }
     }
 
@@ -288,7 +284,7 @@ impl Reading {
             return;
         }
         let what = if writes { "writes" } else { "reads" };
-        self.doubt(DoubtKind::Effect, format!("it {what} the file `{}`", word.text));
+        self.doubt(DoubtKind::Effect, format!("it {what} the file `{}`", word.shown()));
         if word.kind == WordKind::Dynamic {
             self.doubt(DoubtKind::Words, "nobody knows the name of a file before it runs");
         }
@@ -303,8 +299,10 @@ impl Reading {
             self.script(&script);
         }
         let mut word = taken.into_word();
-        if word.kind == WordKind::Dynamic {
+        if word.kind != WordKind::Literal {
             word.written = written.to_owned();
+        }
+        if word.kind == WordKind::Dynamic {
             let what = "nobody knows before it runs what this stands for".to_owned();
             self.doubt_about(DoubtKind::Words, what, Some(written));
         }

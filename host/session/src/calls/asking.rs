@@ -1,6 +1,5 @@
 //! Asks a person about a call, and takes the question back where it answers itself.
 
-use jaato_policy::shell::{Doubt, DoubtKind};
 use jaato_policy::{ArgumentsDigest, Call, Decision, Outcome, SessionRule, proposals, shell};
 use jaato_types::hooks::Preview;
 use jaato_types::{Event, PluginName, ToolCall, ToolName};
@@ -74,11 +73,9 @@ fn read(call: &Call<'_>) -> Reading {
         return Reading { hosts: call.hosts(), ..Reading::default() };
     };
     let analysis = shell::analyse(&line);
-    // Of what is only put together in an odd way all commands are listed.
-    let risks = analysis.doubts.iter().filter(|doubt| doubt.kind != DoubtKind::Shape);
     Reading {
         commands: analysis.commands.iter().map(|command| command.text()).collect(),
-        risks: risks.map(Doubt::told).collect(),
+        risks: analysis.risks(),
         hosts: call.hosts(),
     }
 }
