@@ -88,7 +88,9 @@ fn shown(kept: &Kept, room: Option<usize>) -> Shown {
 fn note(name: &str, kept: &Kept, shown: &Shown) -> Option<String> {
     let (head, tail) = shown.ends?;
     let bytes = kept.printed();
-    Some(format!("{name} has {bytes} bytes, shown are the first {head} and the last {tail}"))
+    Some(format!(
+        "{name} has {bytes} bytes, shown are {head} of its beginning and {tail} of its end"
+    ))
 }
 
 fn tell_exit(answer: &mut Map<String, Value>, exit: &ProcessExit, timeout: Duration) {
@@ -212,16 +214,20 @@ mod tests {
     #[test]
     fn whatever_was_printed_fits_into_what_the_host_lets_through() {
         let path = format!("/{}", "p".repeat(400));
-        for byte in [b'x', b'"', b'\n', 0, 0xff, 0x1b] {
-            let mut large = collected(&[byte; 300_000], &[byte; 300_000]);
+        let alike = [b'x', b'"', b'\n', 0, 0xff, 0x1b].map(|byte| vec![byte; 300_000]);
+        // A line that was begun anew, and another.
+        let anew = b"ab\rcde\r\nfghij\n".repeat(20_000);
+        for printed in [&alike[..], &[anew]].concat() {
+            let mut large = collected(&printed, &printed);
             large.file = Some(Ok(path.clone()));
             let one = LeftRunning { pid: 4_000_000, name: "n".repeat(15) };
             large.exit.left_running = vec![one; 100];
             large.exit.signal = Some(15);
             large.exit.timed_out = true;
             let json = Value::Object(answer(&large, TEN_SECONDS)).to_string();
-            assert!(json.len() <= 16 * 1024, "{byte}: {}", json.len());
-            assert!(json.contains("stdout has 300000 bytes"), "{byte}");
+            assert!(json.len() <= 16 * 1024, "{:?}: {}", &printed[..3], json.len());
+            let bytes = format!("stdout has {} bytes", printed.len());
+            assert!(json.contains(&bytes), "{:?}", &printed[..3]);
         }
     }
 

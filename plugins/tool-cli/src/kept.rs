@@ -24,6 +24,8 @@ pub struct Kept {
     line_bytes: u64,
     /// A `\r` came last: what comes next ends the line, or replaces it.
     is_at_return: bool,
+    /// What came behind it and shows nothing so far.
+    behind_return: Vec<u8>,
 }
 
 /// What is shown of an output.
@@ -40,27 +42,41 @@ impl Kept {
     /// one.
     pub fn for_room(json_bytes: usize) -> Self {
         let end_bytes = json_bytes.max(END_BYTES);
-        let (head, tail) = (Vec::new(), VecDeque::new());
-        Self { head, tail, printed: 0, bytes: 0, end_bytes, line_bytes: 0, is_at_return: false }
+        Self {
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            printed: 0,
+            bytes: 0,
+            end_bytes,
+            line_bytes: 0,
+            is_at_return: false,
+            behind_return: Vec::new(),
+        }
     }
 
     /// Takes what was printed.
     pub fn push(&mut self, bytes: &[u8]) {
         self.printed += bytes.len() as u64;
         for piece in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
-            if piece != b"\r" && std::mem::take(&mut self.is_at_return) && piece != b"\n" {
-                self.forget_line();
-            }
-            let piece = match piece.strip_suffix(b"\r") {
-                Some(piece) => {
-                    self.is_at_return = true;
-                    piece
+            let end = piece.last().copied().filter(|end| matches!(end, b'\n' | b'\r'));
+            let body = &piece[..piece.len() - usize::from(end.is_some())];
+            if self.is_at_return {
+                self.behind_return.extend_from_slice(body);
+                if is_seen(&self.behind_return, end.is_some()) {
+                    self.forget_line();
+                    let body = std::mem::take(&mut self.behind_return);
+                    self.keep(&body);
+                    self.is_at_return = false;
                 }
-                None => piece,
-            };
-            self.line_bytes += piece.len() as u64;
-            self.keep(piece);
-            if piece.ends_with(b"\n") {
+            } else {
+                self.keep(body);
+            }
+            if let Some(end) = end {
+                self.is_at_return = end == b'\r';
+                self.behind_return.clear();
+            }
+            if end == Some(b'\n') {
+                self.keep(b"\n");
                 self.line_bytes = 0;
             }
         }
@@ -84,6 +100,7 @@ impl Kept {
         let is_head = self.bytes == self.head.len() as u64;
         let room = if is_head { self.end_bytes - self.head.len() } else { 0 };
         self.bytes += bytes.len() as u64;
+        self.line_bytes += bytes.len() as u64;
         let (head, rest) = bytes.split_at(bytes.len().min(room));
         self.head.extend_from_slice(head);
         let rest = &rest[rest.len().saturating_sub(self.end_bytes)..];
@@ -127,6 +144,23 @@ impl Kept {
         let text = format!("{head_text}\n[… {left_out} bytes left out …]\n{tail_text}");
         Shown { text, ends: Some(ends) }
     }
+}
+
+/// Longest sequence of colours that is waited for.
+const SEQUENCE_BYTES_MAX: usize = 64;
+
+/// Tells whether something is shown of bytes behind a `\r`, beside colours: `ESC [ … m` and its like.
+/// Of a sequence that has not ended nobody knows, unless `is_all` of the line is here.
+fn is_seen(bytes: &[u8], is_all: bool) -> bool {
+    let mut rest = bytes;
+    while let Some(sequence) = rest.strip_prefix(b"\x1b[") {
+        match sequence.iter().position(|byte| !(0x20..=0x3f).contains(byte)) {
+            Some(end) if (0x40..=0x7e).contains(&sequence[end]) => rest = &sequence[end + 1..],
+            Some(_) => return true,
+            None => return is_all || bytes.len() > SEQUENCE_BYTES_MAX,
+        }
+    }
+    !rest.is_empty() && (is_all || rest != b"\x1b")
 }
 
 /// Returns the text at the beginning that fits, and how many bytes it stands for.
@@ -246,6 +280,12 @@ mod tests {
         check(&[b"a\r\r\r\nb\r"], "a\nb");
         check(&[b"\r", b"\n"], "\n");
         check(&[b"long line\rno"], "no");
+        // Colours show nothing, and a line that ends in them is no other one.
+        check(&[b"\x1b[31mred\r\x1b[m\nnext"], "red\nnext");
+        check(&[b"red\r\x1b[m\x1b[0;1m\r\nnext"], "red\nnext");
+        check(&[b"10 %\r\x1b[K20 %\r\x1b[K\x1b[1m30 %\n"], "30 %\n");
+        check(&[b"a\r\x1b"], "a");
+        check(&[b"a\r\x1b[", &[b'0'; 100], b"mb"], "b");
     }
 
     #[test]
