@@ -13,9 +13,30 @@ use crate::diff::{self, Tense};
 use crate::terminal::{
     self, Before, CTRL_C, Look, Manner, NAME_COLUMNS, OpenQuestion, Reply, exact_line,
 };
+use crate::words;
+
+/// What can be answered where there is no room for more.
+const SHORT_PROMPT: &str = "run it? [y]es, [e]dit, [n]o, or say what to do instead:";
+
+/// What is said to who asks what can be answered.
+const WHAT_CAN_BE_ANSWERED: &str = "y runs this call; t, a and p also later calls like it, in this turn, in \
+    this session or for good; e changes its arguments; n denies it, never denies the tool; other \
+    words deny it and are told to the model";
+
+/// Longest argument that stands beside the changes it makes, in bytes.
+const ARGUMENT_BYTES_MAX: usize = 60;
 
 /// Columns of a terminal from which on there is room for all words of a question.
 const WIDE_COLUMNS_MIN: usize = 60;
+
+/// How much can be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// All.
+    Full,
+    /// What is about this call alone, on a terminal without room for more.
+    Short,
+}
 
 /// What a line at the question says.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,10 +55,14 @@ pub async fn ask(
     question: &Question<'_>,
     mut before: Before<'_>,
 ) -> io::Result<Reply<Answer>> {
-    let patterns = question.patterns.len();
     loop {
+        let (asked, patterns) = match question_of(question, Form::Full) {
+            full if full.fits() => (full, question.patterns.len()),
+            // What it is about comes before all that could be answered.
+            _ => (question_of(question, Form::Short), 0),
+        };
         let read = |line: &str| read_answer(line, patterns);
-        let said = terminal::ask(Arc::clone(&open), question_of(question), before, read).await?;
+        let said = terminal::ask(Arc::clone(&open), asked, before, read).await?;
         match said {
             Reply::Answer(Said::Answer(answer)) => return Ok(Reply::Answer(answer)),
             Reply::Nobody(reason) => return Ok(Reply::Nobody(reason)),
@@ -66,7 +91,7 @@ async fn edited(
         values: values_of(arguments),
         why: String::new(),
         choices: Vec::new(),
-        prompt: "NAME = VALUE changes one, a JSON object all of them; Ctrl-C leaves them:"
+        prompt: "NAME = VALUE changes one, a JSON object all of them; an empty line leaves them:"
             .to_owned(),
         manner: Manner::Words,
     };
@@ -82,7 +107,14 @@ fn read_edit(arguments: &Value, line: &str) -> Result<Option<Value>, String> {
         let read = serde_json::from_str::<Value>(line);
         return read.map(Some).map_err(|error| format!("that is no JSON object: {error}"));
     }
-    let Some((name, text)) = line.split_once('=') else { return Err(String::new()) };
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let Some((name, text)) = line.split_once('=') else {
+        let names = arguments.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+        let name = exact_line(&visible::name(names.take(1).next().unwrap_or("name")), NAME_COLUMNS);
+        return Err(format!("write `{name} = ` and what it is to be; an empty line leaves all"));
+    };
     let (name, text) = (name.trim(), text.trim());
     let mut edited = arguments.clone();
     let Some(fields) = edited.as_object_mut() else {
@@ -101,22 +133,27 @@ fn name_of(question: &Question<'_>) -> String {
     exact_line(&visible::name(question.call.name.as_str()), NAME_COLUMNS)
 }
 
-fn question_of(question: &Question<'_>) -> terminal::Question {
+fn question_of(question: &Question<'_>, form: Form) -> terminal::Question {
     let name = name_of(question);
-    let mut values = values_of(&question.call.arguments);
-    if let Some(preview) = &question.preview {
-        if !preview.changes.is_empty() {
-            // The changes say the same, as they come to be.
-            values = values.into_iter().map(terminal::Value::briefly).collect();
+    let arguments = &question.call.arguments;
+    let mut values = match &question.preview {
+        // The changes say the same, as they come to be. A stranger may lie about them.
+        Some(preview) if !preview.changes.is_empty() && question.tool.shipped => {
+            values_of(&without_texts(arguments))
         }
+        Some(preview) if !preview.changes.is_empty() => {
+            values_of(arguments).into_iter().map(terminal::Value::briefly).collect()
+        }
+        Some(_) | None => values_of(arguments),
+    };
+    if let Some(preview) = &question.preview {
         values.extend(preview_of(preview, question.tool.plugin.as_str()));
     }
     values.extend(reading_of(&question.reading));
     let by = question.by.map(|plugin| format!(", called by {plugin},")).unwrap_or_default();
     let agent = question.agent.map(|agent| format!("[{agent}] ")).unwrap_or_default();
-    let place = question.environment.as_deref();
-    let place = place.map(|place| format!(" in {}", exact_line(place, NAME_COLUMNS)));
-    let place = place.unwrap_or_default();
+    let place = question.environment.as_deref().map(|place| exact_line(place, NAME_COLUMNS));
+    let place = place.map(|place| format!("; the session works in {place}")).unwrap_or_default();
     let times = match question.times {
         0 | 1 => String::new(),
         times => format!(" {times} times, each"),
@@ -129,13 +166,19 @@ fn question_of(question: &Question<'_>) -> terminal::Question {
     };
     terminal::Question {
         head: format!(
-            "{agent}{name} of {}{by} wants to run{place}{times}{edited} with",
+            "{agent}{name} of {}{by} wants to run{times}{edited} with",
             question.tool.plugin
         ),
         values,
-        why: format!("({})", question.why),
-        prompt: prompt_of(question.patterns.len(), &name, terminal::size().1),
-        choices,
+        why: match form {
+            Form::Short if question.environment.is_none() => String::new(),
+            Form::Full | Form::Short => format!("({}{place})", question.why),
+        },
+        prompt: match form {
+            Form::Full => prompt_of(question.patterns.len(), &name, terminal::size().1),
+            Form::Short => SHORT_PROMPT.to_owned(),
+        },
+        choices: if form == Form::Full { choices } else { Vec::new() },
         manner: Manner::Letters,
     }
 }
@@ -202,6 +245,18 @@ fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
     before.into_iter().flatten().chain(drawn).chain(after.into_iter().flatten()).collect()
 }
 
+/// Leaves out the texts that a change is made of.
+fn without_texts(arguments: &Value) -> Value {
+    let is_short = |value: &Value| match value {
+        Value::String(text) => text.len() <= ARGUMENT_BYTES_MAX && !text.contains('\n'),
+        Value::Array(_) | Value::Object(_) => false,
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+    };
+    let Some(named) = arguments.as_object() else { return arguments.clone() };
+    let short = named.iter().filter(|(_, value)| is_short(value));
+    Value::Object(short.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
 /// Returns arguments as a person reads them: a text as it is and not as JSON has it.
 fn values_of(arguments: &Value) -> Vec<terminal::Value> {
     let Some(arguments) = arguments.as_object().filter(|arguments| !arguments.is_empty()) else {
@@ -231,6 +286,10 @@ fn read_answer(line: &str, patterns: usize) -> Result<Said, String> {
     };
     Ok(Said::Answer(match word {
         "" if number.is_none() => return Err(String::new()),
+        "?" | "h" | "help" => return Err(WHAT_CAN_BE_ANSWERED.to_owned()),
+        command if is_command(command) => {
+            return Err(format!("`{command}` waits: a question is open. {WHAT_CAN_BE_ANSWERED}"));
+        }
         "y" | "yes" | "once" if number.is_none() => Answer::AllowOnce,
         "t" | "turn" => allow(Scope::Turn),
         "a" | "always" => allow(Scope::Session),
@@ -240,6 +299,12 @@ fn read_answer(line: &str, patterns: usize) -> Result<Said, String> {
         "e" | "edit" if number.is_none() => return Ok(Said::Edit),
         _ => Answer::Deny { comment: Some(line.to_owned()) },
     }))
+}
+
+/// Tells whether a line is a command of a conversation, which is not meant for the model.
+fn is_command(line: &str) -> bool {
+    let word = line.split_whitespace().next().and_then(|word| word.strip_prefix('/'));
+    word.is_some_and(|word| words::OWN.iter().any(|(own, _)| *own == word))
 }
 
 /// Splits a number off the end of a word that takes one.
@@ -328,6 +393,13 @@ mod tests {
     #[test]
     fn a_number_says_for_which_later_calls_an_answer_holds() {
         let like = |scope, pattern| Ok(Said::Answer(Answer::AllowLike { scope, pattern }));
+        for asks in ["?", "help", "/help", "/mode read-only", "/quit"] {
+            let told = read_answer(asks, 3).unwrap_err();
+            assert!(told.contains(WHAT_CAN_BE_ANSWERED), "{asks}: {told}");
+        }
+        let path = "/tmp is the wrong place";
+        let denied = Answer::Deny { comment: Some(path.to_owned()) };
+        assert_eq!(read_answer(path, 3), Ok(Said::Answer(denied)));
         assert_eq!(read_answer("a", 3), like(Scope::Session, 0));
         assert_eq!(read_answer("a2", 3), like(Scope::Session, 1));
         assert_eq!(read_answer("Always 3", 3), like(Scope::Session, 2));
@@ -358,7 +430,8 @@ mod tests {
         assert_eq!(read("new = [1]"), Ok(Some(json!({ "command": "ls", "n": 1, "new": [1] }))));
         assert_eq!(read(r#"{"n": 3}"#), Ok(Some(json!({ "n": 3 }))));
         assert!(read("{").unwrap_err().starts_with("that is no JSON object"));
-        assert_eq!(read("what?"), Err(String::new()));
+        assert!(read("what?").unwrap_err().starts_with("write `command = `"));
+        assert_eq!(read(""), Ok(None));
         assert_eq!(read(&format!("command = x{CTRL_C}")), Ok(None));
         assert!(read_edit(&json!(1), "a = 2").is_err());
     }

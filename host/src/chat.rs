@@ -9,10 +9,10 @@ mod meanwhile;
 use std::sync::Arc;
 
 use clap::Args;
-use jaato_runtime::registry::CommandStatus;
+use jaato_runtime::registry::{CommandStatus, nearest};
 use jaato_runtime::session_loop::{Cancel, Prompt, Session};
 use jaato_runtime::types::Error;
-use jaato_runtime::{Runtime, visible};
+use jaato_runtime::{Command, Runtime, visible};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
@@ -25,22 +25,22 @@ use crate::lines::{Beside, HistoryFile, Line, Lines};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
 use crate::words::Words;
-use crate::{attach, conversation, permissions, reload, report, start, tasks, terminal};
+use crate::{attach, conversation, permissions, reload, report, start, tasks, terminal, words};
 
 /// Most turns in a row that nobody has asked for: a plugin that wakes the conversation again and
 /// again must not spend without end while the person is away.
 const WOKEN_TURNS_MAX: u32 = 100;
 
 const HELP: &str = "\
-/again   send the last request again, after it failed
-/attach  FILE…: show the model an image, a PDF or text with your next message (as `@FILE` in it does)
-/help    this list
-/model   NAME: another model answers from here on; alone: which one does
-/mode    ask|accept-edits|read-only: what needs no question from here on; alone: which one holds
-/permissions    what you answered for later calls; remove NUMBER|all takes it back
-/tasks   what runs in the background; stop ID|all ends it
-/quit    end the conversation (so does Ctrl-D)
-/plugin list|show NAME|reload [NAME]    the plugins; a replaced file is taken by itself
+/again                  sends the last request again, after it failed
+/attach FILE…           shows the model an image, a PDF or text with your next message, as `@FILE` in it does
+/help                   lists all this
+/mode [NAME]            what needs no question: ask, accept-edits or read-only; alone says which one holds
+/model [NAME]           another model answers from here on; alone says which one does
+/permissions            what you answered for later calls; `remove NUMBER|all` takes it back
+/plugin list|show|reload [NAME]   the plugins; a replaced file is taken by itself
+/quit                   ends the conversation, as Ctrl-D does
+/tasks                  what runs in the background; `stop ID|all` ends it
 A line that begins with // is sent to the model, with one / less.
 What you type while the model works goes with its next step; /help, /mode, /permissions and /tasks answer at once.
 Alt-Enter, Ctrl-J, or a \\ before Enter make a new line; Up and Ctrl-R find what you typed before, unless a blank begins it.
@@ -158,6 +158,10 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
                     }
                     Err(failure) => exits.command(told(&failure)),
                 }
+            }
+            Wish::Attach("") => {
+                let failure = Failure::new(Exit::Usage, "/attach needs a file");
+                exits.command(told(&failure.hint("/attach FILE, or @FILE in a message")));
             }
             Wish::Attach(files) => {
                 let before = attached.clone();
@@ -356,13 +360,26 @@ async fn command(
         },
         Err(error) => {
             let mut failure = Failure::from(error);
-            if runtime.registry().command(name).is_none() && name.contains('/') {
-                // It was meant for the model: a path begins it.
-                failure.hint = Some(SLASH_HINT.to_owned());
+            let commands = runtime.commands();
+            if !commands.iter().any(|command| command.spec.name == name) {
+                failure.hint = Some(hint_for(&commands, name));
             }
             report::failure(&failure);
             Ok(Done::Shown(failure.exit))
         }
+    }
+}
+
+/// Says what may have been meant where there is no such command.
+fn hint_for(commands: &[Command], name: &str) -> String {
+    if name.contains('/') {
+        // It was meant for the model: a path begins it.
+        return SLASH_HINT.to_owned();
+    }
+    let plugins = commands.iter().map(|command| command.spec.name.as_str());
+    match nearest(name, words::OWN.map(|(own, _)| own).into_iter().chain(plugins)) {
+        Some(near) => format!("did you mean `/{}`? /help lists all", visible::name(near)),
+        None => "/help lists them".to_owned(),
     }
 }
 
@@ -386,13 +403,12 @@ fn text_alone(content: &Map<String, Value>) -> Option<&str> {
 fn help(runtime: &Runtime) {
     report::remark(HELP);
     for command in runtime.commands() {
-        if command.status == CommandStatus::Enabled {
+        // Jaato's own come first, whatever a plugin calls its.
+        let is_own = words::OWN.iter().any(|(own, _)| *own == command.spec.name);
+        if command.status == CommandStatus::Enabled && !is_own {
             let (usage, description) = (command.usage(), &command.spec.description);
-            report::remark(&format!(
-                "/{}   {}",
-                visible::name(&usage),
-                report::indented(description)
-            ));
+            let usage = visible::name(&usage).into_owned();
+            report::remark(&format!("/{usage:<22} {}", report::indented(description)));
         }
     }
 }
@@ -409,7 +425,10 @@ fn greet(session: &Session) {
         tools += &format!(" of {all}");
     }
     let model = session.facts().model;
-    report::remark(&format!("{}, {tools}; /help lists what else there is", visible::name(&model)));
+    let unasked = session.handle().rules().is_ok_and(|rules| rules.lock().allow_all);
+    let unasked = if unasked { ", nothing is asked (--yes)" } else { "" };
+    let model = visible::name(&model);
+    report::remark(&format!("{model}, {tools}{unasked}; /help lists what else there is"));
 }
 
 /// The cancel of the turn that runs, for whoever handles a signal.

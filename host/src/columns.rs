@@ -175,8 +175,9 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Breaks what is said at blanks, so that a terminal breaks no word; further lines stand further in.
-/// What stands between backticks, and a word that is too long, stays whole: it is copied.
+/// Breaks what is said at blanks, so that a terminal breaks no word. Further rows stand further in
+/// than their line, or below what stands behind its name, where a gap tells that one is there. What
+/// stands between backticks, and a word that is too long, stays whole: it is copied.
 pub fn prose(text: &str, columns: usize) -> String {
     text.split('\n').map(|line| broken(line, columns)).collect::<Vec<_>>().join("\n")
 }
@@ -189,15 +190,27 @@ fn broken(line: &str, columns: usize) -> String {
     }
     let begin = line.len() - line.trim_start().len();
     let (mut broken, rest) = (line[..begin].to_owned(), &line[begin..]);
-    let mut taken = begin;
+    let mut taken = measure_text_width(&broken);
+    let behind_name = rest.find("  ").map(|gap| {
+        let blanks = rest[gap..].len() - rest[gap..].trim_start().len();
+        taken + measure_text_width(&rest[..gap]) + blanks
+    });
+    // However far a line stands in, there is room for words.
+    let indent = match behind_name {
+        Some(column) if column <= columns / 2 => column,
+        Some(_) | None => (taken + STACKED_INDENT).min(columns / 2),
+    };
+    let mut is_first = true;
     for unit in units(rest) {
         let width = measure_text_width(unit);
-        let is_first = broken.len() == begin;
-        if !is_first && taken + 1 + width >= columns {
+        if is_first {
+            is_first = false;
+        } else if taken + 1 + width >= columns && !unit.is_empty() {
+            broken.truncate(broken.trim_end().len());
             broken.push('\n');
-            broken.push_str(&" ".repeat(begin + STACKED_INDENT));
-            taken = begin + STACKED_INDENT;
-        } else if !is_first {
+            broken.push_str(&" ".repeat(indent));
+            taken = indent;
+        } else {
             broken.push(' ');
             taken += 1;
         }
@@ -207,15 +220,20 @@ fn broken(line: &str, columns: usize) -> String {
     broken
 }
 
-/// Returns words, and what stands between backticks as one.
+/// Returns words, and what stands between two backticks as one.
 fn units(line: &str) -> Vec<&str> {
+    let mut quotes_left = line.matches('`').count();
+    // The last of an odd number quotes nothing.
+    quotes_left -= quotes_left % 2;
     let (mut units, mut begin, mut is_quoted) = (Vec::new(), 0, false);
     for (at, sign) in line.char_indices() {
         if sign == ' ' && !is_quoted {
             units.push(&line[begin..at]);
             begin = at + 1;
+        } else if sign == '`' && quotes_left > 0 {
+            is_quoted = !is_quoted;
+            quotes_left -= 1;
         }
-        is_quoted ^= sign == '`';
     }
     units.push(&line[begin..]);
     units
@@ -268,14 +286,22 @@ mod tests {
 
     #[test]
     fn what_is_said_is_broken_between_words_alone() {
-        let said =
-            "error: a line  that is longer\n  hint: run `jaato trust /a/very/long/path` then";
+        let said = "error: a line that is longer\n  hint: run `jaato trust /a/very/long/path` then";
         assert_eq!(prose(said, 200), said);
-        let expected = "error: a line  that\n  is longer\n  hint: run\n    `jaato trust /a/very/long/path`\n    then";
+        let expected = "error: a line that\n  is longer\n  hint: run\n    `jaato trust /a/very/long/path`\n    then";
         assert_eq!(prose(said, 20), expected);
-        assert_eq!(prose("a`b c", 4), "a`b c");
+        // One backtick alone quotes nothing.
+        assert_eq!(prose("a`b c d", 5), "a`b\n  c\n  d");
+        assert_eq!(prose("`a b` it`s c", 8), "`a b`\n  it`s\n  c");
         assert_eq!(prose("", 4), "");
         assert_eq!(prose("日本 日本 日本", 8), "日本\n  日本\n  日本");
+        assert_eq!(prose("name  some words", 12), "name  some\n      words");
+    }
+
+    #[test]
+    fn however_far_a_line_stands_in_its_rows_are_bounded() {
+        let said = " ".repeat(50_000) + &"word ".repeat(25_000);
+        assert!(prose(&said, 80).len() < said.len() * 3);
     }
 
     #[track_caller]

@@ -56,7 +56,7 @@ pub async fn doctor(global: Global) -> Outcome {
 }
 
 fn say(what: &str, text: &str) -> Result<(), Failure> {
-    report::line(&format!("{what:<12} {}", visible::name(text)))
+    report::sentence(&format!("{what:<12} {}", visible::name(text)))
 }
 
 fn folders(runtime: &Runtime) -> Result<(), Failure> {

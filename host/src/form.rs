@@ -107,7 +107,10 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Questi
     let default = default.filter(|_| field.kind == FieldKind::Text);
     let default = default.and_then(|text| labelled("default", text));
     let options = field.options.iter().zip(1..);
-    let options = options.filter_map(|(it, number)| labelled(&number.to_string(), &shown(it)));
+    let options = options.filter_map(|(it, number)| {
+        let number = number.to_string();
+        labelled(&number, &shown(it, &number))
+    });
     let why = match field.kind {
         FieldKind::Secret => format!("(what you type goes to {plugin} and is not shown)"),
         _ => String::new(),
@@ -122,13 +125,13 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Questi
     }
 }
 
-/// Returns an option as a person reads it: what it is called, its value where that is another word,
-/// and what it means.
-fn shown(option: &FieldOption) -> String {
+/// Returns an option as a person reads it: what it is called, its value where that is another word
+/// than its number, and what it means.
+fn shown(option: &FieldOption, number: &str) -> String {
     let FieldOption { value, label, description } = option;
     let name = match label.trim() {
         "" => value.clone(),
-        label if label == value => value.clone(),
+        label if label == value || value == number => label.to_owned(),
         label => format!("{label} ({value})"),
     };
     if description.trim().is_empty() { name } else { format!("{name}: {description}") }

@@ -28,20 +28,22 @@ pub async fn grant(global: Global, name: &str, services: &[String]) -> Outcome {
     let asked = setup.grants.asked(entry);
     let wanted = wanted(entry, &asked, services)?;
     if wanted.is_empty() {
-        report::line(&format!("plugin `{name}` asks for nothing that needs a grant"))?;
+        report::sentence(&format!("plugin `{name}` asks for nothing that needs a grant"))?;
         return Ok(Exit::Done);
     }
     let holder = GrantHolder::of(entry);
     let Some(digest) = holder.digest() else {
-        report::line(&format!("plugin `{name}` is shipped with jaato: it has what it asks for"))?;
+        report::sentence(&format!(
+            "plugin `{name}` is shipped with jaato: it has what it asks for"
+        ))?;
         return Ok(Exit::Done);
     };
     store(setup)?
         .grant(name, digest, wanted.iter().copied(), SystemTime::now())
         .map_err(trust::failed)?;
-    report::line(&format!("plugin `{name}` may from here on:"))?;
+    report::sentence(&format!("plugin `{name}` may from here on:"))?;
     lines(wanted.iter().copied())?;
-    report::line(&format!(
+    report::sentence(&format!(
         "this holds for this content of its file, sha256 {digest}; to take it back:\n  jaato plugin revoke {name}"
     ))?;
     Ok(Exit::Done)
@@ -58,7 +60,7 @@ pub async fn revoke(global: Global, name: &str, services: &[String]) -> Outcome 
     let names: Vec<_> = services.iter().map(String::as_str).collect();
     let taken = store(setup)?.revoke(name, &names).map_err(trust::failed)?;
     if !taken.is_empty() {
-        report::line(&format!("plugin `{name}` may from here on no more:"))?;
+        report::sentence(&format!("plugin `{name}` may from here on no more:"))?;
         lines(taken.iter().map(String::as_str))?;
         return Ok(Exit::Done);
     }
@@ -70,7 +72,7 @@ pub async fn revoke(global: Global, name: &str, services: &[String]) -> Outcome 
         return Err(Failure::new(Exit::Plugin, text)
             .hint(format!("`jaato plugin disable {name}` leaves it out")));
     }
-    report::line(&format!("plugin `{name}` was granted nothing of that"))?;
+    report::sentence(&format!("plugin `{name}` was granted nothing of that"))?;
     Ok(Exit::Done)
 }
 
@@ -81,7 +83,7 @@ pub fn carry_over(data: &Path, name: &str, digest: &str) -> Result<(), Failure> 
     if carried.is_empty() {
         return Ok(());
     }
-    report::line("as its earlier file was granted, it may:")?;
+    report::sentence("as its earlier file was granted, it may:")?;
     lines(carried.iter().map(String::as_str))?;
     report::line(&format!("to take that back:\n  jaato plugin revoke {name}"))
 }

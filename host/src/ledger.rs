@@ -96,9 +96,9 @@ fn table(summary: &Summary) -> Outcome {
     let listed = summary.turns.iter().filter(|row| row.turn > 0).count() as u64;
     if summary.turns_read > listed {
         let earlier = summary.turns_read - listed;
-        report::line(&format!("(and {} earlier; `--last N` lists more)", turns(earlier)))?;
+        report::sentence(&format!("(and {} earlier; `--last N` lists more)", turns(earlier)))?;
     }
-    report::line(&format!("\nin all: {}", sums(summary)))?;
+    report::sentence(&format!("\nin all: {}", sums(summary)))?;
     Ok(Exit::Done)
 }
 

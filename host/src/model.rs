@@ -87,7 +87,7 @@ async fn pull_to_server(runtime: Runtime, model: ModelId) -> Outcome {
     shown?;
     match pulled {
         Ok(()) => {
-            report::line(&format!("{model} is on its server"))?;
+            report::sentence(&format!("{model} is on its server"))?;
             Ok(Exit::Done)
         }
         Err(error) if error.kind == ErrorKind::Cancelled => Ok(Exit::Cancelled),
@@ -125,7 +125,7 @@ async fn fetch(runtime: Runtime, asset: Asset) -> Outcome {
             Err(Failure { exit: Exit::Failed, message: error.message, hint: error.hint })
         }
         Some(Ok(found)) => {
-            report::line(&format!("{} is here: {}", asset.id, found.path.display()))?;
+            report::sentence(&format!("{} is here: {}", asset.id, found.path.display()))?;
             Ok(Exit::Done)
         }
     }
@@ -158,7 +158,7 @@ pub async fn import(global: Global, file: &Path, name: Option<String>) -> Outcom
         message: error.message,
         hint: error.hint,
     })?;
-    report::line(&format!("{name} is here: {}", found.path.display()))?;
+    report::sentence(&format!("{name} is here: {}", found.path.display()))?;
     Ok(Exit::Done)
 }
 

@@ -96,7 +96,7 @@ pub fn list(global: Global, as_json: bool) -> Outcome {
 
 fn print(setup: &Setup, files: &[jaato_runtime::policy::RuleFile]) -> Result<(), Failure> {
     if files.is_empty() {
-        report::line("there are no rules: what is not plainly harmless is asked")?;
+        report::sentence("there are no rules: what is not plainly harmless is asked")?;
     }
     let mut rows = Vec::new();
     for file in files {
@@ -164,7 +164,7 @@ pub async fn explain(global: Global, args: ExplainArgs) -> Outcome {
         OutputForm::Json => report::exact_json(&to_json(&evaluation, &why)),
         OutputForm::Text => {
             let text = as_text(&evaluation, &why, hint);
-            report::line(visible::text(&text).trim_end())?;
+            report::sentence(visible::text(&text).trim_end())?;
             Ok(Exit::Done)
         }
     }
@@ -311,7 +311,7 @@ pub async fn test(global: Global, file: &Path) -> Outcome {
     }
     report::problems(&wrong);
     let (all, bad) = (cases.len(), wrong.len());
-    report::line(&format!("{} of {all} calls are decided as the file says", all - bad))?;
+    report::sentence(&format!("{} of {all} calls are decided as the file says", all - bad))?;
     Ok(if bad == 0 { Exit::Done } else { Exit::Failed })
 }
 

@@ -1,7 +1,7 @@
 //! `/permissions` and `/mode` of a conversation: what the person has answered so far, taken back if
 //! they like, and how much is asked from here on.
 
-use jaato_runtime::policy::{Answer, Mode, Rules};
+use jaato_runtime::policy::{Answer, Mode, Rules, Scope};
 use jaato_runtime::session_loop::SessionHandle;
 use jaato_runtime::types::Error;
 use jaato_runtime::visible;
@@ -30,14 +30,13 @@ pub fn parse_mode(name: &str) -> Result<Mode, String> {
 /// When the session is over.
 pub fn mode(session: &SessionHandle, name: &str) -> Result<Exit, Error> {
     if name.is_empty() {
-        let mode = session.rules()?.lock().mode;
-        report::remark(&mode_line(mode));
+        report::remark(&mode_line(&session.rules()?.lock()));
         return Ok(Exit::Done);
     }
     Ok(match parse_mode(name) {
         Ok(mode) => {
             session.set_mode(mode)?;
-            report::remark(&mode_line(mode));
+            report::remark(&mode_line(&session.rules()?.lock()));
             Exit::Done
         }
         Err(text) => told(text, "/mode says which one holds"),
@@ -80,7 +79,7 @@ pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> 
 
 /// Writes the answers with their numbers.
 fn listed(rules: &Rules) -> String {
-    let mut lines = vec![mode_line(rules.mode)];
+    let mut lines = vec![mode_line(rules)];
     if rules.answers().is_empty() {
         lines.push("you have answered nothing that holds for later calls".to_owned());
     }
@@ -90,9 +89,14 @@ fn listed(rules: &Rules) -> String {
             Answer::Never => "denied",
         };
         let text = rule.pattern().text(rule.tool());
-        let (plugin, scope) = (rule.plugin(), rule.scope().name());
-        let text = visible::name(&text);
-        lines.push(format!("{number:>3}  {what}, for the {scope}: {text} ({plugin})"));
+        let scope = match rule.scope() {
+            Scope::Once => "once",
+            Scope::Turn => "for this turn",
+            Scope::Session => "in this session",
+            Scope::Always => "for good",
+        };
+        let (plugin, text) = (rule.plugin(), visible::name(&text));
+        lines.push(format!("{number:>3}  {what} {scope}: {text} ({plugin})"));
     }
     if !rules.answers().is_empty() {
         lines.push("/permissions remove NUMBER takes one back, all takes all".to_owned());
@@ -100,13 +104,15 @@ fn listed(rules: &Rules) -> String {
     lines.join("\n")
 }
 
-fn mode_line(mode: Mode) -> String {
-    let what = match mode {
+fn mode_line(rules: &Rules) -> String {
+    let what = match rules.mode {
+        Mode::Ask if rules.allow_all => "what no rule allows runs too, as `--yes` says",
+        Mode::AcceptEdits if rules.allow_all => "what no rule allows runs too, as `--yes` says",
         Mode::Ask => "what no rule allows is asked",
         Mode::AcceptEdits => "changes of files inside the workspace are not asked",
         Mode::ReadOnly => "what changes anything is denied",
     };
-    format!("mode {}: {what}", mode.name())
+    format!("mode {}: {what}", rules.mode.name())
 }
 
 fn told(text: String, hint: &str) -> Exit {

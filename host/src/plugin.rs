@@ -68,10 +68,10 @@ pub fn print_list(runtime: &Runtime) -> Outcome {
         hints.extend(kept(runtime, entry));
     }
     if !hints.is_empty() {
-        report::line(&format!("\n{}", hints.join("\n")))?;
+        report::sentence(&format!("\n{}", hints.join("\n")))?;
     }
     if plugins.iter().any(|entry| trust_command(entry).is_some()) {
-        report::line(&format!("\n{TRUST_WARNING}"))?;
+        report::sentence(&format!("\n{TRUST_WARNING}"))?;
     }
     Ok(Exit::Done)
 }
@@ -168,7 +168,7 @@ pub fn trust(global: Global, file: &Path, sha256: &str) -> Outcome {
     TrustStore::in_folder(data)
         .trust_plugin(&has, manifest.name.as_str(), &file, SystemTime::now())
         .map_err(workspace_trust::failed)?;
-    report::line(&format!("plugin `{}` is trusted with this content: {has}", manifest.name))?;
+    report::sentence(&format!("plugin `{}` is trusted with this content: {has}", manifest.name))?;
     grant::carry_over(data, manifest.name.as_str(), &has)?;
     Ok(Exit::Done)
 }
@@ -206,7 +206,7 @@ pub async fn untrust(global: Global, what: &str) -> Outcome {
         Failure::new(Exit::Plugin, text)
     })?;
     let text = if was_trusted { "is not trusted any more" } else { "was not trusted" };
-    report::line(&format!("the content {digest} {text}"))?;
+    report::sentence(&format!("the content {digest} {text}"))?;
     Ok(Exit::Done)
 }
 

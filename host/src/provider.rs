@@ -20,6 +20,9 @@ use crate::{report, start};
 /// The tool that a model is asked to call: it only reads, and reaches nothing.
 const TOOL: &str = "get_environment";
 
+/// Columns of the names before what is told.
+const NAME_COLUMNS: usize = 10;
+
 /// What it is asked.
 const HELLO: &str = "Say hello in one word.";
 const CALL: &str = "Call the tool `get_environment` with the aspect `os`, then name the operating \
@@ -69,7 +72,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
     report::table(&["", "provider", "server", "key", "plugin"], &rows)?;
     if !unused.is_empty() {
         let names: Vec<_> = unused.iter().map(|provider| provider.name.as_str()).collect();
-        report::line(&format!("also known by name: {}", names.join(", ")))?;
+        report::sentence(&format!("also known by name: {}", names.join(", ")))?;
     }
     Ok(Exit::Done)
 }
@@ -106,7 +109,7 @@ pub async fn models(global: Global, name: Option<String>, as_json: bool) -> Outc
         );
     }
     if facts.is_empty() {
-        report::line(&format!("the provider `{name}` lists no model"))?;
+        report::sentence(&format!("the provider `{name}` lists no model"))?;
         return Ok(Exit::Done);
     }
     let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |it| it.to_string());
@@ -173,21 +176,25 @@ async fn ask(runtime: &Runtime, name: Option<&str>) -> Outcome {
     let model =
         if own == provider.name { Ok(wanted.clone()) } else { of(runtime, &provider).await };
     let model = model.map_err(failed)?;
-    report::line(&format!("model      {model}"))?;
+    named("model", model.as_ref())?;
     talk(runtime, &model).await
+}
+
+fn named(name: &str, text: &str) -> Result<(), Failure> {
+    report::sentence(&format!("{name:<NAME_COLUMNS$} {text}"))
 }
 
 /// Says what is known before anything is sent.
 fn tell(provider: &ProviderInfo) -> Result<(), Failure> {
-    report::line(&format!("provider   {} ({})", provider.name, provider.plugin))?;
+    named("provider", &format!("{} ({})", provider.name, provider.plugin))?;
     let server = provider.server.as_deref().unwrap_or("none: it runs on this machine");
-    report::line(&format!("server     {server}"))?;
+    named("server", server)?;
     for KeyInfo { looked_for, found } in &provider.keys {
         let found = match found {
             Some(place) => format!("found: {place}"),
             None => format!("none; looked for {looked_for}"),
         };
-        report::line(&format!("key        {found}"))?;
+        named("key", &found)?;
     }
     Ok(())
 }
@@ -248,17 +255,20 @@ async fn talk(runtime: &Runtime, model: &ModelId) -> Outcome {
         return Err(failed(error));
     }
     let first = seen.first.lock().map_or(whole, |first| first.duration_since(begun));
-    report::line(&format!("answer     {}", one_line(&hello.text)))?;
+    named("answer", &one_line(&hello.text))?;
     let (first, whole) = (first.as_secs_f64(), whole.as_secs_f64());
-    report::line(&format!("time       {first:.2} s to the first word, {whole:.2} s in all"))?;
+    named("time", &format!("{first:.2} s to the first word, {whole:.2} s in all"))?;
     let usage = hello.usage;
-    report::line(&format!(
-        "tokens     {} in ({} of them from a cache), {} out",
-        usage.prompt_tokens, usage.cached_tokens, usage.output_tokens
-    ))?;
+    named(
+        "tokens",
+        &format!(
+            "{} in ({} of them from a cache), {} out",
+            usage.prompt_tokens, usage.cached_tokens, usage.output_tokens
+        ),
+    )?;
     if let Some(cost) = usage.cost_micro_usd {
         let source = if usage.cost_is_estimate { " by the price that is known" } else { "" };
-        report::line(&format!("cost       ${}{source}", Dollars::of_micros(cost)))?;
+        named("cost", &format!("${}{source}", Dollars::of_micros(cost)))?;
     }
     let called = session.turn(CALL, &cancel).await;
     if called.outcome == TurnOutcome::Cancelled {
@@ -272,9 +282,9 @@ async fn talk(runtime: &Runtime, model: &ModelId) -> Outcome {
         Some(false) => format!("called `{TOOL}` in a way that does not work"),
         None => format!("answered without it: {}", one_line(&called.text)),
     };
-    report::line(&format!("tool call  {line}"))?;
+    named("tool call", &line)?;
     let works = *seen.called.lock() == Some(true);
-    report::line(if works { "it works" } else { "it answers, and calls no tools" })?;
+    report::sentence(if works { "it works" } else { "it answers, and calls no tools" })?;
     Ok(if works { Exit::Done } else { Exit::Failed })
 }
 

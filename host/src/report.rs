@@ -54,7 +54,7 @@ pub fn usage(error: &clap::Error) -> Result<(), Failure> {
             notes(text.trim_end());
             Ok(())
         }
-        None => line(text.trim_end()),
+        None => sentence(text.trim_end()),
     }
 }
 
@@ -109,14 +109,17 @@ pub fn json_line(value: &Value) -> Result<(), Failure> {
     written(terminal::print_json(&format!("{value}\n")))
 }
 
-/// Prints a text on standard output, safe for the terminal whoever wrote it, and ends its line. On a
-/// terminal long lines are broken between words.
+/// Prints a text on standard output, safe for the terminal whoever wrote it, and ends its line.
 pub fn line(text: &str) -> Result<(), Failure> {
-    let broken = match terminal::output_is_terminal() {
-        true => columns::prose(text, terminal::size_of(Channel::Output).1),
-        false => text.to_owned(),
-    };
-    written(terminal::print(&format!("{broken}\n")))
+    written(terminal::print(&format!("{text}\n")))
+}
+
+/// Prints sentences as [`line`] does; on a terminal long lines are broken between words.
+pub fn sentence(text: &str) -> Result<(), Failure> {
+    match terminal::output_is_terminal() {
+        true => line(&columns::prose(text, terminal::size_of(Channel::Output).1)),
+        false => line(text),
+    }
 }
 
 fn written(written: io::Result<()>) -> Result<(), Failure> {

@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use crate::terminal;
 
 /// What the conversation itself takes behind `/`.
-const OWN: [(&str, &str); 9] = [
+pub const OWN: [(&str, &str); 9] = [
     ("again", "send the last request again"),
     ("attach", "show the model a file"),
     ("help", "what else there is"),

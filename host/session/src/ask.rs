@@ -200,7 +200,7 @@ pub struct Question<'a> {
     pub by: Option<&'a PluginName>,
     /// What people see the session called, where another one opened it.
     pub agent: Option<&'a str>,
-    /// The execution environment in which it would run, where that is not this machine.
+    /// The execution environment in which the session works, where that is not this machine.
     pub environment: Option<String>,
     /// The decision that a person must be asked.
     pub decision: Decision,

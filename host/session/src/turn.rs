@@ -92,7 +92,8 @@ impl Session {
             Ok(())
         } else {
             let text = "there is no failed request to send again";
-            Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("give a prompt"))
+            Err(Error::new(ErrorKind::InvalidArguments, text)
+                .with_hint("what came of the last answer is kept: say how to go on"))
         };
         let prompt = self.history.last_prompt().unwrap_or_default();
         let begun = Begun { prompt, ..Begun::default() };

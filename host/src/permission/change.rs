@@ -61,7 +61,7 @@ pub fn add(global: Global, decision: &str, args: RuleArgs) -> Outcome {
     })?;
     let path = visible::name(&place.path.display().to_string()).into_owned();
     let said = if changed { "is in" } else { "was there already, in" };
-    report::line(&format!("the rule {said} `{path}`"))?;
+    report::sentence(&format!("the rule {said} `{path}`"))?;
     Ok(Exit::Done)
 }
 
@@ -71,7 +71,7 @@ pub fn remove(global: Global, number: usize, workspace: bool) -> Outcome {
     let place = Place::of(&setup, workspace)?;
     place.edit(&setup, |text| remove_rule(text, number).map(Some))?;
     let path = visible::name(&place.path.display().to_string()).into_owned();
-    report::line(&format!("rule {number} is no longer in `{path}`"))?;
+    report::sentence(&format!("rule {number} is no longer in `{path}`"))?;
     Ok(Exit::Done)
 }
 

@@ -19,7 +19,7 @@ pub fn log(global: Global, last: usize, as_json: bool) -> Outcome {
         let text = format!("cannot read the ledger `{}`: {error}", path.display());
         Failure::new(Exit::Failed, text)
     };
-    let mut found = VecDeque::new();
+    let (mut found, mut earlier) = (VecDeque::new(), 0_usize);
     match Reader::open(&path) {
         Ok(mut reader) => {
             while let Some(line) = reader.next_line().map_err(failed)? {
@@ -28,6 +28,7 @@ pub fn log(global: Global, last: usize, as_json: bool) -> Outcome {
                     found.push_back(record);
                     if found.len() > last {
                         found.pop_front();
+                        earlier += 1;
                     }
                 }
             }
@@ -75,5 +76,8 @@ pub fn log(global: Global, last: usize, as_json: bool) -> Outcome {
         return Ok(Exit::Done);
     }
     report::table(&["time (UTC)", "session", "tool", "decision", "rule"], &rows)?;
+    if earlier > 0 {
+        report::sentence(&format!("(and {earlier} earlier; `--last N` lists more)"))?;
+    }
     Ok(Exit::Done)
 }

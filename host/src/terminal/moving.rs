@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use console::measure_text_width;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use parking_lot::Mutex;
 
@@ -50,6 +51,15 @@ impl Moving {
 
     /// Shows that something goes on, and for how long. A bar stays.
     pub fn spin(&mut self, text: &str) {
+        self.turn(text, one_line);
+    }
+
+    /// The same with the end of a text, which grows.
+    pub fn spin_end(&mut self, text: &str) {
+        self.turn(text, end_of);
+    }
+
+    fn turn(&mut self, text: &str, fitted: fn(&str, usize) -> String) {
         if writer::question_is_open() || self.is_bar() {
             return;
         }
@@ -57,9 +67,9 @@ impl Moving {
         let room = writer::size().1.saturating_sub(SPINNER_COLUMNS + before.len());
         let text = match room.checked_sub(STOPS.len() + 3) {
             Some(room) if room >= TEXT_COLUMNS_MIN => {
-                format!("{} · {STOPS}", one_line(text, room))
+                format!("{} · {STOPS}", fitted(text, room))
             }
-            Some(_) | None => one_line(text, room),
+            Some(_) | None => fitted(text, room),
         };
         let since = *self.since.get_or_insert_with(Instant::now);
         let moving = self.shown.get_or_insert_with(|| {
@@ -120,5 +130,37 @@ impl Moving {
         if let Some(moving) = self.shown.take() {
             moving.finish_and_clear();
         }
+    }
+}
+
+/// Returns the end of a text as one line of at most so many columns, with `…` where it was cut.
+fn end_of(text: &str, columns: usize) -> String {
+    let whole = one_line(text, usize::MAX);
+    if measure_text_width(&whole) <= columns {
+        return whole;
+    }
+    let mut begin = whole.len();
+    let mut room = columns.saturating_sub(1);
+    for (at, letter) in whole.char_indices().rev() {
+        let Some(left) = room.checked_sub(measure_text_width(letter.encode_utf8(&mut [0; 4])))
+        else {
+            break;
+        };
+        (room, begin) = (left, at);
+    }
+    format!("…{}", &whole[begin..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_text_that_grows_the_end_is_shown() {
+        assert_eq!(end_of("short", 5), "short");
+        assert_eq!(end_of("a longer text", 5), "…text");
+        assert_eq!(end_of("日本語", 4), "…語");
+        assert_eq!(end_of("two\nlines\u{1b}", 40), "two lines<U+001B>");
+        assert_eq!(end_of("ab", 0), "…");
     }
 }

@@ -4,7 +4,8 @@
 //! On a terminal a person is shown the first lines as they come and the last ones at the end; what
 //! lies between is counted. A line is shown when it has ended; until then it stands in the line that
 //! moves, where a program may begin it anew as often as it likes. Elsewhere all of it is shown as it
-//! comes, and a line that is begun anew as it was left.
+//! comes, and a line that is begun anew as it was left. In the background nothing moves, so what a call
+//! shows there comes as it comes too.
 
 use std::collections::VecDeque;
 
@@ -110,16 +111,26 @@ impl Calls {
     /// Takes a piece of a call's output; returns what is shown now.
     pub fn output(&mut self, id: &CallId, text: &str) -> String {
         match self.running.iter_mut().find(|running| running.id == *id) {
-            Some(running) => running.output.piece(text, self.is_folded),
+            Some(running) => running.output.piece(text, self.is_folded, running.is_task),
             None => text.to_owned(),
         }
     }
 
-    /// Notes that a call goes on in the background.
-    pub fn is_task(&mut self, id: &CallId) {
+    /// Notes that what a call did is told in other words.
+    pub fn has_told(&mut self, id: &CallId) {
         if let Some(running) = self.running.iter_mut().find(|running| running.id == *id) {
-            running.is_task = true;
+            running.output.is_anything = true;
         }
+    }
+
+    /// Notes that a call goes on in the background: what it shows does not wait for the ends of lines
+    /// from here on. Returns what of its last line is shown now.
+    pub fn is_task(&mut self, id: &CallId) -> String {
+        let Some(running) = self.running.iter_mut().find(|running| running.id == *id) else {
+            return String::new();
+        };
+        running.is_task = true;
+        running.output.open_line()
     }
 
     /// Notes that a call has its result. One that goes on in the background has not ended.
@@ -142,9 +153,12 @@ impl Calls {
     pub fn told(&self) -> Option<String> {
         let mut waited_for = self.running.iter().filter(|running| !running.is_task);
         let first = waited_for.next()?;
-        let others = waited_for.count();
-        if others > 0 {
-            return Some(format!("running {} calls", others + 1));
+        let others: Vec<_> = waited_for.collect();
+        if !others.is_empty() {
+            let lines =
+                others.iter().rev().chain([&first]).map(|call| call.output.open.text.trim());
+            let line = lines.filter(|line| !line.is_empty()).map(|line| format!(": {line}")).next();
+            return Some(format!("running {} calls{}", others.len() + 1, line.unwrap_or_default()));
         }
         let lines = first.output.lines();
         let so_far = if lines > FIRST_LINES_MAX {
@@ -163,12 +177,14 @@ impl Calls {
 }
 
 impl Fold {
-    fn piece(&mut self, text: &str, is_folded: bool) -> String {
+    fn piece(&mut self, text: &str, is_folded: bool, is_task: bool) -> String {
         self.is_anything |= !text.is_empty();
         let mut shown = String::new();
         for piece in text.split_inclusive(['\n', '\r']) {
             let line = piece.trim_end_matches(['\n', '\r']);
-            if is_folded || self.open.is_anew || self.open.is_at_return {
+            let has_room = !is_folded || self.first_lines < FIRST_LINES_MAX;
+            let waits = is_folded && !(is_task && has_room);
+            if waits || self.open.is_anew || self.open.is_at_return {
                 self.open.push(line);
             } else {
                 shown.push_str(line);
@@ -178,7 +194,7 @@ impl Fold {
                 self.open.is_at_return = true;
             } else if piece.ends_with('\n') {
                 let line = std::mem::take(&mut self.open).end();
-                if !is_folded || self.first_lines < FIRST_LINES_MAX {
+                if has_room {
                     self.first_lines += 1;
                     shown.push_str(&line);
                     shown.push('\n');
@@ -194,6 +210,15 @@ impl Fold {
         shown
     }
 
+    /// Takes what is held of the last line, if it may be shown before it ends.
+    fn open_line(&mut self) -> String {
+        if self.first_lines >= FIRST_LINES_MAX || self.open.is_anew || self.open.is_at_return {
+            return String::new();
+        }
+        self.open.is_shown |= !self.open.text.is_empty();
+        std::mem::take(&mut self.open.text)
+    }
+
     fn lines(&self) -> usize {
         self.first_lines + self.last.len() + self.left_out
     }
@@ -201,6 +226,10 @@ impl Fold {
     fn end(mut self) -> Ended {
         if !self.open.text.is_empty() {
             self.last.push_back(self.open.end());
+        }
+        if self.last.len() > LAST_LINES_MAX {
+            self.last.pop_front();
+            self.left_out += 1;
         }
         let mut rest = match self.left_out {
             0 => String::new(),
@@ -216,7 +245,7 @@ impl Fold {
 
 impl Open {
     fn push(&mut self, piece: &str) {
-        if piece.is_empty() {
+        if piece.is_empty() || self.is_cut && !self.is_at_return {
             return;
         }
         if self.is_at_return {
@@ -255,6 +284,8 @@ mod tests {
         let label = |calls: &Calls, id: &str| calls.label(&CallId::from(id), "cli");
         assert_eq!([label(&calls, "a"), label(&calls, "b")], ["cli", "cli 2"]);
         assert_eq!(calls.told().as_deref(), Some("running 2 calls"));
+        calls.output(&"a".into(), "10 %");
+        assert_eq!(calls.told().as_deref(), Some("running 2 calls: 10 %"));
         calls.end_call(&"a".into());
         assert_eq!(label(&calls, "b"), "cli 2", "a name stays");
         assert_eq!(calls.told().as_deref(), Some("running cli_based_tool"));
@@ -340,8 +371,11 @@ mod tests {
     fn a_task_goes_on() {
         let mut calls = begun(&["a"]);
         let id = CallId::from("a");
-        calls.is_task(&id);
+        assert_eq!(calls.output(&id, "begun: "), "");
+        assert_eq!(calls.is_task(&id), "begun: ");
         assert_eq!((calls.end_call(&id), calls.told()), (Ended::default(), None));
+        assert_eq!(calls.output(&id, "listening"), "listening");
+        assert_eq!(calls.output(&id, "\n10 %\r20 %\r\n"), "\n10 %\n20 %\n");
         assert_eq!(calls.output(&id, "hi\n"), "hi\n");
         assert!(calls.end(&id).has_shown);
     }

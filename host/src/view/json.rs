@@ -26,5 +26,7 @@ impl super::Writer for Lines {
 
     fn go_on(&mut self) {}
 
+    fn hide_ends_of_tasks(&mut self) {}
+
     fn attempts(&mut self, _attempts_max: u32) {}
 }

@@ -39,8 +39,6 @@ pub struct View {
     form: OutputForm,
     /// Whether a person is not told when a request is tried again.
     hides_retries: AtomicBool,
-    /// Whether a person is not told how tasks end.
-    hides_ends_of_tasks: AtomicBool,
 }
 
 /// How much of what was to be shown is shown.
@@ -80,6 +78,9 @@ trait Writer: Send {
 
     /// Notes how often a request is tried in all.
     fn attempts(&mut self, attempts_max: u32);
+
+    /// Tells a person no more how tasks end.
+    fn hide_ends_of_tasks(&mut self);
 }
 
 /// The view writes nothing while this is there.
@@ -104,8 +105,8 @@ impl View {
             queue.close();
         }
         let ended = Mutex::new(Some(ended));
-        let [hides_retries, hides_ends_of_tasks] = [false, false].map(AtomicBool::new);
-        Arc::new(Self { queue, ended, form, hides_retries, hides_ends_of_tasks })
+        let hides_retries = AtomicBool::new(false);
+        Arc::new(Self { queue, ended, form, hides_retries })
     }
 
     /// Shows a person what the model thinks too; programs are told it in any case.
@@ -123,10 +124,10 @@ impl View {
         self.hides_retries.store(self.form == OutputForm::Text, Relaxed);
     }
 
-    /// Tells a person no more how tasks end, where that is said in other words; programs are told
-    /// all.
+    /// Tells a person no more how tasks end, where that is said in other words, but for the last of
+    /// their output; programs are told all.
     pub fn hide_ends_of_tasks(&self) {
-        self.hides_ends_of_tasks.store(self.form == OutputForm::Text, Relaxed);
+        self.queue.push(Message::HideEndsOfTasks);
     }
 
     /// Waits until everything so far is written.
@@ -204,12 +205,7 @@ impl View {
 
 impl EventSink for View {
     fn event(&self, envelope: Envelope) {
-        let is_hidden = match envelope.event {
-            Event::Retry { .. } => self.hides_retries.load(Relaxed),
-            Event::TaskFinished { .. } => self.hides_ends_of_tasks.load(Relaxed),
-            _ => false,
-        };
-        if is_hidden {
+        if matches!(envelope.event, Event::Retry { .. }) && self.hides_retries.load(Relaxed) {
             return;
         }
         self.queue.event(envelope);
@@ -254,6 +250,10 @@ fn write_all(mut writer: Box<dyn Writer>, queue: &Queue, cancel: &Cancel) -> Opt
             }
             Message::Attempts(attempts_max) => {
                 writer.attempts(attempts_max);
+                Ok(())
+            }
+            Message::HideEndsOfTasks => {
+                writer.hide_ends_of_tasks();
                 Ok(())
             }
             Message::GoOn => {

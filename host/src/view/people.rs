@@ -37,6 +37,9 @@ const NAME_COLUMNS: usize = 80;
 /// Lines of a change that are shown once it is made.
 const CHANGE_LINES_MAX: usize = 12;
 
+/// The way on which whoever sees this has answered.
+const AT_THE_TERMINAL: &str = "terminal";
+
 /// Calls of one turn of which it is noted what a person was shown or has answered. Of more it is
 /// told as if nobody had been asked.
 const SEEN_CALLS_MAX: usize = 1000;
@@ -69,6 +72,8 @@ pub struct People {
     going_on: Option<String>,
     /// How often a request is tried in all; 0 where nobody has said so.
     attempts_max: u32,
+    /// That a task has ended is said in other words, but for the last of its output.
+    hides_ends_of_tasks: bool,
 }
 
 impl People {
@@ -88,6 +93,7 @@ impl People {
             calls: Calls::new(is_terminal),
             going_on: None,
             attempts_max: 0,
+            hides_ends_of_tasks: false,
         }
     }
 
@@ -111,8 +117,10 @@ impl People {
         if !self.is_terminal || self.answer.line_is_open() || self.output.line_is_open() {
             return;
         }
-        let coming = self.answer.coming().map(str::to_owned);
-        let text = coming.or_else(|| self.going_on.clone()).or_else(|| self.calls.told());
+        if let Some(coming) = self.answer.coming() {
+            return self.moving.spin_end(coming);
+        }
+        let text = self.going_on.clone().or_else(|| self.calls.told());
         if let Some(text) = text {
             self.moving.spin(&text);
         }
@@ -175,7 +183,8 @@ impl People {
             let rows = match fit {
                 Fit::Cut => vec![one_line(&text, room)],
                 Fit::Wrapped if self.is_terminal => {
-                    wrapped(&one_line(text.trim_end(), NOTICE_COLUMNS), room)
+                    // Further rows stand further in.
+                    wrapped(&one_line(text.trim_end(), NOTICE_COLUMNS), room.saturating_sub(2))
                 }
                 Fit::Wrapped | Fit::Whole => vec![one_line(&text, NOTICE_COLUMNS)],
             };
@@ -294,6 +303,10 @@ impl super::Writer for People {
     fn attempts(&mut self, attempts_max: u32) {
         self.attempts_max = attempts_max;
     }
+
+    fn hide_ends_of_tasks(&mut self) {
+        self.hides_ends_of_tasks = true;
+    }
 }
 
 impl People {
@@ -345,6 +358,7 @@ impl People {
                 })
             }
             Event::FileChanged { call_id, source, change } => {
+                self.calls.has_told(call_id);
                 self.file_changed(call_id, source, change)
             }
             Event::PermissionAsked { call_id, preview: Some(preview), .. }
@@ -356,14 +370,15 @@ impl People {
                 Ok(())
             }
             Event::PermissionDecided { call_id, allowed: false, answered_by, comment, .. }
-                if !answered_by.is_empty() =>
+                if answered_by == AT_THE_TERMINAL && self.is_terminal =>
             {
                 if self.denied.len() < SEEN_CALLS_MAX {
                     self.denied.push((call_id.clone(), comment.clone()));
                 }
                 Ok(())
             }
-            Event::PlanChanged { source, plan, .. } => {
+            Event::PlanChanged { call_id, source, plan } => {
+                self.calls.has_told(call_id);
                 let columns = self.columns();
                 let lines = self.plans.lines(source, plan);
                 lines.iter().try_for_each(|line| self.dim_line(&exact_line(line, columns)))
@@ -372,10 +387,11 @@ impl People {
                 let source = self.calls.label(call_id, source);
                 let ended = self.calls.end_call(call_id);
                 self.going_on = None;
-                if let Some((_, comment)) = self.denied.iter().find(|(denied, _)| denied == call_id)
-                {
-                    // Who denied knows why, and the hint is the model's.
-                    let comment = comment.as_ref().map(|comment| format!(": {comment}"));
+                let denied = self.denied.iter().position(|(denied, _)| denied == call_id);
+                if let Some((_, comment)) = denied.map(|at| self.denied.swap_remove(at)) {
+                    // Who denied it here knows why, and the hint is the model's.
+                    self.output(&source, &ended.rest)?;
+                    let comment = comment.map(|comment| format!(": {comment}"));
                     let text = format!("✗ denied{}", comment.unwrap_or_default());
                     let room = self.room(&source);
                     return self.line(&label(&source).red(&one_line(&text, room)));
@@ -399,12 +415,11 @@ impl People {
             Event::Retry { attempt, delay_ms, error } => {
                 let seconds = *delay_ms as f64 / 1000.0;
                 let message = one_line(&error.message, NOTICE_COLUMNS);
-                self.dim_line(&format!(
-                    "{message}; trying again in {seconds:.1} s (attempt {attempt})"
-                ))?;
                 let (next, most) = (attempt + 1, self.attempts_max);
                 let most = if most > 0 { format!(" of {most}") } else { String::new() };
-                self.begin(&format!("waiting {seconds:.0} s for the provider, try {next}{most}"));
+                let tries = format!("try {next}{most}");
+                self.dim_line(&format!("{message}; trying again in {seconds:.1} s, {tries}"))?;
+                self.begin(&format!("waiting {seconds:.0} s for the provider, {tries}"));
                 Ok(())
             }
             Event::ModelChanged { model, left_out, .. } => {
@@ -416,7 +431,9 @@ impl People {
             }
             Event::TurnFinished { outcome, error, .. } => self.finished(*outcome, error.as_ref()),
             Event::TaskStarted { task_id, call_id, name, source, by } => {
-                self.calls.is_task(call_id);
+                let label = self.calls.label(call_id, source);
+                let so_far = self.calls.is_task(call_id);
+                self.output(&label, &so_far)?;
                 let (source, name) = (named(source), named(name.as_str()));
                 match by {
                     None => self.dim_line(&format!("{source}: {name} goes on in the background")),
@@ -431,6 +448,9 @@ impl People {
             Event::TaskFinished { call_id, source, result, is_error, duration_ms, .. } => {
                 let source = self.calls.label(call_id, source);
                 let ended = self.calls.end(call_id);
+                if self.hides_ends_of_tasks {
+                    return self.output(&source, &ended.rest);
+                }
                 let (was_shown, duration_ms) = (ended.has_shown, Some(*duration_ms));
                 let ending = Ending { result, is_error: *is_error, was_shown, duration_ms };
                 self.ended(&source, &ended, ending)

@@ -39,6 +39,8 @@ pub enum Message {
     GoOn,
     /// Know how often a request is tried.
     Attempts(u32),
+    /// How tasks end is told no more.
+    HideEndsOfTasks,
 }
 
 /// Events that found no room, one after the other.
@@ -195,7 +197,8 @@ fn bytes_of(message: &Message) -> usize {
         | Message::Type(_)
         | Message::Pause(..)
         | Message::GoOn
-        | Message::Attempts(_) => 0,
+        | Message::Attempts(_)
+        | Message::HideEndsOfTasks => 0,
     }
 }
 
@@ -266,7 +269,8 @@ mod tests {
                 | Message::Type(_)
                 | Message::Pause(..)
                 | Message::GoOn
-                | Message::Attempts(_) => "settle".to_owned(),
+                | Message::Attempts(_)
+                | Message::HideEndsOfTasks => "settle".to_owned(),
             })
             .collect()
     }

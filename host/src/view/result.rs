@@ -63,9 +63,16 @@ pub fn lines(ending: Ending<'_>) -> Vec<Line> {
         return error(ending.result, &duration);
     }
     let code = ending.result.get("returncode").and_then(Value::as_i64);
-    let (look, mark) =
-        if code.is_some_and(|code| code != 0) { (Look::Red, "✗") } else { (Look::Dim, "✓") };
-    let code = code.map(|code| format!(" exit code {code}")).unwrap_or_default();
+    let killed = ending.result.get("signal").and_then(|signal| signal["name"].as_str());
+    let is_late = ending.result.get("timed_out").and_then(Value::as_bool) == Some(true);
+    let is_well = code.is_none_or(|code| code == 0) && killed.is_none() && !is_late;
+    let (look, mark) = if is_well { (Look::Dim, "✓") } else { (Look::Red, "✗") };
+    let code = match (code, killed) {
+        _ if is_late => " stopped at its deadline".to_owned(),
+        (Some(code), _) => format!(" exit code {code}"),
+        (None, Some(signal)) => format!(" killed by {signal}"),
+        (None, None) => String::new(),
+    };
     let (first, more) = rest(ending);
     let mut lines = vec![Line::new(look, format!("{mark}{code}{duration}{first}"), Fit::Cut)];
     lines.extend(more.into_iter().map(|line| Line::new(Look::Dim, line, Fit::Cut)));
@@ -83,8 +90,10 @@ fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
     }
     // That a result is cut is told by where the whole of it lies.
     let is_told = |key: &str| {
-        matches!(key, "returncode" | FILE_KEY)
+        matches!(key, "returncode" | "timed_out" | "timeout_seconds" | FILE_KEY)
             || key == "truncated" && result.contains_key(FILE_KEY)
+            // The mark says it.
+            || key == "success" && result[key] == Value::Bool(true)
     };
     if !ending.was_shown && !result.contains_key("returncode") {
         return (format!(" {}", Value::Object(result.clone())), Vec::new());
@@ -94,10 +103,7 @@ fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
         Value::Bool(_) | Value::Number(_) => true,
         Value::String(_) | Value::Null | Value::Array(_) | Value::Object(_) => false,
     };
-    // How long it took stands beside the mark.
-    let is_time = |key: &str| key.ends_with("_ms");
-    let is_shown = |key: &str, value: &Value| !is_told(key) && !is_time(key) && is_short(value);
-    let parts = result.iter().filter(|(key, value)| is_shown(key, value));
+    let parts = result.iter().filter(|(key, value)| !is_told(key) && is_short(value));
     let parts: Vec<String> = parts.map(|(key, value)| format!(" {key} {value}")).collect();
     (parts.join(","), Vec::new())
 }
@@ -171,10 +177,21 @@ mod tests {
     }
 
     #[test]
+    fn a_command_that_was_ended_has_not_gone_well() {
+        let signal = json!({ "name": "SIGKILL", "number": 9 });
+        let killed = json!({ "stdout": "", "returncode": null, "signal": signal });
+        assert_eq!(told(killed, false, false), ["✗ killed by SIGKILL"]);
+        let late = json!({
+            "returncode": null, "signal": signal, "timed_out": true, "timeout_seconds": 5,
+        });
+        assert_eq!(told(late, false, true), ["✗ stopped at its deadline"]);
+    }
+
+    #[test]
     fn what_was_shown_is_not_shown_again() {
-        let result = json!({ "matches": ["a.rs:1"], "took_ms": 4, "total": 1, "note": "…" });
+        let result = json!({ "matches": ["a.rs:1"], "total": 1, "note": "…" });
         assert_eq!(told(result.clone(), false, true), ["✓ total 1"]);
-        let whole = r#"✓ {"matches":["a.rs:1"],"took_ms":4,"total":1,"note":"…"}"#;
+        let whole = r#"✓ {"matches":["a.rs:1"],"total":1,"note":"…"}"#;
         assert_eq!(told(result, false, false), [whole]);
     }
 

@@ -21,7 +21,7 @@ fn commands_are_listed_with_how_they_are_typed_and_why_one_is_refused() {
         count                    fixture-commands  enabled  Counts the notes of this session.
         gc                       jaato             enabled  Makes room in the conversation: the oldest turns are sent no more.
         note <priority> <text…>  fixture-commands  enabled  Keeps a note.
-        objects [show]           jaato             enabled  Shows the objects that tools have found in the conversation.
+        objects [hidden]         jaato             enabled  Shows the objects that tools have found in the conversation.
         panic                    fixture-commands  enabled  Panics.
         wait                     fixture-commands  enabled  Waits for ever.
         gc                       fixture-commands  refused  A name that jaato keeps for itself.

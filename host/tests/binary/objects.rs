@@ -81,7 +81,7 @@ fn a_person_sees_results_and_asks_for_the_objects() {
     hidden["hidden_environment"] = json!({ "raw": { "bytes": 3 } });
     assert_eq!(output.stdout, format!("a frog\n{shown:#}\n{hidden:#}\n"), "{output}");
     assert!(output.stderr.contains("fixture-finds │ frog 1\n"), "{output}");
-    assert!(output.stderr.contains("it is given as `objects [show]`"), "{output}");
+    assert!(output.stderr.contains("it is given as `objects [hidden]`"), "{output}");
 }
 
 #[test]

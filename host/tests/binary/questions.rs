@@ -60,7 +60,7 @@ fn rows_of_question(recorded: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_question_names_the_environment_in_which_a_call_would_run() {
+fn a_question_names_the_environment_in_which_the_session_works() {
     let Some(house) = with_tools() else { return };
     house.ship(&fixture("rooms"));
     house.script(&json!({ "answers": [call("count", json!({})), says("done")] }));
@@ -68,12 +68,34 @@ fn a_question_names_the_environment_in_which_a_call_would_run() {
     running.wait_for_text(QUESTION);
     running.write(b"no, not there\n");
     let output = running.wait_with_open_input().code(0);
-    assert!(
-        output.stdout.contains("count of fixture-probe wants to run in rooms with"),
-        "{output}"
-    );
+    let why = "(tool `count` needs a permission; the session works in rooms)";
+    assert!(output.stdout.contains(why), "{output}");
     // A person who has denied is told no more than that.
     assert!(output.stdout.contains("✗ denied: no, not there\r\ndone"), "{output}");
+}
+
+#[test]
+fn on_a_small_terminal_what_it_is_about_comes_before_all_that_could_be_answered() {
+    let Some(house) = with_tools() else { return };
+    let lines = (1..=3).map(|number| format!("echo {number}")).collect::<Vec<_>>().join("\n");
+    let answers = [
+        call("cli_based_tool", json!({ "command": lines })),
+        told("\"returncode\":0", says("ran")),
+    ];
+    for (size, is_short) in [("rows 24 cols 80 echo", false), ("rows 12 cols 80 echo", true)] {
+        house.script(&json!({ "answers": answers }));
+        let Some(mut running) = with_echo(&house, "run go", size) else { return };
+        running.wait_for_text(QUESTION);
+        running.write(b"?\n");
+        running.wait_for_text("y runs this call");
+        running.write(b"y\n");
+        let output = running.wait_with_open_input().code(0);
+        let rows = rows_of_question(&output.stdout).join("\n");
+        for line in ["│ echo 1", "│ echo 2", "│ echo 3"] {
+            assert!(rows.contains(line), "{line}: {rows}");
+        }
+        assert_eq!(!rows.contains("[a]lways"), is_short, "{rows}");
+    }
 }
 
 #[test]
@@ -271,7 +293,7 @@ fn a_terminal_without_room_for_the_question_is_none() {
         call("count", json!({})),
         told("the terminal is too small for the question", says("done")),
     ] }));
-    let Some(running) = with_echo(&house, "run go", "rows 5 cols 80") else { return };
+    let Some(running) = with_echo(&house, "run go", "rows 3 cols 80") else { return };
     running.wait_with_open_input().code(6);
 }
 

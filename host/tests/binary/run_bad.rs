@@ -40,7 +40,7 @@ fn a_provider_that_is_busy_is_asked_again() {
     let output = house.run(&["run", "hello"]).code(0);
     assert_eq!(output.stdout, "ok\n");
     expect![[r#"
-        busy; trying again in 0.0 s (attempt 1)
+        busy; trying again in 0.0 s, try 2 of 5
     "#]]
     .assert_eq(&output.stderr);
 }

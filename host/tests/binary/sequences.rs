@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::house;
 use crate::support::{Command, Output, fixture};
-use crate::terminal::on_terminal;
+use crate::terminal::{on_terminal, shell_on_terminal};
 
 /// A title, a clipboard, a colour by C1, text turned around, and text that is not seen.
 const EVIL: &str =
@@ -38,7 +38,9 @@ fn neither_a_failed_attempt_nor_a_notice_nor_an_error_drives_the_terminal() {
         { "steps": [{ "fail": fails("temporary") }] },
         { "steps": [{ "notice": EVIL }, { "text": EVIL }, { "fail": fails("permanent") }] },
     ] }));
-    let Some(running) = on_terminal(&house, "run go", as_it_is) else { return };
+    // So wide that no row is broken.
+    let line = format!("stty rows 24 cols 250; exec '{}' run go", house.binary().display());
+    let Some(running) = shell_on_terminal(&house, &line, as_it_is) else { return };
     let output = running.wait_with_open_input().code(5);
     is_clean(&output);
     assert!(output.stdout.contains(&format!("{SHOWN}; trying again")), "{output}");

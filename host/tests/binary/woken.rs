@@ -140,7 +140,7 @@ fn what_a_task_shows_stands_above_the_prompt() {
     let Some(house) = with_talks() else { return };
     let [go, end] = ["go", "end"].map(|file| house.path().join(file).display().to_string());
     let arguments = json!({
-        "text": "x", "quiet": true, "after": go, "then_shows": "a line of it\n", "until": end,
+        "text": "x", "quiet": true, "after": go, "then_shows": "half a line", "until": end,
     });
     house.script(&json!({ "answers": [
         call("call_other", json!({ "name": "tell_model", "arguments": arguments, "detached": true })),
@@ -150,12 +150,12 @@ fn what_a_task_shows_stands_above_the_prompt() {
     running.wait_for_text("started");
     running.wait_for_text("> ");
     house.write("go", "");
-    running.wait_for_text("a line of it");
+    running.wait_for_text("half a line");
     running.wait_for_text("> ");
     running.write(b"/quit\r");
     let output = running.wait_with_open_input().code(0);
     let shown = output.stdout;
-    let line = shown.find("a line of it").unwrap();
+    let line = shown.find("half a line").unwrap();
     // The prompt begins a row of its own.
     assert!(shown[line..].contains("\n\u{1b}[?2004h> "), "{shown:?}");
     house.nothing_lives();

@@ -163,7 +163,8 @@ pub enum Event {
         /// The rule in words.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         why: String,
-        /// The execution environment in which the call would run; none where that is this machine.
+        /// The execution environment in which the session works; none where that is this machine.
+        /// What a plugin does on the host's side is done on this machine in any case.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         environment: Option<String>,
         /// What the call would change, as the tool's own plugin shows it.

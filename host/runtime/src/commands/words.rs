@@ -22,16 +22,31 @@ pub(super) fn arguments(spec: &CommandSpec, words: &[String]) -> Result<Value, E
     }
 }
 
-/// Returns how a command is typed: required parameters in `<…>`, others in `[…]`.
+/// Most words of a parameter that stand in place of its name.
+const USAGE_WORDS_MAX: usize = 3;
+
+/// Returns how a command is typed: required parameters in `<…>`, others in `[…]`, each by the words
+/// that it may be where these are few.
 pub(super) fn usage(spec: &CommandSpec) -> String {
     let required = spec.parameters.get("required").and_then(Value::as_array);
     let is_required =
         |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
     let mut text = spec.name.clone();
-    for (name, schema) in properties(spec) {
+    for (place, (name, schema)) in properties(spec).enumerate() {
+        let words = listed(spec, place);
+        let words: Vec<&str> = words.iter().map(|choice| choice.text.as_str()).collect();
+        let shown = match words.as_slice() {
+            // Of a switch the name says more.
+            _ if type_of(schema) == "boolean" => name.to_owned(),
+            words @ [_, ..] if words.len() <= USAGE_WORDS_MAX => words.join("|"),
+            _ => name.to_owned(),
+        };
         let rest = if takes_rest(schema) { "…" } else { "" };
-        let word =
-            if is_required(name) { format!(" <{name}{rest}>") } else { format!(" [{name}{rest}]") };
+        let word = if is_required(name) {
+            format!(" <{shown}{rest}>")
+        } else {
+            format!(" [{shown}{rest}]")
+        };
         text.push_str(&word);
     }
     text
@@ -188,7 +203,7 @@ mod tests {
         check(&note(), &["7", "yes"], Err("`loud` takes true or false, not `yes`"));
         check(&note(), &["7", "true", "inf"], Err("`part` takes a number, not `inf`"));
         check(&note(), &["7", "true", "1", "x", "[1"], Err("`list` takes JSON, not `[1`"));
-        let usage = "note <count> [loud] [part] [where] [list] [text…]";
+        let usage = "note <count> [loud] [part] [here|there] [list] [text…]";
         assert_eq!(super::usage(&note()), usage);
     }
 

@@ -26,6 +26,12 @@ const CHOICE_ROWS_MAX: usize = 2;
 /// Rows that the values get on a terminal that is as small as can be.
 const VALUES_ROWS_MIN: usize = CUT_ROWS + 1;
 
+/// Rows of a terminal from which on there is room for more than what a question is about.
+const ROOMY_ROWS_MIN: usize = 20;
+
+/// A mark, for what it takes.
+const LONGEST_MARK: &str = "100 mamama";
+
 /// Stands before each line of a value that has several.
 const BAR: &str = "  │ ";
 const BAR_COLUMNS: usize = 5;
@@ -191,6 +197,13 @@ impl Question {
         };
         let choices = self.choice_rows(width);
         Ok(head.into_iter().chain(values).chain(why).chain(choices).collect())
+    }
+
+    /// Tells whether it finds room on the terminal, with all of its values where that is small.
+    pub fn fits(&self) -> bool {
+        let size = super::writer::size();
+        let has_room = size.0 >= ROOMY_ROWS_MIN || !self.can_show_more(LONGEST_MARK, size);
+        has_room && self.body(LONGEST_MARK, size, Extent::Fitted).is_ok()
     }
 
     /// Returns the rows of what can be answered; the answer stands behind the last.
