@@ -183,8 +183,8 @@ pub fn prose(text: &str, columns: usize) -> String {
 }
 
 fn broken(line: &str, columns: usize) -> String {
-    // A line that is broken leaves the last column free: what fills a row goes on in the next one on
-    // some terminals.
+    // A line that is broken leaves the last column free: what fills a row goes on in the next one
+    // on some terminals.
     if measure_text_width(line) <= columns {
         return line.to_owned();
     }

@@ -2,10 +2,10 @@
 //! is shown there.
 //!
 //! On a terminal a person is shown the first lines as they come and the last ones at the end; what
-//! lies between is counted. A line is shown when it has ended; until then it stands in the line that
-//! moves, where a program may begin it anew as often as it likes. Elsewhere all of it is shown as it
-//! comes, and a line that is begun anew as it was left. In the background nothing moves, so what a call
-//! shows there comes as it comes too.
+//! lies between is counted. A line is shown when it has ended; until then it stands in the line
+//! that moves, where a program may begin it anew as often as it likes. Elsewhere all of it is shown
+//! as it comes, and a line that is begun anew as it was left. In the background nothing moves, so
+//! what a call shows there comes as it comes too.
 
 use std::collections::VecDeque;
 
@@ -123,8 +123,8 @@ impl Calls {
         }
     }
 
-    /// Notes that a call goes on in the background: what it shows does not wait for the ends of lines
-    /// from here on. Returns what of its last line is shown now.
+    /// Notes that a call goes on in the background: what it shows does not wait for the ends of
+    /// lines from here on. Returns what of its last line is shown now.
     pub fn is_task(&mut self, id: &CallId) -> String {
         let Some(running) = self.running.iter_mut().find(|running| running.id == *id) else {
             return String::new();

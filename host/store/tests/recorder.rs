@@ -46,6 +46,7 @@ fn asked(call_id: &CallId, name: &ToolName) -> Event {
         rule: "file.ask".into(),
         place: Some("/rules.toml:3".into()),
         why: "hunter2".into(),
+        environment: None,
         preview: None,
         scopes: Vec::new(),
         patterns: hunter(),

@@ -149,8 +149,8 @@ impl Kept {
 /// Longest sequence of colours that is waited for.
 const SEQUENCE_BYTES_MAX: usize = 64;
 
-/// Tells whether something is shown of bytes behind a `\r`, beside colours: `ESC [ … m` and its like.
-/// Of a sequence that has not ended nobody knows, unless `is_all` of the line is here.
+/// Tells whether something is shown of bytes behind a `\r`, beside colours: `ESC [ … m` and its
+/// like. Of a sequence that has not ended nobody knows, unless `is_all` of the line is here.
 fn is_seen(bytes: &[u8], is_all: bool) -> bool {
     let mut rest = bytes;
     while let Some(sequence) = rest.strip_prefix(b"\x1b[") {
