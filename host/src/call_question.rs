@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use jaato_runtime::session_loop::{Answer, Question, Reading, Scope};
-use jaato_runtime::types::file_change::FileChange;
+use jaato_runtime::types::file_change::{FileChange, FileChangeKind};
 use jaato_runtime::types::hooks::Preview;
 use jaato_runtime::visible;
 use serde_json::Value;
@@ -19,9 +19,17 @@ use crate::words;
 const SHORT_PROMPT: &str = "run it? [y]es, [e]dit, [n]o, or say what to do instead:";
 
 /// What is said to who asks what can be answered.
-const WHAT_CAN_BE_ANSWERED: &str = "y runs this call; t, a and p also later calls like it, in this turn, in \
+const ANSWERS_WITH_SCOPES: &str = "y runs this call; t, a and p also later calls like it, in this turn, in \
     this session or for good; e changes its arguments; n denies it, never denies the tool; other \
     words deny it and are told to the model";
+
+/// The same where an answer holds for the call alone.
+const ANSWERS: &str = "y runs this call; e changes its arguments; n denies it, never denies the tool; other words \
+    deny it and are told to the model";
+
+/// What is said to who wants more than there is room to show.
+const NO_ROOM_FOR_SCOPES: &str =
+    "there is no room to show for which calls that holds: make the terminal larger, or y or n";
 
 /// Longest argument that stands beside the changes it makes, in bytes.
 const ARGUMENT_BYTES_MAX: usize = 60;
@@ -55,16 +63,22 @@ pub async fn ask(
     question: &Question<'_>,
     mut before: Before<'_>,
 ) -> io::Result<Reply<Answer>> {
+    let patterns = question.patterns.len();
     loop {
-        let (asked, patterns) = match question_of(question, Form::Full) {
-            full if full.fits() => (full, question.patterns.len()),
+        let (asked, form) = match question_of(question, Form::Full) {
+            full if full.fits() => (full, Form::Full),
             // What it is about comes before all that could be answered.
-            _ => (question_of(question, Form::Short), 0),
+            _ => (question_of(question, Form::Short), Form::Short),
         };
-        let read = |line: &str| read_answer(line, patterns);
+        let read = |line: &str| read_answer(line, patterns, form);
         let said = terminal::ask(Arc::clone(&open), asked, before, read).await?;
         match said {
             Reply::Answer(Said::Answer(answer)) => return Ok(Reply::Answer(answer)),
+            // The terminal has become smaller: there is room for less.
+            Reply::Nobody(_)
+                if form == Form::Full
+                    && !question_of(question, Form::Full).finds_room()
+                    && question_of(question, Form::Short).finds_room() => {}
             Reply::Nobody(reason) => return Ok(Reply::Nobody(reason)),
             Reply::Answer(Said::Edit) => {}
         }
@@ -138,8 +152,11 @@ fn question_of(question: &Question<'_>, form: Form) -> terminal::Question {
     let arguments = &question.call.arguments;
     let mut values = match &question.preview {
         // The changes say the same, as they come to be. A stranger may lie about them.
-        Some(preview) if !preview.changes.is_empty() && question.tool.shipped => {
-            values_of(&without_texts(arguments))
+        Some(preview) if question.tool.shipped && shows_all(preview) => {
+            match without_texts(arguments) {
+                Value::Object(left) if left.is_empty() => Vec::new(),
+                left => values_of(&left),
+            }
         }
         Some(preview) if !preview.changes.is_empty() => {
             values_of(arguments).into_iter().map(terminal::Value::briefly).collect()
@@ -245,6 +262,15 @@ fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
     before.into_iter().flatten().chain(drawn).chain(after.into_iter().flatten()).collect()
 }
 
+/// Tells whether a preview shows each change whole: no text of the arguments says more.
+fn shows_all(preview: &Preview) -> bool {
+    let is_whole = |change: &FileChange| {
+        let has_lines = !change.hunks.is_empty() || change.kind == FileChangeKind::Moved;
+        !change.is_cut && has_lines
+    };
+    !preview.changes.is_empty() && preview.changes.iter().all(is_whole)
+}
+
 /// Leaves out the texts that a change is made of.
 fn without_texts(arguments: &Value) -> Value {
     let is_short = |value: &Value| match value {
@@ -271,7 +297,9 @@ fn values_of(arguments: &Value) -> Vec<terminal::Value> {
 
 /// Reads an answer; an empty line is none, because silence is not consent. The number of a pattern
 /// stands behind a letter: `a2`, `always 2`.
-fn read_answer(line: &str, patterns: usize) -> Result<Said, String> {
+fn read_answer(line: &str, patterns: usize, form: Form) -> Result<Said, String> {
+    let has_scopes = form == Form::Full && patterns > 0;
+    let answers = if has_scopes { ANSWERS_WITH_SCOPES } else { ANSWERS };
     let lower = line.to_ascii_lowercase();
     let (word, number) = with_number(&lower);
     let pattern = match number {
@@ -286,9 +314,14 @@ fn read_answer(line: &str, patterns: usize) -> Result<Said, String> {
     };
     Ok(Said::Answer(match word {
         "" if number.is_none() => return Err(String::new()),
-        "?" | "h" | "help" => return Err(WHAT_CAN_BE_ANSWERED.to_owned()),
+        "?" | "h" | "help" => return Err(answers.to_owned()),
         command if is_command(command) => {
-            return Err(format!("`{command}` waits: a question is open. {WHAT_CAN_BE_ANSWERED}"));
+            return Err(format!("`{command}` waits: a question is open. {answers}"));
+        }
+        "t" | "turn" | "a" | "always" | "p" | "permanently"
+            if form == Form::Short && patterns > 0 =>
+        {
+            return Err(NO_ROOM_FOR_SCOPES.to_owned());
         }
         "y" | "yes" | "once" if number.is_none() => Answer::AllowOnce,
         "t" | "turn" => allow(Scope::Turn),
@@ -324,6 +357,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn read_answer(line: &str, patterns: usize) -> Result<Said, String> {
+        super::read_answer(line, patterns, Form::Full)
+    }
 
     #[test]
     fn arguments_are_shown_as_a_person_reads_them() {
@@ -394,8 +431,15 @@ mod tests {
     fn a_number_says_for_which_later_calls_an_answer_holds() {
         let like = |scope, pattern| Ok(Said::Answer(Answer::AllowLike { scope, pattern }));
         for asks in ["?", "help", "/help", "/mode read-only", "/quit"] {
-            let told = read_answer(asks, 3).unwrap_err();
-            assert!(told.contains(WHAT_CAN_BE_ANSWERED), "{asks}: {told}");
+            let told = |patterns, form| super::read_answer(asks, patterns, form).unwrap_err();
+            assert!(told(3, Form::Full).contains(ANSWERS_WITH_SCOPES), "{asks}");
+            for (patterns, form) in [(0, Form::Full), (3, Form::Short)] {
+                assert!(told(patterns, form).contains(ANSWERS), "{asks}");
+            }
+        }
+        for scope in ["t", "a2", "permanently"] {
+            let told = super::read_answer(scope, 3, Form::Short);
+            assert_eq!(told, Err(NO_ROOM_FOR_SCOPES.to_owned()));
         }
         let path = "/tmp is the wrong place";
         let denied = Answer::Deny { comment: Some(path.to_owned()) };

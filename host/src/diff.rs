@@ -8,6 +8,9 @@ use jaato_runtime::types::file_change::{
 
 use crate::terminal::Look;
 
+/// Stands behind the lines of a change that is cut.
+const REST_LEFT_OUT: &str = "[… the rest is left out]";
+
 /// Whether the change is one that may come, or one that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tense {
@@ -53,7 +56,7 @@ pub fn lines(change: &FileChange) -> Vec<(Look, String)> {
         drawing.draw(hunk, |_| true, &mut lines);
     }
     if change.is_cut {
-        lines.push((Look::Dim, "[… the rest is left out]".to_owned()));
+        lines.push((Look::Dim, REST_LEFT_OUT.to_owned()));
     }
     if lines.is_empty() {
         lines.extend(without_lines(change).map(|text| (Look::Dim, text.to_owned())));
@@ -63,7 +66,11 @@ pub fn lines(change: &FileChange) -> Vec<(Look, String)> {
 
 /// Returns the lines that change alone.
 pub fn core(change: &FileChange) -> Vec<(Look, String)> {
-    near(change, 0)
+    let mut lines = near(change, 0);
+    if change.is_cut {
+        lines.push((Look::Dim, REST_LEFT_OUT.to_owned()));
+    }
+    lines
 }
 
 /// Returns the lines that change, and so many before and after each.

@@ -96,6 +96,7 @@ impl Guardian {
     fn start() -> io::Result<Self> {
         platform::default_child_signal()?;
         platform::block_signals()?;
+        platform::default_signals_of_terminals()?;
         platform::name_process(c"jaato-guardian");
         platform::adopt_orphans()?;
         let socket = platform::take_socket_from_stdin()?;

@@ -253,6 +253,25 @@ pub(crate) fn default_child_signal() -> io::Result<()> {
     Ok(())
 }
 
+/// Makes the signals that a terminal and people send what they are by default: a program takes over
+/// what is ignored, and a shell without job control has what it starts with `&` ignore Ctrl-C. What
+/// is started in a session must take it all the same.
+pub(crate) fn default_signals_of_terminals() -> io::Result<()> {
+    for number in [
+        Signal::SIGHUP,
+        Signal::SIGINT,
+        Signal::SIGQUIT,
+        Signal::SIGTERM,
+        Signal::SIGTSTP,
+        Signal::SIGTTIN,
+        Signal::SIGTTOU,
+    ] {
+        // SAFETY: the default action is no handler that could run here.
+        unsafe { signal(number, SigHandler::SigDfl) }?;
+    }
+    Ok(())
+}
+
 /// Lowers a limit; never raises it, because that needs rights or would undo the host's own.
 fn limit(resource: Resource, wanted: Option<u64>) -> Result<(), Errno> {
     let Some(wanted) = wanted else { return Ok(()) };

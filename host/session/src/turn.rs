@@ -93,7 +93,7 @@ impl Session {
         } else {
             let text = "there is no failed request to send again";
             Err(Error::new(ErrorKind::InvalidArguments, text)
-                .with_hint("what came of the last answer is kept: say how to go on"))
+                .with_hint("say how to go on: what came of an answer is kept"))
         };
         let prompt = self.history.last_prompt().unwrap_or_default();
         let begun = Begun { prompt, ..Begun::default() };

@@ -5,7 +5,7 @@
 //! lies between is counted. A line is shown when it has ended; until then it stands in the line
 //! that moves, where a program may begin it anew as often as it likes. Elsewhere all of it is shown
 //! as it comes, and a line that is begun anew as it was left. In the background nothing moves, so
-//! what a call shows there comes as it comes too.
+//! the first lines of a call there come as they come too.
 
 use std::collections::VecDeque;
 
@@ -56,6 +56,7 @@ struct Fold {
     /// The last line of all, as far as it is there.
     open: Open,
     is_anything: bool,
+    is_told: bool,
 }
 
 /// A line that has not ended: it may still be begun anew, as progress bars do.
@@ -78,6 +79,8 @@ struct Open {
 pub struct Ended {
     /// Whether there was any.
     pub has_shown: bool,
+    /// Whether what the call changed is told in other words.
+    pub has_told: bool,
     /// What was held back of it, and is to be shown now.
     pub rest: String,
 }
@@ -119,7 +122,7 @@ impl Calls {
     /// Notes that what a call did is told in other words.
     pub fn has_told(&mut self, id: &CallId) {
         if let Some(running) = self.running.iter_mut().find(|running| running.id == *id) {
-            running.output.is_anything = true;
+            running.output.is_told = true;
         }
     }
 
@@ -136,7 +139,7 @@ impl Calls {
     /// Notes that a call has its result. One that goes on in the background has not ended.
     pub fn end_call(&mut self, id: &CallId) -> Ended {
         if self.find(id).is_some_and(|running| running.is_task) {
-            return Ended { has_shown: false, rest: String::new() };
+            return Ended::default();
         }
         self.end(id)
     }
@@ -216,7 +219,8 @@ impl Fold {
             return String::new();
         }
         self.open.is_shown |= !self.open.text.is_empty();
-        std::mem::take(&mut self.open.text)
+        let cut = if std::mem::take(&mut self.open.is_cut) { "…" } else { "" };
+        std::mem::take(&mut self.open.text) + cut
     }
 
     fn lines(&self) -> usize {
@@ -239,7 +243,7 @@ impl Fold {
             rest.push_str(&line);
             rest.push('\n');
         }
-        Ended { has_shown: self.is_anything, rest }
+        Ended { has_shown: self.is_anything, has_told: self.is_told, rest }
     }
 }
 
@@ -302,7 +306,7 @@ mod tests {
         assert_eq!(shown, all[..12].concat());
         assert_eq!(calls.told().as_deref(), Some("running cli_based_tool, 100 lines"));
         let rest = format!("… 80 lines …\n{}", all[92..].concat());
-        assert_eq!(calls.end_call(&id), Ended { has_shown: true, rest });
+        assert_eq!(calls.end_call(&id), Ended { has_shown: true, has_told: false, rest });
     }
 
     #[test]
@@ -361,7 +365,7 @@ mod tests {
             assert_eq!(shown(&mut calls, piece), expected, "{piece:?}");
         }
         let rest = "\nother\n".to_owned();
-        assert_eq!(calls.end_call(&id), Ended { has_shown: true, rest });
+        assert_eq!(calls.end_call(&id), Ended { has_shown: true, has_told: false, rest });
         calls.begin(&id, "cli", "cli_based_tool");
         let wide = "x".repeat(2 * LINE_BYTES_MAX);
         assert_eq!(calls.output(&id, &wide), wide);

@@ -396,8 +396,7 @@ impl People {
                     let room = self.room(&source);
                     return self.line(&label(&source).red(&one_line(&text, room)));
                 }
-                let (was_shown, duration_ms) = (ended.has_shown, Some(*duration_ms));
-                let ending = Ending { result, is_error: *is_error, was_shown, duration_ms };
+                let ending = ending(result, *is_error, &ended, *duration_ms);
                 self.ended(&source, &ended, ending)
             }
             Event::ObjectsAdded { source, text: Some(text), .. } => {
@@ -451,8 +450,7 @@ impl People {
                 if self.hides_ends_of_tasks {
                     return self.output(&source, &ended.rest);
                 }
-                let (was_shown, duration_ms) = (ended.has_shown, Some(*duration_ms));
-                let ending = Ending { result, is_error: *is_error, was_shown, duration_ms };
+                let ending = ending(result, *is_error, &ended, *duration_ms);
                 self.ended(&source, &ended, ending)
             }
             Event::Notified { source, text } => self.dim_line(&format!(
@@ -518,6 +516,17 @@ impl People {
             | Event::Unknown => Ok(()),
         }
     }
+}
+
+/// What is known of a call that has ended so.
+fn ending<'a>(
+    result: &'a serde_json::Map<String, Value>,
+    is_error: bool,
+    ended: &Ended,
+    duration_ms: u64,
+) -> Ending<'a> {
+    let (was_shown, was_told) = (ended.has_shown, ended.has_told);
+    Ending { result, is_error, was_shown, was_told, duration_ms: Some(duration_ms) }
 }
 
 /// Returns the name of a plugin, a tool or a file: one line, nothing hidden in it.

@@ -16,6 +16,21 @@ const DURATION_MIN_MS: u64 = 1000;
 /// Where a tool tells the whole of its output lies.
 const FILE_KEY: &str = "output_file";
 
+/// Keys of a result under which a change or a plan stands that was told.
+const CHANGE_KEYS: [&str; 11] = [
+    "path",
+    "diff",
+    "changes",
+    "files",
+    "operations",
+    "backup",
+    "moved_from",
+    "plan_id",
+    "title",
+    "status",
+    "steps",
+];
+
 /// A line of what is told.
 #[derive(Debug)]
 pub struct Line {
@@ -50,6 +65,8 @@ pub struct Ending<'a> {
     pub is_error: bool,
     /// Whether its output was shown while it ran.
     pub was_shown: bool,
+    /// Whether what it changed was told.
+    pub was_told: bool,
     /// How long it took, in milliseconds; nothing where nobody wants to know.
     pub duration_ms: Option<u64>,
 }
@@ -63,8 +80,11 @@ pub fn lines(ending: Ending<'_>) -> Vec<Line> {
         return error(ending.result, &duration);
     }
     let code = ending.result.get("returncode").and_then(Value::as_i64);
-    let killed = ending.result.get("signal").and_then(|signal| signal["name"].as_str());
-    let is_late = ending.result.get("timed_out").and_then(Value::as_bool) == Some(true);
+    // Of a command; a terminal that is closed ends by a signal, as it should.
+    let is_command = ending.result.contains_key("returncode");
+    let of_command = |key: &str| ending.result.get(key).filter(|_| is_command);
+    let killed = of_command("signal").and_then(|signal| signal["name"].as_str());
+    let is_late = of_command("timed_out").and_then(Value::as_bool) == Some(true);
     let is_well = code.is_none_or(|code| code == 0) && killed.is_none() && !is_late;
     let (look, mark) = if is_well { (Look::Dim, "✓") } else { (Look::Red, "✗") };
     let code = match (code, killed) {
@@ -95,7 +115,7 @@ fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
             // The mark says it.
             || key == "success" && result[key] == Value::Bool(true)
     };
-    if !ending.was_shown && !result.contains_key("returncode") {
+    if !ending.was_shown && !ending.was_told && !result.contains_key("returncode") {
         return (format!(" {}", Value::Object(result.clone())), Vec::new());
     }
     // What a tool has shown stands in its result again: in its texts and lists.
@@ -103,7 +123,11 @@ fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
         Value::Bool(_) | Value::Number(_) => true,
         Value::String(_) | Value::Null | Value::Array(_) | Value::Object(_) => false,
     };
-    let parts = result.iter().filter(|(key, value)| !is_told(key) && is_short(value));
+    // What a change was told with; all else of its result is news.
+    let is_change = |key: &str| CHANGE_KEYS.contains(&key);
+    let is_news = |key: &str| ending.was_told && !ending.was_shown && !is_change(key);
+    let is_shown = |key: &str, value: &Value| !is_told(key) && (is_short(value) || is_news(key));
+    let parts = result.iter().filter(|(key, value)| is_shown(key, value));
     let parts: Vec<String> = parts.map(|(key, value)| format!(" {key} {value}")).collect();
     (parts.join(","), Vec::new())
 }
@@ -162,7 +186,13 @@ mod tests {
 
     fn told(result: Value, is_error: bool, was_shown: bool) -> Vec<String> {
         let Value::Object(result) = result else { panic!("no object") };
-        let ending = Ending { result: &result, is_error, was_shown, duration_ms: Some(999) };
+        let ending = Ending {
+            result: &result,
+            is_error,
+            was_shown,
+            was_told: false,
+            duration_ms: Some(999),
+        };
         lines(ending).into_iter().map(|line| line.text).collect()
     }
 
@@ -185,6 +215,8 @@ mod tests {
             "returncode": null, "signal": signal, "timed_out": true, "timeout_seconds": 5,
         });
         assert_eq!(told(late, false, true), ["✗ stopped at its deadline"]);
+        let closed = json!({ "exit_status": null, "signal": { "name": "SIGHUP" } });
+        assert_eq!(told(closed, false, true), ["✓"]);
     }
 
     #[test]
@@ -193,6 +225,17 @@ mod tests {
         assert_eq!(told(result.clone(), false, true), ["✓ total 1"]);
         let whole = r#"✓ {"matches":["a.rs:1"],"total":1,"note":"…"}"#;
         assert_eq!(told(result, false, false), [whole]);
+    }
+
+    #[test]
+    fn what_is_news_beside_a_change_is_shown() {
+        let result = json!({
+            "success": true, "path": "a.rs", "diff": "…", "lines": 3, "mended": ["b.rs"],
+        });
+        let Value::Object(result) = result else { panic!("no object") };
+        let (is_error, was_shown, was_told) = (false, false, true);
+        let ending = Ending { result: &result, is_error, was_shown, was_told, duration_ms: None };
+        assert_eq!(lines(ending)[0].text, r#"✓ lines 3, mended ["b.rs"]"#);
     }
 
     #[test]
@@ -216,7 +259,8 @@ mod tests {
     #[test]
     fn what_took_long_says_how_long() {
         let (result, is_error, was_shown) = (&Map::new(), false, true);
-        let ending = Ending { result, is_error, was_shown, duration_ms: Some(1250) };
+        let was_told = false;
+        let ending = Ending { result, is_error, was_shown, was_told, duration_ms: Some(1250) };
         assert_eq!(lines(ending)[0].text, "✓ · 1.2 s");
     }
 }

@@ -62,7 +62,7 @@ impl Kept {
             let body = &piece[..piece.len() - usize::from(end.is_some())];
             if self.is_at_return {
                 self.behind_return.extend_from_slice(body);
-                if is_seen(&self.behind_return, end.is_some()) {
+                if self.is_seen_behind_return(end.is_some()) {
                     self.forget_line();
                     let body = std::mem::take(&mut self.behind_return);
                     self.keep(&body);
@@ -80,6 +80,22 @@ impl Kept {
                 self.line_bytes = 0;
             }
         }
+    }
+
+    /// Tells whether something is shown of what stands behind a `\r`, beside colours: `ESC [ … m`
+    /// and its like, which are forgotten. Of a sequence that has not ended nobody knows, unless
+    /// `is_all` of the line is here.
+    fn is_seen_behind_return(&mut self, is_all: bool) -> bool {
+        while let Some(sequence) = self.behind_return.strip_prefix(b"\x1b[") {
+            match sequence.iter().position(|byte| !(0x20..=0x3f).contains(byte)) {
+                Some(end) if (0x40..=0x7e).contains(&sequence[end]) => {
+                    self.behind_return.drain(..end + 3);
+                }
+                Some(_) => return true,
+                None => return is_all || self.behind_return.len() > SEQUENCE_BYTES_MAX,
+            }
+        }
+        !self.behind_return.is_empty() && (is_all || self.behind_return != b"\x1b")
     }
 
     /// Takes the last line away, wherever its bytes are: at the end, among those that are not kept,
@@ -148,20 +164,6 @@ impl Kept {
 
 /// Longest sequence of colours that is waited for.
 const SEQUENCE_BYTES_MAX: usize = 64;
-
-/// Tells whether something is shown of bytes behind a `\r`, beside colours: `ESC [ … m` and its
-/// like. Of a sequence that has not ended nobody knows, unless `is_all` of the line is here.
-fn is_seen(bytes: &[u8], is_all: bool) -> bool {
-    let mut rest = bytes;
-    while let Some(sequence) = rest.strip_prefix(b"\x1b[") {
-        match sequence.iter().position(|byte| !(0x20..=0x3f).contains(byte)) {
-            Some(end) if (0x40..=0x7e).contains(&sequence[end]) => rest = &sequence[end + 1..],
-            Some(_) => return true,
-            None => return is_all || bytes.len() > SEQUENCE_BYTES_MAX,
-        }
-    }
-    !rest.is_empty() && (is_all || rest != b"\x1b")
-}
 
 /// Returns the text at the beginning that fits, and how many bytes it stands for.
 fn first_that_fit(bytes: &[u8], json_bytes: usize) -> (String, usize) {
@@ -286,6 +288,21 @@ mod tests {
         check(&[b"10 %\r\x1b[K20 %\r\x1b[K\x1b[1m30 %\n"], "30 %\n");
         check(&[b"a\r\x1b"], "a");
         check(&[b"a\r\x1b[", &[b'0'; 100], b"mb"], "b");
+    }
+
+    #[test]
+    fn colours_without_end_behind_a_return_are_not_kept() {
+        let mut kept = kept(&[b"line\r"]);
+        for _ in 0..10_000 {
+            kept.push(b"\x1b[m\x1b[1;31");
+            kept.push(b"m");
+            assert_eq!(kept.behind_return.len(), 0);
+        }
+        let longest = [&b"\x1b["[..], &[b'0'; SEQUENCE_BYTES_MAX - 2]].concat();
+        kept.push(&longest);
+        assert_eq!((kept.whole().as_deref(), kept.behind_return.len()), (Some("line"), 64));
+        kept.push(b"0");
+        assert_eq!((kept.whole().as_deref(), kept.behind_return.len()), (Some(""), 0));
     }
 
     #[test]

@@ -252,22 +252,36 @@ fn not_plain_doubts(text: &str, not_plain: plain::NotPlain, reading: &Reading) -
     let is_told = reading.doubts.iter().any(|doubt| doubt.kind != DoubtKind::Effect);
     let kind = if kind == DoubtKind::Shape && !is_told { DoubtKind::Effect } else { kind };
     let mut doubts = vec![Doubt { what: what.to_owned(), kind, pieces }];
-    if kind == DoubtKind::Shape {
-        let effect = |what: &str, pieces| {
-            let what = what.to_owned();
-            Doubt { what, kind: DoubtKind::Effect, pieces }
-        };
-        if text.chars().any(plain::is_unseen) {
-            doubts.push(effect(plain::UNSEEN, Vec::new()));
-        }
-        let programs = reading.commands.iter().filter_map(|command| command.words.first());
-        let unusual = programs.filter(|program| !program.text.is_ascii()).map(Word::shown);
-        let unusual: Vec<_> = unusual.take(PIECES_MAX).collect();
-        if !unusual.is_empty() {
-            doubts.push(effect(plain::UNUSUAL, unusual));
+    let words = || reading.commands.iter().flat_map(|command| &command.words);
+    let programs = || reading.commands.iter().filter_map(|command| command.words.first());
+    let pieces = |words: Vec<&Word>| -> Vec<String> {
+        words.into_iter().take(PIECES_MAX).map(Word::shown).collect()
+    };
+    let odd = programs().filter(|program| plain::is_odd_grammar(&program.text)).collect();
+    let unusual = |(word, is_program): &(&Word, bool)| match is_program {
+        true => !word.text.is_ascii(),
+        false => mixes_scripts(&word.text),
+    };
+    let all = programs().map(|word| (word, true)).chain(words().map(|word| (word, false)));
+    let unusual: std::collections::BTreeSet<&Word> = all.filter(unusual).map(|it| it.0).collect();
+    for (more, pieces) in
+        [(plain::GRAMMAR, pieces(odd)), (plain::UNUSUAL, pieces(unusual.into_iter().collect()))]
+    {
+        if !pieces.is_empty() && what != more {
+            doubts.push(Doubt { what: more.to_owned(), kind: DoubtKind::Effect, pieces });
         }
     }
+    if what != plain::UNSEEN && text.chars().any(plain::is_unseen) {
+        let (what, kind) = (plain::UNSEEN.to_owned(), DoubtKind::Effect);
+        doubts.push(Doubt { what, kind, pieces: Vec::new() });
+    }
     doubts
+}
+
+/// Tells whether a word has letters of the Latin script and letters that look like some of them.
+fn mixes_scripts(word: &str) -> bool {
+    let looks_alike = |letter: char| matches!(letter, '\u{370}'..='\u{52f}');
+    word.contains(looks_alike) && word.contains(|letter: char| letter.is_ascii_alphabetic())
 }
 
 /// Tells whether a pattern of a rule that allows covers a simple command of a plain line.
@@ -334,12 +348,29 @@ mod tests {
         check("ls *(e:'rm x':)", &["ls *(e:'rm x':)"], &[inside]);
         let grammar = "this is a part of the shell's own grammar: repeat";
         check("repeat 3 rm x", &["repeat 3 rm x"], &[grammar]);
+        check("(true); repeat 3 rm x", &["true", "repeat 3 rm x"], &[grammar]);
+        let unknown = "nobody knows before it runs what this stands for: $HOME";
+        check("ls *(e:'rm x':) $HOME", &["ls *(e:'rm x':) $HOME"], &[inside, unknown]);
     }
 
     #[test]
     fn letters_that_deceive_are_told_wherever_they_stand() {
         check("(true); rm\u{430} x", &["true", "rm\u{430} x"], &[&format!("{UNUSUAL}: rm\u{430}")]);
         check("(true); echo 'a\u{200b}b'", &["true", "echo 'a\u{200b}b'"], &[UNSEEN]);
+        let writes = "it writes the file `out`";
+        let program = format!("{UNUSUAL}: rm\u{430}");
+        check(
+            "ls 9> out; rm\u{430} x",
+            &["ls", "rm\u{430} x"],
+            &["this redirects an unusual channel: 9>", &program, writes],
+        );
+        let url = "curl g\u{43e}ogle.com";
+        check(
+            &format!("(true); {url}"),
+            &["true", url],
+            &[&format!("{UNUSUAL}: g\u{43e}ogle.com")],
+        );
+        check("(true); cat M\u{fc}ller.txt", &["true", "cat M\u{fc}ller.txt"], &[]);
     }
 
     #[test]

@@ -12,6 +12,23 @@ use super::{DoubtKind, Word, WordKind};
 /// either.
 pub(super) const COMMANDS_MAX: usize = 64;
 
+/// Said of a word of the shell's own.
+pub(super) const GRAMMAR: &str = "this is a part of the shell's own grammar";
+
+/// Tells whether a word is one of the shell's own that the other reader does not take apart.
+pub(super) fn is_odd_grammar(word: &str) -> bool {
+    RESERVED.contains(&word) && !is_taken_apart(word)
+}
+
+/// Tells whether the other reader finds the commands that stand behind a word of the shell's own.
+fn is_taken_apart(word: &str) -> bool {
+    let taken_apart = [
+        "!", "{", "}", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done",
+        "case", "esac", "in",
+    ];
+    taken_apart.contains(&word)
+}
+
 /// Said of a letter that people cannot see.
 pub(super) const UNSEEN: &str = "a letter that nobody sees";
 
@@ -258,7 +275,9 @@ impl Reader<'_> {
             _ => UNUSUAL,
         };
         Err(match letter {
-            '$' | '`' | '(' | ')' | '{' | '}' => self.not_simple(what, self.at),
+            '$' | '`' | '{' | '}' => self.not_simple(what, self.at),
+            // Behind letters it is a pattern, in which some shells run commands.
+            '(' if is_first => self.not_simple(what, self.at),
             _ => self.not_plain(what, self.at),
         })
     }
@@ -347,7 +366,10 @@ impl Reader<'_> {
                 && text.chars().all(is_name)
                 && !text.starts_with(['-', '+']));
         if RESERVED.contains(&written) {
-            return Err(self.not_simple("this is a part of the shell's own grammar", start));
+            return Err(match is_taken_apart(written) {
+                true => self.not_simple(GRAMMAR, start),
+                false => self.not_plain(GRAMMAR, start),
+            });
         }
         // `NAME=value` in front of a program, also with the name in quotes in some shells.
         if !is_program {

@@ -65,6 +65,10 @@ fn in_bounds(mut preview: Preview) -> Preview {
         }
         left = left.saturating_sub(text.len());
     }
+    // The lines that differ are what is decided about: whole texts go before any of them.
+    if preview.changes.iter().map(FileChange::text_bytes).sum::<usize>() > left {
+        preview.changes.iter_mut().for_each(|change| (change.old, change.new) = (None, None));
+    }
     for change in &mut preview.changes {
         change.cut_to(left);
         left = left.saturating_sub(change.text_bytes());

@@ -184,7 +184,8 @@ impl Question {
             )
         };
         let (room, width) = (self.room(mark, size), width(size));
-        let values: Vec<Rows> = self.values.iter().map(|value| Rows::of(value, width)).collect();
+        let rows_of = |value| Rows::of(value, width, extent);
+        let values: Vec<Rows> = self.values.iter().map(rows_of).collect();
         let wanted = values.iter().map(|value| value.rows.len()).sum::<usize>();
         if size.1 < COLUMNS_MIN || room < wanted.min(VALUES_ROWS_MIN) {
             return Err(too_small());
@@ -199,11 +200,16 @@ impl Question {
         Ok(head.into_iter().chain(values).chain(why).chain(choices).collect())
     }
 
+    /// Tells whether it finds room on the terminal, with what matters most of its values.
+    pub fn finds_room(&self) -> bool {
+        self.body(LONGEST_MARK, super::writer::size(), Extent::Fitted).is_ok()
+    }
+
     /// Tells whether it finds room on the terminal, with all of its values where that is small.
     pub fn fits(&self) -> bool {
         let size = super::writer::size();
         let has_room = size.0 >= ROOMY_ROWS_MIN || !self.can_show_more(LONGEST_MARK, size);
-        has_room && self.body(LONGEST_MARK, size, Extent::Fitted).is_ok()
+        has_room && self.finds_room()
     }
 
     /// Returns the rows of what can be answered; the answer stands behind the last.
@@ -227,8 +233,10 @@ impl Question {
     /// Tells whether something of it is left out on a screen.
     pub(super) fn can_show_more(&self, mark: &str, size: (usize, usize)) -> bool {
         let width = width(size);
-        let rows: usize = self.values.iter().map(|value| Rows::of(value, width).rows.len()).sum();
-        rows > self.room(mark, size)
+        let rows = |extent| -> usize {
+            self.values.iter().map(|value| Rows::of(value, width, extent).rows.len()).sum()
+        };
+        rows(Extent::Whole) > self.room(mark, size).min(rows(Extent::Fitted))
     }
 
     /// Returns the rows of the choices. A long one shows how it begins.
@@ -275,7 +283,7 @@ fn head_rows(line: &str, width: usize) -> Vec<Row> {
 }
 
 impl Rows {
-    fn of(value: &Value, width: usize) -> Self {
+    fn of(value: &Value, width: usize, extent: Extent) -> Self {
         let lines = visible_lines(&value.lines);
         let (core, is_brief) = (Vec::new(), value.is_brief);
         let Some(name) = &value.name else {
@@ -288,8 +296,12 @@ impl Rows {
         {
             return Self { rows: vec![Row::plain(title + text)], core, title_rows: 0, is_brief };
         }
-        let title = broken(title.trim_end(), width).into_iter().take(value.title_rows_max);
+        let mut title = broken(title.trim_end(), width);
+        if extent == Extent::Fitted {
+            cut_title(&mut title, value.title_rows_max);
+        }
         let look = value.title_look();
+        let title = title.into_iter();
         let mut rows: Vec<_> = title.map(|text| Row { before: "", text, look }).collect();
         let title_rows = rows.len();
         rows.extend(rows_of(&lines, width - BAR_COLUMNS, BAR));
@@ -324,6 +336,24 @@ impl Rows {
         rows.push(note);
         rows.extend_from_slice(&self.rows[last..]);
         rows
+    }
+}
+
+/// Leaves out the middle of a title that is too long: a path ends with what it names.
+fn cut_title(title: &mut Vec<String>, rows_max: usize) {
+    if title.len() <= rows_max {
+        return;
+    }
+    let last = title.len() - 1;
+    title.drain(rows_max.saturating_sub(1).max(1)..last);
+    // In a title of one row the beginning says what it is.
+    title.truncate(rows_max.max(1));
+    if let Some(row) = title.last_mut() {
+        row.pop();
+        match rows_max {
+            ..=1 => row.push('…'),
+            _ => row.insert(0, '…'),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use nix::libc;
+use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::setsid;
 
 /// Has a program run on a terminal: its three streams are that, and it controls the program's own
@@ -18,13 +19,19 @@ pub(super) fn run_on_terminal(command: &mut Command, terminal: &Path) -> io::Res
     command.stdin(file.try_clone()?).stdout(file.try_clone()?).stderr(file);
     let take_terminal = || {
         setsid()?;
+        // What the tests ignore (a shell has what it starts with `&` ignore Ctrl-C) the program
+        // would ignore too.
+        for number in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM] {
+            // SAFETY: the default action is no handler that could run here.
+            unsafe { signal(number, SigHandler::SigDfl) }?;
+        }
         // SAFETY: this request takes an integer, which is given, and reads no memory. Standard
         // input is the terminal.
         let done = unsafe { libc::ioctl(0, libc::TIOCSCTTY as _, 0) };
         if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
     };
-    // SAFETY: between fork and exec it makes two calls of the system, and neither allocates nor
-    // locks.
+    // SAFETY: between fork and exec it makes calls of the system alone, which neither allocate
+    // nor lock.
     unsafe { command.pre_exec(take_terminal) };
     Ok(())
 }
