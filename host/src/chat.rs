@@ -426,7 +426,7 @@ fn greet(session: &Session) {
     }
     let model = session.facts().model;
     let unasked = session.handle().rules().is_ok_and(|rules| rules.lock().allow_all);
-    let unasked = if unasked { ", `--yes`: what no rule allows runs too" } else { "" };
+    let unasked = if unasked { ", --yes" } else { "" };
     let model = visible::name(&model);
     report::remark(&format!("{model}, {tools}{unasked}; /help lists what else there is"));
 }

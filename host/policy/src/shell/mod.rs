@@ -362,7 +362,7 @@ mod tests {
         check(
             "ls 9> out; rm\u{430} x",
             &["ls", "rm\u{430} x"],
-            &["this redirects an unusual channel: 9>", &program, writes],
+            &["this redirects an unusual channel: 9", &program, writes],
         );
         let url = "curl g\u{43e}ogle.com";
         check(

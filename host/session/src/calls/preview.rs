@@ -1,5 +1,6 @@
 //! What a call would change, as the tool's own plugin shows it to the person who is asked.
 
+use jaato_types::file_change::FileChange;
 use jaato_types::hooks::{HOOK_MS_MAX, Preview, PreviewRequest};
 use jaato_types::{Error, ErrorKind, ToolCall};
 

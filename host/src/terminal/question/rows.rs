@@ -298,7 +298,7 @@ impl Rows {
         }
         let mut title = broken(title.trim_end(), width);
         if extent == Extent::Fitted {
-            cut_title(&mut title, value.title_rows_max);
+            cut_title(&mut title, value.title_rows_max, width);
         }
         let look = value.title_look();
         let title = title.into_iter();
@@ -340,21 +340,22 @@ impl Rows {
 }
 
 /// Leaves out the middle of a title that is too long: a path ends with what it names.
-fn cut_title(title: &mut Vec<String>, rows_max: usize) {
+fn cut_title(title: &mut Vec<String>, rows_max: usize, width: usize) {
     if title.len() <= rows_max {
         return;
     }
-    let last = title.len() - 1;
-    title.drain(rows_max.saturating_sub(1).max(1)..last);
-    // In a title of one row the beginning says what it is.
-    title.truncate(rows_max.max(1));
-    if let Some(row) = title.last_mut() {
-        row.pop();
-        match rows_max {
-            ..=1 => row.push('…'),
-            _ => row.insert(0, '…'),
-        }
+    let end = title.split_off(title.len() - 2).concat();
+    title.truncate(rows_max.saturating_sub(1).max(1));
+    if rows_max < 2 {
+        // In a title of one row the beginning says what it is.
+        title[0].pop();
+        return title[0].push('…');
     }
+    let mut end = end.as_str();
+    while columns_of(end) >= width {
+        end = &end[end.chars().next().map_or(1, char::len_utf8)..];
+    }
+    title.push(format!("…{end}"));
 }
 
 fn visible_lines(lines: &[(Look, String)]) -> Vec<(Look, String)> {

@@ -221,3 +221,18 @@ fn choices_have_numbers_and_rows_of_their_own_however_long_and_nothing_in_them_i
     assert!(shown[1].starts_with("  3  calls that only run") && shown[0].ends_with('…'));
     assert!(shown.iter().all(|row| row.chars().count() <= 56), "{shown:?}");
 }
+
+#[test]
+fn a_path_without_end_shows_what_it_names_and_all_of_it_on_request() {
+    let path = "./".repeat(400) + ".git/hooks/pre-commit";
+    let value = Value::of_lines(format!("creates {path} (+1)"), vec![], vec![]);
+    let question = Question { values: vec![value], ..question(&[]) };
+    let size = (24, 80);
+    let rows = screen(&question, size);
+    assert!(rows.iter().any(|row| row.ends_with(".git/hooks/pre-commit (+1):")), "{rows:#?}");
+    assert_eq!(rows.iter().filter(|row| row.starts_with('…')).count(), 1, "{rows:#?}");
+    assert!(rows.iter().any(|row| row.contains("[s]how all")), "{rows:#?}");
+    let whole = question.body("1 kovami", size, Extent::Whole).unwrap();
+    let whole: String = whole.iter().map(|row| row.text.as_str()).collect();
+    assert!(whole.contains(&path), "{whole}");
+}
