@@ -19,19 +19,28 @@ pub(super) fn run_on_terminal(command: &mut Command, terminal: &Path) -> io::Res
     command.stdin(file.try_clone()?).stdout(file.try_clone()?).stderr(file);
     let take_terminal = || {
         setsid()?;
-        // What the tests ignore (a shell has what it starts with `&` ignore Ctrl-C) the program
-        // would ignore too.
-        for number in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM] {
-            // SAFETY: the default action is no handler that could run here.
-            unsafe { signal(number, SigHandler::SigDfl) }?;
-        }
         // SAFETY: this request takes an integer, which is given, and reads no memory. Standard
         // input is the terminal.
         let done = unsafe { libc::ioctl(0, libc::TIOCSCTTY as _, 0) };
         if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
     };
-    // SAFETY: between fork and exec it makes calls of the system alone, which neither allocate
-    // nor lock.
+    // SAFETY: between fork and exec it makes two calls of the system, and neither allocates nor
+    // locks.
     unsafe { command.pre_exec(take_terminal) };
     Ok(())
+}
+
+/// Has a program begin with what signals do by default: it would take over what the tests ignore,
+/// and a shell without job control has what it starts with `&` ignore Ctrl-C.
+pub(super) fn default_signals(command: &mut Command) {
+    let restore = || {
+        for number in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM] {
+            // SAFETY: the default action is no handler that could run here.
+            unsafe { signal(number, SigHandler::SigDfl) }?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec it makes calls of the system alone, which neither allocate nor
+    // lock.
+    unsafe { command.pre_exec(restore) };
 }

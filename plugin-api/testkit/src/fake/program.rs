@@ -209,6 +209,7 @@ fn spawn(prepared: &Prepared) -> Result<Child> {
     let mut command = Command::new(&spawn.program);
     command.args(&spawn.args).env_clear().envs(&prepared.variables);
     command.current_dir(&prepared.directory);
+    platform::default_signals(&mut command);
     match &prepared.terminal {
         Some(terminal) => platform::run_on_terminal(&mut command, terminal).map_err(|error| {
             let text = format!("cannot use the terminal `{}`: {error}", terminal.display());
