@@ -33,14 +33,12 @@ pub async fn beside(
     })
 }
 
-/// Takes the files of `/attach` apart; with none the empty name, which is refused as a file that is
-/// not there. One whose name has blanks stands alone.
+/// Takes the files of `/attach` apart. One whose name has blanks stands alone.
 pub fn listed(files: &str) -> Vec<PathBuf> {
     if is_file(&files) {
         return vec![files.into()];
     }
-    let listed: Vec<PathBuf> = files.split_whitespace().map(PathBuf::from).collect();
-    if listed.is_empty() { vec![PathBuf::new()] } else { listed }
+    files.split_whitespace().map(PathBuf::from).collect()
 }
 
 /// Lists the files that a text names with `@`, each once.

@@ -106,8 +106,9 @@ fn listed(rules: &Rules) -> String {
 
 fn mode_line(rules: &Rules) -> String {
     let what = match rules.mode {
-        Mode::Ask if rules.allow_all => "what no rule allows runs too, as `--yes` says",
-        Mode::AcceptEdits if rules.allow_all => "what no rule allows runs too, as `--yes` says",
+        Mode::Ask | Mode::AcceptEdits if rules.allow_all => {
+            "what no rule allows runs too, as `--yes` says"
+        }
         Mode::Ask => "what no rule allows is asked",
         Mode::AcceptEdits => "changes of files inside the workspace are not asked",
         Mode::ReadOnly => "what changes anything is denied",

@@ -206,7 +206,7 @@ impl People {
         if self.seen.contains(call) {
             return Ok(());
         }
-        let room = columns.saturating_sub(source.chars().count() + 6);
+        let room = self.room(&source);
         for (look, line) in diff::short(change, CHANGE_LINES_MAX) {
             self.line(&label(&source).with(look, &exact_line(&line, room)))?;
         }

@@ -60,12 +60,14 @@ fn a_failed_request_can_be_sent_again() {
 fn what_is_not_for_the_model_is_answered_here() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
-    let output = house.command(&["chat"]).input("/help\n/moon x\n/quit\nnever\n").run().code(2);
+    let output =
+        house.command(&["chat"]).input("/help\n/attach\n/moon x\n/quit\nnever\n").run().code(2);
     assert!(output.stderr.contains("/again"), "{output}");
     assert!(
         output.stderr.contains("/gc                     Makes room in the conversation"),
         "{output}"
     );
+    assert!(output.stderr.contains("error: /attach needs a file"), "{output}");
     assert!(output.stderr.contains("error: there is no command `moon`"), "{output}");
     assert_eq!(output.stdout, "");
 }

@@ -86,16 +86,20 @@ impl Kept {
     /// and its like, which are forgotten. Of a sequence that has not ended nobody knows, unless
     /// `is_all` of the line is here.
     fn is_seen_behind_return(&mut self, is_all: bool) -> bool {
-        while let Some(sequence) = self.behind_return.strip_prefix(b"\x1b[") {
+        let mut rest = &self.behind_return[..];
+        let is_seen = loop {
+            let Some(sequence) = rest.strip_prefix(b"\x1b[") else {
+                break !rest.is_empty() && (is_all || rest != b"\x1b");
+            };
             match sequence.iter().position(|byte| !(0x20..=0x3f).contains(byte)) {
-                Some(end) if (0x40..=0x7e).contains(&sequence[end]) => {
-                    self.behind_return.drain(..end + 3);
-                }
-                Some(_) => return true,
-                None => return is_all || self.behind_return.len() > SEQUENCE_BYTES_MAX,
+                Some(end) if (0x40..=0x7e).contains(&sequence[end]) => rest = &sequence[end + 1..],
+                Some(_) => break true,
+                None => break is_all || rest.len() > SEQUENCE_BYTES_MAX,
             }
-        }
-        !self.behind_return.is_empty() && (is_all || self.behind_return != b"\x1b")
+        };
+        let forgotten = self.behind_return.len() - rest.len();
+        self.behind_return.drain(..forgotten);
+        is_seen
     }
 
     /// Takes the last line away, wherever its bytes are: at the end, among those that are not kept,

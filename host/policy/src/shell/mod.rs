@@ -116,6 +116,11 @@ const PIECES_MAX: usize = 8;
 const MORE_PIECES: &str = "…";
 
 impl Doubt {
+    /// Makes one that is about the whole line, until it names pieces.
+    fn of_line(what: &str, kind: DoubtKind) -> Self {
+        Self { what: what.to_owned(), kind, pieces: Vec::new() }
+    }
+
     /// Names one more piece that it is about.
     fn add_piece(&mut self, piece: &str) {
         if self.pieces.iter().any(|it| it == piece) {
@@ -214,8 +219,7 @@ pub fn analyse(line: &CommandLine) -> Analysis {
         }
         CommandLine::Unknown(text) => {
             reading.script(text);
-            let what = "nobody knows what reads this text".to_owned();
-            doubts.push(Doubt { what, kind: DoubtKind::Hidden, pieces: Vec::new() });
+            doubts.push(Doubt::of_line("nobody knows what reads this text", DoubtKind::Hidden));
         }
     }
     doubts.extend(reading.doubts);
@@ -238,9 +242,10 @@ fn strict_doubts(text: &str, reading: &Reading) -> Vec<Doubt> {
             .iter()
             .zip(&reading.outermost)
             .all(|(one, other)| one.len() == other.len() && one.iter().zip(other).all(is_same));
-    let what = "shells may read this in different ways".to_owned();
-    let doubt = Doubt { what, kind: DoubtKind::Hidden, pieces: Vec::new() };
-    if agree { Vec::new() } else { vec![doubt] }
+    if agree {
+        return Vec::new();
+    }
+    vec![Doubt::of_line("shells may read this in different ways", DoubtKind::Hidden)]
 }
 
 /// What the strict reader stopped at, and what of the rest it would have stopped at too.
@@ -252,28 +257,23 @@ fn not_plain_doubts(text: &str, not_plain: plain::NotPlain, reading: &Reading) -
     let is_told = reading.doubts.iter().any(|doubt| doubt.kind != DoubtKind::Effect);
     let kind = if kind == DoubtKind::Shape && !is_told { DoubtKind::Effect } else { kind };
     let mut doubts = vec![Doubt { what: what.to_owned(), kind, pieces }];
-    let words = || reading.commands.iter().flat_map(|command| &command.words);
-    let programs = || reading.commands.iter().filter_map(|command| command.words.first());
-    let pieces = |words: Vec<&Word>| -> Vec<String> {
-        words.into_iter().take(PIECES_MAX).map(Word::shown).collect()
-    };
-    let odd = programs().filter(|program| plain::is_odd_grammar(&program.text)).collect();
-    let unusual = |(word, is_program): &(&Word, bool)| match is_program {
-        true => !word.text.is_ascii(),
-        false => mixes_scripts(&word.text),
-    };
-    let all = programs().map(|word| (word, true)).chain(words().map(|word| (word, false)));
-    let unusual: std::collections::BTreeSet<&Word> = all.filter(unusual).map(|it| it.0).collect();
-    for (more, pieces) in
-        [(plain::GRAMMAR, pieces(odd)), (plain::UNUSUAL, pieces(unusual.into_iter().collect()))]
-    {
-        if !pieces.is_empty() && what != more {
-            doubts.push(Doubt { what: more.to_owned(), kind: DoubtKind::Effect, pieces });
+    let mut odd = Doubt::of_line(plain::GRAMMAR, DoubtKind::Effect);
+    let mut unusual = Doubt::of_line(plain::UNUSUAL, DoubtKind::Effect);
+    for command in &reading.commands {
+        for (at, word) in command.words.iter().enumerate() {
+            let is_program = at == 0;
+            if is_program && plain::is_odd_grammar(&word.text) {
+                odd.add_piece(&word.shown());
+            }
+            if is_program && !word.text.is_ascii() || mixes_scripts(&word.text) {
+                unusual.add_piece(&word.shown());
+            }
         }
     }
+    let more = [odd, unusual].into_iter();
+    doubts.extend(more.filter(|doubt| !doubt.pieces.is_empty() && doubt.what != what));
     if what != plain::UNSEEN && text.chars().any(plain::is_unseen) {
-        let (what, kind) = (plain::UNSEEN.to_owned(), DoubtKind::Effect);
-        doubts.push(Doubt { what, kind, pieces: Vec::new() });
+        doubts.push(Doubt::of_line(plain::UNSEEN, DoubtKind::Effect));
     }
     doubts
 }
