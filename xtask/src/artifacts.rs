@@ -4,15 +4,15 @@
 //! the one source that is right everywhere.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, IsTerminal as _};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::child;
-use crate::workspace::Workspace;
+use crate::workspace::{Package, Workspace};
 
 /// What cargo is asked to build.
 #[derive(Debug, Clone, Copy)]
@@ -40,10 +40,23 @@ struct Artifact {
     fresh: bool,
 }
 
+/// A program with tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestProgram {
+    /// The package and the target, `jaato it`.
+    pub name: String,
+    /// The file.
+    pub path: PathBuf,
+    /// The package's folder, in which cargo runs tests too.
+    pub folder: PathBuf,
+}
+
 /// The files that came out of a build.
 #[derive(Debug)]
 pub struct Built {
     artifacts: Vec<Artifact>,
+    /// Warnings of the compiler and of Clippy, also those of earlier builds that still hold.
+    pub warnings: usize,
 }
 
 /// Builds, with cargo's own progress on the terminal where `watch` asks for it.
@@ -54,7 +67,11 @@ pub fn build(
     watch: &mut dyn Watch,
 ) -> Result<Built> {
     let mut command = child::cargo(&workspace.root);
-    command.args(["build", "--profile", profile, "--message-format=json-render-diagnostics"]);
+    let format = match std::io::stderr().is_terminal() {
+        true => "--message-format=json-diagnostic-rendered-ansi",
+        false => "--message-format=json",
+    };
+    command.args(["build", "--profile", profile, format]);
     if watch.quiet() {
         command.arg("--quiet");
     }
@@ -66,6 +83,7 @@ pub fn build(
         }
         Selection::EverythingForTests => {
             command.args(["--workspace", "--all-targets"]);
+            with_lints(&mut command)?;
         }
         Selection::Fixture(folder) => {
             let folder = workspace.root.join(FIXTURES).join(folder);
@@ -77,21 +95,43 @@ pub fn build(
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("starting {}", child::shown(&command)))?;
-    let mut artifacts = Vec::new();
+    let (mut artifacts, mut warnings) = (Vec::new(), 0);
     let lines = child.stdout.take().context("cargo has no standard output")?;
     for line in BufReader::new(lines).lines() {
-        let line = line.context("reading cargo's messages")?;
-        if let Some(artifact) = parse(&line)? {
-            if !artifact.fresh {
-                watch.compiled();
+        match parse(&line.context("reading cargo's messages")?)? {
+            Some(Message::Artifact(artifact)) => {
+                if !artifact.fresh {
+                    watch.compiled();
+                }
+                artifacts.push(artifact);
             }
-            artifacts.push(artifact);
+            Some(Message::Diagnostic { text, is_warning }) => {
+                warnings += usize::from(is_warning);
+                eprint!("{text}");
+            }
+            None => {}
         }
     }
     let status = child.wait().context("waiting for cargo")?;
     watch.ended();
     child::check(&command, status)?;
-    Ok(Built { artifacts })
+    Ok(Built { artifacts, warnings })
+}
+
+/// Makes cargo compile the workspace's crates with Clippy's compiler. One pass checks them and
+/// generates their code; `cargo clippy` and `cargo build` would each read all of them and every
+/// dependency.
+///
+/// # Errors
+/// When the toolchain has no Clippy.
+pub fn with_lints(command: &mut Command) -> Result<()> {
+    let sysroot = child::output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let driver = Path::new(sysroot.trim_end()).join("bin/clippy-driver");
+    if !driver.is_file() {
+        bail!("`{}` is missing; `rustup component add clippy` installs it", driver.display());
+    }
+    command.env("RUSTC_WORKSPACE_WRAPPER", driver);
+    Ok(())
 }
 
 /// Builds the plugins that tests open, all at once. A checkout without them has nothing to build.
@@ -163,6 +203,23 @@ impl Built {
             .with_context(|| format!("cargo has built no library of the fixture `{folder}`"))
     }
 
+    /// The programs with the tests of the workspace's packages.
+    pub fn test_programs(&self, workspace: &Workspace) -> Vec<TestProgram> {
+        let tests = self.artifacts.iter().filter(|artifact| artifact.is_test);
+        tests
+            .filter_map(|artifact| {
+                let folder = artifact.manifest.parent()?;
+                let is_this = |package: &&Package| workspace.root.join(&package.folder) == folder;
+                let package = workspace.packages.iter().find(is_this)?;
+                Some(TestProgram {
+                    name: format!("{} {}", package.name, artifact.target),
+                    path: artifact.executable.clone()?,
+                    folder: folder.to_owned(),
+                })
+            })
+            .collect()
+    }
+
     fn library(&self, manifest: &Path) -> Option<PathBuf> {
         self.artifacts
             .iter()
@@ -180,21 +237,43 @@ pub fn is_library(file: &Path) -> bool {
     name.starts_with(DLL_PREFIX) && name.ends_with(DLL_SUFFIX)
 }
 
-/// Reads one line of cargo's messages. Lines that are no message come from build programs.
-fn parse(line: &str) -> Result<Option<Artifact>> {
+/// A message of cargo.
+#[derive(Debug)]
+enum Message {
+    Artifact(Artifact),
+    /// What the compiler says about the sources.
+    Diagnostic {
+        text: String,
+        is_warning: bool,
+    },
+}
+
+/// Reads one line of cargo's messages. Build programs write other lines.
+fn parse(line: &str) -> Result<Option<Message>> {
     if !line.starts_with('{') {
         return Ok(None);
     }
     let message: Value = serde_json::from_str(line).context("reading cargo's messages")?;
-    if message["reason"] != "compiler-artifact" {
-        return Ok(None);
+    match message["reason"].as_str() {
+        Some("compiler-artifact") => Ok(Some(Message::Artifact(artifact(&message)?))),
+        Some("compiler-message") => {
+            let diagnostic = &message["message"];
+            Ok(Some(Message::Diagnostic {
+                text: diagnostic["rendered"].as_str().unwrap_or_default().to_owned(),
+                is_warning: diagnostic["level"] == "warning",
+            }))
+        }
+        _ => Ok(None),
     }
+}
+
+fn artifact(message: &Value) -> Result<Artifact> {
     let target = &message["target"];
     let (Some(manifest), Some(name)) = (message["manifest_path"].as_str(), target["name"].as_str())
     else {
-        bail!("cargo's message about an artifact names no package: {line}");
+        bail!("cargo's message about an artifact names no package: {message}");
     };
-    Ok(Some(Artifact {
+    Ok(Artifact {
         manifest: manifest.into(),
         target: name.to_owned(),
         kinds: strings(&target["kind"]).map(str::to_owned).collect(),
@@ -202,7 +281,7 @@ fn parse(line: &str) -> Result<Option<Artifact>> {
         executable: message["executable"].as_str().map(PathBuf::from),
         is_test: message["profile"]["test"] == true,
         fresh: message["fresh"] == true,
-    }))
+    })
 }
 
 fn strings(value: &Value) -> impl Iterator<Item = &str> {
@@ -212,7 +291,7 @@ fn strings(value: &Value) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::{Package, Target};
+    use crate::workspace::Target;
     use serde_json::json;
 
     fn message(name: &str, kinds: &[&str], files: &[String], test: bool) -> String {
@@ -226,7 +305,11 @@ mod tests {
     }
 
     fn built(lines: &[String]) -> Built {
-        Built { artifacts: lines.iter().filter_map(|line| parse(line).unwrap()).collect() }
+        let artifact = |line: &String| match parse(line).unwrap()? {
+            Message::Artifact(artifact) => Some(artifact),
+            Message::Diagnostic { .. } => None,
+        };
+        Built { artifacts: lines.iter().filter_map(artifact).collect(), warnings: 0 }
     }
 
     fn workspace(plugins: &[&str]) -> Workspace {
@@ -261,6 +344,21 @@ mod tests {
     fn a_plugin_without_a_library_is_an_error_that_names_it() {
         let error = built(&[]).plugins(&workspace(&["gc-a"])).unwrap_err();
         assert_eq!(error.to_string(), "cargo has built no library of `gc-a`");
+    }
+
+    #[test]
+    fn warnings_are_told_from_other_diagnostics() {
+        let line = |level: &str| {
+            let message = json!({"rendered": "text\n", "level": level});
+            json!({"reason": "compiler-message", "message": message}).to_string()
+        };
+        for (level, expected) in [("warning", true), ("error", false), ("note", false)] {
+            let Some(Message::Diagnostic { text, is_warning }) = parse(&line(level)).unwrap()
+            else {
+                unreachable!("{level} is no diagnostic")
+            };
+            assert_eq!((text.as_str(), is_warning), ("text\n", expected), "{level}");
+        }
     }
 
     #[test]

@@ -7,20 +7,21 @@
 mod items;
 mod miri;
 mod phases;
+mod programs;
 mod tally;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
 use self::items::Tier;
 use self::phases::Phases;
+use self::programs::Setting;
 use self::tally::Tally;
-use crate::artifacts::{self, CargoShows, Selection};
+use crate::artifacts::{self, CargoShows, Selection, TestProgram};
 use crate::build_plugins::{HOST, check_all};
 use crate::gather::{gather, place_file};
 use crate::setup::Engine;
@@ -45,88 +46,16 @@ const FUZZ_TIMES_IN_FULL: &str = "5";
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let Asked { filter, full } = parse(words)?;
-    let workspace = Workspace::load()?;
-    let house = workspace.target.join("house");
-    let log = house.join("skipped.log");
-    fs::create_dir_all(&house).with_context(|| format!("making `{}`", house.display()))?;
-    fs::write(&log, "").with_context(|| format!("emptying `{}`", log.display()))?;
-    let tier = match (full, &filter) {
-        (true, _) => Tier::full(&workspace.root)?,
-        (false, None) => Tier::of_what_changed(&workspace.root)?,
-        // Who names tests wants those.
-        (false, Some(_)) => Tier::default(),
-    };
-    let mut phases = Phases::default();
-    let mut missing = Vec::new();
-    // Items that could not do what they are for.
-    let mut unable = Vec::new();
-    phases.run("setup", || {
-        missing.extend(setup::prepare(&workspace)?);
-        Ok(())
-    });
-    if filter.is_none() {
-        check_sources(&workspace, &mut phases);
-    } else {
-        println!("a filter is given: format, tidy and clippy are left out");
-    }
-    let mut jaato = None;
-    phases.run("build", || {
-        jaato = Some(build_house(&workspace, &house)?);
-        Ok(())
-    });
-    // Tests build them too, each in turn; here the table of phases shows what they take.
-    phases.run("fixtures", || artifacts::build_fixtures(&workspace));
-    if tier.runs("miri") {
-        phases.run("miri", || {
-            let why_not = miri::look(&workspace)?;
-            if why_not.is_some() {
-                unable.push("miri");
-            }
-            missing.extend(why_not);
-            Ok(())
-        });
-    }
-    if OUTSIDE_ITEMS.iter().any(|name| tier.runs(name)) {
-        phases.run("outside", || {
-            let lines = match child::is_ci() {
-                true => setup::outside::fetch(&workspace.target),
-                false => setup::outside::missing(&workspace.target),
-            };
-            if !lines.is_empty() {
-                unable.extend(OUTSIDE_ITEMS);
-            }
-            missing.extend(lines);
-            Ok(())
-        });
-    }
-    let mut tally = Tally::default();
-    if let Some(jaato) = jaato {
-        if child::is_ci() {
-            phases.run("model", || {
-                missing.extend(setup::pull_model(&jaato));
-                Ok(())
-            });
-        }
-        let mut engine = None;
-        phases.run("engine", || {
-            match Engine::find(&workspace.target) {
-                Ok(found) => engine = Some(found),
-                Err(line) => missing.push(line),
-            }
-            Ok(())
-        });
-        let variable = engine.as_ref().and_then(Engine::variable);
-        phases.run("tests", || {
-            run_tests(&workspace.root, &house, &log, filter, &tier, variable, &mut tally)
-        });
-    }
-    let skipped = read_log(&log)?;
-    for line in tier.lines() {
-        println!("left out: {line}");
-    }
-    let code = finish(&workspace.target, &phases, &tally, &missing, &skipped)?;
+    let mut run = Run::begin(filter, full)?;
+    run.setup();
+    run.check_sources();
+    run.build();
+    run.miri();
+    run.programs_of_others();
+    run.tests();
+    let code = run.finish()?;
     if full && code == ExitCode::SUCCESS {
-        tier.record(&workspace.root, &unable)?;
+        run.tier.record(&run.workspace.root, &run.unable)?;
     }
     Ok(code)
 }
@@ -158,23 +87,182 @@ fn parse(words: Vec<OsString>) -> Result<Asked, lexopt::Error> {
     Ok(Asked { filter, full })
 }
 
-fn check_sources(workspace: &Workspace, phases: &mut Phases) {
-    let root = &workspace.root;
-    phases.run("format", || {
-        child::run(child::cargo(root).args(["fmt", "--all", "--check"]))
-            .context("`cargo fmt --all` puts it right")
-    });
-    phases.run("tidy", || tidy::check(workspace));
-    phases.run("clippy", || {
-        let mut clippy = child::cargo(root);
-        clippy.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
-        child::run(&mut clippy)
-    });
+/// One test run, phase by phase.
+struct Run {
+    workspace: Workspace,
+    /// The test house.
+    house: PathBuf,
+    /// Where tests that are left out say why.
+    log: PathBuf,
+    filter: Option<String>,
+    tier: Tier,
+    phases: Phases,
+    tally: Tally,
+    /// A line for each thing that this machine lacks.
+    missing: Vec<String>,
+    /// Items of the full tier that could not run for want of such a thing.
+    unable: Vec<&'static str>,
+    /// What the build gave, if it went well.
+    built: Option<TestBuild>,
 }
 
-/// Builds everything in one profile and lays binary and plugins out as they are installed. Gives
-/// the house's binary.
-fn build_house(workspace: &Workspace, house: &Path) -> Result<PathBuf> {
+/// The files that the tests need.
+struct TestBuild {
+    /// The house's binary.
+    jaato: PathBuf,
+    programs: Vec<TestProgram>,
+}
+
+impl Run {
+    fn begin(filter: Option<String>, full: bool) -> Result<Self> {
+        let workspace = Workspace::load()?;
+        let house = workspace.target.join("house");
+        let log = house.join("skipped.log");
+        fs::create_dir_all(&house).with_context(|| format!("making `{}`", house.display()))?;
+        fs::write(&log, "").with_context(|| format!("emptying `{}`", log.display()))?;
+        let tier = match (full, &filter) {
+            (true, _) => Tier::full(&workspace.root)?,
+            (false, None) => Tier::of_what_changed(&workspace.root)?,
+            // A filter selects those tests and no item.
+            (false, Some(_)) => Tier::default(),
+        };
+        Ok(Self {
+            workspace,
+            house,
+            log,
+            filter,
+            tier,
+            phases: Phases::default(),
+            tally: Tally::default(),
+            missing: Vec::new(),
+            unable: Vec::new(),
+            built: None,
+        })
+    }
+
+    fn setup(&mut self) {
+        self.phases.run("setup", || {
+            self.missing.extend(setup::prepare(&self.workspace)?);
+            Ok(())
+        });
+    }
+
+    fn check_sources(&mut self) {
+        if self.filter.is_some() {
+            println!("a filter is given: format and tidy are left out");
+            return;
+        }
+        self.phases.run("format", || {
+            child::run(child::cargo(&self.workspace.root).args(["fmt", "--all", "--check"]))
+                .context("`cargo fmt --all` puts it right")
+        });
+        self.phases.run("tidy", || tidy::check(&self.workspace));
+    }
+
+    fn build(&mut self) {
+        // Clippy compiles, so that its warnings come with the build.
+        self.phases.run("build", || {
+            let (build, warnings) = build_house(&self.workspace, &self.house)?;
+            self.built = Some(build);
+            match warnings {
+                0 => Ok(()),
+                count => bail!("the compiler and Clippy give {count} warnings"),
+            }
+        });
+        // Tests build them too, each in turn; here the table of phases shows what they take.
+        self.phases.run("fixtures", || artifacts::build_fixtures(&self.workspace));
+    }
+
+    fn miri(&mut self) {
+        if !self.tier.runs("miri") {
+            return;
+        }
+        self.phases.run("miri", || {
+            let why_not = miri::look(&self.workspace)?;
+            if why_not.is_some() {
+                self.unable.push("miri");
+            }
+            self.missing.extend(why_not);
+            Ok(())
+        });
+    }
+
+    fn programs_of_others(&mut self) {
+        if !OUTSIDE_ITEMS.iter().any(|name| self.tier.runs(name)) {
+            return;
+        }
+        self.phases.run("outside", || {
+            let lines = match child::is_ci() {
+                true => setup::outside::fetch(&self.workspace.target),
+                false => setup::outside::missing(&self.workspace.target),
+            };
+            if !lines.is_empty() {
+                self.unable.extend(OUTSIDE_ITEMS);
+            }
+            self.missing.extend(lines);
+            Ok(())
+        });
+    }
+
+    fn tests(&mut self) {
+        let Some(TestBuild { jaato, programs }) = &self.built else { return };
+        if child::is_ci() {
+            self.phases.run("model", || {
+                self.missing.extend(setup::pull_model(jaato));
+                Ok(())
+            });
+        }
+        let mut engine = None;
+        self.phases.run("engine", || {
+            match Engine::find(&self.workspace.target) {
+                Ok(found) => engine = Some(found),
+                Err(line) => self.missing.push(line),
+            }
+            Ok(())
+        });
+        let mut variables = vec![
+            (HOUSE_VARIABLE, self.house.clone().into_os_string()),
+            (SKIP_LOG_VARIABLE, self.log.clone().into_os_string()),
+        ];
+        variables.extend(engine.as_ref().and_then(Engine::variable));
+        if self.tier.runs("fuzz") && std::env::var_os(FUZZ_VARIABLE).is_none() {
+            variables.push((FUZZ_VARIABLE, FUZZ_TIMES_IN_FULL.into()));
+        }
+        let setting = Setting {
+            filter: self.filter.as_deref(),
+            left_out: self.tier.skipped_tests().collect(),
+            variables,
+        };
+        self.phases.run("tests", || programs::run(programs, &setting, &mut self.tally));
+        self.phases.run("doctests", || {
+            programs::run_doctests(&self.workspace.root, &setting, &mut self.tally)
+        });
+    }
+
+    fn finish(&self) -> Result<ExitCode> {
+        for line in self.tier.lines() {
+            println!("left out: {line}");
+        }
+        let file = self.workspace.target.join("test-phases.json");
+        fs::write(&file, self.phases.as_json())
+            .with_context(|| format!("writing `{}`", file.display()))?;
+        println!("\nslowest tests:\n{}\n{}", self.tally.slowest(), self.phases.as_table());
+        for line in &self.missing {
+            println!("not there: {line}");
+        }
+        let skipped = read_log(&self.log)?;
+        for line in &skipped {
+            println!("SKIPPED: {line}");
+        }
+        let verdict = tally::verdict(&self.tally, self.phases.failed(), skipped.len());
+        println!("{}", verdict.line);
+        Ok(if verdict.good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+/// Builds and checks everything in one profile and lays binary and plugins out as they are
+/// installed. Gives the number of warnings too.
+fn build_house(workspace: &Workspace, house: &Path) -> Result<(TestBuild, usize)> {
     let selection = Selection::EverythingForTests;
     let built = artifacts::build(workspace, "dev", selection, &mut CargoShows)?;
     let binary = built.binary(HOST)?;
@@ -184,72 +272,14 @@ fn build_house(workspace: &Workspace, house: &Path) -> Result<PathBuf> {
     place_file(binary, &jaato)?;
     let plugins = gather(&built.plugins(workspace)?, &house.join("plugins"))?;
     check_all(&jaato, &plugins)?;
-    Ok(jaato)
+    let programs = built.test_programs(workspace);
+    Ok((TestBuild { jaato, programs }, built.warnings))
 }
 
-/// Runs cargo's tests, doctests among them, and passes on each line as it comes.
-fn run_tests(
-    root: &Path,
-    house: &Path,
-    log: &Path,
-    filter: Option<String>,
-    tier: &Tier,
-    engine: Option<(&str, OsString)>,
-    tally: &mut Tally,
-) -> Result<()> {
-    let mut command = child::cargo(root);
-    command.args(["test", "--workspace", "--no-fail-fast"]).args(filter).arg("--");
-    for part in tier.skipped_tests() {
-        command.args(["--skip", part]);
-    }
-    command.env(HOUSE_VARIABLE, house).env(SKIP_LOG_VARIABLE, log).stdout(Stdio::piped());
-    command.envs(engine);
-    if tier.runs("fuzz") && std::env::var_os(FUZZ_VARIABLE).is_none() {
-        command.env(FUZZ_VARIABLE, FUZZ_TIMES_IN_FULL);
-    }
-    let mut child =
-        command.spawn().with_context(|| format!("starting {}", child::shown(&command)))?;
-    let mut lines = BufReader::new(child.stdout.take().context("cargo has no standard output")?);
-    let mut terminal = std::io::stdout().lock();
-    let mut line = Vec::new();
-    while lines.read_until(b'\n', &mut line).context("reading the tests' output")? > 0 {
-        terminal.write_all(&line).context("passing on the tests' output")?;
-        // A failing test may print what is no UTF-8; the lines that count are.
-        tally.read(&String::from_utf8_lossy(&line));
-        line.clear();
-    }
-    let status = child.wait().context("waiting for the tests")?;
-    if !status.success() && tally.failed == 0 {
-        bail!("the tests failed without a failed test: a program crashed, or did not compile");
-    }
-    child::check(&command, status)
-}
-
-/// What tests were left out, and why.
+/// The lines of tests that were left out, each with its reason.
 fn read_log(log: &Path) -> Result<Vec<String>> {
     let text = fs::read_to_string(log).with_context(|| format!("reading `{}`", log.display()))?;
     Ok(tally::skipped_lines(&text))
-}
-
-fn finish(
-    target: &Path,
-    phases: &Phases,
-    tally: &Tally,
-    missing: &[String],
-    skipped: &[String],
-) -> Result<ExitCode> {
-    let file = target.join("test-phases.json");
-    fs::write(&file, phases.as_json()).with_context(|| format!("writing `{}`", file.display()))?;
-    println!("\n{}", phases.as_table());
-    for line in missing {
-        println!("not there: {line}");
-    }
-    for line in skipped {
-        println!("SKIPPED: {line}");
-    }
-    let verdict = tally::verdict(tally, phases.failed(), skipped.len());
-    println!("{}", verdict.line);
-    Ok(if verdict.good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 #[cfg(test)]

@@ -10,16 +10,19 @@ pub mod moon;
 pub mod screen;
 pub mod server;
 pub mod skip;
+mod warm;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use parking_lot::Mutex;
 use tempfile::TempDir;
 
 pub use command::{Command, Output, no_network};
 pub use fixtures::{fixture, library_name};
 pub use skip::skip;
+use warm::PluginCopy;
 
 /// Makes the house of a test, or leaves the test with a line that says why it is left out.
 #[macro_export]
@@ -36,6 +39,15 @@ macro_rules! house {
 pub struct House {
     root: TempDir,
     path: PathBuf,
+    copies: Mutex<Vec<PluginCopy>>,
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        for copy in self.copies.lock().iter() {
+            copy.remember(&self.descriptions());
+        }
+    }
 }
 
 impl House {
@@ -52,7 +64,7 @@ impl House {
         let test_house = fixtures::house()?;
         let root = tempfile::tempdir_in(place()).unwrap();
         let path = root.path().canonicalize().unwrap();
-        let house = Self { root, path };
+        let house = Self { root, path, copies: Mutex::default() };
         // The mark of a repository keeps whatever lies around the tests out of the workspace.
         for folder in ["bin", "plugins", "home", "workspace/.git", "run", "given"] {
             fs::create_dir_all(house.path.join(folder)).unwrap();
@@ -111,6 +123,7 @@ impl House {
     pub fn ship(&self, plugin: &Path) -> PathBuf {
         let place = self.shipped().join(plugin.file_name().unwrap());
         copy(plugin, &place);
+        self.copies.lock().push(PluginCopy::new(&place, plugin, &self.descriptions()));
         place
     }
 

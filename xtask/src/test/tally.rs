@@ -1,22 +1,54 @@
-//! Counts what cargo's test programs say of themselves.
+//! Counts and times what test programs say of their tests.
 
-/// Sums over all test programs.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+use std::time::Duration;
+
+/// Slowest tests that the end of a run names.
+const SLOWEST: usize = 20;
+
+/// Sums over test programs.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub passed: usize,
     pub failed: usize,
     pub ignored: usize,
+    tests: Vec<TimedTest>,
+}
+
+/// One test and its time.
+#[derive(Debug, PartialEq, Eq)]
+struct TimedTest {
+    took: Duration,
+    program: String,
+    test: String,
 }
 
 impl Tally {
-    /// Adds one line of a test program's output, if it is the one with the result.
-    pub fn read(&mut self, line: &str) {
-        let Some(result) = line.trim_start().strip_prefix("test result: ") else { return };
+    /// Reads one line of a test program's output. Returns true for the line of a test that passed
+    /// or was left out: of those the result is enough.
+    pub fn read(&mut self, program: &str, line: &str) -> bool {
+        let line = line.trim();
+        if let Some(result) = line.strip_prefix("test result: ") {
+            self.read_result(result);
+            return false;
+        }
+        let Some((test, outcome)) =
+            line.strip_prefix("test ").and_then(|rest| rest.rsplit_once(" ... "))
+        else {
+            return false;
+        };
+        if let Some(took) = time_of(outcome) {
+            let (program, test) = (program.to_owned(), test.to_owned());
+            self.tests.push(TimedTest { took, program, test });
+        }
+        outcome.starts_with("ok") || outcome.starts_with("ignored")
+    }
+
+    fn read_result(&mut self, result: &str) {
         for part in result.split([';', '.']) {
             let mut words = part.split_whitespace();
-            let (Some(count), Some(what)) = (words.next(), words.next()) else { continue };
+            let (Some(count), Some(kind)) = (words.next(), words.next()) else { continue };
             let Ok(count) = count.parse::<usize>() else { continue };
-            match what {
+            match kind {
                 "passed" => self.passed += count,
                 "failed" => self.failed += count,
                 "ignored" => self.ignored += count,
@@ -24,6 +56,47 @@ impl Tally {
             }
         }
     }
+
+    /// Adds the sums of another one.
+    pub fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+        self.tests.extend(other.tests);
+    }
+
+    /// Tests that have run.
+    pub fn ran(&self) -> usize {
+        self.passed + self.failed
+    }
+
+    /// The sums in a few words, with the time that the tests took together.
+    pub fn summary(&self) -> String {
+        let together: Duration = self.tests.iter().map(|test| test.took).sum();
+        format!(
+            "{} ok, {} not ok, {:.1} s of tests",
+            self.passed,
+            self.failed,
+            together.as_secs_f64()
+        )
+    }
+
+    /// The slowest tests, a line each.
+    pub fn slowest(&self) -> String {
+        let mut tests: Vec<&TimedTest> = self.tests.iter().collect();
+        tests.sort_by_key(|test| std::cmp::Reverse(test.took));
+        let line = |test: &&TimedTest| {
+            format!("{:7.2} s  {}: {}\n", test.took.as_secs_f64(), test.program, test.test)
+        };
+        tests.iter().take(SLOWEST).map(line).collect()
+    }
+}
+
+/// The time in the outcome of a test: `ok <1.234s>`.
+fn time_of(outcome: &str) -> Option<Duration> {
+    let (_, time) = outcome.rsplit_once('<')?;
+    let seconds = time.strip_suffix("s>")?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// The lines that tests left in the log, each once for each test that was left out.
@@ -39,10 +112,11 @@ pub struct Verdict {
     pub good: bool,
 }
 
-/// A test that was left out looks like a passed one to cargo; here it counts as skipped. A phase
-/// that failed counts as a failure, unless it is the tests', whose failures are counted already.
+/// A test that was left out looks like a passed one to its program; here it counts as skipped. A
+/// phase that failed counts as a failure, unless it ran tests: their failures are counted already.
 pub fn verdict(tally: &Tally, failed_phases: Vec<&str>, skipped: usize) -> Verdict {
-    let other = failed_phases.iter().filter(|phase| **phase != "tests" || tally.failed == 0);
+    let ran_tests = |phase: &&&str| ["tests", "doctests", "isolated"].contains(*phase);
+    let other = failed_phases.iter().filter(|phase| !ran_tests(phase) || tally.failed == 0);
     let failed = tally.failed + other.count();
     let mut line = format!(
         "{} passed, {failed} failed, {} skipped",
@@ -62,41 +136,77 @@ mod tests {
     fn tally(lines: &[&str]) -> Tally {
         let mut tally = Tally::default();
         for line in lines {
-            tally.read(line);
+            tally.read("a-crate it", line);
         }
         tally
     }
 
+    fn counted(passed: usize, failed: usize, ignored: usize) -> Tally {
+        Tally { passed, failed, ignored, tests: Vec::new() }
+    }
+
     #[test]
     fn results_of_all_programs_are_summed() {
-        let sum = tally(&[
+        let mut sum = tally(&[
             "running 3 tests\n",
             "test a ... ok\n",
             "test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 7 filtered out; finished in 0.01s\n",
-            "test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n",
             "a test prints: test result: 9 passed\n",
         ]);
-        assert_eq!(sum, Tally { passed: 6, failed: 2, ignored: 1 });
+        sum.add(tally(&[
+            "test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n",
+        ]));
+        assert_eq!(sum, counted(6, 2, 1));
+    }
+
+    #[test]
+    fn the_slowest_tests_come_first() {
+        let mut tally = tally(&[
+            "test quick ... ok <0.001s>\n",
+            "test a::slow ... FAILED <12.500s>\n",
+            "test x ... y ... ok <1.000s>\n",
+            "test left_out ... ignored, on purpose\n",
+        ]);
+        assert_eq!(
+            tally.slowest(),
+            "  12.50 s  a-crate it: a::slow\n   1.00 s  a-crate it: x ... y\n   0.00 s  a-crate it: quick\n"
+        );
+        for _ in 0..SLOWEST {
+            tally.read("b", "test more ... ok <2.000s>");
+        }
+        assert_eq!(tally.slowest().lines().count(), SLOWEST);
+    }
+
+    #[test]
+    fn only_lines_of_tests_that_passed_are_kept_from_the_terminal() {
+        let mut tally = Tally::default();
+        assert!(tally.read("a", "test a ... ok <0.001s>\n"));
+        assert!(tally.read("a", "test a ... ignored\n"));
+        for line in
+            ["test a ... FAILED <0.001s>\n", "thread 'a' panicked", "test result: ok. 1 passed"]
+        {
+            assert!(!tally.read("a", line), "{line}");
+        }
     }
 
     #[test]
     fn a_skipped_test_is_not_a_passed_one() {
-        let verdict = verdict(&Tally { passed: 10, failed: 0, ignored: 1 }, Vec::new(), 2);
+        let verdict = verdict(&counted(10, 0, 1), Vec::new(), 2);
         assert_eq!(verdict, Verdict { line: "8 passed, 0 failed, 3 skipped".into(), good: true });
     }
 
     #[test]
     fn a_failed_check_fails_the_run_though_all_tests_passed() {
-        let verdict = verdict(&Tally { passed: 1, failed: 0, ignored: 0 }, vec!["clippy"], 0);
-        assert_eq!(verdict.line, "failed: clippy\n1 passed, 1 failed, 0 skipped");
+        let verdict = verdict(&counted(1, 0, 0), vec!["tidy"], 0);
+        assert_eq!(verdict.line, "failed: tidy\n1 passed, 1 failed, 0 skipped");
         assert!(!verdict.good);
     }
 
     #[test]
     fn failed_tests_are_counted_once_and_a_crash_counts_too() {
-        let failed = verdict(&Tally { passed: 1, failed: 2, ignored: 0 }, vec!["tests"], 0);
+        let failed = verdict(&counted(1, 2, 0), vec!["tests", "doctests"], 0);
         assert!(failed.line.ends_with("1 passed, 2 failed, 0 skipped"));
-        let crashed = verdict(&Tally { passed: 1, failed: 0, ignored: 0 }, vec!["tests"], 0);
+        let crashed = verdict(&counted(1, 0, 0), vec!["tests"], 0);
         assert!(crashed.line.ends_with("1 passed, 1 failed, 0 skipped"));
         assert!(!failed.good && !crashed.good);
     }

@@ -1,0 +1,165 @@
+//! Runs the test programs of the workspace side by side and times each of their tests.
+//!
+//! `cargo test` runs one program after the other. Most tests of the binary wait for processes, so
+//! that half of the machine would be idle: here two programs run at a time, and the tests of the
+//! binary on more threads than there are processors.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, Result, bail};
+
+use super::tally::Tally;
+use crate::artifacts::{self, TestProgram};
+use crate::child;
+
+/// Programs that run at the same time: one that computes and one that waits fill two processors.
+const PROGRAMS_AT_ONCE: usize = 2;
+
+/// Tests of the binary that run at the same time. They wait for processes, silence and deadlines.
+const THREADS_OF_THE_BINARY: &str = "8";
+
+/// The program with the tests of the binary.
+const BINARY: &str = "jaato it";
+
+/// These run alone, after all others: they count processes, measure time, or load the machine for
+/// minutes.
+const ALONE: [&str; 2] = ["jaato serial", "jaato heavy"];
+
+/// What all programs of one run share.
+pub struct Setting<'a> {
+    /// A part of the names of the tests that run; without it all run.
+    pub filter: Option<&'a str>,
+    /// Parts of the names of tests that do not run.
+    pub left_out: Vec<&'a str>,
+    /// Variables of the programs.
+    pub variables: Vec<(&'a str, std::ffi::OsString)>,
+}
+
+/// Runs all programs and adds their results to the tally.
+///
+/// # Errors
+/// When a program does not start, or ends badly without a failed test.
+pub fn run(programs: &[TestProgram], setting: &Setting<'_>, tally: &mut Tally) -> Result<()> {
+    let libraries = target_libraries()?;
+    let (alone, mut together): (Vec<_>, Vec<_>) =
+        programs.iter().partition(|program| ALONE.contains(&program.name.as_str()));
+    // The longest one first, so that nothing waits for it at the end.
+    together.sort_by_key(|program| program.name != BINARY);
+    let shared = Mutex::new((together.into_iter(), Vec::new()));
+    let worker = || {
+        loop {
+            let next = shared.lock().unwrap_or_else(PoisonError::into_inner).0.next();
+            let Some(program) = next else { return };
+            let result = run_one(program, setting, &libraries);
+            shared.lock().unwrap_or_else(PoisonError::into_inner).1.push(result);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..PROGRAMS_AT_ONCE {
+            scope.spawn(worker);
+        }
+    });
+    let mut results = shared.into_inner().unwrap_or_else(PoisonError::into_inner).1;
+    results.extend(alone.into_iter().map(|program| run_one(program, setting, &libraries)));
+    let mut crashed = Vec::new();
+    for result in results {
+        let (tally_of_one, crash) = result?;
+        tally.add(tally_of_one);
+        crashed.extend(crash);
+    }
+    if !crashed.is_empty() {
+        bail!("{}", crashed.join("; "));
+    }
+    Ok(())
+}
+
+/// Gives what the program's tests came to, and how it ended if it crashed.
+fn run_one(
+    program: &TestProgram,
+    setting: &Setting<'_>,
+    libraries: &Path,
+) -> Result<(Tally, Option<String>)> {
+    let mut command = Command::new(&program.path);
+    child::without_cargo_variables(&mut command);
+    command.current_dir(&program.folder);
+    if program.name == BINARY {
+        command.args(["--test-threads", THREADS_OF_THE_BINARY]);
+    }
+    // The harness tells times only if unstable options are allowed. It looks whether this variable
+    // is set; a compiler that a test starts reads `-1` as "nothing unstable".
+    command.args(["-Z", "unstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "-1");
+    // Tests of a macro crate are linked with the compiler's own standard library.
+    command.env("LD_LIBRARY_PATH", libraries);
+    let (tally, text, status) = listen(command, &program.name, setting)?;
+    if tally.ran() > 0 || !status.success() {
+        println!("{}: {}", program.name, tally.summary());
+    }
+    if status.success() {
+        return Ok((tally, None));
+    }
+    println!("{}", text.trim_matches('\n'));
+    let crash = (tally.failed == 0)
+        .then(|| format!("`{}` ended with {status} though no test failed", program.name));
+    Ok((tally, crash))
+}
+
+/// Runs the examples in doc comments and adds their results to the tally.
+///
+/// # Errors
+/// When cargo does not start, or fails without a failed example.
+pub fn run_doctests(root: &Path, setting: &Setting<'_>, tally: &mut Tally) -> Result<()> {
+    let mut command = child::cargo(root);
+    command.args(["test", "--quiet", "--workspace", "--doc", "--no-fail-fast", "--"]);
+    // Without it cargo would compile the workspace again.
+    artifacts::with_lints(&mut command)?;
+    let (tally_of_docs, text, status) = listen(command, "doctests", setting)?;
+    println!("doctests: {}", tally_of_docs.summary());
+    let failed = tally_of_docs.failed;
+    tally.add(tally_of_docs);
+    if !status.success() {
+        println!("{}", text.trim_matches('\n'));
+        if failed == 0 {
+            bail!("the examples in doc comments ended with {status} though none failed");
+        }
+    }
+    Ok(())
+}
+
+/// Runs one command with the setting's tests. Gives its results, the rest of its output, and how it
+/// ended.
+fn listen(
+    mut command: Command,
+    name: &str,
+    setting: &Setting<'_>,
+) -> Result<(Tally, String, ExitStatus)> {
+    command.args(setting.filter);
+    for part in &setting.left_out {
+        command.args(["--skip", part]);
+    }
+    command.envs(setting.variables.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child =
+        command.spawn().with_context(|| format!("starting {}", child::shown(&command)))?;
+    let stdout = child.stdout.take().context("the tests have no standard output")?;
+    let mut lines = BufReader::new(stdout);
+    let (mut tally, mut text, mut line) = (Tally::default(), String::new(), Vec::new());
+    while lines.read_until(b'\n', &mut line).context("reading the tests' output")? > 0 {
+        // A failing test may print what is not UTF-8; the lines that count are.
+        let read = String::from_utf8_lossy(&line);
+        if !tally.read(name, &read) {
+            text.push_str(&read);
+        }
+        line.clear();
+    }
+    let status = child.wait().context("waiting for the tests")?;
+    Ok((tally, text, status))
+}
+
+/// The folder of the standard library as a dynamic library.
+fn target_libraries() -> Result<PathBuf> {
+    let text = child::output(Command::new("rustc").args(["--print", "target-libdir"]))?;
+    Ok(text.trim_end().into())
+}
