@@ -298,6 +298,7 @@ fn pipes_sockets_and_devices_are_not_opened() {
 #[test]
 fn an_unreadable_file() {
     let house = house!();
+    house.forget_descriptions();
     let file = house.give("secret.so", &probe());
     set_mode(&file, 0o000);
     if !is_root() {

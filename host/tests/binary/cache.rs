@@ -94,6 +94,7 @@ fn a_damaged_cache_is_made_anew() {
 #[test]
 fn a_cache_that_is_a_folder_costs_one_line_and_its_hint() {
     let house = house!();
+    house.forget_descriptions();
     fs::create_dir_all(house.descriptions()).unwrap();
     let output = house.run(&["tool", "list"]).code(0);
     assert!(output.stdout.contains("get_environment"), "{output}");

@@ -47,6 +47,7 @@ fn what_is_made_is_the_persons_alone_whatever_the_umask() {
         house.script(&crate::cli::one_call("seq 200000"));
         let echo = house.give("echo.so", &fs::read(fixture("echo")).unwrap());
         house.write("workspace/AGENTS.md", "Be brief.");
+        house.forget_descriptions();
         let run = |words: &[&str]| under_umask(&house, umask, words).code(0);
         run(&["plugin", "install", echo.to_str().unwrap()]);
         run(&["trust"]);
@@ -282,6 +283,7 @@ fn no_process_of_the_same_user_reads_keys_out_of_a_running_host() {
 #[test]
 fn a_link_to_a_folder_of_ones_own_is_followed() {
     let house = house!();
+    house.forget_descriptions();
     let elsewhere = house.path().join("disk/cache");
     fs::create_dir_all(&elsewhere).unwrap();
     symlink(&elsewhere, house.home().join(".cache")).unwrap();

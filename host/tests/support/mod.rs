@@ -16,13 +16,11 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use parking_lot::Mutex;
 use tempfile::TempDir;
 
 pub use command::{Command, Output, no_network};
 pub use fixtures::{fixture, library_name};
 pub use skip::skip;
-use warm::PluginCopy;
 
 /// Makes the house of a test, or leaves the test with a line that says why it is left out.
 #[macro_export]
@@ -39,15 +37,6 @@ macro_rules! house {
 pub struct House {
     root: TempDir,
     path: PathBuf,
-    copies: Mutex<Vec<PluginCopy>>,
-}
-
-impl Drop for House {
-    fn drop(&mut self) {
-        for copy in self.copies.lock().iter() {
-            copy.remember(&self.descriptions());
-        }
-    }
 }
 
 impl House {
@@ -64,7 +53,7 @@ impl House {
         let test_house = fixtures::house()?;
         let root = tempfile::tempdir_in(place()).unwrap();
         let path = root.path().canonicalize().unwrap();
-        let house = Self { root, path, copies: Mutex::default() };
+        let house = Self { root, path };
         // The mark of a repository keeps whatever lies around the tests out of the workspace.
         for folder in ["bin", "plugins", "home", "workspace/.git", "run", "given"] {
             fs::create_dir_all(house.path.join(folder)).unwrap();
@@ -121,10 +110,20 @@ impl House {
 
     /// Ships a plugin beside the binary: it is trusted as the binary is.
     pub fn ship(&self, plugin: &Path) -> PathBuf {
+        let copy = self.copy_to_shipped(plugin);
+        warm::add_description(self, plugin, &copy);
+        copy
+    }
+
+    fn copy_to_shipped(&self, plugin: &Path) -> PathBuf {
         let place = self.shipped().join(plugin.file_name().unwrap());
         copy(plugin, &place);
-        self.copies.lock().push(PluginCopy::new(&place, plugin, &self.descriptions()));
         place
+    }
+
+    /// Takes away what is known of the plugins: the next jaato describes them.
+    pub fn forget_descriptions(&self) {
+        fs::remove_dir_all(self.cache().parent().unwrap()).unwrap();
     }
 
     /// Drops a plugin into the user's folder, as a file of its own.

@@ -1,60 +1,56 @@
-//! Descriptions of plugins that an earlier house of this test program has made: each shipped plugin
-//! is described once, and not by every test.
+//! Descriptions of the shipped plugins and of the scripted provider, made once for a test program:
+//! no house has to describe its copies of them.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// The entry of each plugin file of which houses have copies, and the cache without its entries.
-static KNOWN: Mutex<(BTreeMap<PathBuf, Value>, Value)> = Mutex::new((BTreeMap::new(), Value::Null));
+use super::{House, fixtures, set_mode};
 
-/// A plugin file that a house has copied.
-pub struct PluginCopy {
-    path: PathBuf,
-    original: PathBuf,
-    /// The state of the copy when it was made, as the cache has it.
-    stamp: Value,
+/// The caches' content without entries, and the entry of each file that is copied into houses.
+#[derive(Default)]
+struct Warm {
+    cache: Value,
+    entries: BTreeMap<PathBuf, Value>,
 }
 
-impl PluginCopy {
-    /// Adds the copy's entry to its house's cache, if an earlier house has described the original.
-    pub fn new(path: &Path, original: &Path, cache: &Path) -> Self {
-        let copy =
-            Self { path: path.to_owned(), original: original.to_owned(), stamp: stamp(path) };
-        copy.add_entry(cache);
-        copy
-    }
-
-    fn add_entry(&self, cache: &Path) {
-        let known = KNOWN.lock();
-        let Some(mut entry) = known.0.get(&self.original).cloned() else { return };
-        entry["stamp"] = self.stamp.clone();
-        let mut content = read_cache(cache).unwrap_or_else(|| known.1.clone());
-        content["entries"][self.path.display().to_string()] = entry;
-        let folder = cache.parent().unwrap();
-        fs::create_dir_all(folder).unwrap();
-        super::set_mode(folder, 0o700);
-        fs::write(cache, content.to_string()).unwrap();
-        super::set_mode(cache, 0o600);
-    }
-
-    /// Remembers how the house's jaato described the copy, unless a test has changed the copy.
-    pub fn remember(&self, cache: &Path) {
-        let Some(mut content) = read_cache(cache) else { return };
-        let entry = content["entries"][self.path.display().to_string()].take();
-        if entry["stamp"] == self.stamp && entry["described"].get("ok").is_some() {
-            let mut known = KNOWN.lock();
-            known.0.entry(self.original.clone()).or_insert(entry);
-            content["entries"] = json!({});
-            known.1 = content;
-        }
-    }
+/// Adds the description of a copied plugin to the house's cache, if it is one of those.
+pub fn add_description(house: &House, original: &Path, copy: &Path) {
+    static WARM: OnceLock<Warm> = OnceLock::new();
+    let warm = WARM.get_or_init(|| describe().unwrap_or_default());
+    let Some(mut entry) = warm.entries.get(original).cloned() else { return };
+    entry["stamp"] = stamp(copy);
+    let path = house.descriptions();
+    let mut cache = read_json(&path).unwrap_or_else(|| warm.cache.clone());
+    cache["entries"][copy.display().to_string()] = entry;
+    fs::create_dir_all(house.cache()).unwrap();
+    set_mode(&house.cache(), 0o700);
+    fs::write(&path, cache.to_string()).unwrap();
+    set_mode(&path, 0o600);
 }
 
+/// Lets one jaato describe them all.
+fn describe() -> Option<Warm> {
+    let house = House::without_plugins()?;
+    let shipped = fs::read_dir(fixtures::house()?.join("plugins")).unwrap();
+    let mut originals: Vec<PathBuf> = shipped.map(|entry| entry.unwrap().path()).collect();
+    originals.push(fixtures::built("provider_scripted"));
+    let copies: Vec<PathBuf> =
+        originals.iter().map(|original| house.copy_to_shipped(original)).collect();
+    house.run(&["tool", "list"]).code(0);
+    let mut cache = read_json(&house.descriptions())?;
+    let mut entries = cache["entries"].take();
+    let mut entry = |copy: &PathBuf| entries[copy.display().to_string()].take();
+    let entries = originals.into_iter().zip(copies.iter().map(&mut entry)).collect();
+    cache["entries"] = json!({});
+    Some(Warm { cache, entries })
+}
+
+/// The state of a file, as the cache has it.
 fn stamp(file: &Path) -> Value {
     let file = fs::metadata(file).unwrap();
     let nanoseconds = |seconds: i64, rest: i64| seconds * 1_000_000_000 + rest;
@@ -66,6 +62,6 @@ fn stamp(file: &Path) -> Value {
     })
 }
 
-fn read_cache(cache: &Path) -> Option<Value> {
-    serde_json::from_slice(&fs::read(cache).ok()?).ok()
+fn read_json(file: &Path) -> Option<Value> {
+    serde_json::from_slice(&fs::read(file).ok()?).ok()
 }

@@ -84,13 +84,14 @@ fn run_one(
 ) -> Result<(Tally, Option<String>)> {
     let mut command = Command::new(&program.path);
     child::without_cargo_variables(&mut command);
-    command.current_dir(&program.folder);
+    // Cargo sets this variable for tests; `expect-test` finds its files by it.
+    command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
     if program.name == BINARY {
         command.args(["--test-threads", THREADS_OF_THE_BINARY]);
     }
-    // The harness tells times only if unstable options are allowed. It looks whether this variable
-    // is set; a compiler that a test starts reads `-1` as "nothing unstable".
-    command.args(["-Z", "unstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "-1");
+    // The harness reports times only if unstable options are allowed: if this variable is set to
+    // anything. A compiler that a test starts reads `0` as the name of a crate that there is not.
+    command.args(["-Z", "unstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "0");
     // Tests of a macro crate are linked with the compiler's own standard library.
     command.env("LD_LIBRARY_PATH", libraries);
     let (tally, text, status) = listen(command, &program.name, setting)?;
