@@ -180,13 +180,17 @@ fn test_counts_passed_failed_and_skipped_and_ends_with_the_sum() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(said.lines().last(), Some("1 passed, 0 failed, 1 skipped"), "{}", text(&output));
     assert!(said.contains("\nSKIPPED: passes_by_being_skipped: no moon\n"), "{said}");
+    let slowest = said.split_once("\nslowest tests:\n").map_or("", |(_, rest)| rest);
+    let named =
+        slowest.lines().take_while(|line| line.contains(" s  tool-a tool_a: tests::passes_"));
+    assert_eq!(named.count(), 2, "{said}");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let phases = fs::read_to_string(checkout.target().join("test-phases.json")).unwrap();
     let phases: serde_json::Value = serde_json::from_str(&phases).unwrap();
     let named = phases["phases"].as_array().unwrap().iter().map(|phase| phase["phase"].as_str());
     assert_eq!(
         named.flatten().collect::<Vec<_>>(),
-        ["setup", "build", "fixtures", "engine", "tests"]
+        ["setup", "build", "fixtures", "engine", "tests", "doctests"]
     );
 
     let output = checkout.xtask(&["test", "tests"]);
