@@ -86,7 +86,7 @@ async fn its_provider_and_its_gc_pass_over_what_they_do_not_know() {
     asked["v"] = json!(2);
     asked["colour"] = json!("blue");
     asked["messages"][0]["parts"][0]["mood"] = json!("good");
-    asked["messages"][4]["parts"][1] = json!({ "type": "smell", "of": "roses" });
+    asked["messages"][4]["parts"][0] = json!({ "type": "smell", "of": "roses" });
     let mut call = instance.complete(frame(&asked), services()).unwrap();
     wait_for(&mut call, "5 messages").await;
     let completion: Completion = Frame::read(&guarded(call.answer()).await.unwrap()).unwrap();
