@@ -1,7 +1,7 @@
 //! The traits that cross, as `abi_stable` makes them. Used by the sdk and the loader, never by
 //! authors.
 //!
-//! Each trait ends its frozen part at `last_prefix_field`; whatever is added comes after it and has
+//! The methods of the first release end at `last_prefix_field`. Later methods come after it, each with
 //! a default body, which a caller gets when the other side is older.
 
 // `sabi_trait` generates items without docs and impls inside functions.
@@ -119,7 +119,7 @@ pub trait ProviderAbi: Send + Sync + 'static {
     fn models(&self, context: ContextBox, frame: RVec<u8>) -> Answer;
 }
 
-/// The execution environment of one instance. Since 1.1.
+/// The execution environment of one instance.
 #[sabi_trait]
 pub trait EnvironmentAbi: Send + Sync + 'static {
     /// Runs an operation by name (`jaato_types::execution`); `unknown_operation` for a name that it
@@ -137,6 +137,8 @@ pub trait InstanceAbi: Send + Sync + 'static {
     fn gc(&self) -> ROption<GcBox>;
     /// Gives out its provider, where it has one.
     fn provider(&self) -> ROption<ProviderBox>;
+    /// Gives out its execution environment, where it has one.
+    fn environment(&self) -> ROption<EnvironmentBox>;
     /// Runs an operation by name (`command`, and what comes later); `unknown_operation` for a name
     /// that it does not know.
     fn operation(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer;
@@ -146,10 +148,6 @@ pub trait InstanceAbi: Send + Sync + 'static {
     /// dropped.
     #[sabi(last_prefix_field)]
     fn close(&self) -> FfiFuture<()>;
-    /// Gives out its execution environment, where it has one. Since 1.1.
-    fn environment(&self) -> ROption<EnvironmentBox> {
-        ROption::RNone
-    }
 }
 
 /// Makes instances.

@@ -207,6 +207,10 @@ impl InstanceAbi for Plugin {
         ROption::RSome(ProviderBox::from_value(Self::new(&self.0), TD_Opaque))
     }
 
+    fn environment(&self) -> ROption<EnvironmentBox> {
+        ROption::RNone
+    }
+
     fn operation(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
         ToolAbi::call(self, name, context, frame)
     }

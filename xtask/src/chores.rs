@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::{
-    build_plugins, check_macos, dist, freeze, measure, models, new_plugin, run, setup, test, tidy,
+    build_plugins, check_macos, dist, measure, models, new_plugin, run, setup, test, tidy,
 };
 
 /// One thing that can be asked for by name.
@@ -94,13 +94,6 @@ const CHORES: &[Chore] = &[
         arguments: "FILE DATE",
         about: "make the snapshot of what is known of models from models.dev's api.json, of a day",
         start: models::start,
-        help: Help::Table,
-    },
-    Chore {
-        name: "freeze",
-        arguments: "",
-        about: "copy the sources of the boundary to where a test builds a plugin from them",
-        start: freeze::start,
         help: Help::Table,
     },
     Chore {

@@ -11,7 +11,6 @@ mod check_macos;
 pub mod child;
 pub mod chores;
 mod dist;
-mod freeze;
 pub mod gather;
 mod measure;
 mod models;

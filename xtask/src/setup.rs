@@ -16,7 +16,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::child::{self, Ended, is_ci};
-use crate::freeze;
 use crate::run;
 use crate::workspace::Workspace;
 
@@ -184,16 +183,13 @@ fn parse(words: Vec<OsString>) -> Result<Asked, lexopt::Error> {
 /// that is missing.
 pub fn prepare(workspace: &Workspace) -> Result<Vec<String>> {
     let mut skipped = Vec::new();
-    // The frozen boundary keeps its lock file while ours moves on.
-    for folder in [workspace.root.clone(), workspace.root.join(freeze::FOLDER)] {
-        if let Err(error) = fetch_crates(&folder) {
-            // A lock file that does not fit must not pass; elsewhere it may be for want of a
-            // network, and the build may still have all it needs.
-            if is_ci() {
-                return Err(error);
-            }
-            skipped.push(format!("fetching crates: {error:#}"));
+    if let Err(error) = fetch_crates(&workspace.root) {
+        // A lock file that does not fit must not pass; elsewhere it may be for want of a network,
+        // and the build may still have all it needs.
+        if is_ci() {
+            return Err(error);
         }
+        skipped.push(format!("fetching crates: {error:#}"));
     }
     let mut missing: Vec<&Need> = NEEDS.iter().filter(|need| !need.is_there()).collect();
     if let Some(install) = install_command(&missing, &is_program)

@@ -12,7 +12,6 @@ mod dependencies;
 mod drawing;
 mod examples;
 mod folders;
-mod frozen;
 mod layout;
 mod manifests;
 mod modules;
@@ -100,9 +99,8 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
 
 /// Looks at everything, prints what was found, fails if a rule is broken.
 pub fn check(workspace: &Workspace) -> Result<()> {
-    let (frozen, files) = frozen::take(text_files(&workspace.root)?);
+    let files = text_files(&workspace.root)?;
     let mut findings = find(workspace, &files);
-    findings.extend(frozen::check(&frozen));
     findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     for finding in &findings {
         println!("{finding}");

@@ -132,7 +132,7 @@ static int finish_step(struct call *call, int32_t status, struct jaato_buffer *a
         size_t length = 0;
         const char *json = jaato_json(answer->bytes, answer->length, &length);
         int sides = status == JAATO_READY ? chosen(json, length) : 0;
-        /* Without a grant, on an older host, or with nobody there, an ordinary die does. */
+        /* Without a grant, or if no one is there, an ordinary die does. */
         call->was_chosen = sides != 0;
         call->sides = sides != 0 ? sides : 6;
         call->step = READ;

@@ -25,11 +25,6 @@ impl Percent {
         self.0 as f64 / 100.0
     }
 
-    /// Returns the number where it is whole.
-    pub fn whole(self) -> Option<u64> {
-        self.0.is_multiple_of(HUNDREDTHS).then_some(self.0 / HUNDREDTHS)
-    }
-
     /// Returns so much of an amount, rounded down.
     pub fn of(self, amount: u64) -> u64 {
         let part = u128::from(amount) * u128::from(self.0) / u128::from(100 * HUNDREDTHS);
@@ -85,11 +80,8 @@ mod tests {
     #[test]
     fn fractions_count() {
         let percent = Percent::new(82.5).unwrap();
-        assert_eq!((percent.to_string(), percent.whole()), ("82.5".to_owned(), None));
-        assert_eq!(
-            (Percent::from(80).to_string(), Percent::from(80).whole()),
-            ("80".to_owned(), Some(80))
-        );
+        assert_eq!(percent.to_string(), "82.5");
+        assert_eq!(Percent::from(80).to_string(), "80");
         assert_eq!(percent.of(1000), 825);
         assert!(percent.is_reached(825, 1000) && !percent.is_reached(824, 1000));
         assert_eq!(Percent::from(u64::MAX).of(u64::MAX), u64::MAX);

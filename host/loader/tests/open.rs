@@ -87,7 +87,7 @@ fn a_manifest_alone_makes_no_plugin() {
     check(
         &fixture("bare"),
         "it does not export `JAATO_PLUGIN_V1`",
-        Some("build the plugin with jaato-plugin-sdk 1.1.0"),
+        Some("build the plugin with jaato-plugin-sdk 1.0.0"),
     );
 }
 

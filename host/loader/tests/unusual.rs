@@ -12,7 +12,7 @@ use self::blobs::Blobs;
 use crate::support::*;
 use jaato_loader::{Instance, Services, describe};
 use jaato_types::{Completion, Delta, ErrorKind, Frame, GcPlan, Message, Part};
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[test]
 fn a_hundred_tools_are_described() {
@@ -118,15 +118,4 @@ async fn a_provider_streams_thoughts_and_puts_images_beside_the_history() {
     let (_, second) = complete(&instance, lend(), &history).await;
     let said = Message::model(second.parts).text();
     assert_eq!(said, "I saw 240030 bytes of images and paint 2 more.");
-}
-
-#[tokio::test]
-async fn a_host_without_a_place_for_images_is_told_of_them_in_words() {
-    let house = House::new();
-    let instance = house.instance(&open("paints"), None).await;
-    let (_, completion) = complete(&instance, services(), &[Message::user("paint")]).await;
-    let kinds: Vec<Value> = json!(completion.parts).as_array().unwrap().clone();
-    assert!(kinds.iter().all(|part| part["type"] != "data"), "{kinds:?}");
-    let said = Message::model(completion.parts).text();
-    assert!(said.ends_with("[image 2: this host keeps no images]"), "{said}");
 }

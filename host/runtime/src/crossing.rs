@@ -46,20 +46,20 @@ pub async fn ask(
             let site = CallSite { request: Some(json), ..site };
             let facet = Facet::Large(of);
             let answer = host.plugins.ask(plugin.as_str(), facet, site, frame, tell, cancel).await;
-            answer.map_err(|error| explain_older(error, of, plugin))
+            answer.map_err(|error| explain_unknown(error, of, plugin))
         }
         Err(error) => Err(unwritten(error)),
     }
 }
 
-/// Says it of a plugin that was built before there were large requests.
-fn explain_older(error: Error, of: LargeOf, plugin: &PluginName) -> Error {
+/// Explains the refusal of a plugin that does not know the operation for large requests.
+fn explain_unknown(error: Error, of: LargeOf, plugin: &PluginName) -> Error {
     if error.kind != ErrorKind::UnknownOperation {
         return error;
     }
     let text = format!("the history is larger than 8 MiB, which is all that `{plugin}` takes");
     Error::new(too_large(of), text)
-        .with_hint("a newer edition of the plugin takes more: it was built with an older sdk")
+        .with_hint("an edition of the plugin that answers `large` takes more")
 }
 
 fn too_large(of: LargeOf) -> ErrorKind {

@@ -39,7 +39,7 @@ fn probe() -> Vec<u8> {
 }
 
 fn manifest(fields: &str) -> String {
-    format!(r#"{{"v":1,"name":"moon","version":"1.0.0","api":"1.1.0","kinds":["tool"]{fields}}}"#)
+    format!(r#"{{"v":1,"name":"moon","version":"1.0.0","api":"1.0.0","kinds":["tool"]{fields}}}"#)
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_manifest_that_is_none() {
     house.give("e-name.so", &elf::with_manifest(manifest("").replace("moon", "../moon")));
     house.give(
         "f-api.so",
-        &elf::with_manifest(manifest("").replace("\"1.1.0\",\"kinds", "\"one\",\"kinds")),
+        &elf::with_manifest(manifest("").replace("\"1.0.0\",\"kinds", "\"one\",\"kinds")),
     );
     house.give("g-utf8.so", &elf::with_manifest(b"{\"v\":1,\"name\":\"\xff\"}".to_vec()));
     house.give("h-deep.so", &elf::with_manifest("[".repeat(10_000)));
@@ -244,15 +244,15 @@ fn a_huge_manifest() {
 #[test]
 fn a_plugin_of_another_major_api() {
     let house = house!();
-    house.give("newer.so", &elf::patch(&probe(), r#""api":"1.1.0""#, r#""api":"9.0.0""#));
-    house.give("older.so", &elf::patch(&probe(), r#""api":"1.1.0""#, r#""api":"0.9.0""#));
+    house.give("newer.so", &elf::patch(&probe(), r#""api":"1.0.0""#, r#""api":"9.0.0""#));
+    house.give("older.so", &elf::patch(&probe(), r#""api":"1.0.0""#, r#""api":"0.9.0""#));
     check(
         &house,
         expect![[r#"
-            note: cannot use `$HOUSE/given/newer.so` as a plugin: it was built against plugin-api 9.0.0, this host speaks 1.1.0
+            note: cannot use `$HOUSE/given/newer.so` as a plugin: it was built against plugin-api 9.0.0, this host speaks 1.0.0
             hint: update jaato
-            note: cannot use `$HOUSE/given/older.so` as a plugin: it was built against plugin-api 0.9.0, this host speaks 1.1.0
-            hint: build the plugin with jaato-plugin-sdk 1.1.0
+            note: cannot use `$HOUSE/given/older.so` as a plugin: it was built against plugin-api 0.9.0, this host speaks 1.0.0
+            hint: build the plugin with jaato-plugin-sdk 1.0.0
         "#]],
     );
 }
@@ -327,7 +327,7 @@ fn a_manifest_alone_is_no_library() {
     let house = house!();
     let file = house.give("moon.so", &elf::with_manifest(manifest("")));
     let output = house.run(&["plugin", "check", &file.display().to_string()]).code(4);
-    assert_eq!(output.stdout, "manifest     ok: moon 1.0.0, plugin-api 1.1.0\n");
+    assert_eq!(output.stdout, "manifest     ok: moon 1.0.0, plugin-api 1.0.0\n");
     // What follows are the words of the system's linker.
     let expected =
         "error: cannot use `$HOUSE/given/moon.so` as a plugin: the system's linker refused it: ";

@@ -87,7 +87,7 @@ fn a_manifest_without_a_plugin() {
             tool-environment  0.1.0    shipped  active  inside jaato  get_environment
 
             fixture-bare ($HOUSE/plugins/libfixture_bare.so): it does not export `JAATO_PLUGIN_V1`
-              build the plugin with jaato-plugin-sdk 1.1.0
+              build the plugin with jaato-plugin-sdk 1.0.0
         "#]],
     );
 }

@@ -15,7 +15,7 @@ fn examples_run_in_a_worker_and_each_end_is_told() {
     expect![[r#"
         exit 4
         --- stdout
-        manifest     ok: fixture-examples 0.1.0, plugin-api 1.1.0
+        manifest     ok: fixture-examples 0.1.0, plugin-api 1.0.0
         layout       ok: it fits this host
         description  ok: tools add, ask_server, die_in_example, fail_in_example, remove_all
         instance     ok: it starts in a worker
@@ -26,10 +26,10 @@ fn examples_run_in_a_worker_and_each_end_is_told() {
         tool fail_in_example  failed: example "fail": no luck with 1
                      try another
         tool remove_all  left out: it may change things
-        conformance  failed: an instance saves what the next begins with (plugin); it goes on without later services (plugin); nothing is left behind (plugin); examples work (tool); read only examples change nothing (tool); wrong arguments are refused (tool); a cancelled call ends (tool); instances are apart (tool): the check failed: its process was ended by signal 6 (abort); it printed: last words 1
-        conformance  14 of 22 checks hold
+        conformance  failed: an instance saves what the next begins with (plugin); nothing is left behind (plugin); examples work (tool); read only examples change nothing (tool); wrong arguments are refused (tool); a cancelled call ends (tool); instances are apart (tool): the check failed: its process was ended by signal 6 (abort); it printed: last words 1
+        conformance  14 of 21 checks hold
         --- stderr
-        error: 10 checks of `$HOUSE/given/examples.so` failed
+        error: 9 checks of `$HOUSE/given/examples.so` failed
     "#]].assert_eq(&output.code(4).to_string());
     house.nothing_lives();
     assert!(!house.home().join(".local/share/jaato/ledger.jsonl").exists());
@@ -52,28 +52,28 @@ fn each_kind_is_checked_as_far_as_it_hurts_nobody() {
         expect![[r#"
             instance     ok: it starts in a worker
             gc truncate  ok: of 12 messages that fill the context it would drop 2
-            conformance  ok: 15 checks hold"#]],
+            conformance  ok: 14 checks hold"#]],
     );
     check_shipped(
         "provider_openai",
         expect![[r#"
             instance     ok: it starts in a worker
             provider openai  left out: an answer may cost something
-            conformance  ok: 20 checks hold"#]],
+            conformance  ok: 19 checks hold"#]],
     );
     check_shipped(
         "tool_cli",
         expect![[r#"
             instance     ok: it starts in a worker
             tool cli_based_tool  left out: it may change things
-            conformance  ok: 22 checks hold"#]],
+            conformance  ok: 21 checks hold"#]],
     );
     check_shipped(
         "tool_environment",
         expect![[r#"
             instance     ok: it starts in a worker
             tool get_environment  ok: 3 examples ran; "How many tokens are left?" cannot be run here: Session not available. Context info requires session injection.
-            conformance  ok: 22 checks hold"#]],
+            conformance  ok: 21 checks hold"#]],
     );
 }
 
@@ -85,7 +85,7 @@ fn what_is_left_out_of_a_hundred_tools_is_told_in_few_lines() {
     expect![[r#"
         instance     ok: it starts in a worker
         tools say00 to stream_lines (100)  left out: it may change things
-        conformance  ok: 22 checks hold"#]]
+        conformance  ok: 21 checks hold"#]]
     .assert_eq(&lines.join("\n"));
 }
 
@@ -98,11 +98,11 @@ fn what_does_not_conform_is_told_in_plain_words() {
     expect![[r#"
         conformance  failed: unknown operations are named (plugin): an unknown command is answered as if there was one
         conformance  failed: a full history shrinks (gc); a history larger than a frame shrinks (gc): a plan: the count is 1 (failed)
-        conformance  32 of 35 checks hold"#]].assert_eq(&told.join("\n"));
+        conformance  31 of 34 checks hold"#]].assert_eq(&told.join("\n"));
     let output = house.run(&["plugin", "check", &fixture("commands").display().to_string()]);
     let told = "command `note`, property `priority` has no description";
     assert!(output.stdout.contains(told), "{output}");
-    assert!(output.code(4).stdout.ends_with("conformance  21 of 22 checks hold\n"));
+    assert!(output.code(4).stdout.ends_with("conformance  20 of 21 checks hold\n"));
     house.nothing_lives();
 }
 

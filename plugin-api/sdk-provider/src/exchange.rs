@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde::Serialize;
-use jaato_plugin_sdk::serde::de::DeserializeOwned;
 use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::RequestOptions;
 use jaato_plugin_sdk::{HttpRequestBuilder, HttpResponse, serde_json};
@@ -58,17 +57,6 @@ impl Wanted {
     /// Adds the headers that a person wants.
     pub fn add_headers(&self, request: HttpRequestBuilder) -> HttpRequestBuilder {
         self.headers.iter().fold(request, |request, (name, value)| request.header(name, value))
-    }
-}
-
-/// Asks for the plugin's configuration; the defaults where the host has no such service.
-///
-/// # Errors
-/// As [`Reporter::config`].
-pub async fn config<C: DeserializeOwned + Default>(host: &Reporter) -> Result<C> {
-    match host.config().await {
-        Err(error) if error.kind == ErrorKind::UnknownOperation => Ok(C::default()),
-        config => config,
     }
 }
 

@@ -109,9 +109,8 @@ impl HttpRequestBuilder {
     /// Sends the request and returns once status and headers are there; any status is an answer.
     ///
     /// # Errors
-    /// What keeps an answer from coming, with its retry class; `unknown_operation` when this host
-    /// lends no HTTP, or takes no body beyond a frame and this is one; `limit_reached` when the
-    /// body is too large; `not_found` when the session has not a blob of it.
+    /// What keeps an answer from coming, with its retry class; `limit_reached` when the body is too
+    /// large; `not_found` when the session has not a blob of it.
     pub async fn send(self) -> Result<HttpResponse> {
         let Self { host, mut request, mut body, parts } = self;
         if !parts.is_empty() || body.len() > ONE_FRAME_BYTES {

@@ -202,6 +202,12 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
         has.then(|| ProviderBox::from_value(Fence(FencedDrop::new(core.clone())), TD_Opaque)).into()
     }
 
+    fn environment(&self) -> ROption<EnvironmentBox> {
+        let core = &self.inner().core;
+        let boxed = || EnvironmentBox::from_value(Fence(FencedDrop::new(core.clone())), TD_Opaque);
+        core.desk.is_some().then(boxed).into()
+    }
+
     fn operation(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
         let core = self.inner().core.clone();
         let name = name.as_str().to_owned();
@@ -244,12 +250,6 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
             }
         }
         .into_ffi()
-    }
-
-    fn environment(&self) -> ROption<EnvironmentBox> {
-        let core = &self.inner().core;
-        let boxed = || EnvironmentBox::from_value(Fence(FencedDrop::new(core.clone())), TD_Opaque);
-        core.desk.is_some().then(boxed).into()
     }
 
     fn close(&self) -> FfiFuture<()> {

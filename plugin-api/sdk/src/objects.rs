@@ -179,7 +179,7 @@ impl Objects<'_> {
     /// plugin that is not trusted sees its own tools.
     ///
     /// # Errors
-    /// As [`Objects::get`]; `unknown_operation` of a host that is older.
+    /// As [`Objects::get`].
     pub async fn tools(&self) -> Result<Vec<ToolObjects>> {
         let found: ToolsFound = self.host.service(TOOLS, &()).await?;
         Ok(found.tools)
@@ -189,7 +189,7 @@ impl Objects<'_> {
     /// where that is asked. A plugin that is not trusted clears its own.
     ///
     /// # Errors
-    /// `unavailable` as [`Objects::result`]; `unknown_operation` of a host that is older.
+    /// `unavailable` as [`Objects::result`].
     pub async fn clear(&self, what: ObjectsClear) -> Result<ObjectsChanged> {
         self.host.service(CLEAR, &what).await
     }

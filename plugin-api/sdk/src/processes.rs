@@ -105,8 +105,8 @@ impl Reporter {
     ///
     /// # Errors
     /// `not_found` for a program or directory that is not there, `limit_reached` when too many run,
-    /// and what else keeps it from being started; `unknown_operation` when this host runs no
-    /// programs.
+    /// and what else keeps it from being started; `unknown_operation` when the session has no
+    /// environment that runs programs.
     pub async fn process(&self, spawn: &Spawn) -> Result<Process> {
         let spawned = self.service(process::SPAWN, spawn).await?;
         Ok(self.spawned(spawned, Side::Session))
@@ -132,8 +132,7 @@ impl Reporter {
     /// is all that is told.
     ///
     /// # Errors
-    /// As [`Reporter::process`]; `unknown_operation` when this host starts no programs on
-    /// terminals.
+    /// As [`Reporter::process`]; `unknown_operation` for a plugin that is no execution environment.
     pub async fn process_on_terminal(&self, spawn: &SpawnOnTerminal) -> Result<Process> {
         let spawned = self.service(process::SPAWN_ON_TERMINAL, spawn).await?;
         Ok(self.spawned(spawned, Side::Session))

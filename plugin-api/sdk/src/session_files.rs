@@ -1,15 +1,15 @@
 //! The files of the session's execution environment, as a tool uses them: [`SessionFiles`].
 
+use jaato_types::Result;
 use jaato_types::execution::{DESCRIBE, EnvironmentFacts};
 use jaato_types::files::{
     COPY, CUT_RESULT, DELETE, EDIT, EXISTS, FileBegun, FileBytes, FileDelete, FileEdit, FileEdited,
     FileExists, FileFacts, FileGlob, FileKind, FileNumber, FilePair, FilePath, FileRead,
     FileReadText, FileText, FileWalk, FileWrite, FilesFound, FolderEntries, FolderList, FolderMake,
     GLOB, LIST, MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, ResultCut, ResultKept, STAT, WALK,
-    WHOLE_PIECES_KEY, WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
+    WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
 };
 use jaato_types::service::StreamAnswer;
-use jaato_types::{Error, ErrorKind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -42,7 +42,7 @@ impl Reporter {
     /// Tells what the session's execution environment is.
     ///
     /// # Errors
-    /// What keeps it from being ready; `unknown_operation` when this host has no such thing.
+    /// What keeps it from being ready; `unknown_operation` when the session has none.
     pub async fn environment(&self) -> Result<EnvironmentFacts> {
         self.service(DESCRIBE, &()).await
     }
@@ -175,10 +175,7 @@ impl SessionFiles<'_> {
     /// # Errors
     /// As [`SessionFiles::read`].
     pub async fn stream(&self, read: FileRead) -> Result<Stream> {
-        let mut request = serde_json::to_value(&read)
-            .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-        request[WHOLE_PIECES_KEY] = true.into();
-        self.host.open(READ_STREAM, &request).await
+        self.host.open(READ_STREAM, &read).await
     }
 
     /// Writes a file piece by piece; nobody sees it before [`FileUpload::finish`].

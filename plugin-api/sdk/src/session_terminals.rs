@@ -44,7 +44,7 @@ impl Reporter {
     ///
     /// # Errors
     /// `not_found` for a program or directory that is not there, `limit_reached` when too many run;
-    /// `unknown_operation` when this host, or the environment, has no terminals.
+    /// `unknown_operation` when the environment has no terminals.
     pub async fn terminal(&self, spawn: &TerminalSpawn) -> Result<SessionTerminal> {
         let spawned: TerminalSpawned = self.service(SPAWN, spawn).await?;
         let TerminalSpawned { terminal: number, pid, handle, .. } = spawned;
@@ -55,7 +55,7 @@ impl Reporter {
     /// Opens the stream of what people do with the plugin's terminals.
     ///
     /// # Errors
-    /// `unknown_operation` when nobody can join them on this host.
+    /// As [`Reporter::open`].
     pub async fn terminal_news(&self) -> Result<TerminalWatch> {
         Ok(TerminalWatch(self.open(WATCH, &()).await?))
     }
@@ -122,7 +122,7 @@ impl TerminalControl {
     /// it live. Its terminal is this one, whatever stands there.
     ///
     /// # Errors
-    /// `unknown_operation` when this host shows terminals to nobody.
+    /// As [`Reporter::service`].
     pub async fn show(&self, screen: TerminalScreen, ansi: &str) -> Result<TerminalShown> {
         let screen = TerminalScreen { terminal: self.number, ..screen };
         self.host.service_with_bytes(SHOW, &screen, ansi.as_bytes()).await
@@ -132,7 +132,7 @@ impl TerminalControl {
     /// waits for that. Its terminal is this one, whatever stands in `ask`.
     ///
     /// # Errors
-    /// `unknown_operation` when this host asks nobody; `io` when the terminal is closed.
+    /// `io` when the terminal is closed.
     pub async fn ask(&self, ask: TerminalAsk) -> Result<TerminalAsked> {
         let ask = TerminalAsk { terminal: self.number, ..ask };
         self.host.service(ASK, &ask).await
@@ -153,17 +153,16 @@ impl TerminalControl {
     }
 
     /// Types within that time; returns how many bytes the terminal took. The rest is never typed.
-    /// An environment that is older, or cannot tell, waits until all is taken.
+    /// An environment that cannot tell waits until all is taken.
     ///
     /// # Errors
     /// `io` when the terminal is closed.
     pub async fn write_within(&self, bytes: &[u8], longest: Duration) -> Result<usize> {
         let wait_ms = Some(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX));
         let terminal = TerminalWrite { terminal: self.number, wait_ms, ..TerminalWrite::default() };
-        let written: Option<TerminalWritten> =
+        let written: TerminalWritten =
             self.host.service_with_bytes(WRITE, &terminal, bytes).await?;
-        let taken = written.and_then(|written| usize::try_from(written.bytes).ok());
-        Ok(taken.unwrap_or(bytes.len()).min(bytes.len()))
+        Ok(usize::try_from(written.bytes).map_or(bytes.len(), |taken| taken.min(bytes.len())))
     }
 
     /// Sets the size; each at least 1.

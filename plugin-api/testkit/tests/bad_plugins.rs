@@ -183,28 +183,6 @@ mod rude {
     plugin! { state: (), tools: [Keep] }
 }
 
-/// Takes every host for one that has all services.
-mod trusting {
-    use jaato_plugin_sdk::prelude::*;
-
-    /// Counts.
-    #[derive(ToolInput)]
-    #[tool(read_only, example("count"))]
-    pub struct Count {}
-
-    impl Tool for Count {
-        type State = ();
-
-        #[allow(clippy::expect_used)]
-        async fn call(self, cx: &Cx) -> Result<Output> {
-            let tokens: Value = cx.service("count", &json!({ "text": "a" })).await.expect("a host");
-            Ok(Output::json(tokens))
-        }
-    }
-
-    plugin! { state: (), tools: [Count] }
-}
-
 /// Blocks in a poll.
 mod stuck {
     use jaato_plugin_sdk::prelude::*;
@@ -308,17 +286,6 @@ fn careless_specs_are_found() {
 fn what_is_kept_is_found() {
     fails_soon(rude::module(), plugin::nothing_is_left_behind, "it still holds Live { contexts: 1");
     fails(rude::module(), tool::examples_work, "it is mine");
-}
-
-#[test]
-fn a_plugin_that_cannot_do_without_a_later_service_is_found() {
-    let counting = |host: FakeHost| {
-        host.with_service("count", |_| Ok(jaato_plugin_testkit::Reply::Json(1.into())))
-    };
-    let (module, check) = (trusting::module(), plugin::it_goes_on_without_later_services);
-    fails_on(module, counting, check, "on an older host: ");
-    let suite = Suite::of(module, &[Kind::Tool]).with_host(counting);
-    assert_eq!(suite.run(tool::examples_work), Ok(()));
 }
 
 #[test]

@@ -260,18 +260,6 @@ fn services_answer_as_the_test_wants() {
 }
 
 #[test]
-fn an_older_host_lacks_later_services_also_those_that_a_test_answers() {
-    let counting = || host().with_service("count", |_| Ok(Reply::Json(json!(1))));
-    assert_eq!(act(&counting(), "count").unwrap(), 1);
-    let older = counting().without_later_services();
-    let error = act(&older, "count").unwrap_err();
-    assert_eq!(error.kind, ErrorKind::UnknownOperation, "{error}");
-    assert_eq!(older.asked().last().unwrap().operation, "count");
-    let written = older.start("act", json!({ "what": "write" })).unwrap().wait();
-    assert!(written.result.is_ok(), "what was there from the first stays");
-}
-
-#[test]
 fn an_answer_may_take_its_time() {
     let late = Reply::Later(5000, Box::new(Reply::Json(json!(9))));
     let host = host().with_service("slow", move |_| Ok(late.clone()));

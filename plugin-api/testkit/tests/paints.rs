@@ -1,30 +1,13 @@
-//! A provider of thoughts and images, from its source: it conforms on hosts with and without a
-//! place for images.
+//! A provider of thoughts and images, from its source.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../fixtures/paints/src/lib.rs"]
 mod paints;
 
-use jaato_plugin_testkit::{FakeHost, ServiceRequest};
-use jaato_types::service::{BLOB_GET, BLOB_PUT};
-use jaato_types::{Delta, Error, ErrorKind, Message, Part, Request, RequestOptions};
+use jaato_plugin_testkit::FakeHost;
+use jaato_types::{Delta, Message, Part, Request, RequestOptions};
 
 jaato_plugin_testkit::conformance!(crate::paints: provider);
-
-/// Takes away the services that the provider hopes for.
-fn without_blobs(host: FakeHost) -> FakeHost {
-    let unknown = |request: &ServiceRequest| {
-        let text = format!("this host has no service `{}`", request.operation);
-        Err(Error::new(ErrorKind::UnknownOperation, text))
-    };
-    host.with_service(BLOB_PUT, unknown).with_service(BLOB_GET, unknown)
-}
-
-mod without_a_place_for_images {
-    jaato_plugin_testkit::conformance!(crate::paints: provider; |suite| {
-        suite.with_host(crate::without_blobs)
-    });
-}
 
 fn request(messages: Vec<Message>) -> Request {
     let options = RequestOptions::default();
@@ -57,12 +40,4 @@ fn blob_of(part: &Part) -> Option<&str> {
         Part::Data(data) if data.mime_type == "image/x-portable-pixmap" => data.blob_id(),
         _ => None,
     }
-}
-
-#[test]
-fn a_host_without_a_place_for_images_is_told_in_words() {
-    let host = without_blobs(FakeHost::new(paints::__jaato::MODULE));
-    let parts = host.complete(&request(vec![Message::user("paint")])).result.unwrap().parts;
-    let text = Message::model(parts).text();
-    assert!(text.ends_with("[image 2: this host keeps no images]"), "{text}");
 }

@@ -62,12 +62,3 @@ fn tokens_are_estimated() {
     let counted = ask(&host(), "count", &json!({ "text": "moonlight" }), "").unwrap();
     assert_eq!(counted.content["answer"], json!({ "tokens": 3, "is_estimate": true }));
 }
-
-#[test]
-fn a_host_without_these_services_says_so() {
-    let host = host().without_later_services();
-    for operation in ["store.get", "secret.get", "count", "host_process.spawn"] {
-        let error = ask(&host, operation, &json!({}), "").unwrap_err();
-        assert_eq!(error.kind, ErrorKind::UnknownOperation, "{operation}");
-    }
-}

@@ -38,13 +38,9 @@ pub const FIND: &str = "files.glob_stream";
 pub const SEARCH: &str = "files.search";
 /// Goes through a tree: [`FileWalk`]; a stream of [`WalkedPage`]s, sorted within each folder.
 pub const WALK: &str = "files.walk";
-/// Reads a file piece by piece: [`FileRead`], [`FileStreamed`]; a stream of bytes.
-/// [`WHOLE_PIECES_KEY`] may stand beside the request.
+/// Reads a file piece by piece: [`FileRead`], [`FileStreamed`]; a stream of bytes, in pieces of up
+/// to [`PIECE_BYTES_MAX`](crate::execution::PIECE_BYTES_MAX).
 pub const READ_STREAM: &str = "files.read_stream";
-/// Who sets this beside [`READ_STREAM`]'s request takes pieces as they come, of up to
-/// [`PIECE_BYTES_MAX`](crate::execution::PIECE_BYTES_MAX) bytes, rather than cut to 64 KiB. A host
-/// that does not know it cuts them.
-pub const WHOLE_PIECES_KEY: &str = "whole_pieces";
 /// Begins to write a file piece by piece: [`FileWrite`], [`FileBegun`]. Until [`WRITE_FINISH`] the
 /// old file is there; closing the stream before that leaves it as it was.
 pub const WRITE_STREAM: &str = "files.write_stream";

@@ -8,7 +8,7 @@ use crate::PluginName;
 
 /// The plugin-api version of this build; a plugin's manifest carries the one that it was built
 /// against.
-pub const API_VERSION: &str = "1.1.0";
+pub const API_VERSION: &str = "1.0.0";
 
 /// Largest manifest, in bytes: it is a few names, so more is a broken file.
 pub const MANIFEST_BYTES_MAX: usize = 16 * 1024;

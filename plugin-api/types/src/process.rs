@@ -26,8 +26,7 @@ pub const WRITE: &str = "process.write";
 /// Sends a signal to a program's process group: [`ProcessSignal`]; no answer JSON.
 pub const SIGNAL: &str = "process.signal";
 /// Ends a program and all that it started, with a moment to tidy up: [`ProcessRef`]; no answer
-/// JSON. The stream then tells the exit. Of a program that has ended, ends what it left running. An
-/// older host does nothing then.
+/// JSON. The stream then tells the exit. Of a program that has ended, ends what it left running.
 pub const END: &str = "process.end";
 /// Starts a program that outlives the call: [`Spawn`], [`Started`]. It ends with the environment,
 /// or by [`END`]; the last of its output is kept for [`OUTPUT`].

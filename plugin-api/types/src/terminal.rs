@@ -86,8 +86,7 @@ pub struct TerminalRef {
 pub struct TerminalWrite {
     /// The terminal's number.
     pub terminal: u64,
-    /// How long that may take where nobody reads; without it, as long as it takes. An older
-    /// environment does not know it.
+    /// How long that may take where nobody reads; without it, as long as it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
 }

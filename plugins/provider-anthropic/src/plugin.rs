@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk_provider::exchange::{
-    WHOLE_BYTES_MAX, Wanted, config, is_success, post, receive,
-};
+use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, Wanted, is_success, post, receive};
 use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::{IMAGES, PDF, fetch_blobs};
 
@@ -38,7 +36,7 @@ impl Provider for AnthropicProvider {
     }
 
     async fn complete(cx: &Cx<Anthropic>, request: Request) -> Result<Completion> {
-        let base = config::<Config>(cx).await?.base_url;
+        let base = cx.config::<Config>().await?.base_url;
         let url = endpoint::below(&base, "messages");
         let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
         let wanted = Wanted::of(&request);
@@ -54,7 +52,7 @@ impl Provider for AnthropicProvider {
     }
 
     async fn count_tokens(cx: &Cx<Anthropic>, request: Request) -> Result<u64> {
-        let base = config::<Config>(cx).await?.base_url;
+        let base = cx.config::<Config>().await?.base_url;
         let url = endpoint::below(&base, "messages/count_tokens");
         let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
         let written = cx.blocking(move |_| count::write(&request, &blobs)).await??;
@@ -72,7 +70,7 @@ impl Provider for AnthropicProvider {
     }
 
     async fn models(cx: &Cx<Anthropic>) -> Result<Vec<ModelInfo>> {
-        let base = config::<Config>(cx).await?.base_url;
+        let base = cx.config::<Config>().await?.base_url;
         let mut infos: Vec<ModelInfo> = Vec::new();
         let mut after = None;
         for _ in 0..PAGES_MAX {

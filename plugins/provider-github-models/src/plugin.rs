@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::HttpResponse;
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk_provider::exchange::{self, config, is_success, receive};
+use jaato_plugin_sdk_provider::exchange::{self, is_success, receive};
 use jaato_plugin_sdk_provider::shown::{IMAGES, fetch_blobs};
 use jaato_plugin_sdk_provider::{chat, failure};
 
@@ -36,7 +36,7 @@ impl Provider for GitHubModelsProvider {
     }
 
     async fn complete(cx: &Cx<GitHub>, request: Request) -> Result<Completion> {
-        let config = config::<Config>(cx).await?;
+        let config = cx.config::<Config>().await?;
         let endpoint = endpoint::of_config(&config)?;
         if !endpoint.is_attributed {
             let text = "the endpoint has a path of its own: requests are attributed to nobody";

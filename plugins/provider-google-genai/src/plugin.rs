@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk_provider::exchange::{
-    WHOLE_BYTES_MAX, Wanted, config, is_success, post, receive,
-};
+use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, Wanted, is_success, post, receive};
 use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::fetch_blobs;
 
@@ -42,7 +40,7 @@ impl Provider for GoogleProvider {
     }
 
     async fn complete(cx: &Cx<Google>, request: Request) -> Result<Completion> {
-        let endpoint = Endpoint::of(&config::<Config>(cx).await?)?;
+        let endpoint = Endpoint::of(&cx.config::<Config>().await?)?;
         let wanted = Wanted::of(&request);
         let url = endpoint.generate(&request.model, wanted.streams())?;
         let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
@@ -70,7 +68,7 @@ impl Provider for GoogleProvider {
     }
 
     async fn count_tokens(cx: &Cx<Google>, request: Request) -> Result<u64> {
-        let endpoint = Endpoint::of(&config::<Config>(cx).await?)?;
+        let endpoint = Endpoint::of(&cx.config::<Config>().await?)?;
         let url = endpoint.count(&request.model)?;
         let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
         let habits = cx.state().habits_of(&endpoint.generate(&request.model, true)?);
@@ -90,7 +88,7 @@ impl Provider for GoogleProvider {
     }
 
     async fn models(cx: &Cx<Google>) -> Result<Vec<ModelInfo>> {
-        let endpoint = Endpoint::of(&config::<Config>(cx).await?)?;
+        let endpoint = Endpoint::of(&cx.config::<Config>().await?)?;
         let mut infos: Vec<ModelInfo> = Vec::new();
         let mut next = String::new();
         for _ in 0..PAGES_MAX {

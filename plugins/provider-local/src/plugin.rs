@@ -102,7 +102,7 @@ impl Provider for LocalProvider {
 
 /// Asks the host for everything that the model is loaded from.
 async fn find_weights(cx: &Cx<Local>, model: &str) -> Result<Weights> {
-    let config = config(cx).await?;
+    let config: Config = cx.config().await?;
     let asset = cx.asset(model).await?;
     let state_folder = if config.save_states { state_folder(cx).await } else { None };
     Ok(Weights {
@@ -112,14 +112,6 @@ async fn find_weights(cx: &Cx<Local>, model: &str) -> Result<Weights> {
         state_folder,
         context_tokens_max: config.context_tokens.max(1) as usize,
     })
-}
-
-async fn config(cx: &Cx<Local>) -> Result<Config> {
-    match cx.config().await {
-        // A host without the service has no settings for us either.
-        Err(error) if error.kind == ErrorKind::UnknownOperation => Ok(Config::default()),
-        config => config,
-    }
 }
 
 /// Without a folder the model only starts more slowly: that is said in the log, no more.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::Retry;
-use jaato_plugin_sdk_provider::exchange::{config, is_success, refusal};
+use jaato_plugin_sdk_provider::exchange::{is_success, refusal};
 use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::fetch_blobs;
 
@@ -50,7 +50,7 @@ impl Provider for OllamaProvider {
     }
 
     async fn complete(cx: &Cx<Ollama>, request: Request) -> Result<Completion> {
-        let config = config::<Config>(cx).await?;
+        let config = cx.config::<Config>().await?;
         let server = Server::of(&config)?;
         let known = known(cx, &server, &config, &request.model).await?;
         let size = window::size(config.context_tokens, &known.facts, known.loaded);
@@ -85,7 +85,7 @@ impl Provider for OllamaProvider {
     }
 
     async fn models(cx: &Cx<Ollama>) -> Result<Vec<ModelInfo>> {
-        let config = config::<Config>(cx).await?;
+        let config = cx.config::<Config>().await?;
         let server = Server::of(&config)?;
         let url = server.url("tags");
         let listed = match look(cx, &server, "tags", None).await {
@@ -122,7 +122,7 @@ impl Provider for OllamaProvider {
 
     async fn pull_model(cx: &Cx<Ollama>, model: String) -> Result<()> {
         crate::pull::check_name(&model)?;
-        let server = Server::of(&config::<Config>(cx).await?)?;
+        let server = Server::of(&cx.config::<Config>().await?)?;
         let body = json!({ "model": model, "stream": true }).to_string().into_bytes();
         cx.state().forget(&server, &model);
         pull(cx, &server, &model, body).await

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk_provider::exchange::{
-    WHOLE_BYTES_MAX, Wanted, config, is_success, post, receive,
-};
+use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, Wanted, is_success, post, receive};
 use jaato_plugin_sdk_provider::shown::{Blobs, IMAGES, fetch_blobs};
 use jaato_plugin_sdk_provider::{chat, failure};
 
@@ -40,7 +38,7 @@ impl Provider for OpenAiProvider {
     }
 
     async fn complete(cx: &Cx<OpenAi>, request: Request) -> Result<Completion> {
-        let config = config::<Config>(cx).await?;
+        let config = cx.config::<Config>().await?;
         let blobs = fetch_blobs(cx, chat::wanted_blobs(&request)).await?;
         let asked = Arc::new((request, blobs));
         match endpoint::protocol(&config, &asked.0) {
@@ -50,7 +48,7 @@ impl Provider for OpenAiProvider {
     }
 
     async fn models(cx: &Cx<OpenAi>) -> Result<Vec<ModelInfo>> {
-        let config = config::<Config>(cx).await?;
+        let config = cx.config::<Config>().await?;
         let base = &config.base_url;
         let url = endpoint::below(base, "models");
         let sent = cx.http("GET", url.as_str()).credential(KEY).timeout(LIST_WAIT);

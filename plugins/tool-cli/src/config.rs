@@ -49,7 +49,7 @@ pub struct Cli {
 }
 
 /// What the execution environment says of its commands. Asked once, where it is needed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Told {
     /// The shell of one that is not this machine; none where it names none.
     shell: Option<String>,
@@ -81,12 +81,7 @@ impl Cli {
         if let Some(told) = self.environment.get() {
             return Ok(told);
         }
-        let told = match host.environment().await {
-            Ok(facts) => Told::of(facts),
-            // Programs run all the same on a host that has only them.
-            Err(error) if error.kind == ErrorKind::UnknownOperation => Told::default(),
-            Err(error) => return Err(error),
-        };
+        let told = Told::of(host.environment().await?);
         // Whoever asked first was told the same.
         Ok(self.environment.get_or_init(|| told))
     }
@@ -105,7 +100,7 @@ impl Cli {
         if let Some(bytes) = self.text_bytes_max.get() {
             return *bytes;
         }
-        // A host that tells no facts has the bound that is built in.
+        // Without a session the built-in bound holds.
         let facts = host.session().await.ok();
         let bytes = text_bytes_max(facts.and_then(|facts| facts.output_bytes_max));
         *self.text_bytes_max.get_or_init(|| bytes)

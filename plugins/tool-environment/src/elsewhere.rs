@@ -26,7 +26,7 @@ impl Place {
     pub(crate) fn of(asked: Result<EnvironmentFacts, Error>) -> Self {
         match asked {
             Ok(facts) => Self::Environment(Box::new(facts)),
-            // A host without environments, or a session without one: commands can only run here.
+            // The session has no environment: commands can only run here.
             Err(error) if error.kind == ErrorKind::UnknownOperation => Self::Here,
             Err(error) => Self::Unknown(error),
         }

@@ -88,7 +88,7 @@ impl State for Shells {
             lifetime.as_secs_f64(),
             idle.as_secs_f64()
         ));
-        // A host that tells no facts has the bound that is built in.
+        // Without a session the built-in bound holds.
         let facts = home.session().await.ok();
         let text_bytes_max = cut::text_bytes_max(facts.and_then(|facts| facts.output_bytes_max));
         let inner = Inner {

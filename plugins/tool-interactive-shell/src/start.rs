@@ -24,17 +24,9 @@ pub async fn shell(shells: &Inner) -> Result<&Shell> {
     shells
         .shell
         .get_or_try_init(|| async {
-            match shells.home.environment().await {
-                Ok(facts) => {
-                    let path = facts.shell.map_or_else(|| SHELL.to_owned(), |shell| shell.path);
-                    Ok(Shell { path, is_host: facts.is_host })
-                }
-                // Programs run all the same on a host that has only them.
-                Err(error) if error.kind == ErrorKind::UnknownOperation => {
-                    Ok(Shell { path: SHELL.to_owned(), is_host: true })
-                }
-                Err(error) => Err(error),
-            }
+            let facts = shells.home.environment().await?;
+            let path = facts.shell.map_or_else(|| SHELL.to_owned(), |shell| shell.path);
+            Ok(Shell { path, is_host: facts.is_host })
         })
         .await
 }

@@ -147,7 +147,7 @@ impl State for Prompts {
                         .into_iter()
                         .map(|it| format!("`/prompt {}` alone uses it: {}", it.name, it.why)),
                 ),
-                // An older host: the tool is there, and `/prompt`.
+                // `use_prompt` and `/prompt` work without them.
                 Err(error) => library.lines.push(error.message),
             }
         }

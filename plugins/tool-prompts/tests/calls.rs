@@ -167,9 +167,6 @@ fn with_nothing_there_nothing_is_offered() {
     assert!(!instance.condition("use_prompt", Deciding::Available).unwrap().holds);
     let list = instance.command("prompts", json!({})).unwrap();
     assert_eq!(list.content["result"], "there are no prompts and no skills");
-    let places = both();
-    let without = places.host().without_later_services();
-    assert!(without.call("use_prompt", json!({ "name": "review" })).is_ok());
 }
 
 jaato_plugin_testkit::conformance!(tool_prompts: tool);

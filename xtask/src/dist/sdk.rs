@@ -59,31 +59,6 @@ pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<()> {
     lock(root, folder)
 }
 
-/// Writes some of the crates and nothing else into a folder where one more member stands already.
-pub fn lay_out_crates(root: &Path, crates: &[&str], member: &str, folder: &Path) -> Result<()> {
-    let is_of = |file: &Path| {
-        let owner = |name: &&&str| file.starts_with(name);
-        // The innermost: one crate's folder holds those of the others.
-        let owners = crates.iter().filter(owner).max_by_key(|name| name.len());
-        let parts = ["Cargo.toml", "include", "src"];
-        owners.is_some_and(|name| {
-            parts.iter().any(|part| file.starts_with(Path::new(name).join(part)))
-        })
-    };
-    for file in files(root, CRATES)?.iter().filter(|file| is_of(file)) {
-        copy(root, file, folder)?;
-    }
-    let members: Vec<&str> = crates.iter().copied().chain([member]).collect();
-    let mut manifests = String::new();
-    for member in &members {
-        manifests.push_str(&read(&folder.join(member).join("Cargo.toml"))?);
-    }
-    let ours = read(&root.join("Cargo.toml"))?;
-    let made = manifest::made(&ours, &members, &manifests).context("making the manifest")?;
-    write(&folder.join("Cargo.toml"), &made)?;
-    lock(root, folder)
-}
-
 /// The members of the checkout's workspace that are crates of the sdk.
 fn members(workspace: &Workspace) -> Result<Vec<&str>> {
     let below = format!("{CRATES}/");

@@ -34,9 +34,6 @@ const LINES_MAX: usize = 800;
 /// Columns of a comment's line; `rustfmt` holds the code to as many.
 const COLUMNS_MAX: usize = 100;
 
-/// A copy of what was released: it stays as it was.
-const FROZEN: &str = "plugin-api/testkit/fixtures/abi-";
-
 /// Finds files that are in the wrong place, badly named, too long, or begin without saying why.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = top_level(files);
@@ -94,9 +91,6 @@ fn length(file: &TextFile) -> Option<Finding> {
 
 /// Comments keep to the columns of the code.
 fn columns(file: &TextFile) -> Vec<Finding> {
-    if file.path.starts_with(FROZEN) {
-        return Vec::new();
-    }
     let lines = file.text.lines().enumerate();
     lines
         .filter(|(_, line)| line.trim_start().starts_with("//"))
@@ -186,7 +180,5 @@ mod tests {
             found("host/a.rs", &text(COLUMNS_MAX + 1)),
             ["host/a.rs:2: the comment has 101 columns, break it (100 columns at most)"]
         );
-        let frozen = format!("{FROZEN}1/src/lib.rs");
-        assert_eq!(found(&frozen, &text(COLUMNS_MAX + 1)), Vec::<String>::new());
     }
 }

@@ -57,7 +57,7 @@ async fn draw_chart(
     let png = chart::draw(shape, &values).to_png();
     let png = png.map_err(|error| Error::failed(format!("writing the picture: {error}")))?;
     let words = chart::in_words(&title, &labels, &values);
-    // The numbers are worth something without the picture: an older host keeps none.
+    // The numbers are useful without the picture, for example if the session has no room for it.
     let attached = cx.attach("image/png", png).await;
     if let Err(error) = &attached {
         cx.log(Level::Warn, format!("the picture is left out: {}", error.message));

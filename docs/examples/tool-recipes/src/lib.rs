@@ -135,7 +135,7 @@ impl Recipes {
 impl State for Recipes {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
         let Config { folder } = home.config().await?;
-        // A folder that cannot be read, or an older host, costs the tools and not the plugin.
+        // Without the folder the plugin still starts, only its tools are missing.
         let mut found = find(home, &folder).await.unwrap_or_else(|error| Found {
             refused: vec![format!("{folder}: {}", error.message)],
             ..Found::default()

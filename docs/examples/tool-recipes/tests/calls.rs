@@ -73,12 +73,9 @@ fn reload_takes_what_was_added_changed_and_taken_away() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_and_an_older_host_cost_no_more_than_the_tools() {
+fn a_missing_folder_costs_only_the_tools() {
     let nothing = host("/");
     let shown = nothing.instance().unwrap().command("recipes", json!({})).unwrap();
-    assert_eq!(shown.content["result"], "there are no recipes in `recipes`");
-    let older = host(env!("CARGO_MANIFEST_DIR")).without_later_services();
-    let shown = older.instance().unwrap().command("recipes", json!({})).unwrap();
     assert_eq!(shown.content["result"], "there are no recipes in `recipes`");
 }
 

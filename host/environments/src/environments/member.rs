@@ -9,7 +9,7 @@ use jaato_instances::Tell;
 use jaato_loader::Served;
 use jaato_session::Cancel;
 use jaato_types::execution::{DESCRIBE, STREAM_KEY};
-use jaato_types::files::{READ_STREAM, WHOLE_PIECES_KEY, WRITE_STREAM};
+use jaato_types::files::{READ_STREAM, WRITE_STREAM};
 use jaato_types::process::{FORGET, LIST, PREPARE, ProcessFacts, ProcessRef, SPAWN, START, Spawn};
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId, terminal};
 use parking_lot::Mutex;
@@ -17,13 +17,10 @@ use serde_json::{Map, Value};
 
 use super::Environments;
 use super::scope::{Scope, read, write};
-use super::stream::{EnvironmentStream, OnEnd, Takes};
+use super::stream::{EnvironmentStream, OnEnd};
 
 /// Keys by which requests and answers name what runs or is open.
 const NUMBER_KEYS: [&str; 3] = ["process", "terminal", "file"];
-
-/// The key under which an older environment offers its host the descriptor of an open file.
-const DESCRIPTOR_KEY: &str = "descriptor";
 
 /// Terminals that have ended of which is still known whose they were: their last screens come in
 /// the moment after. As many as a session may have in an environment at once can end together.
@@ -108,14 +105,13 @@ impl Member {
         let (own, operation) = (Arc::clone(self), operation.to_owned());
         let plugin = plugin.clone();
         Box::pin(async move {
-            let takes = takes(&operation, &request);
             let request = own.prepared(&operation, request)?;
             if let Some(served) = own.run_here(&host, &operation, &request, &tell).await? {
                 return Ok(served);
             }
             let (answer, ready) = own.scope.call(&host, &operation, request, &tell).await?;
             own.served(&operation, answer, |stream, number| {
-                let stream = EnvironmentStream::new(ready, stream, takes);
+                let stream = EnvironmentStream::new(ready, stream);
                 match (operation.as_str(), number) {
                     (terminal::SPAWN, Some(number)) => {
                         stream.with_end(own.hold_terminal(&host, number, plugin))
@@ -257,8 +253,6 @@ impl Member {
                 self.lasting.lock().insert(number);
             }
         }
-        // An older plugin's offer to lend its open file is nothing to a tool.
-        head.remove(DESCRIPTOR_KEY);
         match head.remove(STREAM_KEY).and_then(|stream| stream.as_u64()) {
             Some(stream) => {
                 let stream = stream_of(stream, number);
@@ -296,16 +290,6 @@ impl HeldTerminals {
         {
             self.by_number.remove(&oldest);
         }
-    }
-}
-
-/// Tells how a reader takes what it asks for.
-fn takes(operation: &str, request: &[u8]) -> Takes {
-    let asks = |request: Value| request.get(WHOLE_PIECES_KEY).and_then(Value::as_bool);
-    let is_file = operation == READ_STREAM;
-    match is_file.then(|| Frame::read(request).ok().and_then(asks)) {
-        Some(Some(true)) => Takes::WholePieces,
-        Some(Some(false) | None) | None => Takes::Slices,
     }
 }
 

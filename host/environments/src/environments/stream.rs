@@ -4,7 +4,7 @@
 //! meanwhile. No more than that: a program whose output nobody reads stands still.
 
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -15,26 +15,11 @@ use tokio::runtime::Handle;
 
 use super::scope::{Ready, write};
 
-/// Bytes of one frame at most, without its JSON: what a tool may be given at a time.
-const SLICE_BYTES: usize = 64 * 1024;
-
-/// Bytes of a frame's length.
-const HEAD_BYTES: usize = 4;
-
 /// The JSON of a stream's end.
 const END: &[u8] = b"false";
 
 /// A piece that is on its way.
 type Coming = BoxFuture<'static, Result<Bytes, Error>>;
-
-/// How a reader takes large pieces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
-    /// In slices.
-    Slices,
-    /// As they come.
-    WholePieces,
-}
 
 /// A stream of an environment. Dropping it ends what it stands for.
 pub(super) struct EnvironmentStream {
@@ -43,9 +28,6 @@ pub(super) struct EnvironmentStream {
     runtime: Handle,
     /// The piece that is on its way.
     coming: Option<Coming>,
-    /// A large piece, and how far it was handed out.
-    rest: Option<(Bytes, usize)>,
-    takes: Takes,
     is_over: bool,
     /// Done when what it stands for has ended.
     end: Option<OnEnd>,
@@ -71,9 +53,9 @@ impl Drop for OnEnd {
 
 impl EnvironmentStream {
     /// Makes it. Must be called with the runtime entered.
-    pub(super) fn new(ready: Arc<Ready>, stream: u64, takes: Takes) -> Self {
+    pub(super) fn new(ready: Arc<Ready>, stream: u64) -> Self {
         let runtime = Handle::current();
-        Self { ready, stream, runtime, coming: None, rest: None, takes, is_over: false, end: None }
+        Self { ready, stream, runtime, coming: None, is_over: false, end: None }
     }
 
     /// Adds what is to be done when what it stands for has ended: when it is lost or dropped.
@@ -87,23 +69,24 @@ impl EnvironmentStream {
         let running = self.ready.begin(STREAM_NEXT, write(&StreamNext { stream: self.stream })?)?;
         Ok(answer(running).boxed())
     }
+}
 
-    /// Cuts the next slice off a large piece.
-    fn slice(&mut self) -> Option<Vec<u8>> {
-        let (piece, from) = self.rest.as_mut()?;
-        let end = piece.len().min(*from + SLICE_BYTES);
-        let mut frame = Vec::with_capacity(HEAD_BYTES + end - *from);
-        frame.extend_from_slice(&[0; HEAD_BYTES]);
-        frame.extend_from_slice(&piece[*from..end]);
-        *from = end;
-        if end == piece.len() {
-            self.rest = None;
-        }
-        Some(frame)
+async fn answer(mut running: RunningCall) -> Result<Bytes, Error> {
+    while running.next_emission().await.is_some() {}
+    running.answer_bytes().await
+}
+
+fn is_end(piece: &Bytes) -> bool {
+    let Ok(parsed) = Frame::parse(piece) else { unreachable!("an answer is a checked frame") };
+    parsed.json == END
+}
+
+impl ByteStream for EnvironmentStream {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>, Error>>> {
+        self.poll_frame(cx).map(|frame| frame.map(|frame| frame.map(Bytes::into_vec)))
     }
 
-    /// Waits for what the environment answers, and asks for what comes next.
-    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
         if self.is_over {
             return Poll::Ready(None);
         }
@@ -126,48 +109,13 @@ impl EnvironmentStream {
                 return Poll::Ready(Some(Err(error)));
             }
         };
-        if parsed(&piece).json == END {
+        if is_end(&piece) {
             self.is_over = true;
             return Poll::Ready(None);
         }
         // One that cannot be asked for is told when this one was read.
         self.coming = self.ask().ok();
         Poll::Ready(Some(Ok(piece)))
-    }
-}
-
-async fn answer(mut running: RunningCall) -> Result<Bytes, Error> {
-    while running.next_emission().await.is_some() {}
-    running.answer_bytes().await
-}
-
-fn parsed(piece: &Bytes) -> Frame<'_> {
-    let Ok(parsed) = Frame::parse(piece) else { unreachable!("an answer is a checked frame") };
-    parsed
-}
-
-impl ByteStream for EnvironmentStream {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>, Error>>> {
-        self.poll_frame(cx).map(|frame| frame.map(|frame| frame.map(Bytes::into_vec)))
-    }
-
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
-        if let Some(frame) = self.slice() {
-            return Poll::Ready(Some(Ok(frame.into())));
-        }
-        let piece = match ready!(self.poll_answer(cx)) {
-            Some(Ok(piece)) => piece,
-            over => return Poll::Ready(over),
-        };
-        let is_large = {
-            let parsed = parsed(&piece);
-            parsed.json.is_empty() && parsed.bytes.len() > SLICE_BYTES
-        };
-        if self.takes == Takes::WholePieces || !is_large {
-            return Poll::Ready(Some(Ok(piece)));
-        }
-        self.rest = Some((piece, HEAD_BYTES));
-        Poll::Ready(self.slice().map(|frame| Ok(frame.into())))
     }
 
     fn gives_frames(&self) -> bool {

@@ -54,11 +54,8 @@ impl SessionTerminals for EnvironmentTerminals {
         let request = Frame::write_with_bytes(&TerminalWrite { terminal, wait_ms }, &bytes);
         let answer = self.ask(session, WRITE, request);
         Box::pin(async move {
-            let written: Option<TerminalWritten> =
-                Frame::read(&answer.await?).map_err(misbehaved)?;
-            // One that is older says nothing, once it has taken all.
-            let taken = written.and_then(|written| usize::try_from(written.bytes).ok());
-            Ok(taken.unwrap_or(bytes.len()))
+            let written: TerminalWritten = Frame::read(&answer.await?).map_err(misbehaved)?;
+            Ok(usize::try_from(written.bytes).unwrap_or(bytes.len()))
         })
     }
 

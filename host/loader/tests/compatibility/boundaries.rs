@@ -47,15 +47,14 @@ const fn other(name: &'static str, version: &'static str, patches: &'static [Pat
 /// more, and a delta that nobody knows here.
 const NEWER: Boundary = Boundary {
     name: "newer",
-    version: "1.2.0",
+    version: "1.1.0",
     patches: &[
         (ABI, LAST, ONE_MORE),
         (
             ABI,
-            "    fn environment(&self) -> ROption<EnvironmentBox> {\n",
-            "    fn environment(&self) -> ROption<EnvironmentBox> {\n        \
-             ROption::RNone\n    }\n    fn age(&self) -> u64 { let age = 7; age }\n    \
-             fn unused(&self) -> ROption<EnvironmentBox> {\n",
+            "    fn close(&self) -> FfiFuture<()>;\n",
+            "    fn close(&self) -> FfiFuture<()>;\n    \
+             fn age(&self) -> u64 { let age = 7; age }\n",
         ),
         (
             "plugin-api/sdk/src/context.rs",
@@ -123,13 +122,13 @@ const NEWER: Boundary = Boundary {
 
 const BOUNDARIES: &[Boundary] = &[
     NEWER,
-    other("grown", "1.1.0", &[(ABI, LAST, ONE_MORE)]),
-    other("retyped", "1.1.1", &[(ABI, ID, "    fn id(&self) -> i64;\n")]),
-    other("renamed", "1.1.2", &[(ABI, ID, "    fn number(&self) -> u64;\n")]),
-    other("without-one", "1.1.3", &[(ABI, ID, "")]),
+    other("grown", "1.0.0", &[(ABI, LAST, ONE_MORE)]),
+    other("retyped", "1.0.1", &[(ABI, ID, "    fn id(&self) -> i64;\n")]),
+    other("renamed", "1.0.2", &[(ABI, ID, "    fn number(&self) -> u64;\n")]),
+    other("without-one", "1.0.3", &[(ABI, ID, "")]),
     other(
         "without-the-last",
-        "1.1.4",
+        "1.0.4",
         &[
             (ABI, ENDS, ""),
             (ABI, LAST, ""),
@@ -195,7 +194,7 @@ fn write_boundary(root: &Path, folder: &Path, boundary: &Boundary) {
         let mut manifest = fs::read_to_string(root.join(package).join("Cargo.toml")).unwrap();
         if *package == "plugin-api" {
             let version = format!("version = \"{}\"", boundary.version);
-            manifest = replaced(&manifest, "version = \"1.1.0\"", &version);
+            manifest = replaced(&manifest, "version = \"1.0.0\"", &version);
         }
         write(&folder.join(package).join("Cargo.toml"), &manifest);
         let sources = Path::new(package).join("src");

@@ -1,4 +1,4 @@
-//! A host that keeps images: services which no host has yet, as a later one may lend them.
+//! A host that keeps images.
 
 use std::sync::Arc;
 

@@ -21,8 +21,18 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 /// The fixtures that these tests open.
-const FIXTURES: [&str; 9] =
-    ["bare", "constructor", "echo", "many", "paints", "probe", "raw", "recalls", "vanished"];
+const FIXTURES: [&str; 10] = [
+    "bare",
+    "constructor",
+    "echo",
+    "many",
+    "older",
+    "paints",
+    "probe",
+    "raw",
+    "recalls",
+    "vanished",
+];
 
 /// Returns the path of a built fixture. The first call of a test binary builds them all.
 pub fn fixture(name: &str) -> PathBuf {

@@ -17,11 +17,8 @@ pub(crate) fn facts(settings: &GcSettings) -> GcFacts {
 /// Returns the settings as a gc is given them. Its pinned turns are counted among those of the
 /// request.
 pub(super) fn for_request(settings: &GcSettings, pinned: &[usize]) -> Value {
-    let threshold = settings.threshold_percent;
-    // Plugins that are older than fractions read a whole number.
-    let threshold = threshold.whole().map_or_else(|| json!(threshold.get()), Value::from);
     json!({
-        "threshold_percent": threshold,
+        "threshold_percent": settings.threshold_percent.get(),
         "target_percent": settings.target_percent,
         "auto_trigger": settings.auto_trigger,
         "check_before_send": settings.check_before_send,

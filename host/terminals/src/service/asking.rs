@@ -144,11 +144,7 @@ impl Asked {
     /// Checks that the terminal does not show what is typed. What is not known counts as shown.
     async fn check_hidden(&self) -> Result<TerminalState, Error> {
         let asked = self.board.sessions()?.state(&self.session, self.ask.terminal);
-        let state = match self.until_over(asked).await? {
-            Ok(state) => state,
-            Err(error) if error.kind == ErrorKind::UnknownOperation => TerminalState::default(),
-            Err(error) => return Err(error),
-        };
+        let state = self.until_over(asked).await??;
         match shown_how(&state) {
             None => Ok(state),
             Some(text) => Err(Error::new(ErrorKind::Conflict, text).with_hint(

@@ -38,11 +38,6 @@ fn request(reason: GcReason, messages: Vec<Message>) -> GcRequest {
     request
 }
 
-/// A request with a history that fills its context window.
-pub(super) fn full_request() -> GcRequest {
-    request(GcReason::Threshold, history(20))
-}
-
 /// A history that fills its context window gets a plan that keeps what belongs together and drops
 /// something. A gc that wants a service or a setting which is not here may say so instead.
 pub fn a_full_history_shrinks(_: &Suite, host: &FakeHost) -> Verdict {
@@ -70,10 +65,10 @@ pub fn a_history_larger_than_a_frame_shrinks(_: &Suite, host: &FakeHost) -> Verd
     };
     match plan(messages.clone()) {
         // One that wants a service which is not here says so of a small history too.
-        large if wants(&large) && !wants(&plan(history(20))) => {
-            Err("a history larger than a frame does not reach it: build it with the present sdk"
-                .into())
-        }
+        large if wants(&large) && !wants(&plan(history(20))) => Err(
+            "a history larger than a frame does not reach it: it must answer the operation `large`"
+                .into(),
+        ),
         Err(error) if WANTING.contains(&error.kind) => clear_error("a large history", &error),
         plan => {
             let plan = plan.map_err(told("a plan"))?;

@@ -7,7 +7,6 @@ pub mod environment;
 mod fuzz;
 pub mod gc;
 pub mod hook;
-mod older_host;
 mod plan;
 pub mod plugin;
 pub mod provider;
@@ -269,7 +268,6 @@ macro_rules! __conformance {
         bad_saved_state_is_refused_or_forgotten,
         unknown_operations_are_named,
         bad_command_frames_are_refused,
-        it_goes_on_without_later_services,
         nothing_is_left_behind,
     } };
     ($as:ident tool) => { $crate::__conformance! { @$as tool:

@@ -8,8 +8,6 @@ use serde_json::{Value, json};
 use super::{Suite, Verdict, clear_error, ensure, fuzz, left_behind, told, tool};
 use crate::{FakeHost, schema};
 
-pub use super::older_host::it_goes_on_without_later_services;
-
 /// The manifest can be read, is of this plugin-api, and names the kinds that the suite is run for.
 pub fn the_manifest_names_these_kinds(suite: &Suite, host: &FakeHost) -> Verdict {
     let manifest = host.manifest().map_err(told("manifest"))?;

@@ -182,19 +182,6 @@ impl FakeHost {
         self.shared.services.grants(|grants| grants.give(grant));
     }
 
-    /// Makes the host an older one: it answers `unknown_operation` to each service that came after
-    /// the first release (`model.complete`, `ask`, `notify`, `count`, `tools.…`, `tasks.…`,
-    /// `session.…`, `store.…`, `secret.…`, `host_process.…`), scripted ones too.
-    #[must_use]
-    pub fn without_later_services(self) -> Self {
-        self.lack_later_services();
-        self
-    }
-
-    pub(crate) fn lack_later_services(&self) {
-        self.shared.services.lack_later();
-    }
-
     /// Sets how the host's time passes.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {

@@ -10,7 +10,6 @@ mod held;
 mod host;
 mod http;
 mod instance;
-mod later;
 mod lent;
 mod live;
 mod log;

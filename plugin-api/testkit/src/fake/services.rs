@@ -31,7 +31,6 @@ use tempfile::TempDir;
 
 use super::grants::Grants;
 use super::held::Time;
-use super::later::is_later;
 use super::lent::Lent;
 use super::programs::Programs;
 use super::secrets::Secrets;
@@ -114,8 +113,6 @@ struct State {
     grants: Grants,
     stores: Stores,
     secrets: Secrets,
-    /// Whether services that came after the first release are not there.
-    lacks_later: bool,
     /// What the session lends.
     lent: Lent,
     session: Option<SessionFacts>,
@@ -149,7 +146,6 @@ impl Default for State {
             grants: Grants::default(),
             stores: Stores::default(),
             secrets: Secrets::default(),
-            lacks_later: false,
             lent: Lent::default(),
             session: None,
             config: json!({}),
@@ -384,10 +380,6 @@ impl Services {
         work(&mut self.lock().lent)
     }
 
-    pub(crate) fn lack_later(&self) {
-        self.lock().lacks_later = true;
-    }
-
     pub(crate) fn asked(&self) -> Vec<ServiceRequest> {
         self.lock().asked.clone()
     }
@@ -422,9 +414,6 @@ impl Services {
             let mut state = self.lock();
             state.take_body(&mut request)?;
             state.asked.push(request.clone());
-            if state.lacks_later && is_later(operation) {
-                return Err(no_service(operation));
-            }
             if state.reading.contains(&context) && !READING.contains(&operation) {
                 return Err(only_reads(operation));
             }

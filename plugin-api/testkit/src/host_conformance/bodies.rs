@@ -7,8 +7,8 @@ use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::abi_stable::std_types::{RNone, ROption, RResult, RStr, RVec};
 use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
 use jaato_plugin_api::abi::{
-    Answer, ContextBox, FactoryAbi, FactoryBox, GcBox, InstanceAbi, InstanceBox, Maybe,
-    ProviderBox, ToolAbi, ToolBox,
+    Answer, ContextBox, EnvironmentBox, FactoryAbi, FactoryBox, GcBox, InstanceAbi, InstanceBox,
+    Maybe, ProviderBox, ToolAbi, ToolBox,
 };
 use parking_lot::Mutex;
 
@@ -65,6 +65,10 @@ impl InstanceAbi for Bodies {
     }
 
     fn provider(&self) -> ROption<ProviderBox> {
+        RNone
+    }
+
+    fn environment(&self) -> ROption<EnvironmentBox> {
         RNone
     }
 

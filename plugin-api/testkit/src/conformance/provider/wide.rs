@@ -47,7 +47,8 @@ pub fn a_history_larger_than_a_frame_is_answered_or_refused(_: &Suite, host: &Fa
         // One that wants a service which is not here says so of a small one too.
         let small = host.complete(&super::request(spec(host)?));
         ensure(kind(&small) == kind(&finished), || {
-            "a history larger than a frame does not reach it: build it with the present sdk".into()
+            "a history larger than a frame does not reach it: it must answer the operation `large`"
+                .into()
         })?;
     }
     judge(&request, &finished)

@@ -1,0 +1,104 @@
+//! An old plugin, which writes the JSON of the first release by hand, on the present host.
+
+use jaato_loader::{Instance, describe};
+use jaato_types::large::{LARGE, Large, LargeOf};
+use jaato_types::{
+    Completion, Data, Effort, ErrorKind, Frame, GcPlan, GcReason, GcRequest, Kind, Message, Opaque,
+    Part, Request, Role, ToolCall, ToolChoice, ToolName, ToolResult, ToolSpec, ToolsChanged,
+};
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+async fn instance(house: &House) -> Instance {
+    house.instance(&open("older"), Some(json!(41))).await
+}
+
+#[test]
+fn its_description_is_read() {
+    let opened = open("older");
+    assert_eq!(opened.manifest().api, "1.0.0");
+    assert_eq!(opened.manifest().kinds, [Kind::Tool, Kind::Provider, Kind::Gc]);
+    let description = describe(&opened).unwrap();
+    assert_eq!(description.tools[0].name.as_str(), "count_bytes_echo");
+    assert_eq!(description.provider.unwrap().name, "older");
+}
+
+#[tokio::test]
+async fn its_tool_answers_and_unknown_operations_are_refused() {
+    let house = House::new();
+    let instance = instance(&house).await;
+    let answer = ask(&instance, "count_bytes_echo", json!({ "text": "moon" })).await;
+    assert_eq!(answer, Ok(json!({ "bytes": 4 })));
+    // It takes no more than a frame.
+    let large = frame(&json!(Large::new(LargeOf::Complete, 9_000_000)));
+    for (operation, asked) in [(LARGE, large), ("of the future", Frame::empty())] {
+        let call = instance.operation(operation, asked, services()).unwrap();
+        assert_eq!(guarded(call.answer()).await.unwrap_err().kind, ErrorKind::UnknownOperation);
+    }
+    assert_eq!(guarded(instance.close()).await, Ok(None));
+    drop(instance);
+    house.nothing_lives();
+}
+
+/// Returns a history with every kind of part, in each position that it may have.
+fn every_part() -> Vec<Message> {
+    let opaque = |provider: &str| {
+        let item = json!({ "id": "rs_1" });
+        let (provider, model) = (provider.to_owned(), "one".to_owned());
+        Part::Opaque(Opaque { provider, model, item })
+    };
+    let mut call = ToolCall::new("1", "look", json!({ "at": "moon" }));
+    call.signature = Some("s".repeat(1024 * 1024));
+    let image = || Data { name: Some("moon.png".to_owned()), ..Data::blob("image/png", "00") };
+    let attachments = vec![image()];
+    let result = ToolResult { attachments, ..ToolResult::new("1", "look", Default::default()) };
+    let later = ToolSpec { name: ToolName::from("later"), ..ToolSpec::default() };
+    let removed = vec![ToolName::from("look")];
+    let changed = ToolsChanged { added: vec![later], removed, ..ToolsChanged::default() };
+    let parts = vec![Part::text("what is it?"), Part::Data(image()), Part::ToolsChanged(changed)];
+    vec![
+        Message { role: Role::User, parts, ..Message::default() },
+        Message::model(vec![
+            Part::thought("hm").signed("t"),
+            opaque("older"),
+            opaque("another"),
+            Part::text("a").signed("t"),
+            Part::ToolCall(call),
+        ]),
+        Message::tool([result]),
+        Message::model(vec![Part::text("the moon")]),
+        Message::user("and now?"),
+    ]
+}
+
+#[tokio::test]
+async fn its_provider_and_its_gc_pass_over_what_they_do_not_know() {
+    let house = House::new();
+    let instance = instance(&house).await;
+    let mut request = Request::new("one", every_part());
+    request.tools = vec![ToolSpec { name: ToolName::from("look"), ..ToolSpec::default() }];
+    request.options.effort = Some(Effort::High);
+    request.options.tool_choice = Some(ToolChoice::Required);
+    request.options.session_key = Some("s1".to_owned());
+    let mut asked = json!(request);
+    // A later host knows more words.
+    asked["v"] = json!(2);
+    asked["colour"] = json!("blue");
+    asked["messages"][0]["parts"][0]["mood"] = json!("good");
+    asked["messages"][4]["parts"][0] = json!({ "type": "smell", "of": "roses" });
+    let mut call = instance.complete(frame(&asked), services()).unwrap();
+    wait_for(&mut call, "5 messages").await;
+    let completion: Completion = Frame::read(&guarded(call.answer()).await.unwrap()).unwrap();
+    assert_eq!(completion.parts, [Part::text("5 messages")]);
+    assert_eq!((completion.usage.total_tokens(), completion.usage.cost_micro_usd), (0, None));
+
+    let plan = GcRequest::new(GcReason::Manual, request.messages);
+    let call = instance.plan(frame(&json!(plan)), services()).unwrap();
+    let plan: GcPlan = Frame::read(&guarded(call.answer()).await.unwrap()).unwrap();
+    assert_eq!((plan.drop, plan.summary), (vec![0, 1, 2, 3], None));
+
+    let call = instance.models(services()).unwrap();
+    let models: Value = Frame::read(&guarded(call.answer()).await.unwrap()).unwrap();
+    assert_eq!(models[0]["name"], "one");
+}
