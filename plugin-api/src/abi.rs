@@ -1,8 +1,8 @@
 //! The traits that cross, as `abi_stable` makes them. Used by the sdk and the loader, never by
 //! authors.
 //!
-//! The methods of the first release end at `last_prefix_field`. Later methods come after it, each with
-//! a default body, which a caller gets when the other side is older.
+//! The methods of the first release end at `last_prefix_field`. Later methods come after it, each
+//! with a default body, which a caller gets when the other side is older.
 
 // `sabi_trait` generates items without docs and impls inside functions.
 #![allow(

@@ -21,12 +21,15 @@ pub enum Selection<'a> {
     Packages(&'a [&'a str]),
     /// Every target of every member, tests as well: what `cargo test --workspace` runs.
     EverythingForTests,
-    /// One package of the fixtures, by its folder's name. They are a workspace of their own.
+    /// One package of the fixtures, by its folder's name.
     Fixture(&'a str),
 }
 
-/// The fixtures' workspace, below the root.
+/// The fixtures' folder, below the root.
 const FIXTURES: &str = "plugin-api/testkit/fixtures";
+
+/// The workspace of the fixtures and the example plugins, below the root.
+const EXAMPLES: &str = "docs/examples";
 
 /// One file or set of files that cargo has built, or found to be up to date.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,9 +137,10 @@ pub fn with_lints(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Builds the plugins that tests open, all at once. A checkout without them has nothing to build.
+/// Builds the fixtures and the example plugins, all at once. A checkout without them has nothing to
+/// build.
 pub fn build_fixtures(workspace: &Workspace) -> Result<()> {
-    let folder = workspace.root.join(FIXTURES);
+    let folder = workspace.root.join(EXAMPLES);
     if !folder.is_dir() {
         return Ok(());
     }

@@ -40,12 +40,12 @@ pub fn fixture(name: &str) -> PathBuf {
     built(&format!("fixture_{name}"))
 }
 
-/// Returns a library of the fixtures' workspace.
+/// Returns a library of the workspace that holds the fixtures and the examples.
 pub fn built(library: &str) -> PathBuf {
     folder().join(library_name(library))
 }
 
-/// Returns a program of the fixtures' workspace.
+/// Returns a program of that workspace.
 pub fn built_program(name: &str) -> PathBuf {
     folder().join(name)
 }
@@ -56,8 +56,7 @@ fn folder() -> &'static Path {
 }
 
 fn build() -> PathBuf {
-    let workspace =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugin-api/testkit/fixtures/Cargo.toml");
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/Cargo.toml");
     let target = target().join("fixtures");
     let status = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--locked", "--offline", "--manifest-path"])

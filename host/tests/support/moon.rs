@@ -9,7 +9,7 @@ use super::skip::skip;
 /// says why the test is left out, where there is no compiler. `host` is the folder `host` of the
 /// checkout.
 pub fn moon(host: &str, variant: Option<&str>) -> Option<PathBuf> {
-    let source = Path::new(host).join("../plugin-api/testkit/fixtures/c/moon.c");
+    let source = Path::new(host).join("../plugin-api/testkit/tests/moon.c");
     compile(host, &source, variant)
 }
 

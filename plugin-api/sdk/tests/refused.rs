@@ -13,7 +13,7 @@ use jaato_plugin_sdk::serde_json::{Value, from_str};
 fn errors(file: &str, cargo_arguments: &[&str]) -> String {
     // Where all fixtures are built: they stand on the same crates.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures");
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/Cargo.toml");
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/Cargo.toml");
     let output = Command::new(env!("CARGO"))
         .args(["rustc", "--quiet", "--locked", "--offline", "--message-format", "json"])
         .args(["--package", "fixture-refused", "--lib", "--manifest-path"])

@@ -106,7 +106,9 @@ fn bad_commands_are_refused() {
 #[test]
 fn a_folder_that_is_gone_is_told() {
     let folder = tempfile::tempdir().unwrap();
-    let host = host_in(&folder.path().join("gone"));
+    let facts = json!({ "name": "here", "is_host": true });
+    let host = host_in(&folder.path().join("gone"))
+        .with_service("environment.describe", move |_| Ok(Reply::Json(facts.clone())));
     let error = host.call("cli_based_tool", json!({ "command": "ls" })).unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
     assert!(error.message.contains("gone"), "{error}");

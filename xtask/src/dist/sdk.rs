@@ -56,7 +56,20 @@ pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<()> {
     let made = manifest::made(&ours, &members, &manifests).context("making the sdk's manifest")?;
     write(&folder.join("Cargo.toml"), &made)?;
     write(&folder.join("README.md"), README)?;
-    lock(root, folder)
+    lock(root, folder, folder)?;
+    let examples = folder.join(EXAMPLES);
+    let manifest = examples.join("Cargo.toml");
+    if !manifest.is_file() {
+        return Ok(());
+    }
+    write(&manifest, &without_fixtures(&read(&manifest)?))?;
+    lock(root, folder, &examples)
+}
+
+/// Takes the fixtures of the house's own tests out of the examples' workspace.
+fn without_fixtures(manifest: &str) -> String {
+    let lines = manifest.lines().filter(|line| !line.contains("/fixtures/"));
+    lines.map(|line| format!("{line}\n")).collect()
 }
 
 /// The members of the checkout's workspace that are crates of the sdk.
@@ -72,8 +85,9 @@ fn members(workspace: &Workspace) -> Result<Vec<&str>> {
     Ok(members)
 }
 
-/// Our lock file without what the sdk does not need; then cargo must find that nothing is missing.
-fn lock(root: &Path, folder: &Path) -> Result<()> {
+/// Gives a workspace of the sdk our lock file without what it does not need; then cargo must find
+/// that nothing is missing.
+fn lock(root: &Path, sdk: &Path, folder: &Path) -> Result<()> {
     let ours = root.join("Cargo.lock");
     if !ours.is_file() {
         bail!("`{}` is missing: it pins what was tested", ours.display());
@@ -89,7 +103,7 @@ fn lock(root: &Path, folder: &Path) -> Result<()> {
     let metadata = child::output(&mut check)?;
     let metadata: serde_json::Value =
         serde_json::from_str(&metadata).context("reading cargo's metadata")?;
-    stays_inside(folder, &metadata)
+    stays_inside(sdk, &metadata)
 }
 
 /// No crate of the sdk may lie outside of it: there is no checkout where it is unpacked.
@@ -187,6 +201,14 @@ mod tests {
         ] {
             assert!(!is_wanted(Path::new(left_out)), "{left_out}");
         }
+    }
+
+    #[test]
+    fn the_examples_go_without_our_fixtures() {
+        let ours = include_str!("../../../docs/examples/Cargo.toml");
+        let theirs = without_fixtures(ours);
+        assert_eq!(theirs.lines().count() + 1, ours.lines().count());
+        assert!(theirs.contains("\"tool-*\"") && !theirs.contains("fixtures"), "{theirs}");
     }
 
     #[test]

@@ -96,11 +96,10 @@ impl Compiler {
     pub fn build(&self, fixture: &str) -> PathBuf {
         let number = self.number();
         let folder = target().join(format!("fixtures-by-{number}"));
-        let fixtures =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugin-api/testkit/fixtures");
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/Cargo.toml");
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "--locked", "--offline", "--manifest-path"]);
-        cargo.arg(fixtures.join("Cargo.toml")).arg("--target-dir").arg(&folder);
+        cargo.arg(manifest).arg("--target-dir").arg(&folder);
         cargo.args(["--package", &format!("fixture-{fixture}")]).env("RUSTC", &self.rustc);
         self.give_libraries(&mut cargo);
         assert!(cargo.status().unwrap().success(), "{number} does not build `{fixture}`");

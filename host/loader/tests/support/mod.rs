@@ -39,8 +39,8 @@ pub fn fixture(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let target = fixtures_target();
-        let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../plugin-api/testkit/fixtures/Cargo.toml");
+        let workspace =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/Cargo.toml");
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--locked", "--offline", "--manifest-path"])
             .arg(workspace)

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Builds fixtures; returns the folder of what was built.
 fn build(packages: &[String]) -> PathBuf {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugin-api/testkit/fixtures");
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/Cargo.toml");
     // This program lies in the target folder, in `PROFILE/deps`.
     let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("fixtures");
     let mut cargo = Command::new(env!("CARGO"));
@@ -37,7 +37,7 @@ fn build(packages: &[String]) -> PathBuf {
     for package in packages {
         cargo.args(["--package", package]);
     }
-    cargo.arg("--manifest-path").arg(fixtures.join("Cargo.toml"));
+    cargo.arg("--manifest-path").arg(manifest);
     let status = cargo.arg("--target-dir").arg(&target).status();
     assert!(status.unwrap().success(), "{packages:?} do not build");
     target.join("debug")
