@@ -4,6 +4,7 @@
 //! all plugins of one profile, so that nothing is compiled twice. Each phase runs even if an
 //! earlier one failed, unless it cannot; the exit code is 0 only if all went well.
 
+mod isolated;
 mod items;
 mod miri;
 mod phases;
@@ -13,7 +14,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -117,8 +118,15 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         });
         let variable = engine.as_ref().and_then(Engine::variable);
         phases.run("tests", || {
-            run_tests(&workspace.root, &house, &log, filter, &tier, variable, &mut tally)
+            let engine = variable.clone();
+            run_tests(&workspace.root, &house, &log, filter, &tier, engine, &mut tally)
         });
+        if tier.runs("isolated") {
+            phases.run("isolated", || {
+                let root = &workspace.root;
+                isolated::isolated_tests(root, &house, &log, &tier, variable, &mut tally)
+            });
+        }
     }
     let skipped = read_log(&log)?;
     for line in tier.lines() {
@@ -187,7 +195,7 @@ fn build_house(workspace: &Workspace, house: &Path) -> Result<PathBuf> {
     Ok(jaato)
 }
 
-/// Runs cargo's tests, doctests among them, and passes on each line as it comes.
+/// Runs cargo's tests, doctests among them.
 fn run_tests(
     root: &Path,
     house: &Path,
@@ -202,13 +210,19 @@ fn run_tests(
     for part in tier.skipped_tests() {
         command.args(["--skip", part]);
     }
-    command.env(HOUSE_VARIABLE, house).env(SKIP_LOG_VARIABLE, log).stdout(Stdio::piped());
+    command.env(HOUSE_VARIABLE, house).env(SKIP_LOG_VARIABLE, log);
     command.envs(engine);
     if tier.runs("fuzz") && std::env::var_os(FUZZ_VARIABLE).is_none() {
         command.env(FUZZ_VARIABLE, FUZZ_TIMES_IN_FULL);
     }
+    tallied(&mut command, tally)
+}
+
+/// Runs cargo's tests, passes on each line as it comes, and counts.
+fn tallied(command: &mut Command, tally: &mut Tally) -> Result<()> {
+    command.stdout(Stdio::piped());
     let mut child =
-        command.spawn().with_context(|| format!("starting {}", child::shown(&command)))?;
+        command.spawn().with_context(|| format!("starting {}", child::shown(command)))?;
     let mut lines = BufReader::new(child.stdout.take().context("cargo has no standard output")?);
     let mut terminal = std::io::stdout().lock();
     let mut line = Vec::new();
@@ -222,7 +236,7 @@ fn run_tests(
     if !status.success() && tally.failed == 0 {
         bail!("the tests failed without a failed test: a program crashed, or did not compile");
     }
-    child::check(&command, status)
+    child::check(command, status)
 }
 
 /// What tests were left out, and why.

@@ -12,9 +12,6 @@ use serde_json::{Value, json};
 
 use crate::support::{House, fixture, fixtures, library_name};
 
-/// Where plugins run: inside jaato, and in workers.
-const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
-
 /// A house with the tools and an environment with files.
 pub fn with_query() -> Option<House> {
     let house = House::new()?;
@@ -58,63 +55,57 @@ fn fill(house: &House) {
 
 #[test]
 fn content_is_found_with_true_totals_several_a_line_and_the_lines_around() {
-    for place in PLACES {
-        let Some(house) = with_query() else { return };
-        house.configure_more(place);
-        fill(&house);
-        let told = grep(&house, json!({ "pattern": "moon", "context_lines": 1 }));
-        let expected = ["src/a.rs:2:1", "src/a.rs:2:10", "src/a.rs:6:1"];
-        assert_eq!(matches(&told), expected, "{told}");
-        let first = &told["matches"][0];
-        assert_eq!(first["context_before"], json!(["one"]));
-        assert_eq!((&first["context_after"], &first["match"]), (&json!(["three"]), &json!("moon")));
-        assert_eq!(told["matches"][2]["context_before"], json!(["five"]));
-        let totals = ["total_matches", "files_with_matches", "files_searched", "truncated"];
-        assert_eq!(totals.map(|key| &told[key]), [&json!(3), &json!(1), &json!(2), &json!(false)]);
-        let cut = grep(&house, json!({ "pattern": "moon", "max_results": 1 }));
-        assert_eq!(matches(&cut), ["src/a.rs:2:1"]);
-        assert_eq!((&cut["total_matches"], &cut["truncated"]), (&json!(3), &json!(true)));
-        let any = json!({ "pattern": "MOON", "case_sensitive": false, "file_glob": ["*.md"] });
-        assert_eq!(matches(&grep(&house, any)), ["src/b.md:1:1"]);
-        let hidden = json!({ "pattern": "moon", "include_hidden": true, "file_glob": ".*" });
-        assert_eq!(matches(&grep(&house, hidden)), [".hidden:1:1"]);
-        // What a call names is searched, whatever is left out.
-        let named = grep(&house, json!({ "pattern": "moon", "path": "x.log" }));
-        assert_eq!(matches(&named), ["x.log:1:1"]);
-        let below = grep(&house, json!({ "pattern": "moon", "path": "target" }));
-        assert_eq!(matches(&below), ["target/debug.rs:1:1"]);
-        house.nothing_lives();
-    }
+    let Some(house) = with_query() else { return };
+    fill(&house);
+    let told = grep(&house, json!({ "pattern": "moon", "context_lines": 1 }));
+    let expected = ["src/a.rs:2:1", "src/a.rs:2:10", "src/a.rs:6:1"];
+    assert_eq!(matches(&told), expected, "{told}");
+    let first = &told["matches"][0];
+    assert_eq!(first["context_before"], json!(["one"]));
+    assert_eq!((&first["context_after"], &first["match"]), (&json!(["three"]), &json!("moon")));
+    assert_eq!(told["matches"][2]["context_before"], json!(["five"]));
+    let totals = ["total_matches", "files_with_matches", "files_searched", "truncated"];
+    assert_eq!(totals.map(|key| &told[key]), [&json!(3), &json!(1), &json!(2), &json!(false)]);
+    let cut = grep(&house, json!({ "pattern": "moon", "max_results": 1 }));
+    assert_eq!(matches(&cut), ["src/a.rs:2:1"]);
+    assert_eq!((&cut["total_matches"], &cut["truncated"]), (&json!(3), &json!(true)));
+    let any = json!({ "pattern": "MOON", "case_sensitive": false, "file_glob": ["*.md"] });
+    assert_eq!(matches(&grep(&house, any)), ["src/b.md:1:1"]);
+    let hidden = json!({ "pattern": "moon", "include_hidden": true, "file_glob": ".*" });
+    assert_eq!(matches(&grep(&house, hidden)), [".hidden:1:1"]);
+    // What a call names is searched, whatever is left out.
+    let named = grep(&house, json!({ "pattern": "moon", "path": "x.log" }));
+    assert_eq!(matches(&named), ["x.log:1:1"]);
+    let below = grep(&house, json!({ "pattern": "moon", "path": "target" }));
+    assert_eq!(matches(&below), ["target/debug.rs:1:1"]);
+    house.nothing_lives();
 }
 
 #[test]
 fn files_are_found_the_newest_first_before_anything_is_cut() {
-    for place in PLACES {
-        let Some(house) = with_query() else { return };
-        house.configure_more(place);
-        fill(&house);
-        for (path, seconds) in [("src/a.rs", 1_000_000_000), ("src/b.md", 1_100_000_000)] {
-            let path = house.workspace().join(path);
-            let file = File::options().write(true).open(path).unwrap();
-            file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
-        }
-        let told = call(&house, &[], "glob_files", &json!({ "pattern": "**", "max_results": 1 }));
-        let workspace = house.workspace().display().to_string();
-        let expected = json!({
-            "files": [{
-                "path": "src/b.md",
-                "absolute_path": format!("{workspace}/src/b.md"),
-                "size": 5,
-                "modified": "2004-11-09T11:33:20Z",
-            }],
-            "total": 2, "returned": 1, "truncated": true, "root": workspace, "pattern": "**",
-        });
-        assert_eq!(told, expected);
-        let hidden = json!({ "pattern": ".*", "include_hidden": true });
-        let told = call(&house, &[], "glob_files", &hidden);
-        assert_eq!(told["total"], 2, "`.hidden` and `.gitignore`: {told}");
-        house.nothing_lives();
+    let Some(house) = with_query() else { return };
+    fill(&house);
+    for (path, seconds) in [("src/a.rs", 1_000_000_000), ("src/b.md", 1_100_000_000)] {
+        let path = house.workspace().join(path);
+        let file = File::options().write(true).open(path).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
     }
+    let told = call(&house, &[], "glob_files", &json!({ "pattern": "**", "max_results": 1 }));
+    let workspace = house.workspace().display().to_string();
+    let expected = json!({
+        "files": [{
+            "path": "src/b.md",
+            "absolute_path": format!("{workspace}/src/b.md"),
+            "size": 5,
+            "modified": "2004-11-09T11:33:20Z",
+        }],
+        "total": 2, "returned": 1, "truncated": true, "root": workspace, "pattern": "**",
+    });
+    assert_eq!(told, expected);
+    let hidden = json!({ "pattern": ".*", "include_hidden": true });
+    let told = call(&house, &[], "glob_files", &hidden);
+    assert_eq!(told["total"], 2, "`.hidden` and `.gitignore`: {told}");
+    house.nothing_lives();
 }
 
 #[test]
@@ -217,42 +208,36 @@ fn a_search_that_is_interrupted_ends_at_once_and_was_seen_so_far() {
     const BYTES: u64 = 64 << 30;
     const LINE_BYTES: u64 = 8 << 20;
 
-    for place in PLACES {
-        let Some(house) = with_query() else { return };
-        house.configure_more(place);
-        let path = house.write("workspace/large", &"moon\n".repeat(2000));
-        let large = File::options().write(true).open(&path).unwrap();
-        for at in 1..BYTES / LINE_BYTES {
-            large.write_all_at(b"\n", at * LINE_BYTES).unwrap();
-        }
-        let arguments = json!({ "pattern": "moon", "path": "large" }).to_string();
-        let running = house.command(&["call", "grep_content", &arguments]).no_input().start();
-        running.wait_for_error("large:1: moon");
-        running.signal("INT");
-        let signalled = Instant::now();
-        let output = running.finish();
-        assert_eq!(output.code, 130, "{output}");
-        assert!(signalled.elapsed() < Duration::from_secs(5), "{:?}", signalled.elapsed());
-        house.nothing_lives();
+    let Some(house) = with_query() else { return };
+    let path = house.write("workspace/large", &"moon\n".repeat(2000));
+    let large = File::options().write(true).open(&path).unwrap();
+    for at in 1..BYTES / LINE_BYTES {
+        large.write_all_at(b"\n", at * LINE_BYTES).unwrap();
     }
+    let arguments = json!({ "pattern": "moon", "path": "large" }).to_string();
+    let running = house.command(&["call", "grep_content", &arguments]).no_input().start();
+    running.wait_for_error("large:1: moon");
+    running.signal("INT");
+    let signalled = Instant::now();
+    let output = running.finish();
+    assert_eq!(output.code, 130, "{output}");
+    assert!(signalled.elapsed() < Duration::from_secs(10), "{:?}", signalled.elapsed());
+    house.nothing_lives();
 }
 
 #[test]
 fn an_older_environment_is_read_file_by_file_and_that_is_said() {
-    for place in PLACES {
-        let Some(house) = with_query() else { return };
-        house.configure_more(place);
-        house.ship(&fixture("older_files"));
-        fill(&house);
-        let words = ["--environment", "older"];
-        let told = call(&house, &words, "grep_content", &json!({ "pattern": "moon" }));
-        assert_eq!(matches(&told), ["src/a.rs:2:1", "src/a.rs:2:10", "src/a.rs:6:1"], "{told}");
-        assert!(told["note"].as_str().unwrap().contains("cannot search by itself"), "{told}");
-        let told = call(&house, &words, "glob_files", &json!({ "pattern": "src/*.rs" }));
-        assert_eq!(told["files"][0]["path"], "src/a.rs", "{told}");
-        assert!(told["note"].as_str().unwrap().contains("cannot search by itself"), "{told}");
-        house.nothing_lives();
-    }
+    let Some(house) = with_query() else { return };
+    house.ship(&fixture("older_files"));
+    fill(&house);
+    let words = ["--environment", "older"];
+    let told = call(&house, &words, "grep_content", &json!({ "pattern": "moon" }));
+    assert_eq!(matches(&told), ["src/a.rs:2:1", "src/a.rs:2:10", "src/a.rs:6:1"], "{told}");
+    assert!(told["note"].as_str().unwrap().contains("cannot search by itself"), "{told}");
+    let told = call(&house, &words, "glob_files", &json!({ "pattern": "src/*.rs" }));
+    assert_eq!(told["files"][0]["path"], "src/a.rs", "{told}");
+    assert!(told["note"].as_str().unwrap().contains("cannot search by itself"), "{told}");
+    house.nothing_lives();
 }
 
 #[test]

@@ -5,8 +5,8 @@ use jaato_plugin_testkit::vendors::google::{Google, Turn};
 use serde_json::{Value, json};
 
 use crate::house;
-use crate::openai::{SECRET, at};
 use crate::support::House;
+use crate::support::openai::{SECRET, at};
 use crate::support::server::{Answer, Server};
 use crate::vendors::{self, Form};
 
@@ -28,7 +28,7 @@ fn serve_tokens() -> Server {
 
 fn furnish(house: &House) {
     for library in ["provider_google_genai", "provider_anthropic", "provider_openai"] {
-        vendors::furnish(house, library);
+        crate::support::provider(house, library);
     }
 }
 

@@ -9,7 +9,7 @@ use jaato_plugin_testkit::vendors::ollama::{IN_LIBRARY, Ollama, Said, Turn};
 use serde_json::{Value, json};
 
 use crate::house;
-use crate::openai::{SECRET, no_file_holds_the_key};
+use crate::support::openai::{SECRET, no_file_holds_the_key};
 use crate::support::server::{Answer, Server, Step};
 use crate::support::{Command, House, fixtures, library_name};
 use crate::vendors::{self, Form, PNG};
@@ -17,12 +17,9 @@ use crate::vendors::{self, Form, PNG};
 const RUN: [&str; 4] = ["run", "--model", "ollama/qwen3:8b", "hello"];
 const CHAT: [&str; 3] = ["chat", "--model", "ollama/qwen3:8b"];
 
-/// Where the plugin runs: inside jaato, and in a worker.
-const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"provider-ollama\"]\n"];
-
 /// Ships the plugin, and lets nothing wait for long.
 fn furnish(house: &House) {
-    vendors::furnish(house, "provider_ollama");
+    crate::support::provider(house, "provider_ollama");
 }
 
 /// A server that answers as an Ollama does.
@@ -65,73 +62,6 @@ fn turns() -> [Turn; 5] {
 }
 
 #[test]
-fn a_conversation_with_thoughts_and_tools_is_taken_request_by_request() {
-    for (place, form) in PLACES.into_iter().zip([Form::Whole, Form::Torn]) {
-        let house = house!();
-        furnish(&house);
-        house.configure_more(place);
-        let ollama = ollama(turns());
-        let server = serve(&ollama, form);
-        let input = "which system?\nthanks\nbye\n";
-        let output = at(&house, &server, &CHAT).input(input).run().code(0);
-        assert!(output.stdout.contains("Linux.") && output.stdout.contains("Bye."), "{output}");
-        let accepted = ollama.accepted();
-        assert_eq!((accepted.len(), ollama.reloads()), (5, 0), "{output}");
-        assert!(accepted.iter().all(|body| body["options"]["num_ctx"] == 32_768), "{output}");
-        // Every thought went back to the model that had it.
-        let history = accepted[4].to_string();
-        assert_eq!(history.matches("\"thinking\"").count(), 4, "{history}");
-        house.nothing_lives();
-    }
-}
-
-#[test]
-fn an_answer_that_is_cut_before_its_first_word_is_asked_for_again() {
-    let house = house!();
-    furnish(&house);
-    let cut = || Turn::text("never").cut_after(0);
-    let turns = [cut(), cut().failing("llama runner process has terminated"), Turn::text("hello")];
-    let ollama = ollama(turns);
-    let server = serve(&ollama, Form::Whole);
-    assert_eq!(at(&house, &server, &RUN).run().code(0).stdout, "hello\n");
-    assert_eq!(ollama.accepted().len(), 3);
-}
-
-#[test]
-fn an_answer_that_is_cut_behind_its_first_word_is_told_and_the_conversation_goes_on() {
-    let house = house!();
-    furnish(&house);
-    let cut = Turn::says([thought("hm"), text("half of it")]).cut_after(3);
-    let ollama = ollama([cut, Turn::text("whole")]);
-    let server = serve(&ollama, Form::Whole);
-    let output = at(&house, &server, &CHAT).input("one\ntwo\n").run();
-    assert!(output.stderr.contains("ended in the middle"), "{output}");
-    assert!(output.stdout.contains("whole"), "{output}");
-    assert_eq!(ollama.accepted().len(), 2, "{output}");
-}
-
-#[test]
-fn an_image_goes_to_a_model_that_sees() {
-    let house = house!();
-    furnish(&house);
-    fs::write(house.workspace().join("moon.png"), PNG).unwrap();
-    let ollama = ollama([Turn::text("A moon."), Turn::text("I cannot see.")]);
-    let server = serve(&ollama, Form::Whole);
-    for (model, answer) in [("ollama/qwen3-vl:8b", "A moon.\n"), ("ollama/tiny", "I cannot see.\n")]
-    {
-        let words = ["run", "--model", model, "--attach", "moon.png", "what is this?"];
-        assert_eq!(at(&house, &server, &words).run().code(0).stdout, answer);
-    }
-    let accepted = ollama.accepted();
-    let image = |body: &Value| {
-        let all = body["messages"].as_array().unwrap();
-        all.iter().find_map(|message| message["images"][0].as_str().map(str::to_owned))
-    };
-    assert!(image(&accepted[0]).unwrap().starts_with("iVBORw0KGgo"), "{:#}", accepted[0]);
-    assert_eq!(image(&accepted[1]), None, "{:#}", accepted[1]);
-}
-
-#[test]
 fn a_long_conversation_is_never_cut_by_the_server() {
     let house = house!();
     furnish(&house);
@@ -151,13 +81,10 @@ fn a_long_conversation_is_never_cut_by_the_server() {
 
 #[test]
 fn what_is_installed_is_listed_and_what_is_not_says_how_to_get_it() {
-    for place in PLACES {
-        let house = house!();
-        furnish(&house);
-        house.configure_more(place);
-        list_and_pull(&house);
-        house.nothing_lives();
-    }
+    let house = house!();
+    furnish(&house);
+    list_and_pull(&house);
+    house.nothing_lives();
 }
 
 #[track_caller]
@@ -197,7 +124,7 @@ fn what_cannot_be_pulled_is_told() {
     );
     // A provider that fetches nothing says so, and is asked by the same way.
     let other = house!();
-    vendors::furnish(&other, "provider_anthropic");
+    crate::support::provider(&other, "provider_anthropic");
     let refused = other.run(&["model", "pull", "anthropic/claude"]).code(2);
     assert!(refused.stderr.contains("no weights to fetch for `anthropic/claude`"), "{refused}");
 }

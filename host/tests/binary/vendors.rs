@@ -4,7 +4,6 @@
 use jaato_plugin_testkit::vendors;
 
 use crate::support::server::{self, Answer, Server, Step};
-use crate::support::{House, fixtures, library_name};
 
 /// The smallest that shows it is an image.
 pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
@@ -14,13 +13,6 @@ pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x
 pub enum Form {
     Whole,
     Torn,
-}
-
-/// Ships a provider's plugin, by the name of its library, and lets nothing wait for long.
-pub fn furnish(house: &House, library: &str) {
-    let plugins = fixtures::house().expect("the house is there").join("plugins");
-    house.ship(&plugins.join(library_name(library)));
-    house.configure("[session]\nretry_base_ms = 1\n");
 }
 
 /// A server that answers as a vendor does.

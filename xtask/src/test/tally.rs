@@ -40,9 +40,10 @@ pub struct Verdict {
 }
 
 /// A test that was left out looks like a passed one to cargo; here it counts as skipped. A phase
-/// that failed counts as a failure, unless it is the tests', whose failures are counted already.
+/// that failed counts as a failure, unless it runs tests, whose failures are counted already.
 pub fn verdict(tally: &Tally, failed_phases: Vec<&str>, skipped: usize) -> Verdict {
-    let other = failed_phases.iter().filter(|phase| **phase != "tests" || tally.failed == 0);
+    let is_counted = |phase: &&&str| ["tests", "isolated"].contains(phase) && tally.failed > 0;
+    let other = failed_phases.iter().filter(|phase| !is_counted(phase));
     let failed = tally.failed + other.count();
     let mut line = format!(
         "{} passed, {failed} failed, {} skipped",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::{Desk, edit};
-use crate::shells::Calls;
+use crate::support::shells::Calls;
 
 /// Changes that each of two processes makes.
 const CHANGES: usize = 20;
@@ -25,7 +25,7 @@ fn of_history(desk: &Desk, name: &str) -> PathBuf {
 
 #[test]
 fn two_processes_that_edit_at_once_lose_nothing_of_either() {
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     let names = ["one", "two"];
     for name in names {
         desk.write(name, "0");
@@ -52,7 +52,7 @@ fn two_processes_that_edit_at_once_lose_nothing_of_either() {
 
 #[test]
 fn a_damaged_history_says_so_once_and_undoes_what_it_still_knows() {
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     desk.write("a", "1");
     let mut calls = desk.calls();
     calls.call("updateFile", &edit("a", "1", "2"));
@@ -83,7 +83,7 @@ fn a_damaged_history_says_so_once_and_undoes_what_it_still_knows() {
 
 #[test]
 fn a_content_that_was_tampered_with_is_not_restored() {
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     desk.write("a", "password");
     let mut calls = desk.calls();
     calls.call("updateFile", &edit("a", "password", "hunter2"));
@@ -98,7 +98,7 @@ fn a_content_that_was_tampered_with_is_not_restored() {
 
 #[test]
 fn as_many_changes_of_a_file_are_kept_as_the_setting_says() {
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     let command = desk.house.command(&["call", "--batch"]).patient();
     let mut calls = Calls::start(command.variable("JAATO_FILE_BACKUP_COUNT", "3"));
     desk.write("a", "0");
