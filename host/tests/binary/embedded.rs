@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use jaato_runtime::session_loop::{Cancel, EventSink, Inbox, Session};
 use jaato_runtime::types::{Envelope, Event, Message, Outcome, Part, Role};
-use jaato_runtime::{Arguments, Runtime, SessionOptions, Setup};
+use jaato_runtime::{Runtime, SessionOptions};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

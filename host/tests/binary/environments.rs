@@ -1,7 +1,7 @@
 //! Execution environments: files, programs that outlive a call, and their end, as tools and people
 //! have them.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 

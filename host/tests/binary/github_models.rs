@@ -2,24 +2,22 @@
 
 use std::sync::Arc;
 
-use jaato_plugin_testkit::vendors::github::{GitHub, Way};
+use jaato_plugin_testkit::vendors::github::GitHub;
 use jaato_plugin_testkit::vendors::openai::{Said, Turn};
 
 use crate::house;
 use crate::support::openai::{SECRET, no_file_holds_the_key};
 use crate::support::server::Server;
 use crate::support::{Command, House};
-use crate::vendors::{self, Form};
-
-const RUN: [&str; 4] = ["run", "--model", "github-models/openai/gpt-4o", "hello"];
+use crate::vendors;
 
 fn furnish(house: &House) {
     crate::support::provider(house, "provider_github_models");
 }
 
-fn serve(vendor: &Arc<GitHub>, form: Form) -> Server {
+fn serve(vendor: &Arc<GitHub>) -> Server {
     let vendor = Arc::clone(vendor);
-    vendors::serve(move |asked| vendor.answer(asked), form)
+    vendors::serve(move |asked| vendor.answer(asked))
 }
 
 /// Begins a command line that is led to a server, with a token.
@@ -32,12 +30,12 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
 
 #[test]
 fn a_call_and_an_answer_are_attributed_to_the_organization() {
-    for (form, name) in [(Form::Whole, "github-models"), (Form::Torn, "github_models")] {
+    for name in ["github-models", "github_models"] {
         let house = house!();
         furnish(&house);
         let called = Said::Call("get_environment".to_owned(), "{\"aspect\":\"os\"}".to_owned());
         let vendor = Arc::new(GitHub::new([Turn::says([called]), Turn::text("It is Linux.")]));
-        let server = serve(&vendor, form);
+        let server = serve(&vendor);
         let model = format!("{name}/openai/gpt-4o");
         let words = ["run", "--model", &model, "which system?"];
         let command = at(&house, &server, &words).variable("JAATO_GITHUB_ORGANIZATION", "moon");

@@ -1,18 +1,17 @@
 //! Runs against a server that speaks Google's generateContent: a strict fake, which refuses what
 //! the vendor refuses.
 
-use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jaato_plugin_testkit::vendors::google::{Google, Said, Turn};
-use serde_json::{Value, json};
+use jaato_plugin_testkit::vendors::google::{Google, Turn};
+use serde_json::json;
 
 use crate::house;
-use crate::support::openai::{SECRET, no_file_holds_the_key};
-use crate::support::server::{Answer, Asked, Server, Step};
-use crate::support::{Command, House, fixture, fixtures, library_name};
-use crate::vendors::{self, Form, PNG};
+use crate::support::openai::SECRET;
+use crate::support::server::{Answer, Server, Step};
+use crate::support::{Command, House, fixtures, library_name};
+use crate::vendors;
 
 const RUN: [&str; 4] = ["run", "--model", "google/gemini-4-argon", "hello"];
 const CHAT: [&str; 3] = ["chat", "--model", "google/gemini-4-argon"];
@@ -23,43 +22,13 @@ fn furnish(house: &House) {
 }
 
 /// A server that answers as the vendor does.
-fn serve(vendor: &Arc<Google>, form: Form) -> Server {
+fn serve(vendor: &Arc<Google>) -> Server {
     let vendor = Arc::clone(vendor);
-    vendors::serve(move |asked| vendor.answer(asked), form)
+    vendors::serve(move |asked| vendor.answer(asked))
 }
 
 fn vendor(turns: impl IntoIterator<Item = Turn>) -> Arc<Google> {
     Arc::new(Google::new(turns))
-}
-
-/// Begins a command line that is led to a server, with a key.
-fn at(house: &House, server: &Server, words: &[&str]) -> Command {
-    house
-        .command(words)
-        .variable("GOOGLE_GEMINI_BASE_URL", server.root_url())
-        .variable("GOOGLE_API_KEY", SECRET)
-}
-
-fn thought(text: &str) -> Said {
-    Said::Thought(text.to_owned())
-}
-
-fn text(text: &str) -> Said {
-    Said::Text(text.to_owned())
-}
-
-fn look(aspect: &str) -> Said {
-    Said::Call("get_environment".to_owned(), json!({ "aspect": aspect }))
-}
-
-fn turns() -> [Turn; 5] {
-    [
-        Turn::says([thought("I look."), text("Let me see."), look("os"), look("cwd")]),
-        Turn::says([thought("Again."), look("shell")]),
-        Turn::says([thought("so"), text("It is "), text("Linux. ")]),
-        Turn::says([thought("polite"), text("You are welcome.")]),
-        Turn::text("Bye."),
-    ]
 }
 
 #[test]
@@ -67,7 +36,7 @@ fn a_project_may_stand_in_the_variables_of_a_trusted_workspace() {
     let house = house!();
     furnish(&house);
     let vendor = vendor([Turn::text("hello")]);
-    let server = serve(&vendor, Form::Whole);
+    let server = serve(&vendor);
     house.write("workspace/.env", "PROJECT_ID=theirs\nLOCATION=eu\n");
     house.run(&["trust"]).code(0);
     let command = house
@@ -107,21 +76,14 @@ fn tokens_are_minted_from_a_persons_login_and_again_when_one_is_refused() {
     furnish(&house);
     let (tokens, vendor) = (serve_tokens(), vendor([Turn::text("hello"), Turn::text("again")]));
     let answers = Arc::clone(&vendor);
-    let server = vendors::serve(
-        move |asked| {
-            if asked.header("authorization") == Some("Bearer token-0") {
-                let refused = json!({ "error": { "code": 401, "status": "UNAUTHENTICATED" } });
-                let body = refused.to_string().into_bytes();
-                return jaato_plugin_testkit::vendors::Answered {
-                    status: 401,
-                    headers: vec![],
-                    body,
-                };
-            }
-            answers.answer(asked)
-        },
-        Form::Whole,
-    );
+    let server = vendors::serve(move |asked| {
+        if asked.header("authorization") == Some("Bearer token-0") {
+            let refused = json!({ "error": { "code": 401, "status": "UNAUTHENTICATED" } });
+            let body = refused.to_string().into_bytes();
+            return jaato_plugin_testkit::vendors::Answered { status: 401, headers: vec![], body };
+        }
+        answers.answer(asked)
+    });
     house.write("home/.config/gcloud/application_default_credentials.json", &login(&tokens));
     let command = house
         .command(&CHAT)
@@ -147,7 +109,7 @@ fn a_file_of_credentials_may_be_named_in_a_workspace_and_one_that_is_not_there_i
     let house = house!();
     furnish(&house);
     let (tokens, vendor) = (serve_tokens(), vendor([Turn::text("hello")]));
-    let server = serve(&vendor, Form::Whole);
+    let server = serve(&vendor);
     let lines =
         "PROJECT_ID=theirs\nLOCATION=global\nGOOGLE_APPLICATION_CREDENTIALS=keys/mine.json\n";
     house.write("workspace/.env", lines);
@@ -173,7 +135,7 @@ fn a_plugin_that_is_not_trusted_is_told_no_variables() {
     let house = house!();
     let built = fixtures::house().unwrap().join("plugins");
     house.drop_in(&built.join(library_name("provider_google_genai")));
-    let server = serve(&vendor([]), Form::Whole);
+    let server = serve(&vendor([]));
     let command = house
         .command(&RUN)
         .variable("GOOGLE_GEMINI_BASE_URL", server.root_url())

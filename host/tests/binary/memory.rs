@@ -108,34 +108,6 @@ fn a_person_changes_and_removes_what_is_remembered() {
 }
 
 #[test]
-fn processes_that_store_at_once_lose_nothing_and_a_megabyte_is_refused() {
-    let Some(house) = with_memory() else { return };
-    let running: Vec<_> = (0..6)
-        .map(|number| {
-            let fact = fact(&format!("fact {number}")).to_string();
-            house.command(&["call", "store_memory", &fact]).start()
-        })
-        .collect();
-    for one in running {
-        one.finish().code(0);
-    }
-    let tags = house.run(&["call", "list_memory_tags", "{}"]).code(0).json();
-    assert_eq!((&tags["memory_count"], &tags["tags"]), (&json!(6), &json!(["ci", "release"])));
-
-    let large = fact(&"x".repeat(1024 * 1024));
-    let answers = json!([
-        looks_up("store_memory"),
-        after("store_memory", calls("store_memory", large)),
-        after("`content` has 1048576 bytes, at most 65536 go", says("too long")),
-    ]);
-    script(&house, answers);
-    assert_eq!(house.run(&["run", "remember it"]).code(0).stdout, "too long\n");
-    let tags = house.run(&["call", "list_memory_tags", "{}"]).code(0).json();
-    assert_eq!(tags["memory_count"], 6);
-    house.nothing_lives();
-}
-
-#[test]
 fn a_damaged_file_is_named_and_left_and_the_session_goes_on() {
     let Some(house) = with_memory() else { return };
     house.run(&["call", "store_memory", &fact("x").to_string()]).code(0);

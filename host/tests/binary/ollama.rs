@@ -1,21 +1,19 @@
 //! Runs against a server that speaks Ollama's own protocol: a strict fake, which refuses what the
 //! server refuses.
 
-use std::fs;
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use jaato_plugin_testkit::vendors::ollama::{IN_LIBRARY, Ollama, Said, Turn};
-use serde_json::{Value, json};
+use jaato_plugin_testkit::vendors::ollama::{IN_LIBRARY, Ollama, Turn};
+use serde_json::json;
 
 use crate::house;
 use crate::support::openai::{SECRET, no_file_holds_the_key};
 use crate::support::server::{Answer, Server, Step};
 use crate::support::{Command, House, fixtures, library_name};
-use crate::vendors::{self, Form, PNG};
+use crate::vendors;
 
 const RUN: [&str; 4] = ["run", "--model", "ollama/qwen3:8b", "hello"];
-const CHAT: [&str; 3] = ["chat", "--model", "ollama/qwen3:8b"];
 
 /// Ships the plugin, and lets nothing wait for long.
 fn furnish(house: &House) {
@@ -23,9 +21,9 @@ fn furnish(house: &House) {
 }
 
 /// A server that answers as an Ollama does.
-fn serve(ollama: &Arc<Ollama>, form: Form) -> Server {
+fn serve(ollama: &Arc<Ollama>) -> Server {
     let ollama = Arc::clone(ollama);
-    vendors::serve(move |asked| ollama.answer(asked), form)
+    vendors::serve(move |asked| ollama.answer(asked))
 }
 
 fn ollama(turns: impl IntoIterator<Item = Turn>) -> Arc<Ollama> {
@@ -39,28 +37,6 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
     house.command(words).variable("OLLAMA_HOST", root.strip_prefix("http://").unwrap())
 }
 
-fn thought(text: &str) -> Said {
-    Said::Thought(text.to_owned())
-}
-
-fn text(text: &str) -> Said {
-    Said::Text(text.to_owned())
-}
-
-fn look(aspect: &str) -> Said {
-    Said::Call("get_environment".to_owned(), json!({ "aspect": aspect }))
-}
-
-fn turns() -> [Turn; 5] {
-    [
-        Turn::says([thought("I look."), text("Let me see."), look("os"), look("cwd")]),
-        Turn::says([thought("Again."), look("shell")]),
-        Turn::says([thought("so"), text("It is "), text("Linux. ")]),
-        Turn::says([thought("polite"), text("You are welcome.")]),
-        Turn::text("Bye."),
-    ]
-}
-
 #[test]
 fn a_long_conversation_is_never_cut_by_the_server() {
     let house = house!();
@@ -68,7 +44,7 @@ fn a_long_conversation_is_never_cut_by_the_server() {
     let plugins = fixtures::house().unwrap().join("plugins");
     house.ship(&plugins.join(library_name("gc_truncate")));
     let ollama = ollama((0..6).map(|number| Turn::text(&format!("answer {number}"))));
-    let server = serve(&ollama, Form::Whole);
+    let server = serve(&ollama);
     let words = ["chat", "--model", "ollama/tiny", "--tools", "none"];
     let line = |number: usize| format!("{number} {}\n", "word ".repeat(300));
     let input: String = (0..6).map(line).collect();
@@ -90,7 +66,7 @@ fn what_is_installed_is_listed_and_what_is_not_says_how_to_get_it() {
 #[track_caller]
 fn list_and_pull(house: &House) {
     let ollama = ollama([Turn::text("hello")]);
-    let server = serve(&ollama, Form::Whole);
+    let server = serve(&ollama);
     let listed = at(house, &server, &["model", "list"]).run().silent();
     assert!(listed.stdout.contains("ollama/qwen3:8b"), "{listed}");
     assert!(listed.stdout.contains("8.2B, Q4_K_M, 5.2 GB"), "{listed}");
@@ -110,7 +86,7 @@ fn what_cannot_be_pulled_is_told() {
     let house = house!();
     furnish(&house);
     let ollama = ollama([]);
-    let server = serve(&ollama, Form::Whole);
+    let server = serve(&ollama);
     let pull = |model: &str| at(&house, &server, &["model", "pull", model]).run();
     let missing = pull("ollama/nothing").code(5);
     assert!(missing.stderr.contains("pull model manifest: file does not exist"), "{missing}");
@@ -174,7 +150,7 @@ fn a_key_goes_to_the_base_url_that_was_configured_and_nowhere_else() {
     let house = house!();
     furnish(&house);
     let ollama = Arc::new(Ollama::new([Turn::text("hello")]).with_key(SECRET));
-    let server = serve(&ollama, Form::Whole);
+    let server = serve(&ollama);
     // By the variable of Ollama's own client no key goes anywhere.
     let refused = at(&house, &server, &RUN).variable("OLLAMA_API_KEY", SECRET).run().code(5);
     assert!(refused.stderr.contains("answered 401 (unauthorized)"), "{refused}");
@@ -199,7 +175,7 @@ fn a_server_of_a_name_of_its_own_is_asked_and_fetches_by_that_name() {
     let house = house!();
     furnish(&house);
     let ollama = ollama([Turn::text("hello")]);
-    let server = serve(&ollama, Form::Whole);
+    let server = serve(&ollama);
     let text =
         format!("[providers.box]\nplugin = \"ollama\"\nbase_url = \"{}\"\n", server.root_url());
     house.configure_more(&text);

@@ -1,12 +1,12 @@
 //! Runs against a server that speaks OpenAI's chat completions: what is sent, and what is made of
 //! answers.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::house;
+use crate::support::fixture;
 use crate::support::openai::{RUN, at, furnish};
-use crate::support::server::{Answer, Server, Step, choices, end};
-use crate::support::{Command, House, fixture};
+use crate::support::server::{Answer, Server};
 
 /// What a server has read once it need not read again: nothing that was sent is ever sent
 /// otherwise.

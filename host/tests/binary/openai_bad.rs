@@ -11,7 +11,7 @@ use crate::house;
 use crate::support::House;
 use crate::support::command::DEADLINE;
 use crate::support::openai::{RUN, at, furnish};
-use crate::support::server::{Answer, Server, Step, choices, end};
+use crate::support::server::{Answer, Server, Step, choices};
 
 /// From the signal to the end of the process. The promise is 100 ms for the work and 2 s for
 /// plugins to close; a busy machine gets the rest.
@@ -23,10 +23,6 @@ fn told(house: &House, server: &Server, code: i32) -> String {
     let output = at(house, server, &RUN).run().code(code);
     house.nothing_lives();
     output.to_string().replace(&server.base_url(), "http://SERVER/v1")
-}
-
-fn text(piece: &str) -> Step {
-    Step::Bytes(choices(&[json!({ "delta": { "content": piece } })]))
 }
 
 #[test]

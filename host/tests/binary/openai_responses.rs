@@ -1,28 +1,25 @@
 //! Runs against a server that speaks OpenAI's Responses: a strict fake, which refuses what the
 //! vendor refuses.
 
-use std::fs;
 use std::sync::Arc;
 
-use jaato_plugin_testkit::vendors::openai::{Nesting, OpenAi, Said, Turn};
-use serde_json::Value;
+use jaato_plugin_testkit::vendors::openai::{OpenAi, Turn};
 
 use crate::house;
-use crate::support::openai::{SECRET, furnish, no_file_holds_the_key};
+use crate::support::openai::{SECRET, furnish};
 use crate::support::server::Server;
 use crate::support::{Command, House};
-use crate::vendors::{self, Form, PNG};
+use crate::vendors;
 
 const RUN: [&str; 4] = ["run", "--model", "openai/gpt-5.2", "hello"];
-const CHAT: [&str; 3] = ["chat", "--model", "openai/gpt-5.2"];
 
 /// A server of one's own is asked by chat completions unless it is said to have more.
 const RESPONSES: &str = "[plugins.provider-openai]\napi = \"responses\"\ndialect = \"openai\"\n";
 
 /// A server that answers as the vendor does.
-fn serve(vendor: &Arc<OpenAi>, form: Form) -> Server {
+fn serve(vendor: &Arc<OpenAi>) -> Server {
     let vendor = Arc::clone(vendor);
-    vendors::serve(move |asked| vendor.answer(asked), form)
+    vendors::serve(move |asked| vendor.answer(asked))
 }
 
 fn vendor(turns: impl IntoIterator<Item = Turn>) -> Arc<OpenAi> {
@@ -37,32 +34,6 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
         .variable("OPENAI_API_KEY", SECRET)
 }
 
-fn thought(text: &str) -> Said {
-    Said::Reasoning(text.to_owned())
-}
-
-fn text(text: &str) -> Said {
-    Said::Text(text.to_owned())
-}
-
-fn phase(phase: &str, text: &str) -> Said {
-    Said::Phase(phase.to_owned(), text.to_owned())
-}
-
-fn look(aspect: &str) -> Said {
-    Said::Call("get_environment".to_owned(), format!("{{ \"aspect\": \"{aspect}\" }}"))
-}
-
-fn turns() -> [Turn; 5] {
-    [
-        Turn::says([thought("I look."), phase("commentary", "Let me see."), look("os")]),
-        Turn::says([thought(""), look("shell"), look("cwd")]).with_other_ids(),
-        Turn::says([thought("so"), phase("final_answer", "It is Linux. ")]),
-        Turn::says([thought("polite"), text("You are welcome.")]),
-        Turn::text("Bye."),
-    ]
-}
-
 #[test]
 fn a_server_of_ones_own_without_responses_is_told_how_to_be_asked() {
     let house = house!();
@@ -73,7 +44,7 @@ fn a_server_of_ones_own_without_responses_is_told_how_to_be_asked() {
         headers: Vec::new(),
         body: b"404 page not found".to_vec(),
     };
-    let server = vendors::serve(refuse, Form::Whole);
+    let server = vendors::serve(refuse);
     let output = at(&house, &server, &RUN).run();
     assert!(output.stderr.contains("set `api = \"chat\"`"), "{output}");
 }
@@ -83,7 +54,7 @@ fn a_server_that_is_known_by_a_name_is_asked_with_its_own_key() {
     let house = house!();
     furnish(&house);
     let vendor = vendor([Turn::text("hello")]);
-    let server = serve(&vendor, Form::Whole);
+    let server = serve(&vendor);
     // What stands under its name is laid over what the plugin knows of it.
     let base = server.base_url();
     house.configure_more(&format!(
@@ -106,7 +77,7 @@ fn a_deployment_at_azure_is_asked_with_the_key_in_the_header_that_it_wants() {
     let house = house!();
     furnish(&house);
     let vendor = Arc::new(OpenAi::new([Turn::text("hello")]).at_azure("mine", "gpt-5.2"));
-    let server = serve(&vendor, Form::Whole);
+    let server = serve(&vendor);
     let base = server.root_url();
     house.configure_more(&format!(
         "[providers.azure]\nplugin = \"openai\"\nbase_url = \"{base}/openai/v1\"\n\

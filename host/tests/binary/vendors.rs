@@ -8,27 +8,14 @@ use crate::support::server::{self, Answer, Server, Step};
 /// The smallest that shows it is an image.
 pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
 
-/// Whether the bytes of answers come at once.
-#[derive(Clone, Copy)]
-pub enum Form {
-    Whole,
-    Torn,
-}
-
 /// A server that answers as a vendor does.
 pub fn serve(
     vendor: impl Fn(&vendors::Asked) -> vendors::Answered + Send + Sync + 'static,
-    form: Form,
 ) -> Server {
     Server::answering(move |asked| {
         let server::Asked { method, path, headers, body } = asked.clone();
         let answered = vendor(&vendors::Asked { method, path, headers, body });
         let empty = Answer::status(answered.status).then(Step::Bytes(answered.body));
-        let answer =
-            answered.headers.iter().fold(empty, |answer, (name, value)| answer.header(name, value));
-        match form {
-            Form::Whole => answer,
-            Form::Torn => answer.torn(),
-        }
+        answered.headers.iter().fold(empty, |answer, (name, value)| answer.header(name, value))
     })
 }

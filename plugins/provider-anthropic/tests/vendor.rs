@@ -1,12 +1,12 @@
 //! Conversations with a strict fake of the vendor, which refuses what the vendor refuses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{
-    Completion, Data, Delta, Effort, FinishReason, Message, Opaque, Part, Request, Retry, Role,
-    ToolCall, ToolResult, ToolSpec, ToolsChanged,
+    Data, Delta, Effort, FinishReason, Message, Part, Retry, Role, ToolResult, ToolSpec,
+    ToolsChanged,
 };
-use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::vendors::anthropic::{Anthropic, Said, Turn};
 use jaato_plugin_testkit::vendors::{Talk, look, strange_history};
 

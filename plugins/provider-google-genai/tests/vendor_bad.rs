@@ -7,7 +7,7 @@ use jaato_plugin_sdk::types::{Delta, Effort, FinishReason, Message, Part, Retry}
 use jaato_plugin_testkit::vendors::google::Turn;
 use jaato_plugin_testkit::vendors::results;
 
-use crate::vendor::{call, talk_to, talk_with, text, thought, turns};
+use crate::vendor::{call, talk_to, text, thought, turns};
 
 const MODEL: &str = "gemini-4-argon";
 

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::Message;
 use jaato_plugin_testkit::vendors::google::{Google, Turn};
 
-use crate::vendor::{MODELS, talk_to, talk_with, turns};
+use crate::vendor::{MODELS, talk_with, turns};
 
 #[test]
 fn a_conversation_at_a_project_has_no_ids_of_calls() {

@@ -10,7 +10,6 @@ use super::{PROVIDERS, Provider, Said, Turn, as_it_is, text};
 use crate::support::openai::{SECRET, no_file_holds_the_key};
 use crate::support::server::Server;
 use crate::support::{Command, House, fixture};
-use crate::vendors;
 
 fn turns() -> [Turn; 5] {
     let look = |aspect: &str| Said::call(json!({ "aspect": aspect }));

@@ -19,7 +19,6 @@ use serde_json::{Value, json};
 use crate::support::openai::SECRET;
 use crate::support::server::{self, Answer, Server, Step};
 use crate::support::{Command, House};
-use crate::vendors;
 
 /// A provider, and how its vendor is faked.
 pub struct Provider {

@@ -17,7 +17,7 @@ use super::{PROVIDERS, Provider, Said, Turn, Vendor, as_it_is};
 use crate::support::House;
 use crate::support::openai::SECRET;
 use crate::support::server::Server;
-use crate::vendors::{self, PNG};
+use crate::vendors::PNG;
 
 /// What Google takes in the place of a signature, for calls that another model made.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
