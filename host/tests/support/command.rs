@@ -81,7 +81,8 @@ impl Command {
             .env("TERM", "dumb")
             .process_group(0);
         if super::is_isolated() {
-            self.command.env("JAATO_PLUGINS_ISOLATED", "*");
+            let (name, value) = super::ISOLATED;
+            self.command.env(name, value);
         }
         self
     }

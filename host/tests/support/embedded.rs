@@ -20,6 +20,7 @@ pub fn setup_with(house: &House, variables: &[(&str, String)]) -> Setup {
     let folders = Folders::below(&house.home());
     let path = ("PATH", "/usr/local/bin:/usr/bin:/bin");
     let given = variables.iter().map(|(name, value)| (*name, value.as_str()));
-    let variables: Variables = given.chain([path]).collect();
+    let isolated = super::is_isolated().then_some(super::ISOLATED);
+    let variables: Variables = given.chain([path]).chain(isolated).collect();
     Setup::read(arguments, house.binary(), folders, variables, &house.workspace()).unwrap()
 }

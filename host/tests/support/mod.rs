@@ -337,6 +337,9 @@ pub fn closed_port() -> String {
     format!("http://{}", listener.local_addr().unwrap())
 }
 
+/// The variable that makes every plugin run in a worker.
+pub const ISOLATED: (&str, &str) = ("JAATO_PLUGINS_ISOLATED", "*");
+
 /// Tells whether every plugin runs in a worker in this pass, also the trusted ones that ask for
 /// none.
 pub fn is_isolated() -> bool {
