@@ -6,11 +6,16 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{House, fixture};
+use crate::support::{House, fixture, is_isolated};
 
+/// A house with the fixture: shipped, or, where plugins run in workers, dropped in by a person and
+/// not trusted.
 fn furnish() -> Option<House> {
     let house = House::without_plugins()?;
-    house.ship(&fixture("attaches"));
+    match is_isolated() {
+        true => house.drop_in(&fixture("attaches")),
+        false => house.ship(&fixture("attaches")),
+    };
     Some(house)
 }
 
