@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::house;
 use crate::support::openai::SECRET;
 use crate::support::server::{Answer, Server, Step};
-use crate::support::{Command, House, fixtures, library_name};
+use crate::support::{House, fixtures, library_name};
 use crate::vendors;
 
 const RUN: [&str; 4] = ["run", "--model", "google/gemini-4-argon", "hello"];

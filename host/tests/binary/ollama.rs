@@ -5,7 +5,6 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use jaato_plugin_testkit::vendors::ollama::{IN_LIBRARY, Ollama, Turn};
-use serde_json::json;
 
 use crate::house;
 use crate::support::openai::{SECRET, no_file_holds_the_key};

@@ -8,7 +8,6 @@ use crate::house;
 use crate::support::House;
 use crate::support::openai::{RUN, SECRET, at, furnish, no_file_holds_the_key};
 use crate::support::server::{Answer, Server};
-use crate::vendors;
 
 /// Adds a provider that is of the same plugin as the others.
 fn set_up(house: &House, name: &str, server: &Server, lines: &str) {

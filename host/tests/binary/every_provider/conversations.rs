@@ -40,12 +40,12 @@ fn led(provider: &Provider, house: &House, server: &Server, words: &[&str]) -> C
 }
 
 #[test]
-fn a_conversation_with_thoughts_and_tools_is_taken_request_by_request_however_it_is_torn() {
+fn a_conversation_with_thoughts_and_tools_is_taken_request_by_request() {
     for provider in &PROVIDERS {
         let name = provider.name;
         let Some(house) = provider.house() else { return };
         let vendor = provider.vendor(turns());
-        let server = provider.serve(&vendor, |answered| as_it_is(answered).torn());
+        let server = provider.serve(&vendor, as_it_is);
         let command = led(provider, &house, &server, &["chat", "--model", provider.model]);
         let output = command.input("which system?\nthanks\nbye\n").run().code(0);
         assert!(output.stdout.contains("Linux.") && output.stdout.contains("Bye."), "{output}");

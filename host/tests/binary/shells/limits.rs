@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{BASH, Calls, furnish, furnish_with, output, play, reason};
+use super::{BASH, Calls, furnish, output, play, reason};
 
 #[test]
 fn eight_sessions_live_at_a_time_and_one_may_flood() {

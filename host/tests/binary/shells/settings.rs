@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Calls, furnish_with, output, reason};
+use super::{Calls, furnish_with, output};
 
 /// A prompt that hides what is typed, by the shell's own means.
 const HIDDEN: &str =
