@@ -1,9 +1,7 @@
 //! `glob_files` and `grep_content` in the real binary.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -73,29 +71,6 @@ fn what_lies_outside_is_refused_with_the_folders_that_are_allowed() {
         assert!(!text.contains("key:1"), "{text}");
     }
     assert_eq!(matches(&grep(&house, json!({ "pattern": "moon" }))), Vec::<String>::new());
-}
-
-#[test]
-fn a_file_that_grows_is_searched_as_far_as_it_was() {
-    let Some(house) = with_query() else { return };
-    let path = house.write("workspace/log", "moon\n");
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut log = File::options().append(true).open(&path).unwrap();
-            let lines = "moon\n".repeat(1000);
-            // As fast as it can, to a bound that a search does not reach.
-            for _ in 0..20_000 {
-                if is_over.load(Relaxed) {
-                    break;
-                }
-                log.write_all(lines.as_bytes()).unwrap();
-            }
-        });
-        let told = grep(&house, json!({ "pattern": "moon", "path": "log", "max_results": 1 }));
-        is_over.store(true, Relaxed);
-        assert!(told["total_matches"].as_u64().unwrap() >= 1, "{told}");
-    });
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod clock;
+mod growing;
 mod large_histories;
 mod pipes;
 mod servers;

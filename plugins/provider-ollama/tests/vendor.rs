@@ -1,12 +1,12 @@
 //! Conversations with a strict fake of the server, which refuses what the server refuses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{
-    Completion, Data, Delta, Effort, FinishReason, Message, Opaque, Part, Request, Role, ToolCall,
-    ToolResult, ToolSpec,
+    Completion, Data, Delta, Effort, FinishReason, Message, Part, Role, ToolResult,
 };
-use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::Finished;
 use jaato_plugin_testkit::vendors::ollama::{Ollama, Said, Turn};
 use jaato_plugin_testkit::vendors::{Talk, strange_history};
 
@@ -89,7 +89,7 @@ fn each_request_begins_as_the_one_before() {
 
 #[test]
 fn the_size_of_the_context_is_always_set_and_stays() {
-    let sizes = |talk: &Talk| -> Vec<u64> {
+    let sizes = |talk: &Talk<Ollama>| -> Vec<u64> {
         let all = talk.vendor.accepted();
         all.iter().map(|body| body["options"]["num_ctx"].as_u64().unwrap()).collect()
     };

@@ -1,12 +1,8 @@
 //! Conversations with a strict fake of the vendor, which refuses what the vendor refuses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_plugin_sdk::Error;
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
-use jaato_plugin_sdk::types::{
-    Completion, Data, Effort, FinishReason, Message, Opaque, Part, Request, Role, ToolCall,
-    ToolResult, ToolSpec,
-};
+use jaato_plugin_sdk::types::{Data, Effort, FinishReason, Message, Part, Role, ToolResult};
 use jaato_plugin_testkit::vendors::openai::{OpenAi, Said, Turn};
 use jaato_plugin_testkit::vendors::{Talk, strange_history};
 

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::types::{
 };
 use jaato_plugin_testkit::vendors::openai::{Nesting, OpenAi, Said, Turn};
 
-use crate::vendor::{MODELS, call, phase, talk_to, talk_with, text, thought, turns};
+use crate::vendor::{MODELS, call, input, phase, talk_to, talk_with, text, thought, turns};
 
 #[test]
 fn reasoning_of_another_account_is_left_out_once_it_was_refused() {
@@ -30,7 +30,7 @@ fn reasoning_of_another_account_is_left_out_once_it_was_refused() {
         // It is refused once, and then sent without.
         assert_eq!(other.host.http_requests().len(), requests);
     }
-    let items = other.input();
+    let items = input(&other);
     let reasoning = items.iter().filter(|item| item["type"] == "reasoning");
     assert_eq!(reasoning.count(), 1, "what this account gave goes back: {items:?}");
 }
