@@ -4,16 +4,20 @@ use serde_json::{Value, json};
 
 use crate::support::{House, fixture, is_isolated};
 
+fn shipped() -> Option<House> {
+    let house = House::without_plugins()?;
+    house.ship(&fixture("company"));
+    Some(house)
+}
+
 /// A house with the fixture: shipped, or, where plugins run in workers, dropped in by a person and
 /// granted what it asks for.
 fn house_in() -> Option<House> {
-    let house = House::without_plugins()?;
-    let plugin = fixture("company");
     if !is_isolated() {
-        house.ship(&plugin);
-        return Some(house);
+        return shipped();
     }
-    house.drop_in(&plugin);
+    let house = House::without_plugins()?;
+    house.drop_in(&fixture("company"));
     house.run(&["plugin", "grant", "fixture-company"]).code(0);
     Some(house)
 }
@@ -63,7 +67,7 @@ fn a_tool_calls_another_by_the_gate_and_all_is_told() {
 
 #[test]
 fn the_rules_hold_for_a_tool_that_a_tool_calls() {
-    let Some(house) = house_in() else { return };
+    let Some(house) = shipped() else { return };
     let arguments = json!({ "name": "change", "arguments": "{}" });
     house.script(&json!({ "answers": [call("call_other", &arguments), text("done")] }));
     // Nobody sits there, and only the outer one is allowed.
@@ -175,7 +179,7 @@ fn a_tool_asks_the_sessions_model_and_another_and_the_ledger_has_it() {
 
 #[test]
 fn requests_of_plugins_are_bounded_by_the_turn_or_by_the_persons_caps() {
-    let Some(house) = house_in() else { return };
+    let Some(house) = shipped() else { return };
     let asking = call("ask_model", &json!({ "text": "Again?", "times": 9 }));
     let answers: Vec<Value> = [asking].into_iter().chain((0..9).map(|_| text("yes"))).collect();
     house.script(&json!({ "answers": answers }));
@@ -192,7 +196,7 @@ fn requests_of_plugins_are_bounded_by_the_turn_or_by_the_persons_caps() {
 #[test]
 fn a_model_beside_sees_the_objects_that_are_asked_for_and_nothing_hidden() {
     for (objects, shown) in [("none", None), ("contents", Some(false)), ("full", Some(true))] {
-        let Some(house) = house_in() else { return };
+        let Some(house) = shipped() else { return };
         let expect = match shown {
             None => json!({ "data": "[]" }),
             Some(false) => {
@@ -257,7 +261,7 @@ fn a_child_session_works_under_its_own_name_and_ends_with_its_call() {
 
 #[test]
 fn children_are_bounded_in_number_and_depth_and_have_no_tools_but_their_openers() {
-    let Some(house) = house_in() else { return };
+    let Some(house) = shipped() else { return };
     let nested = json!({ "text": "deeper", "model": "deep/moon" });
     let strange = json!({ "text": "x", "tools": ["echo", "no_such_tool"] });
     house.script(&json!({ "answers": [

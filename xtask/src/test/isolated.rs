@@ -14,10 +14,28 @@ use crate::child;
 /// Set, it makes every house of the tests isolate all plugins.
 const VARIABLE: &str = "JAATO_TEST_ISOLATED";
 
-/// What is left out: tests that say themselves where plugins run, and those that print the
-/// configuration.
-const LEFT_OUT: [&str; 6] =
-    ["bad_plugins::", "config::", "hostile::", "trust_plugin::", "unruly::", "workers::"];
+/// What is left out: tests that say themselves where plugins run, those that print where, and those
+/// of variables, of which a worker gets none.
+const LEFT_OUT: [&str; 18] = [
+    "a_plugin_is_shown",
+    "a_server_over_http_gives_its_tools_gets_its_key_",
+    "a_shipped_file_that_others_can_write_to_",
+    "a_workspace_plugin_needs_both_steps",
+    "bad_plugins::",
+    "config::",
+    "hostile::",
+    "names::",
+    "plugin_in_c::",
+    "plugins_are_listed",
+    "reload::",
+    "reload_embedded::",
+    "trust_plugin::",
+    "trust_that_another_user_wrote_",
+    "unruly::",
+    "variables_are_put_in_",
+    "what_is_said_while_a_tool_runs_joins_",
+    "workers::",
+];
 
 /// Runs them.
 pub fn isolated_tests(
