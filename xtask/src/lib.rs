@@ -20,6 +20,9 @@ mod nightly;
 mod public_api;
 pub mod run;
 pub mod setup;
+#[cfg(test)]
+#[path = "../../plugin-api/testkit/src/skip.rs"]
+mod skip;
 mod test;
 mod tidy;
 pub mod workspace;

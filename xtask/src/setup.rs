@@ -334,7 +334,8 @@ mod tests {
 
     #[test]
     fn weights_that_cannot_be_fetched_cost_one_line() {
-        let line = pull_model(Path::new("/no/such/jaato")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let line = pull_model(&folder.path().join("jaato")).unwrap();
         assert_eq!(line, "the weights of the embedded model: `jaato model pull` does not start");
     }
 }

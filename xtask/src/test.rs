@@ -4,6 +4,7 @@
 //! all plugins of one profile, so that nothing is compiled twice. Each phase runs even if an
 //! earlier one failed, unless it cannot; the exit code is 0 only if all went well.
 
+mod isolated;
 mod items;
 mod miri;
 mod phases;
@@ -234,6 +235,10 @@ impl Run {
             variables,
         };
         self.phases.run("tests", || programs::run(programs, &setting, &mut self.tally));
+        if self.tier.runs("isolated") {
+            self.phases
+                .run("isolated", || programs::run_isolated(programs, &setting, &mut self.tally));
+        }
         self.phases.run("doctests", || {
             programs::run_doctests(&self.workspace.root, &setting, &mut self.tally)
         });

@@ -195,11 +195,9 @@ fn started_as_child() -> Option<String> {
 /// How a workspace stands. Without a home nothing can have been trusted; a record that proves
 /// nothing counts as empty, and whoever looks for plugins is told.
 fn state_of(workspace: &Workspace, folders: &Folders) -> Result<WorkspaceState, TrustError> {
-    let nothing_trusted =
-        || TrustStore::in_folder(Path::new("/nonexistent")).workspace_state(workspace);
-    let Ok(data) = folders.data() else { return nothing_trusted() };
+    let Ok(data) = folders.data() else { return Ok(workspace.state_untrusted()) };
     match TrustStore::in_folder(data).workspace_state(workspace) {
-        Err(error) if error.is_of_record() => nothing_trusted(),
+        Err(error) if error.is_of_record() => Ok(workspace.state_untrusted()),
         state => state,
     }
 }

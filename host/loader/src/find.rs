@@ -242,7 +242,8 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_said_only_where_a_person_named_it() {
-        let missing = PathBuf::from("/nonexistent/plugins");
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing");
         let problems = |kind| find(&[Place::new(kind, &missing)]).problems.len();
         assert_eq!((problems(PlaceKind::User), problems(PlaceKind::CommandLine)), (0, 1));
     }

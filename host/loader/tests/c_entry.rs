@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::moon::{compile, moon};
-use crate::skip::skip;
 use crate::support::*;
 use jaato_loader::{Facet, Instance, Library, LoadProblem, Opened, describe, read_manifest};
+use jaato_plugin_testkit::skip;
 use jaato_types::{Error, ErrorKind, Frame, Kind};
 use serde_json::{Value, json};
 

@@ -10,7 +10,5 @@ mod compatibility;
 #[path = "../../tests/support/moon.rs"]
 mod moon;
 mod open;
-#[path = "../../tests/support/skip.rs"]
-mod skip;
 mod support;
 mod unusual;

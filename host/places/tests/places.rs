@@ -11,6 +11,10 @@ use jaato_places::{
     open_plain, read,
 };
 
+#[path = "../../../plugin-api/testkit/src/skip.rs"]
+mod skip;
+use skip::skip;
+
 /// A user that owns nothing here.
 const STRANGER: u32 = 4711;
 
@@ -148,7 +152,7 @@ fn a_way_up_forgets_the_folder_that_it_left() {
 #[test]
 fn what_another_user_owns_is_not_used() {
     if !is_root() {
-        return;
+        return skip("only root can make files of another user");
     }
     let root = root();
     let folder = root.path().join("home/jaato");
@@ -177,7 +181,7 @@ fn what_another_user_owns_is_not_used() {
 #[test]
 fn what_the_owner_of_the_program_owns_counts_where_that_is_asked_for() {
     if !is_root() {
-        return;
+        return skip("only root can make files of another user");
     }
     let root = root();
     let (program, plugin) = (root.path().join("jaato"), root.path().join("plugins"));

@@ -7,7 +7,6 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -19,6 +18,8 @@ use jaato_policy::{
 };
 use jaato_types::{PluginName, ToolName};
 use serde_json::json;
+
+use crate::skip::skip;
 
 /// A user whom no system has.
 const UNUSED_ID: u32 = 54_321;
@@ -283,15 +284,6 @@ fn is_root() -> bool {
         use std::os::unix::fs::MetadataExt as _;
         own.uid() == 0
     })
-}
-
-fn skip(why: &str) {
-    let line = format!("SKIPPED: what_a_rule_for_ls_allows_runs_ls_alone: {why}\n");
-    if let Some(log) = std::env::var_os("JAATO_SKIP_LOG") {
-        let log = fs::OpenOptions::new().create(true).append(true).open(log);
-        log.and_then(|mut log| log.write_all(line.as_bytes())).unwrap();
-    }
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
 #[test]

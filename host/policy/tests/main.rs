@@ -6,3 +6,5 @@ mod decisions;
 mod files;
 #[cfg(unix)]
 mod fuzz;
+#[path = "../../../plugin-api/testkit/src/skip.rs"]
+mod skip;

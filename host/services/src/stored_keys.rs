@@ -108,7 +108,7 @@ mod tests {
 
     /// Where no tool is found, and none is needed.
     fn no_commands() -> KeyCommands {
-        let guardian = GuardianCommand { program: "/nonexistent".into(), args: Vec::new() };
+        let guardian = GuardianCommand { program: PathBuf::new(), args: Vec::new() };
         KeyCommands::new(Supervisor::new(guardian), &Default::default())
     }
 

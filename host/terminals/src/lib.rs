@@ -13,6 +13,9 @@ mod board;
 mod join;
 mod service;
 #[cfg(test)]
+#[path = "../../../plugin-api/testkit/src/skip.rs"]
+mod skip;
+#[cfg(test)]
 mod tests;
 
 pub use board::{Audience, SessionTerminals, Terminals};

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::with_cli;
 use crate::support::answers::{call, says};
+use crate::support::cli::with_cli;
 use crate::support::command::Running;
 use crate::support::{Command, House, fixture, fixtures, library_name};
 use crate::terminal::{on_terminal, shell_on_terminal};

@@ -1,5 +1,4 @@
-//! What tools attach: in files for a person who called one, in the session's process and in a
-//! worker alike.
+//! What tools attach: in files for a person who called one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,22 +6,16 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{House, fixture};
+use crate::support::{House, fixture, is_isolated};
 
-/// Where the fixture runs: shipped in the process, shipped in a worker, or dropped in by a person
-/// and not trusted.
-const PLACES: [&str; 3] = ["shipped", "isolated", "not trusted"];
-
-fn house_in(place: &str) -> Option<House> {
+/// A house with the fixture: shipped, or, where plugins run in workers, dropped in by a person and
+/// not trusted.
+fn furnish() -> Option<House> {
     let house = House::without_plugins()?;
-    let plugin = fixture("attaches");
-    match place {
-        "not trusted" => house.drop_in(&plugin),
-        _ => house.ship(&plugin),
+    match is_isolated() {
+        true => house.drop_in(&fixture("attaches")),
+        false => house.ship(&fixture("attaches")),
     };
-    if place == "isolated" {
-        house.configure("[plugins]\nisolated = [\"*\"]\n");
-    }
     Some(house)
 }
 
@@ -33,61 +26,55 @@ fn draw(house: &House, how: &str) -> Value {
 
 #[test]
 fn an_image_and_a_text_are_in_files_that_are_still_there_afterwards() {
-    for place in PLACES {
-        let Some(house) = house_in(place) else { return };
-        let answer = draw(&house, "image");
-        assert_eq!(answer["drawn"], "a moon", "{place}");
-        let attachments = answer["attachments"].as_array().unwrap();
-        assert_eq!(attachments.len(), 2, "{place}: {answer:#}");
-        let file = |at: usize| attachments[at]["file"].as_str().unwrap().to_owned();
-        assert_eq!(attachments[0], json!({ "mime_type": "image/png", "file": file(0) }));
-        let text = json!({ "mime_type": "text/plain", "name": "moon.txt", "file": file(1) });
-        assert_eq!(attachments[1], text);
-        assert!(file(0).ends_with(".png") && file(1).ends_with(".txt"), "{answer:#}");
-        assert!(fs::read(file(0)).unwrap().starts_with(b"\x89PNG"));
-        assert_eq!(fs::read(file(1)).unwrap(), b"a moon over the sea");
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        let (path, kept) = (file(0), house.cache().join("attachments"));
-        assert!(Path::new(&path).starts_with(&kept), "{path}");
-        assert_eq!((mode(Path::new(&path)), mode(&kept)), (0o600, 0o700));
-        // The blobs themselves are gone with the session.
-        assert_eq!(fs::read_dir(house.cache().join("outputs")).unwrap().count(), 0);
-        house.nothing_lives();
-    }
+    let Some(house) = furnish() else { return };
+    let answer = draw(&house, "image");
+    assert_eq!(answer["drawn"], "a moon");
+    let attachments = answer["attachments"].as_array().unwrap();
+    assert_eq!(attachments.len(), 2, "{answer:#}");
+    let file = |at: usize| attachments[at]["file"].as_str().unwrap().to_owned();
+    assert_eq!(attachments[0], json!({ "mime_type": "image/png", "file": file(0) }));
+    let text = json!({ "mime_type": "text/plain", "name": "moon.txt", "file": file(1) });
+    assert_eq!(attachments[1], text);
+    assert!(file(0).ends_with(".png") && file(1).ends_with(".txt"), "{answer:#}");
+    assert!(fs::read(file(0)).unwrap().starts_with(b"\x89PNG"));
+    assert_eq!(fs::read(file(1)).unwrap(), b"a moon over the sea");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let (path, kept) = (file(0), house.cache().join("attachments"));
+    assert!(Path::new(&path).starts_with(&kept), "{path}");
+    assert_eq!((mode(Path::new(&path)), mode(&kept)), (0o600, 0o700));
+    // The blobs themselves are gone with the session.
+    assert_eq!(fs::read_dir(house.cache().join("outputs")).unwrap().count(), 0);
+    house.nothing_lives();
 }
 
 #[test]
 fn a_file_beyond_a_frame_crosses_and_the_tools_own_key_stays() {
-    for place in PLACES {
-        let Some(house) = house_in(place) else { return };
-        let answer = draw(&house, "large");
-        assert_eq!(answer["attachments"], "its own", "{place}");
-        let file = answer["attachments_2"][0]["file"].as_str().unwrap();
-        assert!(file.ends_with(".bin"), "{file}");
-        assert_eq!(fs::metadata(file).unwrap().len(), 20 * 1024 * 1024, "{place}");
-    }
+    let Some(house) = furnish() else { return };
+    let answer = draw(&house, "large");
+    assert_eq!(answer["attachments"], "its own");
+    let file = answer["attachments_2"][0]["file"].as_str().unwrap();
+    assert!(file.ends_with(".bin"), "{file}");
+    assert_eq!(fs::metadata(file).unwrap().len(), 20 * 1024 * 1024);
 }
 
 #[test]
 fn what_is_wrong_is_told_and_the_session_goes_on() {
-    for place in PLACES {
-        let Some(house) = house_in(place) else { return };
-        let lines = ["lie", "storm", "gone", "path", "abandoned", "abandoned", "left"]
-            .map(|how| json!({ "tool": "draw", "args": { "how": how } }).to_string());
-        let output = house.command(&["call", "--batch"]).input(lines.join("\n")).run();
-        let answers = output.json_lines();
-        let told: Vec<_> = answers.iter().map(|it| it["error"]["kind"].as_str()).collect();
-        let kinds = ["invalid_arguments", "limit_reached", "not_found", "not_found"].map(Some);
-        assert_eq!(told[..4], kinds, "{place}: {output}");
-        let lie = "the attachment is said to be `image/png`, its bytes show \
-                   `application/octet-stream`";
-        assert_eq!(answers[0]["error"]["message"], lie);
-        let path = "the session has no blob `../../../../etc/passwd`";
-        assert_eq!(answers[3]["error"]["message"], path);
-        // What the first call left unfinished went with it.
-        for answer in &answers[4..6] {
-            assert_eq!(answer["result"]["begun"], 16, "{place}: {output}");
-        }
-        assert_eq!(answers[6]["result"]["attachments"][0]["mime_type"], "image/png", "{place}");
+    let Some(house) = furnish() else { return };
+    let lines = ["lie", "storm", "gone", "path", "abandoned", "abandoned", "left"]
+        .map(|how| json!({ "tool": "draw", "args": { "how": how } }).to_string());
+    let output = house.command(&["call", "--batch"]).input(lines.join("\n")).run();
+    let answers = output.json_lines();
+    let told: Vec<_> = answers.iter().map(|it| it["error"]["kind"].as_str()).collect();
+    let kinds = ["invalid_arguments", "limit_reached", "not_found", "not_found"].map(Some);
+    assert_eq!(told[..4], kinds, "{output}");
+    let lie = "the attachment is said to be `image/png`, its bytes show \
+               `application/octet-stream`";
+    assert_eq!(answers[0]["error"]["message"], lie);
+    let path = "the session has no blob `../../../../etc/passwd`";
+    assert_eq!(answers[3]["error"]["message"], path);
+    // What the first call left unfinished went with it.
+    for answer in &answers[4..6] {
+        assert_eq!(answer["result"]["begun"], 16, "{output}");
     }
+    assert_eq!(answers[6]["result"]["attachments"][0]["mime_type"], "image/png");
 }

@@ -345,11 +345,12 @@ fn a_check_names_what_is_wrong() {
         error: cannot use `$HOUSE/given/moon.so` as a plugin: it is not a dynamic library
     "#]]
     .assert_eq(&output.to_string());
-    let output = house.run(&["plugin", "check", "/nonexistent.so"]).code(4);
+    let missing = house.given_folder().join("sun.so").display().to_string();
+    let output = house.run(&["plugin", "check", &missing]).code(4);
     expect![[r#"
         exit 4
         --- stderr
-        error: cannot use `/nonexistent.so` as a plugin: it cannot be read: No such file or directory (os error 2)
+        error: cannot use `$HOUSE/given/sun.so` as a plugin: it cannot be read: No such file or directory (os error 2)
         hint: a file is wanted; `jaato plugin list` and `show` tell where a plugin's lies
     "#]].assert_eq(&output.to_string());
 }

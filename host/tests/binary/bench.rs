@@ -5,7 +5,7 @@ use std::process::Command as Program;
 
 use serde_json::{Value, json};
 
-use crate::openai::{at, furnish};
+use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Server};
 use crate::support::{House, fixtures, library_name, skip};
 

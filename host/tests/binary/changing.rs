@@ -4,16 +4,10 @@ use serde_json::{Value, json};
 
 use crate::support::{House, fixture};
 
-/// In the session's process, and in a worker.
-const PLACES: [&str; 2] = ["shipped", "isolated"];
-
-fn house_in(place: &str, answers: &Value) -> Option<House> {
+fn house_with(answers: &Value) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("changes"));
     house.script(&json!({ "answers": answers }));
-    if place == "isolated" {
-        house.configure_more("\n[plugins]\nisolated = [\"fixture-changes\"]\n");
-    }
     Some(house)
 }
 
@@ -38,63 +32,57 @@ fn results(house: &House) -> Vec<Value> {
 
 #[test]
 fn ten_thousand_tools_are_a_thousand_and_a_hundred_changes_in_a_row_are_one() {
-    for place in PLACES {
-        let answers = json!([change("many"), text("done")]);
-        let Some(house) = house_in(place, &answers) else { return };
-        let [many] = results(&house).try_into().unwrap();
-        assert_eq!(many["tools"], 1_000, "{place}: {many:#}");
-        let refused = many["refused"].to_string();
-        assert!(refused.contains("each tool from the 1001th on"), "{place}: {refused}");
-        let answers = json!([change("fast"), text("done")]);
-        let Some(house) = house_in(place, &answers) else { return };
-        let [fast] = results(&house).try_into().unwrap();
-        let taken = fast["taken"].as_u64().unwrap();
-        // How long a hundred take is the machine's: one a second is taken, and hardly more.
-        assert!((1..=20).contains(&taken), "{place}: {fast:#}");
-        assert_eq!(fast["refused"], "a plugin sets its tools at most once a second", "{place}");
-        house.nothing_lives();
-    }
+    let answers = json!([change("many"), text("done")]);
+    let Some(house) = house_with(&answers) else { return };
+    let [many] = results(&house).try_into().unwrap();
+    assert_eq!(many["tools"], 1_000, "{many:#}");
+    let refused = many["refused"].to_string();
+    assert!(refused.contains("each tool from the 1001th on"), "{refused}");
+    let answers = json!([change("fast"), text("done")]);
+    let Some(house) = house_with(&answers) else { return };
+    let [fast] = results(&house).try_into().unwrap();
+    let taken = fast["taken"].as_u64().unwrap();
+    // How long a hundred take is the machine's: one a second is taken, and hardly more.
+    assert!((1..=20).contains(&taken), "{fast:#}");
+    assert_eq!(fast["refused"], "a plugin sets its tools at most once a second");
+    house.nothing_lives();
 }
 
 #[test]
 fn a_tool_that_cannot_be_offered_costs_itself_alone_and_the_plugin_is_told_why() {
-    for place in PLACES {
-        let Some(house) = house_in(place, &json!([change("bad"), text("done")])) else { return };
-        let [bad] = results(&house).try_into().unwrap();
-        assert_eq!(bad["tools"], 1, "{place}: {bad:#}");
-        let refused: Vec<&str> =
-            bad["refused"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        for name in ["change", "list_tools", "get_environment", "no name", "shapeless", "long"] {
-            let is_told = refused.iter().any(|line| line.contains(name));
-            assert!(is_told, "{place}: {name} in {refused:#?}");
-        }
-        assert!(refused.contains(&"list_tools: jaato has a tool of that name"), "{refused:#?}");
+    let Some(house) = house_with(&json!([change("bad"), text("done")])) else { return };
+    let [bad] = results(&house).try_into().unwrap();
+    assert_eq!(bad["tools"], 1, "{bad:#}");
+    let refused: Vec<&str> =
+        bad["refused"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    for name in ["change", "list_tools", "get_environment", "no name", "shapeless", "long"] {
+        let is_told = refused.iter().any(|line| line.contains(name));
+        assert!(is_told, "{name} in {refused:#?}");
     }
+    assert!(refused.contains(&"list_tools: jaato has a tool of that name"), "{refused:#?}");
 }
 
 #[test]
 fn tools_commands_and_instructions_are_there_with_the_next_turn_and_strangers_promises_never_count()
 {
-    for place in PLACES {
-        let answers = json!([
-            // In the turn that sets them there are none yet; the model is told of them at once.
-            change("some"),
-            { "expect": { "data": "own is mine, theirs is not" },
-              "steps": [{ "call": { "name": "own", "arguments": {} } }] },
-            text("first"), call("own", &json!({})), call("own", &json!({ "extra": 1 })), call("theirs", &json!({})), call("gone", &json!({})),
-            text("second"),
-        ]);
-        let Some(house) = house_in(place, &answers) else { return };
-        let chat = house.command(&["chat"]).input("one\ntwo\n/late\n").run();
-        let errors = &chat.stderr;
-        assert!(errors.contains("there is no tool `own`"), "{place}: {errors}");
-        assert!(errors.contains("\"ran\":\"own\""), "{place}: {errors}");
-        // Its schema is held to, its promises are not.
-        assert!(errors.contains("extra"), "{place}: {errors}");
-        assert!(errors.contains("the call of `theirs` is denied"), "{place}: {errors}");
-        assert!(errors.contains("it is gone by now"), "{place}: {errors}");
-        assert!(chat.stdout.contains("the command late ran"), "{place}: {}", chat.stdout);
-        assert!(chat.stdout.contains("second"), "{place}: {}", chat.stdout);
-        house.nothing_lives();
-    }
+    let answers = json!([
+        // In the turn that sets them there are none yet; the model is told of them at once.
+        change("some"),
+        { "expect": { "data": "own is mine, theirs is not" },
+          "steps": [{ "call": { "name": "own", "arguments": {} } }] },
+        text("first"), call("own", &json!({})), call("own", &json!({ "extra": 1 })), call("theirs", &json!({})), call("gone", &json!({})),
+        text("second"),
+    ]);
+    let Some(house) = house_with(&answers) else { return };
+    let chat = house.command(&["chat"]).input("one\ntwo\n/late\n").run();
+    let errors = &chat.stderr;
+    assert!(errors.contains("there is no tool `own`"), "{errors}");
+    assert!(errors.contains("\"ran\":\"own\""), "{errors}");
+    // Its schema is held to, its promises are not.
+    assert!(errors.contains("extra"), "{errors}");
+    assert!(errors.contains("the call of `theirs` is denied"), "{errors}");
+    assert!(errors.contains("it is gone by now"), "{errors}");
+    assert!(chat.stdout.contains("the command late ran"), "{}", chat.stdout);
+    assert!(chat.stdout.contains("second"), "{}", chat.stdout);
+    house.nothing_lives();
 }

@@ -4,30 +4,11 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::support::{Command, House, Output, fixture, fixtures, library_name};
+pub(crate) use crate::support::cli::{cli_house, one_call, with_cli};
+use crate::support::{Command, House, Output, fixture};
 
 /// What the memory may grow by, however much is printed.
 const GROWTH_KIB_MAX: u64 = 8 * 1024;
-
-/// A house with the tool in it.
-pub fn with_cli() -> Option<House> {
-    let house = House::new()?;
-    let plugins = fixtures::house()?.join("plugins");
-    house.ship(&plugins.join(library_name("tool_cli")));
-    house.ship(&plugins.join(library_name("environment_local")));
-    Some(house)
-}
-
-/// Makes that house, or leaves the test out.
-macro_rules! cli_house {
-    () => {
-        match $crate::cli::with_cli() {
-            Some(house) => house,
-            None => return,
-        }
-    };
-}
-pub(crate) use cli_house;
 
 pub fn shell(command: &str) -> String {
     json!({ "command": command }).to_string()
@@ -52,11 +33,6 @@ pub fn batch(command: Command, lines: &[Value]) -> (Vec<Value>, Output) {
         .collect();
     let output = command.input(lines.join("\n")).run();
     (output.json_lines(), output)
-}
-
-pub fn one_call(command: &str) -> Value {
-    let call = json!({ "name": "cli_based_tool", "arguments": { "command": command } });
-    json!({ "answers": [{ "steps": [{ "call": call }] }, { "steps": [{ "text": "done" }] }] })
 }
 
 #[test]

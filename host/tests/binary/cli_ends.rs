@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::cli::{batch, cli_house, one_call, shell, words};
-use crate::openai::{at, furnish};
 use crate::support::House;
-use crate::support::command::LOOK_AGAIN;
+use crate::support::command::{DEADLINE, LOOK_AGAIN};
+use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Asked, Server};
 
 /// The promise is 100 ms; a busy machine gets the rest.
-const END_WITHIN: Duration = Duration::from_secs(10);
+const END_WITHIN: Duration = DEADLINE;
 
 /// Reads a process id that a command has written.
 #[track_caller]

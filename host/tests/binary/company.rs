@@ -1,31 +1,25 @@
 //! What a session lends to its plugins: other tools, models, the conversation, sessions beside it.
-//! In the session's process and in a worker alike.
 
 use serde_json::{Value, json};
 
-use crate::support::{House, fixture};
+use crate::support::{House, fixture, is_isolated};
 
-/// Where the fixture runs: shipped in the process, shipped in a worker, or dropped in by a person,
-/// not trusted, and granted what it asks for.
-const PLACES: [&str; 3] = ["shipped", "isolated", "granted"];
-
-fn house_in(place: &str) -> Option<House> {
+fn shipped() -> Option<House> {
     let house = House::without_plugins()?;
-    let plugin = fixture("company");
-    match place {
-        "granted" => {
-            house.drop_in(&plugin);
-            house.run(&["plugin", "grant", "fixture-company"]).code(0);
-        }
-        _ => _ = house.ship(&plugin),
-    }
+    house.ship(&fixture("company"));
     Some(house)
 }
 
-fn configure(house: &House, place: &str) {
-    if place == "isolated" {
-        house.configure_more("\n[plugins]\nisolated = [\"*\"]\n");
+/// A house with the fixture: shipped, or, where plugins run in workers, dropped in by a person and
+/// granted what it asks for.
+fn house_in() -> Option<House> {
+    if !is_isolated() {
+        return shipped();
     }
+    let house = House::without_plugins()?;
+    house.drop_in(&fixture("company"));
+    house.run(&["plugin", "grant", "fixture-company"]).code(0);
+    Some(house)
 }
 
 fn call(name: &str, arguments: &Value) -> Value {
@@ -52,35 +46,28 @@ fn result_of(events: &[Value], tool: &str) -> Value {
 
 #[test]
 fn a_tool_calls_another_by_the_gate_and_all_is_told() {
-    for place in PLACES {
-        let Some(house) = house_in(place) else { return };
-        let arguments = json!({ "name": "echo", "arguments": "{\"text\":\"moon\"}" });
-        house.script(&json!({ "answers": [call("call_other", &arguments), text("done")] }));
-        configure(&house, place);
-        let events = play(&house, &[]);
-        let result = result_of(&events, "call_other");
-        assert_eq!(
-            result,
-            json!({ "of": "echo", "gave": { "echo": "moon" }, "bytes": 0 }),
-            "{place}"
-        );
-        let started = |name: &str| {
-            let is_it = |it: &&Value| it["event"] == "tool_call_started" && it["name"] == name;
-            events.iter().find(is_it).unwrap().clone()
-        };
-        let (outer, inner) = (started("call_other"), started("echo"));
-        assert_eq!(inner["parent"], outer["call_id"], "{place}");
-        assert_eq!(inner["by"], "fixture-company", "{place}");
-        assert!(outer.get("by").is_none() && outer.get("parent").is_none());
-        let ledger = house.run(&["ledger", "show", "--json"]).code(0);
-        assert_eq!(ledger.json()["totals"]["tool_calls"], 2, "{place}");
-        house.nothing_lives();
-    }
+    let Some(house) = house_in() else { return };
+    let arguments = json!({ "name": "echo", "arguments": "{\"text\":\"moon\"}" });
+    house.script(&json!({ "answers": [call("call_other", &arguments), text("done")] }));
+    let events = play(&house, &[]);
+    let result = result_of(&events, "call_other");
+    assert_eq!(result, json!({ "of": "echo", "gave": { "echo": "moon" }, "bytes": 0 }));
+    let started = |name: &str| {
+        let is_it = |it: &&Value| it["event"] == "tool_call_started" && it["name"] == name;
+        events.iter().find(is_it).unwrap().clone()
+    };
+    let (outer, inner) = (started("call_other"), started("echo"));
+    assert_eq!(inner["parent"], outer["call_id"]);
+    assert_eq!(inner["by"], "fixture-company");
+    assert!(outer.get("by").is_none() && outer.get("parent").is_none());
+    let ledger = house.run(&["ledger", "show", "--json"]).code(0);
+    assert_eq!(ledger.json()["totals"]["tool_calls"], 2);
+    house.nothing_lives();
 }
 
 #[test]
 fn the_rules_hold_for_a_tool_that_a_tool_calls() {
-    let Some(house) = house_in("shipped") else { return };
+    let Some(house) = shipped() else { return };
     let arguments = json!({ "name": "change", "arguments": "{}" });
     house.script(&json!({ "answers": [call("call_other", &arguments), text("done")] }));
     // Nobody sits there, and only the outer one is allowed.
@@ -94,117 +81,105 @@ fn the_rules_hold_for_a_tool_that_a_tool_calls() {
 
 #[test]
 fn a_tool_that_calls_itself_without_end_and_one_that_calls_too_often_are_stopped() {
-    for place in ["shipped", "isolated"] {
-        let Some(house) = house_in(place) else { return };
-        // Each call calls the same again: three deep it ends.
-        let mut arguments = json!({ "text": "deep" }).to_string();
-        let mut name = "echo";
-        for _ in 0..4 {
-            arguments = json!({ "name": name, "arguments": arguments }).to_string();
-            name = "call_other";
-        }
-        let deep: Value = serde_json::from_str(&arguments).unwrap();
-        let often = json!({ "name": "echo", "arguments": "{\"text\":\"x\"}", "times": 201 });
-        house.script(&json!({ "answers": [
-            call("call_other", &deep), call("call_other", &often), text("done"),
-        ] }));
-        configure(&house, place);
-        let events = play(&house, &[]);
-        let is_outer = |it: &&Value| {
-            it["event"] == "tool_call_finished"
-                && it["name"] == "call_other"
-                && it["is_error"] == true
-        };
-        let errors: Vec<&str> = events
-            .iter()
-            .filter(is_outer)
-            .filter_map(|it| it["result"]["error"]["message"].as_str())
-            .collect();
-        assert_eq!(errors.first(), Some(&"tools call tools at most 3 deep"), "{place}");
-        assert_eq!(errors.last(), Some(&"a call may call tools 200 times"), "{place}");
+    let Some(house) = house_in() else { return };
+    // Each call calls the same again: three deep it ends.
+    let mut arguments = json!({ "text": "deep" }).to_string();
+    let mut name = "echo";
+    for _ in 0..4 {
+        arguments = json!({ "name": name, "arguments": arguments }).to_string();
+        name = "call_other";
     }
+    let deep: Value = serde_json::from_str(&arguments).unwrap();
+    let often = json!({ "name": "echo", "arguments": "{\"text\":\"x\"}", "times": 201 });
+    house.script(&json!({ "answers": [
+        call("call_other", &deep), call("call_other", &often), text("done"),
+    ] }));
+    let events = play(&house, &[]);
+    let is_outer = |it: &&Value| {
+        it["event"] == "tool_call_finished" && it["name"] == "call_other" && it["is_error"] == true
+    };
+    let errors: Vec<&str> = events
+        .iter()
+        .filter(is_outer)
+        .filter_map(|it| it["result"]["error"]["message"].as_str())
+        .collect();
+    assert_eq!(errors.first(), Some(&"tools call tools at most 3 deep"));
+    assert_eq!(errors.last(), Some(&"a call may call tools 200 times"));
 }
 
 #[test]
 fn a_tool_reads_the_conversation() {
-    for place in PLACES {
-        let Some(house) = house_in(place) else { return };
-        house.script(&json!({ "answers": [
-            call("read_history", &json!({})), call("read_history", &json!({ "last": 1 })), text("done"),
-        ] }));
-        configure(&house, place);
-        let events = play(&house, &[]);
-        let results: Vec<Value> = events
-            .iter()
-            .filter(|it| it["event"] == "tool_call_finished")
-            .map(|it| it["result"].clone())
-            .collect();
-        let first = json!({ "all": 2, "messages": [[0, "user", "go"], [1, "model", ""]] });
-        assert_eq!(results[0], first, "{place}");
-        assert_eq!(results[1], json!({ "all": 4, "messages": [[3, "model", ""]] }), "{place}");
-    }
+    let Some(house) = house_in() else { return };
+    house.script(&json!({ "answers": [
+        call("read_history", &json!({})), call("read_history", &json!({ "last": 1 })), text("done"),
+    ] }));
+    let events = play(&house, &[]);
+    let results: Vec<Value> = events
+        .iter()
+        .filter(|it| it["event"] == "tool_call_finished")
+        .map(|it| it["result"].clone())
+        .collect();
+    let first = json!({ "all": 2, "messages": [[0, "user", "go"], [1, "model", ""]] });
+    assert_eq!(results[0], first);
+    assert_eq!(results[1], json!({ "all": 4, "messages": [[3, "model", ""]] }));
 }
 
 #[test]
 fn a_tool_asks_the_sessions_model_and_another_and_the_ledger_has_it() {
-    for place in PLACES {
-        let Some(house) = house_in(place) else { return };
-        // Beside the conversation, the session's model takes the next answer of its script.
-        house.script(&json!({ "answers": [
-            call("ask_model", &json!({ "text": "How far?" })),
-            { "expect": { "prompt": "How far?", "tools": [], "messages": 1 },
-              "steps": [{ "text": "Far." }], "usage": { "prompt_tokens": 5, "output_tokens": 2 } },
-            call("ask_model", &json!({ "text": "And there?", "model": "other/moon", "stream": true })),
-            text("done"),
-        ] }));
-        let other = house.write(
-            "other.json",
-            &json!({ "answers": [
-            { "expect": { "model": "moon", "prompt": "And there?" },
-              "steps": [{ "text": "Very " }, { "text": "far." }] },
-        ] })
-            .to_string(),
-        );
-        house.configure_more(&format!(
-            "[providers.other]\nplugin = \"provider-scripted\"\nscript = \"{}\"\n",
-            other.display()
-        ));
-        configure(&house, place);
-        let events = play(&house, &[]);
-        let results: Vec<Value> = events
-            .iter()
-            .filter(|it| it["event"] == "tool_call_finished")
-            .map(|it| it["result"].clone())
-            .collect();
-        let first = json!({ "model": "scripted/test", "text": "Far.", "pieces": [], "tokens": 7 });
-        assert_eq!(results[0], first, "{place}: {events:#?}");
-        assert_eq!(results[1]["model"], "other/moon", "{place}: {results:#?}");
-        assert_eq!(results[1]["text"], "Very far.");
-        let pieces: Vec<&str> =
-            results[1]["pieces"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        assert_eq!(pieces.concat(), "Very far.", "{place}");
-        let told: Vec<(&str, &str)> = events
-            .iter()
-            .filter(|it| it["event"] == "completion_finished")
-            .map(|it| (it["by"].as_str().unwrap(), it["model"].as_str().unwrap()))
-            .collect();
-        let by = "fixture-company";
-        assert_eq!(told, [(by, "scripted/test"), (by, "other/moon")], "{place}");
-        // Nothing of it is the session's own answer.
-        let said = |it: &&Value| it["event"] == "text_delta";
-        let said: Vec<&str> =
-            events.iter().filter(said).filter_map(|it| it["text"].as_str()).collect();
-        assert_eq!(said, ["done"], "{place}");
-        let ledger = std::fs::read_to_string(house.home().join(".local/share/jaato/ledger.jsonl"));
-        let ledger = ledger.unwrap();
-        assert_eq!(ledger.matches("\"stage\":\"completion\"").count(), 2, "{ledger}");
-        assert!(!ledger.contains("How far?"));
-    }
+    let Some(house) = house_in() else { return };
+    // Beside the conversation, the session's model takes the next answer of its script.
+    house.script(&json!({ "answers": [
+        call("ask_model", &json!({ "text": "How far?" })),
+        { "expect": { "prompt": "How far?", "tools": [], "messages": 1 },
+          "steps": [{ "text": "Far." }], "usage": { "prompt_tokens": 5, "output_tokens": 2 } },
+        call("ask_model", &json!({ "text": "And there?", "model": "other/moon", "stream": true })),
+        text("done"),
+    ] }));
+    let other = house.write(
+        "other.json",
+        &json!({ "answers": [
+        { "expect": { "model": "moon", "prompt": "And there?" },
+          "steps": [{ "text": "Very " }, { "text": "far." }] },
+    ] })
+        .to_string(),
+    );
+    house.configure_more(&format!(
+        "[providers.other]\nplugin = \"provider-scripted\"\nscript = \"{}\"\n",
+        other.display()
+    ));
+    let events = play(&house, &[]);
+    let results: Vec<Value> = events
+        .iter()
+        .filter(|it| it["event"] == "tool_call_finished")
+        .map(|it| it["result"].clone())
+        .collect();
+    let first = json!({ "model": "scripted/test", "text": "Far.", "pieces": [], "tokens": 7 });
+    assert_eq!(results[0], first, "{events:#?}");
+    assert_eq!(results[1]["model"], "other/moon", "{results:#?}");
+    assert_eq!(results[1]["text"], "Very far.");
+    let pieces: Vec<&str> =
+        results[1]["pieces"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(pieces.concat(), "Very far.");
+    let told: Vec<(&str, &str)> = events
+        .iter()
+        .filter(|it| it["event"] == "completion_finished")
+        .map(|it| (it["by"].as_str().unwrap(), it["model"].as_str().unwrap()))
+        .collect();
+    let by = "fixture-company";
+    assert_eq!(told, [(by, "scripted/test"), (by, "other/moon")]);
+    // Nothing of it is the session's own answer.
+    let said = |it: &&Value| it["event"] == "text_delta";
+    let said: Vec<&str> = events.iter().filter(said).filter_map(|it| it["text"].as_str()).collect();
+    assert_eq!(said, ["done"]);
+    let ledger = std::fs::read_to_string(house.home().join(".local/share/jaato/ledger.jsonl"));
+    let ledger = ledger.unwrap();
+    assert_eq!(ledger.matches("\"stage\":\"completion\"").count(), 2, "{ledger}");
+    assert!(!ledger.contains("How far?"));
 }
 
 #[test]
 fn requests_of_plugins_are_bounded_by_the_turn_or_by_the_persons_caps() {
-    let Some(house) = house_in("shipped") else { return };
+    let Some(house) = shipped() else { return };
     let asking = call("ask_model", &json!({ "text": "Again?", "times": 9 }));
     let answers: Vec<Value> = [asking].into_iter().chain((0..9).map(|_| text("yes"))).collect();
     house.script(&json!({ "answers": answers }));
@@ -221,7 +196,7 @@ fn requests_of_plugins_are_bounded_by_the_turn_or_by_the_persons_caps() {
 #[test]
 fn a_model_beside_sees_the_objects_that_are_asked_for_and_nothing_hidden() {
     for (objects, shown) in [("none", None), ("contents", Some(false)), ("full", Some(true))] {
-        let Some(house) = house_in("shipped") else { return };
+        let Some(house) = shipped() else { return };
         let expect = match shown {
             None => json!({ "data": "[]" }),
             Some(false) => {
@@ -244,53 +219,49 @@ fn a_model_beside_sees_the_objects_that_are_asked_for_and_nothing_hidden() {
 
 #[test]
 fn a_child_session_works_under_its_own_name_and_ends_with_its_call() {
-    for place in PLACES {
-        let Some(house) = house_in(place) else { return };
-        let open = json!({ "text": "Say moon", "model": "other/moon", "tools": ["echo"] });
-        let leave = json!({ "text": "Never end", "model": "endless/moon", "leave": true });
-        house.script(&json!({ "answers": [
-            call("open_child", &open), call("open_child", &leave), text("done"),
-        ] }));
-        let other = json!({ "answers": [
-            { "expect": { "prompt": "Say moon", "tools": ["echo"] },
-              "steps": [{ "call": { "name": "echo", "arguments": { "text": "moon" } } }] },
-            { "expect": { "tool_result": "moon" }, "steps": [{ "text": "It says moon." }] },
-        ] });
-        let other = house.write("other.json", &other.to_string());
-        let endless = json!({ "answers": [{ "steps": [{ "text": "so" }, "hang"] }] });
-        let endless = house.write("endless.json", &endless.to_string());
-        for (name, script) in [("other", other), ("endless", endless)] {
-            house.configure_more(&format!(
-                "[providers.{name}]\nplugin = \"provider-scripted\"\nscript = \"{}\"\n",
-                script.display()
-            ));
-        }
-        configure(&house, place);
-        let events = play(&house, &[]);
-        let answer = result_of(&events, "open_child");
-        assert_eq!(answer["text"], "It says moon.", "{place}: {answer:#}");
-        assert_eq!((&answer["outcome"], &answer["steps"]), (&json!("done"), &json!(2)), "{place}");
-        let started: Vec<&Value> =
-            events.iter().filter(|it| it["event"] == "session_started").collect();
-        let [main, child, left] = started.as_slice() else { panic!("{place}: {started:#?}") };
-        assert_eq!(child["agent"], "helper");
-        assert_eq!(child["opener"], main["session"]);
-        assert_eq!(child["tools"], json!(["echo"]));
-        let echoed = |it: &&Value| it["event"] == "tool_call_finished" && it["name"] == "echo";
-        let echoed: Vec<&Value> = events.iter().filter(echoed).collect();
-        assert_eq!(echoed[0]["session"], child["session"], "{place}");
-        // The one that was left behind ended with the call that opened it.
-        let ended =
-            |it: &&Value| it["event"] == "turn_finished" && it["session"] == left["session"];
-        let ended: Vec<&Value> = events.iter().filter(ended).collect();
-        assert!(ended.iter().all(|it| it["outcome"] == "cancelled"), "{place}: {ended:#?}");
-        house.nothing_lives();
+    let Some(house) = house_in() else { return };
+    let open = json!({ "text": "Say moon", "model": "other/moon", "tools": ["echo"] });
+    let leave = json!({ "text": "Never end", "model": "endless/moon", "leave": true });
+    house.script(&json!({ "answers": [
+        call("open_child", &open), call("open_child", &leave), text("done"),
+    ] }));
+    let other = json!({ "answers": [
+        { "expect": { "prompt": "Say moon", "tools": ["echo"] },
+          "steps": [{ "call": { "name": "echo", "arguments": { "text": "moon" } } }] },
+        { "expect": { "tool_result": "moon" }, "steps": [{ "text": "It says moon." }] },
+    ] });
+    let other = house.write("other.json", &other.to_string());
+    let endless = json!({ "answers": [{ "steps": [{ "text": "so" }, "hang"] }] });
+    let endless = house.write("endless.json", &endless.to_string());
+    for (name, script) in [("other", other), ("endless", endless)] {
+        house.configure_more(&format!(
+            "[providers.{name}]\nplugin = \"provider-scripted\"\nscript = \"{}\"\n",
+            script.display()
+        ));
     }
+    let events = play(&house, &[]);
+    let answer = result_of(&events, "open_child");
+    assert_eq!(answer["text"], "It says moon.", "{answer:#}");
+    assert_eq!((&answer["outcome"], &answer["steps"]), (&json!("done"), &json!(2)));
+    let started: Vec<&Value> =
+        events.iter().filter(|it| it["event"] == "session_started").collect();
+    let [main, child, left] = started.as_slice() else { panic!("{started:#?}") };
+    assert_eq!(child["agent"], "helper");
+    assert_eq!(child["opener"], main["session"]);
+    assert_eq!(child["tools"], json!(["echo"]));
+    let echoed = |it: &&Value| it["event"] == "tool_call_finished" && it["name"] == "echo";
+    let echoed: Vec<&Value> = events.iter().filter(echoed).collect();
+    assert_eq!(echoed[0]["session"], child["session"]);
+    // The one that was left behind ended with the call that opened it.
+    let ended = |it: &&Value| it["event"] == "turn_finished" && it["session"] == left["session"];
+    let ended: Vec<&Value> = events.iter().filter(ended).collect();
+    assert!(ended.iter().all(|it| it["outcome"] == "cancelled"), "{ended:#?}");
+    house.nothing_lives();
 }
 
 #[test]
 fn children_are_bounded_in_number_and_depth_and_have_no_tools_but_their_openers() {
-    let Some(house) = house_in("shipped") else { return };
+    let Some(house) = shipped() else { return };
     let nested = json!({ "text": "deeper", "model": "deep/moon" });
     let strange = json!({ "text": "x", "tools": ["echo", "no_such_tool"] });
     house.script(&json!({ "answers": [

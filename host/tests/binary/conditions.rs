@@ -5,23 +5,14 @@ use serde_json::{Value, json};
 use crate::house;
 use crate::support::{House, fixture};
 
-/// Where plugins run: inside jaato, and in workers.
-const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
-
 fn catch(count: u32) -> Value {
     json!({ "call": { "name": "catch_fish", "arguments": { "count": count } } })
 }
 
 #[test]
 fn tools_come_with_the_objects_of_others_and_run_by_themselves() {
-    PLACES.into_iter().for_each(comes_and_runs);
-}
-
-#[track_caller]
-fn comes_and_runs(place: &str) {
     let Some(house) = House::new() else { return };
     house.ship(&fixture("awaits"));
-    house.configure_more(place);
     let fry = json!({ "call": { "name": "fry_fish", "arguments": {} } });
     let warn = json!({ "call": { "name": "warn_of_weight", "arguments": { "over": 1 } } });
     let own = ["list_tools", "get_tool_schemas"];

@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::cli::with_cli;
-use crate::shells::{Calls, output, reason};
-use crate::support::{Command, House, fixture, fixtures, library_name, skip::skip};
+use crate::support::cli::with_cli;
+use crate::support::shells::{Calls, output, reason};
+use crate::support::{Command, House, fixture, fixtures, library_name, skip};
 
 /// The image of these tests: this machine's busybox, and nothing else.
 const IMAGE: &str = "jaato-test:host";

@@ -2,7 +2,7 @@
 
 use crate::cli::cli_house;
 use crate::house;
-use crate::openai::{at, furnish};
+use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Server};
 use crate::support::{Command, House, Output};
 

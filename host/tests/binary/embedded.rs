@@ -4,15 +4,15 @@
 use std::fs;
 use std::sync::{Arc, OnceLock};
 
-use jaato_runtime::config::{Folders, Variables};
 use jaato_runtime::session_loop::{Cancel, EventSink, Inbox, Session};
 use jaato_runtime::types::{Envelope, Event, Message, Outcome, Part, Role};
-use jaato_runtime::{Arguments, Runtime, SessionOptions, Setup};
+use jaato_runtime::{Runtime, SessionOptions};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::house;
 use crate::support::command::DEADLINE;
+use crate::support::embedded::setup;
 use crate::support::{House, fixture};
 
 const SAID: &str = "in blue, please";
@@ -50,25 +50,6 @@ impl Watching {
 
 fn is_joined(event: &Event) -> bool {
     *event == Event::MessageJoined { text: SAID.to_owned() }
-}
-
-/// Reads what the house is made of; no variable of this process counts.
-pub fn setup(house: &House) -> Setup {
-    setup_with(house, &[])
-}
-
-/// The same with variables beside the path.
-pub fn setup_with(house: &House, variables: &[(&str, String)]) -> Setup {
-    let arguments = Arguments {
-        config_file: Some(house.home().join(".config/jaato/config.toml")),
-        plugin_dirs: vec![house.given_folder()],
-        ..Arguments::default()
-    };
-    let folders = Folders::below(&house.home());
-    let path = ("PATH", "/usr/local/bin:/usr/bin:/bin");
-    let given = variables.iter().map(|(name, value)| (*name, value.as_str()));
-    let variables: Variables = given.chain([path]).collect();
-    Setup::read(arguments, house.binary(), folders, variables, &house.workspace()).unwrap()
 }
 
 /// What a turn has left: how it ended, its text, and the history with the parts as JSON.

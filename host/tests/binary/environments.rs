@@ -1,23 +1,20 @@
 //! Execution environments: files, programs that outlive a call, and their end, as tools and people
 //! have them.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::cli::{shell, with_cli};
+use crate::support::command::DEADLINE;
 use crate::support::{
     House, NOBODY, can_start_as_nobody, fixture, fixtures, is_root, library_name, skip,
 };
 
-/// Where plugins run: inside jaato, and in workers.
-const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
-
 /// A house with the environment, and tools that ask it.
-fn furnish(place: &str) -> Option<House> {
+fn furnish() -> Option<House> {
     let house = with_cli()?;
     house.ship(&fixture("asks"));
-    house.configure_more(place);
     Some(house)
 }
 
@@ -44,160 +41,145 @@ fn answer(line: &Value) -> &Value {
 
 #[test]
 fn tools_read_write_edit_and_find_files() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        let write = json!({
-            "operation": "files.write",
-            "request": { "path": "src/a.txt", "parents": true },
-            "bytes": "one\r\ntwo\r\n",
-        });
-        let told = batch(
-            &house,
-            &[
-                line("ask_service", write),
-                ask(
-                    "files.edit",
-                    json!({ "path": "src/a.txt", "edits": [{ "old": "two", "new": "2" }] }),
-                ),
-                ask("files.read_text", json!({ "path": "src/a.txt" })),
-                ask("files.glob", json!({ "pattern": "**/*.txt" })),
-                ask("files.exists", json!({ "path": "nothing" })),
-                line("walk_tree", json!({ "path": "src" })),
-                line("read_pieces", json!({ "path": "src/a.txt" })),
-            ],
-        );
-        assert_eq!(answer(&told[0])["size"], 10);
-        assert_eq!(answer(&told[1])["replaced"], json!([1]));
-        assert_eq!(answer(&told[2])["text"], "one\r\n2\r\n");
-        assert_eq!(answer(&told[3])["paths"], json!(["src/a.txt"]));
-        assert_eq!(answer(&told[4])["kind"], Value::Null);
-        assert_eq!(told[5]["result"]["paths"], json!(["a.txt"]));
-        assert_eq!(told[6]["result"]["bytes"], 8);
-        let written = std::fs::read(house.workspace().join("src/a.txt")).unwrap();
-        assert_eq!(written, b"one\r\n2\r\n");
-    }
+    let Some(house) = furnish() else { return };
+    let write = json!({
+        "operation": "files.write",
+        "request": { "path": "src/a.txt", "parents": true },
+        "bytes": "one\r\ntwo\r\n",
+    });
+    let told = batch(
+        &house,
+        &[
+            line("ask_service", write),
+            ask(
+                "files.edit",
+                json!({ "path": "src/a.txt", "edits": [{ "old": "two", "new": "2" }] }),
+            ),
+            ask("files.read_text", json!({ "path": "src/a.txt" })),
+            ask("files.glob", json!({ "pattern": "**/*.txt" })),
+            ask("files.exists", json!({ "path": "nothing" })),
+            line("walk_tree", json!({ "path": "src" })),
+            line("read_pieces", json!({ "path": "src/a.txt" })),
+        ],
+    );
+    assert_eq!(answer(&told[0])["size"], 10);
+    assert_eq!(answer(&told[1])["replaced"], json!([1]));
+    assert_eq!(answer(&told[2])["text"], "one\r\n2\r\n");
+    assert_eq!(answer(&told[3])["paths"], json!(["src/a.txt"]));
+    assert_eq!(answer(&told[4])["kind"], Value::Null);
+    assert_eq!(told[5]["result"]["paths"], json!(["a.txt"]));
+    assert_eq!(told[6]["result"]["bytes"], 8);
+    let written = std::fs::read(house.workspace().join("src/a.txt")).unwrap();
+    assert_eq!(written, b"one\r\n2\r\n");
 }
 
 #[test]
 fn a_tool_sees_nothing_of_the_open_file_that_is_lent() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        house.write("workspace/a.txt", "moon");
-        let path = json!({ "path": "a.txt" });
-        let told = batch(
-            &house,
-            &[ask("files.read_stream", path.clone()), ask("files.write_stream", path)],
-        );
-        for (line, expected) in told.iter().zip([["size", "handle"], ["file", "handle"]]) {
-            let keys: Vec<_> = answer(line).as_object().unwrap().keys().collect();
-            assert_eq!(keys, expected, "{line}");
-        }
+    let Some(house) = furnish() else { return };
+    house.write("workspace/a.txt", "moon");
+    let path = json!({ "path": "a.txt" });
+    let told =
+        batch(&house, &[ask("files.read_stream", path.clone()), ask("files.write_stream", path)]);
+    for (line, expected) in told.iter().zip([["size", "handle"], ["file", "handle"]]) {
+        let keys: Vec<_> = answer(line).as_object().unwrap().keys().collect();
+        assert_eq!(keys, expected, "{line}");
     }
 }
 
 #[test]
 fn what_lies_outside_is_refused_with_the_folders_that_are_allowed() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        house.write("secret.txt", "hidden");
-        std::os::unix::fs::symlink("../secret.txt", house.workspace().join("link")).unwrap();
-        let told = batch(
-            &house,
-            &[
-                ask("files.read_text", json!({ "path": "../secret.txt" })),
-                ask("files.read_text", json!({ "path": "link" })),
-                line("read_pieces", json!({ "path": "/etc/passwd" })),
-                ask("files.delete", json!({ "path": "../secret.txt" })),
-            ],
-        );
-        let allowed = house.workspace().display().to_string();
-        for line in &told {
-            assert_eq!(line["error"]["kind"], "permission_denied", "{line}");
-            let text = line["error"].to_string();
-            assert!(text.contains(&allowed) && !text.contains("hidden"), "{line}");
-        }
-        assert!(house.workspace().join("../secret.txt").exists());
+    let Some(house) = furnish() else { return };
+    house.write("secret.txt", "hidden");
+    std::os::unix::fs::symlink("../secret.txt", house.workspace().join("link")).unwrap();
+    let told = batch(
+        &house,
+        &[
+            ask("files.read_text", json!({ "path": "../secret.txt" })),
+            ask("files.read_text", json!({ "path": "link" })),
+            line("read_pieces", json!({ "path": "/etc/passwd" })),
+            ask("files.delete", json!({ "path": "../secret.txt" })),
+        ],
+    );
+    let allowed = house.workspace().display().to_string();
+    for line in &told {
+        assert_eq!(line["error"]["kind"], "permission_denied", "{line}");
+        let text = line["error"].to_string();
+        assert!(text.contains(&allowed) && !text.contains("hidden"), "{line}");
     }
+    assert!(house.workspace().join("../secret.txt").exists());
 }
 
 #[test]
 fn a_large_file_streams_both_ways_and_what_is_not_finished_is_not_there() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        let bytes: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
-        std::fs::write(house.workspace().join("large"), &bytes).unwrap();
-        let pieces = vec!["x".repeat(100_000); 3];
-        let told = batch(
-            &house,
-            &[
-                line("read_pieces", json!({ "path": "large" })),
-                line("write_pieces", json!({ "path": "new", "pieces": pieces, "finish": true })),
-                line("write_pieces", json!({ "path": "new", "pieces": ["y"], "finish": false })),
-                line("write_pieces", json!({ "path": "other", "pieces": ["y"], "finish": false })),
-                line("read_pieces", json!({ "path": "large", "whole": true })),
-            ],
-        );
-        let read = &told[0]["result"];
-        let sum =
-            bytes.iter().fold(0_u64, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        assert_eq!((&read["bytes"], &read["sum"]), (&json!(bytes.len()), &json!(sum)), "{read}");
-        assert!(read["largest"].as_u64().unwrap() <= 64 * 1024, "{read}");
-        let whole = &told[4]["result"];
-        assert_eq!((&whole["bytes"], &whole["sum"]), (&json!(bytes.len()), &json!(sum)), "{whole}");
-        assert_eq!(whole["largest"], 1024 * 1024, "{whole}");
-        assert_eq!(told[1]["result"]["size"], 300_000);
-        let written = std::fs::read_to_string(house.workspace().join("new")).unwrap();
-        assert_eq!(written, "x".repeat(300_000));
-        let names = std::fs::read_dir(house.workspace()).unwrap();
-        let names: Vec<_> = names.map(|it| it.unwrap().file_name()).collect();
-        assert!(
-            names.iter().all(|name| name == "new" || name == "large" || name == ".git"),
-            "{names:?}"
-        );
-    }
+    let Some(house) = furnish() else { return };
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
+    std::fs::write(house.workspace().join("large"), &bytes).unwrap();
+    let pieces = vec!["x".repeat(100_000); 3];
+    let told = batch(
+        &house,
+        &[
+            line("read_pieces", json!({ "path": "large" })),
+            line("write_pieces", json!({ "path": "new", "pieces": pieces, "finish": true })),
+            line("write_pieces", json!({ "path": "new", "pieces": ["y"], "finish": false })),
+            line("write_pieces", json!({ "path": "other", "pieces": ["y"], "finish": false })),
+            line("read_pieces", json!({ "path": "large", "whole": true })),
+        ],
+    );
+    let read = &told[0]["result"];
+    let sum = bytes.iter().fold(0_u64, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    assert_eq!((&read["bytes"], &read["sum"]), (&json!(bytes.len()), &json!(sum)), "{read}");
+    assert!(read["largest"].as_u64().unwrap() <= 64 * 1024, "{read}");
+    let whole = &told[4]["result"];
+    assert_eq!((&whole["bytes"], &whole["sum"]), (&json!(bytes.len()), &json!(sum)), "{whole}");
+    assert_eq!(whole["largest"], 1024 * 1024, "{whole}");
+    assert_eq!(told[1]["result"]["size"], 300_000);
+    let written = std::fs::read_to_string(house.workspace().join("new")).unwrap();
+    assert_eq!(written, "x".repeat(300_000));
+    let names = std::fs::read_dir(house.workspace()).unwrap();
+    let names: Vec<_> = names.map(|it| it.unwrap().file_name()).collect();
+    assert!(
+        names.iter().all(|name| name == "new" || name == "large" || name == ".git"),
+        "{names:?}"
+    );
 }
 
 #[test]
 fn a_program_outlives_its_call_and_ends_with_the_session() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        let program = json!({ "program": "sh", "args": ["-c", "echo begun; read line; echo got $line; exec sleep 300"], "stdin": "piped" });
-        let write =
-            json!({ "operation": "process.write", "request": { "process": 1 }, "bytes": "moon\n" });
-        let told = batch(
-            &house,
-            &[
-                ask("process.start", program),
-                line("ask_service", write),
-                ask("process.wait", json!({ "process": 1, "timeout_ms": 50 })),
-                ask("process.list", Value::Null),
-                ask("process.signal", json!({ "process": 7, "signal": "kill" })),
-            ],
-        );
-        assert_eq!(answer(&told[0])["process"], 1);
-        assert_eq!(answer(&told[2]), &json!({}), "it runs on");
-        assert_eq!(answer(&told[3])[0]["process"], 1);
-        assert_eq!(told[4]["error"]["kind"], "not_found");
-        house.nothing_lives();
-    }
+    let Some(house) = furnish() else { return };
+    let program = json!({ "program": "sh", "args": ["-c", "echo begun; read line; echo got $line; exec sleep 300"], "stdin": "piped" });
+    let write =
+        json!({ "operation": "process.write", "request": { "process": 1 }, "bytes": "moon\n" });
+    let told = batch(
+        &house,
+        &[
+            ask("process.start", program),
+            line("ask_service", write),
+            ask("process.wait", json!({ "process": 1, "timeout_ms": 50 })),
+            ask("process.list", Value::Null),
+            ask("process.signal", json!({ "process": 7, "signal": "kill" })),
+        ],
+    );
+    assert_eq!(answer(&told[0])["process"], 1);
+    assert_eq!(answer(&told[2]), &json!({}), "it runs on");
+    assert_eq!(answer(&told[3])[0]["process"], 1);
+    assert_eq!(told[4]["error"]["kind"], "not_found");
+    house.nothing_lives();
 }
 
 #[test]
 fn what_a_program_that_outlives_its_call_printed_reaches_a_later_call() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        // One pipe for both lines: of two pipes either may be read first.
-        let begin = json!({ "line": "exec >&2; echo begun; read line; echo got $line; exit 3" });
-        let look = json!({ "number": 1, "input": "moon\n", "from": 2 });
-        let told = batch(&house, &[line("start_program", begin), line("read_program", look)]);
-        assert_eq!(told[0]["result"]["number"], 1, "{told:?}");
-        let expected = json!({
-            "code": 3, "from": 2, "printed": 15, "text": "gun\ngot moon\n", "is_listed": true,
-            "left": 0,
-        });
-        assert_eq!(told[1]["result"], expected);
-        house.nothing_lives();
-    }
+    let Some(house) = furnish() else { return };
+    // One pipe for both lines: of two pipes either may be read first.
+    let begin = json!({ "line": "exec >&2; echo begun; read line; echo got $line; exit 3" });
+    let look = json!({ "number": 1, "input": "moon\n", "from": 2 });
+    let told = batch(&house, &[line("start_program", begin), line("read_program", look)]);
+    assert_eq!(told[0]["result"]["number"], 1, "{told:?}");
+    let expected = json!({
+        "code": 3, "from": 2, "printed": 15, "text": "gun\ngot moon\n", "is_listed": true,
+        "left": 0,
+    });
+    assert_eq!(told[1]["result"], expected);
+    house.nothing_lives();
 }
 
 #[test]
@@ -222,7 +204,7 @@ fn a_tool_that_needs_a_shell_is_not_offered_where_there_is_none() {
 
 #[test]
 fn an_environment_that_cannot_be_taken_down_is_told_and_the_exit_code_stays() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     house.ship(&fixture("rooms"));
     house.configure_more("[plugins.fixture-rooms]\nlocked = true\n");
     let told = house
@@ -237,7 +219,7 @@ fn an_environment_that_cannot_be_taken_down_is_told_and_the_exit_code_stays() {
 
 #[test]
 fn a_temporary_folder_that_cannot_be_removed_is_told() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     let base = house.workspace().join("tmp");
     std::fs::create_dir(&base).unwrap();
     house.configure_more(&format!(
@@ -249,8 +231,7 @@ fn a_temporary_folder_that_cannot_be_removed_is_told() {
     let command = house.command(&["call", "cli_based_tool", &shell(lock)]);
     let command = if is_root() {
         if !can_start_as_nobody(&house) {
-            skip("nobody can start the binary of a test");
-            return;
+            return skip("nobody can start the binary of a test");
         }
         for folder in [house.home(), house.workspace(), base.clone()] {
             std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
@@ -267,7 +248,7 @@ fn a_temporary_folder_that_cannot_be_removed_is_told() {
 
 #[test]
 fn the_temporary_folder_goes_with_the_session_and_after_a_killed_host() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     let base = house.workspace().join("tmp");
     std::fs::create_dir(&base).unwrap();
     house.configure_more(&format!(
@@ -285,7 +266,7 @@ fn the_temporary_folder_goes_with_the_session_and_after_a_killed_host() {
     assert_eq!(left(), 1);
     running.signal("KILL");
     running.finish();
-    let bound = Instant::now() + Duration::from_secs(10);
+    let bound = Instant::now() + DEADLINE;
     loop {
         batch(&house, &[ask("environment.describe", Value::Null)]);
         if left() == 0 {
@@ -297,7 +278,7 @@ fn the_temporary_folder_goes_with_the_session_and_after_a_killed_host() {
 
 #[test]
 fn a_person_lists_shows_and_uses_environments() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     let listed = house.run(&["environment", "list", "--json"]).code(0).json();
     let expected = json!([{ "name": "local", "title": "this machine", "plugin": "environment-local", "default": true }]);
     assert_eq!(listed, expected);
@@ -322,7 +303,7 @@ fn a_person_lists_shows_and_uses_environments() {
 
 #[test]
 fn an_environment_that_there_is_not_is_told_with_those_that_there_are() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     let arguments = shell("true");
     let words = ["call", "--environment", "moon", "cli_based_tool", &arguments];
     let refused = house.run(&words).code(3);
@@ -334,7 +315,7 @@ fn an_environment_that_there_is_not_is_told_with_those_that_there_are() {
 
 #[test]
 fn options_of_the_command_line_win_over_the_configuration_for_one_session() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     house.configure_more("[plugins.environment-local]\nshell_timeout = 7.0\n");
     let timeout = |words: &[&str]| {
         let shown = house.run(&[&["environment", "show", "--json"], words].concat()).code(0).json();
@@ -362,7 +343,7 @@ fn options_of_the_command_line_win_over_the_configuration_for_one_session() {
 
 #[test]
 fn options_that_there_are_not_are_told_before_anything_runs() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     let arguments = shell("true");
     let refused = |option: &str, code| {
         let words = ["call", "--environment-option", option, "cli_based_tool", &arguments];

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::with_cli;
 use crate::house;
+use crate::support::cli::with_cli;
 use crate::support::{House, fixture};
 
 /// Rules as a person has them who allows much.

@@ -2,24 +2,22 @@
 
 use std::sync::Arc;
 
-use jaato_plugin_testkit::vendors::github::{GitHub, Way};
+use jaato_plugin_testkit::vendors::github::GitHub;
 use jaato_plugin_testkit::vendors::openai::{Said, Turn};
 
 use crate::house;
-use crate::openai::{SECRET, no_file_holds_the_key};
+use crate::support::openai::{SECRET, no_file_holds_the_key};
 use crate::support::server::Server;
 use crate::support::{Command, House};
-use crate::vendors::{self, Form};
-
-const RUN: [&str; 4] = ["run", "--model", "github-models/openai/gpt-4o", "hello"];
+use crate::vendors;
 
 fn furnish(house: &House) {
-    vendors::furnish(house, "provider_github_models");
+    crate::support::provider(house, "provider_github_models");
 }
 
-fn serve(vendor: &Arc<GitHub>, form: Form) -> Server {
+fn serve(vendor: &Arc<GitHub>) -> Server {
     let vendor = Arc::clone(vendor);
-    vendors::serve(move |asked| vendor.answer(asked), form)
+    vendors::serve(move |asked| vendor.answer(asked))
 }
 
 /// Begins a command line that is led to a server, with a token.
@@ -32,12 +30,12 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
 
 #[test]
 fn a_call_and_an_answer_are_attributed_to_the_organization() {
-    for (form, name) in [(Form::Whole, "github-models"), (Form::Torn, "github_models")] {
+    for name in ["github-models", "github_models"] {
         let house = house!();
         furnish(&house);
         let called = Said::Call("get_environment".to_owned(), "{\"aspect\":\"os\"}".to_owned());
         let vendor = Arc::new(GitHub::new([Turn::says([called]), Turn::text("It is Linux.")]));
-        let server = serve(&vendor, form);
+        let server = serve(&vendor);
         let model = format!("{name}/openai/gpt-4o");
         let words = ["run", "--model", &model, "which system?"];
         let command = at(&house, &server, &words).variable("JAATO_GITHUB_ORGANIZATION", "moon");
@@ -52,39 +50,4 @@ fn a_call_and_an_answer_are_attributed_to_the_organization() {
         no_file_holds_the_key(&house);
         house.nothing_lives();
     }
-}
-
-#[test]
-fn the_service_that_is_no_more_is_one_line_and_is_not_asked_again() {
-    let house = house!();
-    furnish(&house);
-    let vendor = Arc::new(GitHub::new([]).behind([Way::Retired]));
-    let server = serve(&vendor, Form::Whole);
-    let output = at(&house, &server, &RUN).run();
-    assert_ne!(output.code, 0, "{output}");
-    assert!(output.stderr.contains("GitHub Models was retired on 2026-07-30"), "{output}");
-    assert!(output.stderr.contains("`JAATO_GITHUB_ENDPOINT`"), "{output}");
-    assert_eq!(vendor.paths().len(), 1);
-}
-
-#[test]
-fn a_token_without_permission_is_told_with_the_enterprise() {
-    let house = house!();
-    furnish(&house);
-    let vendor = Arc::new(GitHub::new([]).behind([Way::Forbidden]));
-    let server = serve(&vendor, Form::Whole);
-    let command = at(&house, &server, &RUN).variable("JAATO_GITHUB_ENTERPRISE", "sky");
-    let output = command.run();
-    assert!(output.stderr.contains("`models: read`, as has the enterprise `sky`"), "{output}");
-}
-
-#[test]
-fn a_limit_by_the_minute_is_waited_for() {
-    let house = house!();
-    furnish(&house);
-    let ways = [Way::Limited("UserByMinute", 0), Way::Open];
-    let vendor = Arc::new(GitHub::new([Turn::text("hello")]).behind(ways));
-    let server = serve(&vendor, Form::Whole);
-    assert_eq!(at(&house, &server, &RUN).run().code(0).stdout, "hello\n");
-    assert_eq!(vendor.paths().len(), 2);
 }

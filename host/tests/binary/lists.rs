@@ -323,11 +323,12 @@ fn an_import_of_nonsense_is_refused() {
         hint: `--name NAME` takes it under a name of your own
     "#]]
     .assert_eq(&output.to_string());
-    let output = house.run(&["model", "import", "/nonexistent.gguf", "--name", "moon"]).code(1);
+    let missing = house.given_folder().join("sun.gguf").display().to_string();
+    let output = house.run(&["model", "import", &missing, "--name", "moon"]).code(1);
     expect![[r#"
         exit 1
         --- stderr
-        error: there is no file `/nonexistent.gguf`
+        error: there is no file `$HOUSE/given/sun.gguf`
         hint: give the path of a model file: `jaato model import FILE`
     "#]]
     .assert_eq(&output.to_string());

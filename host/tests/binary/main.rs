@@ -4,7 +4,6 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod anthropic;
 mod asking;
 mod attachments;
 mod bad_files;
@@ -43,7 +42,6 @@ mod hooks;
 mod hostile;
 mod install;
 mod introspection;
-mod large_histories;
 mod ledger;
 mod lists;
 mod mcp;
@@ -60,7 +58,6 @@ mod ollama;
 mod openai;
 mod openai_bad;
 mod openai_keys;
-mod openai_limits;
 mod openai_responses;
 mod openai_windows;
 mod own;
@@ -97,7 +94,6 @@ mod terminals;
 mod trust_plugin;
 mod trust_workspace;
 mod typing;
-mod unruly;
 mod unusual;
 mod unwritable;
 mod vendors;

@@ -101,7 +101,8 @@ fn servers_that_hang_die_or_are_not_there_cost_themselves_alone() {
     let servers: [(&str, &[&str]); 3] =
         [("hangs", &["hangs"]), ("moon", &["legacy"]), ("changing", &["changing"])];
     let Some(house) = with_servers(&servers) else { return };
-    let mut all = json!({ "gone": { "command": "/nonexistent" }, "broken": { "command": 1 } });
+    let mut all =
+        json!({ "gone": { "command": house.path().join("missing") }, "broken": { "command": 1 } });
     for (name, args) in servers {
         all[name] = entry(args);
     }
@@ -350,7 +351,8 @@ fn a_call_that_a_person_stops_is_cancelled_at_the_server_which_lives_on() {
 #[test]
 fn the_doctor_tells_how_it_stands_with_each_server() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
-    let mut all = json!({ "gone": { "command": "/nonexistent" }, "broken": { "command": 1 } });
+    let mut all =
+        json!({ "gone": { "command": house.path().join("missing") }, "broken": { "command": 1 } });
     all["moon"] = entry(&["legacy"]);
     write_servers(&house, "home/.mcp.json", all.as_object().unwrap().clone());
     let output = house.run(&["doctor"]);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::openai::{at, furnish};
+use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Server};
 use crate::support::{House, fixtures, library_name, skip};
 

@@ -8,9 +8,6 @@ use serde_json::{Value, json};
 use crate::support::answers::says;
 use crate::support::{House, fixtures, library_name};
 
-/// Inside jaato, and in a worker.
-const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
-
 const LINE: &str = "- [release, ci]: how we publish";
 
 fn with_memory() -> Option<House> {
@@ -19,10 +16,8 @@ fn with_memory() -> Option<House> {
     Some(house)
 }
 
-/// Sets what the model does, and where plugins run.
-fn script(house: &House, place: &str, answers: Value) {
+fn script(house: &House, answers: Value) {
     house.script(&json!({ "answers": answers }));
-    house.configure_more(place);
 }
 
 fn calls(name: &str, arguments: Value) -> Value {
@@ -61,41 +56,37 @@ fn file_of(house: &House) -> PathBuf {
 
 #[test]
 fn what_one_session_stores_the_prompt_of_another_names_and_its_model_finds() {
-    for place in PLACES {
-        let Some(house) = with_memory() else { return };
-        script(
-            &house,
-            place,
-            json!([
-                looks_up("store_memory"),
-                after("store_memory", calls("store_memory", fact("tag first, then publish"))),
-                after("Stored memory: how we publish", says("kept")),
-            ]),
-        );
-        assert_eq!(house.run(&["run", "remember it"]).code(0).stdout, "kept\n");
+    let Some(house) = with_memory() else { return };
+    script(
+        &house,
+        json!([
+            looks_up("store_memory"),
+            after("store_memory", calls("store_memory", fact("tag first, then publish"))),
+            after("Stored memory: how we publish", says("kept")),
+        ]),
+    );
+    assert_eq!(house.run(&["run", "remember it"]).code(0).stdout, "kept\n");
 
-        let shown = house.run(&["run", "--show-prompt", "do a Release"]).code(0);
-        assert!(shown.stdout.contains("by tool-memory"), "{shown}");
-        assert!(shown.stdout.contains(LINE), "{shown}");
-        let shown = house.run(&["run", "--show-prompt", "what time is it?"]).code(0);
-        assert!(!shown.stdout.contains(LINE), "{shown}");
+    let shown = house.run(&["run", "--show-prompt", "do a Release"]).code(0);
+    assert!(shown.stdout.contains("by tool-memory"), "{shown}");
+    assert!(shown.stdout.contains(LINE), "{shown}");
+    let shown = house.run(&["run", "--show-prompt", "what time is it?"]).code(0);
+    assert!(!shown.stdout.contains(LINE), "{shown}");
 
-        script(
-            &house,
-            place,
-            json!([
-                { "expect": { "data": LINE }, "steps": looks_up("retrieve_memories")["steps"] },
-                after(
-                    "retrieve_memories",
-                    calls("retrieve_memories", json!({ "tags": ["RELEASE"] })),
-                ),
-                after("tag first, then publish", says("I know how")),
-            ]),
-        );
-        let output = house.run(&["run", "do a release"]).code(0);
-        assert_eq!(output.stdout, "I know how\n", "{output}");
-        house.nothing_lives();
-    }
+    script(
+        &house,
+        json!([
+            { "expect": { "data": LINE }, "steps": looks_up("retrieve_memories")["steps"] },
+            after(
+                "retrieve_memories",
+                calls("retrieve_memories", json!({ "tags": ["RELEASE"] })),
+            ),
+            after("tag first, then publish", says("I know how")),
+        ]),
+    );
+    let output = house.run(&["run", "do a release"]).code(0);
+    assert_eq!(output.stdout, "I know how\n", "{output}");
+    house.nothing_lives();
 }
 
 #[test]
@@ -117,34 +108,6 @@ fn a_person_changes_and_removes_what_is_remembered() {
 }
 
 #[test]
-fn processes_that_store_at_once_lose_nothing_and_a_megabyte_is_refused() {
-    let Some(house) = with_memory() else { return };
-    let running: Vec<_> = (0..6)
-        .map(|number| {
-            let fact = fact(&format!("fact {number}")).to_string();
-            house.command(&["call", "store_memory", &fact]).start()
-        })
-        .collect();
-    for one in running {
-        one.finish().code(0);
-    }
-    let tags = house.run(&["call", "list_memory_tags", "{}"]).code(0).json();
-    assert_eq!((&tags["memory_count"], &tags["tags"]), (&json!(6), &json!(["ci", "release"])));
-
-    let large = fact(&"x".repeat(1024 * 1024));
-    let answers = json!([
-        looks_up("store_memory"),
-        after("store_memory", calls("store_memory", large)),
-        after("`content` has 1048576 bytes, at most 65536 go", says("too long")),
-    ]);
-    script(&house, PLACES[0], answers);
-    assert_eq!(house.run(&["run", "remember it"]).code(0).stdout, "too long\n");
-    let tags = house.run(&["call", "list_memory_tags", "{}"]).code(0).json();
-    assert_eq!(tags["memory_count"], 6);
-    house.nothing_lives();
-}
-
-#[test]
 fn a_damaged_file_is_named_and_left_and_the_session_goes_on() {
     let Some(house) = with_memory() else { return };
     house.run(&["call", "store_memory", &fact("x").to_string()]).code(0);
@@ -154,7 +117,7 @@ fn a_damaged_file_is_named_and_left_and_the_session_goes_on() {
     let refused = house.run(&["call", "store_memory", &fact("y").to_string()]).code(1);
     assert!(refused.stderr.contains("are damaged"), "{refused}");
     assert!(refused.stderr.contains("left as it is"), "{refused}");
-    script(&house, PLACES[0], json!([says("well")]));
+    script(&house, json!([says("well")]));
     let output = house.run(&["run", "do a release"]).code(0);
     assert_eq!(output.stdout, "well\n");
     assert!(output.stderr.contains("plugin `tool-memory` is passed over"), "{output}");

@@ -5,10 +5,10 @@ use jaato_plugin_testkit::vendors::google::{Google, Turn};
 use serde_json::{Value, json};
 
 use crate::house;
-use crate::openai::{SECRET, at};
 use crate::support::House;
+use crate::support::openai::{SECRET, at};
 use crate::support::server::{Answer, Server};
-use crate::vendors::{self, Form};
+use crate::vendors;
 
 /// What the first seed says of Vertex AI, as people have it in a workspace.
 const SEEDS_ENV: &str = "PROJECT_ID=my-project\nLOCATION=us-central1\nMODEL_NAME=gemini-2.5-flash\n\
@@ -28,7 +28,7 @@ fn serve_tokens() -> Server {
 
 fn furnish(house: &House) {
     for library in ["provider_google_genai", "provider_anthropic", "provider_openai"] {
-        vendors::furnish(house, library);
+        crate::support::provider(house, library);
     }
 }
 
@@ -37,7 +37,7 @@ fn the_seeds_variables_reach_vertex_ai_as_they_stand() {
     let house = house!();
     furnish(&house);
     let (vendor, tokens) = (Google::new([Turn::text("hello")]), serve_tokens());
-    let server = vendors::serve(move |asked| vendor.answer(asked), Form::Whole);
+    let server = vendors::serve(move |asked| vendor.answer(asked));
     house.write("workspace/.env", SEEDS_ENV);
     house.write("workspace/key.json", &login(&tokens));
     house.run(&["trust"]).code(0);

@@ -13,24 +13,15 @@ fn find(count: u32) -> Value {
     call("find_animals", json!({ "count": count, "collection": "pond" }))
 }
 
-/// Where plugins run: inside jaato, and in workers.
-const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
-
-fn furnish(place: &str) -> Option<House> {
+fn furnish() -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("finds"));
-    house.configure_more(place);
     Some(house)
 }
 
 #[test]
 fn what_a_tool_finds_is_shown_to_the_model_and_to_clients_while_it_runs() {
-    PLACES.into_iter().for_each(finds);
-}
-
-#[track_caller]
-fn finds(place: &str) {
-    let Some(house) = furnish(place) else { return };
+    let Some(house) = furnish() else { return };
     let view = call("view_environment", json!({ "tool_names": ["find_animals"], "skip": 1 }));
     house.script(&json!({ "answers": [
         { "steps": [find(2)] },
@@ -86,12 +77,7 @@ fn a_person_sees_results_and_asks_for_the_objects() {
 
 #[test]
 fn objects_are_changed_without_a_word_and_found_by_their_metadata() {
-    PLACES.into_iter().for_each(changes);
-}
-
-#[track_caller]
-fn changes(place: &str) {
-    let Some(house) = furnish(place) else { return };
+    let Some(house) = furnish() else { return };
     let change = |how: &str| call("change_animals", json!({ "how": how }));
     let after =
         |result: &str, step: Value| json!({ "expect": { "tool_result": result }, "steps": [step] });

@@ -1,34 +1,28 @@
 //! Runs against a server that speaks Ollama's own protocol: a strict fake, which refuses what the
 //! server refuses.
 
-use std::fs;
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use jaato_plugin_testkit::vendors::ollama::{IN_LIBRARY, Ollama, Said, Turn};
-use serde_json::{Value, json};
+use jaato_plugin_testkit::vendors::ollama::{IN_LIBRARY, Ollama, Turn};
 
 use crate::house;
-use crate::openai::{SECRET, no_file_holds_the_key};
+use crate::support::openai::{SECRET, no_file_holds_the_key};
 use crate::support::server::{Answer, Server, Step};
 use crate::support::{Command, House, fixtures, library_name};
-use crate::vendors::{self, Form, PNG};
+use crate::vendors;
 
 const RUN: [&str; 4] = ["run", "--model", "ollama/qwen3:8b", "hello"];
-const CHAT: [&str; 3] = ["chat", "--model", "ollama/qwen3:8b"];
-
-/// Where the plugin runs: inside jaato, and in a worker.
-const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"provider-ollama\"]\n"];
 
 /// Ships the plugin, and lets nothing wait for long.
 fn furnish(house: &House) {
-    vendors::furnish(house, "provider_ollama");
+    crate::support::provider(house, "provider_ollama");
 }
 
 /// A server that answers as an Ollama does.
-fn serve(ollama: &Arc<Ollama>, form: Form) -> Server {
+fn serve(ollama: &Arc<Ollama>) -> Server {
     let ollama = Arc::clone(ollama);
-    vendors::serve(move |asked| ollama.answer(asked), form)
+    vendors::serve(move |asked| ollama.answer(asked))
 }
 
 fn ollama(turns: impl IntoIterator<Item = Turn>) -> Arc<Ollama> {
@@ -42,95 +36,6 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
     house.command(words).variable("OLLAMA_HOST", root.strip_prefix("http://").unwrap())
 }
 
-fn thought(text: &str) -> Said {
-    Said::Thought(text.to_owned())
-}
-
-fn text(text: &str) -> Said {
-    Said::Text(text.to_owned())
-}
-
-fn look(aspect: &str) -> Said {
-    Said::Call("get_environment".to_owned(), json!({ "aspect": aspect }))
-}
-
-fn turns() -> [Turn; 5] {
-    [
-        Turn::says([thought("I look."), text("Let me see."), look("os"), look("cwd")]),
-        Turn::says([thought("Again."), look("shell")]),
-        Turn::says([thought("so"), text("It is "), text("Linux. ")]),
-        Turn::says([thought("polite"), text("You are welcome.")]),
-        Turn::text("Bye."),
-    ]
-}
-
-#[test]
-fn a_conversation_with_thoughts_and_tools_is_taken_request_by_request() {
-    for (place, form) in PLACES.into_iter().zip([Form::Whole, Form::Torn]) {
-        let house = house!();
-        furnish(&house);
-        house.configure_more(place);
-        let ollama = ollama(turns());
-        let server = serve(&ollama, form);
-        let input = "which system?\nthanks\nbye\n";
-        let output = at(&house, &server, &CHAT).input(input).run().code(0);
-        assert!(output.stdout.contains("Linux.") && output.stdout.contains("Bye."), "{output}");
-        let accepted = ollama.accepted();
-        assert_eq!((accepted.len(), ollama.reloads()), (5, 0), "{output}");
-        assert!(accepted.iter().all(|body| body["options"]["num_ctx"] == 32_768), "{output}");
-        // Every thought went back to the model that had it.
-        let history = accepted[4].to_string();
-        assert_eq!(history.matches("\"thinking\"").count(), 4, "{history}");
-        house.nothing_lives();
-    }
-}
-
-#[test]
-fn an_answer_that_is_cut_before_its_first_word_is_asked_for_again() {
-    let house = house!();
-    furnish(&house);
-    let cut = || Turn::text("never").cut_after(0);
-    let turns = [cut(), cut().failing("llama runner process has terminated"), Turn::text("hello")];
-    let ollama = ollama(turns);
-    let server = serve(&ollama, Form::Whole);
-    assert_eq!(at(&house, &server, &RUN).run().code(0).stdout, "hello\n");
-    assert_eq!(ollama.accepted().len(), 3);
-}
-
-#[test]
-fn an_answer_that_is_cut_behind_its_first_word_is_told_and_the_conversation_goes_on() {
-    let house = house!();
-    furnish(&house);
-    let cut = Turn::says([thought("hm"), text("half of it")]).cut_after(3);
-    let ollama = ollama([cut, Turn::text("whole")]);
-    let server = serve(&ollama, Form::Whole);
-    let output = at(&house, &server, &CHAT).input("one\ntwo\n").run();
-    assert!(output.stderr.contains("ended in the middle"), "{output}");
-    assert!(output.stdout.contains("whole"), "{output}");
-    assert_eq!(ollama.accepted().len(), 2, "{output}");
-}
-
-#[test]
-fn an_image_goes_to_a_model_that_sees() {
-    let house = house!();
-    furnish(&house);
-    fs::write(house.workspace().join("moon.png"), PNG).unwrap();
-    let ollama = ollama([Turn::text("A moon."), Turn::text("I cannot see.")]);
-    let server = serve(&ollama, Form::Whole);
-    for (model, answer) in [("ollama/qwen3-vl:8b", "A moon.\n"), ("ollama/tiny", "I cannot see.\n")]
-    {
-        let words = ["run", "--model", model, "--attach", "moon.png", "what is this?"];
-        assert_eq!(at(&house, &server, &words).run().code(0).stdout, answer);
-    }
-    let accepted = ollama.accepted();
-    let image = |body: &Value| {
-        let all = body["messages"].as_array().unwrap();
-        all.iter().find_map(|message| message["images"][0].as_str().map(str::to_owned))
-    };
-    assert!(image(&accepted[0]).unwrap().starts_with("iVBORw0KGgo"), "{:#}", accepted[0]);
-    assert_eq!(image(&accepted[1]), None, "{:#}", accepted[1]);
-}
-
 #[test]
 fn a_long_conversation_is_never_cut_by_the_server() {
     let house = house!();
@@ -138,7 +43,7 @@ fn a_long_conversation_is_never_cut_by_the_server() {
     let plugins = fixtures::house().unwrap().join("plugins");
     house.ship(&plugins.join(library_name("gc_truncate")));
     let ollama = ollama((0..6).map(|number| Turn::text(&format!("answer {number}"))));
-    let server = serve(&ollama, Form::Whole);
+    let server = serve(&ollama);
     let words = ["chat", "--model", "ollama/tiny", "--tools", "none"];
     let line = |number: usize| format!("{number} {}\n", "word ".repeat(300));
     let input: String = (0..6).map(line).collect();
@@ -151,19 +56,16 @@ fn a_long_conversation_is_never_cut_by_the_server() {
 
 #[test]
 fn what_is_installed_is_listed_and_what_is_not_says_how_to_get_it() {
-    for place in PLACES {
-        let house = house!();
-        furnish(&house);
-        house.configure_more(place);
-        list_and_pull(&house);
-        house.nothing_lives();
-    }
+    let house = house!();
+    furnish(&house);
+    list_and_pull(&house);
+    house.nothing_lives();
 }
 
 #[track_caller]
 fn list_and_pull(house: &House) {
     let ollama = ollama([Turn::text("hello")]);
-    let server = serve(&ollama, Form::Whole);
+    let server = serve(&ollama);
     let listed = at(house, &server, &["model", "list"]).run().silent();
     assert!(listed.stdout.contains("ollama/qwen3:8b"), "{listed}");
     assert!(listed.stdout.contains("8.2B, Q4_K_M, 5.2 GB"), "{listed}");
@@ -183,7 +85,7 @@ fn what_cannot_be_pulled_is_told() {
     let house = house!();
     furnish(&house);
     let ollama = ollama([]);
-    let server = serve(&ollama, Form::Whole);
+    let server = serve(&ollama);
     let pull = |model: &str| at(&house, &server, &["model", "pull", model]).run();
     let missing = pull("ollama/nothing").code(5);
     assert!(missing.stderr.contains("pull model manifest: file does not exist"), "{missing}");
@@ -197,7 +99,7 @@ fn what_cannot_be_pulled_is_told() {
     );
     // A provider that fetches nothing says so, and is asked by the same way.
     let other = house!();
-    vendors::furnish(&other, "provider_anthropic");
+    crate::support::provider(&other, "provider_anthropic");
     let refused = other.run(&["model", "pull", "anthropic/claude"]).code(2);
     assert!(refused.stderr.contains("no weights to fetch for `anthropic/claude`"), "{refused}");
 }
@@ -247,7 +149,7 @@ fn a_key_goes_to_the_base_url_that_was_configured_and_nowhere_else() {
     let house = house!();
     furnish(&house);
     let ollama = Arc::new(Ollama::new([Turn::text("hello")]).with_key(SECRET));
-    let server = serve(&ollama, Form::Whole);
+    let server = serve(&ollama);
     // By the variable of Ollama's own client no key goes anywhere.
     let refused = at(&house, &server, &RUN).variable("OLLAMA_API_KEY", SECRET).run().code(5);
     assert!(refused.stderr.contains("answered 401 (unauthorized)"), "{refused}");
@@ -272,7 +174,7 @@ fn a_server_of_a_name_of_its_own_is_asked_and_fetches_by_that_name() {
     let house = house!();
     furnish(&house);
     let ollama = ollama([Turn::text("hello")]);
-    let server = serve(&ollama, Form::Whole);
+    let server = serve(&ollama);
     let text =
         format!("[providers.box]\nplugin = \"ollama\"\nbase_url = \"{}\"\n", server.root_url());
     house.configure_more(&text);

@@ -3,7 +3,7 @@
 use expect_test::expect;
 
 use crate::house;
-use crate::openai::{RUN, SECRET, at, furnish, no_file_holds_the_key};
+use crate::support::openai::{RUN, SECRET, at, furnish, no_file_holds_the_key};
 use crate::support::server::{Answer, Server};
 use crate::support::{House, Output};
 
@@ -13,26 +13,6 @@ fn kept_to_itself(house: &House, output: &Output, server: &Server) {
     assert!(server.asked().is_empty(), "the server was asked: {output}");
     assert!(!output.to_string().contains(SECRET), "{output}");
     no_file_holds_the_key(house);
-}
-
-#[test]
-fn without_a_key_the_vendor_is_not_even_asked() {
-    let house = house!();
-    furnish(&house);
-    // Whatever did leave the machine would go through this.
-    let command = house.command(&RUN).variable("HTTPS_PROXY", "http://127.0.0.1:1");
-    expect![[r#"
-        exit 3
-        --- stderr
-        error: there is no key for `https://api.openai.com`: `OPENAI_API_KEY` is not set
-        hint: set `OPENAI_API_KEY`, or `api_key` under `[plugins.provider-openai]`, or run `jaato provider login openai`; for another server set `OPENAI_BASE_URL`
-    "#]]
-    .assert_eq(&command.run().to_string());
-    // A list of models has nothing to say of a provider that nobody has set up, until somebody
-    // wants it.
-    assert_eq!(house.run(&["model", "list"]).silent().stdout, "no models\n");
-    let wanted = house.command(&["model", "list"]).variable("JAATO_MODEL", "openai/test").run();
-    assert!(wanted.stderr.contains("provider `openai`: there is no key for"), "{wanted}");
 }
 
 #[test]
@@ -135,24 +115,6 @@ fn a_workspaces_key_goes_to_the_workspaces_server() {
 }
 
 #[test]
-fn a_redirect_does_not_take_the_key_along() {
-    let house = house!();
-    furnish(&house);
-    let elsewhere = Server::start([Answer::text(&["gotcha"])]);
-    let target = format!("{}/chat/completions?key={SECRET}", elsewhere.base_url());
-    let server = Server::start([Answer::status(307).header("location", &target)]);
-    let list = format!("{}/models", elsewhere.base_url());
-    server.set_models(Answer::status(302).header("location", &list));
-    let output = at(&house, &server, &RUN).run().code(5);
-    let reason = "and a request with a credential is not sent on";
-    assert!(output.stderr.contains(reason), "{output}");
-    kept_to_itself(&house, &output, &elsewhere);
-    let output = at(&house, &server, &["model", "list"]).run().code(0);
-    assert!(output.stderr.contains(reason), "{output}");
-    kept_to_itself(&house, &output, &elsewhere);
-}
-
-#[test]
 fn a_key_leaves_the_machine_encrypted_or_not_at_all() {
     let house = house!();
     furnish(&house);
@@ -181,17 +143,6 @@ fn offline_asks_nobody() {
     let output = at(&house, &server, &words).run().code(5);
     assert!(output.stderr.contains("jaato is offline"), "{output}");
     kept_to_itself(&house, &output, &server);
-}
-
-#[test]
-fn a_key_goes_in_the_header_that_a_person_names() {
-    let house = house!();
-    furnish(&house);
-    house.configure_more("[plugins.provider-openai]\nkey_header = \"api-key\"\n");
-    let server = Server::start([Answer::text(&["hello"])]);
-    at(&house, &server, &RUN).run().code(0);
-    let [asked] = server.asked().try_into().unwrap();
-    assert_eq!((asked.header("api-key"), asked.header("authorization")), (Some(SECRET), None));
 }
 
 #[test]

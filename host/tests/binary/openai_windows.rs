@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::house;
-use crate::openai::{at, furnish};
+use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Server, Step, choices};
 use crate::support::{House, fixtures, library_name};
 

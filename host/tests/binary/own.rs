@@ -70,6 +70,7 @@ fn values_outlive_the_host_and_an_update_here_and_in_a_worker() {
 fn bad_requests_and_storms_are_bounded_here_and_in_a_worker() {
     for in_worker in [false, true] {
         let Some(house) = granted(in_worker) else { return };
+        let missing = house.path().join("missing").display().to_string();
         for (operation, request, told) in [
             ("store.set", json!({ "key": "" }), "a key has 1 to 200 bytes"),
             ("store.set", json!({ "key": "k".repeat(201) }), "a key has 1 to 200 bytes"),
@@ -81,7 +82,7 @@ fn bad_requests_and_storms_are_bounded_here_and_in_a_worker() {
             ("count", json!({}), "one of both"),
             ("count", json!({ "text": "a", "request": { "messages": [] } }), "one of both"),
             ("count", json!({ "text": "a", "model": "nobody/m" }), "no plugin offers"),
-            ("host_process.spawn", json!({ "program": "/no/such" }), "/no/such"),
+            ("host_process.spawn", json!({ "program": missing }), &missing),
             ("host_process.write", json!({ "process": 1 }), "runs no program"),
         ] {
             let output = call(&house, "ask_wanted", &asking(operation, &request, "x"));
@@ -252,10 +253,11 @@ fn settings_come_from_variables_everywhere_and_are_shown_with_their_origin() {
         &["environment", "list"],
         &["config", "path"],
     ];
+    let missing = house.path().join("missing.env").display().to_string();
     for words in all {
-        let output = house.run(&[words, &["--env-file", "/no/such.env"]].concat());
+        let output = house.run(&[words, &["--env-file", &missing]].concat());
         assert_eq!(output.code, 3, "{words:?}: {output}");
-        assert!(output.stderr.contains("/no/such.env"), "{words:?}: {output}");
+        assert!(output.stderr.contains(&missing), "{words:?}: {output}");
     }
 }
 

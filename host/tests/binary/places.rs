@@ -99,7 +99,8 @@ fn neither_the_working_directory_nor_a_variable_ships() {
 #[test]
 fn a_folder_that_a_person_named_must_be_there() {
     let house = house!();
-    let output = house.run(&["tool", "list", "--plugin-dir", "/nonexistent/plugins"]).code(0);
+    let missing = house.path().join("missing").display().to_string();
+    let output = house.run(&["tool", "list", "--plugin-dir", &missing]).code(0);
     expect![[r#"
         exit 0
         --- stdout
@@ -109,7 +110,7 @@ fn a_folder_that_a_person_named_must_be_there() {
         get_tool_schemas  jaato             enabled  read-only  Show tools with their arguments.
         view_environment  jaato             enabled  read-only  Look at objects that tools have found in this conversation.
         --- stderr
-        note: cannot search `/nonexistent/plugins` for plugins: No such file or directory (os error 2)
+        note: cannot search `$HOUSE/missing` for plugins: No such file or directory (os error 2)
     "#]].assert_eq(&output.to_string());
     let file = house.give("a-file", b"").display().to_string();
     let output = house.run(&["tool", "list", "--plugin-dir", &file]).code(0);

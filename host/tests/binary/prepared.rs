@@ -2,18 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::with_cli;
-use crate::shells::{self, Calls};
+use crate::support::cli::with_cli;
+use crate::support::shells::{self, Calls};
 use crate::support::{House, fixture};
 
-/// Where plugins run: inside jaato, and in workers.
-const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
-
-fn furnish(place: &str) -> Option<House> {
+fn furnish() -> Option<House> {
     let house = with_cli()?;
     house.ship(&fixture("asks"));
     house.ship(&fixture("prepares"));
-    house.configure_more(place);
     Some(house)
 }
 
@@ -34,48 +30,43 @@ fn command(line: &str) -> Value {
 
 #[test]
 fn the_host_runs_what_the_environment_prepared() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        let lines = [
-            command("echo $PREPARED_BY; echo told >&2; exit 3"),
-            command("echo ${JAATO_SESSION_ID%%-*}"),
-            command("yes 0123456789 | head -c 3000000 | wc -c"),
-        ];
-        let told = batch(&house, &lines);
-        let first = &told[0]["result"];
-        assert_eq!(first["stdout"], "the environment\n", "{told:?}");
-        assert_eq!((&first["stderr"], &first["returncode"]), (&json!("told\n"), &json!(3)));
-        // The environment took the session's marker away, and is no session.
-        let marker = told[1]["result"]["stdout"].as_str().unwrap().trim();
-        assert!(!["", "none", "environment"].contains(&marker), "{told:?}");
-        assert_eq!(told[2]["result"]["stdout"], "3000000\n", "{told:?}");
-        house.nothing_lives();
-    }
+    let Some(house) = furnish() else { return };
+    let lines = [
+        command("echo $PREPARED_BY; echo told >&2; exit 3"),
+        command("echo ${JAATO_SESSION_ID%%-*}"),
+        command("yes 0123456789 | head -c 3000000 | wc -c"),
+    ];
+    let told = batch(&house, &lines);
+    let first = &told[0]["result"];
+    assert_eq!(first["stdout"], "the environment\n", "{told:?}");
+    assert_eq!((&first["stderr"], &first["returncode"]), (&json!("told\n"), &json!(3)));
+    // The environment took the session's marker away, and is no session.
+    let marker = told[1]["result"]["stdout"].as_str().unwrap().trim();
+    assert!(!["", "none", "environment"].contains(&marker), "{told:?}");
+    assert_eq!(told[2]["result"]["stdout"], "3000000\n", "{told:?}");
+    house.nothing_lives();
 }
 
 #[test]
 fn what_the_environment_refuses_is_not_run() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        let told = batch(&house, &[ask("process.spawn", &json!({ "program": "refused" }))]);
-        let expected =
-            json!({ "kind": "permission_denied", "message": "the environment refuses it" });
-        for (key, value) in expected.as_object().unwrap() {
-            assert_eq!(&told[0]["error"][key], value, "{told:?}");
-        }
+    let Some(house) = furnish() else { return };
+    let told = batch(&house, &[ask("process.spawn", &json!({ "program": "refused" }))]);
+    let expected = json!({ "kind": "permission_denied", "message": "the environment refuses it" });
+    for (key, value) in expected.as_object().unwrap() {
+        assert_eq!(&told[0]["error"][key], value, "{told:?}");
     }
 }
 
 #[test]
 fn the_host_alone_has_programs_prepared() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     let told = batch(&house, &[ask("process.prepare", &json!({ "program": "true" }))]);
     assert_eq!(told[0]["error"]["kind"], "unknown_operation", "{told:?}");
 }
 
 #[test]
 fn what_outlives_its_call_is_the_environments_to_run() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     let told = batch(&house, &[ask("process.start", &json!({ "program": "true" }))]);
     let message = told[0]["error"]["message"].as_str().unwrap();
     assert!(message.contains("asked to run a program itself"), "{told:?}");
@@ -83,7 +74,7 @@ fn what_outlives_its_call_is_the_environments_to_run() {
 
 #[test]
 fn numbers_of_programs_that_the_host_and_the_environment_run_are_apart() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     let lines = [
         ask("process.start", &json!({ "program": "sleep", "args": ["300"] })),
         ask("process.spawn", &json!({ "program": "true" })),
@@ -101,8 +92,9 @@ fn numbers_of_programs_that_the_host_and_the_environment_run_are_apart() {
 
 #[test]
 fn programs_end_when_the_environment_that_prepared_them_is_lost() {
-    let place = "environment = \"prepares\"\n[plugins]\nisolated = [\"fixture-prepares\"]\n";
-    let Some(house) = shells::furnish(place) else { return };
+    let Some(house) = shells::furnish() else { return };
+    house.configure("environment = \"prepares\"\n");
+    house.isolate("fixture-prepares");
     house.ship(&fixture("prepares"));
     let mut calls = Calls::of(&house);
     let (session, _) = calls.spawn("cat");

@@ -234,7 +234,7 @@ fn where_home_is_no_folder_what_is_shipped_works_and_one_line_says_so() {
 fn where_there_is_no_folder_for_temporary_files_plugins_are_described_and_run() {
     let house = house!();
     house.drop_in(&fixture("echo"));
-    for folder in ["/nonexistent", "relative"] {
+    for folder in [house.path().join("missing"), "relative".into()] {
         fs::remove_file(house.descriptions()).ok();
         let call = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];
         let output = house.command(&call).variable("TMPDIR", folder).run().code(0);

@@ -125,12 +125,13 @@ fn only_named_tools_are_in_the_prompt() {
 fn a_prompt_file_that_is_not_there_or_too_big_is_refused() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
-    house.configure_more("[prompt]\nfile = \"/nonexistent.md\"\n");
+    let missing = house.path().join("missing.md");
+    house.configure_more(&format!("[prompt]\nfile = {missing:?}\n"));
     let output = house.run(&["run", "--show-prompt"]).code(3);
     expect![[r#"
         exit 3
         --- stderr
-        error: cannot use prompt file `/nonexistent.md`: No such file or directory (os error 2)
+        error: cannot use prompt file `$HOUSE/missing.md`: No such file or directory (os error 2)
     "#]]
     .assert_eq(&output.to_string());
     let file = house.write("prompt.md", &"x".repeat(64 * 1024 + 1)).display().to_string();

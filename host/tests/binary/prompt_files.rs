@@ -5,8 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::house;
-use crate::openai::{at, furnish};
 use crate::support::House;
+use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Server};
 use crate::vendors::PNG;
 

@@ -9,9 +9,6 @@ use serde_json::{Value, json};
 
 use crate::support::{House, fixtures, library_name, skip};
 
-/// Inside jaato, and in a worker.
-const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
-
 const SKILL: &str =
     "---\nname: moon\ndescription: Use when: the moon is asked for.\n---\nLook up.\n";
 
@@ -27,9 +24,8 @@ fn with_prompts() -> Option<House> {
     Some(house)
 }
 
-fn script(house: &House, place: &str, answers: Value) {
+fn script(house: &House, answers: Value) {
     house.script(&json!({ "answers": answers }));
-    house.configure_more(place);
 }
 
 fn uses(arguments: Value) -> Value {
@@ -46,26 +42,23 @@ fn says(text: &str) -> Value {
 
 #[test]
 fn a_model_is_told_of_a_skill_uses_it_and_reads_its_files() {
-    for place in PLACES {
-        let Some(house) = with_prompts() else { return };
-        house.run(&["trust"]).code(0);
-        script(
-            &house,
-            place,
-            json!([
-                {
-                    "expect": { "data": "- moon: Use when: the moon is asked for." },
-                    "steps": uses(json!({ "name": "moon" })),
-                },
-                after("Look up.", uses(json!({ "name": "moon", "file": "far.md" }))),
-                after("The far side.", uses(json!({ "name": "sun" }))),
-                after("there are: moon, review", says("it is full")),
-            ]),
-        );
-        let output = house.run(&["run", "how is the moon?"]).code(0);
-        assert_eq!(output.stdout, "it is full\n", "{place}: {output}");
-        house.nothing_lives();
-    }
+    let Some(house) = with_prompts() else { return };
+    house.run(&["trust"]).code(0);
+    script(
+        &house,
+        json!([
+            {
+                "expect": { "data": "- moon: Use when: the moon is asked for." },
+                "steps": uses(json!({ "name": "moon" })),
+            },
+            after("Look up.", uses(json!({ "name": "moon", "file": "far.md" }))),
+            after("The far side.", uses(json!({ "name": "sun" }))),
+            after("there are: moon, review", says("it is full")),
+        ]),
+    );
+    let output = house.run(&["run", "how is the moon?"]).code(0);
+    assert_eq!(output.stdout, "it is full\n", "{output}");
+    house.nothing_lives();
 }
 
 #[test]
@@ -74,7 +67,7 @@ fn without_the_tool_the_model_is_told_of_no_skills() {
     house.run(&["trust"]).code(0);
     for (tools, told) in [("use_prompt", "moon: Use when"), ("none", "[]")] {
         let answer = json!({ "expect": { "data": told }, "steps": says("hello") });
-        script(&house, PLACES[0], json!([answer]));
+        script(&house, json!([answer]));
         let output = house.run(&["run", "--tools", tools, "hi"]).code(0);
         assert_eq!(output.stdout, "hello\n", "{tools}: {output}");
     }
@@ -83,26 +76,23 @@ fn without_the_tool_the_model_is_told_of_no_skills() {
 
 #[test]
 fn what_a_command_fills_in_is_what_the_person_says() {
-    for place in PLACES {
-        let Some(house) = with_prompts() else { return };
-        script(
-            &house,
-            place,
-            json!([
-                { "expect": { "prompt": "Review src/a.rs as a friend." }, "steps": says("one") },
-                { "expect": { "prompt": "Review b as a stranger." }, "steps": says("two") },
-                { "expect": { "prompt": "plain" }, "steps": says("three") },
-            ]),
-        );
-        let input = "/review src/a.rs\n/prompt review b who='a stranger'\n/prompts\nplain\n";
-        let output = house.command(&["chat"]).input(input).run().code(0);
-        let list = "/review  Reviews a file. (user prompt)\n";
-        assert_eq!(output.stdout, format!("one\ntwo\n{list}three\n"), "{place}: {output}");
-        assert!(output.stderr.contains("/review says 1 line to the model"), "{output}");
-        let words = house.run(&["command", "prompt", "--complete", "re"]).code(0);
-        assert_eq!(words.stdout, "review\tReviews a file.\n");
-        house.nothing_lives();
-    }
+    let Some(house) = with_prompts() else { return };
+    script(
+        &house,
+        json!([
+            { "expect": { "prompt": "Review src/a.rs as a friend." }, "steps": says("one") },
+            { "expect": { "prompt": "Review b as a stranger." }, "steps": says("two") },
+            { "expect": { "prompt": "plain" }, "steps": says("three") },
+        ]),
+    );
+    let input = "/review src/a.rs\n/prompt review b who='a stranger'\n/prompts\nplain\n";
+    let output = house.command(&["chat"]).input(input).run().code(0);
+    let list = "/review  Reviews a file. (user prompt)\n";
+    assert_eq!(output.stdout, format!("one\ntwo\n{list}three\n"), "{output}");
+    assert!(output.stderr.contains("/review says 1 line to the model"), "{output}");
+    let words = house.run(&["command", "prompt", "--complete", "re"]).code(0);
+    assert_eq!(words.stdout, "review\tReviews a file.\n");
+    house.nothing_lives();
 }
 
 #[test]

@@ -5,10 +5,9 @@ use std::fs;
 use serde_json::json;
 
 use crate::house;
-use crate::openai::{RUN, SECRET, at, furnish, no_file_holds_the_key};
 use crate::support::House;
+use crate::support::openai::{RUN, SECRET, at, furnish, no_file_holds_the_key};
 use crate::support::server::{Answer, Server};
-use crate::vendors;
 
 /// Adds a provider that is of the same plugin as the others.
 fn set_up(house: &House, name: &str, server: &Server, lines: &str) {
@@ -202,7 +201,7 @@ fn what_keeps_a_provider_from_answering_is_told_with_what_to_do() {
 fn a_key_is_kept_by_login_used_and_forgotten_by_logout() {
     let house = house!();
     furnish(&house);
-    vendors::furnish(&house, "provider_github_models");
+    crate::support::provider(&house, "provider_github_models");
     let server = Server::start([Answer::text(&["hello"])]);
     let line = format!("base_url = {:?}\n", server.base_url());
     house.configure_more(&format!("[providers.work]\nplugin = \"openai\"\n{line}"));

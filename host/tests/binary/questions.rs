@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::cli::with_cli;
 use crate::gate_rules::rules_in_place;
 use crate::house;
 use crate::support::answers::{call, says};
+use crate::support::cli::with_cli;
 use crate::support::command::{DEADLINE, LOOK_AGAIN, Running};
 use crate::support::{Command, House, fixture};
 use crate::terminal::{on_terminal, shell_on_terminal};

@@ -8,9 +8,9 @@ use jaato_runtime::types::{Envelope, Error, ErrorKind};
 use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::json;
 
-use crate::embedded::setup;
 use crate::house;
 use crate::reload::{OTHER_TOOL, SECOND, edition, place};
+use crate::support::embedded::setup;
 use crate::support::fixture;
 
 /// Watches no events.

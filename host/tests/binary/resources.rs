@@ -9,21 +9,15 @@ use jaato_runtime::types::{Envelope, ToolName};
 use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::{Value, json};
 
-use crate::cli::with_cli;
-use crate::embedded::setup;
+use crate::support::cli::with_cli;
+use crate::support::embedded::setup;
 use crate::support::{House, Output, fixture};
 
-/// Where plugins run: inside jaato, and in workers.
-const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
-
-const ISOLATED: &str = PLACES[1];
-
 /// A house with an environment, a plugin that keeps resources, and one that asks services.
-fn furnish(place: &str, making_ms: u64, failures: u64) -> Option<House> {
+fn furnish(making_ms: u64, failures: u64) -> Option<House> {
     let house = with_cli()?;
     house.ship(&fixture("asks"));
     house.ship(&fixture("keeps"));
-    house.configure_more(place);
     let file = house.path().join("notes").display().to_string();
     house.configure_more(&format!(
         "[plugins.fixture-keeps]\nfile = {file:?}\nmaking_ms = {making_ms}\nfailures = {failures}\n"
@@ -63,73 +57,67 @@ fn answer(line: &Value) -> &Value {
 
 #[test]
 fn all_are_closed_in_reverse_before_their_plugins_whatever_goes_wrong() {
-    for place in PLACES {
-        let Some(house) = furnish(place, 0, 0) else { return };
-        let keep = |(name, manner)| line("keep_counter", json!({ "name": name, "manner": manner }));
-        let all = [("a", ""), ("b", "fails"), ("c", "panics"), ("d", "hangs"), ("e", "")];
-        let told = batch(&house, &all.map(keep));
-        assert!(told.json_lines().iter().all(|line| line["result"]["count"] == 1), "{told}");
-        let expected = ["closed e", "closed d", "closed c", "closed b", "closed a"];
-        assert_eq!(notes(&house)[..5], expected);
-        assert_eq!(notes(&house)[5], "instance closed", "and only then the plugin");
-        let of =
-            |name: &str| format!("the resource `{name}` of plugin `fixture-keeps` was not closed");
-        for (name, why) in [("b", "it is stuck"), ("c", "it is broken"), ("d", "more than 2000 ms")]
-        {
-            let is_it = |line: &str| line.contains(&of(name)) && line.contains(why);
-            assert!(told.stderr.lines().any(is_it), "{name}: {told}");
-        }
-        assert!(!told.stderr.contains(&of("a")) && !told.stderr.contains(&of("e")), "{told}");
-        house.nothing_lives();
+    let Some(house) = furnish(0, 0) else { return };
+    let keep = |(name, manner)| line("keep_counter", json!({ "name": name, "manner": manner }));
+    let all = [("a", ""), ("b", "fails"), ("c", "panics"), ("d", "hangs"), ("e", "")];
+    let told = batch(&house, &all.map(keep));
+    assert!(told.json_lines().iter().all(|line| line["result"]["count"] == 1), "{told}");
+    let expected = ["closed e", "closed d", "closed c", "closed b", "closed a"];
+    assert_eq!(notes(&house)[..5], expected);
+    assert_eq!(notes(&house)[5], "instance closed", "and only then the plugin");
+    let of = |name: &str| format!("the resource `{name}` of plugin `fixture-keeps` was not closed");
+    for (name, why) in [("b", "it is stuck"), ("c", "it is broken"), ("d", "more than 2000 ms")] {
+        let is_it = |line: &str| line.contains(&of(name)) && line.contains(why);
+        assert!(told.stderr.lines().any(is_it), "{name}: {told}");
     }
+    assert!(!told.stderr.contains(&of("a")) && !told.stderr.contains(&of("e")), "{told}");
+    house.nothing_lives();
 }
 
 #[test]
 fn another_plugin_finds_asks_and_closes_them_by_name() {
-    for place in PLACES {
-        let Some(house) = furnish(place, 0, 0) else { return };
-        let told = batch(
-            &house,
-            &[
-                ask("resources.get", named("a")),
-                line("keep_counter", named("a")),
-                line("keep_counter", named("b")),
-                ask("resources.get", named("a")),
-                ask(
-                    "resources.call",
-                    json!({ "name": "a", "operation": "count", "arguments": { "by": 5 } }),
-                ),
-                line("read_counter", named("a")),
-                ask("resources.call", json!({ "name": "a", "operation": "fly" })),
-                ask("resources.list", Value::Null),
-                ask("resources.remove", named("a")),
-                ask("resources.remove", named("a")),
-                line("read_counter", named("a")),
-                ask("resources.call", json!({ "name": "a", "operation": "count" })),
-            ],
-        );
-        let told = told.json_lines();
-        let facts = |name: &str| {
-            let about = format!("counts for `{name}`");
-            json!({ "name": name, "plugin": "fixture-keeps", "kind": "counter", "about": about })
-        };
-        assert_eq!(answer(&told[0]), &Value::Null);
-        assert_eq!(answer(&told[3]), &facts("a"));
-        assert_eq!(answer(&told[4]), 6);
-        assert_eq!(told[5]["result"]["count"], 6);
-        assert_eq!(told[6]["error"]["kind"], "unknown_operation");
-        assert_eq!(answer(&told[7]), &json!([facts("a"), facts("b")]));
-        assert_eq!(answer(&told[8]), &json!({ "found": true }));
-        assert_eq!(answer(&told[9]), &json!({ "found": false }));
-        assert_eq!(told[10]["result"]["count"], Value::Null);
-        assert_eq!(told[11]["error"]["kind"], "not_found");
-        assert_eq!(notes(&house), ["closed a", "closed b", "instance closed"]);
-    }
+    let Some(house) = furnish(0, 0) else { return };
+    let told = batch(
+        &house,
+        &[
+            ask("resources.get", named("a")),
+            line("keep_counter", named("a")),
+            line("keep_counter", named("b")),
+            ask("resources.get", named("a")),
+            ask(
+                "resources.call",
+                json!({ "name": "a", "operation": "count", "arguments": { "by": 5 } }),
+            ),
+            line("read_counter", named("a")),
+            ask("resources.call", json!({ "name": "a", "operation": "fly" })),
+            ask("resources.list", Value::Null),
+            ask("resources.remove", named("a")),
+            ask("resources.remove", named("a")),
+            line("read_counter", named("a")),
+            ask("resources.call", json!({ "name": "a", "operation": "count" })),
+        ],
+    );
+    let told = told.json_lines();
+    let facts = |name: &str| {
+        let about = format!("counts for `{name}`");
+        json!({ "name": name, "plugin": "fixture-keeps", "kind": "counter", "about": about })
+    };
+    assert_eq!(answer(&told[0]), &Value::Null);
+    assert_eq!(answer(&told[3]), &facts("a"));
+    assert_eq!(answer(&told[4]), 6);
+    assert_eq!(told[5]["result"]["count"], 6);
+    assert_eq!(told[6]["error"]["kind"], "unknown_operation");
+    assert_eq!(answer(&told[7]), &json!([facts("a"), facts("b")]));
+    assert_eq!(answer(&told[8]), &json!({ "found": true }));
+    assert_eq!(answer(&told[9]), &json!({ "found": false }));
+    assert_eq!(told[10]["result"]["count"], Value::Null);
+    assert_eq!(told[11]["error"]["kind"], "not_found");
+    assert_eq!(notes(&house), ["closed a", "closed b", "instance closed"]);
 }
 
 #[test]
 fn a_name_that_is_set_again_closes_what_had_it_and_says_how_that_went() {
-    let Some(house) = furnish("", 0, 0) else { return };
+    let Some(house) = furnish(0, 0) else { return };
     let told = batch(
         &house,
         &[
@@ -148,71 +136,68 @@ fn a_name_that_is_set_again_closes_what_had_it_and_says_how_that_went() {
 
 #[test]
 fn a_factory_is_found_by_name_and_one_that_fails_is_tried_again() {
-    for place in PLACES {
-        let Some(house) = furnish(place, 0, 1) else { return };
-        let create = || ask("resources.get_or_create", named("made"));
-        let told = batch(
-            &house,
-            &[
-                create(),
-                ask("resources.get", named("made")),
-                create(),
-                create(),
-                ask("resources.get_or_create", named("moon")),
-            ],
-        );
-        let told = told.json_lines();
-        assert_eq!(told[0]["error"]["message"], "not yet");
-        assert_eq!(answer(&told[1]), &Value::Null);
-        assert_eq!(answer(&told[2])["plugin"], "fixture-keeps");
-        assert_eq!(answer(&told[2]), answer(&told[3]));
-        assert_eq!(told[4]["error"]["kind"], "not_found");
-        let expected = ["making made", "making made", "closed made", "instance closed"];
-        assert_eq!(notes(&house), expected);
-    }
+    let Some(house) = furnish(0, 1) else { return };
+    let create = || ask("resources.get_or_create", named("made"));
+    let told = batch(
+        &house,
+        &[
+            create(),
+            ask("resources.get", named("made")),
+            create(),
+            create(),
+            ask("resources.get_or_create", named("moon")),
+        ],
+    );
+    let told = told.json_lines();
+    assert_eq!(told[0]["error"]["message"], "not yet");
+    assert_eq!(answer(&told[1]), &Value::Null);
+    assert_eq!(answer(&told[2])["plugin"], "fixture-keeps");
+    assert_eq!(answer(&told[2]), answer(&told[3]));
+    assert_eq!(told[4]["error"]["kind"], "not_found");
+    let expected = ["making made", "making made", "closed made", "instance closed"];
+    assert_eq!(notes(&house), expected);
 }
 
 #[test]
 fn factories_that_want_each_other_are_told_at_once() {
-    for place in PLACES {
-        let Some(house) = furnish(place, 0, 0) else { return };
-        let create = |name| ask("resources.get_or_create", named(name));
-        let nest = |name, wants| line("nest_counter", json!({ "name": name, "wants": wants }));
-        let told = batch(
-            &house,
-            &[
-                create("left"),
-                create("right"),
-                nest("a", "a"),
-                nest("a", "b"),
-                line("keep_counter", named("c")),
-                nest("c", "d"),
-            ],
-        );
-        let lines = told.json_lines();
-        let refused = |line: &Value, text: &str| {
-            assert_eq!(line["error"]["kind"], "conflict", "{told}");
-            assert_eq!(line["error"]["message"], text);
-        };
-        refused(
-            &lines[0],
-            "the resource `right` waits for itself: its making wants `left`, whose making wants `right`",
-        );
-        refused(
-            &lines[1],
-            "the resource `left` waits for itself: its making wants `right`, whose making wants `left`",
-        );
-        refused(&lines[2], "the resource `a` waits for itself: its making wants `a`");
-        assert_eq!(lines[3]["result"]["made"], "a", "and nothing is in the way: {told}");
-        let other = lines[5]["error"]["message"].as_str().unwrap();
-        let types = "the resource `c` is a `fixture_keeps::Counter`, not a `fixture_keeps::Nest`";
-        assert_eq!(other, types);
-    }
+    let Some(house) = furnish(0, 0) else { return };
+    let create = |name| ask("resources.get_or_create", named(name));
+    let nest = |name, wants| line("nest_counter", json!({ "name": name, "wants": wants }));
+    let told = batch(
+        &house,
+        &[
+            create("left"),
+            create("right"),
+            nest("a", "a"),
+            nest("a", "b"),
+            line("keep_counter", named("c")),
+            nest("c", "d"),
+        ],
+    );
+    let lines = told.json_lines();
+    let refused = |line: &Value, text: &str| {
+        assert_eq!(line["error"]["kind"], "conflict", "{told}");
+        assert_eq!(line["error"]["message"], text);
+    };
+    refused(
+        &lines[0],
+        "the resource `right` waits for itself: its making wants `left`, whose making wants `right`",
+    );
+    refused(
+        &lines[1],
+        "the resource `left` waits for itself: its making wants `right`, whose making wants `left`",
+    );
+    refused(&lines[2], "the resource `a` waits for itself: its making wants `a`");
+    assert_eq!(lines[3]["result"]["made"], "a", "and nothing is in the way: {told}");
+    let other = lines[5]["error"]["message"].as_str().unwrap();
+    let types = "the resource `c` is a `fixture_keeps::Counter`, not a `fixture_keeps::Nest`";
+    assert_eq!(other, types);
 }
 
 #[test]
 fn one_that_went_with_its_worker_is_told_so_and_made_anew() {
-    let Some(house) = furnish(ISOLATED, 0, 0) else { return };
+    let Some(house) = furnish(0, 0) else { return };
+    house.isolate("*");
     let create = || ask("resources.get_or_create", named("made"));
     let call = |operation| ask("resources.call", json!({ "name": "made", "operation": operation }));
     let told = batch(
@@ -261,45 +246,43 @@ fn create() -> Value {
 
 #[test]
 fn two_who_ask_at_a_time_get_one_and_it_is_saved_and_restored() {
-    for place in PLACES {
-        let Some(house) = furnish(place, 100, 0) else { return };
-        let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        tokio.block_on(async {
-            let runtime = Runtime::start(setup(&house)).await;
-            let session = begin(&runtime);
-            let (first, second) = tokio::join!(
-                call(&session, "ask_service", create()),
-                call(&session, "ask_service", create()),
-            );
-            assert_eq!(first, second);
-            let once = || call(&session, "keep_counter", json!({ "name": "own", "once": true }));
-            let (first, second) = tokio::join!(once(), once());
-            let counts = [first, second].map(|it| it["count"].as_u64().unwrap());
-            assert_eq!(counts.iter().sum::<u64>(), 3, "one counter has counted both");
-            assert_eq!(notes(&house), ["making made", "making own"]);
-            let count = json!({ "operation": "resources.call", "request": { "name": "made", "operation": "count", "arguments": { "by": 7 } } });
-            call(&session, "ask_service", count.clone()).await;
-            let saved = runtime.save_resources(session.id()).await;
-            let expected = json!({ "entries": { "made": { "state": 7 }, "own": { "state": 2 } } });
-            assert_eq!((saved.value, saved.problems), (expected.clone(), Vec::new()));
-            runtime.close_session(session.id()).await;
-            assert_eq!(notes(&house)[2..], ["closed own", "closed made", "instance closed"]);
+    let Some(house) = furnish(100, 0) else { return };
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tokio.block_on(async {
+        let runtime = Runtime::start(setup(&house)).await;
+        let session = begin(&runtime);
+        let (first, second) = tokio::join!(
+            call(&session, "ask_service", create()),
+            call(&session, "ask_service", create()),
+        );
+        assert_eq!(first, second);
+        let once = || call(&session, "keep_counter", json!({ "name": "own", "once": true }));
+        let (first, second) = tokio::join!(once(), once());
+        let counts = [first, second].map(|it| it["count"].as_u64().unwrap());
+        assert_eq!(counts.iter().sum::<u64>(), 3, "one counter has counted both");
+        assert_eq!(notes(&house), ["making made", "making own"]);
+        let count = json!({ "operation": "resources.call", "request": { "name": "made", "operation": "count", "arguments": { "by": 7 } } });
+        call(&session, "ask_service", count.clone()).await;
+        let saved = runtime.save_resources(session.id()).await;
+        let expected = json!({ "entries": { "made": { "state": 7 }, "own": { "state": 2 } } });
+        assert_eq!((saved.value, saved.problems), (expected.clone(), Vec::new()));
+        runtime.close_session(session.id()).await;
+        assert_eq!(notes(&house)[2..], ["closed own", "closed made", "instance closed"]);
 
-            let session = begin(&runtime);
-            let list = json!({ "operation": "resources.list" });
-            assert_eq!(call(&session, "ask_service", list).await["answer"], json!([]));
-            let failed = runtime.restore_resources(session.id(), &expected).await.unwrap();
-            assert_eq!(failed.len(), 1, "{failed:?}");
-            let text = "the resource `own` was not restored: there is no resource `own`";
-            assert!(failed[0].starts_with(text), "{failed:?}");
-            let counted = call(&session, "ask_service", count).await;
-            assert_eq!(counted["answer"], 14, "it went on from what was saved");
-            let saved = runtime.save_resources(session.id()).await;
-            let expected = json!({ "entries": { "made": { "state": 14 }, "own": { "state": 2 } } });
-            assert_eq!(saved.value, expected, "what could not be made is not lost");
-            runtime.close_session(session.id()).await;
-            assert_eq!(runtime.close().await.resources, Vec::<String>::new());
-        });
-        house.nothing_lives();
-    }
+        let session = begin(&runtime);
+        let list = json!({ "operation": "resources.list" });
+        assert_eq!(call(&session, "ask_service", list).await["answer"], json!([]));
+        let failed = runtime.restore_resources(session.id(), &expected).await.unwrap();
+        assert_eq!(failed.len(), 1, "{failed:?}");
+        let text = "the resource `own` was not restored: there is no resource `own`";
+        assert!(failed[0].starts_with(text), "{failed:?}");
+        let counted = call(&session, "ask_service", count).await;
+        assert_eq!(counted["answer"], 14, "it went on from what was saved");
+        let saved = runtime.save_resources(session.id()).await;
+        let expected = json!({ "entries": { "made": { "state": 14 }, "own": { "state": 2 } } });
+        assert_eq!(saved.value, expected, "what could not be made is not lost");
+        runtime.close_session(session.id()).await;
+        assert_eq!(runtime.close().await.resources, Vec::<String>::new());
+    });
+    house.nothing_lives();
 }

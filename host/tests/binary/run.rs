@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cli::cli_house;
 use crate::house;
-use crate::openai::{at, furnish};
+use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Server};
 use crate::support::{Output, fixture};
 

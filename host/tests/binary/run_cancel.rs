@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::house;
+use crate::support::command::DEADLINE;
 use crate::support::{House, fixture};
 
 /// From the signal to the end of the process. The promise is 100 ms for the work and 2 s for
 /// plugins to close; a busy machine gets the rest.
-const END_WITHIN: Duration = Duration::from_secs(10);
+const END_WITHIN: Duration = DEADLINE;
 
 /// Runs until it has shown something, sends a signal, and checks how it ends.
 #[track_caller]

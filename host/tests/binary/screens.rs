@@ -4,8 +4,8 @@
 use expect_test::expect_file;
 use serde_json::{Value, json};
 
-use crate::cli::with_cli;
 use crate::support::answers::says;
+use crate::support::cli::with_cli;
 use crate::support::screen::{Scene, Size};
 use crate::support::{House, fixture};
 

@@ -10,20 +10,16 @@ use jaato_runtime::types::{Envelope, Error, ErrorKind, ToolName};
 use jaato_runtime::{Runtime, SessionOptions, SharedEnvironment};
 use serde_json::{Map, Value, json};
 
-use crate::cli::with_cli;
-use crate::embedded::setup;
+use crate::support::cli::with_cli;
+use crate::support::embedded::setup;
 use crate::support::{House, fixture, library_name};
 
-/// Where plugins run: inside jaato, and in workers.
-const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
-
 /// A house with environments, a plugin that keeps resources, and one that asks services.
-fn furnish(place: &str) -> Option<House> {
+fn furnish() -> Option<House> {
     let house = with_cli()?;
     for name in ["asks", "keeps", "rooms"] {
         house.ship(&fixture(name));
     }
-    house.configure_more(place);
     let file = house.path().join("notes").display().to_string();
     house.configure_more(&format!(
         "[plugins.fixture-keeps]\nfile = {file:?}\n[plugins.fixture-rooms]\nfile = {file:?}\n"
@@ -92,18 +88,16 @@ fn lives(pid: u64) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// Plays with a host in each place; nothing may live when it is over.
+/// Plays with a host; nothing may live when it is over.
 #[track_caller]
 fn in_each_place(play: impl AsyncFn(&House, Runtime)) {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        tokio.block_on(async {
-            let runtime = Runtime::start(setup(&house)).await;
-            play(&house, runtime).await;
-        });
-        house.nothing_lives();
-    }
+    let Some(house) = furnish() else { return };
+    tokio.block_on(async {
+        let runtime = Runtime::start(setup(&house)).await;
+        play(&house, runtime).await;
+    });
+    house.nothing_lives();
 }
 
 #[test]

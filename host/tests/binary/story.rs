@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::openai::{SECRET, furnish};
+use crate::support::openai::{SECRET, furnish};
 use crate::support::server::{Answer, Server};
 use crate::support::{Command, House, fixtures, library_name};
 use crate::terminal::on_terminal;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::cli::with_cli;
+use crate::support::cli::with_cli;
 use crate::support::command::Running;
 use crate::support::screen::recorded;
 use crate::support::{Command, House, fixture};

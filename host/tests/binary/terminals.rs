@@ -6,21 +6,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::support::command::DEADLINE;
 use crate::support::{House, fixture, fixtures, library_name, skip};
 
-/// Where the environment runs: inside jaato, and in a worker.
-const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"environment-local\"]\n"];
+/// What one look at a terminal may take on a busy machine: a wait would be longer. `cargo xtask bench
+/// terminals` measures it.
+const LOOK_US_MAX: u64 = 1_000_000;
 
-/// What one look at a terminal may take, from the tool to the system and back. It is a tenth of
-/// that.
-const LOOK_US_MAX: u64 = 5_000;
-
-fn furnish(place: &str) -> Option<House> {
+fn furnish() -> Option<House> {
     let house = House::new()?;
     let plugins = fixtures::house()?.join("plugins");
     house.ship(&plugins.join(library_name("environment_local")));
     house.ship(&fixture("terminals"));
-    house.configure_more(place);
     Some(house)
 }
 
@@ -42,16 +39,14 @@ fn play(house: &House, terminals: &[Value]) -> Vec<Value> {
     answer["terminals"].as_array().unwrap().clone()
 }
 
-/// Plays at one terminal inside jaato and in a worker, and looks at the answers.
+/// Plays at one terminal, and looks at the answers.
 #[track_caller]
 fn check(terminal: &Value, look: impl Fn(&[Value], &str)) {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        let played = play(&house, std::slice::from_ref(terminal));
-        let answers = played[0]["answers"].as_array().unwrap();
-        look(answers, played[0]["shown"].as_str().unwrap());
-        house.nothing_lives();
-    }
+    let Some(house) = furnish() else { return };
+    let played = play(&house, std::slice::from_ref(terminal));
+    let answers = played[0]["answers"].as_array().unwrap();
+    look(answers, played[0]["shown"].as_str().unwrap());
+    house.nothing_lives();
 }
 
 fn code(code: i32) -> Value {
@@ -223,16 +218,14 @@ fn all_that_was_shown_comes_before_the_exit_whoever_holds_the_terminal() {
 
 #[test]
 fn what_cannot_be_started_is_told() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        let refused = |terminal: Value| {
-            let arguments = json!({ "terminals": [terminal] }).to_string();
-            house.run(&["call", "play_terminals", &arguments]).code(1).stderr
-        };
-        let told = refused(json!({ "program": "no-such-program", "steps": [] }));
-        assert!(told.contains("`no-such-program`") && told.contains("no such program"), "{told}");
-        house.nothing_lives();
-    }
+    let Some(house) = furnish() else { return };
+    let refused = |terminal: Value| {
+        let arguments = json!({ "terminals": [terminal] }).to_string();
+        house.run(&["call", "play_terminals", &arguments]).code(1).stderr
+    };
+    let told = refused(json!({ "program": "no-such-program", "steps": [] }));
+    assert!(told.contains("`no-such-program`") && told.contains("no such program"), "{told}");
+    house.nothing_lives();
 }
 
 #[test]
@@ -247,18 +240,16 @@ fn eight_terminals_at_once_answer_each_for_itself() {
             ])),
         })
         .collect();
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        let played = play(&house, &terminals);
-        for (number, terminal) in played.iter().enumerate().filter(|(number, _)| *number != 3) {
-            assert_eq!(terminal["answers"][2], code(number.try_into().unwrap()));
-        }
-        house.nothing_lives();
+    let Some(house) = furnish() else { return };
+    let played = play(&house, &terminals);
+    for (number, terminal) in played.iter().enumerate().filter(|(number, _)| *number != 3) {
+        assert_eq!(terminal["answers"][2], code(number.try_into().unwrap()));
     }
+    house.nothing_lives();
 }
 
 /// The promise is 100 ms; a busy machine gets the rest.
-const END_WITHIN: Duration = Duration::from_secs(10);
+const END_WITHIN: Duration = DEADLINE;
 
 #[track_caller]
 fn pid_in(file: &Path) -> u32 {
@@ -275,23 +266,21 @@ fn pid_in(file: &Path) -> u32 {
 
 #[test]
 fn a_killed_host_leaves_nothing_that_a_terminal_ran() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        let line = "trap '' HUP TERM; setsid sh -c 'echo $$ > away; exec sleep 300' & \
-                    echo $$ > pid; while :; do sleep 1; done";
-        let terminals = [sh(line, json!(["exit"]))];
-        let arguments = json!({ "terminals": terminals }).to_string();
-        let running = house.command(&["call", "play_terminals", &arguments]).no_input().start();
-        let files: [PathBuf; 2] = ["pid", "away"].map(|file| house.workspace().join(file));
-        let pids = files.each_ref().map(|file| pid_in(file));
-        running.signal("KILL");
-        running.finish().code(128 + 9);
-        house.nothing_lives();
-        for pid in pids {
-            let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let lives = state.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'));
-            assert!(!lives, "{pid} lives on: {state}");
-        }
-        files.iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    let Some(house) = furnish() else { return };
+    let line = "trap '' HUP TERM; setsid sh -c 'echo $$ > away; exec sleep 300' & \
+                echo $$ > pid; while :; do sleep 1; done";
+    let terminals = [sh(line, json!(["exit"]))];
+    let arguments = json!({ "terminals": terminals }).to_string();
+    let running = house.command(&["call", "play_terminals", &arguments]).no_input().start();
+    let files: [PathBuf; 2] = ["pid", "away"].map(|file| house.workspace().join(file));
+    let pids = files.each_ref().map(|file| pid_in(file));
+    running.signal("KILL");
+    running.finish().code(128 + 9);
+    house.nothing_lives();
+    for pid in pids {
+        let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let lives = state.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'));
+        assert!(!lives, "{pid} lives on: {state}");
     }
+    files.iter().for_each(|file| std::fs::remove_file(file).unwrap());
 }

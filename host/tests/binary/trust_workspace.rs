@@ -6,8 +6,8 @@ use std::fs;
 use expect_test::expect;
 use serde_json::json;
 
-use crate::cli::with_cli;
 use crate::house;
+use crate::support::cli::with_cli;
 use crate::support::{House, fixture, library_name};
 
 fn with_files() -> Option<House> {
@@ -214,8 +214,9 @@ fn an_env_file_that_the_person_names_needs_no_trust() {
     let file = house.write("other.env", "JAATO_SESSION_STEPS_MAX=0\n").display().to_string();
     let output = house.run(&["run", "--env-file", &file, "hello"]).code(3);
     assert!(output.stderr.contains("other.env:1"), "{output}");
-    let output = house.run(&["run", "--env-file", "/nonexistent.env", "hello"]).code(3);
-    assert!(output.stderr.contains("/nonexistent.env"), "{output}");
+    let missing = house.path().join("missing.env").display().to_string();
+    let output = house.run(&["run", "--env-file", &missing, "hello"]).code(3);
+    assert!(output.stderr.contains(&missing), "{output}");
 }
 
 #[test]

@@ -4,10 +4,10 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::cli::with_cli;
 use crate::house;
 use crate::questions::wait_for_file;
 use crate::support::answers::{call, says, told};
+use crate::support::cli::with_cli;
 use crate::support::command::Running;
 use crate::support::{Command, House, fixture};
 use crate::terminal::{on_terminal, shell_on_terminal};

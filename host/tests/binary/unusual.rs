@@ -1,12 +1,9 @@
-//! Plugins that ask more of the host than others, in whole sessions, inside jaato and in workers: a
-//! hundred tools and much output, a gc with a state, a provider of thoughts and images.
+//! Plugins that ask more of the host than others, in whole sessions: a hundred
+//! tools and much output, a gc with a state, a provider of thoughts and images.
 
 use serde_json::{Value, json};
 
 use crate::support::{House, fixture};
-
-/// In the host and in a worker.
-const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
 
 fn call(name: &str, arguments: Value) -> Value {
     json!({ "call": { "name": name, "arguments": arguments } })
@@ -38,27 +35,25 @@ fn each_passes_the_check_of_a_plugin_that_strangers_ship() {
 
 #[test]
 fn a_hundred_tools_are_found_on_demand_and_much_output_is_kept_whole() {
-    for place in PLACES {
-        let Some(house) = House::new() else { return };
-        house.ship(&fixture("many"));
-        let said = json!({ "tool_result": "\"name\":\"Say42\",\"text\":\"moon\",\"calls\":1" });
-        let streamed = json!({ "tool_result": "\"shown\":20000" });
-        // Of a hundred tools one stands in the request; a call finds each of the others.
-        let first = json!({ "tools": ["get_environment", "stream_lines", "list_tools", "get_tool_schemas"] });
-        house.script(&json!({ "answers": [
-            { "expect": first, "steps": [call("say42", json!({ "text": "moon" }))] },
-            { "expect": said, "steps": [call("stream_lines", json!({ "lines": 20_000 }))] },
-            { "expect": streamed, "steps": [{ "text": "done" }] },
-        ] }));
-        house.configure_more(place);
-        let output = house.run(&["run", "--yes", "--output", "json", "go"]).code(0);
-        let lines = output.json_lines();
-        let shown = lines.iter().filter(|line| line["event"] == "tool_output");
-        let shown: String = shown.map(|line| line["text"].as_str().unwrap()).collect();
-        assert_eq!(shown.lines().count(), 20_000);
-        assert!(shown.ends_with("line 19999 of a hundred tools' output\n"));
-        house.nothing_lives();
-    }
+    let Some(house) = House::new() else { return };
+    house.ship(&fixture("many"));
+    let said = json!({ "tool_result": "\"name\":\"Say42\",\"text\":\"moon\",\"calls\":1" });
+    let streamed = json!({ "tool_result": "\"shown\":20000" });
+    // Of a hundred tools one stands in the request; a call finds each of the others.
+    let first =
+        json!({ "tools": ["get_environment", "stream_lines", "list_tools", "get_tool_schemas"] });
+    house.script(&json!({ "answers": [
+        { "expect": first, "steps": [call("say42", json!({ "text": "moon" }))] },
+        { "expect": said, "steps": [call("stream_lines", json!({ "lines": 20_000 }))] },
+        { "expect": streamed, "steps": [{ "text": "done" }] },
+    ] }));
+    let output = house.run(&["run", "--yes", "--output", "json", "go"]).code(0);
+    let lines = output.json_lines();
+    let shown = lines.iter().filter(|line| line["event"] == "tool_output");
+    let shown: String = shown.map(|line| line["text"].as_str().unwrap()).collect();
+    assert_eq!(shown.lines().count(), 20_000);
+    assert!(shown.ends_with("line 19999 of a hundred tools' output\n"));
+    house.nothing_lives();
 }
 
 /// An answer to a request of so many messages that holds this in its first message, and the tokens
@@ -73,46 +68,41 @@ fn says(text: &str, messages: usize, tokens: u64) -> Value {
 
 #[test]
 fn a_gc_recalls_from_collection_to_collection() {
-    for place in PLACES {
-        let Some(house) = House::new() else { return };
-        house.ship(&fixture("recalls"));
-        let mut last = says("four", 1, 100);
-        last["expect"]["prompt"] = "[3 earlier prompts, dropped in 2 steps: a; b; c]".into();
-        house.script(&json!({ "answers": [
-            says("one", 1, 100), says("two", 3, 900), says("three", 1, 900), last,
-        ] }));
-        house.configure_more("[models.\"scripted/test\"]\ncontext_limit = 1000\n");
-        house.configure_more("[gc]\nplugin = \"fixture-recalls\"\npreserve_recent_turns = 1\n");
-        house.configure_more(place);
-        let output = house.command(&["chat"]).input("a\nb\nc\nd\n").run().code(0);
-        assert_eq!(output.stdout, "one\ntwo\nthree\nfour\n", "{output}");
-        let told = output.stderr.lines().filter(|line| line.starts_with("gc fixture-recalls"));
-        let told: Vec<&str> = told.collect();
-        assert_eq!(told.len(), 2, "{output}");
-        assert!(told[1].ends_with("3 prompts are remembered"), "{output}");
-        house.nothing_lives();
-    }
+    let Some(house) = House::new() else { return };
+    house.ship(&fixture("recalls"));
+    let mut last = says("four", 1, 100);
+    last["expect"]["prompt"] = "[3 earlier prompts, dropped in 2 steps: a; b; c]".into();
+    house.script(&json!({ "answers": [
+        says("one", 1, 100), says("two", 3, 900), says("three", 1, 900), last,
+    ] }));
+    house.configure_more("[models.\"scripted/test\"]\ncontext_limit = 1000\n");
+    house.configure_more("[gc]\nplugin = \"fixture-recalls\"\npreserve_recent_turns = 1\n");
+    let output = house.command(&["chat"]).input("a\nb\nc\nd\n").run().code(0);
+    assert_eq!(output.stdout, "one\ntwo\nthree\nfour\n", "{output}");
+    let told = output.stderr.lines().filter(|line| line.starts_with("gc fixture-recalls"));
+    let told: Vec<&str> = told.collect();
+    assert_eq!(told.len(), 2, "{output}");
+    assert!(told[1].ends_with("3 prompts are remembered"), "{output}");
+    house.nothing_lives();
 }
 
 #[test]
 fn thoughts_and_images_come_back_as_they_were() {
-    for place in PLACES {
-        let Some(house) = House::new() else { return };
-        house.ship(&fixture("paints"));
-        house.configure(&format!("model = \"paints/canvas\"\n{place}"));
-        let output = house.command(&["chat"]).input("paint\nagain\n").run().code(0);
-        let said: Vec<&str> = output.stdout.lines().filter(|line| !line.is_empty()).collect();
-        let answers = [
-            "I saw 0 bytes of images and paint 2 more.",
-            "I saw 240030 bytes of images and paint 2 more.",
-        ];
-        assert_eq!(said, answers, "{output}");
-        assert!(output.stderr.contains("image 2: 120015 bytes"), "{output}");
-        let output = house.run(&["run", "--output", "json", "paint"]).code(0);
-        let lines = output.json_lines();
-        let thoughts = lines.iter().filter(|line| line["event"] == "thought_delta");
-        let thoughts: Vec<&str> = thoughts.map(|line| line["text"].as_str().unwrap()).collect();
-        assert_eq!(thoughts, ["I ", "see ", "a ", "moon."]);
-        house.nothing_lives();
-    }
+    let Some(house) = House::new() else { return };
+    house.ship(&fixture("paints"));
+    house.configure("model = \"paints/canvas\"\n");
+    let output = house.command(&["chat"]).input("paint\nagain\n").run().code(0);
+    let said: Vec<&str> = output.stdout.lines().filter(|line| !line.is_empty()).collect();
+    let answers = [
+        "I saw 0 bytes of images and paint 2 more.",
+        "I saw 240030 bytes of images and paint 2 more.",
+    ];
+    assert_eq!(said, answers, "{output}");
+    assert!(output.stderr.contains("image 2: 120015 bytes"), "{output}");
+    let output = house.run(&["run", "--output", "json", "paint"]).code(0);
+    let lines = output.json_lines();
+    let thoughts = lines.iter().filter(|line| line["event"] == "thought_delta");
+    let thoughts: Vec<&str> = thoughts.map(|line| line["text"].as_str().unwrap()).collect();
+    assert_eq!(thoughts, ["I ", "see ", "a ", "moon."]);
+    house.nothing_lives();
 }

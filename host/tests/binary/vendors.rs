@@ -4,39 +4,18 @@
 use jaato_plugin_testkit::vendors;
 
 use crate::support::server::{self, Answer, Server, Step};
-use crate::support::{House, fixtures, library_name};
 
 /// The smallest that shows it is an image.
 pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
 
-/// Whether the bytes of answers come at once.
-#[derive(Clone, Copy)]
-pub enum Form {
-    Whole,
-    Torn,
-}
-
-/// Ships a provider's plugin, by the name of its library, and lets nothing wait for long.
-pub fn furnish(house: &House, library: &str) {
-    let plugins = fixtures::house().expect("the house is there").join("plugins");
-    house.ship(&plugins.join(library_name(library)));
-    house.configure("[session]\nretry_base_ms = 1\n");
-}
-
 /// A server that answers as a vendor does.
 pub fn serve(
     vendor: impl Fn(&vendors::Asked) -> vendors::Answered + Send + Sync + 'static,
-    form: Form,
 ) -> Server {
     Server::answering(move |asked| {
         let server::Asked { method, path, headers, body } = asked.clone();
         let answered = vendor(&vendors::Asked { method, path, headers, body });
         let empty = Answer::status(answered.status).then(Step::Bytes(answered.body));
-        let answer =
-            answered.headers.iter().fold(empty, |answer, (name, value)| answer.header(name, value));
-        match form {
-            Form::Whole => answer,
-            Form::Torn => answer.torn(),
-        }
+        answered.headers.iter().fold(empty, |answer, (name, value)| answer.header(name, value))
     })
 }

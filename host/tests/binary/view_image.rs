@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::house;
-use crate::openai::{at, furnish};
+use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Server};
 use crate::support::{House, fixtures, library_name};
 use crate::vendors::PNG;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::with_cli;
+use crate::support::cli::with_cli;
 use crate::support::{Command, House, fixtures, library_name};
 use crate::terminal::on_terminal;
 

@@ -18,7 +18,7 @@ pub const DEADLINE: Duration = Duration::from_secs(60);
 const PATIENT_DEADLINE: Duration = Duration::from_secs(600);
 
 /// How long processes may live on after the host has ended.
-pub const LEFTOVERS_BOUND: Duration = Duration::from_secs(10);
+pub const LEFTOVERS_BOUND: Duration = DEADLINE;
 
 /// How often it is looked whether they do.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -80,6 +80,10 @@ impl Command {
             .env("LANG", "C.UTF-8")
             .env("TERM", "dumb")
             .process_group(0);
+        if super::is_isolated() {
+            let (name, value) = super::ISOLATED;
+            self.command.env(name, value);
+        }
         self
     }
 

@@ -1,15 +1,18 @@
 //! Houses for tests of the real binary: an installed layout, a home and a workspace of each test's
 //! own.
-#![allow(dead_code, unused_imports)]
+#![allow(dead_code, unused_imports, unused_macros)]
 
 pub mod answers;
+pub mod cli;
 pub mod command;
 pub mod elf;
+pub mod embedded;
 pub mod fixtures;
 pub mod moon;
+pub mod openai;
 pub mod screen;
 pub mod server;
-pub mod skip;
+pub mod shells;
 mod warm;
 
 use std::fs;
@@ -20,7 +23,7 @@ use tempfile::TempDir;
 
 pub use command::{Command, Output, no_network};
 pub use fixtures::{fixture, library_name};
-pub use skip::skip;
+pub use jaato_plugin_testkit::skip;
 
 /// Makes the house of a test, or leaves the test with a line that says why it is left out.
 #[macro_export]
@@ -180,6 +183,11 @@ impl House {
         self.configure(&format!("{before}{text}"));
     }
 
+    /// Runs a plugin in a worker, whatever it asks for; `*` is all of them.
+    pub fn isolate(&self, plugin: &str) {
+        self.configure_more(&format!("[plugins]\nisolated = [{plugin:?}]\n"));
+    }
+
     /// Replaces what differs from house to house: its path, digests, lines of sources.
     pub fn clean(&self, text: &str) -> String {
         clean(text, &self.path.display().to_string())
@@ -326,6 +334,28 @@ pub fn can_start_as_nobody(house: &House) -> bool {
     // The folder itself is closed to all but its owner.
     std::os::unix::fs::chown(house.path(), Some(NOBODY), Some(NOBODY)).is_ok()
         && command.status().is_ok_and(|status| status.success())
+}
+
+/// Ships a provider's plugin, by the name of its library, and lets nothing wait for long.
+pub fn provider(house: &House, library: &str) {
+    let plugins = fixtures::house().expect("the house is there").join("plugins");
+    house.ship(&plugins.join(library_name(library)));
+    house.configure("[session]\nretry_base_ms = 1\n");
+}
+
+/// A URL of this machine where nobody listens: its port was bound a moment ago.
+pub fn closed_port() -> String {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+/// The variable that makes every plugin run in a worker.
+pub const ISOLATED: (&str, &str) = ("JAATO_PLUGINS_ISOLATED", "*");
+
+/// Tells whether every plugin runs in a worker in this pass, also the trusted ones that ask for
+/// none.
+pub fn is_isolated() -> bool {
+    std::env::var_os("JAATO_TEST_ISOLATED").is_some()
 }
 
 /// Tells whether the tests run as root, for whom no file is unreadable.

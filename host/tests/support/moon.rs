@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::skip::skip;
+use jaato_plugin_testkit::skip;
 
 /// Compiles the plugin, in the variant that a macro of its names (or none). None, and a line that
 /// says why the test is left out, where there is no compiler. `host` is the folder `host` of the

@@ -3,4 +3,6 @@
 
 mod escape;
 mod files;
+#[path = "../../testkit/src/skip.rs"]
+mod skip;
 mod support;

@@ -41,6 +41,7 @@ pub mod conformance;
 mod fake;
 pub mod host_conformance;
 mod schema;
+mod skip;
 #[cfg(feature = "vendors")]
 pub mod vendors;
 
@@ -53,3 +54,4 @@ pub use jaato_objects::{Hidden, HiddenValue, ObjectEnvironment};
 pub use jaato_plugin_sdk::__private::Module;
 pub use jaato_types::Kind;
 pub use schema::check_arguments;
+pub use skip::skip;

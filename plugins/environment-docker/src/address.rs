@@ -29,6 +29,14 @@ impl Address {
         configured: Option<&str>,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self> {
+        Self::find_beside(Path::new(SYSTEM_SOCKET), configured, variable)
+    }
+
+    fn find_beside(
+        system: &Path,
+        configured: Option<&str>,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self> {
         if let Some(text) = configured {
             return Self::parse(text);
         }
@@ -37,15 +45,14 @@ impl Address {
         }
         let runtime = variable("XDG_RUNTIME_DIR").map(PathBuf::from);
         let home = variable("HOME").map(PathBuf::from);
-        let system = Some(PathBuf::from(SYSTEM_SOCKET));
         let known = [
-            system.clone(),
+            Some(system.to_owned()),
             runtime.as_ref().map(|folder| folder.join("docker.sock")),
             home.map(|folder| folder.join(".docker/run/docker.sock")),
             runtime.as_ref().map(|folder| folder.join("podman/podman.sock")),
         ];
         let found = known.into_iter().flatten().find(|socket| socket.exists());
-        Ok(Self::Unix(found.unwrap_or_else(|| PathBuf::from(SYSTEM_SOCKET))))
+        Ok(Self::Unix(found.unwrap_or_else(|| system.to_owned())))
     }
 
     /// Reads `unix://PATH`, `tcp://HOST:PORT` or `http://HOST:PORT`.
@@ -120,15 +127,13 @@ mod tests {
 
     #[test]
     fn a_socket_of_the_users_own_engine_is_found() {
-        if Path::new(SYSTEM_SOCKET).exists() {
-            return;
-        }
         let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("docker.sock");
-        std::fs::write(&socket, "").unwrap();
+        let (system, socket) = (folder.path().join("system"), folder.path().join("docker.sock"));
         let runtime = folder.path().as_os_str().to_owned();
-        let found =
-            Address::find(None, |name| (name == "XDG_RUNTIME_DIR").then(|| runtime.clone()));
-        assert_eq!(found.unwrap(), Address::Unix(socket));
+        let variable = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| runtime.clone());
+        let found = || Address::find_beside(&system, None, variable).unwrap();
+        assert_eq!(found(), Address::Unix(system.clone()), "where there is none");
+        std::fs::write(&socket, "").unwrap();
+        assert_eq!(found(), Address::Unix(socket));
     }
 }

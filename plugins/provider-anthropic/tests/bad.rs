@@ -59,23 +59,6 @@ fn half_a_stream_may_be_better_next_time() {
 }
 
 #[test]
-fn a_line_without_an_end_has_a_limit() {
-    for piece in ["data: ", "x", ": ", "event: "] {
-        let host = host(move || {
-            let stream = FakeStream::open();
-            stream.push(piece);
-            let mebibyte = vec![b'x'; 1 << 20];
-            (0..12).for_each(|_| stream.push(mebibyte.clone()));
-            stream.finish();
-            FakeHttpAnswer::status(200).stream(stream)
-        });
-        let error = host.complete(&request()).result.unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Provider, "{piece}: {error}");
-        assert_eq!(host.live().streams, 0);
-    }
-}
-
-#[test]
 fn an_answer_at_once_has_a_limit() {
     let body = format!("{{\"content\":[\"{}\"]}}", "x".repeat(9 << 20));
     let host = host(move || FakeHttpAnswer::status(200).body(body.clone()));

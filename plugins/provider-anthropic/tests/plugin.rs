@@ -230,9 +230,3 @@ fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
     // Each was asked for once.
     assert_eq!(host.asked().iter().filter(|asked| asked.operation == BLOB_GET).count(), 4);
 }
-
-#[test]
-fn a_host_without_http_is_told_as_such() {
-    let host = FakeHost::new(provider_anthropic::__jaato::MODULE);
-    assert_eq!(host.complete(&request()).result.unwrap_err().kind, ErrorKind::UnknownOperation);
-}

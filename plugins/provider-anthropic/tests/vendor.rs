@@ -1,17 +1,14 @@
 //! Conversations with a strict fake of the vendor, which refuses what the vendor refuses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::sync::Arc;
-
+use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::service::BLOB_GET;
 use jaato_plugin_sdk::types::{
-    Completion, Data, Delta, Effort, FinishReason, Message, Opaque, Part, Request, Retry, Role,
-    ToolCall, ToolResult, ToolSpec, ToolsChanged,
+    Data, Delta, Effort, FinishReason, Message, Part, Retry, Role, ToolResult, ToolSpec,
+    ToolsChanged,
 };
-use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::vendors::anthropic::{Anthropic, Said, Turn};
-use jaato_plugin_testkit::{FakeHost, FakeStream, Reply};
+use jaato_plugin_testkit::vendors::{Talk, look, strange_history};
 
 pub const MODELS: [&str; 6] = [
     "claude-haiku-4-5",
@@ -22,66 +19,22 @@ pub const MODELS: [&str; 6] = [
     "claude-opus-5-5",
 ];
 
-/// A conversation with a model.
-pub struct Talk {
-    pub request: Request,
-    pub vendor: Arc<Anthropic>,
-    host: FakeHost,
+/// Begins with a model that gives these answers.
+pub fn talk_to(model: &str, turns: impl IntoIterator<Item = Turn>) -> Talk<Anthropic> {
+    talk_with(model, Anthropic::new(turns))
 }
 
-impl Talk {
-    /// Begins with a model that gives these answers.
-    pub fn new(model: &str, turns: impl IntoIterator<Item = Turn>) -> Self {
-        Self::with(model, Anthropic::new(turns))
-    }
-
-    pub fn with(model: &str, vendor: Anthropic) -> Self {
-        let vendor = Arc::new(vendor);
-        let answering = Arc::clone(&vendor);
-        let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
-            .with_http(move |request| answering.answer_plugin(request))
-            .with_service(BLOB_GET, |_| {
-                let head = json!({ "mime_type": "image/png", "bytes": 3 });
-                Ok(Reply::StreamWith(head, FakeStream::of([vec![1, 2, 3]])))
-            });
-        let mut request = Request::new(model, Vec::new());
-        request.system = "Be brief.".to_owned();
-        request.tools = vec![tool("look")];
-        Self { request, vendor, host }
-    }
-
-    /// Says something, and keeps what the model answers.
-    #[track_caller]
-    pub fn ask(&mut self, message: Message) -> Completion {
-        self.request.messages.push(message);
-        let completion = self.send().unwrap_or_else(|error| panic!("{error}"));
-        self.request.messages.push(Message::model(completion.parts.clone()));
-        completion
-    }
-
-    pub fn send(&self) -> Result<Completion, Error> {
-        self.host.complete(&self.request).result
-    }
-
-    /// Answers all calls of an answer.
-    #[track_caller]
-    pub fn answer(&mut self, completion: &Completion) -> Completion {
-        let calls = completion.parts.iter().filter_map(Part::as_tool_call);
-        let results = calls.map(|call| {
-            let content = json!({ "seen": true }).as_object().unwrap().clone();
-            ToolResult::new(call.id.clone(), call.name.clone(), content)
-        });
-        self.ask(Message::tool(results.collect::<Vec<_>>()))
-    }
+pub fn talk_with(model: &str, vendor: Anthropic) -> Talk<Anthropic> {
+    let talk = Talk::new(provider_anthropic::__jaato::MODULE, json!({}), vendor, model);
+    talk.with_tool("look", no_arguments())
 }
 
 pub fn tool(name: &str) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        description: "Looks.".to_owned(),
-        parameters: json!({ "type": "object", "properties": {} }),
-        ..ToolSpec::default()
-    }
+    look(name, no_arguments())
+}
+
+fn no_arguments() -> Value {
+    json!({ "type": "object", "properties": {} })
 }
 
 pub fn thought(text: &str) -> Said {
@@ -117,7 +70,7 @@ fn turns() -> [Turn; 5] {
 fn thoughts_and_calls_of_several_turns_are_taken_back() {
     for model in MODELS {
         for effort in [None, Some(Effort::None), Some(Effort::Low), Some(Effort::Max)] {
-            let mut talk = Talk::new(model, turns());
+            let mut talk = talk_to(model, turns());
             talk.request.options.effort = effort;
             let first = talk.ask(Message::user("look"));
             assert_eq!(first.finish_reason, FinishReason::ToolUse, "{model} {effort:?}");
@@ -134,7 +87,7 @@ fn thoughts_and_calls_of_several_turns_are_taken_back() {
 #[test]
 fn a_thought_that_was_touched_is_refused_and_says_so() {
     for model in ["claude-haiku-4-5", "claude-opus-5-5"] {
-        let mut talk = Talk::new(model, turns());
+        let mut talk = talk_to(model, turns());
         talk.request.options.effort = Some(Effort::High);
         let first = talk.ask(Message::user("look"));
         if let Part::Thought { text, .. } = &mut talk.request.messages[1].parts[0] {
@@ -152,7 +105,7 @@ fn a_thought_that_was_touched_is_refused_and_says_so() {
 
 #[test]
 fn thoughts_whose_beginning_changed_are_dropped_and_the_person_is_told() {
-    let mut talk = Talk::new("claude-opus-5-5", turns());
+    let mut talk = talk_to("claude-opus-5-5", turns());
     let first = talk.ask(Message::user("look"));
     talk.answer(&first);
     // No host does that: it cuts, and then no thought before the cut goes out.
@@ -168,7 +121,7 @@ fn thoughts_whose_beginning_changed_are_dropped_and_the_person_is_told() {
 #[test]
 fn a_step_that_lost_its_thoughts_at_a_cut_goes_on() {
     for model in MODELS {
-        let mut talk = Talk::new(model, turns());
+        let mut talk = talk_to(model, turns());
         talk.request.options.effort = Some(Effort::High);
         let first = talk.ask(Message::user("look"));
         // As the host leaves them out, the first step's and all before.
@@ -192,7 +145,7 @@ fn tools_that_change_on_the_way_leave_thoughts_valid() {
     for model in MODELS {
         let called = Turn::says([thought("new"), Said::Call("listen".to_owned(), json!({}))]);
         let [first, second, third, ..] = turns();
-        let mut talk = Talk::new(model, [first, second, called, third]);
+        let mut talk = talk_to(model, [first, second, called, third]);
         talk.request.options.effort = Some(Effort::High);
         let first = talk.ask(Message::user("look"));
         let second = talk.answer(&first);
@@ -213,7 +166,7 @@ fn tools_that_change_on_the_way_leave_thoughts_valid() {
 fn an_image_is_seen_also_inside_a_result() {
     for model in MODELS {
         let looked = Turn::says([thought("hm"), call(json!({}))]);
-        let mut talk = Talk::new(model, [looked, Turn::text("A cat."), Turn::text("Yes.")]);
+        let mut talk = talk_to(model, [looked, Turn::text("A cat."), Turn::text("Yes.")]);
         let image = || Data::blob("image/png", "b-1");
         let parts = vec![
             Part::text("What is it?"),
@@ -234,31 +187,6 @@ fn an_image_is_seen_also_inside_a_result() {
 }
 
 #[test]
-fn an_answer_that_is_cut_is_asked_for_again_and_then_taken_back() {
-    let [first, second, third, ..] = turns();
-    let turns = [first.clone().cut_after(6), first, second, third];
-    let mut talk = Talk::new("claude-opus-5-5", turns);
-    talk.request.messages.push(Message::user("look"));
-    let error = talk.send().unwrap_err();
-    assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
-    talk.request.messages.clear();
-    let first = talk.ask(Message::user("look"));
-    let second = talk.answer(&first);
-    talk.answer(&second);
-}
-
-#[test]
-fn an_error_in_mid_stream_has_its_retry_class() {
-    let overloaded = Turn::text("so").failing("overloaded_error", "Overloaded");
-    let talk = Talk::new("claude-opus-5-5", [overloaded.cut_after(5)]);
-    let mut request = talk.request.clone();
-    request.messages.push(Message::user("hi"));
-    let error = talk.host.complete(&request).result.unwrap_err();
-    assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
-    assert!(error.message.ends_with("reports an error: Overloaded"), "{error}");
-}
-
-#[test]
 fn an_answer_cut_by_the_limit_or_declined_is_taken_back_too() {
     for (model, stop, expected) in [
         ("claude-haiku-4-5", "max_tokens", FinishReason::MaxTokens),
@@ -269,7 +197,7 @@ fn an_answer_cut_by_the_limit_or_declined_is_taken_back_too() {
         for said in [vec![thought("hm")], vec![thought("hm"), text("so ")], vec![]] {
             let cut = Turn::says(said).stopping(stop);
             let mut talk =
-                Talk::new(model, [cut, Turn::says([thought("hm"), text("done")]), Turn::text("b")]);
+                talk_to(model, [cut, Turn::says([thought("hm"), text("done")]), Turn::text("b")]);
             talk.request.options.effort = Some(Effort::High);
             assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected);
             talk.ask(Message::user("go on"));
@@ -288,7 +216,7 @@ fn a_paused_answer_goes_on() {
         Turn::says([thought("so"), text("It is full.")]),
         Turn::text("b"),
     ];
-    let mut talk = Talk::new("claude-opus-5-5", turns);
+    let mut talk = talk_to("claude-opus-5-5", turns);
     let first = talk.ask(Message::user("hi"));
     assert_eq!(first.finish_reason, FinishReason::Paused);
     let rest = talk.send().unwrap();
@@ -298,49 +226,17 @@ fn a_paused_answer_goes_on() {
 
 #[test]
 fn a_history_that_another_provider_made_is_taken() {
-    let call = |id: &str, arguments: Value| Part::ToolCall(ToolCall::new(id, "run.it", arguments));
-    let opaque = Opaque {
-        provider: "openai".to_owned(),
-        model: "gpt-6".to_owned(),
-        item: json!({ "type": "reasoning", "encrypted_content": "…" }),
-        ..Opaque::default()
-    };
     for model in MODELS {
-        let mut talk = Talk::new(model, [Turn::says([thought("hm"), text("a")]), Turn::text("b")]);
-        let long = "fc_".repeat(150);
-        talk.request.messages = vec![
-            Message::user("go"),
-            Message::model(vec![
-                Part::thought("unsigned"),
-                Part::Opaque(opaque.clone()),
-                Part::text(""),
-                call("call_1|fc_1", json!("{\"x\": tru")),
-                call("call_1|fc_2", json!(null)),
-                call(&long, json!({})),
-            ]),
-            Message::tool(
-                ["call_1|fc_2", "call_1|fc_1", &long]
-                    .map(|id| ToolResult::new(id, "run.it", Default::default())),
-            ),
-            Message::model(vec![Part::thought("only this")]),
-            Message::user(" \n"),
-            Message::model(vec![Part::text("done ")]),
-        ];
+        let mut talk = talk_to(model, [Turn::says([thought("hm"), text("a")]), Turn::text("b")]);
+        talk.request.messages = strange_history();
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));
     }
 }
 
 #[test]
-fn a_conversation_that_is_too_long_has_a_kind_of_its_own() {
-    let talk = Talk::with("claude-opus-5-5", Anthropic::new([]).with_window(10));
-    let error = talk.send().unwrap_err();
-    assert_eq!(error.kind, ErrorKind::ContextOverflow, "{error}");
-}
-
-#[test]
 fn an_unknown_model_is_told_with_where_to_look() {
-    let talk = Talk::new("claude-saga-9", []);
+    let talk = talk_to("claude-saga-9", []);
     let error = talk.send().unwrap_err();
     assert!(error.message.ends_with("answered 404 (not found): model: claude-saga-9"), "{error}");
     assert_eq!(error.hint.as_deref(), Some("`jaato model list` tells which models there are"));
@@ -358,7 +254,7 @@ fn every_listed_option_is_taken_by_the_models_that_say_so() {
             json!({ "output_schema": { "type": "object", "properties": {
                 "n": { "type": "integer", "minimum": 1 } }, "required": ["n"] } }),
         ] {
-            let talk = Talk::new(model, [Turn::text("a")]);
+            let talk = talk_to(model, [Turn::text("a")]);
             let mut request = talk.request.clone();
             request.messages.push(Message::user("hi"));
             request.options = jaato_plugin_sdk::serde_json::from_value(options.clone()).unwrap();
@@ -370,7 +266,7 @@ fn every_listed_option_is_taken_by_the_models_that_say_so() {
 
 #[test]
 fn the_list_of_models_tells_windows_and_what_they_look_at() {
-    let talk = Talk::new("claude-opus-5-5", []);
+    let talk = talk_to("claude-opus-5-5", []);
     let models = talk.host.instance().unwrap().models().unwrap();
     let facts = |name: &str| {
         let info = models.iter().find(|info| info.name == name).unwrap();

@@ -5,7 +5,7 @@ use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{Completion, Effort, Message, Part, ToolResult};
 use jaato_plugin_testkit::vendors::anthropic::{Anthropic, Turn};
 
-use crate::vendor::{Talk, call, text, thought, tool};
+use crate::vendor::{call, talk_to, talk_with, text, thought, tool};
 
 /// Least size of an entry, in the fake's tokens of four bytes, and a text well above it.
 fn long(model: &str) -> String {
@@ -22,7 +22,7 @@ fn each_request_reads_all_that_the_one_before_wrote() {
             Turn::says([text("done")]),
             Turn::text("bye"),
         ];
-        let mut talk = Talk::new(model, turns);
+        let mut talk = talk_to(model, turns);
         talk.request.options.effort = Some(Effort::Low);
         talk.request.system = long("claude-haiku-4-5");
         let first = talk.ask(Message::user("look"));
@@ -41,7 +41,7 @@ fn each_request_reads_all_that_the_one_before_wrote() {
 
 #[test]
 fn below_the_least_size_nothing_is_cached_and_nothing_breaks() {
-    let mut talk = Talk::new("claude-haiku-4-5", ["a", "b"].map(Turn::text));
+    let mut talk = talk_to("claude-haiku-4-5", ["a", "b"].map(Turn::text));
     let first = talk.ask(Message::user("hi"));
     let second = talk.ask(Message::user("hi"));
     for usage in [first.usage, second.usage] {
@@ -53,7 +53,7 @@ fn below_the_least_size_nothing_is_cached_and_nothing_breaks() {
 #[test]
 fn a_step_of_more_blocks_than_a_mark_looks_back_still_hits() {
     let many = Turn::says((0..30).map(|number| call(json!({ "n": number }))));
-    let mut talk = Talk::new("claude-opus-5-5", [many, Turn::text("done")]);
+    let mut talk = talk_to("claude-opus-5-5", [many, Turn::text("done")]);
     let first = talk.ask(Message::user(long("claude-opus-5-5")));
     let second = talk.answer(&first);
     assert_eq!(second.usage.cached_tokens, first.usage.prompt_tokens);
@@ -62,7 +62,7 @@ fn a_step_of_more_blocks_than_a_mark_looks_back_still_hits() {
 #[test]
 fn tools_that_change_on_the_way_cost_nothing_of_what_was_cached() {
     let turns = ["a", "b", "c"].map(|said| Turn::says([thought("hm"), text(said)]));
-    let mut talk = Talk::new("claude-opus-5-5", turns);
+    let mut talk = talk_to("claude-opus-5-5", turns);
     let first = talk.ask(Message::user(long("claude-opus-5-5")));
     let changed =
         jaato_plugin_sdk::types::ToolsChanged { added: vec![tool("listen")], ..Default::default() };
@@ -77,7 +77,7 @@ fn tools_that_change_on_the_way_cost_nothing_of_what_was_cached() {
 #[test]
 fn another_session_that_begins_alike_reads_tools_and_system_text() {
     let vendor = Anthropic::new(["a", "b"].map(Turn::text));
-    let mut talk = Talk::with("claude-opus-5-5", vendor);
+    let mut talk = talk_with("claude-opus-5-5", vendor);
     talk.request.system = long("claude-opus-5-5");
     talk.ask(Message::user("one"));
     talk.request.messages.clear();
@@ -88,7 +88,7 @@ fn another_session_that_begins_alike_reads_tools_and_system_text() {
 #[test]
 fn results_of_a_long_loop_are_read_again_and_again() {
     let steps = (0..25).map(|_| Turn::says([thought("hm"), call(json!({}))]));
-    let mut talk = Talk::new("claude-opus-5-5", steps.chain([Turn::text("done")]));
+    let mut talk = talk_to("claude-opus-5-5", steps.chain([Turn::text("done")]));
     let mut last = talk.ask(Message::user(long("claude-opus-5-5")));
     while let Some(called) = last.parts.iter().find_map(Part::as_tool_call) {
         let result = ToolResult::new(called.id.clone(), "look", Default::default());

@@ -26,7 +26,7 @@ fn host(vendor: &Arc<GitHub>, config: Value) -> FakeHost {
     let vendor = Arc::clone(vendor);
     FakeHost::new(provider_github_models::__jaato::MODULE)
         .with_config(config)
-        .with_http(move |request| Ok(vendor.answer_plugin(request)))
+        .with_http(move |request| vendor.answer_plugin(request))
 }
 
 fn request() -> Request {

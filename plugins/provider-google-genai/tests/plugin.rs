@@ -3,7 +3,7 @@
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::service::{BLOB_GET, BlobGet};
-use jaato_plugin_sdk::types::{Data, Delta, Message, Part, Request, Retry, Role};
+use jaato_plugin_sdk::types::{Data, Message, Part, Request, Retry, Role};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, Reply};
 
@@ -64,20 +64,6 @@ fn a_whole_answer_is_asked_for_by_another_method() {
     assert_eq!(host.complete(&request).result.unwrap().parts, [Part::text("hello")]);
     let [sent] = host.http_requests().try_into().unwrap();
     assert!(sent.head.url.ends_with("/gemini-4-argon:generateContent"), "{}", sent.head.url);
-}
-
-#[test]
-fn pieces_go_out_as_they_come() {
-    let stream = FakeStream::open();
-    let feed = stream.clone();
-    let host = host(move || FakeHttpAnswer::status(200).stream(stream.clone()));
-    let mut call = host.instance().unwrap().start_complete(&request()).unwrap();
-    let (first, rest) = ANSWER.split_once("\r\n\r\n").unwrap();
-    feed.push(format!("{}\r\n\r\n", first.replace("hello", "hel")));
-    assert!(matches!(call.next_delta(), Ok(Some(delta)) if delta == Delta::text("hel")));
-    feed.push(format!("{}\r\n\r\n{rest}", first.replace("hello", "lo")));
-    feed.finish();
-    assert_eq!(call.wait().result.unwrap().parts, [Part::text("hello")]);
 }
 
 #[test]
@@ -173,10 +159,4 @@ fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
     assert_eq!(parts[0]["inlineData"]["data"], "AAAA");
     // Each was asked for once.
     assert_eq!(host.asked().iter().filter(|asked| asked.operation == BLOB_GET).count(), 4);
-}
-
-#[test]
-fn a_host_without_http_is_told_as_such() {
-    let host = FakeHost::new(provider_google_genai::__jaato::MODULE);
-    assert_eq!(host.complete(&request()).result.unwrap_err().kind, ErrorKind::UnknownOperation);
 }

@@ -4,27 +4,12 @@
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Delta, Effort, FinishReason, Message, Part, Retry};
-use jaato_plugin_testkit::vendors::google::{Google, Turn};
+use jaato_plugin_testkit::vendors::google::Turn;
+use jaato_plugin_testkit::vendors::results;
 
-use crate::vendor::{Talk, call, results, text, thought, turns};
+use crate::vendor::{call, talk_to, text, thought, turns};
 
 const MODEL: &str = "gemini-4-argon";
-
-#[test]
-fn an_answer_that_is_cut_is_asked_for_again_and_then_taken_back() {
-    let [first, second, third, ..] = turns();
-    for chunks in 0..4 {
-        let turns = [first.clone().cut_after(chunks), first.clone(), second.clone(), third.clone()];
-        let mut talk = Talk::new(MODEL, turns);
-        talk.request.messages.push(Message::user("look"));
-        let error = talk.send().unwrap_err();
-        assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary), "{chunks}");
-        talk.request.messages.clear();
-        let first = talk.ask(Message::user("look"));
-        let second = talk.answer(&first);
-        talk.answer(&second);
-    }
-}
 
 fn overloaded() -> Value {
     json!({ "error": { "code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE" } })
@@ -34,7 +19,7 @@ fn overloaded() -> Value {
 fn an_error_in_mid_stream_has_its_retry_class() {
     let begun = || Turn::text("so").cut_after(1);
     for turn in [begun().failing(overloaded()), begun().failing_barely(overloaded())] {
-        let mut talk = Talk::new(MODEL, [turn]);
+        let mut talk = talk_to(MODEL, [turn]);
         talk.request.messages.push(Message::user("hi"));
         let error = talk.send().unwrap_err();
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
@@ -42,7 +27,7 @@ fn an_error_in_mid_stream_has_its_retry_class() {
     }
     // Before anything else, and in an answer that comes at once.
     for stream in [None, Some(false)] {
-        let mut talk = Talk::new(MODEL, [Turn::says([]).cut_after(0).failing_barely(overloaded())]);
+        let mut talk = talk_to(MODEL, [Turn::says([]).cut_after(0).failing_barely(overloaded())]);
         talk.request.options.stream = stream;
         talk.request.messages.push(Message::user("hi"));
         assert_eq!(talk.send().unwrap_err().retry, Retry::Temporary);
@@ -61,7 +46,7 @@ fn an_answer_that_was_stopped_is_taken_back_too() {
             for stream in [None, Some(false)] {
                 let cut = Turn::says(said.clone()).stopping(word);
                 let done = Turn::says([thought("hm"), text("done")]);
-                let mut talk = Talk::new(MODEL, [cut, done, Turn::text("b")]);
+                let mut talk = talk_to(MODEL, [cut, done, Turn::text("b")]);
                 talk.request.options.stream = stream;
                 assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected, "{word}");
                 talk.ask(Message::user("go on"));
@@ -75,7 +60,7 @@ fn an_answer_that_was_stopped_is_taken_back_too() {
 fn a_broken_call_is_an_error_that_may_pass() {
     for word in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"] {
         let broken = Turn::says([]).stopping(word).explained("print(look(at='a')");
-        let mut talk = Talk::new(MODEL, [broken, Turn::text("a")]);
+        let mut talk = talk_to(MODEL, [broken, Turn::text("a")]);
         talk.request.messages.push(Message::user("look"));
         let error = talk.send().unwrap_err();
         assert_eq!(error.retry, Retry::Temporary);
@@ -92,7 +77,7 @@ fn a_blocked_prompt_is_told_with_the_vendors_word() {
         ("OTHER", FinishReason::Refused),
     ] {
         for stream in [None, Some(false)] {
-            let mut talk = Talk::new(MODEL, [Turn::blocked(word).explained("no")]);
+            let mut talk = talk_to(MODEL, [Turn::blocked(word).explained("no")]);
             talk.request.options.stream = stream;
             talk.request.messages.push(Message::user("hi"));
             let finished = talk.host.complete(&talk.request);
@@ -107,23 +92,15 @@ fn a_blocked_prompt_is_told_with_the_vendors_word() {
 #[test]
 fn calls_that_a_filter_stopped_are_not_made() {
     let turn = Turn::says([text("I look."), call(json!({}))]).stopping("SAFETY");
-    let mut talk = Talk::new("gemini-2.5-flash-lite", [turn]);
+    let mut talk = talk_to("gemini-2.5-flash-lite", [turn]);
     let completion = talk.ask(Message::user("look"));
     assert_eq!(completion.finish_reason, FinishReason::Safety);
     assert_eq!(completion.parts, [Part::text("I look.")]);
 }
 
 #[test]
-fn a_conversation_that_is_too_long_has_a_kind_of_its_own() {
-    let mut talk = Talk::with(MODEL, json!({}), Google::new([]).with_window(10));
-    talk.request.messages.push(Message::user("hi"));
-    let error = talk.send().unwrap_err();
-    assert_eq!(error.kind, ErrorKind::ContextOverflow, "{error}");
-}
-
-#[test]
 fn an_unknown_model_is_told_with_where_to_look() {
-    let mut talk = Talk::new("gemini-moon", []);
+    let mut talk = talk_to("gemini-moon", []);
     talk.request.messages.push(Message::user("hi"));
     let error = talk.send().unwrap_err();
     assert!(error.message.contains("models/gemini-moon is not found"), "{error}");
@@ -132,7 +109,7 @@ fn an_unknown_model_is_told_with_where_to_look() {
 
 #[test]
 fn a_result_that_is_missing_is_refused() {
-    let mut talk = Talk::new(MODEL, turns());
+    let mut talk = talk_to(MODEL, turns());
     let first = talk.ask(Message::user("look"));
     let only = results(&first).remove(0);
     talk.request.messages.push(Message::tool([only]));
@@ -143,7 +120,7 @@ fn a_result_that_is_missing_is_refused() {
 
 #[test]
 fn an_effort_of_a_model_that_does_not_think_is_refused_before_it_is_asked() {
-    let mut talk = Talk::new("gemini-2.0-flash", [Turn::text("a")]);
+    let mut talk = talk_to("gemini-2.0-flash", [Turn::text("a")]);
     talk.request.options.effort = Some(Effort::High);
     talk.request.messages.push(Message::user("hi"));
     assert_eq!(talk.send().unwrap_err().kind, ErrorKind::Configuration);

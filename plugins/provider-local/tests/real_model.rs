@@ -1,11 +1,12 @@
 //! The real model, where its weights are in the user's cache: calls the right tool and answers from
 //! its result.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::PathBuf;
 
 use crate::support::Kept;
 use jaato_plugin_sdk::types::{CallId, FinishReason, Message, Request, ToolResult, ToolSpec};
+use jaato_plugin_testkit::skip;
 use provider_local::cancel::CancelFlag;
 use provider_local::catalog;
 use provider_local::local::LocalModel;
@@ -32,8 +33,7 @@ fn get_environment() -> ToolSpec {
 #[test]
 fn the_real_model_asks_for_the_system_and_tells_it() {
     let Some(path) = weights() else {
-        eprintln!("NOT TESTED: no weights in the cache; `jaato model pull` fetches them");
-        return;
+        return skip("no weights are in this user's cache; `jaato model pull` fetches them");
     };
     let mut model = LocalModel::load(&path, 4096).unwrap();
     let mut request =

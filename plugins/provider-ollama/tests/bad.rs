@@ -8,7 +8,7 @@ use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::vendors::ollama::{Ollama, Turn};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream};
 
-use crate::vendor::Talk;
+use crate::vendor::talk_to;
 
 const HELLO: &str = "{\"message\":{\"content\":\"hello\"},\"done\":false}\n";
 const END: &str = "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\"}\n";
@@ -60,26 +60,12 @@ fn half_a_stream_may_be_better_next_time() {
 }
 
 #[test]
-fn a_line_without_an_end_has_a_limit() {
-    let host = host(|| {
-        let stream = FakeStream::open();
-        stream.push("{\"message\":{\"content\":\"");
-        (0..12).for_each(|_| stream.push(vec![b'x'; 1 << 20]));
-        stream.finish();
-        FakeHttpAnswer::status(200).stream(stream)
-    });
-    let error = host.complete(&request()).result.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Provider, "{error}");
-    assert_eq!(host.live().streams, 0);
-}
-
-#[test]
 fn an_error_in_mid_stream_has_its_kind_and_its_retry_class() {
     let failing = |lines: usize, text: &str| {
         let turn = Turn::text("half of it").cut_after(lines).failing(text);
-        let mut talk = Talk::new("qwen3:8b", [turn]);
+        let mut talk = talk_to("qwen3:8b", [turn]);
         talk.request.messages = vec![Message::user("hi")];
-        let error = talk.refused();
+        let error = talk.send().unwrap_err();
         (error.kind, error.retry, error.message)
     };
     for lines in [0, 1, 2] {

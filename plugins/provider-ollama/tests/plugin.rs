@@ -7,7 +7,7 @@ use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::vendors::ollama::{Ollama, Turn};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream};
 
-use crate::vendor::Talk;
+use crate::vendor::{talk_to, talk_with};
 
 jaato_plugin_testkit::conformance!(provider_ollama: provider; |suite| suite.with_host(with_server));
 
@@ -44,7 +44,7 @@ fn error_of(status: u16, body: &'static str) -> Error {
 
 #[test]
 fn a_model_is_looked_at_once_and_then_asked() {
-    let mut talk = Talk::new("qwen3:8b", ["a", "b"].map(Turn::text));
+    let mut talk = talk_to("qwen3:8b", ["a", "b"].map(Turn::text));
     talk.ask(Message::user("hi"));
     talk.ask(Message::user("ho"));
     let sent = talk.host.http_requests();
@@ -66,7 +66,7 @@ fn a_model_is_looked_at_once_and_then_asked() {
 fn a_key_is_named_for_a_base_url_alone() {
     let with = |config: Value| {
         let server = Ollama::new([Turn::text("hello")]).with_key("secret");
-        Talk::with("qwen3:8b", server, config)
+        talk_with("qwen3:8b", server, config)
     };
     let mut talk = with(json!({ "base_url": "https://ollama.com" }));
     talk.ask(Message::user("hi"));
@@ -74,7 +74,7 @@ fn a_key_is_named_for_a_base_url_alone() {
     assert!(sent.iter().all(|it| it.head.credential.as_deref() == Some("OLLAMA_API_KEY")));
     assert_eq!(sent.last().unwrap().head.url, "https://ollama.com/api/chat");
     let talk = with(json!({ "host": "ollama.com" }));
-    let error = talk.refused();
+    let error = talk.send().unwrap_err();
     assert!(error.message.contains("answered 401 (unauthorized)"), "{error}");
     assert!(error.hint.unwrap().contains("`base_url = \"https://ollama.com\"`"));
     assert!(talk.host.http_requests().iter().all(|sent| sent.head.credential.is_none()));
@@ -108,14 +108,14 @@ fn a_server_that_does_not_run_is_told_with_what_starts_it() {
 
 #[test]
 fn a_model_that_is_not_there_is_told_with_what_fetches_it() {
-    let mut talk = Talk::new("moon:1b", [Turn::text("hello")]);
+    let mut talk = talk_to("moon:1b", [Turn::text("hello")]);
     talk.request.messages = vec![Message::user("hi")];
-    let error = talk.refused();
+    let error = talk.send().unwrap_err();
     assert!(error.message.ends_with("(not found): model 'moon:1b' not found"), "{error}");
     assert_eq!(error.hint.as_deref(), Some("`jaato model pull ollama/moon:1b` fetches it"));
     // As it says.
     talk.host.instance().unwrap().pull_model("moon:1b").result.unwrap();
-    assert_eq!(talk.send().result.unwrap().parts, [Part::text("hello")]);
+    assert_eq!(talk.send().unwrap().parts, [Part::text("hello")]);
 }
 
 #[test]

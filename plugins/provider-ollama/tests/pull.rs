@@ -8,10 +8,10 @@ use jaato_plugin_testkit::vendors::ollama::{IN_LIBRARY, Ollama};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, Finished};
 use provider_ollama::pull::{Pull, check_name};
 
-use crate::vendor::Talk;
+use crate::vendor::{talk_to, talk_with};
 
 fn pulled(model: &str) -> Finished<Pulled> {
-    Talk::new("m", []).host.instance().unwrap().pull_model(model)
+    talk_to("m", []).host.instance().unwrap().pull_model(model)
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn progress_is_the_sum_of_all_files_and_what_else_happens_is_told_once() {
 
 #[test]
 fn the_server_is_asked_by_the_name_and_has_the_model_then() {
-    let talk = Talk::with("m", Ollama::new([]), json!({ "host": "gpu-box" }));
+    let talk = talk_with("m", Ollama::new([]), json!({ "host": "gpu-box" }));
     talk.host.instance().unwrap().pull_model(IN_LIBRARY).result.unwrap();
     let sent = talk.host.http_requests().pop().unwrap();
     assert_eq!(sent.head.url, "http://gpu-box:11434/api/pull");
@@ -59,7 +59,7 @@ fn a_name_that_can_be_none_is_not_asked_for() {
     for name in
         ["", " ", "a b", "../a", "a//b", "a/", "a:", "-a", "a/b/c/d/e", "a\nb", &"x".repeat(700)]
     {
-        let talk = Talk::new("m", []);
+        let talk = talk_to("m", []);
         let error = talk.host.instance().unwrap().pull_model(name).result.unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{name}");
         assert!(talk.host.http_requests().is_empty());

@@ -1,89 +1,28 @@
 //! Conversations with a strict fake of the server, which refuses what the server refuses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::sync::Arc;
-
+use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
-use jaato_plugin_sdk::types::service::BLOB_GET;
 use jaato_plugin_sdk::types::{
-    Completion, Data, Delta, Effort, FinishReason, Message, Opaque, Part, Request, Role, ToolCall,
-    ToolResult, ToolSpec,
+    Completion, Data, Delta, Effort, FinishReason, Message, Part, Role, ToolResult,
 };
-use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::Finished;
 use jaato_plugin_testkit::vendors::ollama::{Ollama, Said, Turn};
-use jaato_plugin_testkit::{FakeHost, FakeStream, Finished, Reply};
+use jaato_plugin_testkit::vendors::{Talk, strange_history};
 
 const MODELS: [&str; 3] = ["qwen3:8b", "gpt-oss:20b", "big:cloud"];
 
-/// A conversation with a model.
-pub struct Talk {
-    pub request: Request,
-    pub server: Arc<Ollama>,
-    pub host: FakeHost,
+/// Begins with a model that gives these answers.
+pub fn talk_to(model: &str, turns: impl IntoIterator<Item = Turn>) -> Talk<Ollama> {
+    talk_with(model, Ollama::new(turns), json!({}))
 }
 
-impl Talk {
-    pub fn new(model: &str, turns: impl IntoIterator<Item = Turn>) -> Self {
-        Self::with(model, Ollama::new(turns), json!({}))
-    }
-
-    pub fn with(model: &str, server: Ollama, config: Value) -> Self {
-        let server = Arc::new(server);
-        let answering = Arc::clone(&server);
-        let host = FakeHost::new(provider_ollama::__jaato::MODULE)
-            .with_config(config)
-            .with_http(move |request| answering.answer_plugin(request))
-            .with_service(BLOB_GET, |_| {
-                let head = json!({ "mime_type": "image/png", "bytes": 3 });
-                Ok(Reply::StreamWith(head, FakeStream::of([vec![1, 2, 3]])))
-            });
-        let mut request = Request::new(model, Vec::new());
-        request.system = "Be brief.".to_owned();
-        Self { request, server, host }
-    }
-
-    pub fn with_tool(mut self) -> Self {
-        self.request.tools = vec![tool("look")];
-        self
-    }
-
-    /// Says something, and keeps what the model answers.
-    #[track_caller]
-    pub fn ask(&mut self, message: Message) -> Completion {
-        self.request.messages.push(message);
-        let completion = self.send().result.unwrap_or_else(|error| panic!("{error}"));
-        self.request.messages.push(Message::model(completion.parts.clone()));
-        completion
-    }
-
-    pub fn send(&self) -> Finished<Completion> {
-        self.host.complete(&self.request)
-    }
-
-    #[track_caller]
-    pub fn refused(&self) -> Error {
-        self.send().result.unwrap_err()
-    }
-
-    /// Answers all calls of an answer.
-    #[track_caller]
-    pub fn answer(&mut self, completion: &Completion) -> Completion {
-        let calls = completion.parts.iter().filter_map(Part::as_tool_call);
-        let results = calls.map(|call| {
-            let content = json!({ "seen": true }).as_object().unwrap().clone();
-            ToolResult::new(call.id.clone(), call.name.clone(), content)
-        });
-        self.ask(Message::tool(results.collect::<Vec<_>>()))
-    }
+pub fn talk_with(model: &str, server: Ollama, config: Value) -> Talk<Ollama> {
+    Talk::new(provider_ollama::__jaato::MODULE, config, server, model)
 }
 
-fn tool(name: &str) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        description: "Looks.".to_owned(),
-        parameters: json!({ "type": "object", "properties": { "at": true } }),
-        ..ToolSpec::default()
-    }
+fn with_tool(talk: Talk<Ollama>) -> Talk<Ollama> {
+    talk.with_tool("look", json!({ "type": "object", "properties": { "at": true } }))
 }
 
 fn thought(text: &str) -> Said {
@@ -116,7 +55,7 @@ fn turns() -> [Turn; 4] {
 fn thoughts_and_calls_of_several_turns_are_taken_back() {
     for model in MODELS {
         for effort in [None, Some(Effort::None), Some(Effort::Low), Some(Effort::Max)] {
-            let mut talk = Talk::new(model, turns()).with_tool();
+            let mut talk = with_tool(talk_to(model, turns()));
             talk.request.options.effort = effort;
             let first = talk.ask(Message::user("look"));
             assert_eq!(first.finish_reason, FinishReason::ToolUse, "{model} {effort:?}");
@@ -124,9 +63,9 @@ fn thoughts_and_calls_of_several_turns_are_taken_back() {
             let third = talk.answer(&second);
             assert_eq!(third.finish_reason, FinishReason::Stop);
             talk.ask(Message::user("thanks"));
-            let accepted = talk.server.accepted();
+            let accepted = talk.vendor.accepted();
             assert_eq!(accepted.len(), 4, "{model} {effort:?}");
-            assert_eq!(talk.server.reloads(), 0);
+            assert_eq!(talk.vendor.reloads(), 0);
             let thinks = effort != Some(Effort::None) || model == "gpt-oss:20b";
             let thoughts = accepted[3].to_string().matches("\"thinking\"").count();
             assert_eq!(thoughts, if thinks { 3 } else { 0 }, "{model} {effort:?}");
@@ -136,11 +75,11 @@ fn thoughts_and_calls_of_several_turns_are_taken_back() {
 
 #[test]
 fn each_request_begins_as_the_one_before() {
-    let mut talk = Talk::new("qwen3:8b", turns()).with_tool();
+    let mut talk = with_tool(talk_to("qwen3:8b", turns()));
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);
     talk.answer(&second);
-    let accepted = talk.server.accepted();
+    let accepted = talk.vendor.accepted();
     for pair in accepted.windows(2) {
         let (before, after) = (pair[0].to_string(), pair[1].to_string());
         let shared = before.trim_end_matches("]}");
@@ -150,8 +89,8 @@ fn each_request_begins_as_the_one_before() {
 
 #[test]
 fn the_size_of_the_context_is_always_set_and_stays() {
-    let sizes = |talk: &Talk| -> Vec<u64> {
-        let all = talk.server.accepted();
+    let sizes = |talk: &Talk<Ollama>| -> Vec<u64> {
+        let all = talk.vendor.accepted();
         all.iter().map(|body| body["options"]["num_ctx"].as_u64().unwrap()).collect()
     };
     for (model, config, expected) in [
@@ -163,24 +102,24 @@ fn the_size_of_the_context_is_always_set_and_stays() {
         ("tiny", json!({ "context_tokens": 65_536 }), 2_048),
     ] {
         let server = Ollama::new([Turn::text("a"), Turn::text("b")]);
-        let mut talk = Talk::with(model, server, config);
+        let mut talk = talk_with(model, server, config);
         talk.ask(Message::user("hi"));
         // Another client loads the model in its own way meanwhile.
         talk.ask(Message::user("ho"));
         assert_eq!(sizes(&talk), [expected, expected], "{model}");
-        assert_eq!(talk.server.reloads(), 0);
+        assert_eq!(talk.vendor.reloads(), 0);
     }
     let server = Ollama::new([Turn::text("a")]).with_loaded("qwen3:8b", 40_960);
-    let mut talk = Talk::with("qwen3:8b", server, json!({}));
+    let mut talk = talk_with("qwen3:8b", server, json!({}));
     talk.ask(Message::user("hi"));
-    assert_eq!((sizes(&talk), talk.server.reloads()), (vec![40_960], 0));
+    assert_eq!((sizes(&talk), talk.vendor.reloads()), (vec![40_960], 0));
 }
 
 #[test]
 fn a_conversation_that_is_too_long_is_never_cut_and_has_a_kind_of_its_own() {
-    let mut talk = Talk::new("tiny", [Turn::text("a")]);
+    let mut talk = talk_to("tiny", [Turn::text("a")]);
     talk.request.messages = vec![Message::user("word ".repeat(10_000))];
-    assert_eq!(talk.refused().kind, ErrorKind::ContextOverflow);
+    assert_eq!(talk.send().unwrap_err().kind, ErrorKind::ContextOverflow);
     let body: Value =
         serde_json::from_slice(&talk.host.http_requests().pop().unwrap().body).unwrap();
     assert_eq!((&body["truncate"], &body["shift"]), (&json!(false), &json!(false)));
@@ -197,9 +136,9 @@ fn notices(finished: &Finished<Completion>) -> Vec<String> {
 #[test]
 fn a_server_that_cuts_all_the_same_is_told_of_once() {
     let server = Ollama::new(["a", "b"].map(Turn::text)).cutting_silently().with_context_max(4_096);
-    let mut talk = Talk::with("qwen3:8b", server, json!({}));
+    let mut talk = talk_with("qwen3:8b", server, json!({}));
     talk.request.messages = vec![Message::user("word ".repeat(20_000))];
-    let finished = talk.send();
+    let finished = talk.host.complete(&talk.request);
     assert_eq!(finished.result.as_ref().unwrap().usage.prompt_tokens, 4_096);
     let notices_told = notices(&finished);
     let [notice] = &notices_told[..] else { panic!("{:?}", finished.deltas) };
@@ -209,14 +148,14 @@ fn a_server_that_cuts_all_the_same_is_told_of_once() {
          the oldest messages: it gave the model 4096 tokens of context, not 32768; a newer Ollama \
          says so instead"
     );
-    assert!(notices(&talk.send()).is_empty());
+    assert!(notices(&talk.host.complete(&talk.request)).is_empty());
 }
 
 #[test]
 fn a_server_that_read_all_is_not_suspected() {
-    let mut talk = Talk::new("qwen3:8b", [Turn::text("a")]);
+    let mut talk = talk_to("qwen3:8b", [Turn::text("a")]);
     talk.request.messages = vec![Message::user("word ".repeat(20_000))];
-    let finished = talk.send();
+    let finished = talk.host.complete(&talk.request);
     assert!(finished.result.is_ok() && notices(&finished).is_empty(), "{:?}", finished.deltas);
 }
 
@@ -225,7 +164,7 @@ fn an_image_is_seen_where_the_model_sees_and_told_in_words_where_not() {
     let image = || Data::blob("image/png", "b-1");
     for (model, sees) in [("qwen3-vl:8b", true), ("qwen3:8b", false)] {
         let turns = [Turn::says([call(json!({}))]), Turn::text("A cat.")];
-        let mut talk = Talk::new(model, turns).with_tool();
+        let mut talk = with_tool(talk_to(model, turns));
         let parts = vec![
             Part::text("What is it?"),
             Part::Data(image()),
@@ -240,7 +179,7 @@ fn an_image_is_seen_where_the_model_sees_and_told_in_words_where_not() {
             ..ToolResult::new(id, "look", Default::default())
         };
         talk.ask(Message::tool([result]));
-        let messages = talk.server.accepted()[1]["messages"].clone();
+        let messages = talk.vendor.accepted()[1]["messages"].clone();
         let seen = if sees { json!(["AQID"]) } else { json!(null) };
         assert_eq!((&messages[1]["images"], &messages[4]["images"]), (&seen, &seen), "{model}");
         let words = messages[1]["content"].as_str().unwrap();
@@ -252,40 +191,20 @@ fn an_image_is_seen_where_the_model_sees_and_told_in_words_where_not() {
 
 #[test]
 fn a_history_that_another_provider_made_is_taken() {
-    let call = |id: &str, arguments: Value| Part::ToolCall(ToolCall::new(id, "run.it", arguments));
-    let opaque = Opaque { provider: "openai".to_owned(), ..Opaque::default() };
     for model in MODELS {
-        let mut talk = Talk::new(model, [Turn::text("a"), Turn::text("b")]);
-        let long = "fc_".repeat(150);
-        talk.request.messages = vec![
-            Message::user("go"),
-            Message::model(vec![
-                Part::thought("of another"),
-                Part::Opaque(opaque.clone()),
-                Part::text(""),
-                call("call_1|fc_1", json!("{\"x\": tru")),
-                call("call_1|fc_2", json!(null)),
-                call(&long, json!({})),
-            ]),
-            Message::tool(
-                ["call_1|fc_2", "call_1|fc_1", &long]
-                    .map(|id| ToolResult::new(id, "run.it", Default::default())),
-            ),
-            Message::model(vec![Part::thought("only this")]),
-            Message::user(" \n"),
-            Message::model(vec![Part::text("done ")]),
-        ];
+        let mut talk = talk_to(model, [Turn::text("a"), Turn::text("b")]);
+        talk.request.messages = strange_history();
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));
-        let sent = talk.server.accepted()[1].to_string();
-        assert!(!sent.contains("of another") && !sent.contains("only this"), "{sent}");
+        let sent = talk.vendor.accepted()[1].to_string();
+        assert!(!sent.contains("unsigned") && !sent.contains("only this"), "{sent}");
     }
 }
 
 #[test]
 fn calls_get_ids_that_no_earlier_call_has() {
     let turns = [Turn::says([call(json!({})), call(json!({}))]), Turn::says([call(json!({}))])];
-    let mut talk = Talk::new("qwen3:8b", turns).with_tool();
+    let mut talk = with_tool(talk_to("qwen3:8b", turns));
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);
     let ids: Vec<_> = [first, second]
@@ -298,7 +217,7 @@ fn calls_get_ids_that_no_earlier_call_has() {
 #[test]
 fn an_answer_says_why_it_ended() {
     let ended = |model: &str, turn: Turn, most: Option<u32>| {
-        let mut talk = Talk::new(model, [turn]);
+        let mut talk = talk_to(model, [turn]);
         talk.request.options.max_output_tokens = most;
         let completion = talk.ask(Message::user("hi"));
         (completion.finish_reason, completion.finish_word)
@@ -323,19 +242,19 @@ fn every_listed_option_is_taken_or_refused_by_name() {
             json!({ "effort": "none", "stream": false }),
             json!({ "output_schema": { "type": "object" } }),
         ] {
-            let mut talk = Talk::new(model, [Turn::text("a")]).with_tool();
+            let mut talk = with_tool(talk_to(model, [Turn::text("a")]));
             talk.request.options = serde_json::from_value(options.clone()).unwrap();
             talk.request.messages = vec![Message::user("hi")];
-            let result = talk.send().result;
+            let result = talk.send();
             assert!(result.is_ok(), "{model} {options}: {result:?}");
         }
     }
-    let mut talk = Talk::new("gemma3:4b", []);
+    let mut talk = talk_to("gemma3:4b", []);
     talk.request.options.effort = Some(Effort::High);
     talk.request.messages = vec![Message::user("hi")];
-    let error = talk.refused();
+    let error = talk.send().unwrap_err();
     assert_eq!(error.message, "the model `gemma3:4b` does not take the option `effort`");
-    assert!(talk.server.accepted().is_empty());
+    assert!(talk.vendor.accepted().is_empty());
 }
 
 #[test]
@@ -343,7 +262,7 @@ fn an_answer_at_once_and_in_pieces_is_the_same() {
     for turn in turns() {
         let mut ends = Vec::new();
         for stream in [None, Some(false)] {
-            let mut talk = Talk::new("qwen3:8b", [turn.clone()]).with_tool();
+            let mut talk = with_tool(talk_to("qwen3:8b", [turn.clone()]));
             talk.request.options.stream = stream;
             ends.push(talk.ask(Message::user("hi")));
         }
@@ -355,8 +274,8 @@ fn an_answer_at_once_and_in_pieces_is_the_same() {
 fn a_model_stays_loaded_as_long_as_the_person_says() {
     for (setting, expected) in [("", json!(null)), ("10m", json!("10m")), ("-1", json!(-1))] {
         let server = Ollama::new([Turn::text("a")]);
-        let mut talk = Talk::with("qwen3:8b", server, json!({ "keep_alive": setting }));
+        let mut talk = talk_with("qwen3:8b", server, json!({ "keep_alive": setting }));
         talk.ask(Message::user("hi"));
-        assert_eq!(talk.server.accepted()[0]["keep_alive"], expected);
+        assert_eq!(talk.vendor.accepted()[0]["keep_alive"], expected);
     }
 }

@@ -1,89 +1,30 @@
 //! Conversations with a strict fake of the vendor, which refuses what the vendor refuses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::sync::Arc;
-
-use jaato_plugin_sdk::Error;
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
-use jaato_plugin_sdk::types::service::BLOB_GET;
-use jaato_plugin_sdk::types::{
-    Completion, Data, Effort, FinishReason, Message, Opaque, Part, Request, Role, ToolCall,
-    ToolResult, ToolSpec,
-};
+use jaato_plugin_sdk::types::{Data, Effort, FinishReason, Message, Part, Role, ToolResult};
 use jaato_plugin_testkit::vendors::openai::{OpenAi, Said, Turn};
-use jaato_plugin_testkit::{FakeHost, FakeStream, Reply};
+use jaato_plugin_testkit::vendors::{Talk, strange_history};
 
 /// Models that reason, and models that do not.
 pub const MODELS: [&str; 5] = ["gpt-5.2", "gpt-5.3-codex", "gpt-5", "o4-mini", "gpt-4o"];
 
-/// A conversation with a model.
-pub struct Talk {
-    pub request: Request,
-    pub vendor: Arc<OpenAi>,
-    pub host: FakeHost,
+/// Begins with a model that gives these answers.
+pub fn talk_to(model: &str, turns: impl IntoIterator<Item = Turn>) -> Talk<OpenAi> {
+    talk_with(model, json!({}), OpenAi::new(turns))
 }
 
-impl Talk {
-    /// Begins with a model that gives these answers.
-    pub fn new(model: &str, turns: impl IntoIterator<Item = Turn>) -> Self {
-        Self::with(model, json!({}), OpenAi::new(turns))
-    }
-
-    pub fn with(model: &str, config: Value, vendor: OpenAi) -> Self {
-        let vendor = Arc::new(vendor);
-        let answering = Arc::clone(&vendor);
-        let host = FakeHost::new(provider_openai::__jaato::MODULE)
-            .with_config(config)
-            .with_http(move |request| answering.answer_plugin(request))
-            .with_service(BLOB_GET, |_| {
-                let head = json!({ "mime_type": "image/png", "bytes": 3 });
-                Ok(Reply::StreamWith(head, FakeStream::of([vec![1, 2, 3]])))
-            });
-        let mut request = Request::new(model, Vec::new());
-        request.system = "Be brief.".to_owned();
-        request.tools = vec![tool("look")];
-        Self { request, vendor, host }
-    }
-
-    /// Says something, and keeps what the model answers.
-    #[track_caller]
-    pub fn ask(&mut self, message: Message) -> Completion {
-        self.request.messages.push(message);
-        let completion = self.send().unwrap_or_else(|error| panic!("{error}"));
-        self.request.messages.push(Message::model(completion.parts.clone()));
-        completion
-    }
-
-    pub fn send(&self) -> Result<Completion, Error> {
-        self.host.complete(&self.request).result
-    }
-
-    /// Answers all calls of an answer.
-    #[track_caller]
-    pub fn answer(&mut self, completion: &Completion) -> Completion {
-        let calls = completion.parts.iter().filter_map(Part::as_tool_call);
-        let results = calls.map(|call| {
-            let content = json!({ "seen": true }).as_object().unwrap().clone();
-            ToolResult::new(call.id.clone(), call.name.clone(), content)
-        });
-        self.ask(Message::tool(results.collect::<Vec<_>>()))
-    }
-
-    /// The items of the last request that was accepted.
-    pub fn input(&self) -> Vec<Value> {
-        let body = self.vendor.accepted().pop().unwrap();
-        body["input"].as_array().unwrap().clone()
-    }
+/// The tool has a schema that nobody could hold to word by word.
+pub fn talk_with(model: &str, config: Value, vendor: OpenAi) -> Talk<OpenAi> {
+    let parameters = json!({ "type": "object", "properties": { "at": { "type": "string" } } });
+    let talk = Talk::new(provider_openai::__jaato::MODULE, config, vendor, model);
+    talk.with_tool("look", parameters)
 }
 
-/// A tool whose schema nobody could hold to word by word.
-pub fn tool(name: &str) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        description: "Looks.".to_owned(),
-        parameters: json!({ "type": "object", "properties": { "at": { "type": "string" } } }),
-        ..ToolSpec::default()
-    }
+/// The items of the last request that was accepted.
+pub fn input(talk: &Talk<OpenAi>) -> Vec<Value> {
+    let body = talk.vendor.accepted().pop().unwrap();
+    body["input"].as_array().unwrap().clone()
 }
 
 pub fn thought(text: &str) -> Said {
@@ -138,7 +79,7 @@ fn reasoning_and_calls_of_several_turns_are_taken_back() {
         };
         for effort in efforts {
             for stream in [None, Some(false)] {
-                let mut talk = Talk::new(model, turns());
+                let mut talk = talk_to(model, turns());
                 talk.request.options.effort = effort;
                 talk.request.options.stream = stream;
                 talk.request.options.session_key = Some("s".repeat(99));
@@ -157,10 +98,10 @@ fn reasoning_and_calls_of_several_turns_are_taken_back() {
 
 #[test]
 fn items_go_back_in_order_and_as_they_came_without_their_ids() {
-    let mut talk = Talk::new("gpt-5.3-codex", turns().map(Turn::with_other_ids));
+    let mut talk = talk_to("gpt-5.3-codex", turns().map(Turn::with_other_ids));
     let first = talk.ask(Message::user("look"));
     talk.answer(&first);
-    let items: Vec<Value> = talk.input().iter().map(bare).collect();
+    let items: Vec<Value> = input(&talk).iter().map(bare).collect();
     let message = |phase: &str, text: &str| {
         json!({ "type": "message", "role": "assistant", "phase": phase,
             "content": [{ "type": "output_text", "annotations": [], "text": text }] })
@@ -189,21 +130,6 @@ fn items_go_back_in_order_and_as_they_came_without_their_ids() {
 }
 
 #[test]
-fn successive_requests_share_their_beginning_so_that_the_cache_gives_it() {
-    let mut talk = Talk::new("gpt-5.2", turns());
-    talk.request.system = "word ".repeat(2_000);
-    let mut last = talk.ask(Message::user("look"));
-    assert_eq!(last.usage.cached_tokens, 0);
-    for _ in 0..2 {
-        let before = last.usage.prompt_tokens;
-        last = talk.answer(&last);
-        // The cache gives whole steps; all of what was sent is in it.
-        assert!(last.usage.cached_tokens + 128 > before - 20, "{:?}", last.usage);
-    }
-    assert!(last.usage.reasoning_tokens > 0 && last.usage.output_tokens > 0, "{:?}", last.usage);
-}
-
-#[test]
 fn chat_completions_are_asked_where_the_settings_or_the_options_say_so() {
     for (config, options) in [
         (json!({ "api": "chat" }), json!({})),
@@ -211,7 +137,7 @@ fn chat_completions_are_asked_where_the_settings_or_the_options_say_so() {
         (json!({}), json!({ "seed": u64::MAX })),
     ] {
         for model in ["gpt-5.2", "o4-mini", "gpt-4o"] {
-            let mut talk = Talk::with(model, config.clone(), OpenAi::new(turns()));
+            let mut talk = talk_with(model, config.clone(), OpenAi::new(turns()));
             talk.request.options = serde_json::from_value(options.clone()).unwrap();
             talk.request.options.max_output_tokens = Some(99);
             let first = talk.ask(Message::user("look"));
@@ -230,7 +156,7 @@ fn chat_completions_are_asked_where_the_settings_or_the_options_say_so() {
 
 #[test]
 fn a_conversation_goes_on_in_the_other_protocol() {
-    let mut talk = Talk::new("gpt-5.2", turns());
+    let mut talk = talk_to("gpt-5.2", turns());
     let first = talk.ask(Message::user("look"));
     talk.request.options.seed = Some(7);
     let second = talk.answer(&first);
@@ -244,35 +170,12 @@ fn a_conversation_goes_on_in_the_other_protocol() {
 
 #[test]
 fn a_history_that_another_provider_made_is_taken() {
-    let call = |id: &str, arguments: Value| Part::ToolCall(ToolCall::new(id, "run.it", arguments));
-    let opaque = Opaque {
-        provider: "anthropic".to_owned(),
-        model: "claude-opus-5-5".to_owned(),
-        item: json!({ "type": "redacted_thinking", "data": "…" }),
-        ..Opaque::default()
-    };
     for config in [json!({}), json!({ "api": "chat" })] {
         let turns = [Turn::says([thought("hm"), text("a")]), Turn::text("b")];
-        let mut talk = Talk::with("gpt-5.2", config, OpenAi::new(turns));
-        let long = "toolu_".repeat(80);
-        talk.request.messages = vec![
-            Message::user("go"),
-            Message::model(vec![
-                Part::thought("unsigned"),
-                Part::Opaque(opaque.clone()),
-                Part::text(""),
-                call("call_1|fc_1", json!("{\"x\": tru")),
-                call("call_1|fc_2", json!(null)),
-                call(&long, json!({})),
-            ]),
-            Message::tool(
-                ["call_1|fc_2", "call_1|fc_1", &long]
-                    .map(|id| ToolResult::new(id, "run.it", Map::new())),
-            ),
-            Message::model(vec![Part::thought("only this")]),
-            Message::user(" \n"),
-            Message::model(vec![Part::text("done "), Part::Data(Data::blob("image/png", "b"))]),
-        ];
+        let mut talk = talk_with("gpt-5.2", config, OpenAi::new(turns));
+        talk.request.messages = strange_history();
+        let image = Part::Data(Data::blob("image/png", "b"));
+        talk.request.messages.last_mut().unwrap().parts.push(image);
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));
     }
@@ -282,7 +185,7 @@ fn a_history_that_another_provider_made_is_taken() {
 fn an_image_and_a_file_are_seen_also_inside_a_result() {
     for config in [json!({}), json!({ "api": "chat" })] {
         let turns = [Turn::says([call("{}")]), Turn::text("A cat."), Turn::text("Yes.")];
-        let mut talk = Talk::with("gpt-5.2", config.clone(), OpenAi::new(turns));
+        let mut talk = talk_with("gpt-5.2", config.clone(), OpenAi::new(turns));
         let image = || Data::blob("image/png", "b-1");
         let file = || Data::blob("application/pdf", "b-2").named("cat.pdf");
         let parts = vec![Part::text("What is it?"), Part::Data(image()), Part::Data(file())];
@@ -293,7 +196,7 @@ fn an_image_and_a_file_are_seen_also_inside_a_result() {
         assert_eq!(talk.ask(Message::tool([result])).parts, [Part::text("A cat.")]);
         talk.ask(Message::user("sure?"));
         if config == json!({}) {
-            let output = &talk.input()[3]["output"];
+            let output = &input(&talk)[3]["output"];
             let kinds: Vec<&Value> =
                 output.as_array().unwrap().iter().map(|piece| &piece["type"]).collect();
             assert_eq!(kinds, ["input_text", "input_image", "input_file", "input_text"]);
@@ -317,7 +220,7 @@ fn every_listed_option_is_taken_by_the_models_that_say_so() {
         ("gpt-4o", json!({ "output_schema": open, "session_key": "s", "stream": false })),
     ] {
         for config in [json!({}), json!({ "api": "chat" })] {
-            let talk = Talk::with(model, config.clone(), OpenAi::new([Turn::text("a")]));
+            let talk = talk_with(model, config.clone(), OpenAi::new([Turn::text("a")]));
             let mut request = talk.request.clone();
             request.messages.push(Message::user("hi"));
             request.options = serde_json::from_value(options.clone()).unwrap();
@@ -329,7 +232,7 @@ fn every_listed_option_is_taken_by_the_models_that_say_so() {
 
 #[test]
 fn the_list_of_models_tells_windows_and_what_they_look_at() {
-    let talk = Talk::new("gpt-5.2", []);
+    let talk = talk_to("gpt-5.2", []);
     let models = talk.host.instance().unwrap().models().unwrap();
     let facts = |name: &str| {
         let info = models.iter().find(|info| info.name == name).unwrap();

@@ -8,14 +8,14 @@ use jaato_plugin_sdk::types::{
 };
 use jaato_plugin_testkit::vendors::openai::{Nesting, OpenAi, Said, Turn};
 
-use crate::vendor::{MODELS, Talk, call, phase, text, thought, turns};
+use crate::vendor::{MODELS, call, input, phase, talk_to, talk_with, text, thought, turns};
 
 #[test]
 fn reasoning_of_another_account_is_left_out_once_it_was_refused() {
-    let mut talk = Talk::new("gpt-5.2", turns());
+    let mut talk = talk_to("gpt-5.2", turns());
     let first = talk.ask(Message::user("look"));
     // Another key: what the first account's server encrypted nobody here can read.
-    let other = Talk::with(
+    let other = talk_with(
         "gpt-5.2",
         json!({}),
         OpenAi::new(turns().into_iter().skip(1)).counting_from(100),
@@ -30,7 +30,7 @@ fn reasoning_of_another_account_is_left_out_once_it_was_refused() {
         // It is refused once, and then sent without.
         assert_eq!(other.host.http_requests().len(), requests);
     }
-    let items = other.input();
+    let items = input(&other);
     let reasoning = items.iter().filter(|item| item["type"] == "reasoning");
     assert_eq!(reasoning.count(), 1, "what this account gave goes back: {items:?}");
 }
@@ -44,7 +44,7 @@ fn results(completion: &Completion) -> Message {
 
 #[test]
 fn what_only_the_vendor_understands_goes_to_the_model_that_made_it_alone() {
-    let mut talk = Talk::new("gpt-5.2", turns());
+    let mut talk = talk_to("gpt-5.2", turns());
     let item = json!({ "type": "reasoning", "summary": [], "encrypted_content": "gAAAA-other" });
     let opaque = Opaque {
         provider: "openai".to_owned(),
@@ -60,7 +60,7 @@ fn what_only_the_vendor_understands_goes_to_the_model_that_made_it_alone() {
 
 #[test]
 fn an_account_that_may_see_no_summaries_is_not_asked_for_them_again() {
-    let mut talk = Talk::with("gpt-5.2", json!({}), OpenAi::new(turns()).unverified());
+    let mut talk = talk_with("gpt-5.2", json!({}), OpenAi::new(turns()).unverified());
     let instance = talk.host.instance().unwrap();
     talk.request.messages.push(Message::user("hi"));
     for requests in [2, 3] {
@@ -72,26 +72,12 @@ fn an_account_that_may_see_no_summaries_is_not_asked_for_them_again() {
 #[test]
 fn a_model_without_reasoning_behind_an_unknown_name_is_asked_without_it() {
     let vendor = OpenAi::new([Turn::text("a")]);
-    let talk = Talk::with("gpt-4o", json!({}), vendor);
+    let talk = talk_with("gpt-4o", json!({}), vendor);
     let mut request = talk.request.clone();
     request.messages.push(Message::user("hi"));
     assert!(talk.host.complete(&request).result.is_ok());
     let body = talk.vendor.accepted().pop().unwrap();
     assert_eq!((body.get("include"), body.get("reasoning")), (None, None));
-}
-
-#[test]
-fn an_answer_that_is_cut_is_asked_for_again_and_then_taken_back() {
-    let [first, second, third, ..] = turns();
-    let turns = [first.clone().cut_after(9), first, second, third];
-    let mut talk = Talk::new("gpt-5.2", turns);
-    talk.request.messages.push(Message::user("look"));
-    let error = talk.send().unwrap_err();
-    assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
-    talk.request.messages.clear();
-    let first = talk.ask(Message::user("look"));
-    let second = talk.answer(&first);
-    talk.answer(&second);
 }
 
 #[test]
@@ -106,7 +92,7 @@ fn an_error_in_mid_stream_has_its_retry_class_wherever_it_stands() {
         for nesting in [Nesting::Flat, Nesting::Nested, Nesting::Failed] {
             for stream in [None, Some(false)] {
                 let failing = Turn::text("so").failing(code, "No", nesting);
-                let mut talk = Talk::new("gpt-5.2", [failing.cut_after(2)]);
+                let mut talk = talk_to("gpt-5.2", [failing.cut_after(2)]);
                 talk.request.options.stream = stream;
                 talk.request.messages.push(Message::user("hi"));
                 let error = talk.send().unwrap_err();
@@ -135,7 +121,7 @@ fn an_answer_cut_by_the_limit_or_declined_is_taken_back_too() {
                 }
                 let cut = Turn::says(said.clone()).stopping(stop);
                 let next = Turn::says([thought("hm"), text("done")]);
-                let mut talk = Talk::new(model, [cut, next, Turn::text("b")]);
+                let mut talk = talk_to(model, [cut, next, Turn::text("b")]);
                 assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected, "{model}");
                 talk.ask(Message::user("go on"));
                 talk.ask(Message::user("and on"));
@@ -149,7 +135,7 @@ fn a_refusal_is_told_as_one_and_taken_back() {
     for config in [json!({}), json!({ "api": "chat" })] {
         let declined = Turn::says([Said::Refusal("I cannot.".to_owned())]);
         let vendor = OpenAi::new([declined, Turn::text("fine")]);
-        let mut talk = Talk::with("gpt-5.2", config, vendor);
+        let mut talk = talk_with("gpt-5.2", config, vendor);
         let completion = talk.ask(Message::user("hi"));
         assert_eq!(completion.finish_reason, FinishReason::Refused);
         assert_eq!(Message::model(completion.parts).text(), "I cannot.");
@@ -166,22 +152,12 @@ fn calls_inside_a_call_are_the_calls() {
         ] });
         let wrapper = Said::Call("multi_tool_use.parallel".to_owned(), uses.to_string());
         let turns = [Turn::says([thought("both"), wrapper]), Turn::text("done")];
-        let mut talk = Talk::with("gpt-5.2", config, OpenAi::new(turns));
+        let mut talk = talk_with("gpt-5.2", config, OpenAi::new(turns));
         let first = talk.ask(Message::user("look"));
         let calls = first.parts.iter().filter_map(Part::as_tool_call);
         let calls: Vec<&str> = calls.map(|call| call.name.as_str()).collect();
         assert_eq!(calls, ["look", "look"]);
         talk.answer(&first);
-    }
-}
-
-#[test]
-fn a_conversation_that_is_too_long_has_a_kind_of_its_own() {
-    for config in [json!({}), json!({ "api": "chat" })] {
-        let mut talk = Talk::with("gpt-5.2", config, OpenAi::new([]).with_window(10));
-        talk.request.messages.push(Message::user("hi"));
-        let error = talk.send().unwrap_err();
-        assert_eq!(error.kind, ErrorKind::ContextOverflow, "{error}");
     }
 }
 
@@ -193,7 +169,7 @@ fn what_a_model_does_not_take_is_told_by_the_name_of_the_option() {
         ("o4-mini", json!({ "effort": "minimal" }), "effort"),
         ("o4-mini", json!({ "stop": ["a"] }), "stop"),
     ] {
-        let mut talk = Talk::new(model, []);
+        let mut talk = talk_to(model, []);
         talk.request.messages.push(Message::user("hi"));
         talk.request.options = serde_json::from_value(options).unwrap();
         let error = talk.send().unwrap_err();
@@ -205,11 +181,11 @@ fn what_a_model_does_not_take_is_told_by_the_name_of_the_option() {
 
 #[test]
 fn an_unknown_model_and_a_model_of_the_other_protocol_are_told_with_what_helps() {
-    let mut talk = Talk::new("gpt-9", []);
+    let mut talk = talk_to("gpt-9", []);
     talk.request.messages.push(Message::user("hi"));
     let error = talk.send().unwrap_err();
     assert_eq!(error.hint.as_deref(), Some("`jaato model list` tells which models there are"));
-    let mut talk = Talk::with("gpt-5.3-codex", json!({ "api": "chat" }), OpenAi::new([]));
+    let mut talk = talk_with("gpt-5.3-codex", json!({ "api": "chat" }), OpenAi::new([]));
     talk.request.messages.push(Message::user("hi"));
     let error = talk.send().unwrap_err();
     let expected = "set `api = \"responses\"` under `[plugins.provider-openai]`";
@@ -219,7 +195,7 @@ fn an_unknown_model_and_a_model_of_the_other_protocol_are_told_with_what_helps()
 #[test]
 fn an_option_without_words_in_the_protocol_that_was_set_is_refused_before_it_is_sent() {
     let config = json!({ "api": "responses" });
-    let mut talk = Talk::with("gpt-4o", config, OpenAi::new([]));
+    let mut talk = talk_with("gpt-4o", config, OpenAi::new([]));
     talk.request.messages.push(Message::user("hi"));
     talk.request.options.seed = Some(7);
     let error = talk.send().unwrap_err();

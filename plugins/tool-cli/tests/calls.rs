@@ -156,9 +156,10 @@ fn the_configuration_names_shell_paths_and_deadline() {
     assert_eq!(call(&host, json!({ "command": "moon_phase" })), printed("half\n"));
     assert_eq!(call(&host, json!({ "command": "echo $0" })), printed("/bin/sh\n"));
     assert_eq!(call(&host, json!({ "command": "sleep 300" }))["timed_out"], true);
-    let wrong = FakeHost::new(tool_cli::__jaato::MODULE).with_config(json!({ "shell": "/no/sh" }));
+    let missing = folder.path().join("sh").display().to_string();
+    let wrong = FakeHost::new(tool_cli::__jaato::MODULE).with_config(json!({ "shell": missing }));
     let error = wrong.call("cli_based_tool", json!({ "command": "ls" })).unwrap_err();
-    assert!(error.message.contains("/no/sh"), "{error}");
+    assert!(error.message.contains(&missing), "{error}");
 }
 
 fn set_executable(path: &Path) {

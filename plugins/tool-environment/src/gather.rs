@@ -76,7 +76,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("pwsh.exe"), "").unwrap();
         std::fs::create_dir(folder.path().join("powershell.exe")).unwrap();
-        let path = env::join_paths([Path::new("/nowhere"), folder.path()]).unwrap();
+        let path = env::join_paths([&folder.path().join("missing"), folder.path()]).unwrap();
         assert!(is_on_path(&path, "pwsh.exe"));
         assert!(!is_on_path(&path, "powershell.exe"), "a folder is no program");
         assert!(

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use jaato_plugin_testkit::skip;
 use tool_interactive_shell::screen::{Cursor, HISTORY_ROWS_MAX, Screen, Unseen};
 
 /// Pieces that streams are made of, each of a kind that has broken terminals.
@@ -257,8 +258,7 @@ fn resident() -> Option<u64> {
 #[test]
 fn what_never_ends_takes_no_memory() {
     let Some(before) = resident() else {
-        eprintln!("skipped: the system does not tell how much memory is held");
-        return;
+        return skip("the system does not tell how much memory is held");
     };
     let floods: [(&str, Vec<u8>); 5] = [
         ("\x1b]0;", vec![b'x'; 1 << 20]),

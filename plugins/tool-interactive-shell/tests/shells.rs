@@ -7,6 +7,7 @@ use std::process::Command;
 
 use expectrl::Expect;
 use expectrl::session::OsSession;
+use jaato_plugin_testkit::skip;
 use tool_interactive_shell::marks::{Injection, Mark, MarkKind, MarkScanner, Nonce, Shell};
 use tool_interactive_shell::screen::Screen;
 
@@ -37,7 +38,7 @@ impl Terminal {
         // Whether it is there is asked of the system: a PTY's child could only exit.
         let path = std::env::var_os("PATH")?;
         if !std::env::split_paths(&path).any(|folder| folder.join(program[0]).is_file()) {
-            eprintln!("skipped: there is no `{}` here", program[0]);
+            skip(&format!("there is no `{}`", program[0]));
             return None;
         }
         let mut session = OsSession::spawn(command).unwrap();

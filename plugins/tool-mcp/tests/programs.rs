@@ -45,7 +45,9 @@ async fn a_program_is_connected_called_and_gone_after_the_disconnect() {
 #[tokio::test]
 async fn a_program_that_is_not_there_or_ends_at_once_says_so() {
     let mut manager = McpClientManager::new().unwrap();
-    let missing = manager.connect("gone", "/nonexistent", &[], BTreeMap::new()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing").display().to_string();
+    let missing = manager.connect("gone", &missing, &[], BTreeMap::new()).await;
     assert_eq!(missing.unwrap_err().kind, ErrorKind::NotFound);
     let ended = manager.connect("ends", "true", &[], BTreeMap::new()).await;
     assert_eq!(ended.unwrap_err().kind, ErrorKind::Unavailable);

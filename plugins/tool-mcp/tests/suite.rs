@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::skip;
+use jaato_plugin_testkit::skip;
 
 /// Below the target folder.
 const FOLDER: &str = "outside/mcp-suite/node_modules";

@@ -86,6 +86,12 @@ pub const ITEMS: &[Item] = &[
         ],
     },
     Item {
+        name: "isolated",
+        about: "the tests of the binary once more, with every plugin in a worker",
+        files: &["host/instances/", "host/loader/", "host/worker/", "plugin-api/src/"],
+        tests: &[],
+    },
+    Item {
         name: "mcp-servers",
         about: "MCP servers that others wrote, each in a recorded session, and one in the harness",
         files: &[

@@ -11,9 +11,13 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
+use super::isolated;
 use super::tally::Tally;
 use crate::artifacts::{self, TestProgram};
 use crate::child;
+
+/// The tests of the binary that run alone, after all others: they count processes or measure time.
+const SERIAL: &str = "jaato serial";
 
 /// Programs that run at the same time: one that computes and one that waits fill two processors.
 const PROGRAMS_AT_ONCE: usize = 2;
@@ -24,11 +28,11 @@ const THREADS_OF_THE_BINARY: &str = "8";
 /// The program with the tests of the binary.
 const BINARY: &str = "jaato it";
 
-/// These run alone, after all others: they count processes, measure time, or load the machine for
-/// minutes.
-const ALONE: [&str; 2] = ["jaato serial", "jaato heavy"];
+/// Programs that run alone, after all others. The last one loads the machine for minutes.
+const ALONE: [&str; 2] = [SERIAL, "jaato heavy"];
 
 /// What all programs of one run share.
+#[derive(Clone)]
 pub struct Setting<'a> {
     /// A part of the names of the tests that run; without it all run.
     pub filter: Option<&'a str>,
@@ -74,6 +78,23 @@ pub fn run(programs: &[TestProgram], setting: &Setting<'_>, tally: &mut Tally) -
         bail!("{}", crashed.join("; "));
     }
     Ok(())
+}
+
+/// Runs the tests of the binary once more, with every plugin in a worker.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_isolated(
+    programs: &[TestProgram],
+    setting: &Setting<'_>,
+    tally: &mut Tally,
+) -> Result<()> {
+    let is_of_the_binary = |program: &&TestProgram| [BINARY, SERIAL].contains(&&*program.name);
+    let programs: Vec<TestProgram> = programs.iter().filter(is_of_the_binary).cloned().collect();
+    let mut setting = setting.clone();
+    setting.left_out.extend(isolated::LEFT_OUT);
+    setting.variables.push((isolated::VARIABLE, "1".into()));
+    run(&programs, &setting, tally)
 }
 
 /// Gives what the program's tests came to, and how it ended if it crashed.

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use super::installed::{installed, said, skip, text, triple};
+use super::installed::{installed, said, text, triple};
+use crate::skip::skip;
 
 /// The commands of the steps, in their order; a step's name is left out.
 fn steps(file: &str) -> Vec<String> {
@@ -92,7 +93,7 @@ fn the_ci_file_of_a_new_plugin_gets_the_sdk_from_an_archive_or_a_copy() {
     let unset = runner.run(sdk, "");
     assert_eq!(unset.status.code(), Some(1), "{}", text(&unset));
     assert!(text(&unset).contains("::error::the variable JAATO_ARCHIVE is not set"));
-    let away = runner.run(sdk, "file:///nowhere.tar.gz");
+    let away = runner.run(sdk, "file:///dev/null/sdk.tar.gz");
     assert!(!away.status.success(), "{}", text(&away));
     fs::remove_dir_all(temp.join("jaato")).unwrap();
     runner.pass(sdk, &format!("file://{}", installed.archive().display()));

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use crate::skip::skip;
+
 /// An unpacked archive, and the folders of someone who uses it.
 pub struct Installed {
     /// The archive's one folder at the top.
@@ -57,19 +59,6 @@ pub fn said(command: &mut Command) -> String {
 pub fn triple() -> String {
     let rustc = said(Command::new("rustc").arg("-vV"));
     rustc.lines().find_map(|line| line.strip_prefix("host: ")).unwrap().to_owned()
-}
-
-/// Says loudly that the test that calls this is left out.
-pub fn skip(reason: &str) {
-    use std::io::Write as _;
-
-    let thread = std::thread::current();
-    let line = format!("SKIPPED: {}: {reason}\n", thread.name().unwrap_or("a test"));
-    if let Some(log) = std::env::var_os("JAATO_SKIP_LOG") {
-        let mut log = File::options().create(true).append(true).open(log).unwrap();
-        log.write_all(line.as_bytes()).unwrap();
-    }
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
 fn house() -> Option<PathBuf> {

@@ -7,3 +7,5 @@ mod grows;
 mod guide;
 mod installed;
 mod runs;
+#[path = "../../../plugin-api/testkit/src/skip.rs"]
+mod skip;

@@ -11,7 +11,7 @@ use jaato_plugin_sdk::types::execution::{EnvironmentFacts, EnvironmentSetup, SET
 use jaato_plugin_sdk::types::process::{
     OUTPUT, ProcessOutput, ProcessWaited, START, Spawn, Started, WAIT,
 };
-use jaato_plugin_testkit::{FakeHost, FakeInstance};
+use jaato_plugin_testkit::{FakeHost, FakeInstance, skip};
 
 /// An environment over a folder of its own.
 struct Lab {
@@ -23,6 +23,7 @@ impl Lab {
     /// None where there can be no sandbox.
     fn new(name: &str, config: Value) -> Option<Self> {
         if !support::has_sandbox() {
+            skip("`bwrap` is missing, or may make no sandbox");
             return None;
         }
         let workspace = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

@@ -28,8 +28,8 @@ fn trusted_with(name: &str, content: &str) -> (TempDir, PathBuf) {
 fn setup(root: &TempDir) -> Setup {
     let (folders, variables) = (Folders::below(root.path()), Variables::default());
     let work = root.path().join("work");
-    Setup::read(Arguments::default(), "/nonexistent/bin/jaato".into(), folders, variables, &work)
-        .unwrap()
+    let executable = root.path().join("bin/jaato");
+    Setup::read(Arguments::default(), executable, folders, variables, &work).unwrap()
 }
 
 async fn problems(setup: &Setup) -> Vec<String> {

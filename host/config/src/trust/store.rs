@@ -126,14 +126,7 @@ impl TrustStore {
     pub fn workspace_state(&self, workspace: &Workspace) -> Result<WorkspaceState, TrustError> {
         let trust = self.read()?;
         let known = workspace.recorded_root().ok().and_then(|root| trust.workspaces.get(root));
-        let Some(known) = known else {
-            let found = workspace.shown_names();
-            return Ok(if found.is_empty() {
-                WorkspaceState::Nothing
-            } else {
-                WorkspaceState::Untrusted { found }
-            });
-        };
+        let Some(known) = known else { return Ok(workspace.state_untrusted()) };
         let present =
             workspace.names(&known.files).and_then(|names| workspace.digest_again(&names, known));
         let present = match present {

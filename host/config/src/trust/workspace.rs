@@ -144,11 +144,14 @@ impl Workspace {
         scan::names(&self.root, more)
     }
 
-    /// Names of what is there, where nobody trusts it; of what is odd, the names that it can be
-    /// shown by.
-    pub(super) fn shown_names(&self) -> Vec<String> {
+    /// How it stands where nobody ever trusted it. What is odd is named as it can be shown.
+    pub fn state_untrusted(&self) -> WorkspaceState {
         let agents = self.present_agents_files();
-        scan::shown_names(&self.root, agents.iter().map(String::as_str))
+        let found = scan::shown_names(&self.root, agents.iter().map(String::as_str));
+        match found.is_empty() {
+            true => WorkspaceState::Nothing,
+            false => WorkspaceState::Untrusted { found },
+        }
     }
 
     /// Digests the named files as they are, and stamps those that are expensive to digest again.

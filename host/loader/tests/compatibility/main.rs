@@ -129,7 +129,7 @@ fn a_plugin_of_an_unknown_kind_alone_is_refused_before_it_is_loaded() {
 async fn runs_by(compiler: Result<compilers::Compiler, String>) {
     let compiler = match compiler {
         Ok(compiler) => compiler,
-        Err(reason) => return crate::skip::skip(&reason),
+        Err(reason) => return jaato_plugin_testkit::skip(&reason),
     };
     let house = House::new();
     let path = compiler.build("echo");

@@ -106,11 +106,13 @@ async fn a_killed_keeper_fails_its_child_alone_and_its_orphans_are_ended() {
 
 #[tokio::test]
 async fn a_guardian_that_cannot_be_started_is_named() {
-    let program = "/nowhere/jaato".into();
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("jaato");
+    let named = format!("`{}`", program.display());
     let supervisor = Supervisor::new(GuardianCommand { program, args: vec![] });
     let error = supervisor.spawn(script("exit 0")).await.expect_err("it was started");
     assert!(matches!(error, ProcessError::GuardianNotStarted { .. }), "{error:?}");
-    assert!(error.to_string().contains("`/nowhere/jaato`"), "{error}");
+    assert!(error.to_string().contains(&named), "{error}");
     let program = "/bin/true".into();
     let supervisor = Supervisor::new(GuardianCommand { program, args: vec!["guardian".into()] });
     let error = supervisor.spawn(script("exit 0")).await.expect_err("it was started");

@@ -200,25 +200,30 @@ async fn refused(command: Command) -> ProcessError {
 
 #[tokio::test]
 async fn what_cannot_be_started_is_named() {
-    let error = refused(Command::new("/nowhere/tool", "/")).await;
+    let folder = tempfile::tempdir().unwrap();
+    let (file, nowhere) = (folder.path().join("file"), folder.path().join("nowhere"));
+    std::fs::write(&file, "").unwrap();
+    let error = refused(Command::new(&nowhere, "/")).await;
     assert!(matches!(error, ProcessError::ProgramNotFound { .. }), "{error:?}");
-    assert_eq!(error.to_string(), "cannot start `/nowhere/tool`: no such program");
+    let text = format!("cannot start `{}`: no such program", nowhere.display());
+    assert_eq!(error.to_string(), text);
 
     let mut command = Command::new("no-such-tool-here", "/");
     command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
     assert!(matches!(refused(command).await, ProcessError::ProgramNotFound { .. }));
 
-    let error = refused(Command::new("/etc/passwd", "/")).await;
+    let error = refused(Command::new(&file, "/")).await;
     assert!(matches!(error, ProcessError::NotExecutable { .. }), "{error:?}");
 
-    let error = refused(Command::new("/usr", "/")).await;
+    let error = refused(Command::new(folder.path(), "/")).await;
     assert!(matches!(error, ProcessError::NotExecutable { .. }), "{error:?}");
 
-    let error = refused(Command::new("/bin/true", "/nowhere")).await;
+    let error = refused(Command::new("/bin/true", &nowhere)).await;
     assert!(matches!(error, ProcessError::BadDirectory { .. }), "{error:?}");
-    assert!(error.to_string().starts_with("cannot work in `/nowhere`: "), "{error}");
+    let text = format!("cannot work in `{}`: ", nowhere.display());
+    assert!(error.to_string().starts_with(&text), "{error}");
 
-    let error = refused(Command::new("/bin/true", "/etc/passwd")).await;
+    let error = refused(Command::new("/bin/true", &file)).await;
     assert!(matches!(error, ProcessError::BadDirectory { .. }), "{error:?}");
 }
 

@@ -31,7 +31,7 @@ impl Services for OnlySecrets {
 
 /// Where no tool can be started, so that files are used.
 fn secrets(folder: &std::path::Path) -> Arc<PluginSecrets> {
-    let guardian = GuardianCommand { program: "/nonexistent".into(), args: Vec::new() };
+    let guardian = GuardianCommand { program: folder.join("missing"), args: Vec::new() };
     let commands = KeyCommands::new(Supervisor::new(guardian), &Variables::default());
     Arc::new(PluginSecrets::new(&Folders::below(folder), Arc::new(commands)))
 }

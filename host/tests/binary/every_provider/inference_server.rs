@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use super::PROVIDERS;
-use crate::openai::SECRET;
+use crate::support::openai::SECRET;
 use crate::support::{fixtures, skip};
 
 /// The smaller weights first: what is asked is small.

@@ -2,6 +2,7 @@
 //! what holds for one holds for all. A new provider is a row of [`PROVIDERS`].
 
 mod clients;
+mod conversations;
 mod faults;
 mod inference_server;
 mod outside_server;
@@ -10,13 +11,14 @@ mod switched;
 
 use std::sync::Arc;
 
-use jaato_plugin_testkit::vendors::{Answered, Asked, anthropic, github, google, ollama, openai};
+use jaato_plugin_testkit::vendors::{
+    Answered, Asked, Vendor, anthropic, github, google, ollama, openai,
+};
 use serde_json::{Value, json};
 
-use crate::openai::SECRET;
+use crate::support::openai::SECRET;
 use crate::support::server::{self, Answer, Server, Step};
 use crate::support::{Command, House};
-use crate::vendors;
 
 /// A provider, and how its vendor is faked.
 pub struct Provider {
@@ -29,6 +31,11 @@ pub struct Provider {
     model: &'static str,
     /// The variable of the key.
     key: &'static str,
+    /// The header in which it goes, and what stands before it there; none where a base URL of a
+    /// variable gets no key.
+    key_header: (&'static str, &'static str),
+    /// The variable that leads to another server.
+    variable: &'static str,
     /// The path of a base URL.
     root: &'static str,
     /// The end of the path by which a completion is asked for, without its query.
@@ -37,6 +44,8 @@ pub struct Provider {
     settings: &'static str,
     /// Whether the vendor gives something that goes back to it alone.
     gives_signed: bool,
+    /// Tokens of one request that the next may not read from the vendor's cache, if it tells.
+    uncached_tokens_max: Option<u64>,
     vendor: fn(Script) -> Arc<dyn Vendor>,
 }
 
@@ -48,10 +57,13 @@ const PROVIDERS: [Provider; 6] = [
         section: "plugins.provider-anthropic",
         model: "anthropic/claude-opus-5-5",
         key: "ANTHROPIC_API_KEY",
+        key_header: ("x-api-key", ""),
+        variable: "ANTHROPIC_BASE_URL",
         root: "",
         path: "/v1/messages",
         settings: "",
         gives_signed: true,
+        uncached_tokens_max: Some(0),
         vendor: |script| Arc::new(of_anthropic(script)),
     },
     Provider {
@@ -60,10 +72,13 @@ const PROVIDERS: [Provider; 6] = [
         section: "plugins.provider-google-genai",
         model: "google/gemini-4-argon",
         key: "GOOGLE_API_KEY",
+        key_header: ("x-goog-api-key", ""),
+        variable: "GOOGLE_GEMINI_BASE_URL",
         root: "",
         path: ":streamGenerateContent",
         settings: "",
         gives_signed: true,
+        uncached_tokens_max: Some(1),
         vendor: |script| Arc::new(of_google(script)),
     },
     Provider {
@@ -72,10 +87,13 @@ const PROVIDERS: [Provider; 6] = [
         section: "plugins.provider-ollama",
         model: "ollama/qwen3-vl:8b",
         key: "OLLAMA_API_KEY",
+        key_header: ("", ""),
+        variable: "OLLAMA_HOST",
         root: "",
         path: "/api/chat",
         settings: "",
         gives_signed: true,
+        uncached_tokens_max: None,
         vendor: |script| Arc::new(of_ollama(script)),
     },
     Provider {
@@ -84,10 +102,13 @@ const PROVIDERS: [Provider; 6] = [
         section: "plugins.provider-openai",
         model: "openai/gpt-5.2",
         key: "OPENAI_API_KEY",
+        key_header: ("authorization", "Bearer "),
+        variable: "OPENAI_BASE_URL",
         root: "/v1",
         path: "/v1/responses",
         settings: "api = \"responses\"\ndialect = \"openai\"\n",
         gives_signed: true,
+        uncached_tokens_max: Some(130),
         vendor: |script| Arc::new(of_openai(script)),
     },
     Provider {
@@ -96,11 +117,14 @@ const PROVIDERS: [Provider; 6] = [
         section: "providers.openai-chat",
         model: "openai-chat/gpt-5.2",
         key: "CHAT_API_KEY",
+        key_header: ("authorization", "Bearer "),
+        variable: "",
         root: "/v1",
         path: "/v1/chat/completions",
         settings: "plugin = \"openai\"\napi_key_env = \"CHAT_API_KEY\"\napi = \"chat\"\n\
                    dialect = \"openai\"\n",
         gives_signed: false,
+        uncached_tokens_max: None,
         vendor: |script| Arc::new(of_openai(script)),
     },
     Provider {
@@ -109,10 +133,13 @@ const PROVIDERS: [Provider; 6] = [
         section: "plugins.provider-github-models",
         model: "github-models/openai/gpt-5.2",
         key: "GITHUB_TOKEN",
+        key_header: ("authorization", "Bearer "),
+        variable: "JAATO_GITHUB_ENDPOINT",
         root: "/inference",
         path: "/inference/chat/completions",
         settings: "",
         gives_signed: false,
+        uncached_tokens_max: None,
         vendor: |script| Arc::new(of_github(script)),
     },
 ];
@@ -140,25 +167,25 @@ pub enum Turn {
 pub enum Said {
     Thought(&'static str),
     Text(&'static str),
-    Call(Value),
+    /// A call of a tool with its arguments.
+    Call(&'static str, Value),
 }
 
-/// A strict fake of any vendor.
-pub trait Vendor: Send + Sync {
-    fn answer(&self, asked: &Asked) -> Answered;
-    /// The bodies of the requests that it accepted.
-    fn accepted(&self) -> Vec<Value>;
-}
-
-/// The tool that every script calls.
+/// The tool that most scripts call.
 const TOOL: &str = "get_environment";
+
+impl Said {
+    fn call(arguments: Value) -> Self {
+        Self::Call(TOOL, arguments)
+    }
+}
 
 fn of_anthropic(script: Script) -> anthropic::Anthropic {
     use anthropic::{Said as Its, Turn as ItsTurn};
     let said = |said: Said| match said {
         Said::Thought(text) => Its::Thought(text.to_owned()),
         Said::Text(text) => Its::Text(text.to_owned()),
-        Said::Call(arguments) => Its::Call(TOOL.to_owned(), arguments),
+        Said::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments),
     };
     let busy = |turn: ItsTurn| turn.failing("overloaded_error", "Overloaded");
     let turns = script.turns.into_iter().map(|turn| match turn {
@@ -175,7 +202,7 @@ fn of_google(script: Script) -> google::Google {
     let said = |said: Said| match said {
         Said::Thought(text) => Its::Thought(text.to_owned()),
         Said::Text(text) => Its::Text(text.to_owned()),
-        Said::Call(arguments) => Its::Call(TOOL.to_owned(), arguments),
+        Said::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments),
     };
     let report = json!({ "error": { "code": 503, "status": "UNAVAILABLE", "message": "busy" } });
     let turns = script.turns.into_iter().map(|turn| match turn {
@@ -192,7 +219,7 @@ fn of_ollama(script: Script) -> ollama::Ollama {
     let said = |said: Said| match said {
         Said::Thought(text) => Its::Thought(text.to_owned()),
         Said::Text(text) => Its::Text(text.to_owned()),
-        Said::Call(arguments) => Its::Call(TOOL.to_owned(), arguments),
+        Said::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments),
     };
     let turns = script.turns.into_iter().map(|turn| match turn {
         Turn::Says(all) => ItsTurn::says(all.into_iter().map(said)),
@@ -208,7 +235,7 @@ fn turns_of_openai(script: Vec<Turn>) -> impl Iterator<Item = openai::Turn> {
     let said = |said: Said| match said {
         Said::Thought(text) => Its::Reasoning(text.to_owned()),
         Said::Text(text) => Its::Text(text.to_owned()),
-        Said::Call(arguments) => Its::Call(TOOL.to_owned(), arguments.to_string()),
+        Said::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments.to_string()),
     };
     let busy = |turn: ItsTurn| turn.failing("server_error", "The server is busy", Nesting::Nested);
     script.into_iter().map(move |turn| match turn {
@@ -228,56 +255,6 @@ fn of_github(script: Script) -> github::GitHub {
     script.window.into_iter().fold(vendor, github::GitHub::with_window)
 }
 
-impl Vendor for anthropic::Anthropic {
-    fn answer(&self, asked: &Asked) -> Answered {
-        self.answer(asked)
-    }
-
-    fn accepted(&self) -> Vec<Value> {
-        self.accepted()
-    }
-}
-
-impl Vendor for google::Google {
-    fn answer(&self, asked: &Asked) -> Answered {
-        self.answer(asked)
-    }
-
-    fn accepted(&self) -> Vec<Value> {
-        self.accepted()
-    }
-}
-
-impl Vendor for ollama::Ollama {
-    fn answer(&self, asked: &Asked) -> Answered {
-        self.answer(asked)
-    }
-
-    fn accepted(&self) -> Vec<Value> {
-        self.accepted()
-    }
-}
-
-impl Vendor for openai::OpenAi {
-    fn answer(&self, asked: &Asked) -> Answered {
-        self.answer(asked)
-    }
-
-    fn accepted(&self) -> Vec<Value> {
-        self.accepted()
-    }
-}
-
-impl Vendor for github::GitHub {
-    fn answer(&self, asked: &Asked) -> Answered {
-        self.answer(asked)
-    }
-
-    fn accepted(&self) -> Vec<Value> {
-        self.accepted()
-    }
-}
-
 impl Provider {
     /// Makes the vendor for these answers.
     fn vendor(&self, turns: impl IntoIterator<Item = Turn>) -> Arc<dyn Vendor> {
@@ -287,7 +264,7 @@ impl Provider {
     /// Makes a house with the provider in it.
     fn house(&self) -> Option<House> {
         let house = House::new()?;
-        vendors::furnish(&house, self.library);
+        crate::support::provider(&house, self.library);
         Some(house)
     }
 

@@ -14,10 +14,10 @@ use jaato_runtime::{Arguments, Runtime, SessionOptions, Setup};
 use serde_json::{Value, json};
 
 use super::{PROVIDERS, Provider, Said, Turn, Vendor, as_it_is};
-use crate::openai::SECRET;
 use crate::support::House;
+use crate::support::openai::SECRET;
 use crate::support::server::Server;
-use crate::vendors::{self, PNG};
+use crate::vendors::PNG;
 
 /// What Google takes in the place of a signature, for calls that another model made.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -83,7 +83,7 @@ impl Party {
 
 /// Thoughts, a text, calls side by side, one of which fails, and an answer behind them.
 pub fn begins() -> Vec<Turn> {
-    let look = |aspect: &str| Said::Call(json!({ "aspect": aspect }));
+    let look = |aspect: &str| Said::call(json!({ "aspect": aspect }));
     vec![
         Turn::Says(vec![
             Said::Thought("I should look."),
@@ -98,7 +98,7 @@ pub fn begins() -> Vec<Turn> {
 }
 
 fn goes_on() -> Vec<Turn> {
-    let look = Said::Call(json!({ "aspect": "shell" }));
+    let look = Said::call(json!({ "aspect": "shell" }));
     vec![
         Turn::Says(vec![Said::Thought("what was that?"), look]),
         Turn::Says(vec![Said::Text("I go on.")]),
@@ -106,7 +106,7 @@ fn goes_on() -> Vec<Turn> {
 }
 
 /// Lists what a request gives back to the model that made it: thoughts, and signatures of vendors.
-fn signed(request: &Value) -> Vec<String> {
+pub fn signed(request: &Value) -> Vec<String> {
     match request {
         Value::Object(fields) => fields
             .iter()
@@ -129,7 +129,7 @@ fn signed(request: &Value) -> Vec<String> {
 fn what_one_provider_began_every_other_goes_on_with_and_gives_back() {
     let house = crate::house!();
     for provider in &PROVIDERS {
-        vendors::furnish(&house, provider.library);
+        crate::support::provider(&house, provider.library);
     }
     let folders = Folders::below(&house.home());
     let config = folders.config().unwrap();
@@ -174,7 +174,7 @@ fn a_person_hands_a_conversation_on_from_one_provider_to_the_next_and_back() {
     for (maker, other) in PROVIDERS.iter().zip(next) {
         let Some(house) = maker.house() else { return };
         if other.library != maker.library {
-            vendors::furnish(&house, other.library);
+            crate::support::provider(&house, other.library);
         }
         let pair = format!("{} and {}", maker.name, other.name);
         let (maker, other) = (Party::new(maker, begins()), Party::new(other, goes_on()));

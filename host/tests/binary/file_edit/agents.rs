@@ -8,7 +8,7 @@ use super::{Desk, edit};
 
 #[test]
 fn who_edits_what_another_has_changed_is_told_once_what_changed() {
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     desk.write("a.txt", "one\ntwo\n");
     let (mut first, mut second) = (desk.calls(), desk.calls());
     first.call("readFile", &json!({ "path": "a.txt" }));
@@ -27,7 +27,7 @@ fn who_edits_what_another_has_changed_is_told_once_what_changed() {
 #[test]
 fn edits_at_the_same_time_are_done_or_refused_and_never_lost() {
     const EDITS: usize = 30;
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     desk.write("a.txt", "begin\nend\n");
     let edits = |name: &'static str| {
         let mut calls = desk.calls();

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use super::{Desk, PLACES, edit};
+use super::{Desk, edit};
 use crate::support::{Command, skip};
 
 /// Lines that a writer adds while a file is read: the file stays one that may be changed.
@@ -28,35 +28,33 @@ fn arguments(tool: &str, path: &str) -> Value {
 
 #[test]
 fn what_lies_outside_is_refused_by_every_tool() {
-    for place in PLACES {
-        let Some(desk) = Desk::new(place) else { return };
-        let outside = desk.house.write("outside.txt", "theirs\n");
-        symlink(&outside, desk.path("link.txt")).unwrap();
-        symlink("..", desk.path("up")).unwrap();
-        let mut calls = desk.calls();
-        let absolute = outside.display().to_string();
-        for path in ["../outside.txt", "link.txt", "up/outside.txt", &absolute, "/etc/passwd"] {
-            for tool in TOOLS {
-                let error = calls.refused(tool, &arguments(tool, path));
-                assert_eq!(error["kind"], "permission_denied", "{tool} {path}: {error}");
-            }
-            let moved = json!({ "source_path": path, "destination_path": "mine.txt" });
-            assert_eq!(calls.refused("moveFile", &moved)["kind"], "permission_denied");
-            let operations = json!({ "operations": [{ "action": "delete", "path": path }] });
-            assert_eq!(calls.refused("multiFileEdit", &operations)["kind"], "permission_denied");
+    let Some(desk) = Desk::new() else { return };
+    let outside = desk.house.write("outside.txt", "theirs\n");
+    symlink(&outside, desk.path("link.txt")).unwrap();
+    symlink("..", desk.path("up")).unwrap();
+    let mut calls = desk.calls();
+    let absolute = outside.display().to_string();
+    for path in ["../outside.txt", "link.txt", "up/outside.txt", &absolute, "/etc/passwd"] {
+        for tool in TOOLS {
+            let error = calls.refused(tool, &arguments(tool, path));
+            assert_eq!(error["kind"], "permission_denied", "{tool} {path}: {error}");
         }
-        let all = json!({ "pattern": "theirs", "replacement": "mine", "paths": "**/*" });
-        assert_eq!(calls.call("findAndReplace", &all)["total_matches"], 0);
-        let all = json!({ "pattern": "theirs", "replacement": "mine", "paths": "../*" });
-        calls.refused("findAndReplace", &all);
-        assert_eq!(fs::read_to_string(&outside).unwrap(), "theirs\n");
-        calls.end(&desk.house);
+        let moved = json!({ "source_path": path, "destination_path": "mine.txt" });
+        assert_eq!(calls.refused("moveFile", &moved)["kind"], "permission_denied");
+        let operations = json!({ "operations": [{ "action": "delete", "path": path }] });
+        assert_eq!(calls.refused("multiFileEdit", &operations)["kind"], "permission_denied");
     }
+    let all = json!({ "pattern": "theirs", "replacement": "mine", "paths": "**/*" });
+    assert_eq!(calls.call("findAndReplace", &all)["total_matches"], 0);
+    let all = json!({ "pattern": "theirs", "replacement": "mine", "paths": "../*" });
+    calls.refused("findAndReplace", &all);
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "theirs\n");
+    calls.end(&desk.house);
 }
 
 #[test]
 fn what_is_no_file_is_refused_at_once() {
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     fs::create_dir(desk.path("folder")).unwrap();
     symlink("loop", desk.path("loop")).unwrap();
     symlink("/dev/zero", desk.path("zero")).unwrap();
@@ -85,7 +83,7 @@ fn what_is_no_file_is_refused_at_once() {
 
 #[test]
 fn links_are_written_through_and_neither_moved_nor_removed() {
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     desk.write("a.txt", "word\n");
     symlink("a.txt", desk.path("link.txt")).unwrap();
     let mut calls = desk.calls();
@@ -111,7 +109,7 @@ fn links_are_written_through_and_neither_moved_nor_removed() {
 
 #[test]
 fn names_that_are_no_text_are_passed_over() {
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     let name = OsStr::from_bytes(b"caf\xE9.txt");
     fs::write(desk.house.workspace().join(name), "word\n").unwrap();
     desk.write("ä ö\n.txt", "word\n");
@@ -126,7 +124,7 @@ fn names_that_are_no_text_are_passed_over() {
 
 #[test]
 fn a_huge_file_is_read_in_part_and_not_changed() {
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     let mut file = File::create(desk.path("huge.txt")).unwrap();
     file.write_all("line of text\n".repeat(100_000).as_bytes()).unwrap();
     file.seek(SeekFrom::Start(1 << 30)).unwrap();
@@ -153,7 +151,7 @@ fn a_huge_file_is_read_in_part_and_not_changed() {
 
 #[test]
 fn a_file_that_grows_is_read_to_some_end() {
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     desk.write("log", "start\n".repeat(300_000));
     let (path, stop) = (desk.path("log"), Arc::new(AtomicBool::new(false)));
     let stopped = Arc::clone(&stop);
@@ -185,7 +183,7 @@ fn a_file_that_grows_is_read_to_some_end() {
 
 #[test]
 fn an_expression_cannot_explode() {
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     desk.write("a.txt", "a".repeat(100_000));
     let mut calls = desk.calls();
     let all = json!({ "pattern": "(a*)*b", "replacement": "", "paths": "*" });
@@ -209,7 +207,7 @@ fn on_full_disk(desk: &Desk, kib: u32, calls: &[Value]) -> Vec<Value> {
 
 #[test]
 fn a_full_disk_in_mid_edit_leaves_everything_as_it_was() {
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     desk.write("a.txt", "a\n");
     desk.write("b.txt", "b\n");
     // Read once without a bound, so that nothing else has to be written.
@@ -236,7 +234,7 @@ fn a_full_disk_in_mid_edit_leaves_everything_as_it_was() {
 
 #[test]
 fn what_cannot_be_kept_is_not_changed() {
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     let large = "x\n".repeat(400 * 1024);
     desk.write("large.txt", &large);
     desk.calls().end(&desk.house);

@@ -12,12 +12,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::shells::Calls;
+use crate::support::shells::Calls;
 use crate::support::{House, fixtures, library_name};
-
-/// Where the plugins run: inside jaato, and each in a worker.
-pub const PLACES: [&str; 2] =
-    ["", "[plugins]\nisolated = [\"environment-local\", \"tool-file-edit\"]\n"];
 
 /// A house with the file tools.
 pub struct Desk {
@@ -26,13 +22,12 @@ pub struct Desk {
 
 impl Desk {
     /// Makes it, or leaves the test with a line that says why it is left out.
-    pub fn new(place: &str) -> Option<Self> {
+    pub fn new() -> Option<Self> {
         let house = House::new()?;
         let plugins = fixtures::house()?.join("plugins");
         for plugin in ["environment_local", "tool_file_edit"] {
             house.ship(&plugins.join(library_name(plugin)));
         }
-        house.configure_more(place);
         Some(Self { house })
     }
 

@@ -12,7 +12,7 @@ fn call(arguments: Value) -> Value {
 
 /// A house whose model edits a file.
 fn editing(arguments: Value, result: &str) -> Option<Desk> {
-    let desk = Desk::new("")?;
+    let desk = Desk::new()?;
     let _ = fixture("probe");
     desk.write("a.txt", "one\ntwo\n");
     desk.house.script(&json!({ "answers": [

@@ -1,72 +1,63 @@
-//! Every tool, in both places.
+//! Every tool.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use serde_json::json;
 
-use super::{Desk, PLACES, edit};
+use super::{Desk, edit};
 use crate::support::set_mode;
 
 #[test]
 fn every_tool_does_what_it_says() {
-    for place in PLACES {
-        let Some(desk) = Desk::new(place) else { return };
-        desk.write("a.txt", "one\r\ntwo\r\n");
-        let mut calls = desk.calls();
-        let read = calls.call("readFile", &json!({ "path": "a.txt" }));
-        assert_eq!(read["result"], "path: a.txt | lines: 2 | size: 8\n\none\ntwo\n");
-        calls.call("updateFile", &edit("a.txt", "one\n", "1\n"));
-        assert_eq!(desk.text("a.txt"), "1\r\ntwo\r\n");
-        calls.call("writeNewFile", &json!({ "path": "new/b.txt", "content": "b\n" }));
-        let moved = json!({ "source_path": "new/b.txt", "destination_path": "c.txt" });
-        calls.call("moveFile", &moved);
-        let renamed = json!({ "source_path": "c.txt", "destination_path": "d.txt" });
-        calls.call("renameFile", &renamed);
-        assert_eq!((desk.text("c.txt"), desk.text("d.txt")), ("-".into(), "b\n".into()));
-        let operations = json!({ "operations": [
-            { "action": "edit", "path": "a.txt", "old": "two", "new": "2" },
-            { "action": "create", "path": "e.txt", "content": "e\n" },
-            { "action": "delete", "path": "d.txt" },
-        ] });
-        calls.call("multiFileEdit", &operations);
-        assert_eq!((desk.text("a.txt"), desk.text("d.txt")), ("1\r\n2\r\n".into(), "-".into()));
-        let replace = json!({ "pattern": "^(.)$", "replacement": r"<\1>", "paths": "*.txt" });
-        let replaced = calls.call("findAndReplace", &replace);
-        assert_eq!(
-            (&replaced["total_matches"], &replaced["files_affected"]),
-            (&json!(3), &json!(2))
-        );
-        assert_eq!(
-            (desk.text("a.txt"), desk.text("e.txt")),
-            ("<1>\r\n<2>\r\n".into(), "<e>\n".into())
-        );
-        calls.call("removeFile", &json!({ "path": "e.txt" }));
-        let backups = calls.call("listBackups", &json!({ "path": "a.txt" }));
-        assert_eq!(backups["count"], 3);
-        let oldest =
-            json!({ "path": "a.txt", "backup_path": backups["backups"][2]["backup_path"] });
-        calls.call("restoreFile", &oldest);
-        assert_eq!(desk.text("a.txt"), "one\r\ntwo\r\n");
-        calls.end(&desk.house);
-        // A later session, another process: back step by step, and forth.
-        let mut later = desk.calls();
-        for expected in ["<1>\r\n<2>\r\n", "1\r\n2\r\n", "1\r\ntwo\r\n", "one\r\ntwo\r\n"] {
-            later.call("undoFileChange", &json!({ "path": "a.txt" }));
-            assert_eq!(desk.text("a.txt"), expected);
-        }
-        later.refused("undoFileChange", &json!({ "path": "a.txt" }));
-        later.call("undoFileChange", &json!({ "path": "a.txt", "redo": true }));
-        assert_eq!(desk.text("a.txt"), "1\r\ntwo\r\n");
-        later.call("undoFileChange", &json!({ "path": "e.txt" }));
-        assert_eq!(desk.text("e.txt"), "<e>\n");
-        later.end(&desk.house);
+    let Some(desk) = Desk::new() else { return };
+    desk.write("a.txt", "one\r\ntwo\r\n");
+    let mut calls = desk.calls();
+    let read = calls.call("readFile", &json!({ "path": "a.txt" }));
+    assert_eq!(read["result"], "path: a.txt | lines: 2 | size: 8\n\none\ntwo\n");
+    calls.call("updateFile", &edit("a.txt", "one\n", "1\n"));
+    assert_eq!(desk.text("a.txt"), "1\r\ntwo\r\n");
+    calls.call("writeNewFile", &json!({ "path": "new/b.txt", "content": "b\n" }));
+    let moved = json!({ "source_path": "new/b.txt", "destination_path": "c.txt" });
+    calls.call("moveFile", &moved);
+    let renamed = json!({ "source_path": "c.txt", "destination_path": "d.txt" });
+    calls.call("renameFile", &renamed);
+    assert_eq!((desk.text("c.txt"), desk.text("d.txt")), ("-".into(), "b\n".into()));
+    let operations = json!({ "operations": [
+        { "action": "edit", "path": "a.txt", "old": "two", "new": "2" },
+        { "action": "create", "path": "e.txt", "content": "e\n" },
+        { "action": "delete", "path": "d.txt" },
+    ] });
+    calls.call("multiFileEdit", &operations);
+    assert_eq!((desk.text("a.txt"), desk.text("d.txt")), ("1\r\n2\r\n".into(), "-".into()));
+    let replace = json!({ "pattern": "^(.)$", "replacement": r"<\1>", "paths": "*.txt" });
+    let replaced = calls.call("findAndReplace", &replace);
+    assert_eq!((&replaced["total_matches"], &replaced["files_affected"]), (&json!(3), &json!(2)));
+    assert_eq!((desk.text("a.txt"), desk.text("e.txt")), ("<1>\r\n<2>\r\n".into(), "<e>\n".into()));
+    calls.call("removeFile", &json!({ "path": "e.txt" }));
+    let backups = calls.call("listBackups", &json!({ "path": "a.txt" }));
+    assert_eq!(backups["count"], 3);
+    let oldest = json!({ "path": "a.txt", "backup_path": backups["backups"][2]["backup_path"] });
+    calls.call("restoreFile", &oldest);
+    assert_eq!(desk.text("a.txt"), "one\r\ntwo\r\n");
+    calls.end(&desk.house);
+    // A later session, another process: back step by step, and forth.
+    let mut later = desk.calls();
+    for expected in ["<1>\r\n<2>\r\n", "1\r\n2\r\n", "1\r\ntwo\r\n", "one\r\ntwo\r\n"] {
+        later.call("undoFileChange", &json!({ "path": "a.txt" }));
+        assert_eq!(desk.text("a.txt"), expected);
     }
+    later.refused("undoFileChange", &json!({ "path": "a.txt" }));
+    later.call("undoFileChange", &json!({ "path": "a.txt", "redo": true }));
+    assert_eq!(desk.text("a.txt"), "1\r\ntwo\r\n");
+    later.call("undoFileChange", &json!({ "path": "e.txt" }));
+    assert_eq!(desk.text("e.txt"), "<e>\n");
+    later.end(&desk.house);
 }
 
 #[test]
 fn mode_links_and_encoding_stay() {
-    let Some(desk) = Desk::new("") else { return };
+    let Some(desk) = Desk::new() else { return };
     let mode = |name: &str| fs::metadata(desk.path(name)).unwrap().permissions().mode() & 0o7777;
     desk.write("run.sh", "echo 1\n");
     set_mode(&desk.path("run.sh"), 0o750);

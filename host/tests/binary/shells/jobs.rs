@@ -137,50 +137,46 @@ const LEAVE_TWO: &str = "sleep 781 & (setsid sleep 777 &) ; echo le''ft\n";
 
 #[test]
 fn a_session_that_is_closed_ends_all_that_it_started_and_names_it() {
-    for place in super::PLACES {
-        let Some(house) = super::furnish(place) else { return };
-        let mut calls = super::Calls::of(&house);
-        let (session, _) = calls.spawn(BASH);
-        assert!(output(&calls.input(&session, LEAVE_TWO)).contains("left"));
-        house.wait_for_process("sleep 777");
-        let closed = calls.close(&session);
-        let ended = closed["ended"].as_array().unwrap();
-        assert_eq!(ended.len(), 2, "{closed}");
-        assert!(ended.iter().all(|process| process["name"] == "sleep"), "{closed}");
-        assert_eq!(closed["exit_status"], 0);
-        assert!(closed.get("left_running").is_none(), "{closed}");
-        house.wait_for_no_process("sleep 777");
-        house.wait_for_no_process("sleep 781");
-        calls.end(&house);
-    }
+    let Some(house) = super::furnish() else { return };
+    let mut calls = super::Calls::of(&house);
+    let (session, _) = calls.spawn(BASH);
+    assert!(output(&calls.input(&session, LEAVE_TWO)).contains("left"));
+    house.wait_for_process("sleep 777");
+    let closed = calls.close(&session);
+    let ended = closed["ended"].as_array().unwrap();
+    assert_eq!(ended.len(), 2, "{closed}");
+    assert!(ended.iter().all(|process| process["name"] == "sleep"), "{closed}");
+    assert_eq!(closed["exit_status"], 0);
+    assert!(closed.get("left_running").is_none(), "{closed}");
+    house.wait_for_no_process("sleep 777");
+    house.wait_for_no_process("sleep 781");
+    calls.end(&house);
 }
 
 #[test]
 fn a_shell_that_exits_tells_what_it_leaves_running_and_a_close_ends_it() {
-    for place in super::PLACES {
-        let Some(house) = super::furnish(place) else { return };
-        let mut calls = super::Calls::of(&house);
-        let (session, _) = calls.spawn(BASH);
-        calls.input(&session, LEAVE_TWO);
-        house.wait_for_process("sleep 777");
-        let exit = calls.input(&session, "exit\n");
-        assert_eq!((reason(&exit), &exit["exit_status"]), ("exit", &json!(0)));
-        assert_eq!(exit["left_running"].as_array().unwrap().len(), 2, "{exit}");
-        // It goes on, whatever else runs meanwhile.
-        let (second, _) = calls.spawn(BASH);
-        house.wait_for_process("sleep 781");
-        let closed = calls.close(&session);
-        assert_eq!(closed["ended"].as_array().unwrap().len(), 2, "{closed}");
-        house.wait_for_no_process("sleep 777");
-        house.wait_for_no_process("sleep 781");
-        assert_eq!(output(&calls.input(&second, "echo on\n")), "on\n$ ");
-        calls.end(&house);
-    }
+    let Some(house) = super::furnish() else { return };
+    let mut calls = super::Calls::of(&house);
+    let (session, _) = calls.spawn(BASH);
+    calls.input(&session, LEAVE_TWO);
+    house.wait_for_process("sleep 777");
+    let exit = calls.input(&session, "exit\n");
+    assert_eq!((reason(&exit), &exit["exit_status"]), ("exit", &json!(0)));
+    assert_eq!(exit["left_running"].as_array().unwrap().len(), 2, "{exit}");
+    // It goes on, whatever else runs meanwhile.
+    let (second, _) = calls.spawn(BASH);
+    house.wait_for_process("sleep 781");
+    let closed = calls.close(&session);
+    assert_eq!(closed["ended"].as_array().unwrap().len(), 2, "{closed}");
+    house.wait_for_no_process("sleep 777");
+    house.wait_for_no_process("sleep 781");
+    assert_eq!(output(&calls.input(&second, "echo on\n")), "on\n$ ");
+    calls.end(&house);
 }
 
 #[test]
 fn what_an_exit_left_running_ends_with_jaato_if_nobody_closes_the_session() {
-    let Some(house) = super::furnish("") else { return };
+    let Some(house) = super::furnish() else { return };
     let mut calls = super::Calls::of(&house);
     let (session, _) = calls.spawn(BASH);
     calls.input(&session, LEAVE_TWO);

@@ -6,28 +6,25 @@ use super::{BASH, Calls, furnish, output, play, reason};
 
 #[test]
 fn eight_sessions_live_at_a_time_and_one_may_flood() {
-    for place in super::PLACES {
-        let Some(house) = furnish(place) else { return };
-        let mut calls = Calls::of(&house);
-        for number in 0..7 {
-            assert_eq!(calls.spawn(BASH).0, format!("session_{number}"));
-        }
-        calls.call("shell_spawn", &json!({ "command": "yes", "timeout": 0 }));
-        let error = calls.refused("shell_spawn", &json!({ "command": BASH }));
-        assert_eq!(error["kind"], "limit_reached");
-        assert!(error["hint"].as_str().unwrap().contains("`session_7`"), "{error}");
-        for number in 0..7 {
-            let answer =
-                calls.input(&format!("session_{number}"), &format!("echo {number}{number}\n"));
-            assert_eq!(output(&answer), format!("{number}{number}\n$ "));
-        }
-        assert_eq!(calls.close("session_7")["signal"]["name"], "SIGHUP");
-        // One that has ended takes no place.
-        calls.input("session_0", "exit\n");
-        assert_eq!(calls.spawn(BASH).0, "session_8");
-        assert_eq!(calls.spawn(BASH).0, "session_9");
-        calls.end(&house);
+    let Some(house) = furnish() else { return };
+    let mut calls = Calls::of(&house);
+    for number in 0..7 {
+        assert_eq!(calls.spawn(BASH).0, format!("session_{number}"));
     }
+    calls.call("shell_spawn", &json!({ "command": "yes", "timeout": 0 }));
+    let error = calls.refused("shell_spawn", &json!({ "command": BASH }));
+    assert_eq!(error["kind"], "limit_reached");
+    assert!(error["hint"].as_str().unwrap().contains("`session_7`"), "{error}");
+    for number in 0..7 {
+        let answer = calls.input(&format!("session_{number}"), &format!("echo {number}{number}\n"));
+        assert_eq!(output(&answer), format!("{number}{number}\n$ "));
+    }
+    assert_eq!(calls.close("session_7")["signal"]["name"], "SIGHUP");
+    // One that has ended takes no place.
+    calls.input("session_0", "exit\n");
+    assert_eq!(calls.spawn(BASH).0, "session_8");
+    assert_eq!(calls.spawn(BASH).0, "session_9");
+    calls.end(&house);
 }
 
 #[test]
@@ -59,38 +56,8 @@ fn the_raw_stream_is_there() {
 }
 
 #[test]
-fn a_session_that_nobody_uses_is_closed_and_the_model_is_told() {
-    let idle = "[plugins.tool-interactive-shell]\nmax_idle = 0.3\n";
-    let Some(house) = furnish(idle) else { return };
-    let mut calls = Calls::of(&house);
-    let spawn = json!({ "command": "sleep 300 | cat", "session_name": "old", "timeout": 0.05 });
-    let session = calls.call("shell_spawn", &spawn)["session_id"].as_str().unwrap().to_owned();
-    house.wait_for_no_process("sleep 300");
-    let read = calls.refused("shell_read", &json!({ "session_id": session }));
-    assert_eq!(
-        read["message"],
-        format!("no session with id `{session}`: it was closed after 0.3 s without use")
-    );
-    calls.end(&house);
-}
-
-#[test]
-fn a_session_lives_no_longer_than_it_may_even_if_it_is_used() {
-    let lifetime = "[plugins.tool-interactive-shell]\nmax_lifetime = 0.5\n";
-    let Some(house) = furnish(lifetime) else { return };
-    let mut calls = Calls::of(&house);
-    let (session, _) = calls.spawn("cat");
-    let read = json!({ "session_id": session, "wait_for": "never", "timeout": 20 });
-    let ended = calls.call("shell_read", &read);
-    assert_eq!((reason(&ended), &ended["is_alive"]), ("exit", &json!(false)));
-    let gone = calls.refused("shell_read", &json!({ "session_id": session }));
-    assert!(gone["message"].as_str().unwrap().contains("the longest that a session lives"));
-    calls.end(&house);
-}
-
-#[test]
 fn programs_run_where_the_configuration_says() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     let folder = house.path().join("workspace/below");
     std::fs::create_dir_all(&folder).unwrap();
     house.configure_more(&format!(

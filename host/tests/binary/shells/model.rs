@@ -6,13 +6,13 @@ use std::process::Command as Program;
 use serde_json::{Value, json};
 
 use super::{furnish, is_there};
-use crate::openai::{SECRET, furnish as furnish_openai};
 use crate::support::House;
+use crate::support::openai::{SECRET, furnish as furnish_openai};
 use crate::support::server::{Answer, Server};
 
 /// Makes the house, or leaves the test.
 fn house_with(program: &str) -> Option<House> {
-    let house = furnish("")?;
+    let house = furnish()?;
     furnish_openai(&house);
     is_there(program).then_some(house)
 }

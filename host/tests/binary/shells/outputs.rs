@@ -144,7 +144,7 @@ fn a_file_that_a_command_has_removed_is_told_to_be_gone() {
 
 #[test]
 fn files_of_closed_sessions_are_there_until_there_are_too_many() {
-    let Some(house) = super::furnish("") else { return };
+    let Some(house) = super::furnish() else { return };
     let mut calls = Calls::of(&house);
     let files: Vec<String> = (0..10)
         .map(|_| {

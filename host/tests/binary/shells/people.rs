@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::{BASH, Calls, PLACES, furnish, output};
+use super::{BASH, Calls, furnish, output};
 use crate::secrets::{SECRET, is_nowhere};
 use crate::support::command::{DEADLINE, LOOK_AGAIN, Running};
 use crate::support::{Command, House};
@@ -17,96 +17,88 @@ fn as_it_is(command: Command) -> Command {
 
 #[test]
 fn a_person_joins_and_types_and_the_model_is_told_how_much() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        let mut calls = Calls::of(&house);
-        let (session, _) = calls.spawn(BASH);
-        let listed = house.run(&["shell", "list", "--json"]).silent().json();
-        assert_eq!((&listed[0]["name"], &listed[0]["is_alive"]), (&json!(session), &json!(true)));
-        let words = format!("shell attach {session} --type");
-        let Some(mut types) = on_terminal(&house, &words, as_it_is) else { return };
-        types.wait_for_text("you type");
-        let line = "echo from-$((40+2))\r";
-        types.write(line.as_bytes());
-        types.wait_for_text("from-42");
-        types.write(b"\x1d");
-        types.wait_with_open_input().code(0);
-        let read = calls.call("shell_read", &json!({ "session_id": session }));
-        assert!(output(&read).contains("from-42"), "{read}");
-        assert_eq!(read["typed_by_person"], true, "{read}");
-        let seen = house.run(&["shell", "attach", &session]).silent();
-        assert!(seen.stdout.contains("from-42"), "{seen}");
-        calls.close(&session);
-        assert_eq!(house.run(&["shell", "list", "--json"]).silent().json(), json!([]));
-        calls.end(&house);
-    }
+    let Some(house) = furnish() else { return };
+    let mut calls = Calls::of(&house);
+    let (session, _) = calls.spawn(BASH);
+    let listed = house.run(&["shell", "list", "--json"]).silent().json();
+    assert_eq!((&listed[0]["name"], &listed[0]["is_alive"]), (&json!(session), &json!(true)));
+    let words = format!("shell attach {session} --type");
+    let Some(mut types) = on_terminal(&house, &words, as_it_is) else { return };
+    types.wait_for_text("you type");
+    let line = "echo from-$((40+2))\r";
+    types.write(line.as_bytes());
+    types.wait_for_text("from-42");
+    types.write(b"\x1d");
+    types.wait_with_open_input().code(0);
+    let read = calls.call("shell_read", &json!({ "session_id": session }));
+    assert!(output(&read).contains("from-42"), "{read}");
+    assert_eq!(read["typed_by_person"], true, "{read}");
+    let seen = house.run(&["shell", "attach", &session]).silent();
+    assert!(seen.stdout.contains("from-42"), "{seen}");
+    calls.close(&session);
+    assert_eq!(house.run(&["shell", "list", "--json"]).silent().json(), json!([]));
+    calls.end(&house);
 }
 
 #[test]
 fn a_person_types_the_password_that_a_program_asks_the_model_for() {
     let login = "sh -c 'stty -echo; printf \"Password: \"; read -r word; stty echo; echo; echo \"${#word} letters\"'";
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        let input = json!({ "session_id": "session_0", "ask_user": true });
-        house.script(&json!({ "answers": [
-            { "steps": [{ "call": { "name": "shell_spawn", "arguments": { "command": login } } }] },
-            {
-                "expect": { "tool_result": "Password: " },
-                "steps": [{ "call": { "name": "shell_input", "arguments": input } }],
-            },
-            { "expect": { "tool_result": "21 letters" }, "steps": [{ "text": "done" }] },
-        ] }));
-        house.configure_more(place);
-        let trace = house.workspace().join("trace");
-        let traced = |command: Command| command.variable("JAATO_TRACE_LOG", &trace);
-        let words = "run --yes --output json go";
-        let Some(mut running) = on_terminal(&house, words, traced) else { return };
-        running.wait_for_text("Ctrl-C declines");
-        running.write(format!("{SECRET}\r").as_bytes());
-        let output = running.wait_with_open_input().code(0);
-        assert!(output.stdout.contains("21 letters"), "{output}");
-        assert!(output.stdout.contains("\"terminal_answered\""), "{output}");
-        assert!(!output.stdout.contains(SECRET), "{output}");
-        assert!(trace.exists());
-        is_nowhere(&house);
-        house.nothing_lives();
-    }
+    let Some(house) = furnish() else { return };
+    let input = json!({ "session_id": "session_0", "ask_user": true });
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "shell_spawn", "arguments": { "command": login } } }] },
+        {
+            "expect": { "tool_result": "Password: " },
+            "steps": [{ "call": { "name": "shell_input", "arguments": input } }],
+        },
+        { "expect": { "tool_result": "21 letters" }, "steps": [{ "text": "done" }] },
+    ] }));
+    let trace = house.workspace().join("trace");
+    let traced = |command: Command| command.variable("JAATO_TRACE_LOG", &trace);
+    let words = "run --yes --output json go";
+    let Some(mut running) = on_terminal(&house, words, traced) else { return };
+    running.wait_for_text("Ctrl-C declines");
+    running.write(format!("{SECRET}\r").as_bytes());
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("21 letters"), "{output}");
+    assert!(output.stdout.contains("\"terminal_answered\""), "{output}");
+    assert!(!output.stdout.contains(SECRET), "{output}");
+    assert!(trace.exists());
+    is_nowhere(&house);
+    house.nothing_lives();
 }
 
 #[test]
 fn how_long_a_password_is_that_a_person_types_after_joining_is_told_to_nobody() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        let line = "stty -echo; printf 'Password: '; read -r word; stty echo; printf 'Name: '; read -r name; echo on";
-        let spawn = json!({ "command": format!("sh -c \"{line}\"") });
-        let read = json!({ "session_id": "session_0", "wait_for": "^Name: moon", "timeout": 20 });
-        house.script(&json!({ "answers": [
-            { "steps": [{ "call": { "name": "shell_spawn", "arguments": spawn } }] },
-            {
-                "expect": { "tool_result": "Password: " },
-                "steps": [{ "call": { "name": "shell_read", "arguments": read } }],
-            },
-            { "expect": { "tool_result": "typed_by_person" }, "steps": [{ "text": "done" }] },
-        ] }));
-        house.configure_more(place);
-        let running = house.command(&["run", "--yes", "--output", "json", "go"]);
-        let running = running.no_input().start();
-        let Some(mut types) = joined(&house) else { return };
-        types.write(format!("{SECRET}\r").as_bytes());
-        types.wait_for_text("Name:");
-        types.write(b"moon\r");
-        let output = running.finish().code(0);
-        types.wait_with_open_input();
-        let typed = |event: &Value| event["event"] == "terminal_typed";
-        let events = output.stdout.lines().filter_map(|line| serde_json::from_str(line).ok());
-        let told: Vec<u64> =
-            events.filter(typed).map(|event| event["bytes"].as_u64().unwrap()).collect();
-        assert_eq!(told.first(), Some(&0), "{output}");
-        // What was typed last may not be told any more: nobody reads it after the end.
-        assert!(told.iter().sum::<u64>() <= "moon\r".len() as u64, "{output}");
-        is_nowhere(&house);
-        house.nothing_lives();
-    }
+    let Some(house) = furnish() else { return };
+    let line = "stty -echo; printf 'Password: '; read -r word; stty echo; printf 'Name: '; read -r name; echo on";
+    let spawn = json!({ "command": format!("sh -c \"{line}\"") });
+    let read = json!({ "session_id": "session_0", "wait_for": "^Name: moon", "timeout": 20 });
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "shell_spawn", "arguments": spawn } }] },
+        {
+            "expect": { "tool_result": "Password: " },
+            "steps": [{ "call": { "name": "shell_read", "arguments": read } }],
+        },
+        { "expect": { "tool_result": "typed_by_person" }, "steps": [{ "text": "done" }] },
+    ] }));
+    let running = house.command(&["run", "--yes", "--output", "json", "go"]);
+    let running = running.no_input().start();
+    let Some(mut types) = joined(&house) else { return };
+    types.write(format!("{SECRET}\r").as_bytes());
+    types.wait_for_text("Name:");
+    types.write(b"moon\r");
+    let output = running.finish().code(0);
+    types.wait_with_open_input();
+    let typed = |event: &Value| event["event"] == "terminal_typed";
+    let events = output.stdout.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let told: Vec<u64> =
+        events.filter(typed).map(|event| event["bytes"].as_u64().unwrap()).collect();
+    assert_eq!(told.first(), Some(&0), "{output}");
+    // What was typed last may not be told any more: nobody reads it after the end.
+    assert!(told.iter().sum::<u64>() <= "moon\r".len() as u64, "{output}");
+    is_nowhere(&house);
+    house.nothing_lives();
 }
 
 /// Joins the first terminal that there is, to type there.

@@ -20,7 +20,7 @@ use Step::{Key, Type};
 #[track_caller]
 fn check(command: &str, greeting: &str, steps: &[Step]) {
     let program = command.split(' ').next().unwrap();
-    let Some(house) = furnish("").filter(|_| is_there(program)) else { return };
+    let Some(house) = furnish().filter(|_| is_there(program)) else { return };
     house.write("workspace/many", &(1..=500).map(|n| format!("{n}\n")).collect::<String>());
     let mut calls = Calls::of(&house);
     let spawn = json!({ "command": command, "timeout": 30 });
@@ -211,7 +211,7 @@ fn a_slow_printer_a_spinner_and_a_silent_computation() {
     check(&python(spin), "done? ", &[Type("y\n", "")]);
     let silent =
         "import time; s = time.time()\nwhile time.time() - s < 1.5: pass\nprint('computed')";
-    let Some(house) = furnish("").filter(|_| is_there("python3")) else { return };
+    let Some(house) = furnish().filter(|_| is_there("python3")) else { return };
     house.write("workspace/silent.py", &format!("{silent}\ninput('done? ')\n"));
     let mut calls = Calls::of(&house);
     let (_, spawned) = calls.spawn("python3 silent.py");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{BASH, Calls, furnish, kill_worker, output, play, reason};
+use super::{BASH, Calls, furnish, furnish_with, kill_worker, output, play, reason};
 
 #[test]
 fn the_example_of_the_seed() {
@@ -19,7 +19,7 @@ fn the_example_of_the_seed() {
 
 #[test]
 fn sessions_are_listed_with_command_age_and_backend() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     let mut calls = Calls::of(&house);
     let none = calls.call("shell_list", &json!({}));
     assert_eq!((&none["count"], &none["sessions"]), (&json!(0), &json!([])));
@@ -39,7 +39,7 @@ fn sessions_are_listed_with_command_age_and_backend() {
 
 #[test]
 fn the_trace_names_the_backend_and_never_what_was_typed() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     let mut calls = Calls::of(&house);
     let (session, _) = calls.spawn(BASH);
     calls.input(&session, "true moonshine\n");
@@ -61,23 +61,21 @@ fn the_trace_names_the_backend_and_never_what_was_typed() {
 
 #[test]
 fn the_trace_goes_where_the_variable_says() {
-    for place in super::PLACES {
-        let Some(house) = furnish(place) else { return };
-        let path = house.path().join("run/elsewhere.log");
-        let command = house.command(&["call", "--batch"]).variable("JAATO_TRACE_LOG", &path);
-        let mut calls = Calls::start(command);
-        let listed = calls.call("shell_list", &json!({}));
-        assert_eq!(listed["trace_log"], path.display().to_string());
-        calls.end(&house);
-        assert!(std::fs::read_to_string(&path).unwrap().contains("initialize: "));
-    }
+    let Some(house) = furnish() else { return };
+    let path = house.path().join("run/elsewhere.log");
+    let command = house.command(&["call", "--batch"]).variable("JAATO_TRACE_LOG", &path);
+    let mut calls = Calls::start(command);
+    let listed = calls.call("shell_list", &json!({}));
+    assert_eq!(listed["trace_log"], path.display().to_string());
+    calls.end(&house);
+    assert!(std::fs::read_to_string(&path).unwrap().contains("initialize: "));
 }
 
 #[test]
 fn the_trace_is_for_its_user_alone_whatever_the_umask_is() {
     use std::os::unix::fs::PermissionsExt as _;
     for umask in ["000", "277"] {
-        let Some(house) = furnish("") else { return };
+        let Some(house) = furnish() else { return };
         let binary = house.binary().display().to_string();
         let line = format!("umask {umask}; exec '{binary}' call shell_list '{{}}'");
         let command = crate::support::Command::program(&house, "sh", &["-c", &line]);
@@ -93,9 +91,8 @@ fn the_trace_is_for_its_user_alone_whatever_the_umask_is() {
 
 #[test]
 fn the_trace_can_be_switched_off() {
-    let Some(house) = furnish("[plugins.tool-interactive-shell]\ntrace_log = false\n") else {
-        return;
-    };
+    let settings = "[plugins.tool-interactive-shell]\ntrace_log = false\n";
+    let Some(house) = furnish_with(settings) else { return };
     let path = house.path().join("run/elsewhere.log");
     let command = house.command(&["call", "--batch"]).variable("JAATO_TRACE_LOG", &path);
     let mut calls = Calls::start(command);
@@ -107,7 +104,7 @@ fn the_trace_can_be_switched_off() {
 
 #[test]
 fn what_does_not_exist_is_said_to_be_not_found() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     let mut calls = Calls::of(&house);
     let spawn = calls.refused("shell_spawn", &json!({ "command": "no-such-program -x" }));
     assert_eq!(spawn["kind"], "not_found");
@@ -126,7 +123,7 @@ fn what_does_not_exist_is_said_to_be_not_found() {
 
 #[test]
 fn what_is_missing_or_wrong_is_named() {
-    let Some(house) = furnish("") else { return };
+    let Some(house) = furnish() else { return };
     let mut calls = Calls::of(&house);
     let (session, _) = calls.spawn("cat");
     for (tool, arguments, expected) in [
@@ -274,7 +271,8 @@ fn what_a_wait_was_for_says_nothing_of_what_the_program_does() {
 
 #[test]
 fn when_the_environments_worker_dies_its_sessions_are_told_to_be_lost() {
-    let Some(house) = furnish(super::PLACES[1]) else { return };
+    let Some(house) = furnish() else { return };
+    house.isolate("*");
     let mut calls = Calls::of(&house);
     let (session, _) = calls.spawn(BASH);
     kill_worker(&house, "environment_local");
@@ -290,7 +288,8 @@ fn when_the_environments_worker_dies_its_sessions_are_told_to_be_lost() {
 
 #[test]
 fn when_the_plugins_own_worker_dies_nothing_that_it_ran_lives_on() {
-    let Some(house) = furnish(super::PLACES[1]) else { return };
+    let Some(house) = furnish() else { return };
+    house.isolate("*");
     let mut calls = Calls::of(&house);
     let spawn = json!({ "command": "sleep 300", "timeout": 0 });
     let session = calls.call("shell_spawn", &spawn)["session_id"].clone();

@@ -3,30 +3,17 @@
 
 use serde_json::{Value, json};
 
-use super::{Calls, furnish, output, reason};
+use super::{Calls, furnish_with, output};
 
 /// A prompt that hides what is typed, by the shell's own means.
 const HIDDEN: &str =
     "sh -c 'stty -echo; printf \"Password: \"; read word; stty echo; echo \"[$word]\"'";
 
 #[test]
-fn a_silence_that_was_set_ends_the_wait_for_a_busy_program() {
-    let set = "[plugins.tool-interactive-shell]\nidle_timeout = 0.2\n";
-    let Some(house) = furnish(set) else { return };
-    let mut calls = Calls::of(&house);
-    let asked = json!({ "command": "sh -c 'echo listening; exec sleep 600'" });
-    let told = calls.call("shell_spawn", &asked);
-    assert_eq!((output(&told), reason(&told)), ("listening\n", "silence"));
-    assert!(told["note"].as_str().unwrap().contains("serves"), "{told}");
-    assert!(told["waited_ms"].as_u64().unwrap() < 8_000, "the call would wait for 10 s: {told}");
-    calls.end(&house);
-}
-
-#[test]
 fn the_model_types_at_a_hidden_prompt_only_where_the_person_lets_it() {
     for may in [false, true] {
         let set = format!("[plugins.tool-interactive-shell]\ntype_secrets = {may}\n");
-        let Some(house) = furnish(&set) else { return };
+        let Some(house) = furnish_with(&set) else { return };
         let mut calls = Calls::of(&house);
         let (session, told) = calls.spawn(HIDDEN);
         assert_eq!(told["expects"], "hidden_line", "{told}");
@@ -45,7 +32,7 @@ fn the_model_types_at_a_hidden_prompt_only_where_the_person_lets_it() {
 #[test]
 fn an_output_is_shown_as_far_as_the_bound_of_the_session_goes() {
     for (bound, shown) in [(2048, 600..2048), (65_536, 50_000..65_536)] {
-        let Some(house) = furnish(&format!("[session]\noutput_bytes_max = {bound}\n")) else {
+        let Some(house) = furnish_with(&format!("[session]\noutput_bytes_max = {bound}\n")) else {
             return;
         };
         let mut calls = Calls::of(&house);
@@ -61,7 +48,7 @@ fn an_output_is_shown_as_far_as_the_bound_of_the_session_goes() {
 #[test]
 fn a_folder_in_settings_is_that_of_the_person() {
     let set = "[plugins.tool-interactive-shell]\nworkspace_root = \"~/moon\"\n";
-    let Some(house) = furnish(set) else { return };
+    let Some(house) = furnish_with(set) else { return };
     let folder = house.path().join("home/moon");
     std::fs::create_dir_all(&folder).unwrap();
     let mut calls = Calls::of(&house);

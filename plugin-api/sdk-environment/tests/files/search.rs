@@ -230,7 +230,7 @@ fn a_search_that_is_dropped_ends_its_threads() {
 #[test]
 fn what_cannot_be_read_is_told() {
     if is_root() {
-        println!("SKIPPED: root reads everything");
+        // Root reads everything: `all_of_it_works_for_an_ordinary_user` runs this test.
         return;
     }
     let ground = Ground::new();

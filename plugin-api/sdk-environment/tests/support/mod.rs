@@ -77,7 +77,7 @@ pub fn is_root() -> bool {
 /// folder of its own. Root tries them as itself already.
 pub fn run_again_as_nobody(tests_min: usize) {
     if !is_root() {
-        println!("SKIPPED: the tests run as an ordinary user already");
+        // They run as an ordinary user already.
         return;
     }
     let folder = TempDir::new().unwrap();

@@ -155,9 +155,12 @@ fn refused(answer: Result<Vec<u8>, Vec<u8>>, kinds: &[ErrorKind]) {
 }
 
 pub(super) fn what_cannot_be_started_is_told(host: &dyn HostUnderTest) {
+    let folder = tempfile::tempdir()
+        .unwrap_or_else(|error| unreachable!("there is a folder for temporary files: {error}"));
+    let missing = folder.path().join("missing").display().to_string();
     let cases = [
         (Spawn::program("no-such-program-anywhere"), ErrorKind::NotFound),
-        (Spawn::program("ls").directory("/no/such/folder"), ErrorKind::NotFound),
+        (Spawn::program("ls").directory(missing), ErrorKind::NotFound),
         (Spawn::program("ls").arg("a\0b"), ErrorKind::InvalidArguments),
     ];
     for (program, kind) in cases {

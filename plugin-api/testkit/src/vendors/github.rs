@@ -1,6 +1,7 @@
 //! A fake of GitHub Models as it was documented until it was retired: its paths, headers and limits
 //! before OpenAI's chat completions.
 
+use jaato_types::Error;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -87,7 +88,7 @@ impl GitHub {
     }
 
     /// Answers a request of a plugin on a fake host, whose part it plays: it adds the token.
-    pub fn answer_plugin(&self, request: &FakeHttpRequest) -> FakeHttpAnswer {
+    pub fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
         let head = &request.head;
         let mut headers = head.headers.clone();
         let with_credential = head.credential.as_deref() == Some("GITHUB_TOKEN");
@@ -97,7 +98,7 @@ impl GitHub {
         let rest = head.url.split_once("://").map_or(head.url.as_str(), |(_, rest)| rest);
         let path = rest.find('/').map_or("/", |at| &rest[at..]).to_owned();
         let (method, body) = (head.method.clone(), request.body.clone());
-        self.answer(&Asked { method, path, headers, body }).for_plugin(with_credential)
+        Ok(self.answer(&Asked { method, path, headers, body }).for_plugin(with_credential))
     }
 }
 

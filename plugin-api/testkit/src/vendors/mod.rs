@@ -11,5 +11,7 @@ pub mod github;
 pub mod google;
 pub mod ollama;
 pub mod openai;
+mod talk;
 
 pub use exchange::{Answered, Asked};
+pub use talk::{Talk, Vendor, look, results, strange_history};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use environment_docker::{Address, Container, Engine, Settings};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Retry};
+use jaato_plugin_testkit::skip;
 use tokio::net::{TcpListener, UnixListener};
 
 use super::support::{DEADLINE, IMAGE_WITHOUT_SHELL, Lab, run, settings, with_engine, workspace};
@@ -84,8 +85,7 @@ fn a_socket_without_permission_is_told_with_what_to_do() {
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::os::unix::net::UnixStream::connect(&socket).is_ok() {
-        // Root may connect to anything; the text is tested by the unit tests' error of that kind.
-        return;
+        return skip("root may connect to every socket");
     }
     let error = connecting(&Address::Unix(socket), DEADLINE);
     assert_eq!(error.kind, ErrorKind::PermissionDenied);

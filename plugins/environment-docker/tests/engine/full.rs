@@ -7,9 +7,10 @@ use std::process::Command;
 use environment_docker::{Container, Settings};
 use jaato_plugin_sdk::types::files::{FileWrite, FolderList};
 use jaato_plugin_sdk::types::{Error, ErrorKind};
+use jaato_plugin_testkit::skip;
 use tempfile::TempDir;
 
-use super::support::{Told, settings, skip, stdout, told, with_engine, workspace};
+use super::support::{Told, settings, stdout, told, with_engine, workspace};
 
 /// More than the disk holds.
 const LARGE_BYTES: usize = 1024 * 1024;

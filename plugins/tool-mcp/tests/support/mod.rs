@@ -4,9 +4,7 @@
 pub mod agrees;
 pub mod fixture_server;
 pub mod hyper_client;
-pub mod skip;
 
 pub use agrees::Agrees;
 pub use fixture_server::{FixtureServer, Given, Seen};
 pub use hyper_client::HyperClient;
-pub use skip::skip;

@@ -4,13 +4,13 @@ mod gate;
 mod image;
 
 use std::future::Future;
-use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
 use bollard::query_parameters::{InspectContainerOptions, RemoveContainerOptionsBuilder};
 use environment_docker::{Address, Command, Container, Engine, Piece, Settings, Spec};
 use jaato_plugin_sdk::types::Result;
+use jaato_plugin_testkit::skip;
 use tempfile::TempDir;
 
 pub use gate::Gate;
@@ -36,17 +36,6 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
     // What drops started is let go to its end.
     runtime.shutdown_timeout(Duration::from_secs(2));
     answer
-}
-
-pub fn skip(reason: &str) {
-    let thread = std::thread::current();
-    let line = format!("SKIPPED: {}: {reason}\n", thread.name().unwrap_or("a test"));
-    if let Some(log) = std::env::var_os("JAATO_SKIP_LOG") {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(log);
-        log.unwrap().write_all(line.as_bytes()).unwrap();
-    }
-    // Not by a macro, whose lines the test program keeps to itself.
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
 /// An engine that answers, with the image of the tests.

@@ -339,7 +339,8 @@ mod tests {
         let content = json!({ "stdout": "twelve", "output_file": file }).to_string();
         assert_eq!(asked_of(&content).kept_bytes, 12);
         assert_eq!(asked_of("no JSON").kept_bytes, 0);
-        assert_eq!(asked_of(r#"{"file":"/no/such/file"}"#).kept_bytes, 0);
+        let missing = json!({ "file": folder.path().join("missing") }).to_string();
+        assert_eq!(asked_of(&missing).kept_bytes, 0);
     }
 
     fn asked_of(content: &str) -> Asked {

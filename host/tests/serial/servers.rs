@@ -8,7 +8,7 @@ use std::process::{Child, Command as Program, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Calls, furnish, is_there, output, reason};
+use crate::support::shells::{Calls, furnish, is_there, output, reason};
 use crate::support::{is_root, skip};
 
 /// How often a server that begins is looked at.
@@ -85,7 +85,7 @@ fn sshd() -> Option<(Server, String)> {
 
 #[test]
 fn behind_ssh_marks_tell_what_silence_cannot() {
-    let Some(house) = furnish("").filter(|_| is_there("ssh")) else { return };
+    let Some(house) = furnish().filter(|_| is_there("ssh")) else { return };
     let Some((_server, ssh)) = sshd() else { return };
     for (shell, name) in
         [("bash --norc --noprofile -i", "bash"), ("sh -i", "sh"), ("fish --no-config -i", "fish")]
@@ -170,7 +170,7 @@ fn check(calls: &mut Calls, session: &str, steps: &[(&str, &str)]) {
 
 #[test]
 fn psql() {
-    let Some(house) = furnish("").filter(|_| is_there("psql")) else { return };
+    let Some(house) = furnish().filter(|_| is_there("psql")) else { return };
     let Some((_server, psql)) = postgres() else { return };
     let mut calls = Calls::of(&house);
     let mut session = String::new();
@@ -207,7 +207,7 @@ fn psql() {
 
 #[test]
 fn behind_sudo_another_user_is_seen_waiting() {
-    let Some(house) = furnish("").filter(|_| is_there("sudo")) else { return };
+    let Some(house) = furnish().filter(|_| is_there("sudo")) else { return };
     if !is_root() {
         skip("`sudo` asks for a password that the tests do not have");
         return;

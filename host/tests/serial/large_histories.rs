@@ -3,16 +3,23 @@
 
 use std::sync::Arc;
 
-use jaato_runtime::session_loop::Cancel;
-use jaato_runtime::types::Outcome;
+use jaato_runtime::session_loop::{Cancel, EventSink};
+use jaato_runtime::types::{Envelope, Outcome};
 use jaato_runtime::{Runtime, SessionOptions};
 
-use crate::embedded::{Watching, setup_with};
 use crate::house;
-use crate::openai::furnish;
 use crate::support::House;
 use crate::support::command::DEADLINE;
+use crate::support::embedded::setup_with;
+use crate::support::openai::furnish;
 use crate::support::server::{Answer, Server};
+
+/// Sees what happens, and keeps none of it.
+struct Unseen;
+
+impl EventSink for Unseen {
+    fn event(&self, _envelope: Envelope) {}
+}
 
 /// Says two things of so many bytes to a server, and returns how much it was sent each time.
 fn talk(house: &House, server: &Server, prompt_bytes: usize) -> Vec<usize> {
@@ -20,7 +27,7 @@ fn talk(house: &House, server: &Server, prompt_bytes: usize) -> Vec<usize> {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tokio.block_on(async {
         let runtime = Runtime::start(setup_with(house, &variables)).await;
-        let options = SessionOptions::unattended(Arc::new(Watching::default()));
+        let options = SessionOptions::unattended(Arc::new(Unseen));
         let mut session = runtime.session(options).unwrap();
         for word in ["moon ", "star "] {
             let prompt = word.repeat(prompt_bytes / word.len());

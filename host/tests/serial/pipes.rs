@@ -3,19 +3,7 @@
 
 use serde_json::json;
 
-use super::{Calls, furnish, is_there, output, reason};
-use crate::support::{House, fixture};
-
-pub fn without_terminals() -> Option<House> {
-    with_environment("pipes")
-}
-
-/// A house whose sessions have an environment without terminals.
-fn with_environment(name: &str) -> Option<House> {
-    let house = furnish(&format!("environment = \"{name}\"\n"))?;
-    house.ship(&fixture(name));
-    Some(house)
-}
+use crate::support::shells::{Calls, is_there, output, reason, with_environment};
 
 /// Environments without terminals: one runs programs itself, of one the host runs them.
 const ENVIRONMENTS: [&str; 2] = ["pipes", "prepares"];

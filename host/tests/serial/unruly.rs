@@ -6,8 +6,8 @@ use std::thread::sleep;
 
 use serde_json::{Value, json};
 
-use crate::cli::{cli_house, one_call};
 use crate::house;
+use crate::support::cli::{cli_house, one_call};
 use crate::support::command::LOOK_AGAIN;
 use crate::support::server::{Answer, Server};
 use crate::support::{Command, House, Output, fixture};

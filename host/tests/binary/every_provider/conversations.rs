@@ -1,0 +1,188 @@
+//! What every provider does when all goes well: a conversation of several turns, cached tokens,
+//! tools that are found on the way, models, and a key that nobody set.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::switched::signed;
+use super::{PROVIDERS, Provider, Said, Turn, as_it_is, text};
+use crate::support::openai::{SECRET, no_file_holds_the_key};
+use crate::support::server::Server;
+use crate::support::{Command, House, fixture};
+
+fn turns() -> [Turn; 5] {
+    let look = |aspect: &str| Said::call(json!({ "aspect": aspect }));
+    [
+        Turn::Says(vec![
+            Said::Thought("I look."),
+            Said::Text("Let me see."),
+            look("os"),
+            look("cwd"),
+        ]),
+        Turn::Says(vec![Said::Thought("Again."), look("shell")]),
+        Turn::Says(vec![Said::Thought("so"), Said::Text("It is "), Said::Text("Linux. ")]),
+        Turn::Says(vec![Said::Thought("polite"), Said::Text("You are welcome.")]),
+        text("Bye."),
+    ]
+}
+
+/// Begins a command line that is led to a server as people do it: by the provider's variable.
+fn led(provider: &Provider, house: &House, server: &Server, words: &[&str]) -> Command {
+    let command = provider.command(house, words);
+    if provider.variable.is_empty() {
+        provider.lead(house, server);
+        return command;
+    }
+    let Provider { section, settings, root, .. } = provider;
+    house.configure_more(&format!("[{section}]\n{settings}"));
+    command.variable(provider.variable, format!("{}{root}", server.root_url()))
+}
+
+#[test]
+fn a_conversation_with_thoughts_and_tools_is_taken_request_by_request() {
+    for provider in &PROVIDERS {
+        let name = provider.name;
+        let Some(house) = provider.house() else { return };
+        let vendor = provider.vendor(turns());
+        let server = provider.serve(&vendor, as_it_is);
+        let command = led(provider, &house, &server, &["chat", "--model", provider.model]);
+        let output = command.input("which system?\nthanks\nbye\n").run().code(0);
+        assert!(output.stdout.contains("Linux.") && output.stdout.contains("Bye."), "{output}");
+        let accepted = vendor.accepted();
+        assert_eq!(accepted.len(), 5, "{name}: {output}");
+        let thoughts = signed(&accepted[4]).len();
+        assert_eq!(thoughts >= 4, provider.gives_signed, "{name}: {:#}", accepted[4]);
+        let (header, scheme) = provider.key_header;
+        let key = format!("{scheme}{SECRET}");
+        for asked in server.asked().iter().chain(&server.looked()) {
+            let keys: Vec<_> = asked.headers.iter().filter(|it| it.1.contains(SECRET)).collect();
+            match header {
+                "" => assert!(keys.is_empty(), "{name}: {keys:?}"),
+                _ => assert_eq!((keys.len(), asked.header(header)), (1, Some(key.as_str()))),
+            }
+        }
+        assert!(!output.to_string().contains(SECRET), "{name}: {output}");
+        no_file_holds_the_key(&house);
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn what_was_sent_is_read_from_the_cache_and_thoughts_are_shown() {
+    for provider in &PROVIDERS {
+        let Some(uncached) = provider.uncached_tokens_max else { continue };
+        let Some(house) = provider.house() else { return };
+        let vendor = provider.vendor(turns());
+        let server = provider.serve(&vendor, as_it_is);
+        provider.lead(&house, &server);
+        fs::write(house.workspace().join("long.txt"), "word ".repeat(2_000)).unwrap();
+        let words =
+            ["run", "--model", provider.model, "--output", "json", "--attach", "long.txt", "look"];
+        let lines = provider.command(&house, &words).run().code(0).json_lines();
+        let usages: Vec<&Value> = lines.iter().filter(|line| line["event"] == "usage").collect();
+        let [first, second, third] = usages[..] else { panic!("{lines:#?}") };
+        assert_eq!(first["cached_tokens"], 0);
+        for (before, after) in [(first, second), (second, third)] {
+            let [cached, sent] =
+                [&after["cached_tokens"], &before["prompt_tokens"]].map(|it| it.as_u64().unwrap());
+            assert!(cached + uncached >= sent, "{}: {after:#}", provider.name);
+        }
+        let thoughts = lines.iter().filter(|line| line["event"] == "thought_delta");
+        let thoughts: String = thoughts.map(|line| line["text"].as_str().unwrap()).collect();
+        assert_eq!(thoughts, "I look.Again.so", "{}", provider.name);
+    }
+}
+
+#[test]
+fn a_tool_that_is_found_on_the_way_is_called_and_the_conversation_goes_on() {
+    for provider in &PROVIDERS {
+        let Some(house) = provider.house() else { return };
+        // Its tool stands in no request as long as nobody looks it up.
+        house.ship(&fixture("echo"));
+        let schemas = json!({ "names": ["count_bytes_echo"] });
+        let vendor = provider.vendor([
+            Turn::Says(vec![
+                Said::Thought("what is there?"),
+                Said::Call("get_tool_schemas", schemas),
+            ]),
+            Turn::Says(vec![
+                Said::Thought("there it is"),
+                Said::Call("count_bytes_echo", json!({ "text": "moon" })),
+            ]),
+            Turn::Says(vec![Said::Thought("so"), Said::Text("done")]),
+            text("bye"),
+        ]);
+        let server = provider.serve(&vendor, as_it_is);
+        provider.lead(&house, &server);
+        let command = provider.command(&house, &["chat", "--yes", "--model", provider.model]);
+        let output = command.input("find it\nbye\n").run().code(0);
+        let accepted = vendor.accepted();
+        assert_eq!(accepted.len(), 4, "{}: {output}", provider.name);
+        let defined = |body: &Value| body.to_string().contains("Text to count.");
+        assert!(!defined(&accepted[0]) && defined(&accepted[1]), "{}", provider.name);
+        let history = accepted[3].to_string();
+        assert!(history.contains("bytes") && history.contains("done"), "{history}");
+        assert!(!output.stderr.contains("left out earlier thoughts"), "{output}");
+    }
+}
+
+#[test]
+fn models_are_asked_of_the_server() {
+    // GitHub lists none.
+    for provider in PROVIDERS.iter().filter(|provider| provider.name != "github-models") {
+        let Some(house) = provider.house() else { return };
+        let vendor = provider.vendor([]);
+        let server = provider.serve(&vendor, as_it_is);
+        provider.lead(&house, &server);
+        let output = provider.command(&house, &["model", "list"]).run().silent();
+        assert!(output.stdout.contains(provider.model), "{output}");
+        assert!(!output.stdout.contains("embed"), "{output}");
+    }
+}
+
+#[test]
+fn without_a_key_a_vendor_is_not_even_asked() {
+    let nowhere = crate::support::closed_port();
+    for (library, model, key, url, helps) in [
+        (
+            "provider_anthropic",
+            "anthropic/claude",
+            "ANTHROPIC_API_KEY",
+            "https://api.anthropic.com",
+            "`api_key` under `[plugins.provider-anthropic]`, or run `jaato provider login \
+             anthropic`; for another server set `ANTHROPIC_BASE_URL`",
+        ),
+        (
+            "provider_google_genai",
+            "google/gemini",
+            "GOOGLE_API_KEY",
+            "https://generativelanguage.googleapis.com",
+            "`api_key` under `[plugins.provider-google-genai]`, or run `jaato provider login \
+             google`; for another server set `GOOGLE_GEMINI_BASE_URL`",
+        ),
+        (
+            "provider_openai",
+            "openai/test",
+            "OPENAI_API_KEY",
+            "https://api.openai.com",
+            "`api_key` under `[plugins.provider-openai]`, or run `jaato provider login openai`; \
+             for another server set `OPENAI_BASE_URL`",
+        ),
+    ] {
+        let house = crate::house!();
+        crate::support::provider(&house, library);
+        // Whatever did leave the machine would go through this.
+        let run = |words: &[&str]| house.command(words).variable("HTTPS_PROXY", &nowhere).run();
+        let output = run(&["run", "--model", model, "hello"]).code(3);
+        let expected = format!(
+            "error: there is no key for `{url}`: `{key}` is not set\nhint: set `{key}`, or {helps}\n"
+        );
+        assert_eq!(output.stderr, expected);
+        // A list of models has nothing to say of a provider that nobody has set up, until somebody
+        // wants it.
+        assert_eq!(run(&["model", "list"]).silent().stdout, "no models\n");
+        let wanted = house.command(&["model", "list"]).variable("JAATO_MODEL", model).run();
+        assert!(wanted.stderr.contains(": there is no key for"), "{wanted}");
+    }
+}

@@ -1,0 +1,82 @@
+//! What ends because time goes by: only a clock that goes on by itself can be outlasted.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::house;
+use crate::support::command::LOOK_AGAIN;
+use crate::support::openai;
+use crate::support::server::{Answer, Gate, Server, Step, choices, end};
+use crate::support::shells::{Calls, furnish_with, output, reason};
+
+/// Only a clock that goes on by itself can be outlasted: this one test waits for the real one.
+#[test]
+fn an_answer_that_came_while_jaato_was_stopped_is_read() {
+    const IDLE: Duration = Duration::from_millis(1_500);
+    let house = house!();
+    openai::furnish(&house);
+    house.configure_more("provider_idle_ms = 1500\nattempts_max = 1\n");
+    let gate = Gate::closed();
+    let said = [json!({ "delta": { "content": "here" }, "finish_reason": "stop" })];
+    let steps = vec![Step::Wait(gate.clone()), Step::Bytes(choices(&said)), Step::Bytes(end())];
+    let server = Server::start([Answer::stream(steps)]);
+    let running = openai::at(&house, &server, &openai::RUN).no_input().start();
+    let begun = Instant::now();
+    while server.asked().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is asked");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    running.signal("STOP");
+    let stopped = Instant::now();
+    while stopped.elapsed() < IDLE * 2 {
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    gate.open();
+    running.signal("CONT");
+    let output = running.finish().code(0);
+    assert_eq!(output.stdout, "here\n", "{output}");
+}
+
+#[test]
+fn a_silence_that_was_set_ends_the_wait_for_a_busy_program() {
+    let set = "[plugins.tool-interactive-shell]\nidle_timeout = 0.2\n";
+    let Some(house) = furnish_with(set) else { return };
+    let mut calls = Calls::of(&house);
+    let asked = json!({ "command": "sh -c 'echo listening; exec sleep 600'" });
+    let told = calls.call("shell_spawn", &asked);
+    assert_eq!((output(&told), reason(&told)), ("listening\n", "silence"));
+    assert!(told["note"].as_str().unwrap().contains("serves"), "{told}");
+    assert!(told["waited_ms"].as_u64().unwrap() < 8_000, "the call would wait for 10 s: {told}");
+    calls.end(&house);
+}
+
+#[test]
+fn a_session_that_nobody_uses_is_closed_and_the_model_is_told() {
+    let idle = "[plugins.tool-interactive-shell]\nmax_idle = 0.3\n";
+    let Some(house) = furnish_with(idle) else { return };
+    let mut calls = Calls::of(&house);
+    let spawn = json!({ "command": "sleep 300 | cat", "session_name": "old", "timeout": 0.05 });
+    let session = calls.call("shell_spawn", &spawn)["session_id"].as_str().unwrap().to_owned();
+    house.wait_for_no_process("sleep 300");
+    let read = calls.refused("shell_read", &json!({ "session_id": session }));
+    assert_eq!(
+        read["message"],
+        format!("no session with id `{session}`: it was closed after 0.3 s without use")
+    );
+    calls.end(&house);
+}
+
+#[test]
+fn a_session_lives_no_longer_than_it_may_even_if_it_is_used() {
+    let lifetime = "[plugins.tool-interactive-shell]\nmax_lifetime = 0.5\n";
+    let Some(house) = furnish_with(lifetime) else { return };
+    let mut calls = Calls::of(&house);
+    let (session, _) = calls.spawn("cat");
+    let read = json!({ "session_id": session, "wait_for": "never", "timeout": 20 });
+    let ended = calls.call("shell_read", &read);
+    assert_eq!((reason(&ended), &ended["is_alive"]), ("exit", &json!(false)));
+    let gone = calls.refused("shell_read", &json!({ "session_id": session }));
+    assert!(gone["message"].as_str().unwrap().contains("the longest that a session lives"));
+    calls.end(&house);
+}

@@ -1,0 +1,26 @@
+//! The runtime inside a test, over a house's plugins.
+
+use jaato_runtime::config::{Folders, Variables};
+use jaato_runtime::{Arguments, Setup};
+
+use super::House;
+
+/// Reads what the house is made of; no variable of this process counts.
+pub fn setup(house: &House) -> Setup {
+    setup_with(house, &[])
+}
+
+/// The same with variables beside the path.
+pub fn setup_with(house: &House, variables: &[(&str, String)]) -> Setup {
+    let arguments = Arguments {
+        config_file: Some(house.home().join(".config/jaato/config.toml")),
+        plugin_dirs: vec![house.given_folder()],
+        ..Arguments::default()
+    };
+    let folders = Folders::below(&house.home());
+    let path = ("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let given = variables.iter().map(|(name, value)| (*name, value.as_str()));
+    let isolated = super::is_isolated().then_some(super::ISOLATED);
+    let variables: Variables = given.chain([path]).chain(isolated).collect();
+    Setup::read(arguments, house.binary(), folders, variables, &house.workspace()).unwrap()
+}

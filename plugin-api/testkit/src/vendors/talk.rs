@@ -1,0 +1,143 @@
+//! A conversation with a plugin whose vendor is a fake, request by request.
+
+use std::sync::Arc;
+
+use jaato_types::service::BLOB_GET;
+use jaato_types::{
+    Completion, Error, Message, Opaque, Part, Request, ToolCall, ToolResult, ToolSpec,
+};
+use serde_json::{Map, Value, json};
+
+use super::{Answered, Asked, anthropic, github, google, ollama, openai};
+use crate::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, Module, Reply};
+
+/// A strict fake of any vendor.
+pub trait Vendor: Send + Sync {
+    /// What it answers.
+    fn answer(&self, asked: &Asked) -> Answered;
+
+    /// What it answers a plugin on a fake host.
+    fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error>;
+
+    /// The bodies of the requests that it accepted.
+    fn accepted(&self) -> Vec<Value>;
+}
+
+macro_rules! vendors {
+    ($($vendor:ty),*) => {$(
+        impl Vendor for $vendor {
+            fn answer(&self, asked: &Asked) -> Answered {
+                self.answer(asked)
+            }
+
+            fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
+                self.answer_plugin(request)
+            }
+
+            fn accepted(&self) -> Vec<Value> {
+                self.accepted()
+            }
+        }
+    )*};
+}
+
+vendors!(anthropic::Anthropic, google::Google, ollama::Ollama, openai::OpenAi, github::GitHub);
+
+/// A conversation with a model.
+pub struct Talk<V> {
+    /// What is sent next.
+    pub request: Request,
+    /// Who answers.
+    pub vendor: Arc<V>,
+    /// Where the plugin runs. Each blob is an image of three bytes.
+    pub host: FakeHost,
+}
+
+impl<V: Vendor + 'static> Talk<V> {
+    /// Begins one between a plugin with these settings and a vendor.
+    pub fn new(module: Module, config: Value, vendor: V, model: &str) -> Self {
+        let vendor = Arc::new(vendor);
+        let answering = Arc::clone(&vendor);
+        let host = FakeHost::new(module)
+            .with_config(config)
+            .with_http(move |request| answering.answer_plugin(request))
+            .with_service(BLOB_GET, |_| {
+                let head = json!({ "mime_type": "image/png", "bytes": 3 });
+                Ok(Reply::StreamWith(head, FakeStream::of([vec![1, 2, 3]])))
+            });
+        let mut request = Request::new(model, Vec::new());
+        request.system = "Be brief.".to_owned();
+        Self { request, vendor, host }
+    }
+
+    /// With a tool to call.
+    #[must_use]
+    pub fn with_tool(mut self, name: &str, parameters: Value) -> Self {
+        self.request.tools = vec![look(name, parameters)];
+        self
+    }
+
+    /// Says something, and keeps what the model answers.
+    ///
+    /// # Panics
+    /// If it answers with an error.
+    #[track_caller]
+    pub fn ask(&mut self, message: Message) -> Completion {
+        self.request.messages.push(message);
+        let completion = self.send().unwrap_or_else(|error| panic!("{error}"));
+        self.request.messages.push(Message::model(completion.parts.clone()));
+        completion
+    }
+
+    /// Sends what there is.
+    pub fn send(&self) -> Result<Completion, Error> {
+        self.host.complete(&self.request).result
+    }
+
+    /// Answers all calls of an answer.
+    #[track_caller]
+    pub fn answer(&mut self, completion: &Completion) -> Completion {
+        self.ask(Message::tool(results(completion)))
+    }
+}
+
+/// A tool that looks.
+pub fn look(name: &str, parameters: Value) -> ToolSpec {
+    let description = "Looks.".to_owned();
+    ToolSpec { name: name.into(), description, parameters, ..ToolSpec::default() }
+}
+
+/// A result for each call of an answer.
+pub fn results(completion: &Completion) -> Vec<ToolResult> {
+    let calls = completion.parts.iter().filter_map(Part::as_tool_call);
+    let content = Map::from_iter([("seen".to_owned(), json!(true))]);
+    calls.map(|call| ToolResult::new(call.id.clone(), call.name.clone(), content.clone())).collect()
+}
+
+/// A history that a model of another provider made, in which little is as a vendor would make it.
+pub fn strange_history() -> Vec<Message> {
+    let call = |id: &str, arguments: Value| Part::ToolCall(ToolCall::new(id, "run.it", arguments));
+    let opaque = Opaque {
+        provider: "of-another".to_owned(),
+        model: "moon-1".to_owned(),
+        item: json!({ "type": "reasoning", "encrypted_content": "…" }),
+        ..Opaque::default()
+    };
+    let long = "fc_".repeat(150);
+    let results = ["call_1|fc_2", "call_1|fc_1", &long];
+    vec![
+        Message::user("go"),
+        Message::model(vec![
+            Part::thought("unsigned"),
+            Part::Opaque(opaque),
+            Part::text(""),
+            call("call_1|fc_1", json!("{\"x\": tru")),
+            call("call_1|fc_2", json!(null)),
+            call(&long, json!({})),
+        ]),
+        Message::tool(results.map(|id| ToolResult::new(id, "run.it", Map::new()))),
+        Message::model(vec![Part::thought("only this")]),
+        Message::user(" \n"),
+        Message::model(vec![Part::text("done ")]),
+    ]
+}

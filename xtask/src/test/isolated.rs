@@ -1,0 +1,28 @@
+//! The tests of the binary once more with every plugin in a worker, also plugins that are trusted
+//! and ask for none: the promises for plugins inside jaato hold for workers too.
+
+/// If it is set, every house of the tests isolates all plugins.
+pub const VARIABLE: &str = "JAATO_TEST_ISOLATED";
+
+/// Parts of the names of tests that do not run again: they choose themselves where plugins run, print
+/// it, or are about variables, which a worker does not get.
+pub const LEFT_OUT: [&str; 18] = [
+    "a_plugin_is_shown",
+    "a_server_over_http_gives_its_tools_gets_its_key_",
+    "a_shipped_file_that_others_can_write_to_",
+    "a_workspace_plugin_needs_both_steps",
+    "bad_plugins::",
+    "config::",
+    "hostile::",
+    "names::",
+    "plugin_in_c::",
+    "plugins_are_listed",
+    "reload::",
+    "reload_embedded::",
+    "trust_plugin::",
+    "trust_that_another_user_wrote_",
+    "unruly::",
+    "variables_are_put_in_",
+    "what_is_said_while_a_tool_runs_joins_",
+    "workers::",
+];
