@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use super::installed::{installed, said, text, triple};
-use crate::skip::skip;
+use super::skip::skip;
 
 /// The commands of the steps, in their order; a step's name is left out.
 fn steps(file: &str) -> Vec<String> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use crate::skip::skip;
+use super::skip::skip;
 
 /// An unpacked archive, and the folders of someone who uses it.
 pub struct Installed {
