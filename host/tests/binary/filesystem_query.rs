@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{House, fixture, fixtures, library_name};
+use crate::support::{House, fixtures, library_name};
 
 /// Where plugins run: inside jaato, and in workers.
 const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
@@ -233,24 +233,6 @@ fn a_search_that_is_interrupted_ends_at_once_and_was_seen_so_far() {
         let output = running.finish();
         assert_eq!(output.code, 130, "{output}");
         assert!(signalled.elapsed() < Duration::from_secs(5), "{:?}", signalled.elapsed());
-        house.nothing_lives();
-    }
-}
-
-#[test]
-fn an_older_environment_is_read_file_by_file_and_that_is_said() {
-    for place in PLACES {
-        let Some(house) = with_query() else { return };
-        house.configure_more(place);
-        house.ship(&fixture("older_files"));
-        fill(&house);
-        let words = ["--environment", "older"];
-        let told = call(&house, &words, "grep_content", &json!({ "pattern": "moon" }));
-        assert_eq!(matches(&told), ["src/a.rs:2:1", "src/a.rs:2:10", "src/a.rs:6:1"], "{told}");
-        assert!(told["note"].as_str().unwrap().contains("cannot search by itself"), "{told}");
-        let told = call(&house, &words, "glob_files", &json!({ "pattern": "src/*.rs" }));
-        assert_eq!(told["files"][0]["path"], "src/a.rs", "{told}");
-        assert!(told["note"].as_str().unwrap().contains("cannot search by itself"), "{told}");
         house.nothing_lives();
     }
 }
