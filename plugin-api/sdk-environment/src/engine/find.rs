@@ -143,7 +143,9 @@ pub(crate) fn find<S: Files>(
         Ok(tree) => find.tree = Some((tree, set)),
         // The pattern names a folder that is not there: it finds nothing, like any other.
         Err(error) if !pattern.folder.is_empty() && error.kind == ErrorKind::NotFound => {
-            drop(files.top(&request.path)?);
+            if !request.path.is_empty() {
+                files.look(&request.path, Verb::Search)?;
+            }
         }
         Err(error) => return Err(error),
     }
