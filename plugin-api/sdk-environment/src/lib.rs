@@ -1,8 +1,8 @@
 //! What environment plugins are made of.
 //!
 //! An environment is where a session's files are and its commands run. Authors implement
-//! [`ExecutionEnvironment`] and, for what it has, [`Files`], [`Shell`] and [`Terminals`]. Files need
-//! six methods; walks, patterns, searches, edits and streams work over them.
+//! [`ExecutionEnvironment`] and, for what it has, [`Files`], [`Shell`] and [`Terminals`]. Files
+//! need six methods; walks, patterns, searches, edits and streams work over them.
 //!
 //! [`files::Confined`] has the files of this machine, which no path can leave. It blocks, and knows
 //! nothing of plugins. [`HostFiles`] is the same as [`Files`]: an environment plugin names it and

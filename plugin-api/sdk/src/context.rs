@@ -1,5 +1,6 @@
 //! What a call and an instance may use of the host: [`Cx`], [`Home`] and [`Reporter`].
 
+pub(crate) mod detached;
 pub(crate) mod stream;
 
 use std::fmt;
@@ -78,16 +79,6 @@ pub struct BlobReader {
 
 /// Bytes of a blob that cross at once: half of what a frame may hold.
 const BLOB_PIECE_BYTES: usize = FRAME_BYTES_MAX / 2;
-
-/// Makes the context of a call, for an environment outside of a plugin.
-pub fn call_context<S>(context: ContextBox, state: S) -> Cx<S> {
-    Cx::new(context, Arc::new(state))
-}
-
-/// Makes the context of an instance, for an environment outside of a plugin.
-pub fn instance_context(context: ContextBox) -> Home {
-    Home::new(context)
-}
 
 impl<S> Cx<S> {
     pub(crate) fn new(context: ContextBox, state: Arc<S>) -> Self {

@@ -184,7 +184,7 @@ pub mod prelude {
 /// For the macros; not to be used by name.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::context::{call_context, instance_context};
+    pub use crate::context::detached::{detached_call, detached_home};
     pub use crate::definition::{Definition, Module};
     pub use crate::environment::{AnyDesk, EnvironmentEntry, Running};
     pub use crate::export::{describe_answer, factory_answer};

@@ -1,5 +1,5 @@
-//! An environment that writes the six required operations of files and leaves the rest to the engine
-//! passes the suite that hand-written ones pass.
+//! An environment that writes the six required operations of files and leaves the rest to the
+//! engine passes the suite that hand-written ones pass.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 

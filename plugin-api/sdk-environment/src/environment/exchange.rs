@@ -1,4 +1,4 @@
-//! Lets the engine, which blocks, work over the six methods of an environment's files, which do not.
+//! Lets the engine, which blocks, work over the six methods of files, which do not.
 //!
 //! The engine runs on a thread of its own and asks for each file and folder over a [`Line`]. The
 //! call that waits for a page answers it, so nothing is asked of the environment while no call

@@ -1,7 +1,6 @@
 //! An environment outside of a plugin: the testkit's host has one.
 
-use jaato_plugin_sdk::__private::abi::ContextBox;
-use jaato_plugin_sdk::__private::{call_context, instance_context};
+use jaato_plugin_sdk::__private::{detached_call, detached_home};
 use jaato_plugin_sdk::Cx;
 use jaato_types::Result;
 
@@ -16,9 +15,9 @@ pub struct Served<E: ExecutionEnvironment> {
 }
 
 impl<E: ExecutionEnvironment> Served<E> {
-    /// Lends it contexts: one for its calls, one for what outlives them.
-    pub fn new(call: ContextBox, instance: ContextBox, state: E::State) -> Self {
-        Self { cx: call_context(call, state), desk: Desk::new(instance_context(instance)) }
+    /// Makes it with that state.
+    pub fn new(state: E::State) -> Self {
+        Self { cx: detached_call(state), desk: Desk::new(detached_home()) }
     }
 
     /// Answers an operation.

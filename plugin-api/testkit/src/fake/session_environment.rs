@@ -6,10 +6,6 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
-use jaato_plugin_api::abi::abi_stable::std_types::{RStr, RVec};
-use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
-use jaato_plugin_api::abi::{Answer, ContextAbi, ContextBox, JobBox, Maybe};
 use jaato_plugin_sdk::Cx;
 use jaato_plugin_sdk_environment::files::{Confined, Root, Settings};
 use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, NoShell, NoTerminals, Served};
@@ -56,8 +52,7 @@ impl SessionEnvironment {
 }
 
 fn set_up(folder: &Path) -> Result<Served<Here>> {
-    let context = || ContextBox::from_value(Nowhere, TD_Opaque);
-    let served = Served::new(context(), context(), ());
+    let served = Served::new(());
     let mut setup = EnvironmentSetup::default();
     setup.workspace = folder.to_string_lossy().into_owned();
     at_once(served.answer(SETUP, &frame_of(&setup)?))?;
@@ -139,50 +134,4 @@ impl ExecutionEnvironment for Here {
     fn files(&self) -> Option<&HostFiles> {
         Some(&self.files)
     }
-}
-
-/// A context of no call: the environment's files ask the host for a thread alone, and get ours.
-struct Nowhere;
-
-impl ContextAbi for Nowhere {
-    fn id(&self) -> u64 {
-        0
-    }
-
-    fn is_cancelled(&self) -> bool {
-        false
-    }
-
-    fn cancelled(&self) -> FfiFuture<()> {
-        std::future::pending().into_ffi()
-    }
-
-    fn log(&self, _level: u8, _text: RStr<'_>) {}
-
-    fn emit(&self, _frame: RVec<u8>) -> bool {
-        false
-    }
-
-    fn sleep_ms(&self, _milliseconds: u64) -> FfiFuture<bool> {
-        std::future::ready(false).into_ffi()
-    }
-
-    fn spawn_blocking(&self, mut job: JobBox) -> FfiFuture<bool> {
-        job.run();
-        std::future::ready(true).into_ffi()
-    }
-
-    fn spawn(&self, _task: FfiFuture<()>) -> bool {
-        false
-    }
-
-    fn service(&self, _operation: RStr<'_>, _frame: RVec<u8>) -> Answer {
-        std::future::pending().into_ffi()
-    }
-
-    fn next(&self, _handle: u64) -> Maybe {
-        std::future::pending().into_ffi()
-    }
-
-    fn close(&self, _handle: u64) {}
 }

@@ -5,11 +5,7 @@ use std::future::{Future, pending};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-use jaato_plugin_sdk::__private::abi::abi_stable::sabi_trait::TD_Opaque;
-use jaato_plugin_sdk::__private::abi::abi_stable::std_types::{RStr, RVec};
-use jaato_plugin_sdk::__private::abi::async_ffi::{FfiFuture, FutureExt};
-use jaato_plugin_sdk::__private::abi::{Answer, ContextAbi, ContextBox, JobBox, Maybe};
-use jaato_plugin_sdk::__private::instance_context;
+use jaato_plugin_sdk::__private::detached_home;
 use jaato_types::files::{FileDelete, FileKind, FileWrite, FolderEntry, FolderMake};
 
 use super::*;
@@ -58,51 +54,6 @@ impl Files for Slow {
     }
 }
 
-/// A context that can do nothing.
-struct Nothing;
-
-impl ContextAbi for Nothing {
-    fn id(&self) -> u64 {
-        0
-    }
-
-    fn is_cancelled(&self) -> bool {
-        false
-    }
-
-    fn cancelled(&self) -> FfiFuture<()> {
-        pending().into_ffi()
-    }
-
-    fn log(&self, _: u8, _: RStr<'_>) {}
-
-    fn emit(&self, _: RVec<u8>) -> bool {
-        false
-    }
-
-    fn sleep_ms(&self, _: u64) -> FfiFuture<bool> {
-        pending().into_ffi()
-    }
-
-    fn spawn_blocking(&self, _: JobBox) -> FfiFuture<bool> {
-        pending().into_ffi()
-    }
-
-    fn spawn(&self, _: FfiFuture<()>) -> bool {
-        false
-    }
-
-    fn service(&self, _: RStr<'_>, _: RVec<u8>) -> Answer {
-        pending().into_ffi()
-    }
-
-    fn next(&self, _: u64) -> Maybe {
-        pending().into_ffi()
-    }
-
-    fn close(&self, _: u64) {}
-}
-
 /// Polls until there is an answer, or until the test has seen enough.
 fn poll<T>(future: impl Future<Output = T>, is_enough: impl Fn() -> bool) -> Option<T> {
     let mut future = pin!(future);
@@ -117,7 +68,7 @@ fn poll<T>(future: impl Future<Output = T>, is_enough: impl Fn() -> bool) -> Opt
 
 #[test]
 fn a_call_that_is_dropped_loses_no_question() {
-    let home = instance_context(ContextBox::from_value(Nothing, TD_Opaque));
+    let home = detached_home();
     let files = Slow::default();
     let work = move |line| engine::walk(&Remote::new(line), &FileWalk::default());
     let mut walk = poll(Exchange::begin(&files, &home, work), || false).unwrap().unwrap();
