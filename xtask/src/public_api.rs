@@ -102,6 +102,11 @@ fn the_sdk_of_providers_is_the_committed_one() {
 }
 
 #[test]
+fn the_sdk_of_environments_is_the_committed_one() {
+    check("sdk-environment");
+}
+
+#[test]
 fn the_testkit_is_the_committed_one() {
     check("testkit");
 }

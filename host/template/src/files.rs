@@ -77,14 +77,12 @@ fn manifest(name: &str, kind: TemplateKind, sdk: &Sdk) -> String {
     let line =
         |name: &&str| format!("jaato-plugin-{name} = {{ path = {} }}\n", sdk.toml_path(name));
     let others: String = crates(kind).iter().map(line).collect();
-    // That of the crates which it names.
-    let rust = if others.is_empty() { "1.85" } else { "1.88" };
     format!(
         "[package]\n\
          name = \"{name}\"\n\
          version = \"0.1.0\"\n\
          edition = \"2024\"\n\
-         rust-version = \"{rust}\"\n\
+         rust-version = \"1.85\"\n\
          \n\
          [lib]\n\
          # The dylib is the plugin, the rlib is for its tests.\n\

@@ -2,14 +2,13 @@
 #![forbid(unsafe_code)]
 use std::path::{Path, PathBuf};
 
-use jaato_plugin_sdk::environment::{ExecutionEnvironment, NoTerminals, Shell};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{ProcessControl, ProcessEvents, Spawn};
 use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
 };
-use jaato_plugin_sdk_environment::HostFiles;
 use jaato_plugin_sdk_environment::files::{Confined, Root, Settings, TemporarySettings};
+use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, NoTerminals, Shell};
 
 /// How long a command may take that says nothing itself.
 const SHELL_TIMEOUT_MS: u64 = 120_000;

@@ -11,7 +11,8 @@ use syn::punctuated::Punctuated;
 use syn::{Error, Ident, LitStr, Result, Token, Type, bracketed};
 
 /// Kinds of plugins that name a type, by their keys. Each key is also a method of the sdk's
-/// `Definition`, and the manifest's word for the kind.
+/// `Definition`, and the manifest's word for the kind. An environment's entry comes from
+/// `jaato-plugin-sdk-environment`.
 const KINDS: [&str; 4] = ["provider", "gc", "environment", "hook"];
 
 /// What the manifest calls a plugin with `tools`.
@@ -39,6 +40,10 @@ impl ToTokens for Plugin {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         let Self { state, has_tools, has_dynamic_tools, kinds, types, scope, isolation, variables } =
             self;
+        // The crate that has the traits of environments makes the entry.
+        let (environments, types): (Vec<_>, Vec<_>) =
+            types.iter().partition(|(kind, _)| kind == "environment");
+        let environment = environments.iter().map(|(_, of)| of);
         let types = types.iter().map(|(kind, of)| quote!(#kind: #of));
         tokens.extend(quote! {
             ::jaato_plugin_sdk::__plugin! {
@@ -47,6 +52,7 @@ impl ToTokens for Plugin {
                 has_dynamic_tools: #has_dynamic_tools,
                 kinds: [#(#kinds),*],
                 types: [#(#types),*],
+                environment: [#(#environment)*],
                 scope: #scope,
                 isolation: #isolation,
                 variables: [#(#variables),*]

@@ -1,22 +1,22 @@
-//! The files of this machine as the sdk's `Files`: blocking work goes through the host's pool, what
+//! The files of this machine as [`Files`]: blocking work goes through the host's pool, what
 //! is in memory is read in place.
 
 use std::sync::Arc;
 
 use jaato_plugin_sdk::Reporter;
-use jaato_plugin_sdk::environment::{
-    FilePieces, FileWriter, Files, PageStream, Pages as SearchPages, TreePages,
-};
 use jaato_types::execution::PIECE_BYTES_MAX;
 use jaato_types::files::{
     FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FileGlob, FilePair, FilePath,
     FileRead, FileReadText, FileSearch, FileText, FileWalk, FileWrite, FilesFound, FolderEntries,
-    FolderList, FolderMake, FoundPage, ResultCut, ResultKept, SearchedPage, WalkedPage,
+    FolderList, FolderMake, FoundPage, SearchedPage, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::files::{Cancel, Confined, Find, Pieces, Search, Walk, Writer};
+use crate::environment::{
+    FilePieces, FileSink, FileWriter, Files, PageStream, Pages as StreamedPages, PieceStream,
+};
+use crate::files::{Cancel, Confined, Pages, Pieces, Writer};
 
 /// Files of this machine, confined to allowed folders.
 #[derive(Debug, Clone)]
@@ -24,22 +24,11 @@ pub struct HostFiles(Arc<Confined>);
 
 /// A file of this machine that is read piece by piece.
 #[derive(Debug)]
-pub struct HostPieces(Arc<Mutex<Pieces>>);
+struct HostPieces(Arc<Mutex<Pieces>>);
 
 /// A file of this machine that is written piece by piece.
 #[derive(Debug)]
-pub struct HostWriter(Arc<Mutex<Option<Writer>>>);
-
-/// A tree of this machine that is gone through.
-#[derive(Debug)]
-pub struct HostPages(Arc<Mutex<Pages>>);
-
-#[derive(Debug)]
-struct Pages {
-    walk: Walk,
-    /// A page that was read for somebody who did not wait for it.
-    read: Option<WalkedPage>,
-}
+struct HostWriter(Arc<Mutex<Option<Writer>>>);
 
 impl HostFiles {
     /// Makes them of what was opened.
@@ -63,10 +52,6 @@ impl HostFiles {
 }
 
 impl Files for HostFiles {
-    type Pieces = HostPieces;
-    type Writer = HostWriter;
-    type Pages = HostPages;
-
     async fn read(&self, host: &Reporter, read: FileRead) -> Result<(FileBytes, Vec<u8>)> {
         match self.0.read_cached(&read) {
             Some(found) => Ok(found),
@@ -118,12 +103,7 @@ impl Files for HostFiles {
     }
 
     async fn find(&self, host: &Reporter, find: FileFind) -> Result<PageStream<Self, FoundPage>> {
-        let find = self.blocking(host, move |it| it.find(&find)).await?;
-        let cancel = CancelOnDrop(find.cancel());
-        Ok(PageStream::new(HostSearch {
-            search: Arc::new(Mutex::new((find, None))),
-            _cancel: cancel,
-        }))
+        HostPages::stream(self.blocking(host, move |it| it.find(&find)).await)
     }
 
     async fn search(
@@ -131,36 +111,21 @@ impl Files for HostFiles {
         host: &Reporter,
         search: FileSearch,
     ) -> Result<PageStream<Self, SearchedPage>> {
-        let search = self.blocking(host, move |it| it.search(&search)).await?;
-        let cancel = CancelOnDrop(search.cancel());
-        Ok(PageStream::new(HostSearch {
-            search: Arc::new(Mutex::new((search, None))),
-            _cancel: cancel,
-        }))
+        HostPages::stream(self.blocking(host, move |it| it.search(&search)).await)
     }
 
-    async fn walk(&self, host: &Reporter, walk: FileWalk) -> Result<HostPages> {
-        let walk = self.blocking(host, move |it| it.walk(&walk)).await?;
-        Ok(HostPages(Arc::new(Mutex::new(Pages { walk, read: None }))))
+    async fn walk(&self, host: &Reporter, walk: FileWalk) -> Result<PageStream<Self, WalkedPage>> {
+        HostPages::stream(self.blocking(host, move |it| it.walk(&walk)).await)
     }
 
-    async fn open(&self, host: &Reporter, read: FileRead) -> Result<(u64, HostPieces)> {
+    async fn open(&self, host: &Reporter, read: FileRead) -> Result<(u64, PieceStream<Self>)> {
         let (facts, pieces) = self.blocking(host, move |it| it.read_stream(&read)).await?;
-        Ok((facts.size, HostPieces(Arc::new(Mutex::new(pieces)))))
+        Ok((facts.size, PieceStream::new(HostPieces(Arc::new(Mutex::new(pieces))))))
     }
 
-    async fn create(&self, host: &Reporter, write: FileWrite) -> Result<HostWriter> {
+    async fn create(&self, host: &Reporter, write: FileWrite) -> Result<FileSink<Self>> {
         let writer = self.blocking(host, move |it| it.write_stream(&write)).await?;
-        Ok(HostWriter(Arc::new(Mutex::new(Some(writer)))))
-    }
-
-    async fn cut_result(
-        &self,
-        host: &Reporter,
-        cut: ResultCut,
-        text: String,
-    ) -> Result<ResultKept> {
-        self.blocking(host, move |it| it.cut_result(&cut, text.as_bytes())).await
+        Ok(FileSink::new(HostWriter(Arc::new(Mutex::new(Some(writer))))))
     }
 }
 
@@ -201,27 +166,13 @@ fn has_failed() -> Error {
     Error::new(ErrorKind::Io, "writing the file has failed before").with_hint("write it anew")
 }
 
-impl TreePages for HostPages {
-    async fn next(&mut self, host: &Reporter) -> Result<Option<WalkedPage>> {
-        let pages = Arc::clone(&self.0);
-        let read = move |_: &Reporter| {
-            let mut pages = locked(&pages);
-            if pages.read.is_none() {
-                pages.read = pages.walk.next();
-            }
-        };
-        host.blocking(read).await?;
-        Ok(locked(&self.0).read.take())
-    }
-}
-
-/// A search on this machine, with a page that was read for somebody who did not wait for it.
-struct HostSearch<T, P> {
-    search: Arc<Mutex<(T, Option<P>)>>,
+/// A search of this machine, with a page that was read for a call that did not wait for it.
+struct HostPages<P> {
+    search: Arc<Mutex<(Pages<P>, Option<P>)>>,
     _cancel: CancelOnDrop,
 }
 
-/// Ends a search that nobody waits for, so that the thread on which it waits is free.
+/// Ends a search that no call waits for, so that the thread on which it waits is free.
 struct CancelOnDrop(Cancel);
 
 impl Drop for CancelOnDrop {
@@ -230,41 +181,26 @@ impl Drop for CancelOnDrop {
     }
 }
 
-impl<T: NextPage> SearchPages<T::Page> for HostSearch<T, T::Page> {
-    async fn next(&mut self, host: &Reporter) -> Result<Option<T::Page>> {
+impl<P: Send + 'static> HostPages<P> {
+    fn stream(pages: Result<Pages<P>>) -> Result<PageStream<HostFiles, P>> {
+        let pages = pages?;
+        let _cancel = CancelOnDrop(pages.cancel());
+        Ok(PageStream::new(Self { search: Arc::new(Mutex::new((pages, None))), _cancel }))
+    }
+}
+
+impl<P: Send + 'static> StreamedPages<P> for HostPages<P> {
+    async fn next(&mut self, host: &Reporter) -> Result<Option<P>> {
         let search = Arc::clone(&self.search);
         let read = move |_: &Reporter| {
-            let (search, page) = &mut *locked(&search);
+            let (pages, page) = &mut *locked(&search);
             if page.is_none() {
-                *page = search.next_page()?;
+                *page = pages.next().transpose()?;
             }
             Ok(())
         };
         host.blocking(read).await??;
         Ok(locked(&self.search).1.take())
-    }
-}
-
-/// What gives pages and blocks.
-trait NextPage: Send + 'static {
-    type Page: Send + 'static;
-
-    fn next_page(&mut self) -> Result<Option<Self::Page>>;
-}
-
-impl NextPage for Find {
-    type Page = FoundPage;
-
-    fn next_page(&mut self) -> Result<Option<FoundPage>> {
-        Ok(Find::next_page(self))
-    }
-}
-
-impl NextPage for Search {
-    type Page = SearchedPage;
-
-    fn next_page(&mut self) -> Result<Option<SearchedPage>> {
-        Search::next_page(self)
     }
 }
 

@@ -1,9 +1,12 @@
-//! What environment plugins share: files of this machine that cannot be left by any path, and what
-//! a terminal's programs wait for.
+//! What environment plugins are made of.
 //!
-//! [`files::Confined`] answers what tools ask of the files of an execution environment. It blocks,
-//! and knows nothing of plugins. [`HostFiles`] is the same as the sdk's `Files`: an environment
-//! plugin names it and opens it.
+//! An environment is where a session's files are and its commands run. Authors implement
+//! [`ExecutionEnvironment`] and, for what it has, [`Files`], [`Shell`] and [`Terminals`]. Files
+//! need six methods; walks, patterns, searches, edits and streams work over them.
+//!
+//! [`files::Confined`] has the files of this machine, which no path can leave. It blocks, and knows
+//! nothing of plugins. [`HostFiles`] is the same as [`Files`]: an environment plugin names it and
+//! opens it. [`waiting`] tells what a terminal's programs wait for.
 //!
 //! ```
 //! use jaato_plugin_sdk_environment::HostFiles;
@@ -22,9 +25,20 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod engine;
+mod environment;
+mod errors;
 pub mod files;
 mod host_files;
 mod platform;
 pub mod waiting;
 
-pub use host_files::{HostFiles, HostPages, HostPieces, HostWriter};
+pub use engine::{PageFiller, matches_in, searched_line, wrong_regex};
+pub use environment::{
+    ExecutionEnvironment, FilePieces, FileSink, FileWriter, Files, NoFiles, NoShell, NoTerminals,
+    PageStream, Pages, PieceStream, Program, ProgramEvents, Shell, Terminal, TerminalEvents,
+    Terminals, settings,
+};
+#[doc(hidden)]
+pub use environment::{Served, entry};
+pub use host_files::HostFiles;

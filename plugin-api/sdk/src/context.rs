@@ -1,5 +1,6 @@
 //! What a call and an instance may use of the host: [`Cx`], [`Home`] and [`Reporter`].
 
+pub(crate) mod detached;
 pub(crate) mod stream;
 
 use std::fmt;

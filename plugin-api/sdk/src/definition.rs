@@ -7,7 +7,7 @@ use jaato_plugin_api::abi::LogBox;
 use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_types::{Description, Error, Result, ToolName};
 
-use crate::environment::{EnvironmentEntry, ExecutionEnvironment};
+use crate::environment::EnvironmentEntry;
 use crate::gc::{Gc, GcEntry};
 use crate::hook::{HookEntry, Hooks};
 use crate::provider::{Provider, ProviderEntry};
@@ -79,8 +79,8 @@ impl<S: State> Definition<S> {
 
     /// Adds its execution environment.
     #[must_use]
-    pub fn environment<E: ExecutionEnvironment<State = S>>(self) -> Self {
-        Self { environment: Some(EnvironmentEntry::of::<E>()), ..self }
+    pub fn environment(self, entry: EnvironmentEntry<S>) -> Self {
+        Self { environment: Some(entry), ..self }
     }
 
     /// Adds what it answers beside its own calls.

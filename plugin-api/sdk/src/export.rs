@@ -46,6 +46,7 @@ macro_rules! __plugin {
         has_dynamic_tools: $has_dynamic_tools:literal,
         kinds: [$($kind:literal),*],
         types: [$($method:ident: $of:ty),*],
+        environment: [$($environment:ty)?],
         scope: $scope:literal,
         isolation: $isolation:literal,
         variables: [$($variable:literal),*]
@@ -72,6 +73,7 @@ macro_rules! __plugin {
                 private::Definition::new(entries.map(|entry| &entry.0).collect(), $has_tools)
                     .dynamic($has_dynamic_tools)
                     $(.$method::<$of>())*
+                    $(.environment(::jaato_plugin_sdk_environment::entry::<$environment>()))?
             }
 
             extern "C" fn describe() -> abi_stable::std_types::RResult<

@@ -352,7 +352,11 @@ fn output_frame(output: &Output) -> Result<Vec<u8>> {
     Frame::write_with_bytes(&output.content, &output.bytes).map_err(bad_answer)
 }
 
-pub(crate) fn value_frame(value: &impl Serialize) -> Result<Vec<u8>> {
+/// Writes an answer.
+///
+/// # Errors
+/// `limit_reached` when the answer is too large for a frame.
+pub fn value_frame(value: &impl Serialize) -> Result<Vec<u8>> {
     Frame::write(value).map_err(bad_answer)
 }
 
@@ -370,11 +374,13 @@ pub(crate) fn plain_answer(work: impl FnOnce() -> Result<Vec<u8>>) -> RResult<RV
     }
 }
 
-pub(crate) fn bad_frame(error: FrameError) -> Error {
+/// Makes the error of a request that cannot be read.
+pub fn bad_frame(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
 }
 
-pub(crate) fn bad_answer(error: FrameError) -> Error {
+/// Makes the error of an answer that cannot be written.
+pub fn bad_answer(error: FrameError) -> Error {
     let hint = "stream large output with `output`, or answer with a part of it";
     match error {
         FrameError::TooLarge { .. } => {

@@ -39,7 +39,7 @@ mod context;
 mod conversation;
 mod count;
 mod definition;
-pub mod environment;
+mod environment;
 mod export;
 mod fence;
 mod forms;
@@ -58,7 +58,6 @@ pub mod resources;
 mod schema;
 mod secrets;
 mod session_files;
-mod session_search;
 mod session_terminals;
 mod started;
 mod state;
@@ -107,16 +106,14 @@ pub mod object_environment {
 
 /// The files of the session's execution environment, reached by [`Reporter::files`].
 pub mod files {
-    pub use crate::session_files::{FileTree, FileUpload, SessionFiles};
-    pub use crate::session_search::SearchPages;
+    pub use crate::session_files::{FileTree, FileUpload, SearchPages, SessionFiles};
     pub use crate::types::files::*;
 }
 
 /// Terminals of the session's execution environment, made by [`Reporter::terminal`].
 pub mod terminal {
-    pub use crate::environment::TerminalHappened;
     pub use crate::session_terminals::{
-        SessionTerminal, TerminalControl, TerminalStream, TerminalWatch,
+        SessionTerminal, TerminalControl, TerminalHappened, TerminalStream, TerminalWatch,
     };
     pub use crate::types::terminal::*;
 }
@@ -187,11 +184,13 @@ pub mod prelude {
 /// For the macros; not to be used by name.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::context::detached::{detached_call, detached_home};
     pub use crate::definition::{Definition, Module};
-    pub use crate::environment::{EnvironmentEntry, Served};
+    pub use crate::environment::{AnyDesk, EnvironmentEntry, Running};
     pub use crate::export::{describe_answer, factory_answer};
     pub use crate::gc::GcEntry;
     pub use crate::hook::HookEntry;
+    pub use crate::instance::{bad_answer, bad_frame, value_frame};
     pub use crate::manifest::{Facts, bytes, length};
     pub use crate::provider::ProviderEntry;
     pub use crate::schema::{object, parse_arguments, schema_of};

@@ -1,13 +1,15 @@
 //! The files of the session's execution environment, as a tool uses them: [`SessionFiles`].
 
+use std::marker::PhantomData;
+
 use jaato_types::Result;
 use jaato_types::execution::{DESCRIBE, EnvironmentFacts};
 use jaato_types::files::{
-    COPY, CUT_RESULT, DELETE, EDIT, EXISTS, FileBegun, FileBytes, FileDelete, FileEdit, FileEdited,
-    FileExists, FileFacts, FileGlob, FileKind, FileNumber, FilePair, FilePath, FileRead,
-    FileReadText, FileText, FileWalk, FileWrite, FilesFound, FolderEntries, FolderList, FolderMake,
-    GLOB, LIST, MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, ResultCut, ResultKept, STAT, WALK,
-    WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
+    COPY, DELETE, EDIT, EXISTS, FIND, FileBegun, FileBytes, FileDelete, FileEdit, FileEdited,
+    FileExists, FileFacts, FileFind, FileGlob, FileKind, FileNumber, FilePair, FilePath, FileRead,
+    FileReadText, FileSearch, FileText, FileWalk, FileWrite, FilesFound, FolderEntries, FolderList,
+    FolderMake, FoundPage, GLOB, LIST, MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, SEARCH,
+    STAT, SearchedPage, WALK, WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
 };
 use jaato_types::service::StreamAnswer;
 use serde::Serialize;
@@ -30,8 +32,11 @@ pub struct FileUpload {
     _stream: Stream,
 }
 
-/// A tree that is gone through.
-pub struct FileTree(Stream);
+/// A tree that is gone through, page by page.
+pub type FileTree = SearchPages<WalkedPage>;
+
+/// What a search finds, page by page. Dropping it ends the search.
+pub struct SearchPages<P>(Stream, PhantomData<fn() -> P>);
 
 impl Reporter {
     /// Reaches the files of the session's execution environment.
@@ -49,10 +54,6 @@ impl Reporter {
 }
 
 impl SessionFiles<'_> {
-    pub(crate) fn host(&self) -> &Reporter {
-        self.host
-    }
-
     /// Reads bytes, at most 4 MiB in one answer.
     ///
     /// # Errors
@@ -166,7 +167,27 @@ impl SessionFiles<'_> {
     /// # Errors
     /// As [`SessionFiles::read`].
     pub async fn walk(&self, walk: FileWalk) -> Result<FileTree> {
-        Ok(FileTree(self.host.open(WALK, &walk).await?))
+        self.pages(WALK, &walk).await
+    }
+
+    /// Finds files, and no folders, by a pattern, with their facts.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is no pattern.
+    pub async fn find(&self, find: FileFind) -> Result<SearchPages<FoundPage>> {
+        self.pages(FIND, &find).await
+    }
+
+    /// Searches texts.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is no regular expression, or one that becomes too large.
+    pub async fn search(&self, search: FileSearch) -> Result<SearchPages<SearchedPage>> {
+        self.pages(SEARCH, &search).await
+    }
+
+    async fn pages<P>(&self, operation: &str, request: &impl Serialize) -> Result<SearchPages<P>> {
+        Ok(SearchPages(self.host.open(operation, request).await?, PhantomData))
     }
 
     /// Reads a file piece by piece: by [`Stream::next`], or at twice the speed by
@@ -190,15 +211,6 @@ impl SessionFiles<'_> {
         let StreamAnswer { handle, .. } = serde::Deserialize::deserialize(&begun).map_err(wrong)?;
         let host = self.host.clone();
         Ok(FileUpload { _stream: Stream::new(host.clone(), handle), host, file })
-    }
-
-    /// Cuts a large result; the whole is kept in a temporary file of the environment, where that
-    /// has such a folder.
-    ///
-    /// # Errors
-    /// As [`SessionFiles::write`].
-    pub async fn cut_result(&self, cut: ResultCut, text: &str) -> Result<ResultKept> {
-        self.host.service_with_bytes(CUT_RESULT, &cut, text.as_bytes()).await
     }
 
     async fn ask<A: DeserializeOwned>(
@@ -236,12 +248,12 @@ impl FileUpload {
     }
 }
 
-impl FileTree {
+impl<P: DeserializeOwned> SearchPages<P> {
     /// Gives what comes next; none at the end.
     ///
     /// # Errors
-    /// What ends the walk.
-    pub async fn next(&mut self) -> Result<Option<WalkedPage>> {
+    /// What ends the search.
+    pub async fn next(&mut self) -> Result<Option<P>> {
         Ok(self.0.next_event().await?.map(|(page, _)| page))
     }
 }

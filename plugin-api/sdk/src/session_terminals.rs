@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jaato_types::Result;
-use jaato_types::process::Signal;
+use jaato_types::process::{ProcessExit, Signal};
 use jaato_types::terminal::{
     ASK, END, RESIZE, SHOW, SIGNAL, SPAWN, STATE, TerminalAsk, TerminalAsked, TerminalEvent,
     TerminalNews, TerminalRef, TerminalResize, TerminalScreen, TerminalShown, TerminalSignal,
@@ -12,7 +12,15 @@ use jaato_types::terminal::{
 
 use crate::context::Reporter;
 use crate::context::stream::Stream;
-use crate::environment::TerminalHappened;
+
+/// What has happened on a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TerminalHappened {
+    /// Something was shown: at most 64 KiB, cut anywhere.
+    Output(Vec<u8>),
+    /// The program has ended, and everything that was shown by then was told.
+    Exited(ProcessExit),
+}
 
 /// A program on a terminal of the session's execution environment. Dropping it ends the program and
 /// all that it started; so does the end of the call that started it, or of the instance where

@@ -1,11 +1,10 @@
-//! An environment that writes the six required operations of files and leaves the rest to the sdk
-//! passes the suite that hand-written ones pass.
+//! An environment that writes the six required operations of files and leaves the rest to the
+//! engine passes the suite that hand-written ones pass.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::collections::BTreeMap;
 
-use jaato_plugin_sdk::environment::{ByDefault, ExecutionEnvironment, Files, NoShell, NoTerminals};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
@@ -14,6 +13,7 @@ use jaato_plugin_sdk::types::files::{
     FileBytes, FileDelete, FileFacts, FileKind, FilePath, FileRead, FileWrite, FolderEntries,
     FolderEntry, FolderList, FolderMake, READ_BYTES_MAX, WriteMode,
 };
+use jaato_plugin_sdk_environment::{ExecutionEnvironment, Files, NoShell, NoTerminals};
 use parking_lot::Mutex;
 
 /// The only folder.
@@ -102,10 +102,6 @@ impl Tree {
 }
 
 impl Files for Memory {
-    type Pieces = ByDefault;
-    type Writer = ByDefault;
-    type Pages = ByDefault;
-
     async fn read(&self, _: &Reporter, read: FileRead) -> Result<(FileBytes, Vec<u8>)> {
         let path = below(&read.path)?;
         let Node::File { bytes, .. } = self.0.lock().find(&path)? else {

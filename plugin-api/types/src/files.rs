@@ -48,9 +48,6 @@ pub const WRITE_STREAM: &str = "files.write_stream";
 pub const WRITE_PIECE: &str = "files.write_piece";
 /// Puts what was written in its place: [`FileNumber`], [`FileFacts`].
 pub const WRITE_FINISH: &str = "files.write_finish";
-/// Cuts a large result; the whole goes into a temporary file of the environment: [`ResultCut`] with
-/// the text as bytes beside it, [`ResultKept`].
-pub const CUT_RESULT: &str = "files.cut_result";
 
 /// Most bytes that one answer holds; more is read in ranges or as a stream.
 pub const READ_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -77,8 +74,6 @@ pub const WALK_ENTRIES_MAX: usize = 1000;
 pub const WALK_BYTES_MAX: usize = 32 * 1024;
 /// Folders that could not be read that are told; the rest is left out.
 pub const UNREADABLE_MAX: usize = 100;
-/// Characters of a result that are told at most, where nothing is said.
-pub const RESULT_CHARS_MAX: usize = 60_000;
 
 /// Names a file or a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -405,6 +400,10 @@ pub struct FileFind {
     /// Patterns of what is left out, as in `.gitignore`: a name at any depth, or a path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leave_out: Vec<String>,
+    /// The same for files that are in no git repository: in a repository, its `.gitignore` files
+    /// decide. They do not count with `include_ignored`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub leave_out_unless_git: Vec<String>,
     /// Which come first.
     pub order: FileOrder,
     /// Files that are told at most; all are counted. [`GLOB_PATHS_MAX`] where there is none, and
@@ -429,6 +428,9 @@ pub struct FoundPage {
     /// Whether the time was over before all was looked at.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_partial: bool,
+    /// Files and folders that were left out so far; in all, with the last page.
+    #[serde(skip_serializing_if = "LeftOut::is_empty")]
+    pub left_out: LeftOut,
     /// Folders that could not be read, with the reason, at most [`UNREADABLE_MAX`] of a search.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
@@ -471,6 +473,9 @@ pub struct FileSearch {
     /// As in [`FileFind`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leave_out: Vec<String>,
+    /// As in [`FileFind`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub leave_out_unless_git: Vec<String>,
     /// Larger files of a folder are passed over. A file that the path names is searched whatever
     /// its size, and whatever is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -515,6 +520,31 @@ pub struct SearchTotals {
     pub files_too_large: u64,
     /// Files that were passed over because they are no text.
     pub files_binary: u64,
+    /// Files and folders that were left out.
+    #[serde(skip_serializing_if = "LeftOut::is_empty")]
+    pub left_out: LeftOut,
+}
+
+/// Files and folders that a search left out. A folder counts as one: its content is not looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LeftOut {
+    /// Those that `.gitignore`, `.ignore` or `.git/info/exclude` name.
+    #[serde(skip_serializing_if = "is_none")]
+    pub ignored: u64,
+    /// Hidden ones.
+    #[serde(skip_serializing_if = "is_none")]
+    pub hidden: u64,
+    /// Those that the request left out.
+    #[serde(skip_serializing_if = "is_none")]
+    pub excluded: u64,
+}
+
+impl LeftOut {
+    /// Tells whether nothing was left out.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A file with matches.
@@ -605,30 +635,10 @@ pub struct FileNumber {
     pub file: u64,
 }
 
-/// Cuts a large result.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ResultCut {
-    /// What the file is called like, without a folder; a number makes it unique.
-    pub name: String,
-    /// Characters that are told at most; [`RESULT_CHARS_MAX`] where there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chars_max: Option<usize>,
-}
-
-/// A result as it is told.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ResultKept {
-    /// The text, or its beginning; cut at a line's end where that keeps most of it.
-    pub text: String,
-    /// Where the whole is; none where nothing was cut, or where there is no temporary folder.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// Bytes of the whole.
-    pub bytes: u64,
-    /// Whether it was cut.
-    pub is_cut: bool,
+// By reference, as serde asks for it.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 // By reference, as serde asks for it.

@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use jaato_plugin_sdk::environment::ExecutionEnvironment;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec, OsFacts, ShellFacts,
 };
 use jaato_plugin_sdk::{schemars, serde_json};
-use jaato_plugin_sdk_environment::HostFiles;
 use jaato_plugin_sdk_environment::files::Access;
+use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles};
 
 use crate::address::Address;
 use crate::container::{Container, Origin};

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jaato_plugin_sdk::environment::settings;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::{Map, Value};
+use jaato_plugin_sdk_environment::settings;
 
 /// Where the workspace appears in a container that is made.
 pub const CONTAINER_WORKDIR: &str = "/workspace";

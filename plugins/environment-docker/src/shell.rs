@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use jaato_plugin_sdk::environment::{Program, ProgramEvents, Shell};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{Happened, OutputStream, ProcessExit, Signal, Spawn, Stdin};
+use jaato_plugin_sdk_environment::{Program, ProgramEvents, Shell};
 use tokio::time::{Instant, sleep_until};
 
 use crate::command::{self, Command, Exit, Piece, Spec};

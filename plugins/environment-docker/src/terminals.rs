@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use jaato_plugin_sdk::environment::{
-    Terminal as HostTerminal, TerminalEvents, TerminalHappened, Terminals,
-};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{ProcessExit, Signal};
+use jaato_plugin_sdk::terminal::TerminalHappened;
 use jaato_plugin_sdk::types::terminal::{
     TerminalResize, TerminalSpawn, TerminalState, TerminalWait,
 };
 use jaato_plugin_sdk_environment::waiting::{Seen, Waiter};
+use jaato_plugin_sdk_environment::{Terminal as HostTerminal, TerminalEvents, Terminals};
 use parking_lot::Mutex;
 
 use crate::command::{Spec, Stdin};

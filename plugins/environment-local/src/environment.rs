@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use jaato_plugin_sdk::environment::{ExecutionEnvironment, settings};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
 };
 use jaato_plugin_sdk::{schemars, serde_json};
-use jaato_plugin_sdk_environment::HostFiles;
 use jaato_plugin_sdk_environment::files::{Confined, Root, Settings, TemporarySettings};
+use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, settings};
 
 use crate::config::Config;
 use crate::shell::LocalShell;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use jaato_plugin_sdk::environment::Shell;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{ProcessControl, ProcessEvents, Spawn};
+use jaato_plugin_sdk_environment::Shell;
 
 /// Runs commands.
 pub struct LocalShell {

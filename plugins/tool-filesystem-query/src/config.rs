@@ -11,7 +11,8 @@ pub const RESULTS_MAX: usize = 10_000;
 /// Most lines that may be told around a match.
 pub const CONTEXT_LINES_MAX: usize = 50;
 
-/// What is left out where the person says nothing else: what programs make, keep or fetch.
+/// What is left out outside of git repositories unless the user says otherwise: what programs make,
+/// keep or fetch. In a repository, its `.gitignore` files say that.
 #[rustfmt::skip]
 const EXCLUDED: [&str; 40] = [
     ".git", ".svn", ".hg", ".bzr",
@@ -48,7 +49,8 @@ struct Config {
     /// Patterns of what is left out, as in `.gitignore`.
     #[schemars(extend("x-jaato-workspace" = true))]
     exclude_patterns: Vec<String>,
-    /// `extend`: they come beside the default ones; `replace`: they take their place.
+    /// `extend`: they come beside the default ones, which hold outside of git repositories;
+    /// `replace`: they take their place.
     #[schemars(extend("x-jaato-workspace" = true))]
     exclude_mode: ExcludeMode,
     /// Patterns of what is looked at although another pattern leaves it out.
@@ -77,6 +79,8 @@ struct Config {
 pub struct Query {
     /// Patterns of what is left out, as in `.gitignore`.
     pub leave_out: Vec<String>,
+    /// The same, outside of git repositories.
+    pub leave_out_unless_git: Vec<String>,
     /// Results of a call that does not say how many it wants.
     pub results: usize,
     /// Lines around a match for a call that does not say how many it wants.
@@ -105,12 +109,16 @@ impl Query {
             ExcludeMode::Extend => &EXCLUDED[..],
             ExcludeMode::Replace => &[],
         };
-        let mut leave_out: Vec<String> = defaults.iter().map(ToString::to_string).collect();
-        leave_out.extend(config.exclude_patterns);
         // The pattern that comes last wins.
-        leave_out.extend(config.include_patterns.into_iter().map(|it| format!("!{it}")));
+        let with_kept = |mut patterns: Vec<String>| {
+            if !patterns.is_empty() {
+                patterns.extend(config.include_patterns.iter().map(|it| format!("!{it}")));
+            }
+            patterns
+        };
         Self {
-            leave_out,
+            leave_out_unless_git: with_kept(defaults.iter().map(ToString::to_string).collect()),
+            leave_out: with_kept(config.exclude_patterns),
             results: config.max_results.unwrap_or(500).clamp(1, RESULTS_MAX),
             context_lines: config.context_lines.unwrap_or(2).min(CONTEXT_LINES_MAX),
             file_bytes_max: config.max_file_size_kb.unwrap_or(1024).saturating_mul(1024),
@@ -124,12 +132,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_of_the_person_come_behind_the_default_ones_or_in_their_place() {
+    fn patterns_of_the_user_come_beside_the_default_ones_or_in_their_place() {
         let config = |value: Value| Query::of(serde_json::from_value(value).unwrap());
         let extended = config(json!({ "exclude_patterns": ["a"], "include_patterns": ["dist"] }));
-        assert_eq!(extended.leave_out[EXCLUDED.len()..], ["a", "!dist"]);
+        assert_eq!(extended.leave_out, ["a", "!dist"]);
+        assert_eq!(extended.leave_out_unless_git[EXCLUDED.len()..], ["!dist"]);
         let replaced = config(json!({ "exclude_patterns": ["a"], "exclude_mode": "replace" }));
-        assert_eq!(replaced.leave_out, ["a"]);
+        assert_eq!((replaced.leave_out, replaced.leave_out_unless_git), (vec!["a".into()], vec![]));
         let none = config(json!({}));
         assert_eq!((none.results, none.context_lines, none.file_bytes_max), (500, 2, 1 << 20));
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jaato_plugin_sdk::files::{FileFind, FileOrder, FoundFile, FoundPage, SearchPages};
+use jaato_plugin_sdk::files::{FileFind, FileOrder, FoundFile, FoundPage, LeftOut, SearchPages};
 use jaato_plugin_sdk::json_object;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
@@ -42,6 +42,9 @@ struct GlobFiles {
     /// Also hidden files.
     #[serde(default)]
     include_hidden: bool,
+    /// Also files that .gitignore names.
+    #[serde(default)]
+    include_ignored: bool,
 }
 
 impl Tool for GlobFiles {
@@ -60,7 +63,9 @@ impl Tool for GlobFiles {
             pattern: self.pattern.clone(),
             path: place.asked.clone(),
             include_hidden: self.include_hidden,
+            include_ignored: self.include_ignored,
             leave_out: query.leave_out.clone(),
+            leave_out_unless_git: query.leave_out_unless_git.clone(),
             order: FileOrder::Newest,
             limit: Some(limit),
             within_ms: Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
@@ -93,6 +98,7 @@ fn check(pattern: &str) -> Result<()> {
 struct Found {
     files: Vec<FoundFile>,
     count: u64,
+    left_out: LeftOut,
     unreadable: Vec<String>,
     notes: Vec<String>,
     is_late: bool,
@@ -105,7 +111,6 @@ async fn collect(
 ) -> Result<Found> {
     let (mut limit, mut live) = (TimeLimit::new(cx, time + GRACE), Live::default());
     let mut found = Found::default();
-    found.notes.extend(pages.note().map(str::to_owned));
     loop {
         let page = match limit.next(&mut pages).await? {
             Came::Page(page) => page,
@@ -119,6 +124,7 @@ async fn collect(
             live.add(&format!("{} ({}B, {})", file.path, file.size, iso(file.modified_ms)));
         }
         found.count = page.count;
+        found.left_out = page.left_out;
         found.is_late |= page.is_partial;
         found.files.extend(page.files);
         found.unreadable.extend(page.unreadable);
@@ -153,18 +159,44 @@ fn answer(place: &Place, pattern: &str, found: Found) -> Map<String, Value> {
         "root": place.absolute,
         "pattern": pattern,
     });
-    tell_beside(&mut answer, found.unreadable, &found.notes);
+    tell_beside(&mut answer, found.left_out, found.unreadable, &found.notes);
     answer
 }
 
-/// Adds what could not be read, and notes, where there are some.
-pub fn tell_beside(answer: &mut Map<String, Value>, unreadable: Vec<String>, notes: &[String]) {
+/// Adds how much was left out, what could not be read, and notes, if there are some.
+pub fn tell_beside(
+    answer: &mut Map<String, Value>,
+    left_out: LeftOut,
+    unreadable: Vec<String>,
+    notes: &[String],
+) {
+    if !left_out.is_empty() {
+        answer.insert("left_out".to_owned(), told_left_out(left_out));
+    }
     if !unreadable.is_empty() {
         answer.insert("unreadable".to_owned(), unreadable.into());
     }
     if !notes.is_empty() {
         answer.insert("note".to_owned(), notes.join("; ").into());
     }
+}
+
+/// How many files and folders were left out, and how to look at them.
+fn told_left_out(left_out: LeftOut) -> Value {
+    let LeftOut { ignored, hidden, excluded, .. } = left_out;
+    let counts = [
+        ("ignored", ignored, "include_ignored"),
+        ("hidden", hidden, "include_hidden"),
+        ("excluded", excluded, "include_ignored, or name the folder"),
+    ];
+    let mut told = Map::new();
+    let mut ways: Vec<&str> = Vec::new();
+    for (key, count, way) in counts.into_iter().filter(|(_, count, _)| *count > 0) {
+        told.insert(key.to_owned(), count.into());
+        ways.push(way);
+    }
+    told.insert("to_include".to_owned(), ways.join("; ").into());
+    told.into()
 }
 
 /// A moment in UTC.

@@ -46,6 +46,9 @@ struct GrepContent {
     /// Also hidden files.
     #[serde(default)]
     include_hidden: bool,
+    /// Also files that .gitignore names.
+    #[serde(default)]
+    include_ignored: bool,
 }
 
 /// One pattern or several.
@@ -79,7 +82,9 @@ impl Tool for GrepContent {
             ignore_case: !self.case_sensitive,
             files: globs.clone(),
             include_hidden: self.include_hidden,
+            include_ignored: self.include_ignored,
             leave_out: query.leave_out.clone(),
+            leave_out_unless_git: query.leave_out_unless_git.clone(),
             file_bytes_max: Some(query.file_bytes_max),
             context_lines,
             limit: Some(self.max_results.unwrap_or(query.results)),
@@ -106,7 +111,7 @@ impl Tool for GrepContent {
                 answer.insert(key.to_owned(), count.into());
             }
         }
-        tell_beside(&mut answer, found.unreadable, &found.notes);
+        tell_beside(&mut answer, totals.left_out, found.unreadable, &found.notes);
         Ok(Output::json(answer.into()))
     }
 }
@@ -156,7 +161,7 @@ async fn collect(
     let (mut limit, mut live) = (TimeLimit::new(cx, time), Live::default());
     let mut entries = Entries::new(context_lines);
     let (mut totals, mut unreadable, mut is_late) = (SearchTotals::default(), Vec::new(), false);
-    let mut notes: Vec<String> = pages.note().map(str::to_owned).into_iter().collect();
+    let mut notes = Vec::new();
     loop {
         let page = match limit.next(&mut pages).await? {
             Came::Page(page) => page,

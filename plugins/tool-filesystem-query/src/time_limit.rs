@@ -28,7 +28,7 @@ impl<'a> TimeLimit<'a> {
     }
 
     /// Waits for the next page.
-    pub async fn next<P: DeserializeOwned + 'static>(
+    pub async fn next<P: DeserializeOwned>(
         &mut self,
         pages: &mut SearchPages<P>,
     ) -> Result<Came<P>> {

@@ -65,7 +65,10 @@ fn content_is_told_by_match_with_true_totals() {
     let expected = json!({
         "matches": [entry(3), entry(8)], "total_matches": 2, "files_with_matches": 1,
         "files_searched": 2, "truncated": false, "pattern": "moon", "path": root,
-        "file_glob": null,
+        "file_glob": null, "left_out": {
+            "hidden": 2, "excluded": 2,
+            "to_include": "include_hidden; include_ignored, or name the folder",
+        },
     });
     assert_eq!(told, expected);
     let one = call(&host, "grep_content", json!({ "pattern": "moon", "max_results": 1 }));
@@ -219,21 +222,29 @@ fn what_cannot_be_searched_is_said_in_one_line() {
 }
 
 #[test]
-fn an_environment_that_is_older_is_read_and_that_is_said() {
+fn what_was_left_out_is_counted_and_can_be_included() {
     let folder = folder(&FILES);
-    let unknown = |operation: &'static str| {
-        let text = format!("the environment does not know the operation `{operation}`");
-        move |_: &_| Err(Error::new(ErrorKind::UnknownOperation, text.clone()))
+    let host = host_in(folder.path());
+    fs::write(folder.path().join(".gitignore"), "src\n").unwrap();
+    let find = |more: Value| {
+        let mut arguments = json!({ "pattern": "**/*.py" });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let told = call(&host, "glob_files", arguments);
+        (told["total"].as_u64().unwrap(), told["left_out"].clone())
     };
-    let host = host_in(folder.path())
-        .with_service("files.search", unknown("files.search"))
-        .with_service("files.glob_stream", unknown("files.glob_stream"));
+    let left_out = json!({
+        "ignored": 1, "hidden": 3, "excluded": 2,
+        "to_include": "include_ignored; include_hidden; include_ignored, or name the folder",
+    });
+    assert_eq!(find(json!({})), (0, left_out));
+    let left_out = json!({ "hidden": 3, "to_include": "include_hidden" });
+    assert_eq!(find(json!({ "include_ignored": true })), (3, left_out));
+    let all = json!({ "include_ignored": true, "include_hidden": true });
+    assert_eq!(find(all), (5, Value::Null));
+    fs::create_dir(folder.path().join(".git")).unwrap();
     let told = call(&host, "grep_content", json!({ "pattern": "moon" }));
-    assert_eq!(list(&told, "matches", "file"), ["src/a.py", "src/a.py"]);
-    assert!(told["note"].as_str().unwrap().contains("cannot search by itself"), "{told}");
-    let told = call(&host, "glob_files", json!({ "pattern": "src/*" }));
-    assert_eq!((told["total"].as_u64(), &told["truncated"]), (Some(2), &json!(false)));
-    assert!(told["note"].as_str().unwrap().contains("cannot search by itself"), "{told}");
+    assert_eq!(list(&told, "matches", "file"), ["build/keep.py", "node_modules/x.py"]);
+    assert_eq!(told["left_out"]["ignored"], 1);
 }
 
 jaato_plugin_testkit::conformance!(tool_filesystem_query: tool);

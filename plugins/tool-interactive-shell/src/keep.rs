@@ -2,7 +2,7 @@
 //! programs can read it.
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::types::files::{FileBytes, FileRead, FileWrite, ResultCut, WriteMode};
+use jaato_plugin_sdk::types::files::{FileBytes, FileRead, FileWrite, WriteMode};
 
 use crate::session::Session;
 
@@ -81,10 +81,14 @@ async fn write_piece(
 
 /// Makes the file, with its first piece.
 async fn create(session: &Session, host: &Reporter, piece: &str) -> Result<String> {
-    let cut = ResultCut { name: format!("{}.txt", session.id), chars_max: Some(0) };
-    host.files().cut_result(cut, piece).await?.path.ok_or_else(|| {
+    let folder = host.environment().await?.temporary_directory.ok_or_else(|| {
         Error::new(ErrorKind::Unavailable, "the execution environment has no folder for it")
-    })
+    })?;
+    let path = format!("{folder}/{}-{}.txt", session.id, host.id());
+    let mode = WriteMode::CreateNew;
+    let write = FileWrite { path: path.clone(), mode, ..FileWrite::default() };
+    host.files().write(write, piece.as_bytes()).await?;
+    Ok(path)
 }
 
 /// Reads the file from a byte on, at most to another one; returns where the text begins, and the

@@ -36,7 +36,7 @@ const TABLE: &[Row] = &[
     row("jaato-plugin-sdk-provider", &["jaato-plugin-sdk"], &[]),
     row("jaato-plugin-sdk-environment", &["jaato-types", "jaato-plugin-sdk"], &[]),
     row("jaato-plugin-testkit", &[
-        "jaato-types", "jaato-objects", "jaato-plugin-api", "jaato-plugin-sdk",
+        "jaato-types", "jaato-objects", "jaato-plugin-api", "jaato-plugin-sdk", "jaato-plugin-sdk-environment",
     ], &[]),
     // The host. Those without a dylib in sight:
     row("jaato-places", &[], &[]),

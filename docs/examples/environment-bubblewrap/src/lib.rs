@@ -12,14 +12,13 @@ mod shell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jaato_plugin_sdk::environment::{ExecutionEnvironment, NoTerminals, settings};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
 };
 use jaato_plugin_sdk::{schemars, serde_json};
-use jaato_plugin_sdk_environment::HostFiles;
 use jaato_plugin_sdk_environment::files::{Confined, Root, Settings, TemporarySettings};
+use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, NoTerminals, settings};
 
 use config::Config;
 use shell::SandboxShell;

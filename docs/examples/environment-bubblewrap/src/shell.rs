@@ -4,10 +4,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use jaato_plugin_sdk::environment::Shell;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{ProcessControl, ProcessEvents, Spawn};
-use jaato_plugin_sdk_environment::HostFiles;
+use jaato_plugin_sdk_environment::{HostFiles, Shell};
 
 use crate::sandbox::Sandbox;
 

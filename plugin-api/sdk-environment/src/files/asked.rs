@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::PATH_BYTES_MAX;
+use crate::engine::PATH_BYTES_MAX;
 
 /// A path as it was asked for: absolute, as the environment shows it, not yet looked up.
 #[derive(Debug, Clone)]

@@ -9,13 +9,15 @@ use jaato_types::files::{FileKind, FilePair};
 use rustix::fs::{Mode, OFlags, fchmod, fstat, mkdirat, openat, readlinkat, symlinkat};
 use rustix::io::Errno;
 
-use super::delete::delete_folder;
+use super::confined::Confined;
 use super::draft::{Draft, Taken, errno_of, rename_new, unique_name};
-use super::errors::{self, Verb};
-use super::folder::{Folder, Sorted, open_in};
+use super::folder::{Listed, open_in};
+use super::limits::{COPY_ENTRIES_MAX, RACES_MAX};
 use super::place::Place;
+use super::removal::delete_folder;
 use super::steps::{Last, Missing};
-use super::{COPY_ENTRIES_MAX, Confined, DEPTH_MAX, RACES_MAX};
+use crate::engine::{DEPTH_MAX, Sorted};
+use crate::errors::{self, Verb};
 use crate::platform::Facts;
 
 impl Confined {
@@ -118,7 +120,7 @@ fn copy_folder(source: &Place, place: &Place, name: &OsStr) -> Result<()> {
 
 /// A folder that is being copied, and its copy.
 struct Level {
-    from: Folder,
+    from: Listed,
     to: rustix::fd::OwnedFd,
     mode: u32,
 }
@@ -132,7 +134,7 @@ fn fill(source: &Place, place: &Place, draft: &OsStr) -> Result<()> {
     let mut levels = vec![Level::open(&*source.dir, &name, top).map_err(failed)?];
     let mut count = 0;
     while let Some(level) = levels.last_mut() {
-        let Some((name, kind)) = level.from.next() else {
+        let Some((name, kind)) = level.from.names.next() else {
             let mode = Mode::from_raw_mode((level.mode & 0o777) as _);
             fchmod(&level.to, mode).map_err(failed_there)?;
             levels.pop();
@@ -145,7 +147,7 @@ fn fill(source: &Place, place: &Place, draft: &OsStr) -> Result<()> {
             return Err(errors::too_large(Verb::Copy, &source.shown, &what));
         }
         if let Some(below) = level.copy_entry(&name, kind, source)? {
-            if Facts::from(&fstat(&*below.from.handle).map_err(failed)?).identity == copy {
+            if Facts::from(&fstat(&below.from.handle).map_err(failed)?).identity == copy {
                 let reason = "a folder cannot be copied into itself";
                 return Err(errors::refused(Verb::Copy, &source.shown, reason));
             }
@@ -163,7 +165,7 @@ impl Level {
     fn open(above: impl AsFd, name: &OsStr, to: rustix::fd::OwnedFd) -> rustix::io::Result<Self> {
         let from = open_in(above, name)?;
         let mode = Facts::from(&fstat(&from)?).mode;
-        Ok(Self { from: Folder::read(from, Sorted::Yes)?, to, mode })
+        Ok(Self { from: Listed::read(from, Sorted::Yes)?, to, mode })
     }
 
     /// Copies what has that name; a folder is made, and returned to be gone into.

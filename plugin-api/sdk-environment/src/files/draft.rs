@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::roots::Handle;
+use super::place::Handle;
 use crate::platform::Facts;
 
 /// A file that is not yet in its place. Dropped before that, it is removed.

@@ -1,18 +1,12 @@
-//! Replacing pieces of a text: all of them or none, byte by byte.
+//! Replacing pieces of a text at its place.
 
-use std::fmt::Write as _;
-use std::path::Path;
+use jaato_types::Result;
+use jaato_types::files::{FileEdit, FileEdited};
 
-use jaato_types::files::{FileEdit, FileEdited, TextEdit};
-use jaato_types::{Error, ErrorKind, Result};
-use memchr::memmem;
-
-use super::errors::{self, Verb};
+use super::confined::Confined;
 use super::steps::Missing;
-use super::{Confined, EDIT_BYTES_MAX};
-
-/// Lines that an error names where a text stands too often.
-const LINES_NAMED_MAX: usize = 5;
+use crate::engine::{EDIT_BYTES_MAX, edited};
+use crate::errors::{self, Verb};
 
 impl Confined {
     /// Replaces pieces of a text. Other edits and writes of the file wait meanwhile, if they come
@@ -20,9 +14,6 @@ impl Confined {
     pub fn edit(&self, request: &FileEdit) -> Result<FileEdited> {
         let asked = self.asked_file(&request.path, Verb::Edit)?;
         let shown = asked.shown();
-        if request.edits.is_empty() {
-            return Err(errors::refused(Verb::Edit, &shown, "there are no edits"));
-        }
         let place = self.target(&asked, Missing::Fail, Verb::Edit)?.place;
         let _one_at_a_time = self.write_lock(place.name(Verb::Edit)?);
         let target = self.target(&asked, Missing::Fail, Verb::Edit)?;
@@ -44,97 +35,4 @@ impl Confined {
         };
         Ok(FileEdited { replaced, facts, ..FileEdited::default() })
     }
-}
-
-fn edited(shown: &Path, content: &[u8], edits: &[TextEdit]) -> Result<(Vec<u8>, Vec<u64>)> {
-    let mut text = content.to_vec();
-    let mut counts = Vec::with_capacity(edits.len());
-    for (at, edit) in edits.iter().enumerate() {
-        let which = match edits.len() {
-            1 => String::new(),
-            count => format!("edit {} of {count}: ", at + 1),
-        };
-        let (new, count) = replaced(shown, &which, &text, edit)?;
-        if new.len() as u64 > EDIT_BYTES_MAX {
-            let what = format!("{which}it would become larger than {EDIT_BYTES_MAX} bytes");
-            return Err(errors::too_large(Verb::Edit, shown, &what));
-        }
-        text = new;
-        counts.push(count);
-    }
-    Ok((text, counts))
-}
-
-fn replaced(shown: &Path, which: &str, text: &[u8], edit: &TextEdit) -> Result<(Vec<u8>, u64)> {
-    let (old, new) = (edit.old.as_bytes(), edit.new.as_bytes());
-    if old.is_empty() {
-        let reason = format!("{which}the text to replace is empty");
-        return Err(errors::refused(Verb::Edit, shown, &reason));
-    }
-    let finder = memmem::Finder::new(old);
-    let Some(first) = finder.find(text) else {
-        let text_there = format!("{which}the text is not there");
-        let error = errors::refused(Verb::Edit, shown, &text_there);
-        return Err(Error { kind: ErrorKind::NotFound, ..error }.with_hint(hint(text, edit)));
-    };
-    if !edit.all && finder.find(&text[first + 1..]).is_some() {
-        return Err(ambiguous(shown, which, text, &finder));
-    }
-    // Growing without bound is seen before it happens.
-    let at_most = if edit.all { finder.find_iter(text).count() } else { 1 };
-    let grown = text.len() + at_most * new.len().saturating_sub(old.len());
-    if grown as u64 > EDIT_BYTES_MAX {
-        let what = format!("{which}it would become larger than {EDIT_BYTES_MAX} bytes");
-        return Err(errors::too_large(Verb::Edit, shown, &what));
-    }
-    let (mut result, mut done, mut count) = (Vec::with_capacity(grown), 0, 0);
-    for start in finder.find_iter(text).take(at_most) {
-        result.extend_from_slice(&text[done..start]);
-        result.extend_from_slice(new);
-        done = start + old.len();
-        count += 1;
-    }
-    result.extend_from_slice(&text[done..]);
-    Ok((result, count))
-}
-
-fn ambiguous(shown: &Path, which: &str, text: &[u8], finder: &memmem::Finder<'_>) -> Error {
-    let (mut lines, mut from, mut count) = (String::new(), 0, 0);
-    while let Some(start) = finder.find(&text[from..]) {
-        let at = from + start;
-        if count < LINES_NAMED_MAX {
-            let line = memchr::memchr_iter(b'\n', &text[..at]).count() + 1;
-            let comma = if count == 0 { "" } else { ", " };
-            // Writing into a text cannot fail.
-            let _ = write!(lines, "{comma}{line}");
-        }
-        count += 1;
-        from = at + 1;
-    }
-    let more = if count > LINES_NAMED_MAX { ", …" } else { "" };
-    let reason = format!("{which}the text is there {count} times, in the lines {lines}{more}");
-    let error = errors::refused(Verb::Edit, shown, &reason);
-    Error { kind: ErrorKind::Conflict, ..error }
-        .with_hint("add what stands around it until it is there once, or ask with `all`")
-}
-
-/// Why a text may not be there.
-fn hint(text: &[u8], edit: &TextEdit) -> String {
-    let has_crlf = memmem::find(text, b"\r\n").is_some();
-    if has_crlf && edit.old.contains('\n') && !edit.old.contains("\r\n") {
-        let old = edit.old.replace('\n', "\r\n");
-        if memmem::find(text, old.as_bytes()).is_some() {
-            return "the file's lines end with CR LF: write `\\r\\n` in both texts".to_owned();
-        }
-    }
-    if !has_crlf && edit.old.contains("\r\n") {
-        return "the file's lines end with LF alone: write `\\n` in both texts".to_owned();
-    }
-    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let old = squeezed(&edit.old);
-    if !old.is_empty() && squeezed(&String::from_utf8_lossy(text)).contains(&old) {
-        return "it is there with other blanks or line ends: read the file again, and copy exactly"
-            .to_owned();
-    }
-    "read the file again: the text must be there byte by byte".to_owned()
 }

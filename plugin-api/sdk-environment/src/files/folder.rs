@@ -1,40 +1,19 @@
-//! The names in a folder, read at once and kept in one piece of memory.
+//! A folder of this machine, read by its handle.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use jaato_types::files::FileKind;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
-use super::FOLDER_ENTRIES_MAX;
-use super::roots::Handle;
+use super::place::Handle;
+use crate::engine::{Folder, Found, Names, Sorted};
 use crate::platform::{Facts, kind_of, read_folder};
-
-/// A folder that is read: its handle, and the names that were in it.
-#[derive(Debug)]
-pub(crate) struct Folder {
-    pub(crate) handle: Handle,
-    bytes: Vec<u8>,
-    names: Vec<Name>,
-    next: usize,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Name {
-    start: u32,
-    length: u16,
-    kind: FileKind,
-}
-
-/// In which order names come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sorted {
-    Yes,
-    No,
-}
 
 /// How a folder is opened to read its names, never through a link.
 const TO_LIST: OFlags = OFlags::RDONLY
@@ -43,70 +22,92 @@ const TO_LIST: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC);
 
+/// How a file in a folder is opened: never through a link, and a pipe makes nobody wait.
+const TO_SEARCH: OFlags = OFlags::RDONLY
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::NOFOLLOW);
+
 /// Opens a folder that is in another, never through a link.
 pub(crate) fn open_in(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
     openat(folder, name, TO_LIST, Mode::empty())
 }
 
-impl Folder {
-    /// Reads all names of a folder that was opened to be listed.
-    pub(crate) fn read(folder: OwnedFd, sorted: Sorted) -> rustix::io::Result<Self> {
-        let (mut bytes, mut names) = (Vec::new(), Vec::new());
-        read_folder(&folder, |name, kind| {
-            let start = u32::try_from(bytes.len()).map_err(|_| Errno::OVERFLOW)?;
-            let length = u16::try_from(name.len()).map_err(|_| Errno::NAMETOOLONG)?;
-            if names.len() == FOLDER_ENTRIES_MAX {
-                return Err(Errno::OVERFLOW);
+fn read_names(folder: impl AsFd, sorted: Sorted) -> rustix::io::Result<Names> {
+    let (folder, mut names) = (folder.as_fd(), Names::default());
+    read_folder(folder, |name, kind| {
+        let kind = match kind {
+            // Some file systems do not tell kinds with names.
+            FileType::Unknown => {
+                facts(folder, OsStr::from_bytes(name)).map_or(FileKind::Other, |facts| facts.kind)
             }
-            let kind = match kind {
-                FileType::Unknown => unknown_kind(&folder, name),
-                known => kind_of(known),
-            };
-            bytes.extend_from_slice(name);
-            names.push(Name { start, length, kind });
-            Ok(())
-        })?;
-        if sorted == Sorted::Yes {
-            names.sort_unstable_by(|a, b| a.of(&bytes).cmp(b.of(&bytes)));
+            known => kind_of(known),
+        };
+        if names.add(name, kind) { Ok(()) } else { Err(Errno::OVERFLOW) }
+    })?;
+    if sorted == Sorted::Yes {
+        names.sort();
+    }
+    Ok(names)
+}
+
+/// Looks at what has that name, and never through a link.
+pub(crate) fn facts(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<Facts> {
+    statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| Facts::from(&stat))
+}
+
+/// A folder that is read: its handle, and the names that were in it.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) handle: OwnedFd,
+    pub(crate) names: Names,
+}
+
+impl Listed {
+    /// Reads all names of a folder that was opened to be listed.
+    pub(crate) fn read(handle: OwnedFd, sorted: Sorted) -> rustix::io::Result<Self> {
+        let names = read_names(&handle, sorted)?;
+        Ok(Self { handle, names })
+    }
+}
+
+impl Folder for Handle {
+    type File = File;
+
+    fn names(&self, sorted: Sorted) -> io::Result<Names> {
+        Ok(read_names(self, sorted)?)
+    }
+
+    fn enter(&self, name: &OsStr) -> io::Result<Option<Self>> {
+        match open_in(self, name) {
+            Ok(folder) => Ok(Some(Arc::new(folder))),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(errno) => Err(errno.into()),
         }
-        Ok(Self { handle: Arc::new(folder), bytes, names, next: 0 })
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.names.len()
+    fn open(&self, name: &OsStr, _bytes_max: u64) -> io::Result<Option<(File, u64)>> {
+        let file = match openat(self, name, TO_SEARCH, Mode::empty()) {
+            Ok(file) => file,
+            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        let facts = Facts::from(&fstat(&file)?);
+        Ok((facts.kind == FileKind::File).then(|| (file.into(), facts.size)))
     }
 
-    /// Goes past names.
-    pub(crate) fn skip(&mut self, count: usize) {
-        self.next = self.next.saturating_add(count).min(self.names.len());
+    fn facts(&self, name: &OsStr) -> io::Result<Found> {
+        Ok(facts(self, name)?.into())
     }
 
-    /// Returns the next name and what it is.
-    pub(crate) fn next(&mut self) -> Option<(&OsStr, FileKind)> {
-        let name = self.names.get(self.next)?;
-        self.next += 1;
-        Some((OsStr::from_bytes(name.of(&self.bytes)), name.kind))
-    }
-
-    /// Looks at what has that name, and never through a link.
-    pub(crate) fn facts(&self, name: &OsStr) -> rustix::io::Result<Facts> {
-        statat(&*self.handle, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| Facts::from(&stat))
-    }
-
-    /// Whether there is such a name.
-    pub(crate) fn has(&self, name: &[u8]) -> bool {
-        self.names.iter().any(|it| it.of(&self.bytes) == name)
+    fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self, other)
     }
 }
 
-impl Name {
-    fn of(self, bytes: &[u8]) -> &[u8] {
-        &bytes[self.start as usize..][..usize::from(self.length)]
+impl From<Facts> for Found {
+    fn from(Facts { kind, size, modified, .. }: Facts) -> Self {
+        Self { kind, size, modified }
     }
-}
-
-/// Some file systems do not tell kinds with names.
-fn unknown_kind(folder: &OwnedFd, name: &[u8]) -> FileKind {
-    let stat = statat(folder, OsStr::from_bytes(name), AtFlags::SYMLINK_NOFOLLOW);
-    stat.map_or(FileKind::Other, |stat| Facts::from(&stat).kind)
 }

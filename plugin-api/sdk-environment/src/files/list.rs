@@ -9,32 +9,33 @@ use jaato_types::{Error, ErrorKind};
 use rustix::fs::{Mode, mkdirat};
 use rustix::io::Errno;
 
-use super::Confined;
-use super::errors::{self, Verb};
-use super::folder::{Folder, Sorted};
+use super::confined::Confined;
+use super::folder::{Listed, facts};
 use super::steps::{Last, Missing};
+use crate::engine::Sorted;
+use crate::errors::{self, Verb};
 
 impl Confined {
     /// Lists a folder, sorted by name. What cannot be looked at is listed with what is known.
     pub fn list(&self, request: &FolderList) -> Result<FolderEntries> {
         let asked = self.roots.asked_folder(&request.path)?;
         let folder = self.roots.open_folder(&asked, Verb::List)?;
-        let mut folder = Folder::read(folder, Sorted::Yes)
+        let Listed { handle, mut names } = Listed::read(folder, Sorted::Yes)
             .map_err(|errno| errors::failed(Verb::List, &asked.shown(), errno))?;
-        folder.skip(request.skip);
+        names.skip(request.skip);
         let (mut entries, mut bytes) = (Vec::new(), 0);
         while entries.len() < LIST_ENTRIES_MAX && bytes < LIST_BYTES_MAX {
-            let Some((name, kind)) = folder.next() else { break };
+            let Some((name, kind)) = names.next() else { break };
             let name = name.to_owned();
             let size = match kind {
-                FileKind::File => folder.facts(&name).map_or(0, |facts| facts.size),
+                FileKind::File => facts(&handle, &name).map_or(0, |facts| facts.size),
                 _ => 0,
             };
             let name = name.to_string_lossy().into_owned();
             bytes += name.len();
             entries.push(FolderEntry { name, kind, size, ..FolderEntry::default() });
         }
-        Ok(FolderEntries { entries, count: folder.len(), ..FolderEntries::default() })
+        Ok(FolderEntries { entries, count: names.len(), ..FolderEntries::default() })
     }
 
     /// Tells whether something is there. A link that leads nowhere is nothing; one that leads

@@ -5,13 +5,13 @@ use jaato_types::files::{FileKind, FilePair};
 use rustix::fs::{AtFlags, readlinkat, renameat, symlinkat, unlinkat};
 use rustix::io::Errno;
 
-use super::Confined;
+use super::confined::Confined;
 use super::copy::{copy_to, taken};
-use super::delete::delete_folder;
 use super::draft::{Taken, rename_new, unique_name};
-use super::errors::{self, Verb};
 use super::place::Place;
+use super::removal::delete_folder;
 use super::steps::{Last, Missing};
+use crate::errors::{self, Verb};
 
 impl Confined {
     /// Moves a file, a folder, or a link itself.

@@ -8,8 +8,8 @@ use jaato_types::files::{FileBytes, FileRead, READ_BYTES_MAX};
 use rustix::buffer::spare_capacity;
 use rustix::io::{Errno, pread};
 
-use super::Confined;
-use super::errors::{self, Verb};
+use super::confined::Confined;
+use crate::errors::{self, Verb};
 use crate::platform::{Facts, read_at_once};
 
 /// Bytes that are read in place at most where nothing has to be waited for.

@@ -1,7 +1,6 @@
 //! The allowed folders, open.
 
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,12 +8,9 @@ use jaato_types::{Error, ErrorKind, Result};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::asked::{Asked, joined, push_parts};
-use super::errors::{self, Verb};
-use super::place::Place;
+use super::place::{Handle, Place};
 use super::settings::{Access, Root};
-
-/// A folder that is open; the last owner closes it.
-pub(crate) type Handle = Arc<OwnedFd>;
+use crate::errors::{self, Verb};
 
 /// The allowed folders, open.
 #[derive(Debug)]
@@ -59,8 +55,6 @@ impl Roots {
             let text = format!("the default folder `{}` is not absolute", default.display());
             return Err(Error::new(ErrorKind::Configuration, text));
         }
-        let asked = Asked::new(&default.to_string_lossy(), default)?;
-        roots.open_folder_place(&asked, Verb::Open)?;
         Ok(roots)
     }
 
@@ -197,6 +191,11 @@ impl OpenRoot {
     /// How it is shown, in pieces.
     pub(crate) fn parts(&self) -> &[OsString] {
         &self.names[0]
+    }
+
+    /// Where it is on this machine.
+    pub(crate) fn host(&self) -> &Path {
+        &self.host
     }
 
     pub(crate) fn has_roots_below(&self) -> bool {

@@ -1,300 +1,172 @@
-//! Searching texts: one thread goes through the tree, some search its files, and pages come in the
-//! order of the paths.
+//! Walks, patterns and searches over the files of this machine, by handles.
 
-mod board;
-mod file;
-
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use globset::{Candidate, GlobSet};
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use jaato_plugin_sdk::environment::{PageFiller, wrong_regex};
+use jaato_types::Result;
 use jaato_types::files::{
-    FileKind, FileSearch, SEARCH_CONTEXT_LINES_MAX, SearchedLine, SearchedPage,
+    FileFind, FileGlob, FileSearch, FileWalk, FilesFound, FoundPage, SearchedPage, WalkedPage,
 };
-use jaato_types::{Error, ErrorKind, Result};
+use rustix::fs::{CWD, Mode, openat};
 
-use self::board::{Batch, Board, Job, News, Source};
-use self::file::FileSearcher;
-use super::errors::{self, Verb};
-use super::folder::Sorted;
-use super::glob::compiled_set;
-use super::ignored::LeftOut;
-use super::walk::{Looks, Tree};
-use super::{Confined, DEPTH_MAX, PATH_BYTES_MAX};
+use super::confined::Confined;
+use super::folder::open_in;
+use super::place::{Handle, Place};
+use crate::engine::{self, Cancel, Files, Folder, Found, Top};
+use crate::errors::{self, Verb};
+use crate::platform::PASS_THROUGH;
 
-/// How often a page tells how far a search has come where nothing is found.
-pub(crate) const PROGRESS: Duration = Duration::from_millis(200);
-
-/// Threads that search at most.
-const SEARCHERS_MAX: usize = 8;
-
-/// Bytes of a regular expression, compiled: one that explodes is refused.
-const PROGRAM_BYTES_MAX: usize = 10 * 1024 * 1024;
-
-/// Patterns of files, and of what is left out.
-const PATTERNS_MAX: usize = 1000;
-
-/// Ends a search early: whoever waits for its next page is told that there is none.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel {
-    is_set: Arc<AtomicBool>,
-    board: Option<Arc<Board>>,
+/// What a walk or a search finds, page by page. It blocks. Dropping it ends the search.
+pub struct Pages<P> {
+    pages: Box<dyn Iterator<Item = Result<P>> + Send>,
+    cancel: Cancel,
 }
 
-impl Cancel {
-    /// Ends it.
-    pub fn set(&self) {
-        self.is_set.store(true, Relaxed);
-        if let Some(board) = &self.board {
-            board.cancel();
-        }
+impl<P> Pages<P> {
+    fn new(
+        begin: impl FnOnce(&Cancel) -> Result<Box<dyn Iterator<Item = Result<P>> + Send>>,
+    ) -> Result<Self> {
+        let cancel = Cancel::default();
+        Ok(Self { pages: begin(&cancel)?, cancel })
     }
 
-    pub(crate) fn is_set(&self) -> bool {
-        self.is_set.load(Relaxed)
+    /// What ends it early.
+    pub fn cancel(&self) -> Cancel {
+        self.cancel.clone()
     }
 }
 
-/// A search, page by page. It blocks. Dropping it ends its threads.
-#[derive(Debug)]
-pub struct Search {
-    board: Arc<Board>,
-    threads: Vec<thread::JoinHandle<()>>,
-    filler: PageFiller,
-    /// What was found of a file and did not fit onto the page.
-    rest: Option<(String, std::vec::IntoIter<SearchedLine>)>,
-    is_over: bool,
+impl<P> Iterator for Pages<P> {
+    type Item = Result<P>;
+
+    /// Reads the next page; `None` at the end, and when it was cancelled. A page may be empty: it
+    /// tells how far a search has come.
+    fn next(&mut self) -> Option<Result<P>> {
+        self.pages.next()
+    }
+}
+
+impl<P> fmt::Debug for Pages<P> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Pages").field("cancel", &self.cancel).finish_non_exhaustive()
+    }
 }
 
 impl Confined {
+    /// Begins to go through a tree. Hidden files, and those that `.gitignore` and its like name,
+    /// are left out unless the request includes them. `.git` always is.
+    pub fn walk(&self, request: &FileWalk) -> Result<Pages<WalkedPage>> {
+        Pages::new(|_| Ok(Box::new(engine::walk(self, request)?)))
+    }
+
+    /// Finds files and folders by a pattern.
+    pub fn glob(&self, request: &FileGlob) -> Result<FilesFound> {
+        engine::glob(self, request)
+    }
+
+    /// Begins to find files by a pattern. Those that are equally new come in the order of their
+    /// paths.
+    pub fn find(&self, request: &FileFind) -> Result<Pages<FoundPage>> {
+        Pages::new(|cancel| Ok(Box::new(engine::find(self, request, cancel)?)))
+    }
+
     /// Begins to search texts. A file that the path names is searched whatever it is called and
-    /// however large it is; what is no file is passed over in folders, and links are not followed.
-    pub fn search(&self, request: &FileSearch) -> Result<Search> {
-        check_counts(request)?;
-        let matcher = compiled(request)?;
-        let context_lines = request.context_lines.min(SEARCH_CONTEXT_LINES_MAX);
-        let patterns: Vec<String> = request.files.iter().map(|it| at_any_depth(it)).collect();
-        let pairs: Vec<(&str, &str)> =
-            request.files.iter().zip(&patterns).map(|(told, it)| (told.as_str(), &**it)).collect();
-        let patterns = (!pairs.is_empty()).then(|| compiled_set(&pairs)).transpose()?;
-        let board = Arc::new(Board::default());
-        let filler = PageFiller::new(request.limit);
-        let mut search = Search { board, threads: Vec::new(), filler, rest: None, is_over: false };
-        let searcher = FileSearcher::new(matcher, context_lines, request.file_bytes_max);
-        if let Some(job) = self.named_file(&request.path)? {
-            let mut batch = Batch::default();
-            batch.add(job);
-            search.board.push(batch);
-            search.board.walk_is_over(Vec::new());
-            search.search_on_threads(&searcher, 1)?;
-            return Ok(search);
-        }
-        let looks = Looks {
-            include_ignored: request.include_ignored,
-            include_hidden: request.include_hidden,
-            leave_out: LeftOut::new(&request.leave_out, "")?,
-            sorted: Sorted::Yes,
-            depth_max: DEPTH_MAX,
+    /// however large it is. In folders, what is no file is skipped, and links are not followed.
+    pub fn search(&self, request: &FileSearch) -> Result<Pages<SearchedPage>> {
+        Pages::new(|cancel| Ok(Box::new(engine::search(self, request, cancel)?)))
+    }
+
+    /// The folders above a place whose ignore rules count: from the root of its repository on,
+    /// which may be above the allowed folders; without a repository, from the allowed folder on.
+    fn above(&self, place: &Place) -> Vec<(Handle, OsString)> {
+        let root = self.roots.get(place.root);
+        let handles = std::iter::once(&root.handle).chain(place.above.iter().map(|it| &it.folder));
+        let is_repository = |folder: &Handle| folder.facts(".git".as_ref()).is_ok();
+        let mut above = match handles.clone().any(is_repository) {
+            true => Vec::new(),
+            false => above_root(root.host()),
         };
-        let tree = self.tree(&self.roots.asked_folder(&request.path)?, looks)?;
-        let threads = thread::available_parallelism().map_or(1, |it| it.get().min(SEARCHERS_MAX));
-        search.search_on_threads(&searcher, threads)?;
-        let board = Arc::clone(&search.board);
-        search.start("jaato-walk", move || walk(tree, patterns.as_ref(), &board))?;
-        Ok(search)
-    }
-
-    /// Opens the file that a path names; `None` where it is a folder.
-    fn named_file(&self, path: &str) -> Result<Option<Job>> {
-        if path.is_empty() {
-            return Ok(None);
-        }
-        let asked = self.roots.asked(path)?;
-        match self.roots.look(&asked, Verb::Search)?.kind {
-            FileKind::Folder => return Ok(None),
-            FileKind::File => {}
-            kind @ (FileKind::Link | FileKind::Other) => {
-                return Err(errors::no_file(Verb::Search, &asked.shown(), kind));
-            }
-        }
-        let (file, facts) = self.roots.open_file(&asked, Verb::Search)?;
-        let shown = asked.shown().display().to_string();
-        let source = Source::Open { file: file.into(), size: facts.size, shown };
-        Ok(Some(Job { path: Box::default(), source }))
+        let names = place.above.iter().map(|it| it.name.clone());
+        above.extend(handles.cloned().zip(names));
+        above
     }
 }
 
-impl Search {
-    /// What ends it early.
-    pub fn cancel(&self) -> Cancel {
-        Cancel { is_set: Arc::default(), board: Some(Arc::clone(&self.board)) }
-    }
-
-    /// Reads the next page; `None` at the end, and where it was cancelled. One without files tells
-    /// how far it has come.
-    ///
-    /// # Errors
-    /// What went wrong in a thread.
-    pub fn next_page(&mut self) -> Result<Option<SearchedPage>> {
-        if self.is_over {
-            return Ok(None);
-        }
-        let until = Instant::now() + PROGRESS;
-        loop {
-            self.tell_rest();
-            if self.filler.is_full() {
-                return Ok(Some(self.take()));
-            }
-            match self.board.next(until) {
-                News::Piece(piece) => {
-                    if !self.filler.is_enough() {
-                        let path = String::from_utf8_lossy(&piece.path).into_owned();
-                        self.rest = Some((path, piece.lines.into_iter()));
-                    }
-                }
-                News::Nothing => return Ok(Some(self.take())),
-                News::Over => {
-                    self.is_over = true;
-                    return Ok(Some(self.take()));
-                }
-                News::Cancelled => {
-                    self.is_over = true;
-                    return Ok(None);
-                }
-                News::Failed => {
-                    self.is_over = true;
-                    self.board.cancel();
-                    return Err(Error::new(ErrorKind::PluginPanicked, "a search broke down"));
-                }
-            }
+/// The folders above an allowed folder, from the root of the repository in which it is. Only ignore
+/// rules are read there.
+fn above_root(root: &Path) -> Vec<(Handle, OsString)> {
+    let is_repository = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
+    let Some(top) = root.ancestors().skip(1).find(is_repository) else { return Vec::new() };
+    let mut above = Vec::new();
+    for (folder, below) in root.ancestors().skip(1).zip(root.ancestors()) {
+        let handle = openat(CWD, folder, PASS_THROUGH, Mode::empty());
+        let (Ok(handle), Some(name)) = (handle, below.file_name()) else { return Vec::new() };
+        above.push((Arc::new(handle), name.to_owned()));
+        if folder == top {
+            break;
         }
     }
+    above.reverse();
+    above
+}
 
-    fn tell_rest(&mut self) {
-        let Some((path, lines)) = &mut self.rest else { return };
-        for line in lines.by_ref() {
-            self.filler.push(path, line);
-            if self.filler.is_full() {
-                return;
-            }
-        }
-        self.rest = None;
-        if self.filler.is_enough() {
-            self.board.tell_no_more();
-        }
+impl Files for Confined {
+    type Folder = Handle;
+
+    fn look(&self, path: &str, verb: Verb) -> Result<Found> {
+        Ok(self.roots.look(&self.roots.asked(path)?, verb)?.into())
     }
 
-    fn take(&mut self) -> SearchedPage {
-        let (totals, unreadable) = self.board.so_far();
-        self.filler.totals = totals;
-        unreadable.into_iter().for_each(|it| self.filler.push_unreadable(it));
-        self.filler.take()
+    fn top(&self, path: &str) -> Result<Top<Handle>> {
+        let asked = self.roots.asked_folder(path)?;
+        let shown = asked.shown();
+        let place = self.roots.open_folder_place(&asked, Verb::Search)?;
+        let folder = open_in(&*place.dir, OsStr::new("."))
+            .map_err(|errno| errors::failed(Verb::Search, &shown, errno))?;
+        Ok(Top { above: self.above(&place), folder: Arc::new(folder), shown })
     }
 
-    fn search_on_threads(&mut self, searcher: &FileSearcher, count: usize) -> Result<()> {
-        for _ in 0..count {
-            let (board, mut searcher) = (Arc::clone(&self.board), searcher.clone());
-            self.start("jaato-search", move || {
-                while let Some((number, batch)) = board.take() {
-                    searcher.search(&board, number, batch);
-                }
-            })?;
+    fn open(&self, path: &str) -> Result<(File, u64)> {
+        let (file, facts) = self.roots.open_file(&self.roots.asked(path)?, Verb::Search)?;
+        Ok((file.into(), facts.size))
+    }
+
+    fn shown(&self, path: &str) -> PathBuf {
+        self.roots.asked(path).map_or_else(|_| path.into(), |asked| asked.shown())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{Root, Settings};
+
+    #[test]
+    fn a_search_that_is_dropped_ends_its_threads() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..2000 {
+            std::fs::write(folder.path().join(number.to_string()), "moon\n".repeat(200)).unwrap();
         }
-        Ok(())
-    }
-
-    fn start(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
-        let board = Arc::clone(&self.board);
-        let guarded = move || {
-            // However it ends, whoever waits for its pages is told.
-            let _guard = board.guard();
-            work();
+        let settings = Settings {
+            roots: vec![Root::local(folder.path())],
+            default_folder: folder.path().to_owned(),
+            temporary: None,
         };
-        let started = thread::Builder::new().name(name.to_owned()).spawn(guarded);
-        let thread = started.map_err(|error| {
-            let text = format!("cannot start a thread to search: {}", error.kind());
-            Error::new(ErrorKind::LimitReached, text).temporary()
-        })?;
-        self.threads.push(thread);
-        Ok(())
+        let confined = Confined::open(&settings).unwrap();
+        let request = FileSearch { pattern: "moon".into(), ..FileSearch::default() };
+        let cancel = Cancel::default();
+        let mut search = engine::search(&confined, &request, &cancel).unwrap();
+        search.next().unwrap().unwrap();
+        cancel.set();
+        assert!(search.next().is_none());
+        let mut threads = std::mem::take(&mut search.threads);
+        // Those that wait for room end too.
+        let mut other = engine::search(&confined, &request, &Cancel::default()).unwrap();
+        threads.append(&mut other.threads);
+        drop(other);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
-
-    /// Its threads, for a test that waits for their end.
-    #[doc(hidden)]
-    pub fn into_threads(mut self) -> Vec<thread::JoinHandle<()>> {
-        std::mem::take(&mut self.threads)
-    }
-}
-
-impl Drop for Search {
-    fn drop(&mut self) {
-        // Nobody waits for the threads here: they look at this often.
-        self.board.cancel();
-    }
-}
-
-/// Goes through the tree and gives its files to those that search.
-fn walk(mut tree: Tree, patterns: Option<&GlobSet>, board: &Board) {
-    let mut batch = Batch::default();
-    while let Some(kind) = tree.next() {
-        if board.is_cancelled() {
-            return;
-        }
-        if kind != FileKind::File {
-            continue;
-        }
-        let path = tree.path();
-        let is_wanted = patterns.is_none_or(|set| {
-            use std::os::unix::ffi::OsStrExt as _;
-            let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
-            set.is_match_candidate(&Candidate::new(path))
-        });
-        let Some((folder, name)) = tree.place().filter(|_| is_wanted) else { continue };
-        let source = Source::In { folder: Arc::clone(&folder.handle), name_bytes: name.len() };
-        batch.add(Job { path: path.into(), source });
-        if batch.is_full() && !board.push(std::mem::take(&mut batch)) {
-            return;
-        }
-    }
-    if !batch.jobs.is_empty() {
-        board.push(batch);
-    }
-    board.walk_is_over(std::mem::take(&mut tree.unreadable));
-}
-
-fn compiled(request: &FileSearch) -> Result<RegexMatcher> {
-    RegexMatcherBuilder::new()
-        .case_insensitive(request.ignore_case)
-        .multi_line(true)
-        .unicode(true)
-        .crlf(true)
-        .size_limit(PROGRAM_BYTES_MAX)
-        .dfa_size_limit(PROGRAM_BYTES_MAX)
-        .build(&request.pattern)
-        .map_err(|error| wrong_regex(&request.pattern, error))
-}
-
-/// A pattern without `/` fits names at any depth.
-fn at_any_depth(pattern: &str) -> String {
-    match pattern.contains('/') {
-        true => pattern.to_owned(),
-        false => format!("**/{pattern}"),
-    }
-}
-
-fn check_counts(request: &FileSearch) -> Result<()> {
-    let count = request.files.len().max(request.leave_out.len());
-    if count > PATTERNS_MAX {
-        let text = format!("there are {count} patterns of files, at most {PATTERNS_MAX}");
-        return Err(Error::new(ErrorKind::InvalidArguments, text));
-    }
-    if request.files.iter().any(|it| it.is_empty() || it.len() > PATH_BYTES_MAX) {
-        let text = "a pattern of files is empty or too long";
-        return Err(Error::new(ErrorKind::InvalidArguments, text));
-    }
-    Ok(())
 }

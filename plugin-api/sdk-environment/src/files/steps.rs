@@ -16,10 +16,11 @@ use rustix::fs::{AtFlags, FileType, Mode, mkdirat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
 use super::asked::{Asked, push_parts};
-use super::errors::{self, Verb};
-use super::place::{Below, Place};
-use super::roots::{Handle, Roots};
-use super::{LINKS_MAX, PATH_BYTES_MAX, RACES_MAX};
+use super::limits::{LINKS_MAX, RACES_MAX};
+use super::place::{Below, Handle, Place};
+use super::roots::Roots;
+use crate::engine::PATH_BYTES_MAX;
+use crate::errors::{self, Verb};
 use crate::platform::PASS_THROUGH;
 
 /// What becomes of a link at the path's end.
@@ -110,9 +111,8 @@ impl<'a> Steps<'a> {
 
     /// Where only names have led to an allowed folder, it goes on there.
     fn enter(&mut self) {
-        if let At::Outside(names) = &self.at
-            && let Some(root) = self.roots.at(names)
-        {
+        let At::Outside(names) = &self.at else { return };
+        if let Some(root) = self.roots.at(names) {
             self.at = At::Inside { root, below: Vec::new() };
         }
     }

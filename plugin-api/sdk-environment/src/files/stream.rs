@@ -9,12 +9,12 @@ use rustix::fd::OwnedFd;
 use rustix::fs::fstat;
 use rustix::io::{Errno, pread};
 
-use super::Confined;
 use super::asked::Asked;
+use super::confined::Confined;
 use super::draft::{Draft, Taken, errno_of};
-use super::errors::{self, Verb};
 use super::place::Place;
 use super::steps::{Last, Missing};
+use crate::errors::{self, Verb};
 use crate::platform::Facts;
 
 /// Bytes of a piece that is read, at most. As many as may cross: a system call costs some
@@ -139,9 +139,9 @@ impl Writer {
     pub fn finish(mut self) -> Result<FileFacts> {
         let place = &self.place;
         let failed = |errno| errors::failed(Verb::Write, &place.shown, errno);
-        if let Some(expected) = &self.expected
-            && place.facts().map_or(true, |facts| facts.version() != *expected)
-        {
+        let is_other =
+            |expected: &String| place.facts().map_or(true, |facts| facts.version() != *expected);
+        if self.expected.as_ref().is_some_and(is_other) {
             return Err(errors::changed(&place.shown));
         }
         self.draft.place(place.name(Verb::Write)?, self.taken).map_err(failed)?;

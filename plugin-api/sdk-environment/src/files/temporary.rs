@@ -8,7 +8,6 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jaato_types::files::FileKind;
@@ -18,12 +17,12 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::RACES_MAX;
-use super::delete::delete_folder;
-use super::errors::Verb;
-use super::folder::{Folder, Sorted, open_in};
-use super::roots::Handle;
+use super::folder::{Listed, open_in};
+use super::limits::RACES_MAX;
+use super::removal::delete_folder;
 use super::settings::{Access, Root, TemporarySettings};
+use crate::engine::Sorted;
+use crate::errors::Verb;
 use crate::platform::Facts;
 
 /// What the names begin with; the user's number and a random one follow.
@@ -40,7 +39,7 @@ pub(crate) struct Temporary {
     host: PathBuf,
     shown: PathBuf,
     /// Holds the lock.
-    handle: Handle,
+    _handle: OwnedFd,
     is_removed: AtomicBool,
 }
 
@@ -74,7 +73,7 @@ impl Temporary {
             let host = real.join(&name);
             let shown = settings.shown.clone().unwrap_or_else(|| base_path.join(&name));
             let is_removed = AtomicBool::new(false);
-            return Ok(Self { base, name, host, shown, handle: Arc::new(handle), is_removed });
+            return Ok(Self { base, name, host, shown, _handle: handle, is_removed });
         }
         Err(failed(Errno::EXIST))
     }
@@ -85,10 +84,6 @@ impl Temporary {
 
     pub(crate) fn shown(&self) -> &Path {
         &self.shown
-    }
-
-    pub(crate) fn handle(&self) -> &Handle {
-        &self.handle
     }
 
     /// It is an allowed folder too.
@@ -139,10 +134,10 @@ fn locked(base: impl AsFd, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> 
 
 /// Removes the folders of that user that nobody holds.
 fn sweep(base: &OwnedFd, prefix: &[u8]) -> rustix::io::Result<()> {
-    let mut folder = Folder::read(open_in(base, OsStr::new("."))?, Sorted::No)?;
+    let mut folder = Listed::read(open_in(base, OsStr::new("."))?, Sorted::No)?;
     let user = rustix::process::geteuid().as_raw();
     let mut swept = 0;
-    while let Some((name, kind)) = folder.next() {
+    while let Some((name, kind)) = folder.names.next() {
         if kind != FileKind::Folder || !name.as_encoded_bytes().starts_with(prefix) {
             continue;
         }

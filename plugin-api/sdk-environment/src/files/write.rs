@@ -9,11 +9,13 @@ use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, fstat, ftruncate, open
 use rustix::io::Errno;
 
 use super::asked::Asked;
+use super::confined::Confined;
 use super::draft::{Draft, Taken, errno_of};
-use super::errors::{self, Verb};
+use super::limits::RACES_MAX;
 use super::place::Place;
 use super::steps::{Last, Missing};
-use super::{Confined, EDIT_BYTES_MAX, RACES_MAX};
+use crate::engine::EDIT_BYTES_MAX;
+use crate::errors::{self, Verb};
 use crate::platform::Facts;
 
 /// What stands where a file is to be written.

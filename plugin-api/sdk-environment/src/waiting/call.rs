@@ -156,10 +156,12 @@ impl Wait {
         };
         match self {
             // An `int`, as a descriptor is.
-            Self::Milliseconds => match u64::try_from((argument as u32).cast_signed()) {
-                Ok(milliseconds) => Timeout::Milliseconds(milliseconds),
-                Err(_) => Timeout::Endless,
-            },
+            Self::Milliseconds => {
+                match u64::try_from(i32::from_ne_bytes((argument as u32).to_ne_bytes())) {
+                    Ok(milliseconds) => Timeout::Milliseconds(milliseconds),
+                    Err(_) => Timeout::Endless,
+                }
+            }
             Self::Nanoseconds => stands(1_000_000_000),
             Self::Microseconds => stands(1_000_000),
         }

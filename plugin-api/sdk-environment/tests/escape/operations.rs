@@ -128,7 +128,7 @@ pub const OPERATIONS: &[Operation] = &[
     follows("walk", |it, path| {
         let request =
             FileWalk { path: path.to_owned(), include_ignored: true, ..FileWalk::default() };
-        it.walk(&request).map(|walk| told(walk.collect::<Vec<_>>()))
+        it.walk(&request).map(|walk| told(walk.map(Result::unwrap).collect::<Vec<_>>()))
     }),
     follows("folder", |it, path| it.folder(path).map(told)),
 ];

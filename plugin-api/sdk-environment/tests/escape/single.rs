@@ -78,7 +78,7 @@ fn a_root_that_is_renamed_stays_the_folder_that_was_opened() {
 fn a_walk_does_not_enter_links_and_a_pattern_does_not_either() {
     let trap = Trap::new();
     let walk = trap.confined.walk(&FileWalk { include_ignored: true, ..FileWalk::default() });
-    let pages: Vec<WalkedPage> = walk.unwrap().collect();
+    let pages: Vec<WalkedPage> = walk.unwrap().map(Result::unwrap).collect();
     let paths: Vec<&str> =
         pages.iter().flat_map(|page| &page.entries).map(|entry| entry.path.as_str()).collect();
     assert!(paths.contains(&"absolute_folder") && paths.contains(&"folder/in/up"), "{paths:?}");
@@ -111,21 +111,6 @@ fn a_copied_folder_has_its_links_as_they_are_and_they_are_followed_no_more_than_
     let error = read(&trap.confined, "copy/chain_3/secret.txt").unwrap_err();
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
     trap.check("copy", "");
-}
-
-#[test]
-fn a_result_is_kept_in_the_temporary_folder_whatever_it_is_called() {
-    let trap = Trap::new();
-    let names = ["../../outside/secret.txt", "/etc/passwd", "absolute_folder/x", "..", "\0", ""];
-    for name in names {
-        let request = ResultCut { name: name.to_owned(), chars_max: Some(1) };
-        let kept = trap.confined.cut_result(&request, b"a result").unwrap();
-        let path = kept.path.unwrap();
-        let name = path.strip_prefix(&format!("{}/", trap.temporary())).unwrap();
-        assert!(!name.contains('/'), "{path}");
-        assert_eq!(fs::read_to_string(&path).unwrap(), "a result");
-    }
-    trap.check("cut", "");
 }
 
 #[test]

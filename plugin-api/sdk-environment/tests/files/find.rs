@@ -11,7 +11,7 @@ use crate::support::Ground;
 
 fn walked(confined: &Confined, path: &str, include_ignored: bool, depth: Option<usize>) -> String {
     let request = FileWalk { path: path.to_owned(), include_ignored, depth_max: depth };
-    let pages: Vec<WalkedPage> = confined.walk(&request).unwrap().collect();
+    let pages: Vec<WalkedPage> = confined.walk(&request).unwrap().map(Result::unwrap).collect();
     assert!(pages.iter().all(|page| page.unreadable.is_empty()));
     let paths = pages.into_iter().flat_map(|page| page.entries).map(|entry| entry.path);
     paths.collect::<Vec<_>>().join(" ")
@@ -102,7 +102,8 @@ fn a_walk_comes_in_pages_that_fit_into_a_frame() {
         ground.put(&format!("work/{at:04}{}", "\u{1}".repeat(100)), "");
     }
     let confined = ground.open();
-    let pages: Vec<WalkedPage> = confined.walk(&FileWalk::default()).unwrap().collect();
+    let walk = confined.walk(&FileWalk::default()).unwrap();
+    let pages: Vec<WalkedPage> = walk.map(Result::unwrap).collect();
     let count: usize = pages.iter().map(|page| page.entries.len()).sum();
     assert_eq!(count, 2500);
     assert!(pages.len() >= 3);
@@ -176,4 +177,21 @@ fn what_is_no_pattern_is_told() {
         assert_eq!(error.kind, ErrorKind::InvalidArguments);
         assert!(error.message.contains(part), "{error}");
     }
+}
+
+#[test]
+fn rules_of_the_repository_above_the_allowed_folder_count() {
+    let ground = Ground::new();
+    ground.put(".git/info/exclude", "excluded\n");
+    ground.put(".gitignore", "*.gen\n/work/only_here\n");
+    ground.put(".ignore", "d.txt\n");
+    for name in ["a.gen", "keep.gen", "excluded", "d.txt", "only_here", "b/only_here", "b/a.gen"] {
+        ground.put(&format!("work/{name}"), "");
+    }
+    ground.put("work/.gitignore", "!keep.gen\n");
+    assert_eq!(walked(&ground.open(), "", false, None), "b b/only_here keep.gen");
+    // Without a repository, a folder above says nothing.
+    fs::remove_dir_all(ground.path(".git")).unwrap();
+    let without = "a.gen b b/a.gen b/only_here d.txt excluded keep.gen only_here";
+    assert_eq!(walked(&ground.open(), "", false, None), without);
 }

@@ -199,7 +199,7 @@ fn what_may_not_be_read_is_told_and_spoils_no_list_and_no_walk() {
     let error = confined.read(&range("file", 0, None)).unwrap_err();
     assert!(error.message.ends_with(": permission denied"), "{error}");
     assert_eq!(confined.list(&FolderList::default()).unwrap().count, 3);
-    let pages: Vec<_> = confined.walk(&FileWalk::default()).unwrap().collect();
+    let pages: Vec<_> = confined.walk(&FileWalk::default()).unwrap().map(Result::unwrap).collect();
     assert_eq!(pages[0].entries.len(), 3);
     let closed = format!("`{}`: permission denied", ground.shown("work/closed"));
     assert_eq!(pages[0].unreadable.concat(), closed);

@@ -6,7 +6,9 @@ use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 
 use jaato_plugin_sdk_environment::files::Confined;
-use jaato_types::files::{FileFind, FileOrder, FileSearch, FoundPage, SearchTotals, SearchedPage};
+use jaato_types::files::{
+    FileFind, FileOrder, FileSearch, FoundPage, LeftOut, SearchTotals, SearchedPage,
+};
 use jaato_types::{Error, ErrorKind, Result};
 
 use crate::support::{Ground, is_root, set_mode};
@@ -16,12 +18,7 @@ fn asked(pattern: &str) -> FileSearch {
 }
 
 fn pages(files: &Confined, request: &FileSearch) -> Result<Vec<SearchedPage>> {
-    let mut search = files.search(request)?;
-    let mut pages = Vec::new();
-    while let Some(page) = search.next_page()? {
-        pages.push(page);
-    }
-    Ok(pages)
+    files.search(request)?.collect()
 }
 
 /// What was found, a line each: `path:number:first-last: text`; `-` where nothing matches.
@@ -39,6 +36,10 @@ fn told(files: &Confined, request: &FileSearch) -> (Vec<String>, SearchTotals, V
     let totals = pages.last().unwrap().totals;
     let unreadable = pages.into_iter().flat_map(|page| page.unreadable).collect();
     (lines, totals, unreadable)
+}
+
+fn found_pages(files: &Confined, request: &FileFind) -> Vec<FoundPage> {
+    files.find(request).unwrap().map(Result::unwrap).collect()
 }
 
 fn refused(files: &Confined, request: &FileSearch) -> Error {
@@ -62,8 +63,15 @@ fn matches_come_in_the_order_of_paths_with_all_counted() {
         lines,
         ["a.rs:3:0-4: moon", "a.rs:7:0-4: moon", "b/2.txt:1:0-4,9-13: moon and moon"]
     );
-    let expected =
-        SearchTotals { matches: 4, files_with_matches: 2, files_searched: 3, ..Default::default() };
+    // Hidden are `.gitignore` too, and `.hidden`.
+    let left_out = LeftOut { ignored: 1, hidden: 2, excluded: 1 };
+    let expected = SearchTotals {
+        matches: 4,
+        files_with_matches: 2,
+        files_searched: 3,
+        left_out,
+        ..SearchTotals::default()
+    };
     assert_eq!((totals, unreadable), (expected, Vec::new()));
 
     let around = FileSearch { context_lines: 2, files: vec!["*.rs".into()], ..left.clone() };
@@ -207,27 +215,6 @@ fn many_files_come_whole_and_in_order_whoever_searched_them() {
 }
 
 #[test]
-fn a_search_that_is_dropped_ends_its_threads() {
-    let ground = Ground::new();
-    for number in 0..2000 {
-        ground.put(&format!("work/{number}"), "moon\n".repeat(200));
-    }
-    let files = ground.open();
-    let mut search = files.search(&asked("moon")).unwrap();
-    search.next_page().unwrap().unwrap();
-    let cancel = search.cancel();
-    cancel.set();
-    assert_eq!(search.next_page().unwrap(), None);
-    for thread in search.into_threads() {
-        thread.join().unwrap();
-    }
-    // Those that wait for room end too.
-    for thread in files.search(&asked("moon")).unwrap().into_threads() {
-        thread.join().unwrap();
-    }
-}
-
-#[test]
 fn what_cannot_be_read_is_told() {
     if is_root() {
         // Root reads everything: `all_of_it_works_for_an_ordinary_user` runs this test.
@@ -258,9 +245,8 @@ fn files_are_found_with_their_facts_the_newest_first() {
     ground.link("a.rs", "work/link.rs");
     let files = ground.open();
     let found = |request: &FileFind| -> (Vec<String>, u64) {
-        let mut find = files.find(request).unwrap();
         let (mut paths, mut count) = (Vec::new(), 0);
-        while let Some(FoundPage { files, count: so_far, .. }) = find.next_page() {
+        for FoundPage { files, count: so_far, .. } in found_pages(&files, request) {
             paths.extend(files.into_iter().map(|it| it.path));
             count = so_far;
         }
@@ -279,8 +265,7 @@ fn files_are_found_with_their_facts_the_newest_first() {
     assert_eq!(found(&find("n/*.rs")).0, ["n/d.rs"]);
     let left = FileFind { leave_out: vec!["n/d.*".into()], ..find("n/*.rs") };
     assert_eq!(found(&left).1, 0);
-    let mut facts = files.find(&find("a.rs")).unwrap();
-    let file = facts.next_page().unwrap().files.remove(0);
+    let file = found_pages(&files, &find("a.rs")).remove(0).files.remove(0);
     assert_eq!((file.size, file.modified_ms), (5, 1000));
     for (pattern, kind) in [
         ("[a", ErrorKind::InvalidArguments),
@@ -289,5 +274,47 @@ fn files_are_found_with_their_facts_the_newest_first() {
         ("../../*", ErrorKind::PermissionDenied),
     ] {
         assert_eq!(files.find(&find(pattern)).unwrap_err().kind, kind, "{pattern}");
+    }
+}
+
+#[test]
+fn in_a_repository_its_own_rules_decide() {
+    let ground = Ground::new();
+    ground.put("work/src/build/plan.rs", "moon\n");
+    ground.put("work/target/made.rs", "moon\n");
+    ground.put("work/.gitignore", "/target\n");
+    let search = FileSearch {
+        leave_out: vec!["*.lock".into()],
+        leave_out_unless_git: vec!["build".into(), "target".into()],
+        ..asked("moon")
+    };
+    let find = FileFind {
+        leave_out_unless_git: search.leave_out_unless_git.clone(),
+        pattern: "**/*.rs".into(),
+        ..FileFind::default()
+    };
+    let both = || {
+        let files = ground.open();
+        let (lines, totals, _) = told(&files, &search);
+        let found = found_pages(&files, &find).pop().unwrap();
+        assert_eq!((totals.left_out, lines.len() as u64), (found.left_out, found.count));
+        (lines, totals.left_out)
+    };
+    let left = |ignored, hidden, excluded| LeftOut { ignored, hidden, excluded };
+    assert_eq!(both(), (Vec::new(), left(1, 1, 1)));
+    fs::create_dir(ground.path("work/.git")).unwrap();
+    assert_eq!(both(), (vec!["src/build/plan.rs:1:0-4: moon".to_owned()], left(1, 1, 0)));
+}
+
+#[test]
+fn a_name_with_brackets_is_a_pattern_of_itself() {
+    let ground = Ground::new();
+    for path in ["app/[id]/page.tsx", "app/(group)/[...slug]/page.tsx", "app/{x}/page.tsx"] {
+        ground.put(&format!("work/{path}"), "moon\n");
+        let files = ground.open();
+        let find = FileFind { pattern: path.into(), ..FileFind::default() };
+        assert_eq!(found_pages(&files, &find).pop().unwrap().count, 1, "{path}");
+        let search = FileSearch { files: vec![path.into()], ..asked("moon") };
+        assert_eq!(told(&files, &search).1.matches, 1, "{path}");
     }
 }

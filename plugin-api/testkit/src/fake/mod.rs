@@ -4,7 +4,6 @@ mod asked;
 mod call;
 mod context;
 mod executor;
-mod folder;
 mod grants;
 mod held;
 mod host;

@@ -428,6 +428,10 @@ impl Services {
     }
 
     fn built_in(&self, request: &ServiceRequest) -> Result<Reply> {
+        if let Some(meant) = process_operation(&request.operation) {
+            let request = ServiceRequest { operation: meant.to_owned(), ..request.clone() };
+            return self.built_in(&request);
+        }
         match request.operation.as_str() {
             service::SESSION => {
                 let none = || Error::new(ErrorKind::Unavailable, "there is no session");
@@ -459,10 +463,6 @@ impl Services {
                 let folder = self.folder()?;
                 let state = &mut *self.lock();
                 state.programs.answer(request, state.session.as_ref(), &folder)
-            }
-            other if let Some(meant) = process_operation(other) => {
-                let request = ServiceRequest { operation: meant.to_owned(), ..request.clone() };
-                self.built_in(&request)
             }
             COUNT => {
                 let asked: Count = request.read::<Option<_>>()?.unwrap_or_default();

@@ -6,13 +6,9 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
-use jaato_plugin_api::abi::abi_stable::std_types::{RStr, RVec};
-use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
-use jaato_plugin_api::abi::{Answer, ContextAbi, ContextBox, JobBox, Maybe};
-use jaato_plugin_sdk::__private::Served;
 use jaato_plugin_sdk::Cx;
-use jaato_plugin_sdk::environment::{ExecutionEnvironment, NoShell, NoTerminals};
+use jaato_plugin_sdk_environment::files::{Confined, Root, Settings};
+use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, NoShell, NoTerminals, Served};
 use jaato_types::execution::{
     AllowedPath, DESCRIBE, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec, SETUP, STREAM_END,
     STREAM_KEY, STREAM_NEXT, StreamNext,
@@ -21,7 +17,6 @@ use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::folder::FolderFiles;
 use super::services::{Reply, ServiceRequest};
 use super::stream::FakeStream;
 
@@ -57,8 +52,7 @@ impl SessionEnvironment {
 }
 
 fn set_up(folder: &Path) -> Result<Served<Here>> {
-    let context = || ContextBox::from_value(Nowhere, TD_Opaque);
-    let served = Served::new(context(), context(), ());
+    let served = Served::new(());
     let mut setup = EnvironmentSetup::default();
     setup.workspace = folder.to_string_lossy().into_owned();
     at_once(served.answer(SETUP, &frame_of(&setup)?))?;
@@ -88,7 +82,7 @@ fn frame_of(value: &impl Serialize) -> Result<Vec<u8>> {
     Frame::write(value).map_err(host_bug)
 }
 
-/// Polls what never waits: files of a test are read in place.
+/// Polls what never waits: files of a test are read on our thread.
 fn at_once<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
@@ -102,12 +96,12 @@ fn host_bug(error: jaato_types::FrameError) -> Error {
 
 /// A folder of this machine.
 struct Here {
-    files: FolderFiles,
+    files: HostFiles,
 }
 
 impl ExecutionEnvironment for Here {
     type State = ();
-    type Files = FolderFiles;
+    type Files = HostFiles;
     type Shell = NoShell;
     type Terminals = NoTerminals;
 
@@ -116,11 +110,17 @@ impl ExecutionEnvironment for Here {
     }
 
     async fn setup(_cx: &Cx, setup: EnvironmentSetup) -> Result<Self> {
-        Ok(Self { files: FolderFiles::new(Path::new(&setup.workspace))? })
+        // A test may call its folder by a link; a session is told the real one.
+        let folder = Path::new(&setup.workspace).canonicalize().map_err(|error| {
+            Error::new(ErrorKind::NotFound, format!("`{}`: {error}", setup.workspace))
+        })?;
+        let roots = vec![Root::local(&folder)];
+        let settings = Settings { roots, default_folder: folder, temporary: None };
+        Ok(Self { files: HostFiles::new(Confined::open(&settings)?) })
     }
 
     async fn facts(&self, _cx: &Cx) -> Result<EnvironmentFacts> {
-        let folder = self.files.folder().to_string_lossy().into_owned();
+        let folder = self.files.confined().default_folder().to_string_lossy().into_owned();
         let allowed = AllowedPath { path: folder.clone(), ..AllowedPath::default() };
         Ok(EnvironmentFacts {
             name: Self::spec().name,
@@ -131,52 +131,7 @@ impl ExecutionEnvironment for Here {
         })
     }
 
-    fn files(&self) -> Option<&FolderFiles> {
+    fn files(&self) -> Option<&HostFiles> {
         Some(&self.files)
     }
-}
-
-/// A context of nobody: the environment's files ask the host for nothing.
-struct Nowhere;
-
-impl ContextAbi for Nowhere {
-    fn id(&self) -> u64 {
-        0
-    }
-
-    fn is_cancelled(&self) -> bool {
-        false
-    }
-
-    fn cancelled(&self) -> FfiFuture<()> {
-        std::future::pending().into_ffi()
-    }
-
-    fn log(&self, _level: u8, _text: RStr<'_>) {}
-
-    fn emit(&self, _frame: RVec<u8>) -> bool {
-        false
-    }
-
-    fn sleep_ms(&self, _milliseconds: u64) -> FfiFuture<bool> {
-        std::future::ready(false).into_ffi()
-    }
-
-    fn spawn_blocking(&self, _job: JobBox) -> FfiFuture<bool> {
-        std::future::ready(false).into_ffi()
-    }
-
-    fn spawn(&self, _task: FfiFuture<()>) -> bool {
-        false
-    }
-
-    fn service(&self, _operation: RStr<'_>, _frame: RVec<u8>) -> Answer {
-        std::future::pending().into_ffi()
-    }
-
-    fn next(&self, _handle: u64) -> Maybe {
-        std::future::pending().into_ffi()
-    }
-
-    fn close(&self, _handle: u64) {}
 }

@@ -11,8 +11,7 @@ pub fn shapes(shapes: &mut Shapes) {
     shapes.section("services: files of the execution environment");
     writeln!(shapes.text, "{READ} {READ_TEXT} {WRITE} {EDIT} {DELETE} {LIST} {EXISTS} {STAT}")
         .unwrap();
-    writeln!(shapes.text, "{MAKE_FOLDER} {MOVE} {COPY} {GLOB} {WALK} {FIND} {SEARCH} {CUT_RESULT}")
-        .unwrap();
+    writeln!(shapes.text, "{MAKE_FOLDER} {MOVE} {COPY} {GLOB} {WALK} {FIND} {SEARCH}").unwrap();
     writeln!(shapes.text, "{READ_STREAM} {WRITE_STREAM} {WRITE_PIECE} {WRITE_FINISH}").unwrap();
     shapes.words(&[TextUnit::Characters, TextUnit::Lines]);
     shapes.words(&[WriteMode::Replace, WriteMode::CreateNew, WriteMode::Append]);
@@ -84,16 +83,19 @@ fn find(shapes: &mut Shapes) {
         path: "/w".to_owned(),
         include_ignored: true,
         include_hidden: true,
-        leave_out: vec!["target".to_owned()],
+        leave_out: vec!["*.min.js".to_owned()],
+        leave_out_unless_git: vec!["target".to_owned()],
         order: FileOrder::Path,
         limit: Some(1),
         within_ms: Some(1000),
     });
+    let left_out = LeftOut { ignored: 1, hidden: 2, excluded: 3 };
     let file = FoundFile { path: "moon.txt".to_owned(), size: 4, modified_ms: 1 };
     shapes.add(&FoundPage {
         files: vec![file],
         count: 2,
         is_partial: true,
+        left_out,
         unreadable: unreadable.clone(),
     });
     search(shapes);
@@ -105,9 +107,6 @@ fn streams(shapes: &mut Shapes) {
     shapes.add(&FileStreamed { size: 4 });
     shapes.add(&FileBegun { file: 1 });
     shapes.add(&FileNumber { file: 1 });
-    shapes.add(&ResultCut { name: "build.log".to_owned(), chars_max: Some(2) });
-    let (text, path) = ("mo".to_owned(), Some("/tmp/build-1.log".to_owned()));
-    shapes.add(&ResultKept { text, path, bytes: 4, is_cut: true });
 }
 
 fn search(shapes: &mut Shapes) {
@@ -118,7 +117,8 @@ fn search(shapes: &mut Shapes) {
         files: vec!["*.txt".to_owned()],
         include_ignored: true,
         include_hidden: true,
-        leave_out: vec!["target".to_owned()],
+        leave_out: vec!["*.min.js".to_owned()],
+        leave_out_unless_git: vec!["target".to_owned()],
         file_bytes_max: Some(1024),
         context_lines: 2,
         limit: Some(1),
@@ -136,6 +136,7 @@ fn search(shapes: &mut Shapes) {
         files_searched: 3,
         files_too_large: 1,
         files_binary: 1,
+        left_out: LeftOut { ignored: 1, ..LeftOut::default() },
     };
     shapes.add(&SearchedPage {
         files: vec![SearchedFile { path: "moon.txt".to_owned(), lines: vec![line] }],

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use jaato_plugin_sdk::environment::{Terminal, TerminalEvents, TerminalHappened};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{Happened, ProcessControl, ProcessEvents, ProcessExit, Signal};
+use jaato_plugin_sdk::terminal::TerminalHappened;
 use jaato_plugin_sdk::types::terminal::{TerminalResize, TerminalState};
 use jaato_plugin_sdk_environment::waiting::Seen;
+use jaato_plugin_sdk_environment::{Terminal, TerminalEvents};
 use parking_lot::Mutex;
 use rustix::process::Signal as SystemSignal;
 

@@ -15,11 +15,11 @@ mod typing;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jaato_plugin_sdk::environment::Terminals;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::Spawn;
 use jaato_plugin_sdk::types::process::SpawnOnTerminal;
 use jaato_plugin_sdk::types::terminal::TerminalSpawn;
+use jaato_plugin_sdk_environment::Terminals;
 use rustix::io::Errno;
 
 use pty::Pty;

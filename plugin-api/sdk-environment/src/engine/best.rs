@@ -1,0 +1,79 @@
+//! The first of what a pattern finds, in the order of a request.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use jaato_types::files::FileOrder;
+
+use super::folder::Found;
+use crate::platform::Moment;
+
+/// Files that were found, as many as are told; the last of them goes when a better one comes.
+#[derive(Debug)]
+pub(super) struct Best {
+    order: FileOrder,
+    limit: usize,
+    /// The last one on top.
+    first: BinaryHeap<One>,
+    /// Files that were found in all.
+    pub(super) count: u64,
+}
+
+/// A file that was found. The one that is told first is the least.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct One {
+    /// When it was changed, the newest first; the same for all when the order is that of paths.
+    newest: Reverse<Moment>,
+    pub(super) path: Box<[u8]>,
+    pub(super) size: u64,
+    pub(super) modified: Moment,
+}
+
+impl Ord for One {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.newest, &self.path).cmp(&(other.newest, &other.path))
+    }
+}
+
+impl PartialOrd for One {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Best {
+    pub(super) fn new(order: FileOrder, limit: usize) -> Self {
+        Self { order, limit, first: BinaryHeap::new(), count: 0 }
+    }
+
+    /// Adds one. Asks for its facts only if the order or the answer needs them.
+    pub(super) fn add(&mut self, path: &[u8], facts: impl FnOnce() -> Found) {
+        self.count += 1;
+        let is_full = self.first.len() >= self.limit;
+        if self.order == FileOrder::Path
+            && is_full
+            && self.first.peek().is_none_or(|last| path >= &*last.path)
+        {
+            return;
+        }
+        let Found { size, modified, .. } = facts();
+        let newest = Reverse(match self.order {
+            FileOrder::Newest => modified,
+            FileOrder::Path => Moment::default(),
+        });
+        let one = One { newest, path: path.into(), size, modified };
+        if !is_full {
+            self.first.push(one);
+            return;
+        }
+        let Some(mut last) = self.first.peek_mut() else { return };
+        if one < *last {
+            *last = one;
+        }
+    }
+
+    /// Takes them, in order.
+    pub(super) fn take(&mut self) -> std::vec::IntoIter<One> {
+        std::mem::take(&mut self.first).into_sorted_vec().into_iter()
+    }
+}

@@ -1,0 +1,229 @@
+//! Finding files by a pattern.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use globset::{Candidate, GlobSet};
+use jaato_types::files::{
+    FileFind, FileGlob, FileKind, FileOrder, FilesFound, FoundFile, FoundPage, GLOB_BYTES_MAX,
+    GLOB_PATHS_MAX, UNREADABLE_MAX, WALK_BYTES_MAX,
+};
+use jaato_types::{ErrorKind, Result};
+
+use super::best::{Best, One};
+use super::folder::{Files, Folder, Found, Sorted};
+use super::glob::{Pattern, compiled, wrong};
+use super::ignored::Patterns;
+use super::lines::json_bytes;
+use super::search::{Cancel, PROGRESS};
+use super::tree::{Looks, Tree};
+use crate::errors::Verb;
+
+/// Entries that are looked at before the clock is.
+const CLOCK_ENTRIES: usize = 256;
+
+/// Bytes of JSON that a file has beside its path, about.
+const FACTS_BYTES: usize = 90;
+
+/// Finds files and folders by a pattern.
+pub(crate) fn glob<S: Files>(files: &S, request: &FileGlob) -> Result<FilesFound> {
+    let pattern = Pattern::new(&request.pattern)?;
+    let base = if pattern.folder.starts_with('/') || request.path.is_empty() {
+        pattern.folder.to_owned()
+    } else {
+        format!("{}/{}", request.path, pattern.folder)
+    };
+    let mut best = Best::new(request.order, limit_of(request.limit));
+    if pattern.rest.is_empty() {
+        let told = match pattern.folder {
+            "/" => "/",
+            path => path.trim_end_matches('/'),
+        };
+        let is_there = look(files, &base)?.is_some();
+        let paths: Vec<String> = is_there.then(|| told.to_owned()).into_iter().collect();
+        return Ok(FilesFound { count: paths.len(), paths, ..FilesFound::default() });
+    }
+    let set = compiled(&request.pattern, pattern.rest)?;
+    let looks = Looks {
+        include_ignored: request.include_ignored,
+        include_hidden: request.include_ignored,
+        leave_out: None,
+        leave_out_unless_git: None,
+        sorted: Sorted::No,
+        depth_max: pattern.depth_max(),
+    };
+    let mut tree = Tree::begin(files.top(&base)?, looks)?;
+    while tree.next().is_some() {
+        if fits(&set, tree.path()) {
+            best.add(tree.path(), || match request.order {
+                // What is gone meanwhile was there when it was found.
+                FileOrder::Newest => tree.facts().unwrap_or_default(),
+                FileOrder::Path => Found::default(),
+            });
+        }
+    }
+    let (mut paths, mut bytes) = (Vec::new(), 0);
+    for one in best.take() {
+        if bytes >= GLOB_BYTES_MAX {
+            break;
+        }
+        let path = format!("{}{}", pattern.folder, String::from_utf8_lossy(&one.path));
+        bytes += path.len();
+        paths.push(path);
+    }
+    let count = usize::try_from(best.count).unwrap_or(usize::MAX);
+    Ok(FilesFound { paths, count, unreadable: tree.unreadable, ..FilesFound::default() })
+}
+
+/// Files that a pattern finds, page by page.
+#[derive(Debug)]
+struct Find<F> {
+    /// None when the pattern names one file.
+    tree: Option<(Tree<F>, GlobSet)>,
+    folder: String,
+    cancel: Cancel,
+    best: Best,
+    unreadable_left: usize,
+    /// When what was found by then is told.
+    until: Option<Instant>,
+    is_partial: bool,
+    /// What is told, once all is found.
+    told: Option<std::vec::IntoIter<One>>,
+    is_over: bool,
+}
+
+/// Begins to find files by a pattern. Those that are equally new come in the order of their paths.
+pub(crate) fn find<S: Files>(
+    files: &S,
+    request: &FileFind,
+    cancel: &Cancel,
+) -> Result<impl Iterator<Item = Result<FoundPage>> + Send + use<S>> {
+    let pattern = Pattern::new(&request.pattern)?;
+    if pattern.folder.starts_with('/') {
+        let text = format!("the pattern `{}` is absolute", request.pattern);
+        return Err(wrong(&text, "name the folder apart from the pattern"));
+    }
+    let folder = match (request.path.as_str(), pattern.folder) {
+        ("", folder) => folder.to_owned(),
+        (path, "") => path.to_owned(),
+        (path, folder) => format!("{path}/{folder}"),
+    };
+    let mut find: Find<S::Folder> = Find {
+        tree: None,
+        folder: pattern.folder.to_owned(),
+        cancel: cancel.clone(),
+        best: Best::new(request.order, limit_of(request.limit)),
+        unreadable_left: UNREADABLE_MAX,
+        until: request
+            .within_ms
+            .and_then(|it| Instant::now().checked_add(Duration::from_millis(it))),
+        is_partial: false,
+        told: None,
+        is_over: false,
+    };
+    if pattern.rest.is_empty() {
+        let found = look(files, &folder)?.filter(|found| found.kind == FileKind::File);
+        if let Some(found) = found {
+            find.best.add(b"", || found);
+        }
+        return Ok(find);
+    }
+    let set = compiled(&request.pattern, pattern.rest)?;
+    let looks = Looks {
+        include_ignored: request.include_ignored,
+        include_hidden: request.include_hidden,
+        leave_out: Patterns::new(&request.leave_out, pattern.folder)?,
+        leave_out_unless_git: Patterns::new(&request.leave_out_unless_git, pattern.folder)?,
+        sorted: Sorted::No,
+        depth_max: pattern.depth_max(),
+    };
+    match files.top(&folder).and_then(|top| Tree::begin(top, looks)) {
+        Ok(tree) => find.tree = Some((tree, set)),
+        // The pattern names a folder that is not there: it finds nothing, like any other.
+        Err(error) if !pattern.folder.is_empty() && error.kind == ErrorKind::NotFound => {
+            if !request.path.is_empty() {
+                files.look(&request.path, Verb::Search)?;
+            }
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(find)
+}
+
+fn limit_of(limit: Option<usize>) -> usize {
+    limit.unwrap_or(GLOB_PATHS_MAX).min(GLOB_PATHS_MAX)
+}
+
+fn look<S: Files>(files: &S, path: &str) -> Result<Option<Found>> {
+    match files.look(path, Verb::Find) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn fits(set: &GlobSet, path: &[u8]) -> bool {
+    set.is_match_candidate(&Candidate::new(Path::new(OsStr::from_bytes(path))))
+}
+
+impl<F: Folder> Iterator for Find<F> {
+    type Item = Result<FoundPage>;
+
+    /// Reads the next page; none at the end, and when it was cancelled. One without files tells
+    /// how far it has come.
+    fn next(&mut self) -> Option<Result<FoundPage>> {
+        if self.is_over || self.cancel.is_set() {
+            return None;
+        }
+        let mut page = FoundPage::default();
+        if self.told.is_none() {
+            let is_all = self.look_around();
+            self.is_partial = !is_all && self.until.is_some_and(|until| Instant::now() >= until);
+            if is_all || self.is_partial {
+                self.told = Some(self.best.take());
+            }
+        }
+        (page.count, page.is_partial) = (self.best.count, self.is_partial);
+        if let Some((tree, _)) = &mut self.tree {
+            page.left_out = tree.left_out;
+            page.unreadable = tree.unreadable.drain(..).take(self.unreadable_left).collect();
+            self.unreadable_left -= page.unreadable.len();
+        }
+        let mut bytes = 0;
+        while bytes < WALK_BYTES_MAX {
+            let Some(told) = &mut self.told else { break };
+            let Some(one) = told.next() else {
+                self.is_over = true;
+                break;
+            };
+            let path = format!("{}{}", self.folder, String::from_utf8_lossy(&one.path));
+            bytes += FACTS_BYTES + json_bytes(&path);
+            let (seconds, nanoseconds) = one.modified;
+            let modified_ms = seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000);
+            let size = one.size;
+            page.files.push(FoundFile { path, size, modified_ms, ..FoundFile::default() });
+        }
+        Some(Ok(page))
+    }
+}
+
+impl<F: Folder> Find<F> {
+    /// Looks at the tree for a while; true at its end.
+    fn look_around(&mut self) -> bool {
+        let pause = Instant::now() + PROGRESS;
+        let until = self.until.map_or(pause, |until| until.min(pause));
+        while Instant::now() < until && !self.cancel.is_set() {
+            for _ in 0..CLOCK_ENTRIES {
+                let Some((tree, set)) = &mut self.tree else { return true };
+                let Some(kind) = tree.next() else { return true };
+                if kind == FileKind::File && fits(set, tree.path()) {
+                    // What is gone meanwhile was there when it was found; it comes last.
+                    self.best.add(tree.path(), || tree.facts().unwrap_or_default());
+                }
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,138 @@
+//! What the engine asks of files: [`Files`], [`Folder`], and the names in a folder.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use jaato_types::Result;
+use jaato_types::files::FileKind;
+
+use super::limits::FOLDER_ENTRIES_MAX;
+use crate::errors::Verb;
+use crate::platform::Moment;
+
+/// Files that requests name by their paths.
+pub(crate) trait Files {
+    type Folder: Folder;
+
+    /// Looks at what is there and follows links.
+    fn look(&self, path: &str, verb: Verb) -> Result<Found>;
+
+    /// Opens the folder in which a request begins; the default one when the path is empty.
+    fn top(&self, path: &str) -> Result<Top<Self::Folder>>;
+
+    /// Opens a file and tells its size.
+    fn open(&self, path: &str) -> Result<(<Self::Folder as Folder>::File, u64)>;
+
+    /// The path as errors name it.
+    fn shown(&self, path: &str) -> PathBuf;
+}
+
+/// A folder of a tree. Nothing here follows a link.
+pub(crate) trait Folder: Clone + fmt::Debug + Send + Sync + 'static {
+    type File: Read + fmt::Debug + Send + 'static;
+
+    /// Reads its names; called once.
+    fn names(&self, sorted: Sorted) -> io::Result<Names>;
+
+    /// Opens a folder in it; `None` when that is gone, or is something else by now.
+    fn enter(&self, name: &OsStr) -> io::Result<Option<Self>>;
+
+    /// Opens a file in it and tells its size; `None` when that is gone, or is something else by
+    /// now. The caller reads at most so many bytes.
+    fn open(&self, name: &OsStr, bytes_max: u64) -> io::Result<Option<(Self::File, u64)>>;
+
+    /// Looks at what has that name.
+    fn facts(&self, name: &OsStr) -> io::Result<Found>;
+
+    /// Whether both are one and the same.
+    fn is_same(&self, other: &Self) -> bool;
+}
+
+/// Where a request begins.
+#[derive(Debug)]
+pub(crate) struct Top<F> {
+    /// The folders above whose ignore rules count, from the outermost on, each with the name of
+    /// the folder in it that leads to the top.
+    pub(crate) above: Vec<(F, OsString)>,
+    pub(crate) folder: F,
+    /// How it is told.
+    pub(crate) shown: PathBuf,
+}
+
+/// What is known of a file.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Found {
+    pub(crate) kind: FileKind,
+    pub(crate) size: u64,
+    pub(crate) modified: Moment,
+}
+
+/// In which order names come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sorted {
+    Yes,
+    No,
+}
+
+/// The names in a folder, kept in one piece of memory.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    bytes: Vec<u8>,
+    names: Vec<Name>,
+    next: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Name {
+    start: u32,
+    length: u16,
+    kind: FileKind,
+}
+
+impl Names {
+    /// Adds one; false when that are too many.
+    pub(crate) fn add(&mut self, name: &[u8], kind: FileKind) -> bool {
+        let (start, length) = (u32::try_from(self.bytes.len()), u16::try_from(name.len()));
+        let (Ok(start), Ok(length)) = (start, length) else { return false };
+        if self.names.len() == FOLDER_ENTRIES_MAX {
+            return false;
+        }
+        self.bytes.extend_from_slice(name);
+        self.names.push(Name { start, length, kind });
+        true
+    }
+
+    pub(crate) fn sort(&mut self) {
+        self.names.sort_unstable_by(|a, b| a.of(&self.bytes).cmp(b.of(&self.bytes)));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Goes past names.
+    pub(crate) fn skip(&mut self, count: usize) {
+        self.next = self.next.saturating_add(count).min(self.names.len());
+    }
+
+    /// Returns the next name and what it is.
+    pub(crate) fn next(&mut self) -> Option<(&OsStr, FileKind)> {
+        let name = self.names.get(self.next)?;
+        self.next += 1;
+        Some((OsStr::from_bytes(name.of(&self.bytes)), name.kind))
+    }
+
+    /// Whether there is such a name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|it| it.of(&self.bytes) == name.as_bytes())
+    }
+}
+
+impl Name {
+    fn of(self, bytes: &[u8]) -> &[u8] {
+        &bytes[self.start as usize..][..usize::from(self.length)]
+    }
+}

@@ -1,0 +1,125 @@
+//! Patterns of paths.
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use jaato_types::{Error, ErrorKind, Result};
+
+use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
+
+/// A pattern, in the folder that it names and the rest.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Pattern<'a> {
+    /// Names before the first sign that stands for others; with `/` at its end unless empty.
+    pub(super) folder: &'a str,
+    /// From the first name with such a sign on; empty where there is none.
+    pub(super) rest: &'a str,
+}
+
+impl<'a> Pattern<'a> {
+    pub(super) fn new(pattern: &'a str) -> Result<Self> {
+        if pattern.is_empty() {
+            return Err(wrong("the pattern is empty", "for instance `**/*.rs`"));
+        }
+        if pattern.len() > PATH_BYTES_MAX {
+            return Err(wrong("the pattern is too long", "shorten it"));
+        }
+        let mut split = 0;
+        for name in pattern.split_inclusive('/') {
+            if name.contains(['*', '?', '[', ']', '{', '}', '\\']) {
+                break;
+            }
+            split += name.len();
+        }
+        let (folder, rest) = pattern.split_at(split);
+        if rest.split('/').any(|name| name == "..") {
+            let text = format!("the pattern `{pattern}` has `..` behind a sign for other names");
+            return Err(wrong(&text, "begin with the folder: `../x/*.rs`"));
+        }
+        Ok(Self { folder, rest })
+    }
+
+    /// Folders deep that it can match.
+    pub(super) fn depth_max(&self) -> usize {
+        let any_depth = self.rest.contains("**") || self.rest.contains(['{', '[', '\\']);
+        if any_depth { DEPTH_MAX } else { self.rest.split('/').count() }
+    }
+}
+
+/// Compiles a pattern, of which only the rest is held against paths.
+pub(super) fn compiled(pattern: &str, rest: &str) -> Result<GlobSet> {
+    // A set of one is faster than one: it knows which patterns are plain endings.
+    compiled_set(&[(pattern, rest)])
+}
+
+/// Compiles patterns.
+pub(super) fn compiled_set(patterns: &[(&str, &str)]) -> Result<GlobSet> {
+    let failed = |pattern: &str, error: &globset::Error| {
+        let text = format!("`{pattern}` is no pattern: {}", error.kind());
+        wrong(&text, "there are `*`, `?`, `[a-z]`, `{a,b}` and `**`")
+    };
+    let mut set = GlobSetBuilder::new();
+    let glob = |text: &str| GlobBuilder::new(text).literal_separator(true).build();
+    for (pattern, rest) in patterns {
+        let rest = rest.trim_end_matches('/');
+        set.add(glob(rest).map_err(|error| failed(pattern, &error))?);
+        if rest.contains(['[', '{']) {
+            set.add(glob(&literal(rest)).map_err(|error| failed(pattern, &error))?);
+        }
+    }
+    let name = patterns.first().map_or("", |(pattern, _)| pattern);
+    set.build().map_err(|error| failed(name, &error))
+}
+
+/// The pattern with brackets and braces that stand for themselves: names like `[id]` and `{slug}`
+/// are given as they are.
+fn literal(pattern: &str) -> String {
+    let mut literal = String::with_capacity(pattern.len() + 16);
+    for sign in pattern.chars() {
+        match sign {
+            '[' | ']' | '{' | '}' => literal.extend(['[', sign, ']']),
+            sign => literal.push(sign),
+        }
+    }
+    literal
+}
+
+pub(super) fn wrong(text: &str, hint: &str) -> Error {
+    Error::new(ErrorKind::InvalidArguments, text).with_hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, folder: &str, rest: &str, depth: usize) {
+        let split = Pattern::new(pattern).unwrap();
+        assert_eq!(split, Pattern { folder, rest });
+        assert_eq!(split.depth_max(), depth);
+    }
+
+    #[test]
+    fn a_pattern_begins_in_the_folder_that_it_names() {
+        check("*.rs", "", "*.rs", 1);
+        check("src/*/a?.rs", "src/", "*/a?.rs", 2);
+        check("/w/a/**/b", "/w/a/", "**/b", DEPTH_MAX);
+        check("../b/*.rs", "../b/", "*.rs", 1);
+        check("a/{b,c/d}/e", "a/", "{b,c/d}/e", DEPTH_MAX);
+    }
+
+    #[test]
+    fn a_name_with_brackets_is_found_as_it_is_written() {
+        let fits = |pattern: &str, path: &str| compiled(pattern, pattern).unwrap().is_match(path);
+        assert!(fits("app/[id]/*.tsx", "app/[id]/page.tsx"));
+        assert!(fits("app/[id]/*.tsx", "app/i/page.tsx"));
+        assert!(fits("{x}/[...slug].ts", "{x}/[...slug].ts"));
+        assert!(fits("*.{rs,toml}", "a.toml") && !fits("*.{rs,toml}", "a.toml.lock"));
+        assert!(!fits("app/[id]/*.tsx", "app/x/page.tsx"));
+    }
+
+    #[test]
+    fn a_pattern_that_goes_up_behind_a_sign_is_refused() {
+        for pattern in ["*/../x", "a/**/../../x", "{a,..}/../x"] {
+            assert_eq!(Pattern::new(pattern).unwrap_err().kind, ErrorKind::InvalidArguments);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What `.gitignore` and its like leave out, while a tree is gone through.
+
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use jaato_types::{Error, ErrorKind, Result};
+
+use super::folder::{Folder, Names};
+
+/// Bytes of such a file that are read.
+const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The rules of the folders on the way, those of the innermost last.
+#[derive(Debug, Default)]
+pub(crate) struct Ignored {
+    /// `.ignore`: goes before all others.
+    own: Vec<Rules>,
+    /// `.gitignore`.
+    git: Vec<Rules>,
+    /// `.git/info/exclude`: comes last.
+    exclude: Vec<Rules>,
+    /// Where repositories begin that were entered: rules of git from above do not reach in.
+    repositories: Vec<usize>,
+    /// Folders that were entered and not left.
+    depth: usize,
+}
+
+#[derive(Debug)]
+struct Rules {
+    /// How deep their folder is.
+    depth: usize,
+    /// Where a path goes on below their folder.
+    start: usize,
+    rules: Gitignore,
+}
+
+/// What the rules say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Said {
+    Nothing,
+    LeaveOut,
+    /// Looked at, even if it is hidden.
+    Keep,
+}
+
+impl Ignored {
+    /// Enters a folder. `names` are those in it, when they are known; `start` is where a path goes
+    /// on below it.
+    pub(crate) fn enter<F: Folder>(&mut self, folder: &F, names: Option<&Names>, start: usize) {
+        self.depth += 1;
+        let may_have = |name: &str| names.is_none_or(|names| names.has(name));
+        if may_have(".git") && (names.is_some() || folder.facts(".git".as_ref()).is_ok()) {
+            self.repositories.push(self.depth);
+            let inside = |folder: F, name: &str| folder.enter(name.as_ref()).ok().flatten();
+            if let Some(info) = inside(folder.clone(), ".git").and_then(|git| inside(git, "info")) {
+                push(&mut self.exclude, &info, "exclude", self.depth, start);
+            }
+        }
+        if may_have(".gitignore") {
+            push(&mut self.git, folder, ".gitignore", self.depth, start);
+        }
+        if may_have(".ignore") {
+            push(&mut self.own, folder, ".ignore", self.depth, start);
+        }
+    }
+
+    /// Whether the folder that was entered last is in a repository.
+    pub(crate) fn is_in_repository(&self) -> bool {
+        !self.repositories.is_empty()
+    }
+
+    /// Leaves the folder that was entered last.
+    pub(crate) fn leave(&mut self) {
+        let depth = self.depth;
+        self.depth = depth.saturating_sub(1);
+        for rules in [&mut self.own, &mut self.git, &mut self.exclude] {
+            while rules.last().is_some_and(|it| it.depth >= depth) {
+                rules.pop();
+            }
+        }
+        while self.repositories.last().is_some_and(|it| *it >= depth) {
+            self.repositories.pop();
+        }
+    }
+
+    /// What is said of a path.
+    pub(crate) fn says(&self, path: &[u8], is_folder: bool) -> Said {
+        let repository = self.repositories.last().copied().unwrap_or(0);
+        let groups = [(&self.own, 0), (&self.git, repository), (&self.exclude, repository)];
+        for (rules, depth_min) in groups {
+            for it in rules.iter().rev().take_while(|it| it.depth >= depth_min) {
+                let below = Path::new(OsStr::from_bytes(&path[it.start..]));
+                match it.rules.matched(below, is_folder) {
+                    Match::None => {}
+                    Match::Ignore(_) => return Said::LeaveOut,
+                    Match::Whitelist(_) => return Said::Keep,
+                }
+            }
+        }
+        Said::Nothing
+    }
+}
+
+/// What a request leaves out.
+#[derive(Debug)]
+pub(crate) struct Patterns {
+    rules: Gitignore,
+    /// The way from where the rules' paths begin to where the walk does, and a path behind it.
+    path: Vec<u8>,
+    way: usize,
+}
+
+impl Patterns {
+    /// Reads patterns; `None` where there are none. `way` is empty or ends with `/`.
+    pub(crate) fn new(patterns: &[String], way: &str) -> Result<Option<Self>> {
+        if patterns.is_empty() {
+            return Ok(None);
+        }
+        let wrong = |error: ignore::Error| {
+            let text = format!("what is left out is no pattern: {error}");
+            Error::new(ErrorKind::InvalidArguments, text).with_hint("write it as in `.gitignore`")
+        };
+        let mut builder = GitignoreBuilder::new("");
+        for pattern in patterns {
+            builder.add_line(None, pattern).map_err(wrong)?;
+        }
+        let rules = builder.build().map_err(wrong)?;
+        Ok(Some(Self { rules, path: way.as_bytes().to_vec(), way: way.len() }))
+    }
+
+    /// Whether it has a path.
+    pub(crate) fn has(&mut self, path: &[u8], is_folder: bool) -> bool {
+        let path = match self.way {
+            0 => path,
+            way => {
+                self.path.truncate(way);
+                self.path.extend_from_slice(path);
+                &self.path
+            }
+        };
+        self.rules.matched(Path::new(OsStr::from_bytes(path)), is_folder).is_ignore()
+    }
+}
+
+fn push<F: Folder>(all: &mut Vec<Rules>, folder: &F, name: &str, depth: usize, start: usize) {
+    if let Some(rules) = read(folder, name).filter(|rules| !rules.is_empty()) {
+        all.push(Rules { depth, start, rules });
+    }
+}
+
+/// Reads rules. A file that is missing or cannot be read says nothing, as with git; nor does a
+/// link.
+fn read<F: Folder>(folder: &F, name: &str) -> Option<Gitignore> {
+    let (file, _) = folder.open(name.as_ref(), IGNORE_BYTES_MAX).ok()??;
+    let mut text = Vec::new();
+    file.take(IGNORE_BYTES_MAX).read_to_end(&mut text).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let mut builder = GitignoreBuilder::new("");
+    for line in text.trim_start_matches('\u{feff}').lines() {
+        // A line that is no pattern says nothing, as with git.
+        let _ = builder.add_line(None, line);
+    }
+    builder.build().ok()
+}

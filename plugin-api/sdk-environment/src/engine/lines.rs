@@ -1,0 +1,260 @@
+//! What a search tells: lines that are cut where they are too long, and pages of the right size.
+//! Pure; shared by all that search.
+
+use jaato_types::files::{
+    SEARCH_LINE_BYTES_MAX, SEARCH_MATCHES_MAX, SearchTotals, SearchedFile, SearchedLine,
+    SearchedPage, UNREADABLE_MAX, WALK_BYTES_MAX,
+};
+use jaato_types::{Error, ErrorKind};
+
+/// Bytes of JSON that a line has beside its text and its matches, about.
+const LINE_BYTES: usize = 40;
+/// Bytes of JSON of one match, about.
+const MATCH_BYTES: usize = 12;
+
+/// Makes the line that a search tells: without its end, cut around its first match. `matches` are
+/// the bytes of the line at which matches begin and end, in order; none for a line that is told
+/// because of its neighbours.
+///
+/// ```
+/// use jaato_plugin_sdk_environment::searched_line;
+///
+/// let line = searched_line(7, "über alles\r\n".as_bytes(), &[(6, 11)]);
+/// assert_eq!((line.text.as_str(), line.matches), ("über alles", vec![(5, 10)]));
+/// ```
+pub fn searched_line(number: u64, line: &[u8], matches: &[(usize, usize)]) -> SearchedLine {
+    let line = without_end(line);
+    let first = matches.first().map_or(0, |(start, _)| (*start).min(line.len()));
+    let (from, to) = shown(line, first);
+    let mut told = Vec::new();
+    let (mut bytes, mut chars) = (from, 0);
+    let mut chars_to = |at: usize| {
+        chars += count_chars(&line[bytes..at]);
+        bytes = at;
+        chars
+    };
+    for (start, end) in matches {
+        // One that begins where the text ends is told only if it is empty and so is the rest.
+        if *start < from || *start > to || (*start == to && to < line.len()) {
+            continue;
+        }
+        let begin = chars_to(*start);
+        told.push((begin, chars_to((*end).clamp(*start, to))));
+    }
+    SearchedLine {
+        number,
+        text: String::from_utf8_lossy(&line[from..to]).into_owned(),
+        skipped: count_chars(&line[..from]),
+        is_cut: to < line.len(),
+        matches: told,
+        ..SearchedLine::default()
+    }
+}
+
+/// Collects the matches of a line: those that are not empty, or else the first one.
+pub fn matches_in(find: impl FnOnce(&mut dyn FnMut(usize, usize))) -> Vec<(usize, usize)> {
+    let (mut matches, mut empty) = (Vec::new(), None);
+    find(&mut |start, end| match start == end {
+        true => _ = empty.get_or_insert((start, end)),
+        false => matches.push((start, end)),
+    });
+    if matches.is_empty() {
+        matches.extend(empty);
+    }
+    matches
+}
+
+/// Makes the error of a regular expression, on one line.
+pub fn wrong_regex(pattern: &str, error: impl std::fmt::Display) -> Error {
+    /// Characters of the pattern that are told.
+    const PATTERN_CHARS_MAX: usize = 80;
+
+    let error = error.to_string();
+    let mut lines = error.lines().rev().filter(|line| !line.trim().is_empty());
+    let last = lines.next().unwrap_or_default();
+    let reason = last.strip_prefix("error: ").unwrap_or(last).trim_end_matches('.');
+    let reason = match reason.contains("exceeds size limit") {
+        true => "it becomes too large",
+        false => reason,
+    };
+    let told: String = pattern.chars().take(PATTERN_CHARS_MAX).collect();
+    let more = if told.len() < pattern.len() { "…" } else { "" };
+    let text = format!("`{told}{more}` is no regular expression: {reason}");
+    Error::new(ErrorKind::InvalidArguments, text)
+        .with_hint("the syntax is that of Rust: no look-around, no back-references")
+}
+
+/// A line without `\n` or `\r\n` at its end.
+pub(super) fn without_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// The part of a line that is told: so much of it that a part before the first match is there too.
+fn shown(line: &[u8], first: usize) -> (usize, usize) {
+    let rest = match line.len().checked_sub(SEARCH_LINE_BYTES_MAX) {
+        None | Some(0) => return (0, line.len()),
+        Some(rest) => rest,
+    };
+    let from = first.saturating_sub(SEARCH_LINE_BYTES_MAX / 4).min(rest);
+    let to = from + SEARCH_LINE_BYTES_MAX;
+    (at_char(line, from), at_char(line, to))
+}
+
+/// The beginning of the character that this byte is in, where it is in one.
+fn at_char(line: &[u8], at: usize) -> usize {
+    let is_inside = |at: &usize| line.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
+    (at.saturating_sub(3)..=at).rev().find(|at| !is_inside(at)).unwrap_or(at)
+}
+
+/// Characters as they are told: what is no UTF-8 is one for each piece.
+fn count_chars(bytes: &[u8]) -> usize {
+    let chunks = bytes.utf8_chunks();
+    chunks.map(|it| it.valid().chars().count() + usize::from(!it.invalid().is_empty())).sum()
+}
+
+/// Collects what a search finds into pages of the right size, and stops at the limit.
+///
+/// ```
+/// use jaato_plugin_sdk_environment::{PageFiller, searched_line};
+///
+/// let mut filler = PageFiller::new(Some(1));
+/// filler.push("a.txt", searched_line(1, b"moon moon", &[(0, 4), (5, 9)]));
+/// filler.push("a.txt", searched_line(2, b"moon", &[(0, 4)]));
+/// let page = filler.take();
+/// assert_eq!(page.files[0].lines.len(), 1);
+/// assert!(filler.is_enough());
+/// ```
+#[derive(Debug, Default)]
+pub struct PageFiller {
+    files: Vec<SearchedFile>,
+    /// The file of the line that came last.
+    path: Option<String>,
+    unreadable: Vec<String>,
+    unreadable_left: usize,
+    bytes: usize,
+    /// Matches that are still told.
+    left: usize,
+    /// A match was not told: nothing behind it is.
+    is_over: bool,
+    /// What was found so far.
+    pub totals: SearchTotals,
+}
+
+impl PageFiller {
+    /// Begins. So many matches are told at most; never more than [`SEARCH_MATCHES_MAX`].
+    pub fn new(limit: Option<usize>) -> Self {
+        let left = limit.unwrap_or(SEARCH_MATCHES_MAX).min(SEARCH_MATCHES_MAX);
+        Self { left, unreadable_left: UNREADABLE_MAX, ..Self::default() }
+    }
+
+    /// Adds a line of a file. Lines come in order, those of one file together.
+    pub fn push(&mut self, path: &str, mut line: SearchedLine) {
+        let is_match = !line.matches.is_empty();
+        let is_same = self.path.as_deref() == Some(path);
+        if self.is_over || (self.left == 0 && (is_match || !is_same)) {
+            self.is_over = true;
+            return;
+        }
+        line.matches.truncate(self.left);
+        self.left -= line.matches.len();
+        self.bytes += LINE_BYTES + json_bytes(&line.text) + MATCH_BYTES * line.matches.len();
+        if !is_same {
+            self.path = Some(path.to_owned());
+        }
+        if !is_same || self.files.is_empty() {
+            self.bytes += LINE_BYTES + json_bytes(path);
+            let path = path.to_owned();
+            self.files.push(SearchedFile { path, ..SearchedFile::default() });
+        }
+        if let Some(file) = self.files.last_mut() {
+            file.lines.push(line);
+        }
+    }
+
+    /// Adds what could not be read, with the reason, unless there were many.
+    pub fn push_unreadable(&mut self, line: String) {
+        if self.unreadable_left > 0 {
+            self.unreadable_left -= 1;
+            self.bytes += LINE_BYTES + json_bytes(&line);
+            self.unreadable.push(line);
+        }
+    }
+
+    /// Tells whether the page has room for no more.
+    pub fn is_full(&self) -> bool {
+        self.bytes >= WALK_BYTES_MAX
+    }
+
+    /// Tells whether the limit is reached: lines that come are only counted.
+    pub fn is_enough(&self) -> bool {
+        self.is_over
+    }
+
+    /// Takes the page.
+    pub fn take(&mut self) -> SearchedPage {
+        self.bytes = 0;
+        SearchedPage {
+            files: std::mem::take(&mut self.files),
+            totals: self.totals,
+            unreadable: std::mem::take(&mut self.unreadable),
+            ..SearchedPage::default()
+        }
+    }
+}
+
+/// What a text takes as JSON: a character may take six bytes.
+pub(crate) fn json_bytes(text: &str) -> usize {
+    let escaped = text.bytes().filter(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\'));
+    text.len() + 5 * escaped.count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_cut_around_its_first_match_and_between_characters() {
+        let long = "é".repeat(3000) + "moon" + &"ü".repeat(3000);
+        let line = searched_line(1, long.as_bytes(), &[(6000, 6004), (11_000, 11_002)]);
+        assert!(line.text.len() <= SEARCH_LINE_BYTES_MAX + 3, "{}", line.text.len());
+        assert!(line.is_cut && !line.text.contains('\u{fffd}'));
+        let (start, end) = line.matches[0];
+        let told: String = line.text.chars().skip(start).take(end - start).collect();
+        assert_eq!((told.as_str(), line.matches.len()), ("moon", 1));
+        assert_eq!(line.skipped + start, 3000);
+        let end = searched_line(1, long.as_bytes(), &[(12_003, 12_004)]);
+        assert!(!end.is_cut && end.matches.len() == 1);
+    }
+
+    #[test]
+    fn what_is_no_utf8_is_told_with_a_sign_and_counted_as_one() {
+        let line = searched_line(3, b"a\xff\xfeb moon\n", &[(5, 9)]);
+        assert_eq!(line.text, "a\u{fffd}\u{fffd}b moon");
+        assert_eq!(line.matches, [(5, 9)]);
+    }
+
+    #[test]
+    fn an_empty_match_is_told_where_it_is() {
+        assert_eq!(searched_line(1, b"", &[(0, 0)]).matches, [(0, 0)]);
+        assert_eq!(searched_line(1, b"ab", &[(2, 2)]).matches, [(2, 2)]);
+    }
+
+    #[test]
+    fn lines_after_the_last_match_that_is_told_are_told_too() {
+        let mut filler = PageFiller::new(Some(2));
+        let plain = |number| searched_line(number, b"x", &[]);
+        let hit = |number| searched_line(number, b"moon", &[(0, 4)]);
+        for line in [hit(1), plain(2), hit(3), plain(4), hit(5), plain(6)] {
+            filler.push("a", line);
+        }
+        filler.push("b", plain(1));
+        let page = filler.take();
+        let numbers: Vec<_> = page.files[0].lines.iter().map(|line| line.number).collect();
+        assert_eq!((numbers, page.files.len()), (vec![1, 2, 3, 4], 1));
+        assert!(filler.is_enough());
+        let mut none = PageFiller::new(Some(0));
+        none.push("a", hit(1));
+        assert!(none.take().files.is_empty() && none.is_enough());
+    }
+}

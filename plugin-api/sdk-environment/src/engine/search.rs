@@ -1,0 +1,314 @@
+//! Searching texts: one thread goes through the tree, some search its files, and pages come in the
+//! order of the paths.
+
+mod board;
+mod file;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use globset::{Candidate, GlobSet};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use jaato_types::files::{
+    FileKind, FileSearch, SEARCH_CONTEXT_LINES_MAX, SearchedLine, SearchedPage,
+};
+use jaato_types::{Error, ErrorKind, Result};
+
+use self::board::{Batch, Board, Job, News, Source};
+use self::file::FileSearcher;
+use super::folder::{Files, Folder, Sorted};
+use super::glob::compiled_set;
+use super::ignored::Patterns;
+use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
+use super::lines::{PageFiller, wrong_regex};
+use super::tree::{Looks, Tree};
+use crate::errors::{self, Verb};
+
+/// How often a page tells how far a search has come where nothing is found.
+pub(crate) const PROGRESS: Duration = Duration::from_millis(200);
+
+/// Threads that search at most.
+const SEARCHERS_MAX: usize = 8;
+
+/// Bytes of a regular expression, compiled: one that explodes is refused.
+const PROGRAM_BYTES_MAX: usize = 10 * 1024 * 1024;
+
+/// Patterns of files, and of what is left out.
+const PATTERNS_MAX: usize = 1000;
+
+/// Ends a search early: the caller that waits for its next page is told that there is none.
+#[derive(Clone, Default)]
+pub struct Cancel(Arc<CancelState>);
+
+#[derive(Default)]
+struct CancelState {
+    is_set: AtomicBool,
+    /// Wakes the threads of a search.
+    wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl Cancel {
+    /// Ends it.
+    pub fn set(&self) {
+        self.0.is_set.store(true, Relaxed);
+        if let Some(wake) = self.0.wake.get() {
+            wake();
+        }
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.is_set.load(Relaxed)
+    }
+
+    fn wakes(&self, wake: impl Fn() + Send + Sync + 'static) {
+        // One search has one cancel.
+        let _ = self.0.wake.set(Box::new(wake));
+    }
+}
+
+impl fmt::Debug for Cancel {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "Cancel({})", self.is_set())
+    }
+}
+
+/// A search, page by page. It blocks. Dropping it ends its threads.
+#[derive(Debug)]
+pub(crate) struct Search<F: Folder> {
+    board: Arc<Board<F>>,
+    pub(crate) threads: Vec<thread::JoinHandle<()>>,
+    filler: PageFiller,
+    /// What was found of a file and did not fit onto the page.
+    rest: Option<(String, std::vec::IntoIter<SearchedLine>)>,
+    is_over: bool,
+}
+
+/// Begins to search texts. A file that the path names is searched whatever it is called and however
+/// large it is. In folders, what is no file is skipped, and links are not followed.
+pub(crate) fn search<S: Files>(
+    files: &S,
+    request: &FileSearch,
+    cancel: &Cancel,
+) -> Result<Search<S::Folder>> {
+    check_counts(request)?;
+    let matcher = compiled(request)?;
+    let context_lines = request.context_lines.min(SEARCH_CONTEXT_LINES_MAX);
+    let patterns: Vec<String> = request.files.iter().map(|it| at_any_depth(it)).collect();
+    let pairs: Vec<(&str, &str)> =
+        request.files.iter().zip(&patterns).map(|(told, it)| (told.as_str(), &**it)).collect();
+    let patterns = (!pairs.is_empty()).then(|| compiled_set(&pairs)).transpose()?;
+    let board: Arc<Board<S::Folder>> = Arc::default();
+    let cancelled = Arc::clone(&board);
+    cancel.wakes(move || cancelled.cancel());
+    let filler = PageFiller::new(request.limit);
+    let mut search = Search { board, threads: Vec::new(), filler, rest: None, is_over: false };
+    let searcher = FileSearcher::new(matcher, context_lines, request.file_bytes_max);
+    if let Some(job) = named_file(files, &request.path)? {
+        let mut batch = Batch::default();
+        batch.add(job);
+        search.board.push(batch);
+        search.board.walk_is_over(Vec::new());
+        search.search_on_threads(&searcher, 1)?;
+        return Ok(search);
+    }
+    let looks = Looks {
+        include_ignored: request.include_ignored,
+        include_hidden: request.include_hidden,
+        leave_out: Patterns::new(&request.leave_out, "")?,
+        leave_out_unless_git: Patterns::new(&request.leave_out_unless_git, "")?,
+        sorted: Sorted::Yes,
+        depth_max: DEPTH_MAX,
+    };
+    let tree = Tree::begin(files.top(&request.path)?, looks)?;
+    let threads = thread::available_parallelism().map_or(1, |it| it.get().min(SEARCHERS_MAX));
+    search.search_on_threads(&searcher, threads)?;
+    let board = Arc::clone(&search.board);
+    search.start("jaato-walk", move || walk(tree, patterns.as_ref(), &board))?;
+    Ok(search)
+}
+
+/// Opens the file that a path names; `None` when it is a folder.
+fn named_file<S: Files>(files: &S, path: &str) -> Result<Option<Job<S::Folder>>> {
+    if path.is_empty() {
+        return Ok(None);
+    }
+    match files.look(path, Verb::Search)?.kind {
+        FileKind::Folder => return Ok(None),
+        FileKind::File => {}
+        kind @ (FileKind::Link | FileKind::Other) => {
+            return Err(errors::no_file(Verb::Search, &files.shown(path), kind));
+        }
+    }
+    let (file, size) = files.open(path)?;
+    let shown = files.shown(path).display().to_string();
+    Ok(Some(Job { path: Box::default(), source: Source::Open { file, size, shown } }))
+}
+
+impl<F: Folder> Iterator for Search<F> {
+    type Item = Result<SearchedPage>;
+
+    /// Reads the next page; none at the end, and when it was cancelled. One without files tells
+    /// how far it has come.
+    fn next(&mut self) -> Option<Result<SearchedPage>> {
+        if self.is_over {
+            return None;
+        }
+        let until = Instant::now() + PROGRESS;
+        loop {
+            self.tell_rest();
+            if self.filler.is_full() {
+                return Some(Ok(self.take()));
+            }
+            match self.board.next(until) {
+                News::Piece(piece) => {
+                    if !self.filler.is_enough() {
+                        let path = String::from_utf8_lossy(&piece.path).into_owned();
+                        self.rest = Some((path, piece.lines.into_iter()));
+                    }
+                }
+                News::Nothing => return Some(Ok(self.take())),
+                News::Over => {
+                    self.is_over = true;
+                    return Some(Ok(self.take()));
+                }
+                News::Cancelled => {
+                    self.is_over = true;
+                    return None;
+                }
+                News::Failed => {
+                    self.is_over = true;
+                    self.board.cancel();
+                    let broken = Error::new(ErrorKind::PluginPanicked, "a search broke down");
+                    return Some(Err(broken));
+                }
+            }
+        }
+    }
+}
+
+impl<F: Folder> Search<F> {
+    fn tell_rest(&mut self) {
+        let Some((path, lines)) = &mut self.rest else { return };
+        for line in lines.by_ref() {
+            self.filler.push(path, line);
+            if self.filler.is_full() {
+                return;
+            }
+        }
+        self.rest = None;
+        if self.filler.is_enough() {
+            self.board.tell_no_more();
+        }
+    }
+
+    fn take(&mut self) -> SearchedPage {
+        let (totals, unreadable) = self.board.so_far();
+        self.filler.totals = totals;
+        unreadable.into_iter().for_each(|it| self.filler.push_unreadable(it));
+        self.filler.take()
+    }
+
+    fn search_on_threads(&mut self, searcher: &FileSearcher, count: usize) -> Result<()> {
+        for _ in 0..count {
+            let (board, mut searcher) = (Arc::clone(&self.board), searcher.clone());
+            self.start("jaato-search", move || {
+                while let Some((number, batch)) = board.take() {
+                    searcher.search(&board, number, batch);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        let board = Arc::clone(&self.board);
+        let guarded = move || {
+            // However it ends, whoever waits for its pages is told.
+            let _guard = board.guard();
+            work();
+        };
+        let started = thread::Builder::new().name(name.to_owned()).spawn(guarded);
+        let thread = started.map_err(|error| {
+            let text = format!("cannot start a thread to search: {}", error.kind());
+            Error::new(ErrorKind::LimitReached, text).temporary()
+        })?;
+        self.threads.push(thread);
+        Ok(())
+    }
+}
+
+impl<F: Folder> Drop for Search<F> {
+    fn drop(&mut self) {
+        // Nobody waits for the threads here: they look at this often.
+        self.board.cancel();
+    }
+}
+
+/// Goes through the tree and gives its files to those that search.
+fn walk<F: Folder>(mut tree: Tree<F>, patterns: Option<&GlobSet>, board: &Board<F>) {
+    let mut batch = Batch::default();
+    while let Some(kind) = tree.next() {
+        if board.is_cancelled() {
+            return;
+        }
+        if kind != FileKind::File {
+            continue;
+        }
+        let path = tree.path();
+        let is_wanted = patterns.is_none_or(|set| {
+            use std::os::unix::ffi::OsStrExt as _;
+            let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
+            set.is_match_candidate(&Candidate::new(path))
+        });
+        let Some((folder, name)) = tree.place().filter(|_| is_wanted) else { continue };
+        let source = Source::In { folder: folder.clone(), name_bytes: name.len() };
+        batch.add(Job { path: path.into(), source });
+        if batch.is_full() {
+            board.left_out(tree.left_out);
+            if !board.push(std::mem::take(&mut batch)) {
+                return;
+            }
+        }
+    }
+    if !batch.jobs.is_empty() {
+        board.push(batch);
+    }
+    board.left_out(tree.left_out);
+    board.walk_is_over(std::mem::take(&mut tree.unreadable));
+}
+
+fn compiled(request: &FileSearch) -> Result<RegexMatcher> {
+    RegexMatcherBuilder::new()
+        .case_insensitive(request.ignore_case)
+        .multi_line(true)
+        .unicode(true)
+        .crlf(true)
+        .size_limit(PROGRAM_BYTES_MAX)
+        .dfa_size_limit(PROGRAM_BYTES_MAX)
+        .build(&request.pattern)
+        .map_err(|error| wrong_regex(&request.pattern, error))
+}
+
+/// A pattern without `/` fits names at any depth.
+fn at_any_depth(pattern: &str) -> String {
+    match pattern.contains('/') {
+        true => pattern.to_owned(),
+        false => format!("**/{pattern}"),
+    }
+}
+
+fn check_counts(request: &FileSearch) -> Result<()> {
+    let count = request.files.len().max(request.leave_out.len());
+    if count > PATTERNS_MAX {
+        let text = format!("there are {count} patterns of files, at most {PATTERNS_MAX}");
+        return Err(Error::new(ErrorKind::InvalidArguments, text));
+    }
+    if request.files.iter().any(|it| it.is_empty() || it.len() > PATH_BYTES_MAX) {
+        let text = "a pattern of files is empty or too long";
+        return Err(Error::new(ErrorKind::InvalidArguments, text));
+    }
+    Ok(())
+}

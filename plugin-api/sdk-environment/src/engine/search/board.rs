@@ -1,0 +1,333 @@
+//! What the threads of a search share: files to search, in batches; what was found, in the order of
+//! the batches; and the end.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+use jaato_types::files::{LeftOut, SearchTotals, SearchedLine, UNREADABLE_MAX};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::super::folder::Folder;
+
+/// Files of one batch: enough that handing it over costs nothing beside the search.
+const BATCH_FILES: usize = 64;
+/// Folders of one batch; each is open while it waits.
+const BATCH_FOLDERS: usize = 8;
+/// Batches that wait, are searched, or are searched and not told.
+const BATCHES_MAX: usize = 16;
+/// Bytes of lines that one batch holds, about. The thread that found them waits for somebody who
+/// takes them.
+const BATCH_BYTES_MAX: usize = 1024 * 1024;
+
+/// A file to search.
+#[derive(Debug)]
+pub(super) struct Job<F: Folder> {
+    /// From where the search began; empty for the file that it named.
+    pub(super) path: Box<[u8]>,
+    pub(super) source: Source<F>,
+}
+
+/// Where a file is.
+#[derive(Debug)]
+pub(super) enum Source<F: Folder> {
+    /// In a folder, under the last bytes of the path.
+    In { folder: F, name_bytes: usize },
+    /// Open already, as it was named.
+    Open { file: F::File, size: u64, shown: String },
+}
+
+/// Files that one thread searches one after the other.
+#[derive(Debug)]
+pub(super) struct Batch<F: Folder> {
+    pub(super) jobs: Vec<Job<F>>,
+    folders: usize,
+}
+
+/// Lines that were found in a file; one with many may come in several.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) path: Box<[u8]>,
+    pub(super) lines: Vec<SearchedLine>,
+    pub(super) bytes: usize,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub(super) enum News {
+    Piece(Piece),
+    /// Nothing by then.
+    Nothing,
+    Over,
+    Cancelled,
+    /// A thread broke down.
+    Failed,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Board<F: Folder> {
+    state: Mutex<State<F>>,
+    /// There is work, or room for it.
+    work: Condvar,
+    /// Something was found, or all.
+    news: Condvar,
+    is_cancelled: AtomicBool,
+    /// What is found is only counted.
+    is_enough: AtomicBool,
+    /// Somebody waits for what is found.
+    is_awaited: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State<F: Folder> {
+    waiting: VecDeque<(u64, Batch<F>)>,
+    /// The batches that are not told, in order.
+    slots: VecDeque<Slot>,
+    /// The number of the first of them.
+    first: u64,
+    is_walked: bool,
+    has_failed: bool,
+    totals: SearchTotals,
+    unreadable: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    pieces: VecDeque<Piece>,
+    bytes: usize,
+    is_done: bool,
+}
+
+impl<F: Folder> Default for Batch<F> {
+    fn default() -> Self {
+        Self { jobs: Vec::new(), folders: 0 }
+    }
+}
+
+impl<F: Folder> Default for Board<F> {
+    fn default() -> Self {
+        let state = State {
+            waiting: VecDeque::new(),
+            slots: VecDeque::new(),
+            first: 0,
+            is_walked: false,
+            has_failed: false,
+            totals: SearchTotals::default(),
+            unreadable: Vec::new(),
+        };
+        Self {
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            news: Condvar::new(),
+            is_cancelled: AtomicBool::new(false),
+            is_enough: AtomicBool::new(false),
+            is_awaited: AtomicBool::new(false),
+        }
+    }
+}
+
+impl<F: Folder> Batch<F> {
+    pub(super) fn add(&mut self, job: Job<F>) {
+        let is_same = match (self.jobs.last().map(|it| &it.source), &job.source) {
+            (Some(Source::In { folder: last, .. }), Source::In { folder, .. }) => {
+                last.is_same(folder)
+            }
+            _ => false,
+        };
+        self.folders += usize::from(!is_same);
+        self.jobs.push(job);
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.jobs.len() >= BATCH_FILES || self.folders >= BATCH_FOLDERS
+    }
+}
+
+impl<F: Folder> Board<F> {
+    /// Gives a batch to those that search, when there is room; false where nobody wants it.
+    pub(super) fn push(&self, batch: Batch<F>) -> bool {
+        let mut state = self.state.lock();
+        while state.slots.len() >= BATCHES_MAX && !self.is_cancelled() {
+            self.work.wait(&mut state);
+        }
+        if self.is_cancelled() {
+            return false;
+        }
+        let number = state.first + state.slots.len() as u64;
+        state.slots.push_back(Slot::default());
+        state.waiting.push_back((number, batch));
+        self.work.notify_all();
+        true
+    }
+
+    /// Says how much the walk has left out so far.
+    pub(super) fn left_out(&self, left_out: LeftOut) {
+        self.state.lock().totals.left_out = left_out;
+    }
+
+    /// Says that there are no more.
+    pub(super) fn walk_is_over(&self, unreadable: Vec<String>) {
+        let mut state = self.state.lock();
+        state.is_walked = true;
+        unreadable.into_iter().for_each(|line| state.add_unreadable(line));
+        self.work.notify_all();
+        self.news.notify_all();
+    }
+
+    /// Takes a batch to search; `None` at the end.
+    pub(super) fn take(&self) -> Option<(u64, Batch<F>)> {
+        let mut state = self.state.lock();
+        loop {
+            if self.is_cancelled() {
+                return None;
+            }
+            if let Some(batch) = state.waiting.pop_front() {
+                return Some(batch);
+            }
+            if state.is_walked {
+                return None;
+            }
+            self.work.wait(&mut state);
+        }
+    }
+
+    /// Hands over what was found, when there is room; false where nobody wants it.
+    pub(super) fn found(&self, number: u64, piece: Piece) -> bool {
+        let mut state = self.state.lock();
+        loop {
+            if self.is_cancelled() {
+                return false;
+            }
+            let Some(slot) = state.slot(number) else { return false };
+            if slot.bytes < BATCH_BYTES_MAX {
+                slot.bytes += piece.bytes;
+                slot.pieces.push_back(piece);
+                if number == state.first {
+                    self.news.notify_all();
+                }
+                return true;
+            }
+            self.work.wait(&mut state);
+        }
+    }
+
+    /// Says that a batch is searched, and what it held.
+    pub(super) fn done(&self, number: u64, totals: &SearchTotals, unreadable: Vec<String>) {
+        let mut state = self.state.lock();
+        let all = &mut state.totals;
+        all.matches += totals.matches;
+        all.files_with_matches += totals.files_with_matches;
+        all.files_searched += totals.files_searched;
+        all.files_too_large += totals.files_too_large;
+        all.files_binary += totals.files_binary;
+        unreadable.into_iter().for_each(|line| state.add_unreadable(line));
+        if let Some(slot) = state.slot(number) {
+            slot.is_done = true;
+        }
+        if number == state.first {
+            self.news.notify_all();
+        }
+    }
+
+    /// Waits for what comes next, in order, until then.
+    pub(super) fn next(&self, until: Instant) -> News {
+        let mut state = self.state.lock();
+        loop {
+            if self.is_cancelled() {
+                return News::Cancelled;
+            }
+            if state.has_failed {
+                return News::Failed;
+            }
+            if let Some(news) = self.taken(&mut state) {
+                return news;
+            }
+            self.is_awaited.store(true, Relaxed);
+            let is_late = self.news.wait_until(&mut state, until).timed_out();
+            self.is_awaited.store(false, Relaxed);
+            if is_late {
+                return self.taken(&mut state).unwrap_or(News::Nothing);
+            }
+        }
+    }
+
+    fn taken(&self, state: &mut MutexGuard<'_, State<F>>) -> Option<News> {
+        while let Some(slot) = state.slots.front_mut() {
+            if let Some(piece) = slot.pieces.pop_front() {
+                slot.bytes -= piece.bytes;
+                self.work.notify_all();
+                return Some(News::Piece(piece));
+            }
+            if !slot.is_done {
+                return None;
+            }
+            state.slots.pop_front();
+            state.first += 1;
+            self.work.notify_all();
+        }
+        state.is_walked.then_some(News::Over)
+    }
+
+    /// What was found so far, and what could not be read since this was asked last.
+    pub(super) fn so_far(&self) -> (SearchTotals, Vec<String>) {
+        let mut state = self.state.lock();
+        (state.totals, std::mem::take(&mut state.unreadable))
+    }
+
+    pub(super) fn tell_no_more(&self) {
+        self.is_enough.store(true, Relaxed);
+    }
+
+    pub(super) fn is_enough(&self) -> bool {
+        self.is_enough.load(Relaxed)
+    }
+
+    pub(super) fn is_awaited(&self) -> bool {
+        self.is_awaited.load(Relaxed)
+    }
+
+    pub(super) fn cancel(&self) {
+        // Under the lock, so that nobody looks before and waits after it.
+        let state = self.state.lock();
+        self.is_cancelled.store(true, Relaxed);
+        self.work.notify_all();
+        self.news.notify_all();
+        drop(state);
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Relaxed)
+    }
+
+    /// Says so where its thread breaks down.
+    pub(super) fn guard(self: &Arc<Self>) -> Guard<F> {
+        Guard(Arc::clone(self))
+    }
+}
+
+/// See [`Board::guard`].
+pub(super) struct Guard<F: Folder>(Arc<Board<F>>);
+
+impl<F: Folder> Drop for Guard<F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.state.lock().has_failed = true;
+            self.0.news.notify_all();
+        }
+    }
+}
+
+impl<F: Folder> State<F> {
+    fn slot(&mut self, number: u64) -> Option<&mut Slot> {
+        let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.slots.get_mut(at)
+    }
+
+    fn add_unreadable(&mut self, line: String) {
+        if self.unreadable.len() < UNREADABLE_MAX {
+            self.unreadable.push(line);
+        }
+    }
+}

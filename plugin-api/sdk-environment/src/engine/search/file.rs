@@ -1,0 +1,288 @@
+//! Searching one file after the other.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use grep_matcher::{LineTerminator, Matcher as _};
+use grep_regex::RegexMatcher;
+use grep_searcher::{
+    BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind,
+    SinkMatch,
+};
+use jaato_types::files::{SEARCH_MATCHES_MAX, SearchTotals, SearchedLine};
+
+use super::super::folder::Folder;
+use super::super::lines::{matches_in, searched_line, without_end};
+use super::board::{Batch, Board, Job, Piece, Source};
+use crate::errors;
+
+/// A file with a zero among so many of its first bytes is no text.
+const BINARY_LOOK_BYTES: usize = 8 * 1024;
+/// Files of so many bytes are read whole; larger ones pass through a buffer.
+const WHOLE_BYTES_MAX: u64 = 1024 * 1024;
+/// The longest line, with those around it, that is held of a file that is not read whole.
+const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of lines that are handed over at once, about.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Searches files, on one thread.
+pub(super) struct FileSearcher {
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    file_bytes_max: Option<u64>,
+    bytes: Vec<u8>,
+}
+
+/// What is known of a batch.
+#[derive(Default)]
+struct Known {
+    totals: SearchTotals,
+    unreadable: Vec<String>,
+}
+
+impl Clone for FileSearcher {
+    fn clone(&self) -> Self {
+        Self {
+            matcher: self.matcher.clone(),
+            searcher: self.searcher.clone(),
+            file_bytes_max: self.file_bytes_max,
+            bytes: Vec::new(),
+        }
+    }
+}
+
+impl FileSearcher {
+    pub(super) fn new(
+        matcher: RegexMatcher,
+        context_lines: usize,
+        file_bytes_max: Option<u64>,
+    ) -> Self {
+        let searcher = SearcherBuilder::new()
+            .line_terminator(LineTerminator::crlf())
+            .line_number(true)
+            .before_context(context_lines)
+            .after_context(context_lines)
+            .binary_detection(BinaryDetection::none())
+            // A file that becomes shorter while it is mapped ends the process.
+            .memory_map(MmapChoice::never())
+            .heap_limit(Some(LINE_BYTES_MAX))
+            .build();
+        Self { matcher, searcher, file_bytes_max, bytes: Vec::new() }
+    }
+
+    /// Searches a batch and hands over what it finds.
+    pub(super) fn search<F: Folder>(
+        &mut self,
+        board: &Arc<Board<F>>,
+        number: u64,
+        batch: Batch<F>,
+    ) {
+        let mut known = Known::default();
+        for job in batch.jobs {
+            if board.is_cancelled() {
+                break;
+            }
+            self.search_one(board, number, job, &mut known);
+        }
+        board.done(number, &known.totals, known.unreadable);
+    }
+
+    fn search_one<F: Folder>(
+        &mut self,
+        board: &Arc<Board<F>>,
+        number: u64,
+        job: Job<F>,
+        known: &mut Known,
+    ) {
+        let (file, size, shown) = match job.source {
+            Source::Open { file, size, shown } => (file, size, Some(shown)),
+            Source::In { folder, name_bytes } => {
+                let name = OsStr::from_bytes(&job.path[job.path.len() - name_bytes..]);
+                // One byte more tells that a file is too large.
+                let bytes_max = self.file_bytes_max.map_or(u64::MAX, |max| max.saturating_add(1));
+                match folder.open(name, bytes_max) {
+                    Ok(Some((_, size))) if self.file_bytes_max.is_some_and(|max| size > max) => {
+                        known.totals.files_too_large += 1;
+                        return;
+                    }
+                    Ok(Some((file, size))) => (file, size, None),
+                    // It went, or became something else, meanwhile.
+                    Ok(None) => return,
+                    Err(error) => return known.unreadable(&job.path, None, &error),
+                }
+            }
+        };
+        let mut sink = Lines {
+            matcher: &self.matcher,
+            board,
+            number,
+            path: &job.path,
+            lines: Vec::new(),
+            bytes: 0,
+            told: 0,
+            is_over: board.is_enough(),
+            matches: 0,
+        };
+        let source = Watched { file, left: size, board };
+        let searched = searched(&mut self.searcher, &mut self.bytes, source, size, &mut sink);
+        sink.hand_over();
+        let matches = sink.matches;
+        match searched {
+            Ok(Text::Is) => known.totals.files_searched += 1,
+            Ok(Text::IsNot) => known.totals.files_binary += 1,
+            Err(_) if board.is_cancelled() => {}
+            Err(error) => known.unreadable(&job.path, shown.as_deref(), &error),
+        }
+        known.totals.matches += matches;
+        known.totals.files_with_matches += u64::from(matches > 0);
+    }
+}
+
+/// Whether a file is text.
+enum Text {
+    Is,
+    IsNot,
+}
+
+/// Reads a file to the size that it had when it was opened, and searches it.
+fn searched<F: Folder>(
+    searcher: &mut Searcher,
+    bytes: &mut Vec<u8>,
+    mut source: Watched<'_, F>,
+    size: u64,
+    sink: &mut Lines<'_, F>,
+) -> io::Result<Text> {
+    bytes.clear();
+    let matcher = sink.matcher;
+    if size <= WHOLE_BYTES_MAX {
+        source.read_all(bytes)?;
+        if is_binary(bytes) {
+            return Ok(Text::IsNot);
+        }
+        searcher.search_slice(matcher, bytes, sink)?;
+        return Ok(Text::Is);
+    }
+    source.by_ref().take(BINARY_LOOK_BYTES as u64).read_to_end(bytes)?;
+    if is_binary(bytes) {
+        return Ok(Text::IsNot);
+    }
+    searcher.search_reader(matcher, bytes.as_slice().chain(source), sink)?;
+    Ok(Text::Is)
+}
+
+/// UTF-16 has zeros; a mark says so.
+fn is_binary(bytes: &[u8]) -> bool {
+    let first = &bytes[..bytes.len().min(BINARY_LOOK_BYTES)];
+    let is_wide = first.starts_with(&[0xff, 0xfe]) || first.starts_with(&[0xfe, 0xff]);
+    !is_wide && memchr::memchr(0, first).is_some()
+}
+
+impl Known {
+    fn unreadable(&mut self, path: &[u8], shown: Option<&str>, error: &io::Error) {
+        let path = String::from_utf8_lossy(path);
+        let reason = errors::reason(error);
+        self.unreadable.push(format!("`{}`: {reason}", shown.unwrap_or(&path)));
+    }
+}
+
+/// A file that is read to the size that it had, unless the search is cancelled.
+struct Watched<'a, F: Folder> {
+    file: F::File,
+    left: u64,
+    board: &'a Board<F>,
+}
+
+impl<F: Folder> Watched<'_, F> {
+    /// Reads a small file into the buffer, in one call where it can.
+    fn read_all(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        bytes.resize(usize::try_from(self.left).unwrap_or(0), 0);
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.read(&mut bytes[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        bytes.truncate(filled);
+        Ok(())
+    }
+}
+
+impl<F: Folder> Read for Watched<'_, F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.board.is_cancelled() {
+            return Err(io::Error::from(io::ErrorKind::BrokenPipe));
+        }
+        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let count = self.file.read(&mut buffer[..wanted])?;
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
+
+/// Makes of what the searcher finds the lines that are told.
+struct Lines<'a, F: Folder> {
+    matcher: &'a RegexMatcher,
+    board: &'a Board<F>,
+    number: u64,
+    path: &'a [u8],
+    lines: Vec<SearchedLine>,
+    bytes: usize,
+    /// Matches that are told of this file.
+    told: usize,
+    /// No more is told; what comes is counted.
+    is_over: bool,
+    matches: u64,
+}
+
+impl<F: Folder> Lines<'_, F> {
+    /// False where nobody wants more.
+    fn push(&mut self, line: SearchedLine) -> bool {
+        self.bytes += line.text.len() + size_of::<SearchedLine>();
+        self.lines.push(line);
+        let is_enough = self.bytes >= PIECE_BYTES || self.board.is_awaited();
+        !is_enough || self.hand_over()
+    }
+
+    fn hand_over(&mut self) -> bool {
+        if self.lines.is_empty() {
+            return true;
+        }
+        let (lines, bytes) = (std::mem::take(&mut self.lines), std::mem::take(&mut self.bytes));
+        self.board.found(self.number, Piece { path: self.path.into(), lines, bytes })
+    }
+}
+
+impl<F: Folder> Sink for Lines<'_, F> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        let line = without_end(found.bytes());
+        let matches = matches_in(|each| {
+            let _: Result<(), _> = self.matcher.find_iter(line, |it| {
+                each(it.start(), it.end());
+                true
+            });
+        });
+        self.matches += matches.len() as u64;
+        self.is_over |= self.told >= SEARCH_MATCHES_MAX || self.board.is_enough();
+        if self.is_over {
+            return Ok(!self.board.is_cancelled());
+        }
+        self.told += matches.len();
+        let number = found.line_number().unwrap_or_default();
+        Ok(self.push(searched_line(number, line, &matches)))
+    }
+
+    fn context(&mut self, _: &Searcher, around: &SinkContext<'_>) -> io::Result<bool> {
+        if self.is_over || *around.kind() == SinkContextKind::Other {
+            return Ok(true);
+        }
+        let number = around.line_number().unwrap_or_default();
+        Ok(self.push(searched_line(number, around.bytes(), &[])))
+    }
+}

@@ -1,0 +1,187 @@
+//! Reading text, counted in characters or lines, without holding the whole file.
+
+use std::str;
+
+use jaato_types::files::{FileReadText, FileText, TEXT_BYTES_MAX, TextUnit};
+use jaato_types::{Error, ErrorKind, Result};
+
+/// Bytes of a file in which characters or lines are counted.
+const TEXT_SCAN_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Reads a range of a text whose bytes pass by in pieces, cut anywhere.
+pub(crate) struct TextReader<'a> {
+    shown: &'a str,
+    range: Range,
+    /// The beginning of a character that a piece cut.
+    rest: Vec<u8>,
+    /// Bytes of the text that were looked at.
+    position: u64,
+}
+
+impl<'a> TextReader<'a> {
+    /// Begins. `shown` is the path as errors name it.
+    pub(crate) fn new(request: &FileReadText, shown: &'a str) -> Self {
+        Self { shown, range: Range::new(request), rest: Vec::new(), position: 0 }
+    }
+
+    /// Takes the next piece; an empty one is the end. True while it wants more.
+    ///
+    /// # Errors
+    /// The text is not UTF-8, or is too large to be counted through.
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Result<bool> {
+        if self.range.is_full() {
+            return Ok(false);
+        }
+        let joined;
+        let bytes = match self.rest.is_empty() {
+            true => piece,
+            false => {
+                joined = [std::mem::take(&mut self.rest).as_slice(), piece].concat();
+                &joined
+            }
+        };
+        let (text, error) = match str::from_utf8(bytes) {
+            Ok(text) => (text, None),
+            Err(error) => {
+                let text = str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+                (text, Some(error))
+            }
+        };
+        // Text before what is none can be had.
+        self.range.take(text);
+        self.position += text.len() as u64;
+        let is_cut = error.is_some_and(|it| it.error_len().is_none()) && !piece.is_empty();
+        if is_cut {
+            self.rest = bytes[text.len()..].to_vec();
+        } else if error.is_some() && !self.range.is_full() {
+            let (shown, offset) = (self.shown, self.position);
+            let text = format!("cannot read `{shown}` as text: byte {offset} is not UTF-8");
+            return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("read its bytes"));
+        }
+        if self.position > TEXT_SCAN_BYTES_MAX {
+            let shown = self.shown;
+            let what = "it is too large to be counted through; read bytes by their offset";
+            let text = format!("cannot read `{shown}`: {what}");
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        Ok(!self.range.is_full() && !piece.is_empty())
+    }
+
+    /// Gives the text, of a file of that size and version.
+    pub(crate) fn finish(self, size: u64, version: Option<String>) -> FileText {
+        let size = size.max(self.range.end);
+        FileText {
+            has_more: self.range.is_full() && self.range.end < size,
+            text: self.range.text,
+            size,
+            version,
+            ..FileText::default()
+        }
+    }
+}
+
+/// A range of a text that passes by in pieces.
+struct Range {
+    unit: TextUnit,
+    /// Units that are still to be passed over.
+    skip: u64,
+    /// Units that are still wanted.
+    wanted: u64,
+    text: String,
+    /// Where the text that was taken, or passed over, ends, in bytes.
+    end: u64,
+    is_cut: bool,
+}
+
+impl Range {
+    fn new(request: &FileReadText) -> Self {
+        Self {
+            unit: request.unit,
+            skip: request.offset,
+            wanted: request.length.unwrap_or(u64::MAX),
+            text: String::new(),
+            end: 0,
+            is_cut: false,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.wanted == 0 || self.is_cut
+    }
+
+    fn take(&mut self, mut piece: &str) {
+        if self.skip > 0 {
+            let (bytes, units) = self.prefix(piece, self.skip);
+            self.skip -= units;
+            self.end += bytes as u64;
+            piece = &piece[bytes..];
+        }
+        if self.skip > 0 || self.is_full() {
+            return;
+        }
+        let (mut bytes, units) = self.prefix(piece, self.wanted);
+        self.wanted -= units;
+        let room = TEXT_BYTES_MAX - self.text.len();
+        if bytes > room {
+            bytes = (0..=room).rev().find(|at| piece.is_char_boundary(*at)).unwrap_or(0);
+            self.is_cut = true;
+        }
+        self.text.push_str(&piece[..bytes]);
+        self.end += bytes as u64;
+    }
+
+    /// The bytes of so many units, or of all that are there, and how many those are. A line without
+    /// its end is none yet.
+    fn prefix(&self, piece: &str, units: u64) -> (usize, u64) {
+        let at_most = usize::try_from(units).unwrap_or(usize::MAX);
+        match self.unit {
+            TextUnit::Characters => {
+                let count = if at_most >= piece.len() { piece.chars().count() } else { usize::MAX };
+                if count <= at_most {
+                    return (piece.len(), count as u64);
+                }
+                let end = piece.char_indices().nth(at_most).map(|(end, _)| end);
+                end.map_or_else(|| (piece.len(), piece.chars().count() as u64), |end| (end, units))
+            }
+            TextUnit::Lines => {
+                let mut count = 0;
+                for end in memchr::memchr_iter(b'\n', piece.as_bytes()) {
+                    count += 1;
+                    if count == units {
+                        return (end + 1, units);
+                    }
+                }
+                (piece.len(), count)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(unit: TextUnit, offset: u64, length: u64, pieces: &[&str]) -> (String, u64) {
+        let request =
+            FileReadText { offset, length: Some(length), unit, ..FileReadText::default() };
+        let mut range = Range::new(&request);
+        pieces.iter().for_each(|piece| range.take(piece));
+        (range.text, range.end)
+    }
+
+    #[test]
+    fn characters_are_counted_over_pieces() {
+        let pieces = ["aä€", "𝄞b", "", "c"];
+        assert_eq!(range(TextUnit::Characters, 1, 3, &pieces), ("ä€𝄞".to_owned(), 10));
+        assert_eq!(range(TextUnit::Characters, 0, 9, &pieces), ("aä€𝄞bc".to_owned(), 12));
+        assert_eq!(range(TextUnit::Characters, 6, 1, &pieces), (String::new(), 12));
+    }
+
+    #[test]
+    fn lines_are_counted_over_pieces_each_with_its_end() {
+        let pieces = ["a\r", "\nb", "b\n\nc", "c"];
+        assert_eq!(range(TextUnit::Lines, 1, 2, &pieces), ("bb\n\n".to_owned(), 7));
+        assert_eq!(range(TextUnit::Lines, 3, 2, &pieces), ("cc".to_owned(), 9));
+        assert_eq!(range(TextUnit::Lines, 0, 1, &pieces), ("a\r\n".to_owned(), 3));
+    }
+}

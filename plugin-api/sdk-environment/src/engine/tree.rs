@@ -1,0 +1,271 @@
+//! Going through a tree, folder by folder, never through a link.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use jaato_types::Result;
+use jaato_types::files::{
+    FileKind, FileWalk, LeftOut, UNREADABLE_MAX, WALK_BYTES_MAX, WALK_ENTRIES_MAX, WalkedEntry,
+    WalkedPage,
+};
+
+use super::folder::{Files, Folder, Found, Names, Sorted, Top};
+use super::ignored::{Ignored, Patterns, Said};
+use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
+use super::lines::json_bytes;
+use crate::errors::{self, Verb};
+
+/// Bytes of JSON that an entry has beside its path: `{"path":"","kind":"folder"},`.
+const ENTRY_BYTES: usize = 30;
+
+/// A walk through a tree, page by page.
+#[derive(Debug)]
+struct Walk<F> {
+    tree: Tree<F>,
+    unreadable_told: usize,
+    is_done: bool,
+}
+
+/// A tree that is gone through, entry by entry.
+#[derive(Debug)]
+pub(crate) struct Tree<F> {
+    levels: Vec<Level<F>>,
+    /// The path of the entry that it is at, from the top of the rules.
+    path: Vec<u8>,
+    /// Where in it the part begins that is told.
+    start: usize,
+    ignored: Option<Ignored>,
+    includes_hidden: bool,
+    leave_out: Option<Patterns>,
+    leave_out_unless_git: Option<Patterns>,
+    sorted: Sorted,
+    depth_max: usize,
+    /// A folder that it is at and goes into next.
+    enter: Option<OsString>,
+    /// Folders that could not be read, with the reason.
+    pub(crate) unreadable: Vec<String>,
+    /// How much was left out so far.
+    pub(crate) left_out: LeftOut,
+    shown: PathBuf,
+}
+
+/// What of a tree is looked at.
+#[derive(Debug)]
+pub(crate) struct Looks {
+    /// Whether files are included that `.gitignore` and its like name.
+    pub(crate) include_ignored: bool,
+    /// Whether hidden files are included.
+    pub(crate) include_hidden: bool,
+    pub(crate) leave_out: Option<Patterns>,
+    /// What is left out besides, outside of repositories.
+    pub(crate) leave_out_unless_git: Option<Patterns>,
+    pub(crate) sorted: Sorted,
+    pub(crate) depth_max: usize,
+}
+
+#[derive(Debug)]
+struct Level<F> {
+    folder: F,
+    names: Names,
+    /// How long the path of what is in it is, without its name.
+    length: usize,
+}
+
+/// Begins to go through a tree. Hidden files, and those that `.gitignore` and its like name, are
+/// left out unless the request includes them. `.git` always is.
+pub(crate) fn walk<S: Files>(
+    files: &S,
+    request: &FileWalk,
+) -> Result<impl Iterator<Item = Result<WalkedPage>> + Send + use<S>> {
+    let looks = Looks {
+        include_ignored: request.include_ignored,
+        include_hidden: request.include_ignored,
+        leave_out: None,
+        leave_out_unless_git: None,
+        sorted: Sorted::Yes,
+        depth_max: request.depth_max.unwrap_or(DEPTH_MAX),
+    };
+    let tree = Tree::begin(files.top(&request.path)?, looks)?;
+    Ok(Walk { tree, unreadable_told: 0, is_done: false })
+}
+
+impl<F: Folder> Iterator for Walk<F> {
+    type Item = Result<WalkedPage>;
+
+    /// Reads the next page; it has no entries only when the last folders could not be read.
+    fn next(&mut self) -> Option<Result<WalkedPage>> {
+        let (mut entries, mut unreadable, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while !self.is_done && entries.len() < WALK_ENTRIES_MAX && bytes < WALK_BYTES_MAX {
+            match self.tree.next() {
+                Some(kind) => {
+                    let path = String::from_utf8_lossy(self.tree.path()).into_owned();
+                    bytes += ENTRY_BYTES + json_bytes(&path);
+                    entries.push(WalkedEntry { path, kind, ..WalkedEntry::default() });
+                }
+                None => self.is_done = true,
+            }
+            for told in self.tree.unreadable.drain(..) {
+                if self.unreadable_told < UNREADABLE_MAX {
+                    self.unreadable_told += 1;
+                    bytes += ENTRY_BYTES + json_bytes(&told);
+                    unreadable.push(told);
+                }
+            }
+        }
+        let is_empty = entries.is_empty() && unreadable.is_empty();
+        (!is_empty).then(|| Ok(WalkedPage { entries, unreadable, ..WalkedPage::default() }))
+    }
+}
+
+impl<F: Folder> Tree<F> {
+    /// Begins.
+    pub(crate) fn begin(top: Top<F>, looks: Looks) -> Result<Self> {
+        let Top { above, folder, shown } = top;
+        let names = folder.names(looks.sorted);
+        let names = names.map_err(|error| errors::of_io(Verb::Search, &shown, &error))?;
+        let mut ignored = (!looks.include_ignored).then(Ignored::default);
+        let mut path = Vec::new();
+        if let Some(ignored) = &mut ignored {
+            // Rules of the folders above know what is below them by its path from there.
+            for (folder, next) in &above {
+                ignored.enter(folder, None, path.len());
+                path.extend_from_slice(next.as_bytes());
+                path.push(b'/');
+            }
+            ignored.enter(&folder, Some(&names), path.len());
+        }
+        let start = path.len();
+        Ok(Self {
+            levels: vec![Level { folder, names, length: start }],
+            path,
+            start,
+            ignored,
+            includes_hidden: looks.include_hidden,
+            leave_out: looks.leave_out,
+            leave_out_unless_git: looks.leave_out_unless_git,
+            sorted: looks.sorted,
+            depth_max: looks.depth_max.clamp(1, DEPTH_MAX),
+            enter: None,
+            unreadable: Vec::new(),
+            left_out: LeftOut::default(),
+            shown,
+        })
+    }
+
+    /// Goes to the next entry and tells what it is; a folder comes before what is in it.
+    pub(crate) fn next(&mut self) -> Option<FileKind> {
+        if let Some(name) = self.enter.take() {
+            self.go_in(&name);
+        }
+        while let Some(level) = self.levels.last_mut() {
+            let Some((name, kind)) = level.names.next() else {
+                self.levels.pop();
+                if let Some(ignored) = &mut self.ignored {
+                    ignored.leave();
+                }
+                continue;
+            };
+            let is_folder = kind == FileKind::Folder;
+            if name == ".git" {
+                continue;
+            }
+            self.path.truncate(level.length);
+            self.path.extend_from_slice(name.as_bytes());
+            let is_hidden = !self.includes_hidden && name.as_bytes().starts_with(b".");
+            if self.leaves_out(is_folder, is_hidden) {
+                continue;
+            }
+            if is_folder && self.is_too_long() {
+                self.told_unreadable("its path is too long");
+            } else if is_folder && self.levels.len() < self.depth_max {
+                self.enter = Some(OsStr::from_bytes(&self.path[self.length()..]).to_owned());
+            } else if is_folder && self.depth_max == DEPTH_MAX {
+                self.told_unreadable(&format!("more than {DEPTH_MAX} folders deep"));
+            }
+            return Some(kind);
+        }
+        None
+    }
+
+    /// Whether the entry is left out; then it is counted.
+    fn leaves_out(&mut self, is_folder: bool, is_hidden: bool) -> bool {
+        let (said, is_in_repository) = match &self.ignored {
+            Some(ignored) => (ignored.says(&self.path, is_folder), ignored.is_in_repository()),
+            None => (Said::Nothing, true),
+        };
+        let path = &self.path[self.start..];
+        let has = |patterns: &mut Option<Patterns>| {
+            patterns.as_mut().is_some_and(|patterns| patterns.has(path, is_folder))
+        };
+        let counted = if said == Said::LeaveOut {
+            &mut self.left_out.ignored
+        } else if is_hidden && said != Said::Keep {
+            &mut self.left_out.hidden
+        } else if has(&mut self.leave_out)
+            || (!is_in_repository && has(&mut self.leave_out_unless_git))
+        {
+            &mut self.left_out.excluded
+        } else {
+            return false;
+        };
+        *counted += 1;
+        true
+    }
+
+    /// The path of the entry, from where it began.
+    pub(crate) fn path(&self) -> &[u8] {
+        &self.path[self.start..]
+    }
+
+    /// What is known of the entry.
+    pub(crate) fn facts(&self) -> io::Result<Found> {
+        let (folder, name) = self.place().ok_or(io::ErrorKind::NotFound)?;
+        folder.facts(name)
+    }
+
+    /// The folder that the entry is in, and its name there.
+    pub(crate) fn place(&self) -> Option<(&F, &OsStr)> {
+        let level = self.levels.last()?;
+        Some((&level.folder, OsStr::from_bytes(&self.path[level.length..])))
+    }
+
+    fn length(&self) -> usize {
+        self.levels.last().map_or(0, |level| level.length)
+    }
+
+    fn go_in(&mut self, name: &OsStr) {
+        let Some(level) = self.levels.last() else { return };
+        let entered = level.folder.enter(name).and_then(|folder| {
+            let Some(folder) = folder else { return Ok(None) };
+            let names = folder.names(self.sorted)?;
+            Ok(Some((folder, names)))
+        });
+        match entered {
+            Ok(Some((folder, names))) => {
+                self.path.push(b'/');
+                let length = self.path.len();
+                if let Some(ignored) = &mut self.ignored {
+                    ignored.enter(&folder, Some(&names), length);
+                }
+                self.levels.push(Level { folder, names, length });
+            }
+            Ok(None) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => self.told_unreadable(&errors::reason(&error)),
+        }
+    }
+
+    /// A path that is longer could not be asked for.
+    fn is_too_long(&self) -> bool {
+        self.shown.as_os_str().len() + 1 + self.path().len() > PATH_BYTES_MAX
+    }
+
+    fn told_unreadable(&mut self, reason: &str) {
+        if self.unreadable.len() < UNREADABLE_MAX {
+            let path = self.shown.join(OsStr::from_bytes(self.path()));
+            self.unreadable.push(format!("`{}`: {reason}", path.display()));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Programs that outlive the call which started them: the end of their output is kept, and their
+//! exit.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use jaato_plugin_sdk::process::Happened;
+use jaato_types::process::{
+    KEPT_BYTES_MAX, ProcessExit, ProcessFacts, ProcessOutput, ProcessOutputRead, STARTED_MAX,
+};
+use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::{Mutex, MutexGuard};
+
+use super::frames::unknown;
+use super::shell::ProgramEvents;
+use super::watched::Watched;
+
+/// Bytes of output that one answer holds.
+const READ_BYTES_MAX: usize = 256 * 1024;
+
+/// The programs that outlive their calls.
+pub(super) struct Background<P>(Mutex<BTreeMap<u64, Arc<Kept<P>>>>);
+
+impl<P> Default for Background<P> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+/// One of them.
+pub(super) struct Kept<P> {
+    pub(super) program: P,
+    pid: Option<u32>,
+    label: String,
+    started: Instant,
+    printed: Arc<Watched<Printed>>,
+}
+
+/// What one has printed.
+#[derive(Default)]
+struct Printed {
+    /// The last of it.
+    tail: VecDeque<u8>,
+    /// Bytes in all.
+    bytes: u64,
+    exit: Option<ProcessExit>,
+    /// Why it is not known any more.
+    lost: Option<Error>,
+}
+
+impl Printed {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        let bytes = &bytes[bytes.len().saturating_sub(KEPT_BYTES_MAX)..];
+        let over = (self.tail.len() + bytes.len()).saturating_sub(KEPT_BYTES_MAX);
+        self.tail.drain(..over);
+        self.tail.extend(bytes);
+    }
+
+    /// Gives what is kept from a byte on.
+    fn read(&self, from: u64, bytes_max: usize) -> (u64, Vec<u8>) {
+        let first = self.bytes - self.tail.len() as u64;
+        let from = from.clamp(first, self.bytes);
+        let skip = usize::try_from(from - first).unwrap_or(usize::MAX);
+        (from, self.tail.iter().skip(skip).take(bytes_max).copied().collect())
+    }
+
+    fn is_over(&self) -> bool {
+        self.exit.is_some() || self.lost.is_some()
+    }
+
+    /// The exit, where it is known or cannot be known any more.
+    fn end(&self) -> Option<Result<ProcessExit>> {
+        match (&self.exit, &self.lost) {
+            (Some(exit), _) => Some(Ok(exit.clone())),
+            (None, Some(error)) => Some(Err(error.clone())),
+            (None, None) => None,
+        }
+    }
+}
+
+impl<P> Background<P> {
+    /// Refuses where too many run; of those that have ended the oldest is forgotten.
+    pub(super) fn make_room(&self) -> Result<()> {
+        let mut programs = self.lock();
+        if programs.len() < STARTED_MAX {
+            return Ok(());
+        }
+        let ended = programs.iter().find(|(_, kept)| kept.printed.with(Printed::is_over));
+        let Some(number) = ended.map(|(&number, _)| number) else {
+            let text = format!("{STARTED_MAX} programs run in the background");
+            return Err(Error::new(ErrorKind::LimitReached, text).with_hint("end some of them"));
+        };
+        programs.remove(&number);
+        Ok(())
+    }
+
+    /// Takes a program; the future reads its events to the end.
+    pub(super) fn add<V: ProgramEvents>(
+        &self,
+        number: u64,
+        (program, pid): (P, Option<u32>),
+        mut events: V,
+        label: String,
+    ) -> impl Future<Output = ()> + Send + 'static + use<P, V> {
+        let printed = Arc::new(Watched::new(Printed::default()));
+        let read = Arc::clone(&printed);
+        let kept = Kept { program, pid, label, started: Instant::now(), printed };
+        self.lock().insert(number, Arc::new(kept));
+        async move {
+            loop {
+                match events.next().await {
+                    Ok(Some(Happened::Output { bytes, .. })) => read.change(|it| it.push(&bytes)),
+                    Ok(Some(Happened::Exited(exit))) => read.change(|it| it.exit = Some(exit)),
+                    Ok(None) => return,
+                    Err(error) => return read.change(|it| it.lost = Some(error)),
+                }
+            }
+        }
+    }
+
+    pub(super) fn find(&self, number: u64) -> Option<Arc<Kept<P>>> {
+        self.lock().get(&number).cloned()
+    }
+
+    pub(super) fn remove(&self, number: u64) -> Option<Arc<Kept<P>>> {
+        self.lock().remove(&number)
+    }
+
+    /// Takes all of them away.
+    pub(super) fn take(&self) -> Vec<Arc<Kept<P>>> {
+        std::mem::take(&mut *self.lock()).into_values().collect()
+    }
+
+    /// Lists them.
+    pub(super) fn list(&self) -> Vec<ProcessFacts> {
+        let programs = self.lock();
+        programs.iter().map(|(&process, kept)| kept.facts(process)).collect()
+    }
+
+    /// Reads what one has printed.
+    pub(super) fn output(&self, read: ProcessOutputRead) -> Result<(ProcessOutput, Vec<u8>)> {
+        let kept = self.find(read.process).ok_or_else(|| unknown("program", read.process))?;
+        let wanted = read.bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes_max = wanted.unwrap_or(READ_BYTES_MAX).min(READ_BYTES_MAX);
+        Ok(kept.printed.with(|printed| {
+            let (from, bytes) = printed.read(read.from, bytes_max);
+            let exit = printed.exit.clone();
+            (
+                ProcessOutput { from, printed: printed.bytes, exit, ..ProcessOutput::default() },
+                bytes,
+            )
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Kept<P>>>> {
+        self.0.lock()
+    }
+}
+
+impl<P> Kept<P> {
+    fn facts(&self, process: u64) -> ProcessFacts {
+        let age_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (pid, label) = (self.pid, self.label.clone());
+        let (printed, exit) = self.printed.with(|it| (it.bytes, it.exit.clone()));
+        ProcessFacts { process, pid, label, age_ms, printed, exit, ..ProcessFacts::default() }
+    }
+
+    /// Waits for its exit.
+    pub(super) async fn exit(&self) -> Result<ProcessExit> {
+        self.printed.until(Printed::end).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_what_was_printed_is_kept_and_all_is_counted() {
+        let mut printed = Printed::default();
+        for number in 0..300_000_u32 {
+            printed.push(format!("{number:07}\n").as_bytes());
+        }
+        assert_eq!((printed.bytes, printed.tail.len()), (2_400_000, KEPT_BYTES_MAX));
+        let (from, bytes) = printed.read(0, 16);
+        assert_eq!(from, 2_400_000 - KEPT_BYTES_MAX as u64);
+        assert_eq!(String::from_utf8(bytes).unwrap(), "0168928\n0168929\n");
+        assert_eq!(printed.read(2_399_992, 100), (2_399_992, b"0299999\n".to_vec()));
+        assert_eq!(printed.read(9_000_000, 100), (2_400_000, Vec::new()));
+        printed.push(&vec![b'x'; 2 * KEPT_BYTES_MAX]);
+        assert_eq!(printed.tail.len(), KEPT_BYTES_MAX);
+    }
+}

@@ -1,0 +1,183 @@
+//! What files do over the six required methods by themselves: text in ranges, edits, and files
+//! piece by piece. Nothing here holds more than [`WHOLE_BYTES_MAX`] of one file.
+
+use std::future::ready;
+use std::path::Path;
+
+use jaato_plugin_sdk::Reporter;
+use jaato_types::execution::PIECE_BYTES_MAX;
+use jaato_types::files::{
+    FileEdit, FileEdited, FileFacts, FileKind, FilePath, FileRead, FileReadText, FileText,
+    FileWrite, READ_BYTES_MAX,
+};
+use jaato_types::{Error, ErrorKind, Result};
+
+use super::files::Files;
+use super::streams::{FileSink, NextPiece, PieceStream, Sink, Step};
+use crate::engine::{EDIT_BYTES_MAX, TextReader, edited};
+use crate::errors::{self, Verb};
+
+/// Most bytes of one file that are held at once: what is edited, what an upload collects, and what
+/// a copy writes in one go.
+pub(super) const WHOLE_BYTES_MAX: u64 = EDIT_BYTES_MAX;
+
+/// Reads text over [`Files::stat`] and [`Files::read`].
+pub(super) async fn read_text<F: Files + ?Sized>(
+    files: &F,
+    host: &Reporter,
+    request: FileReadText,
+) -> Result<FileText> {
+    let facts = files.stat(host, named(&request.path)).await?;
+    let (mut text, mut offset) = (TextReader::new(&request, &request.path), 0);
+    loop {
+        let range = range(&request.path, offset, READ_BYTES_MAX);
+        let (_, bytes) = files.read(host, range).await?;
+        offset += bytes.len() as u64;
+        if !text.push(&bytes)? {
+            return Ok(text.finish(facts.size, facts.version));
+        }
+    }
+}
+
+/// Edits over [`Files::stat`], [`Files::read`] and [`Files::write`]. If the files have versions,
+/// changes that others write meanwhile are not overwritten.
+pub(super) async fn edit<F: Files + ?Sized>(
+    files: &F,
+    host: &Reporter,
+    request: FileEdit,
+) -> Result<FileEdited> {
+    let FileEdit { path, edits, expected, .. } = request;
+    let shown = Path::new(&path);
+    let before = files.stat(host, named(&path)).await?;
+    if expected.is_some() && before.version.is_some() && expected != before.version {
+        return Err(errors::changed(shown));
+    }
+    if before.kind != FileKind::File {
+        return Err(errors::no_file(Verb::Edit, shown, before.kind));
+    }
+    let content = whole(files, host, &path).await?;
+    let (bytes, replaced) = edited(shown, &content, &edits)?;
+    if bytes == content {
+        return Ok(FileEdited { replaced, facts: before, ..FileEdited::default() });
+    }
+    let expected = before.version.or(expected);
+    let write = FileWrite { path, expected, ..FileWrite::default() };
+    let facts = files.write(host, write, bytes).await?;
+    Ok(FileEdited { replaced, facts, ..FileEdited::default() })
+}
+
+/// Reads a whole file.
+pub(super) async fn whole<F: Files + ?Sized>(
+    files: &F,
+    host: &Reporter,
+    path: &str,
+) -> Result<Vec<u8>> {
+    let mut all = Vec::new();
+    loop {
+        let (facts, bytes) =
+            files.read(host, range(path, all.len() as u64, READ_BYTES_MAX)).await?;
+        let is_end = bytes.is_empty() || !facts.has_more;
+        all.extend(bytes);
+        if all.len() as u64 > WHOLE_BYTES_MAX {
+            return Err(too_large(path, "read it in ranges"));
+        }
+        if is_end {
+            return Ok(all);
+        }
+    }
+}
+
+pub(super) fn named(path: &str) -> FilePath {
+    FilePath { path: path.to_owned(), ..FilePath::default() }
+}
+
+pub(super) fn range(path: &str, offset: u64, length: u64) -> FileRead {
+    let (path, length) = (path.to_owned(), Some(length));
+    FileRead { path, offset, length, ..FileRead::default() }
+}
+
+fn too_large(path: &str, hint: &str) -> Error {
+    let text = format!("`{path}` has more than {WHOLE_BYTES_MAX} bytes");
+    Error::new(ErrorKind::LimitReached, text).with_hint(hint)
+}
+
+/// A file that is read range by range.
+struct Ranges {
+    path: String,
+    offset: u64,
+    /// Bytes that are still wanted.
+    left: u64,
+}
+
+/// Opens a file that is read range by range.
+pub(super) async fn open<F: Files + ?Sized>(
+    files: &F,
+    host: &Reporter,
+    read: FileRead,
+) -> Result<(u64, PieceStream<F>)> {
+    let FileRead { path, offset, length, .. } = read;
+    let facts = files.stat(host, named(&path)).await?;
+    if facts.kind == FileKind::Folder {
+        return Err(errors::no_file(Verb::Read, Path::new(&path), facts.kind));
+    }
+    let ranges = Ranges { path, offset, left: length.unwrap_or(u64::MAX) };
+    Ok((facts.size, PieceStream::over(ranges)))
+}
+
+impl<F: Files + ?Sized> NextPiece<F> for Ranges {
+    fn next<'a>(
+        &'a mut self,
+        files: &'a F,
+        host: &'a Reporter,
+        mut buffer: Vec<u8>,
+    ) -> Step<'a, Vec<u8>> {
+        Box::pin(async move {
+            let length = self.left.min(PIECE_BYTES_MAX as u64);
+            if length == 0 {
+                return Ok(buffer);
+            }
+            let (_, bytes) = files.read(host, range(&self.path, self.offset, length)).await?;
+            self.offset += bytes.len() as u64;
+            self.left = self.left.saturating_sub(bytes.len() as u64);
+            buffer.extend(bytes);
+            Ok(buffer)
+        })
+    }
+}
+
+/// A file that is collected and then written at once, so that dropping it leaves what was there.
+struct Upload {
+    write: FileWrite,
+    bytes: Vec<u8>,
+    /// Bytes were lost: it must not be put in its place.
+    is_lost: bool,
+}
+
+/// Begins a file that is collected.
+pub(super) fn create<F: Files + ?Sized>(write: FileWrite) -> FileSink<F> {
+    FileSink::over(Upload { write, bytes: Vec::new(), is_lost: false })
+}
+
+impl<F: Files + ?Sized> Sink<F> for Upload {
+    fn write<'a>(&'a mut self, _host: &'a Reporter, bytes: Vec<u8>) -> Step<'a, ()> {
+        let taken = if (self.bytes.len() + bytes.len()) as u64 > WHOLE_BYTES_MAX {
+            self.is_lost = true;
+            self.bytes = Vec::new();
+            Err(too_large(&self.write.path, "write it in parts"))
+        } else {
+            self.bytes.extend(bytes);
+            Ok(())
+        };
+        Box::pin(ready(taken))
+    }
+
+    fn finish<'a>(self: Box<Self>, files: &'a F, host: &'a Reporter) -> Step<'a, FileFacts> {
+        Box::pin(async move {
+            if self.is_lost {
+                let error = Error::new(ErrorKind::Io, "writing the file has failed before");
+                return Err(error.with_hint("write it again"));
+            }
+            files.write(host, self.write, self.bytes).await
+        })
+    }
+}

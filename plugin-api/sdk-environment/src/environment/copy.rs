@@ -1,0 +1,163 @@
+//! Copies files and folders over reading, listing and writing; moves by a copy and a deletion.
+
+use jaato_plugin_sdk::Reporter;
+use jaato_types::files::{
+    FileDelete, FileFacts, FileKind, FilePair, FileWrite, FolderList, FolderMake, READ_BYTES_MAX,
+    WriteMode,
+};
+use jaato_types::{Error, ErrorKind, Result};
+
+use super::by_default::{WHOLE_BYTES_MAX, named, range, whole};
+use super::exchange::{ENTRIES_MAX, joined};
+use super::files::Files;
+use crate::engine::DEPTH_MAX;
+
+/// Copies. A copy that fails takes away what it has made.
+pub(super) async fn copy<F: Files + ?Sized>(
+    files: &F,
+    host: &Reporter,
+    pair: FilePair,
+) -> Result<()> {
+    let from = files.stat(host, named(&pair.from)).await?;
+    if from.kind != FileKind::Folder {
+        return copy_file(files, host, &pair.from, &pair.to, pair.overwrite).await;
+    }
+    if found(files, host, &pair.to).await?.is_some() {
+        return Err(there(&pair.to));
+    }
+    files.make_folder(host, folder(&pair.to)).await?;
+    let top = files.stat(host, named(&pair.to)).await?;
+    let copied = match is_inside(&top.path, &from.path) {
+        true => Err(Error::new(
+            ErrorKind::InvalidArguments,
+            format!("cannot copy `{}`: a folder cannot be copied into itself", pair.from),
+        )),
+        false => copy_folder(files, host, &pair.from, &pair.to).await,
+    };
+    if copied.is_err() {
+        // What went wrong first is told.
+        let _ = files.delete(host, all_of(pair.to)).await;
+    }
+    copied
+}
+
+/// Moves. Others may see both for a moment.
+pub(super) async fn rename<F: Files + ?Sized>(
+    files: &F,
+    host: &Reporter,
+    pair: FilePair,
+) -> Result<()> {
+    let (from, to) = (pair.from.clone(), pair.to.clone());
+    let source = files.stat(host, named(&from)).await?;
+    if let Some(target) = found(files, host, &to).await? {
+        if target.path == source.path {
+            return Ok(());
+        }
+        if source.kind == FileKind::Folder || target.kind == FileKind::Folder {
+            return Err(there(&to));
+        }
+    }
+    files.copy(host, pair).await?;
+    files.delete(host, all_of(from)).await
+}
+
+async fn copy_folder<F: Files + ?Sized>(
+    files: &F,
+    host: &Reporter,
+    from: &str,
+    to: &str,
+) -> Result<()> {
+    let mut open = vec![(from.to_owned(), to.to_owned(), 1)];
+    let mut count = 0;
+    while let Some((from, to, depth)) = open.pop() {
+        let mut skip = 0;
+        loop {
+            let list = FolderList { path: from.clone(), skip, ..FolderList::default() };
+            let listed = files.list(host, list).await?;
+            count += listed.entries.len();
+            if count > ENTRIES_MAX || depth > DEPTH_MAX {
+                let text = format!(
+                    "cannot copy `{from}`: it holds more than {ENTRIES_MAX} files, or is more than {DEPTH_MAX} \
+                     folders deep"
+                );
+                return Err(Error::new(ErrorKind::LimitReached, text));
+            }
+            skip += listed.entries.len();
+            let is_end = listed.entries.is_empty() || skip >= listed.count;
+            for entry in listed.entries {
+                let (from, to) = (joined(&from, &entry.name), joined(&to, &entry.name));
+                if entry.kind == FileKind::Folder {
+                    files.make_folder(host, folder(&to)).await?;
+                    open.push((from, to, depth + 1));
+                } else {
+                    // A link is copied as what it leads to: there is no operation that makes one.
+                    copy_file(files, host, &from, &to, false).await?;
+                }
+            }
+            if is_end {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn copy_file<F: Files + ?Sized>(
+    files: &F,
+    host: &Reporter,
+    from: &str,
+    to: &str,
+    overwrite: bool,
+) -> Result<()> {
+    let mode = if overwrite { WriteMode::Replace } else { WriteMode::CreateNew };
+    let write = |mode| FileWrite { path: to.to_owned(), mode, ..FileWrite::default() };
+    let facts = files.stat(host, named(from)).await?;
+    if facts.kind != FileKind::File {
+        let text = format!("cannot copy `{from}`: it is no file and no folder");
+        return Err(Error::new(ErrorKind::InvalidArguments, text));
+    }
+    if facts.size <= WHOLE_BYTES_MAX / 2 {
+        let bytes = whole(files, host, from).await?;
+        return files.write(host, write(mode), bytes).await.map(drop);
+    }
+    let (mut offset, mut mode) = (0, mode);
+    loop {
+        let (read, bytes) = files.read(host, range(from, offset, READ_BYTES_MAX)).await?;
+        offset += bytes.len() as u64;
+        let is_end = bytes.is_empty() || !read.has_more;
+        files.write(host, write(mode), bytes).await?;
+        if is_end {
+            return Ok(());
+        }
+        mode = WriteMode::Append;
+    }
+}
+
+async fn found<F: Files + ?Sized>(
+    files: &F,
+    host: &Reporter,
+    path: &str,
+) -> Result<Option<FileFacts>> {
+    match files.stat(host, named(path)).await {
+        Ok(facts) => Ok(Some(facts)),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn folder(path: &str) -> FolderMake {
+    FolderMake { path: path.to_owned(), ..FolderMake::default() }
+}
+
+fn all_of(path: String) -> FileDelete {
+    FileDelete { path, recursive: true, ..FileDelete::default() }
+}
+
+fn is_inside(path: &str, folder: &str) -> bool {
+    let folder = folder.trim_end_matches('/');
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn there(path: &str) -> Error {
+    Error::new(ErrorKind::Conflict, format!("`{path}` is there already"))
+}

@@ -1,0 +1,129 @@
+//! What an environment has open, by number: streams, running programs, terminals, files on their
+//! way.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use jaato_plugin_sdk::Home;
+use jaato_types::execution::EnvironmentFacts;
+use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+
+use super::background::Background;
+use super::held::Held;
+use super::shell::Shell;
+use super::streams::{FileSink, NextFrame};
+use super::terminals::Terminals;
+use super::traits::ExecutionEnvironment;
+
+/// Streams, programs, terminals and files that an environment has open at a time.
+pub(super) const OPEN_MAX: usize = 1024;
+
+/// The program of an environment.
+pub(super) type ProgramOf<E> = <<E as ExecutionEnvironment>::Shell as Shell>::Program;
+type EventsOf<E> = <<E as ExecutionEnvironment>::Shell as Shell>::Events;
+type TerminalOf<E> = <<E as ExecutionEnvironment>::Terminals as Terminals>::Terminal;
+type TerminalEventsOf<E> = <<E as ExecutionEnvironment>::Terminals as Terminals>::Events;
+type FilesOf<E> = <E as ExecutionEnvironment>::Files;
+
+/// Something that is open.
+pub(super) enum Open<E: ExecutionEnvironment> {
+    /// A program of a call.
+    Program { program: ProgramOf<E>, events: Held<EventsOf<E>> },
+    /// A terminal.
+    Terminal { terminal: TerminalOf<E>, events: Held<TerminalEventsOf<E>> },
+    /// A file that is read, a tree that is gone through, a search.
+    Stream(Held<Box<dyn NextFrame<FilesOf<E>>>>),
+    /// A file that is written.
+    Writer(Held<FileSink<FilesOf<E>>>),
+}
+
+/// What one instance's environment has open.
+pub(super) struct Desk<E: ExecutionEnvironment> {
+    pub(super) home: Home,
+    ready: Mutex<Option<Arc<E>>>,
+    /// How long a command may take that says nothing itself; 0 for as long as it likes.
+    shell_timeout_ms: AtomicU64,
+    numbers: AtomicU64,
+    open: Mutex<BTreeMap<u64, Arc<Open<E>>>>,
+    pub(super) background: Background<ProgramOf<E>>,
+}
+
+impl<E: ExecutionEnvironment> Desk<E> {
+    pub(super) fn new(home: Home) -> Self {
+        Self {
+            home,
+            ready: Mutex::default(),
+            shell_timeout_ms: AtomicU64::new(0),
+            numbers: AtomicU64::new(1),
+            open: Mutex::default(),
+            background: Background::default(),
+        }
+    }
+
+    /// Returns the environment.
+    ///
+    /// # Errors
+    /// `unavailable` where it was not made ready, or was taken down.
+    pub(super) fn environment(&self) -> Result<Arc<E>> {
+        self.ready.lock().clone().ok_or_else(|| {
+            Error::new(ErrorKind::Unavailable, "the execution environment is not set up")
+        })
+    }
+
+    /// Takes an environment that is ready.
+    pub(super) fn put(&self, environment: E) -> Arc<E> {
+        let environment = Arc::new(environment);
+        *self.ready.lock() = Some(Arc::clone(&environment));
+        environment
+    }
+
+    /// Keeps to what the environment has told of itself.
+    pub(super) fn keep_to(&self, facts: &EnvironmentFacts) {
+        self.shell_timeout_ms.store(facts.shell_timeout_ms, Relaxed);
+    }
+
+    /// Returns when a command is ended that says nothing itself.
+    pub(super) fn shell_timeout_ms(&self) -> Option<u64> {
+        Some(self.shell_timeout_ms.load(Relaxed)).filter(|&milliseconds| milliseconds > 0)
+    }
+
+    /// Takes everything away: the environment, and what it has open.
+    pub(super) fn take(&self) -> (Option<Arc<E>>, Vec<Arc<Open<E>>>) {
+        let open = std::mem::take(&mut *self.open.lock());
+        (self.ready.lock().take(), open.into_values().collect())
+    }
+
+    /// Returns a number that nothing else has.
+    pub(super) fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Relaxed)
+    }
+
+    /// Refuses where too much is open.
+    pub(super) fn has_room(&self) -> Result<()> {
+        if self.open.lock().len() < OPEN_MAX {
+            return Ok(());
+        }
+        let text = format!("the environment has {OPEN_MAX} streams and programs open");
+        Err(Error::new(ErrorKind::LimitReached, text).with_hint("close some of them").temporary())
+    }
+
+    /// Takes something that was opened.
+    pub(super) fn add(&self, opened: Open<E>) -> u64 {
+        let number = self.number();
+        self.open.lock().insert(number, Arc::new(opened));
+        number
+    }
+
+    /// Finds something that is open.
+    pub(super) fn find(&self, number: u64) -> Option<Arc<Open<E>>> {
+        self.open.lock().get(&number).cloned()
+    }
+
+    /// Forgets something; what nobody uses any more ends.
+    pub(super) fn close(&self, number: u64) {
+        let closed = self.open.lock().remove(&number);
+        drop(closed);
+    }
+}

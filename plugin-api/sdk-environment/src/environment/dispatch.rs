@@ -1,0 +1,128 @@
+//! Answers the host for an execution environment: its life, its streams, and whose an operation is.
+
+use jaato_plugin_sdk::__private::value_frame;
+use jaato_plugin_sdk::Cx;
+use jaato_plugin_sdk::process::Happened;
+use jaato_plugin_sdk::terminal::TerminalHappened;
+use jaato_types::execution::{
+    DESCRIBE, EnvironmentSetup, SETUP, STREAM_CLOSE, STREAM_END, STREAM_NEXT, StreamClose,
+    StreamNext, TEARDOWN,
+};
+use jaato_types::process::ProcessEvent;
+use jaato_types::terminal::TerminalEvent;
+use jaato_types::{Error, ErrorKind, Result};
+
+use super::desk::{Desk, Open};
+use super::frames::{done, framed, read, unknown, unknown_operation};
+use super::shell::{Program, ProgramEvents};
+use super::terminals::{Terminal, TerminalEvents};
+use super::traits::ExecutionEnvironment;
+use super::{file_calls, program_calls, terminal_calls};
+
+/// Answers one operation.
+pub(super) async fn answer<E: ExecutionEnvironment>(
+    cx: &Cx<E::State>,
+    desk: &Desk<E>,
+    operation: &str,
+    frame: &[u8],
+) -> Result<Vec<u8>> {
+    match operation {
+        SETUP => setup(cx, desk, read(frame)?).await,
+        TEARDOWN => teardown(cx, desk).await,
+        DESCRIBE => value_frame(&desk.environment()?.facts(cx).await?),
+        STREAM_NEXT => {
+            let StreamNext { stream, .. } = read(frame)?;
+            next(cx, desk, stream).await
+        }
+        STREAM_CLOSE => {
+            let StreamClose { stream, .. } = read(frame)?;
+            desk.close(stream);
+            done()
+        }
+        files if files.starts_with("files.") => file_calls::answer(cx, desk, files, frame).await,
+        process if process.starts_with("process.") => {
+            program_calls::answer(cx, desk, process, frame).await
+        }
+        terminal if terminal.starts_with("terminal.") => {
+            terminal_calls::answer(cx, desk, terminal, frame).await
+        }
+        other => Err(unknown_operation(other)),
+    }
+}
+
+async fn setup<E: ExecutionEnvironment>(
+    cx: &Cx<E::State>,
+    desk: &Desk<E>,
+    setup: EnvironmentSetup,
+) -> Result<Vec<u8>> {
+    if desk.environment().is_ok() {
+        return Err(Error::new(ErrorKind::Conflict, "the execution environment is set up already"));
+    }
+    let environment = desk.put(E::setup(cx, setup).await?);
+    match environment.facts(cx).await {
+        Ok(facts) => {
+            desk.keep_to(&facts);
+            value_frame(&facts)
+        }
+        Err(error) => {
+            // What cannot be told of is not used.
+            drop(desk.take());
+            environment.teardown(cx).await.map_err(|left| left.with_hint(error.to_string()))?;
+            Err(error)
+        }
+    }
+}
+
+/// Ends what is open, asking for all of it at once, then the environment.
+async fn teardown<E: ExecutionEnvironment>(cx: &Cx<E::State>, desk: &Desk<E>) -> Result<Vec<u8>> {
+    let (environment, open) = desk.take();
+    for kept in desk.background.take() {
+        // One that cannot be ended ends with the environment, or with the host's guardian.
+        let _ = kept.program.end().await;
+    }
+    for opened in open {
+        let _ = match &*opened {
+            Open::Program { program, .. } => program.end().await,
+            Open::Terminal { terminal, .. } => terminal.end().await,
+            Open::Stream(_) | Open::Writer(_) => Ok(()),
+        };
+    }
+    if let Some(environment) = environment {
+        environment.teardown(cx).await?;
+    }
+    done()
+}
+
+/// Waits for the next piece of a stream.
+async fn next<E: ExecutionEnvironment>(
+    cx: &Cx<E::State>,
+    desk: &Desk<E>,
+    stream: u64,
+) -> Result<Vec<u8>> {
+    let opened = desk.find(stream).ok_or_else(|| unknown("stream", stream))?;
+    match &*opened {
+        Open::Program { events, .. } => match events.lend()?.next().await? {
+            Some(Happened::Output { stream, bytes }) => {
+                framed(&ProcessEvent::output(stream), &bytes)
+            }
+            Some(Happened::Exited(exit)) => value_frame(&ProcessEvent::Exited(exit)),
+            None => end(),
+        },
+        Open::Terminal { events, .. } => match events.lend()?.next().await? {
+            Some(TerminalHappened::Output(bytes)) => framed(&TerminalEvent::Output, &bytes),
+            Some(TerminalHappened::Exited(exit)) => value_frame(&TerminalEvent::Exited(exit)),
+            None => end(),
+        },
+        Open::Stream(stream) => {
+            let environment = desk.environment()?;
+            let files = file_calls::files_of(&*environment)?;
+            stream.lend()?.next(files, cx).await?.map_or_else(end, Ok)
+        }
+        // Nothing comes of it: it is there to be closed.
+        Open::Writer(_) => end(),
+    }
+}
+
+fn end() -> Result<Vec<u8>> {
+    value_frame(&STREAM_END)
+}

@@ -1,0 +1,39 @@
+//! How the sdk reaches an environment.
+
+use std::any::TypeId;
+use std::sync::Arc;
+
+use jaato_plugin_sdk::__private::EnvironmentEntry;
+use jaato_types::execution::EnvironmentPart;
+
+use super::desk::Desk;
+use super::dispatch;
+use super::files::NoFiles;
+use super::shell::NoShell;
+use super::terminals::NoTerminals;
+use super::traits::ExecutionEnvironment;
+
+/// Makes the entry of an environment; `export_plugin!` calls it.
+pub fn entry<E: ExecutionEnvironment>() -> EnvironmentEntry<E::State> {
+    EnvironmentEntry {
+        spec: E::spec,
+        lacks: lacks::<E>,
+        desk: |home| Arc::new(Desk::<E>::new(home)),
+        call: |cx, desk, operation, frame| {
+            let Some(desk) = desk.downcast_ref::<Desk<E>>() else {
+                unreachable!("made by the same entry")
+            };
+            Box::pin(dispatch::answer(cx, desk, operation, frame))
+        },
+    }
+}
+
+/// Lists what an environment says by its types that it has not.
+fn lacks<E: ExecutionEnvironment>() -> Vec<EnvironmentPart> {
+    let parts = [
+        (TypeId::of::<E::Files>() == TypeId::of::<NoFiles>(), EnvironmentPart::Files),
+        (TypeId::of::<E::Shell>() == TypeId::of::<NoShell>(), EnvironmentPart::Shell),
+        (TypeId::of::<E::Terminals>() == TypeId::of::<NoTerminals>(), EnvironmentPart::Terminals),
+    ];
+    parts.into_iter().filter_map(|(is_none, part)| is_none.then_some(part)).collect()
+}

@@ -1,0 +1,311 @@
+//! Lets the engine, which blocks, work over the six methods of files, which do not.
+//!
+//! The engine runs on a thread of its own and asks for each file and folder over a [`Line`]. The
+//! call that waits for a page answers it, so nothing is asked of the environment while no call
+//! waits. Dropping the [`Exchange`] ends the thread.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use jaato_plugin_sdk::Reporter;
+use jaato_types::files::{
+    FileBytes, FileFacts, FileFind, FileGlob, FilePath, FileRead, FileSearch, FileWalk, FilesFound,
+    FolderEntries, FolderList, FoundPage, SearchedPage, WalkedPage,
+};
+use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+
+use super::files::Files;
+use super::remote::Remote;
+use super::streams::{NextPage, PageStream, Step};
+use crate::engine::{self, Cancel};
+
+/// Files and folders that one operation looks at: each costs a question to the environment.
+pub(super) const ENTRIES_MAX: usize = 100_000;
+
+/// Finds over the required methods of the files.
+pub(super) async fn glob<F: Files + ?Sized>(
+    files: &F,
+    host: &Reporter,
+    glob: FileGlob,
+) -> Result<FilesFound> {
+    let work = move |line| Ok(std::iter::once(engine::glob(&Remote::new(line), &glob)));
+    let mut found = Exchange::begin(files, host, work).await?;
+    found.next_page(files, host).await?.ok_or_else(broken)
+}
+
+/// Finds, page by page.
+pub(super) async fn find<F: Files + ?Sized>(
+    files: &F,
+    host: &Reporter,
+    find: FileFind,
+) -> Result<PageStream<F, FoundPage>> {
+    let work = move |line| engine::find(&Remote::new(line), &find, &Cancel::default());
+    Ok(PageStream::over(Exchange::begin(files, host, work).await?))
+}
+
+/// Searches, page by page.
+pub(super) async fn search<F: Files + ?Sized>(
+    files: &F,
+    host: &Reporter,
+    search: FileSearch,
+) -> Result<PageStream<F, SearchedPage>> {
+    let work = move |line| engine::search(&Remote::new(line), &search, &Cancel::default());
+    Ok(PageStream::over(Exchange::begin(files, host, work).await?))
+}
+
+/// Walks, page by page.
+pub(super) async fn walk<F: Files + ?Sized>(
+    files: &F,
+    host: &Reporter,
+    walk: FileWalk,
+) -> Result<PageStream<F, WalkedPage>> {
+    let work = move |line| engine::walk(&Remote::new(line), &walk);
+    Ok(PageStream::over(Exchange::begin(files, host, work).await?))
+}
+
+/// Puts a name behind a folder, which may be the default one.
+pub(super) fn joined(folder: &str, name: &str) -> String {
+    match folder {
+        "" => name.to_owned(),
+        _ if folder.ends_with('/') => format!("{folder}{name}"),
+        _ => format!("{folder}/{name}"),
+    }
+}
+
+/// Pages that the engine makes on its thread.
+struct Exchange<P> {
+    shared: Arc<Shared>,
+    /// `None` says that it has begun, and later that it has ended.
+    pages: Receiver<Result<Option<P>>>,
+}
+
+/// The engine's end.
+#[derive(Debug, Clone)]
+pub(super) struct Line(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    asked: VecDeque<Ask>,
+    /// Who waits for a question or a page.
+    waiting: Option<Waker>,
+    /// Entries that were listed.
+    listed: usize,
+    /// Why the work is given up.
+    failed: Option<Error>,
+    is_closed: bool,
+}
+
+/// What the engine asks, and where the answer goes.
+#[derive(Debug)]
+enum Ask {
+    Read(FileRead, SyncSender<Result<(FileBytes, Vec<u8>)>>),
+    Stat(FilePath, SyncSender<Result<FileFacts>>),
+    List(FolderList, SyncSender<Result<FolderEntries>>),
+}
+
+impl Line {
+    /// Reads a range of a file.
+    pub(super) fn read(&self, read: FileRead) -> Result<(FileBytes, Vec<u8>)> {
+        self.ask(|answer| Ask::Read(read, answer))
+    }
+
+    /// Looks at what is there.
+    pub(super) fn stat(&self, path: FilePath) -> Result<FileFacts> {
+        self.ask(|answer| Ask::Stat(path, answer))
+    }
+
+    /// Lists a part of a folder.
+    pub(super) fn list(&self, list: FolderList) -> Result<FolderEntries> {
+        let path = list.path.clone();
+        let listed = self.ask(|answer| Ask::List(list, answer))?;
+        let mut state = self.0.0.lock();
+        state.listed += listed.entries.len();
+        if state.listed > ENTRIES_MAX {
+            let text = format!("`{path}`: the tree has more than {ENTRIES_MAX} files");
+            let error = Error::new(ErrorKind::LimitReached, text);
+            let error = error.with_hint("begin in a folder of it");
+            state.failed = Some(error.clone());
+            state.close();
+            return Err(error);
+        }
+        Ok(listed)
+    }
+
+    fn ask<T>(&self, ask: impl FnOnce(SyncSender<Result<T>>) -> Ask) -> Result<T> {
+        let (answer, answered) = sync_channel(1);
+        {
+            let mut state = self.0.0.lock();
+            if state.is_closed {
+                return Err(Error::cancelled());
+            }
+            state.asked.push_back(ask(answer));
+            state.wake();
+        }
+        answered.recv().unwrap_or_else(|_| Err(Error::cancelled()))
+    }
+}
+
+impl State {
+    fn wake(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            waiting.wake();
+        }
+    }
+
+    /// Gives up: what is asked is never answered.
+    fn close(&mut self) {
+        self.is_closed = true;
+        self.asked.clear();
+        self.wake();
+    }
+}
+
+impl<P> Drop for Exchange<P> {
+    fn drop(&mut self) {
+        self.shared.0.lock().close();
+    }
+}
+
+/// A question that is being answered. If the call is dropped meanwhile, the next one answers it.
+struct Answering<'a> {
+    shared: &'a Shared,
+    ask: Option<Ask>,
+}
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        if let Some(ask) = self.ask.take() {
+            self.shared.0.lock().asked.push_front(ask);
+        }
+    }
+}
+
+impl Answering<'_> {
+    async fn answer<F: Files + ?Sized>(mut self, files: &F, host: &Reporter) {
+        // An engine that has given up takes no answer.
+        match &self.ask {
+            Some(Ask::Read(read, to)) => _ = to.send(files.read(host, read.clone()).await),
+            Some(Ask::Stat(path, to)) => _ = to.send(files.stat(host, path.clone()).await),
+            Some(Ask::List(list, to)) => _ = to.send(files.list(host, list.clone()).await),
+            None => {}
+        }
+        self.ask = None;
+    }
+}
+
+impl<P: Send + 'static> Exchange<P> {
+    /// Begins the work on a thread and waits until it has begun.
+    async fn begin<F: Files + ?Sized, I: Iterator<Item = Result<P>>>(
+        files: &F,
+        host: &Reporter,
+        work: impl FnOnce(Line) -> Result<I> + Send + 'static,
+    ) -> Result<Self> {
+        let (to, pages) = sync_channel(1);
+        let shared = Arc::new(Shared::default());
+        let line = Line(Arc::clone(&shared));
+        let started = thread::Builder::new().name("jaato-files".to_owned()).spawn(move || {
+            let told = Told { line: line.clone(), to: Some(to) };
+            match work(line) {
+                Ok(pages) => {
+                    let pages = pages.map(|page| page.map(Some));
+                    let mut all = std::iter::once(Ok(None)).chain(pages);
+                    if all.all(|page| told.tell(page)) {
+                        told.tell(Ok(None));
+                    }
+                }
+                Err(error) => _ = told.tell(Err(error)),
+            }
+        });
+        started.map_err(|error| {
+            let text = format!("cannot start a thread to search: {}", error.kind());
+            Error::new(ErrorKind::LimitReached, text).temporary()
+        })?;
+        let mut exchange = Self { shared, pages };
+        exchange.next_page(files, host).await?;
+        Ok(exchange)
+    }
+
+    /// Answers the engine until the next page is there; none at the end.
+    async fn next_page<F: Files + ?Sized>(
+        &mut self,
+        files: &F,
+        host: &Reporter,
+    ) -> Result<Option<P>> {
+        loop {
+            match poll_fn(|cx| self.poll_next(cx)).await {
+                Next::Ask(ask) => {
+                    Answering { shared: &self.shared, ask: Some(ask) }.answer(files, host).await;
+                }
+                Next::Page(page) => return page,
+            }
+        }
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next<P>> {
+        let mut state = self.shared.0.lock();
+        if let Some(error) = state.failed.take() {
+            return Poll::Ready(Next::Page(Err(error)));
+        }
+        match self.pages.try_recv() {
+            Ok(page) => return Poll::Ready(Next::Page(page)),
+            Err(TryRecvError::Disconnected) => return Poll::Ready(Next::Page(Err(broken()))),
+            Err(TryRecvError::Empty) => {}
+        }
+        match state.asked.pop_front() {
+            Some(ask) => Poll::Ready(Next::Ask(ask)),
+            None => {
+                state.waiting = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// What comes next.
+enum Next<P> {
+    Ask(Ask),
+    Page(Result<Option<P>>),
+}
+
+/// Tells pages from the engine's thread, and wakes the call that waits, however the thread ends.
+struct Told<P> {
+    line: Line,
+    to: Option<SyncSender<Result<Option<P>>>>,
+}
+
+impl<P> Told<P> {
+    /// False when no call wants more.
+    fn tell(&self, page: Result<Option<P>>) -> bool {
+        let is_told = self.to.as_ref().is_some_and(|to| to.send(page).is_ok());
+        self.line.0.0.lock().wake();
+        is_told
+    }
+}
+
+impl<P> Drop for Told<P> {
+    fn drop(&mut self) {
+        self.to = None;
+        self.line.0.0.lock().wake();
+    }
+}
+
+impl<F: Files + ?Sized, P: Send + 'static> NextPage<F, P> for Exchange<P> {
+    fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> Step<'a, Option<P>> {
+        Box::pin(self.next_page(files, host))
+    }
+}
+
+fn broken() -> Error {
+    Error::new(ErrorKind::PluginPanicked, "a search broke down")
+}
+
+#[cfg(test)]
+mod tests;

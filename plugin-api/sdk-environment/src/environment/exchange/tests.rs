@@ -1,0 +1,82 @@
+//! Questions and pages between the engine and the calls.
+#![allow(clippy::unwrap_used)]
+
+use std::future::{Future, pending};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+use jaato_plugin_sdk::__private::detached_home;
+use jaato_types::files::{FileDelete, FileKind, FileWrite, FolderEntry, FolderMake};
+
+use super::*;
+
+/// A folder `a` with a file `b`; listing `a` takes as long as the test wants.
+#[derive(Default)]
+struct Slow {
+    lists: AtomicUsize,
+    is_quick: AtomicBool,
+}
+
+fn missing<T>() -> Result<T> {
+    Err(Error::new(ErrorKind::NotFound, "it is not there"))
+}
+
+impl Files for Slow {
+    async fn read(&self, _: &Reporter, _: FileRead) -> Result<(FileBytes, Vec<u8>)> {
+        missing()
+    }
+
+    async fn write(&self, _: &Reporter, _: FileWrite, _: Vec<u8>) -> Result<FileFacts> {
+        missing()
+    }
+
+    async fn stat(&self, _: &Reporter, _: FilePath) -> Result<FileFacts> {
+        missing()
+    }
+
+    async fn list(&self, _: &Reporter, list: FolderList) -> Result<FolderEntries> {
+        self.lists.fetch_add(1, SeqCst);
+        let (name, kind) = match list.path.as_str() {
+            "" => ("a", FileKind::Folder),
+            _ if self.is_quick.load(SeqCst) => ("b", FileKind::File),
+            _ => pending().await,
+        };
+        let entry = FolderEntry { name: name.into(), kind, ..FolderEntry::default() };
+        Ok(FolderEntries { entries: vec![entry], count: 1, ..FolderEntries::default() })
+    }
+
+    async fn delete(&self, _: &Reporter, _: FileDelete) -> Result<()> {
+        missing()
+    }
+
+    async fn make_folder(&self, _: &Reporter, _: FolderMake) -> Result<()> {
+        missing()
+    }
+}
+
+/// Polls until there is an answer, or until the test has seen enough.
+fn poll<T>(future: impl Future<Output = T>, is_enough: impl Fn() -> bool) -> Option<T> {
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => return Some(answer),
+            Poll::Pending if is_enough() => return None,
+            Poll::Pending => thread::yield_now(),
+        }
+    }
+}
+
+#[test]
+fn a_call_that_is_dropped_loses_no_question() {
+    let home = detached_home();
+    let files = Slow::default();
+    let work = move |line| engine::walk(&Remote::new(line), &FileWalk::default());
+    let mut walk = poll(Exchange::begin(&files, &home, work), || false).unwrap().unwrap();
+    let dropped = poll(walk.next_page(&files, &home), || files.lists.load(SeqCst) == 2);
+    assert!(dropped.is_none());
+    files.is_quick.store(true, SeqCst);
+    let page = poll(walk.next_page(&files, &home), || false).unwrap().unwrap().unwrap();
+    let paths: Vec<_> = page.entries.iter().map(|entry| entry.path.as_str()).collect();
+    assert_eq!((paths, files.lists.load(SeqCst)), (vec!["a", "a/b"], 3));
+    assert_eq!(poll(walk.next_page(&files, &home), || false).unwrap().unwrap(), None);
+}

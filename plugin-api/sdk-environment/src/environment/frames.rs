@@ -1,0 +1,39 @@
+//! Requests and answers as frames.
+
+use jaato_plugin_sdk::__private::{bad_answer, bad_frame};
+use jaato_types::{Error, ErrorKind, Frame, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Answers that it is done.
+pub(super) fn done() -> Result<Vec<u8>> {
+    Ok(Frame::empty())
+}
+
+/// Reads a request.
+pub(super) fn read<T: DeserializeOwned>(frame: &[u8]) -> Result<T> {
+    Frame::read(frame).map_err(bad_frame)
+}
+
+/// Reads a request that has bytes beside it.
+pub(super) fn read_with_bytes<T: DeserializeOwned>(frame: &[u8]) -> Result<(T, Vec<u8>)> {
+    let parsed = Frame::parse(frame).map_err(bad_frame)?;
+    Ok((parsed.json().map_err(bad_frame)?, parsed.bytes.to_vec()))
+}
+
+/// Writes an answer with bytes beside it.
+pub(super) fn framed(value: &impl Serialize, bytes: &[u8]) -> Result<Vec<u8>> {
+    Frame::write_with_bytes(value, bytes).map_err(bad_answer)
+}
+
+/// Makes the error of an operation that the environment does not have.
+pub(super) fn unknown_operation(operation: &str) -> Error {
+    let text = format!("the environment does not know the operation `{operation}`");
+    Error::new(ErrorKind::UnknownOperation, text)
+}
+
+/// Says that nothing has a number.
+pub(super) fn unknown(what: &str, number: u64) -> Error {
+    let text = format!("the environment has no {what} {number}");
+    Error::new(ErrorKind::NotFound, text).with_hint("it has ended, or never was")
+}

@@ -1,0 +1,162 @@
+//! The operations `process.*`.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use jaato_plugin_sdk::__private::value_frame;
+use jaato_plugin_sdk::Cx;
+use jaato_types::execution::STREAM_KEY;
+use jaato_types::process::{
+    END, FORGET, LIST, OUTPUT, PREPARE, ProcessExit, ProcessRef, ProcessSignal, ProcessWait,
+    ProcessWaited, ProcessWrite, SIGNAL, SPAWN, START, Spawn, Started, WAIT, WRITE,
+};
+use jaato_types::{Error, Result};
+use serde_json::json;
+
+use super::background::Kept;
+use super::desk::{Desk, Open, ProgramOf};
+use super::frames::{done, framed, read, read_with_bytes, unknown, unknown_operation};
+use super::held::Held;
+use super::shell::{Program, Shell};
+use super::traits::ExecutionEnvironment;
+
+/// Answers one of them.
+pub(super) async fn answer<E: ExecutionEnvironment>(
+    cx: &Cx<E::State>,
+    desk: &Desk<E>,
+    operation: &str,
+    frame: &[u8],
+) -> Result<Vec<u8>> {
+    let environment = desk.environment()?;
+    let shell = environment.shell().ok_or_else(|| unknown_operation(operation))?;
+    match operation {
+        SPAWN => {
+            desk.has_room()?;
+            let (program, events) = shell.start(cx, bounded(desk, read(frame)?)).await?;
+            let pid = program.pid();
+            let process = desk.add(Open::Program { program, events: Held::new(events) });
+            value_frame(
+                &json!({ "process": process, "pid": pid.unwrap_or(0), STREAM_KEY: process }),
+            )
+        }
+        PREPARE => match shell.prepare(cx, bounded(desk, read(frame)?)).await? {
+            Some(spawn) => value_frame(&spawn),
+            None => Err(unknown_operation(operation)),
+        },
+        START => start(cx, desk, shell, read(frame)?).await,
+        LIST => value_frame(&desk.background.list()),
+        OUTPUT => {
+            let (output, bytes) = desk.background.output(read(frame)?)?;
+            framed(&output, &bytes)
+        }
+        WAIT => {
+            let ProcessWait { process, timeout_ms, .. } = read(frame)?;
+            let kept = desk.background.find(process).ok_or_else(|| unknown("program", process))?;
+            value_frame(&ProcessWaited {
+                exit: wait(cx, &kept, timeout_ms).await?,
+                ..ProcessWaited::default()
+            })
+        }
+        WRITE => {
+            let (ProcessWrite { process, close, .. }, bytes) = read_with_bytes(frame)?;
+            let running = running(desk, process)?;
+            if !bytes.is_empty() {
+                running.program().write(bytes).await?;
+            }
+            if close {
+                running.program().close_input().await?;
+            }
+            done()
+        }
+        SIGNAL => {
+            let ProcessSignal { process, signal, .. } = read(frame)?;
+            running(desk, process)?.program().signal(signal).await.and_then(|()| done())
+        }
+        END => {
+            let ProcessRef { process, .. } = read(frame)?;
+            running(desk, process)?.program().end().await.and_then(|()| done())
+        }
+        FORGET => {
+            let ProcessRef { process, .. } = read(frame)?;
+            let kept =
+                desk.background.remove(process).ok_or_else(|| unknown("program", process))?;
+            kept.program.end().await.and_then(|()| done())
+        }
+        other => Err(unknown_operation(other)),
+    }
+}
+
+/// Gives a program that has no deadline the environment's.
+fn bounded<E: ExecutionEnvironment>(desk: &Desk<E>, spawn: Spawn) -> Spawn {
+    Spawn { deadline_ms: spawn.deadline_ms.or(desk.shell_timeout_ms()), ..spawn }
+}
+
+async fn start<E: ExecutionEnvironment>(
+    cx: &Cx<E::State>,
+    desk: &Desk<E>,
+    shell: &E::Shell,
+    spawn: Spawn,
+) -> Result<Vec<u8>> {
+    desk.background.make_room()?;
+    let label = spawn.label.clone().unwrap_or_else(|| {
+        let words = std::iter::once(&spawn.program).chain(&spawn.args);
+        words.map(String::as_str).collect::<Vec<_>>().join(" ")
+    });
+    let (program, events) = shell.start(cx, spawn).await?;
+    let (pid, process) = (program.pid(), desk.number());
+    let reading = desk.background.add(process, (program, pid), events, label);
+    if !desk.home.spawn(reading) {
+        drop(desk.background.remove(process));
+        return Err(Error::cancelled());
+    }
+    value_frame(&Started { process, pid, ..Started::default() })
+}
+
+/// Waits for an exit, but not longer than that.
+async fn wait<S, P>(
+    cx: &Cx<S>,
+    kept: &Kept<P>,
+    timeout_ms: Option<u64>,
+) -> Result<Option<ProcessExit>> {
+    let Some(timeout_ms) = timeout_ms else { return kept.exit().await.map(Some) };
+    let mut exit = pin!(kept.exit());
+    let mut sleep = pin!(cx.sleep(Duration::from_millis(timeout_ms)));
+    poll_fn(|task| {
+        if let Poll::Ready(exit) = exit.as_mut().poll(task) {
+            return Poll::Ready(exit.map(Some));
+        }
+        sleep.as_mut().poll(task).map(|slept| slept.map(|()| None))
+    })
+    .await
+}
+
+/// A program, of a call or not.
+enum Running<E: ExecutionEnvironment> {
+    OfCall(Arc<Open<E>>),
+    InBackground(Arc<Kept<ProgramOf<E>>>),
+}
+
+impl<E: ExecutionEnvironment> Running<E> {
+    fn program(&self) -> &ProgramOf<E> {
+        match self {
+            Self::OfCall(open) => match &**open {
+                Open::Program { program, .. } => program,
+                _ => unreachable!("looked at when it was found"),
+            },
+            Self::InBackground(kept) => &kept.program,
+        }
+    }
+}
+
+fn running<E: ExecutionEnvironment>(desk: &Desk<E>, process: u64) -> Result<Running<E>> {
+    if let Some(kept) = desk.background.find(process) {
+        return Ok(Running::InBackground(kept));
+    }
+    match desk.find(process) {
+        Some(open) if matches!(&*open, Open::Program { .. }) => Ok(Running::OfCall(open)),
+        Some(_) | None => Err(unknown("program", process)),
+    }
+}

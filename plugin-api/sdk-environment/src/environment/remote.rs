@@ -1,0 +1,195 @@
+//! An environment's files as the engine knows them: over reading, listing and looking.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use jaato_types::files::{FolderList, READ_BYTES_MAX};
+use jaato_types::{Error, ErrorKind, Result};
+
+use super::by_default::{named, range};
+use super::exchange::{Line, joined};
+use crate::engine::{self, Folder, Found, Names, Sorted, Top};
+use crate::errors::Verb;
+
+/// The files of an environment.
+pub(super) struct Remote(Line);
+
+/// A folder, by its path.
+#[derive(Debug, Clone)]
+pub(super) struct RemoteFolder {
+    line: Line,
+    path: String,
+}
+
+/// A file that is read range by range.
+#[derive(Debug)]
+pub(super) struct RemoteFile {
+    line: Line,
+    path: String,
+    /// What was read of it and not given, from `given` on.
+    bytes: Vec<u8>,
+    given: usize,
+    /// Where the next range begins; none at the end.
+    next: Option<u64>,
+}
+
+impl Remote {
+    pub(super) fn new(line: Line) -> Self {
+        Self(line)
+    }
+
+    fn folder(&self, path: String) -> RemoteFolder {
+        RemoteFolder { line: self.0.clone(), path }
+    }
+
+    /// The folders above one whose ignore rules count: from the root of its repository on; without
+    /// a repository, from the default folder on if the path is relative.
+    fn above(&self, path: &str) -> Vec<(RemoteFolder, OsString)> {
+        let asked = if path.is_empty() { "." } else { path };
+        let Ok(facts) = self.0.stat(named(asked)) else { return Vec::new() };
+        let absolute = facts.path.trim_end_matches("/.").trim_end_matches('/');
+        let names = path.split('/').filter(|name| !name.is_empty() && *name != ".");
+        let goes_up = names.clone().any(|name| name == "..");
+        let mut kept = if path.starts_with('/') || goes_up { 0 } else { names.count() };
+        let mut is_sought = self.folder(path.to_owned()).has_repository() == Ok(false);
+        let mut above = Vec::new();
+        for (at, _) in absolute.rmatch_indices('/') {
+            if !is_sought && above.len() >= kept {
+                break;
+            }
+            let folder = self.folder(absolute[..at.max(1)].to_owned());
+            let name = absolute[at + 1..].split('/').next().unwrap_or_default();
+            let has_repository = is_sought.then(|| folder.has_repository());
+            above.push((folder, OsString::from(name)));
+            match has_repository {
+                None | Some(Ok(false)) => {}
+                Some(Ok(true)) => (kept, is_sought) = (kept.max(above.len()), false),
+                // It is outside of the allowed folders.
+                Some(Err(_)) => is_sought = false,
+            }
+        }
+        above.truncate(kept);
+        above.reverse();
+        above
+    }
+}
+
+impl engine::Files for Remote {
+    type Folder = RemoteFolder;
+
+    fn look(&self, path: &str, _verb: Verb) -> Result<Found> {
+        found(&self.0, path)
+    }
+
+    fn top(&self, path: &str) -> Result<Top<RemoteFolder>> {
+        let folder = self.folder(path.to_owned());
+        Ok(Top { above: self.above(path), folder, shown: path.into() })
+    }
+
+    fn open(&self, path: &str) -> Result<(RemoteFile, u64)> {
+        RemoteFile::open(&self.0, path.to_owned(), READ_BYTES_MAX)
+    }
+
+    fn shown(&self, path: &str) -> PathBuf {
+        path.into()
+    }
+}
+
+fn found(line: &Line, path: &str) -> Result<Found> {
+    let facts = line.stat(named(path))?;
+    let milliseconds = facts.modified_ms;
+    let modified = (milliseconds.div_euclid(1000), milliseconds.rem_euclid(1000) * 1_000_000);
+    Ok(Found { kind: facts.kind, size: facts.size, modified })
+}
+
+impl RemoteFolder {
+    fn path_of(&self, name: &OsStr) -> String {
+        joined(&self.path, &name.to_string_lossy())
+    }
+
+    fn has_repository(&self) -> Result<bool> {
+        match self.line.stat(named(&joined(&self.path, ".git"))) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Folder for RemoteFolder {
+    type File = RemoteFile;
+
+    fn names(&self, _sorted: Sorted) -> io::Result<Names> {
+        let (mut names, mut skip) = (Names::default(), 0);
+        loop {
+            let list = FolderList { path: self.path.clone(), skip, ..FolderList::default() };
+            let listed = self.line.list(list).map_err(of)?;
+            skip += listed.entries.len();
+            let is_end = listed.entries.is_empty() || skip >= listed.count;
+            for entry in listed.entries {
+                // There are fewer than a tree may have.
+                names.add(entry.name.as_bytes(), entry.kind);
+            }
+            if is_end {
+                names.sort();
+                return Ok(names);
+            }
+        }
+    }
+
+    fn enter(&self, name: &OsStr) -> io::Result<Option<Self>> {
+        Ok(Some(Self { line: self.line.clone(), path: self.path_of(name) }))
+    }
+
+    fn open(&self, name: &OsStr, bytes_max: u64) -> io::Result<Option<(RemoteFile, u64)>> {
+        match RemoteFile::open(&self.line, self.path_of(name), bytes_max) {
+            Ok(opened) => Ok(Some(opened)),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(of(error)),
+        }
+    }
+
+    fn facts(&self, name: &OsStr) -> io::Result<Found> {
+        found(&self.line, &self.path_of(name)).map_err(of)
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl RemoteFile {
+    /// Opens it by reading its first bytes, which tells its size too.
+    fn open(line: &Line, path: String, bytes_max: u64) -> Result<(Self, u64)> {
+        let (facts, bytes) = line.read(range(&path, 0, bytes_max.min(READ_BYTES_MAX)))?;
+        let next = (facts.has_more && !bytes.is_empty()).then_some(bytes.len() as u64);
+        Ok((Self { line: line.clone(), path, bytes, given: 0, next }, facts.size))
+    }
+}
+
+impl Read for RemoteFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let (true, Some(next)) = (self.given == self.bytes.len(), self.next) {
+            let read = self.line.read(range(&self.path, next, READ_BYTES_MAX));
+            let (facts, bytes) = read.map_err(of)?;
+            let is_over = bytes.is_empty() || !facts.has_more;
+            self.next = (!is_over).then_some(next + bytes.len() as u64);
+            (self.bytes, self.given) = (bytes, 0);
+        }
+        let rest = &self.bytes[self.given..];
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        self.given += count;
+        Ok(count)
+    }
+}
+
+/// The environment's own error, through what the engine passes on.
+fn of(error: Error) -> io::Error {
+    let kind = match error.kind {
+        ErrorKind::NotFound => io::ErrorKind::NotFound,
+        _ => io::ErrorKind::InvalidData,
+    };
+    io::Error::new(kind, error)
+}

@@ -1,0 +1,88 @@
+//! The operations `terminal.*`.
+
+use std::time::Duration;
+
+use jaato_plugin_sdk::__private::value_frame;
+use jaato_plugin_sdk::Cx;
+use jaato_types::execution::STREAM_KEY;
+use jaato_types::terminal::{
+    END, RESIZE, SIGNAL, SIZE, SPAWN, STATE, TerminalRef, TerminalResize, TerminalSignal,
+    TerminalSpawn, TerminalWrite, TerminalWritten, WRITE,
+};
+use jaato_types::{Error, ErrorKind, Result};
+use serde_json::json;
+
+use super::desk::{Desk, Open};
+use super::frames::{done, read, read_with_bytes, unknown, unknown_operation};
+use super::held::Held;
+use super::terminals::{Terminal, Terminals};
+use super::traits::ExecutionEnvironment;
+
+/// Answers one of them.
+pub(super) async fn answer<E: ExecutionEnvironment>(
+    cx: &Cx<E::State>,
+    desk: &Desk<E>,
+    operation: &str,
+    frame: &[u8],
+) -> Result<Vec<u8>> {
+    if operation == SPAWN {
+        return spawn(cx, desk, read(frame)?).await;
+    }
+    let (request, bytes): (serde_json::Value, Vec<u8>) = read_with_bytes(frame)?;
+    let TerminalRef { terminal: number, .. } = parsed(&request)?;
+    let open = desk.find(number).ok_or_else(|| unknown("terminal", number))?;
+    let Open::Terminal { terminal, .. } = &*open else { return Err(unknown("terminal", number)) };
+    match operation {
+        WRITE => {
+            let TerminalWrite { wait_ms, .. } = parsed(&request)?;
+            let Some(wait_ms) = wait_ms else {
+                terminal.write(bytes).await?;
+                return done();
+            };
+            let taken = terminal.write_within(bytes, Duration::from_millis(wait_ms)).await?;
+            let bytes = u64::try_from(taken).unwrap_or(u64::MAX);
+            return value_frame(&TerminalWritten { bytes, ..TerminalWritten::default() });
+        }
+        RESIZE => {
+            let size: TerminalResize = parsed(&request)?;
+            if size.rows == 0 || size.columns == 0 {
+                let text = "a terminal has at least one row and one column";
+                return Err(Error::new(ErrorKind::InvalidArguments, text));
+            }
+            terminal.resize(size).await?;
+        }
+        SIGNAL => {
+            let TerminalSignal { signal, .. } = parsed(&request)?;
+            terminal.signal(signal).await?;
+        }
+        STATE => return value_frame(&terminal.state().await?),
+        END => terminal.end().await?,
+        other => return Err(unknown_operation(other)),
+    }
+    done()
+}
+
+async fn spawn<E: ExecutionEnvironment>(
+    cx: &Cx<E::State>,
+    desk: &Desk<E>,
+    mut spawn: TerminalSpawn,
+) -> Result<Vec<u8>> {
+    let environment = desk.environment()?;
+    let terminals = environment.terminals().ok_or_else(|| unknown_operation(SPAWN))?;
+    desk.has_room()?;
+    (spawn.rows, spawn.columns) = match (spawn.rows, spawn.columns) {
+        (0, 0) => SIZE,
+        (0, columns) => (SIZE.0, columns),
+        (rows, 0) => (rows, SIZE.1),
+        given => given,
+    };
+    let (terminal, events) = terminals.spawn(cx, spawn).await?;
+    let pid = terminal.pid();
+    let number = desk.add(Open::Terminal { terminal, events: Held::new(events) });
+    value_frame(&json!({ "terminal": number, "pid": pid, STREAM_KEY: number }))
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(request: &serde_json::Value) -> Result<T> {
+    T::deserialize(request)
+        .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))
+}

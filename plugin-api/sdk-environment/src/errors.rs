@@ -1,0 +1,142 @@
+//! What people and models are told when something cannot be done with a file.
+
+use std::io;
+use std::path::Path;
+
+use jaato_types::files::FileKind;
+use jaato_types::{Error, ErrorKind};
+use rustix::io::Errno;
+
+/// What was tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Read,
+    Write,
+    Edit,
+    Delete,
+    List,
+    Find,
+    Make,
+    Move,
+    Copy,
+    Search,
+    Open,
+}
+
+impl Verb {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Edit => "edit",
+            Self::Delete => "delete",
+            Self::List => "list",
+            Self::Find => "look at",
+            Self::Make => "make the folder",
+            Self::Move => "move",
+            Self::Copy => "copy",
+            Self::Search => "search",
+            Self::Open => "open the folder",
+        }
+    }
+
+    /// Whether what is missing was to be a folder.
+    fn is_about_folders(self) -> bool {
+        matches!(self, Self::List | Self::Search | Self::Open)
+    }
+}
+
+/// Makes the error of a folder or a file: the environment's own, or that of a system call.
+pub(crate) fn of_io(verb: Verb, shown: &Path, error: &io::Error) -> Error {
+    match error.get_ref().and_then(|error| error.downcast_ref::<Error>()) {
+        Some(own) => own.clone(),
+        None => failed(verb, shown, Errno::from_io_error(error).unwrap_or(Errno::IO)),
+    }
+}
+
+/// Says why a file or a folder of a search could not be read.
+pub(crate) fn reason(error: &io::Error) -> String {
+    match error.get_ref() {
+        None => {
+            let told = of_io(Verb::Search, Path::new(""), error).message;
+            told.rsplit(": ").next().unwrap_or_default().to_owned()
+        }
+        Some(own) => match own.downcast_ref::<Error>() {
+            Some(own) => own.message.clone(),
+            None => "a line of it is too long".to_owned(),
+        },
+    }
+}
+
+/// Makes the error of a system call.
+pub(crate) fn failed(verb: Verb, shown: &Path, errno: Errno) -> Error {
+    let error = |kind, reason: &str| {
+        Error::new(kind, format!("cannot {} `{}`: {reason}", verb.word(), shown.display()))
+    };
+    match errno {
+        Errno::NOENT if verb.is_about_folders() => error(ErrorKind::NotFound, "folder not found"),
+        Errno::NOENT => error(ErrorKind::NotFound, "file not found"),
+        // What is looked for below a file is not there.
+        Errno::NOTDIR if verb == Verb::Find => error(ErrorKind::NotFound, "not a directory"),
+        Errno::NOTDIR => error(ErrorKind::Conflict, "not a directory"),
+        Errno::ISDIR => is_folder(verb, shown),
+        Errno::EXIST => error(ErrorKind::Conflict, "it exists already"),
+        Errno::NOTEMPTY => error(ErrorKind::Conflict, "the folder is not empty")
+            .with_hint("ask with `recursive` to delete all that is in it"),
+        Errno::ACCESS | Errno::PERM => error(ErrorKind::Io, "permission denied"),
+        Errno::ROFS => error(ErrorKind::Io, "the file system is read-only"),
+        Errno::NOSPC => error(ErrorKind::Io, "the disk is full").with_hint("free some space"),
+        Errno::DQUOT => error(ErrorKind::Io, "the disk quota is used up"),
+        Errno::NAMETOOLONG => error(ErrorKind::InvalidArguments, "the name is too long"),
+        Errno::FBIG => error(ErrorKind::LimitReached, "the file becomes too large"),
+        Errno::LOOP => error(ErrorKind::Io, "its symbolic links go in a circle, or are too many"),
+        Errno::MFILE | Errno::NFILE => {
+            error(ErrorKind::LimitReached, "too many files are open").temporary()
+        }
+        Errno::OVERFLOW => error(ErrorKind::LimitReached, "the folder has too many entries"),
+        other => error(ErrorKind::Io, &io::Error::from(other).kind().to_string()),
+    }
+}
+
+/// Makes the error of something that is no file.
+pub(crate) fn no_file(verb: Verb, shown: &Path, kind: FileKind) -> Error {
+    if kind == FileKind::Folder {
+        return is_folder(verb, shown);
+    }
+    let text = format!(
+        "cannot {} `{}`: it is a pipe, a socket or a device, not a file",
+        verb.word(),
+        shown.display()
+    );
+    Error::new(ErrorKind::Conflict, text)
+}
+
+fn is_folder(verb: Verb, shown: &Path) -> Error {
+    let text = format!("cannot {} `{}`: it is a folder, not a file", verb.word(), shown.display());
+    Error::new(ErrorKind::Conflict, text)
+}
+
+/// Makes the error of a file that somebody exchanges faster than we can look.
+pub(crate) fn keeps_changing(verb: Verb, shown: &Path) -> Error {
+    let text =
+        format!("cannot {} `{}`: it is exchanged again and again", verb.word(), shown.display());
+    Error::new(ErrorKind::Conflict, text).temporary()
+}
+
+/// Makes the error of a file that is not the expected one.
+pub(crate) fn changed(shown: &Path) -> Error {
+    let text = format!("cannot write `{}`: it was changed meanwhile", shown.display());
+    Error::new(ErrorKind::Conflict, text).with_hint("read it again, then change it anew")
+}
+
+/// Makes the error of a bound.
+pub(crate) fn too_large(verb: Verb, shown: &Path, what: &str) -> Error {
+    let text = format!("cannot {} `{}`: {what}", verb.word(), shown.display());
+    Error::new(ErrorKind::LimitReached, text)
+}
+
+/// Makes the error of a request that makes no sense.
+pub(crate) fn refused(verb: Verb, shown: &Path, reason: &str) -> Error {
+    let text = format!("cannot {} `{}`: {reason}", verb.word(), shown.display());
+    Error::new(ErrorKind::InvalidArguments, text)
+}

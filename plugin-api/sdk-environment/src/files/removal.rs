@@ -1,0 +1,70 @@
+//! Deleting a folder with all that is in it, from handle to handle.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use jaato_types::Result;
+use jaato_types::files::FileKind;
+use rustix::fs::{AtFlags, unlinkat};
+use rustix::io::Errno;
+
+use super::folder::{Listed, open_in};
+use crate::engine::{DEPTH_MAX, Sorted};
+use crate::errors::{self, Verb};
+
+/// A folder that is being emptied.
+struct Level {
+    folder: Listed,
+    /// Its name in the one above.
+    name: OsString,
+}
+
+/// Deletes a folder with all that is in it, from handle to handle.
+pub(crate) fn delete_folder(
+    above: impl AsFd,
+    name: &OsStr,
+    shown: &Path,
+    verb: Verb,
+) -> Result<()> {
+    let failed = |errno| errors::failed(verb, shown, errno);
+    let open = |above: rustix::fd::BorrowedFd<'_>, name: &OsStr| {
+        let folder = open_in(above, name).and_then(|it| Listed::read(it, Sorted::No));
+        folder.map(|folder| Level { folder, name: name.to_owned() })
+    };
+    let mut levels = vec![open(above.as_fd(), name).map_err(failed)?];
+    loop {
+        let depth = levels.len();
+        let Some(level) = levels.last_mut() else { break };
+        let Some((name, kind)) = level.folder.names.next() else {
+            let Some(done) = levels.pop() else { break };
+            let holder = levels.last().map_or(above.as_fd(), |it| it.folder.handle.as_fd());
+            ignore_missing(unlinkat(holder, &done.name, AtFlags::REMOVEDIR)).map_err(failed)?;
+            continue;
+        };
+        let name = name.to_owned();
+        let handle = level.folder.handle.as_fd();
+        if kind != FileKind::Folder {
+            ignore_missing(unlinkat(handle, &name, AtFlags::empty())).map_err(failed)?;
+            continue;
+        }
+        match open(handle, &name) {
+            Ok(below) if depth < DEPTH_MAX => levels.push(below),
+            Ok(_) => {
+                let what = format!("it is more than {DEPTH_MAX} folders deep");
+                return Err(errors::too_large(verb, shown, &what));
+            }
+            Err(Errno::NOENT) => {}
+            // It was exchanged since its name was read.
+            Err(Errno::LOOP | Errno::NOTDIR) => {
+                ignore_missing(unlinkat(handle, &name, AtFlags::empty())).map_err(failed)?;
+            }
+            Err(errno) => return Err(failed(errno)),
+        }
+    }
+    Ok(())
+}
+
+fn ignore_missing(done: rustix::io::Result<()>) -> rustix::io::Result<()> {
+    if done == Err(Errno::NOENT) { Ok(()) } else { done }
+}
