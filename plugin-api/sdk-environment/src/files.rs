@@ -10,7 +10,6 @@
 
 mod asked;
 mod copy;
-mod cut;
 mod delete;
 mod draft;
 mod edit;
@@ -35,7 +34,6 @@ mod walk;
 mod write;
 
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
 
 use jaato_types::Result;
 use parking_lot::Mutex;
@@ -78,8 +76,6 @@ const WRITE_LOCKS: usize = 16;
 pub struct Confined {
     roots: Roots,
     temporary: Option<Temporary>,
-    /// Results that were cut.
-    results: AtomicU64,
     writes: [Mutex<()>; WRITE_LOCKS],
 }
 
@@ -93,7 +89,6 @@ impl Confined {
         Ok(Self {
             roots: Roots::open(&roots, &settings.default_folder)?,
             temporary,
-            results: AtomicU64::new(0),
             writes: Default::default(),
         })
     }

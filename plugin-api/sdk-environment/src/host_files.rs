@@ -11,7 +11,7 @@ use jaato_types::execution::PIECE_BYTES_MAX;
 use jaato_types::files::{
     FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FileGlob, FilePair, FilePath,
     FileRead, FileReadText, FileSearch, FileText, FileWalk, FileWrite, FilesFound, FolderEntries,
-    FolderList, FolderMake, FoundPage, ResultCut, ResultKept, SearchedPage, WalkedPage,
+    FolderList, FolderMake, FoundPage, SearchedPage, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};
@@ -152,15 +152,6 @@ impl Files for HostFiles {
     async fn create(&self, host: &Reporter, write: FileWrite) -> Result<HostWriter> {
         let writer = self.blocking(host, move |it| it.write_stream(&write)).await?;
         Ok(HostWriter(Arc::new(Mutex::new(Some(writer)))))
-    }
-
-    async fn cut_result(
-        &self,
-        host: &Reporter,
-        cut: ResultCut,
-        text: String,
-    ) -> Result<ResultKept> {
-        self.blocking(host, move |it| it.cut_result(&cut, text.as_bytes())).await
     }
 }
 

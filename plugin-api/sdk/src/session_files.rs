@@ -2,11 +2,11 @@
 
 use jaato_types::execution::{DESCRIBE, EnvironmentFacts};
 use jaato_types::files::{
-    COPY, CUT_RESULT, DELETE, EDIT, EXISTS, FileBegun, FileBytes, FileDelete, FileEdit, FileEdited,
-    FileExists, FileFacts, FileGlob, FileKind, FileNumber, FilePair, FilePath, FileRead,
-    FileReadText, FileText, FileWalk, FileWrite, FilesFound, FolderEntries, FolderList, FolderMake,
-    GLOB, LIST, MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, ResultCut, ResultKept, STAT, WALK,
-    WHOLE_PIECES_KEY, WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
+    COPY, DELETE, EDIT, EXISTS, FileBegun, FileBytes, FileDelete, FileEdit, FileEdited, FileExists,
+    FileFacts, FileGlob, FileKind, FileNumber, FilePair, FilePath, FileRead, FileReadText,
+    FileText, FileWalk, FileWrite, FilesFound, FolderEntries, FolderList, FolderMake, GLOB, LIST,
+    MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, STAT, WALK, WHOLE_PIECES_KEY, WRITE,
+    WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
 };
 use jaato_types::service::StreamAnswer;
 use jaato_types::{Error, ErrorKind, Result};
@@ -193,15 +193,6 @@ impl SessionFiles<'_> {
         let StreamAnswer { handle, .. } = serde::Deserialize::deserialize(&begun).map_err(wrong)?;
         let host = self.host.clone();
         Ok(FileUpload { _stream: Stream::new(host.clone(), handle), host, file })
-    }
-
-    /// Cuts a large result; the whole is kept in a temporary file of the environment, where that
-    /// has such a folder.
-    ///
-    /// # Errors
-    /// As [`SessionFiles::write`].
-    pub async fn cut_result(&self, cut: ResultCut, text: &str) -> Result<ResultKept> {
-        self.host.service_with_bytes(CUT_RESULT, &cut, text.as_bytes()).await
     }
 
     async fn ask<A: DeserializeOwned>(

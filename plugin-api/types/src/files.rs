@@ -52,9 +52,6 @@ pub const WRITE_STREAM: &str = "files.write_stream";
 pub const WRITE_PIECE: &str = "files.write_piece";
 /// Puts what was written in its place: [`FileNumber`], [`FileFacts`].
 pub const WRITE_FINISH: &str = "files.write_finish";
-/// Cuts a large result; the whole goes into a temporary file of the environment: [`ResultCut`] with
-/// the text as bytes beside it, [`ResultKept`].
-pub const CUT_RESULT: &str = "files.cut_result";
 
 /// Most bytes that one answer holds; more is read in ranges or as a stream.
 pub const READ_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -81,8 +78,6 @@ pub const WALK_ENTRIES_MAX: usize = 1000;
 pub const WALK_BYTES_MAX: usize = 32 * 1024;
 /// Folders that could not be read that are told; the rest is left out.
 pub const UNREADABLE_MAX: usize = 100;
-/// Characters of a result that are told at most, where nothing is said.
-pub const RESULT_CHARS_MAX: usize = 60_000;
 
 /// Names a file or a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -607,32 +602,6 @@ pub struct FileBegun {
 pub struct FileNumber {
     /// Its number.
     pub file: u64,
-}
-
-/// Cuts a large result.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ResultCut {
-    /// What the file is called like, without a folder; a number makes it unique.
-    pub name: String,
-    /// Characters that are told at most; [`RESULT_CHARS_MAX`] where there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chars_max: Option<usize>,
-}
-
-/// A result as it is told.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ResultKept {
-    /// The text, or its beginning; cut at a line's end where that keeps most of it.
-    pub text: String,
-    /// Where the whole is; none where nothing was cut, or where there is no temporary folder.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// Bytes of the whole.
-    pub bytes: u64,
-    /// Whether it was cut.
-    pub is_cut: bool,
 }
 
 // By reference, as serde asks for it.

@@ -40,7 +40,7 @@ pub(crate) struct Temporary {
     host: PathBuf,
     shown: PathBuf,
     /// Holds the lock.
-    handle: Handle,
+    _handle: Handle,
     is_removed: AtomicBool,
 }
 
@@ -74,7 +74,7 @@ impl Temporary {
             let host = real.join(&name);
             let shown = settings.shown.clone().unwrap_or_else(|| base_path.join(&name));
             let is_removed = AtomicBool::new(false);
-            return Ok(Self { base, name, host, shown, handle: Arc::new(handle), is_removed });
+            return Ok(Self { base, name, host, shown, _handle: Arc::new(handle), is_removed });
         }
         Err(failed(Errno::EXIST))
     }
@@ -85,10 +85,6 @@ impl Temporary {
 
     pub(crate) fn shown(&self) -> &Path {
         &self.shown
-    }
-
-    pub(crate) fn handle(&self) -> &Handle {
-        &self.handle
     }
 
     /// It is an allowed folder too.

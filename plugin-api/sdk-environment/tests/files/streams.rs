@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use jaato_plugin_sdk_environment::files::{Confined, PIECE_BYTES, Settings};
+use jaato_plugin_sdk_environment::files::PIECE_BYTES;
 use jaato_types::ErrorKind;
 use jaato_types::files::*;
 
@@ -69,37 +69,4 @@ fn a_new_file_that_somebody_else_made_meanwhile_is_not_overwritten() {
     assert_eq!(again.unwrap_err().kind, ErrorKind::Conflict);
     assert_eq!(ground.text("work/file"), "theirs");
     assert_eq!(fs::read_dir(ground.path("work")).unwrap().count(), 1);
-}
-
-#[test]
-fn a_large_result_is_cut_and_the_whole_is_in_a_file_of_its_own() {
-    let ground = Ground::new();
-    let confined = ground.open();
-    let cut = |chars_max, text: &str| {
-        let request = ResultCut { name: "build.log".into(), chars_max };
-        confined.cut_result(&request, text.as_bytes()).unwrap()
-    };
-    let small = cut(Some(5), "äöü\nx");
-    let expected = ResultKept { text: "äöü\nx".into(), path: None, bytes: 8, is_cut: false };
-    assert_eq!(small, expected);
-    let large = "ä".repeat(RESULT_CHARS_MAX + 1);
-    let (first, second) = (cut(None, &large), cut(Some(10), "12345678\n0123"));
-    assert_eq!(first.text.chars().count(), RESULT_CHARS_MAX);
-    assert_eq!((second.text.as_str(), second.bytes, second.is_cut), ("12345678\n", 13, true));
-    let (first, second) = (first.path.unwrap(), second.path.unwrap());
-    assert!(first.ends_with("/build-1.log") && second.ends_with("/build-2.log"), "{first}");
-    assert_eq!(fs::read_to_string(&second).unwrap(), "12345678\n0123");
-    // The model reads it as any other file.
-    let read = FileRead { path: first, offset: 0, length: Some(2) };
-    assert_eq!(confined.read(&read).unwrap().1, "ä".as_bytes());
-}
-
-#[test]
-fn without_a_temporary_folder_a_result_is_cut_all_the_same() {
-    let ground = Ground::new();
-    let confined = Confined::open(&Settings { temporary: None, ..ground.settings() }).unwrap();
-    let request = ResultCut { name: "x".into(), chars_max: Some(2) };
-    let kept = confined.cut_result(&request, b"\xff\xffabc").unwrap();
-    let text = "\u{fffd}\u{fffd}".to_owned();
-    assert_eq!(kept, ResultKept { text, path: None, bytes: 5, is_cut: true });
 }

@@ -79,13 +79,13 @@ fn it_is_shown_as_the_container_has_it() {
         TemporarySettings { base: Some(ground.path("base")), shown: Some("/tmp/x".into()) };
     let settings = Settings { temporary: Some(temporary), ..ground.settings() };
     let confined = Confined::open(&settings).unwrap();
-    let request = ResultCut { name: "a.txt".into(), chars_max: Some(1) };
-    let path = confined.cut_result(&request, b"abc").unwrap().path.unwrap();
-    assert_eq!(path, "/tmp/x/a-1.txt");
+    let path = "/tmp/x/a.txt".to_owned();
+    let write = FileWrite { path: path.clone(), ..FileWrite::default() };
+    assert_eq!(confined.write(&write, b"abc").unwrap().path, path);
     let read = FileRead { path, ..FileRead::default() };
     assert_eq!(confined.read(&read).unwrap().1, b"abc");
     let (host, _) = confined.temporary_folder().unwrap();
-    assert_eq!(fs::read(host.join("a-1.txt")).unwrap(), b"abc");
+    assert_eq!(fs::read(host.join("a.txt")).unwrap(), b"abc");
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::any::TypeId;
 
 use jaato_types::execution::STREAM_KEY;
 use jaato_types::files::{
-    COPY, CUT_RESULT, DELETE, EDIT, EXISTS, FIND, FileExists, FileNumber, FilePath, FileRead, GLOB,
-    LIST, MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, ResultCut, SEARCH, STAT, WALK, WRITE,
-    WRITE_FINISH, WRITE_PIECE, WRITE_STREAM,
+    COPY, DELETE, EDIT, EXISTS, FIND, FileExists, FileNumber, FilePath, FileRead, GLOB, LIST,
+    MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, SEARCH, STAT, WALK, WRITE, WRITE_FINISH,
+    WRITE_PIECE, WRITE_STREAM,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::json;
@@ -47,14 +47,6 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
         MOVE => files.rename(cx, read(frame)?).await.and_then(|()| done()),
         COPY => files.copy(cx, read(frame)?).await.and_then(|()| done()),
         GLOB => value_frame(&files.glob(cx, read(frame)?).await?),
-        CUT_RESULT => {
-            let (cut, bytes): (ResultCut, _) = read_with_bytes(frame)?;
-            let text = String::from_utf8(bytes).map_err(|error| {
-                let text = format!("the result is no UTF-8: {error}");
-                Error::new(ErrorKind::InvalidArguments, text)
-            })?;
-            value_frame(&files.cut_result(cx, cut, text).await?)
-        }
         WALK => {
             desk.has_room()?;
             let walk = read(frame)?;

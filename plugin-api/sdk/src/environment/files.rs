@@ -5,7 +5,7 @@ use std::future::{Future, ready};
 use jaato_types::files::{
     FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FileGlob, FilePair, FilePath,
     FileRead, FileReadText, FileSearch, FileText, FileWalk, FileWrite, FilesFound, FolderEntries,
-    FolderList, FolderMake, FoundPage, ResultCut, ResultKept, SearchedPage, WalkedPage,
+    FolderList, FolderMake, FoundPage, SearchedPage, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
 
@@ -241,19 +241,6 @@ pub trait Files: Send + Sync + 'static {
         _write: FileWrite,
     ) -> impl Future<Output = Result<Self::Writer>> + Send {
         lacks("stream files")
-    }
-
-    /// Cuts a large result and keeps the whole in a temporary file. By default nothing is kept.
-    ///
-    /// # Errors
-    /// As [`Files::write`].
-    fn cut_result(
-        &self,
-        _host: &Reporter,
-        cut: ResultCut,
-        text: String,
-    ) -> impl Future<Output = Result<ResultKept>> + Send {
-        ready(Ok(derived::cut_result(&cut, text)))
     }
 }
 

@@ -11,8 +11,7 @@ pub fn shapes(shapes: &mut Shapes) {
     shapes.section("services: files of the execution environment");
     writeln!(shapes.text, "{READ} {READ_TEXT} {WRITE} {EDIT} {DELETE} {LIST} {EXISTS} {STAT}")
         .unwrap();
-    writeln!(shapes.text, "{MAKE_FOLDER} {MOVE} {COPY} {GLOB} {WALK} {FIND} {SEARCH} {CUT_RESULT}")
-        .unwrap();
+    writeln!(shapes.text, "{MAKE_FOLDER} {MOVE} {COPY} {GLOB} {WALK} {FIND} {SEARCH}").unwrap();
     writeln!(shapes.text, "{READ_STREAM} {WRITE_STREAM} {WRITE_PIECE} {WRITE_FINISH}").unwrap();
     shapes.words(&[TextUnit::Characters, TextUnit::Lines]);
     shapes.words(&[WriteMode::Replace, WriteMode::CreateNew, WriteMode::Append]);
@@ -105,9 +104,6 @@ fn streams(shapes: &mut Shapes) {
     shapes.add(&FileStreamed { size: 4 });
     shapes.add(&FileBegun { file: 1 });
     shapes.add(&FileNumber { file: 1 });
-    shapes.add(&ResultCut { name: "build.log".to_owned(), chars_max: Some(2) });
-    let (text, path) = ("mo".to_owned(), Some("/tmp/build-1.log".to_owned()));
-    shapes.add(&ResultKept { text, path, bytes: 4, is_cut: true });
 }
 
 fn search(shapes: &mut Shapes) {

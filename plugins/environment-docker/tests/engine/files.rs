@@ -2,7 +2,7 @@
 
 use environment_docker::{Container, Settings};
 use jaato_plugin_sdk::types::ErrorKind;
-use jaato_plugin_sdk::types::files::{FileRead, FileWrite, ResultCut};
+use jaato_plugin_sdk::types::files::{FileRead, FileWrite};
 
 use super::brought::running;
 use super::support::{Lab, settings, stdout, with_engine, workspace};
@@ -34,15 +34,6 @@ async fn agree(container: &Container) {
     assert_eq!(read(container, &format!("{tmp}/told")), "four\n");
 }
 
-/// A result that was cut names a file that the container has.
-async fn keeps_results(container: &Container) {
-    let whole = "a line\n".repeat(10_000);
-    let kept =
-        container.files().confined().cut_result(&ResultCut::default(), whole.as_bytes()).unwrap();
-    let path = kept.path.expect("a file");
-    assert_eq!(stdout(container, &format!("wc -c < {path}")).await.trim(), whole.len().to_string());
-}
-
 async fn open(lab: &Lab, settings: Settings, folder: &std::path::Path) -> Container {
     Container::open(lab.engine.clone(), &settings, folder).await.unwrap()
 }
@@ -53,7 +44,6 @@ fn a_made_container_and_its_files_agree() {
         let folder = workspace();
         let container = open(&lab, settings(), folder.path()).await;
         agree(&container).await;
-        keeps_results(&container).await;
         container.close().await.unwrap();
     });
 }
@@ -65,7 +55,6 @@ fn a_container_that_was_brought_and_its_files_agree() {
         let settings = Settings { container_id: Some(id.clone()), ..Settings::default() };
         let container = open(&lab, settings, folder.path()).await;
         agree(&container).await;
-        keeps_results(&container).await;
         container.close().await.unwrap();
         lab.remove(&id).await;
     });

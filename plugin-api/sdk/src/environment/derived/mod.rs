@@ -5,7 +5,6 @@
 //! more than [`WHOLE_BYTES_MAX`] of one file.
 
 mod copy;
-mod cut;
 mod edit;
 mod find;
 mod glob;
@@ -23,7 +22,6 @@ use super::Files;
 use crate::context::Reporter;
 
 pub(super) use copy::{copy, rename};
-pub(super) use cut::cut_result;
 pub(super) use edit::edit;
 pub(super) use find::Finding;
 pub(super) use glob::glob;
