@@ -1,4 +1,5 @@
-//! Output of a tool call that may be long: the host keeps all of it, and the model gets its two ends.
+//! Output of a tool call that may be long: the host keeps all of it, and the model gets its two
+//! ends.
 
 use jaato_types::Result;
 use jaato_types::service::{OUTPUT, OutputAnswer, OutputWrite};

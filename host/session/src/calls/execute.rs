@@ -225,12 +225,12 @@ impl CallRunner<'_> {
             Keeps::Output => OutputSink::keeping(emitter, id, source),
             Keeps::Nothing => OutputSink::new(emitter, id, source),
         };
-        let streamed = StreamedOutput::new(
-            call.id.clone(),
-            self.ports.outputs.clone(),
-            output.clone(),
-            self.limits.output_bytes_max,
-        );
+        let (sink, outputs) = (output.clone(), self.ports.outputs.clone());
+        let show = Box::new(move |text| {
+            sink.write(text);
+        });
+        let bytes_max = self.limits.output_bytes_max;
+        let streamed = StreamedOutput::new(call.id.clone(), outputs, show, bytes_max);
         let hold = self.origin.map_or_else(Hold::default, |origin| Hold::within(&origin.hold));
         let scope = CallScope {
             session: self.session.clone(),

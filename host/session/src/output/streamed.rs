@@ -13,7 +13,6 @@ use super::ends::Ends;
 use super::live::Live;
 use super::plain::Plain;
 use super::{Fitting, OutputStore, OutputWriter, cut_texts, json_of, note_file};
-use crate::OutputSink;
 
 /// The key of a text that is streamed without one.
 const DEFAULT_KEY: &str = "output";
@@ -29,10 +28,13 @@ const WRITE_BYTES: usize = 64 * 1024;
 #[derive(Clone)]
 pub struct StreamedOutput(Arc<Inner>);
 
+/// Shows the user a piece of text.
+pub(crate) type Show = Box<dyn Fn(String) + Send + Sync>;
+
 struct Inner {
     call: CallId,
     store: Arc<dyn OutputStore>,
-    live: OutputSink,
+    show: Show,
     bytes_max: usize,
     state: Mutex<State>,
 }
@@ -66,7 +68,7 @@ impl StreamedOutput {
     pub(crate) fn new(
         call: CallId,
         store: Arc<dyn OutputStore>,
-        live: OutputSink,
+        show: Show,
         bytes_max: usize,
     ) -> Self {
         let state = State {
@@ -76,7 +78,7 @@ impl StreamedOutput {
             waiting: Vec::new(),
             file: File::None,
         };
-        Self(Arc::new(Inner { call, store, live, bytes_max, state: Mutex::new(state) }))
+        Self(Arc::new(Inner { call, store, show, bytes_max, state: Mutex::new(state) }))
     }
 
     /// Takes a piece of one text; returns how many bytes the call has streamed. Waits for the disk.
@@ -95,7 +97,7 @@ impl StreamedOutput {
             && let Some(shown) = state.live.take(&text, Instant::now())
         {
             // No one need look at it: the output is for the model.
-            self.0.live.write(shown);
+            (self.0.show)(shown);
         }
         state.bytes += bytes.len() as u64;
         let enough = match state.file {
@@ -124,7 +126,7 @@ impl StreamedOutput {
             texts.push(LongText { key, head, tail, bytes, json_bytes, whole: None });
         }
         if !shown.is_empty() {
-            self.0.live.write(shown);
+            (self.0.show)(shown);
         }
         self.0.placed(content, texts, &mut state).await
     }
