@@ -14,7 +14,7 @@ mod outputs;
 mod processes;
 
 pub use environments::{
-    EnvironmentListed, Environments, KeptOutput, SavedResources, SessionOutputs, SharedEnvironment,
+    EnvironmentListed, Environments, SavedResources, SessionOutputs, SharedEnvironment,
     is_operation, is_resource_operation,
 };
 pub use outputs::{OUTPUT_FILE_BYTES_MAX, Outputs};

@@ -22,7 +22,7 @@ pub use instances::{
     misbehaved, why_in_worker,
 };
 pub use site::{
-    Access, Alive, Attachments, CallObjects, CallSite, EnvironmentAccess, EnvironmentRequest,
-    OutputSink, Tell, teller,
+    Access, Alive, Attachments, CallObjects, CallSite, EnvironmentAccess, EnvironmentRequest, Tell,
+    teller,
 };
 pub use workers::{WORKER_MEMORY_BYTES, WORKER_OPEN_FILES, Workers, log_printed};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::Served;
-use jaato_session::{CallScope, Hold, SharedFacts, SharedObjects};
+use jaato_session::{CallScope, Hold, SharedFacts, SharedObjects, StreamedOutput};
 use jaato_types::{CallId, Data, Delta, Error, PluginName, SessionId};
 use parking_lot::Mutex;
 
@@ -48,6 +48,8 @@ pub struct CallSite {
     pub making: Option<Arc<str>>,
     /// Hears of each piece of an answer from the network, where a provider answers a request.
     pub alive: Option<Alive>,
+    /// What the call streams, where a tool runs.
+    pub streamed: Option<StreamedOutput>,
     /// What goes beside the result, where a tool runs.
     pub attachments: Option<Attachments>,
     /// The JSON of what is asked, where that is larger than a frame and the call reads it.
@@ -77,13 +79,6 @@ pub trait EnvironmentAccess: Send + Sync {
 
     /// Answers what a plugin asks of the resources that are kept in the environment.
     fn resources(&self, asked: EnvironmentRequest) -> BoxFuture<'static, Result<Served, Error>>;
-
-    /// Makes the file for an output where the session works; `None` where that is not known.
-    fn keep_output(
-        &self,
-        name: String,
-        tell: Tell,
-    ) -> Option<BoxFuture<'static, Result<Box<dyn OutputSink>, Error>>>;
 }
 
 /// What a call of a plugin asks of its session's environment.
@@ -104,21 +99,6 @@ pub struct EnvironmentRequest {
     pub tell: Tell,
 }
 
-/// The file of one call's output, written piece by piece.
-pub trait OutputSink: Send {
-    /// Returns where it is, for who works in the session.
-    fn path(&self) -> String;
-
-    /// Returns how much is in it.
-    fn bytes(&self) -> u64;
-
-    /// Adds a piece, whole.
-    ///
-    /// # Errors
-    /// When the file would be too large, and then nothing is added; or when it cannot be written.
-    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), Error>>;
-}
-
 impl CallSite {
     /// A call that belongs to no session.
     pub fn of_nobody() -> Self {
@@ -136,6 +116,7 @@ impl CallSite {
             environment: None,
             making: None,
             alive: None,
+            streamed: None,
             attachments: None,
             request: None,
             depth: 0,
@@ -167,6 +148,7 @@ impl CallSite {
             objects: None,
             making: None,
             alive: None,
+            streamed: None,
             attachments: None,
             request: None,
             depth: 0,

@@ -70,8 +70,12 @@ impl PluginTools {
         let name = call.name.as_str();
         let site = host.site_of_tool(has_model, name, &scope);
         let attachments = Attachments::default();
-        let (call_id, kept) = (Some(scope.call.clone()), Some(Arc::clone(&attachments)));
-        let site = CallSite { call: call_id, attachments: kept, ..site };
+        let site = CallSite {
+            call: Some(scope.call.clone()),
+            streamed: scope.streamed.clone(),
+            attachments: Some(Arc::clone(&attachments)),
+            ..site
+        };
         let is_reading = offered.spec.annotations.read_only;
         let effect = if is_reading { Effect::Reads } else { Effect::Changes };
         let facet = Facet::Tool(name, effect);

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use jaato_catalog::GrantHolder;
 use jaato_environments::CallProcesses;
-use jaato_instances::{AskingInstance, CallSite, EnvironmentRequest, OutputSink, Tell};
+use jaato_instances::{AskingInstance, CallSite, EnvironmentRequest, Tell};
 use jaato_session::CallOrigin;
 use jaato_types::grant::{grant_of, not_asked_for};
 use jaato_types::tool_calls::{CALLS_PER_CALL_MAX, CALLS_PER_MINUTE_MAX};
 use jaato_types::{Asset, Error, ErrorKind, PluginName, SessionId};
 use serde_json::Value;
-use tokio::sync::Mutex;
 
 use crate::blobs::Uploads;
 use crate::bodies::Bodies;
@@ -47,8 +46,6 @@ pub struct Call {
     pub own_tools: Option<Arc<[String]>>,
     /// Who follows the call.
     pub tell: Tell,
-    /// The file of its output, once there is one.
-    pub output: Arc<Mutex<Option<Box<dyn OutputSink>>>>,
     /// The blobs that it has begun to write.
     pub uploads: Arc<Uploads>,
     /// The bodies of requests that it has begun.
@@ -89,7 +86,6 @@ impl Call {
             site,
             own_tools: None,
             tell,
-            output: Arc::default(),
             uploads: Arc::default(),
             bodies: Arc::default(),
             children: Arc::default(),
@@ -140,7 +136,6 @@ impl Call {
             site: self.site_of_instance(),
             own_tools: self.own_tools.clone(),
             tell: Arc::new(|_| {}),
-            output: Arc::default(),
             uploads: Arc::default(),
             bodies: Arc::default(),
             children: Arc::default(),

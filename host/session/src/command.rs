@@ -89,6 +89,7 @@ impl Session {
             call: call_id.clone(),
             cancel: stop.clone(),
             output: output.clone(),
+            streamed: None,
             facts: self.shared.facts.clone(),
             objects: self.shared.objects.clone(),
             depth: 0,

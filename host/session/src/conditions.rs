@@ -246,6 +246,7 @@ impl Session {
             call,
             cancel: stop.clone(),
             output,
+            streamed: None,
             facts: self.shared.facts.clone(),
             objects: self.shared.objects.clone(),
             depth: 0,

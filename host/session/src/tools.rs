@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::events::Emitter;
 use crate::tasks::TaskOutput;
-use crate::{Cancel, Hold, SharedFacts, SharedObjects};
+use crate::{Cancel, Hold, SharedFacts, SharedObjects, StreamedOutput};
 
 /// The tools of a session.
 pub trait ToolSet: Send + Sync {
@@ -121,6 +121,8 @@ pub struct CallScope {
     pub cancel: Cancel,
     /// Where live output goes.
     pub output: OutputSink,
+    /// Where a tool streams output that may be long; commands and questions have none.
+    pub streamed: Option<StreamedOutput>,
     /// Model and tokens.
     pub facts: SharedFacts,
     /// What tools have put in front of the model.

@@ -328,6 +328,15 @@ async fn shown(content: Value) -> (ToolResult, Vec<(String, Vec<u8>)>) {
     (result, stage.outputs.files())
 }
 
+/// The head of a text that was cut, how many bytes are left out, and the tail.
+#[track_caller]
+fn parts<'a>(shown: &'a Value, file: &str) -> (&'a str, usize, &'a str) {
+    let note = format!(" bytes left out; the whole output: {file} …]\n");
+    let (before, tail) = shown.as_str().unwrap().split_once(&note).unwrap();
+    let (head, left_out) = before.split_once("\n[… ").unwrap();
+    (head, left_out.parse().unwrap(), tail)
+}
+
 #[tokio::test(start_paused = true)]
 async fn output_at_the_limit_is_whole_and_one_byte_past_it_is_cut() {
     let frame = json!({ "text": "" }).to_string().len();
@@ -341,27 +350,23 @@ async fn output_at_the_limit_is_whole_and_one_byte_past_it_is_cut() {
     let whole = text(16 * 1024 + 1);
     let (result, files) = shown(json!({ "text": whole, "exit_code": 0 })).await;
     assert_eq!(result.content["exit_code"], 0, "what is short keeps its place");
-    assert_eq!(files, [("/outputs/0-text".to_owned(), whole.clone().into_bytes())]);
-    let note = &result.content["output_cut"]["text"];
-    let count = |key: &str| usize::try_from(note[key].as_u64().unwrap()).unwrap();
-    assert_eq!(count("bytes"), whole.len());
-    assert_eq!(count("head_bytes") + count("tail_bytes") + count("left_out_bytes"), whole.len());
-    assert!(count("head_bytes") > 7_000 && count("tail_bytes") > 7_000, "{note}");
-    assert_eq!(note["file"], "/outputs/0-text");
+    assert_eq!(files, [("/outputs/0-result-text".to_owned(), whole.clone().into_bytes())]);
+    assert_eq!(result.content["output_file"], "/outputs/0-result-text");
+    let (head, left_out, tail) = parts(&result.content["text"], "/outputs/0-result-text");
+    assert_eq!(head.len() + left_out + tail.len(), whole.len());
+    assert!(head.len() > 7_000 && tail.len() > 7_000, "{head} {tail}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn head_and_tail_are_those_of_the_text_and_cut_between_characters() {
-    let text: String = (0..20_000).map(|n| format!("{n}€\n\u{1}")).collect();
-    let (result, files) = shown(json!({ "out": text })).await;
-    let cut = result.content["out"].as_str().unwrap();
-    let note = &result.content["output_cut"]["out"];
-    let count = |key: &str| usize::try_from(note[key].as_u64().unwrap()).unwrap();
-    let gap = format!("\n[… {} bytes left out …]\n", count("left_out_bytes"));
-    let (head, tail) = cut.split_once(&gap).unwrap();
-    assert!(text.starts_with(head) && text.ends_with(tail));
-    assert_eq!((head.len(), tail.len()), (count("head_bytes"), count("tail_bytes")));
-    assert_eq!(files[0].1, text.into_bytes());
+    for line_end in ["\n", "\u{1}"] {
+        let text: String = (0..20_000).map(|n| format!("{n}€{line_end}")).collect();
+        let (result, files) = shown(json!({ "out": text })).await;
+        let (head, left_out, tail) = parts(&result.content["out"], &files[0].0);
+        assert!(text.starts_with(head) && text.ends_with(tail));
+        assert_eq!(head.len() + left_out + tail.len(), text.len());
+        assert_eq!(files[0].1, text.into_bytes());
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -374,23 +379,22 @@ async fn short_texts_stay_whole_beside_long_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_long_in_another_way_keeps_its_shape() {
+async fn an_output_without_a_long_text_is_shown_as_head_and_tail_of_its_json() {
     let list: Vec<u32> = (0..10_000).collect();
     let content = json!({ "list": list, "count": 10_000 });
     let whole = content.to_string();
     let (result, files) = shown(content).await;
-    assert_eq!(files, [("/outputs/0-output".to_owned(), whole.clone().into_bytes())]);
-    assert_eq!(result.content["count"], 10_000);
-    let items = result.content["list"].as_array().unwrap();
-    assert_eq!(items[..3], [json!(0), json!(1), json!(2)]);
-    assert_eq!(items.last(), Some(&json!(9_999)));
-    let left_out = 10_001 - items.len();
-    assert!(items.contains(&json!(format!("[… {left_out} items left out …]"))));
-    let note = &result.content["output_cut"];
-    assert_eq!((&note["bytes"], &note["file"]), (&json!(whole.len()), &json!("/outputs/0-output")));
+    assert_eq!(files, [("/outputs/0-result-json".to_owned(), whole.clone().into_bytes())]);
+    let keys: Vec<_> = result.content.keys().collect();
+    assert_eq!(keys, ["json", "output_file"]);
+    let (head, left_out, tail) = parts(&result.content["json"], "/outputs/0-result-json");
+    assert!(whole.starts_with(head) && whole.ends_with(tail));
+    assert_eq!(head.len() + left_out + tail.len(), whole.len());
     let fields: serde_json::Map<_, _> =
         (0..3_000).map(|n| (format!("key{n}"), json!("v".repeat(600)))).collect();
     shown(Value::Object(fields)).await;
+    let deep = (0..40).fold(json!("x".repeat(3_000)), |inner, _| json!({ "in": [inner] }));
+    shown(json!({ "deep": vec![deep; 9], "\n\n": "\u{1}".repeat(900) })).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,5 +27,6 @@ mod renewal;
 mod same_gate;
 mod sight;
 mod silence;
+mod streamed;
 mod tasks;
 mod turn;

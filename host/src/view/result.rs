@@ -13,7 +13,7 @@ const ERROR_LINES_MAX: usize = 20;
 /// A call that took less than this is not told how long it took, in milliseconds.
 const DURATION_MIN_MS: u64 = 1000;
 
-/// Where a tool tells the whole of its output lies.
+/// Names the file with the whole of an output that is cut.
 const FILE_KEY: &str = "output_file";
 
 /// Keys of a result under which a change or a plan stands that was told.
@@ -108,10 +108,8 @@ fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
     if let (Some(Value::String(text)), 1) = (result.get("result"), result.len()) {
         return text_lines(text);
     }
-    // That a result is cut is told by where the whole of it lies.
     let is_told = |key: &str| {
         matches!(key, "returncode" | "timed_out" | "timeout_seconds" | FILE_KEY)
-            || key == "truncated" && result.contains_key(FILE_KEY)
             // The mark says it.
             || key == "success" && result[key] == Value::Bool(true)
     };
@@ -201,8 +199,7 @@ mod tests {
         let result = |code: i32| json!({ "stdout": "hi\n", "stderr": "", "returncode": code });
         assert_eq!(told(result(0), false, true), ["✓ exit code 0"]);
         assert_eq!(told(result(2), false, true), ["✗ exit code 2"]);
-        let cut =
-            json!({ "stdout": "hi", "returncode": 0, "truncated": true, "output_file": "/o" });
+        let cut = json!({ "stdout": "hi", "returncode": 0, "output_file": "/o" });
         assert_eq!(told(cut, false, true), ["✓ exit code 0", "  the whole: /o"]);
     }
 

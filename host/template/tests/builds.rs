@@ -14,6 +14,7 @@ fn root() -> PathBuf {
 fn cargo(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(folder).env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS");
+    command.env_remove("RUSTC_BOOTSTRAP");
     command
 }
 

@@ -37,7 +37,7 @@ fn cargo(words: &[&str]) -> Result<String, String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(words).args(["--locked", "--offline", "--quiet"]).current_dir(examples());
     cargo.env("CARGO_TARGET_DIR", fixtures::target().join("fixtures"));
-    let output = cargo.env_remove("RUSTFLAGS").output().unwrap();
+    let output = cargo.env_remove("RUSTFLAGS").env_remove("RUSTC_BOOTSTRAP").output().unwrap();
     let [out, err] =
         [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
     if err.contains("--locked was passed") {

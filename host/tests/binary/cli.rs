@@ -1,5 +1,6 @@
 //! `cli_based_tool` in the real binary: what commands get, and what is told of them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -121,32 +122,52 @@ fn a_command_cannot_give_trust() {
 
 #[test]
 fn much_and_binary_output_is_kept_whole_and_told_in_part() {
-    let house = cli_house!();
-    let mut running = house.command(&["call", "--batch"]).start();
-    let mut ask = |command: &str| {
-        let line = json!({ "tool": "cli_based_tool", "args": { "command": command } });
-        running.write(format!("{line}\n").as_bytes());
-        let line = running.line();
-        let answer: Value = serde_json::from_str(&line).unwrap();
-        assert!(answer["result"].to_string().len() <= 16 * 1024, "{}", answer["result"]);
-        (answer["result"].clone(), memory_kib(running.id()))
-    };
-    ask("seq 1 100000");
-    let (_, before) = ask("true");
-    for (command, bytes) in [
-        ("yes 0123456789012345678901234567890123456789 | head -c 22000000", 22_000_000),
-        ("head -c 40000000 /dev/urandom", 40_000_000),
-    ] {
-        let (told, after) = ask(command);
-        assert_eq!((&told["truncated"], &told["returncode"]), (&json!(true), &json!(0)));
-        let message = told["truncation_message"].as_str().unwrap();
-        assert!(message.starts_with(&format!("stdout has {bytes} bytes")), "{message}");
-        let file = told["output_file"].as_str().unwrap();
-        let (counted, _) = ask(&format!("wc -c < '{file}'"));
-        assert_eq!(counted["stdout"].as_str().unwrap().trim(), bytes.to_string());
-        assert!(after <= before + GROWTH_KIB_MAX, "{before} KiB, then {after} KiB: {command}");
+    let workers = "[plugins]\nisolated = [\"environment-local\", \"tool-cli\"]\n";
+    for (place, processes) in [("", 1), (workers, 3)] {
+        let house = cli_house!();
+        house.configure_more(place);
+        let mut running = house.command(&["call", "--batch"]).start();
+        let mut ask = |command: &str| {
+            let line = json!({ "tool": "cli_based_tool", "args": { "command": command } });
+            running.write(format!("{line}\n").as_bytes());
+            let line = running.line();
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            assert!(answer["result"].to_string().len() <= 16 * 1024, "{}", answer["result"]);
+            answer["result"].clone()
+        };
+        ask("seq 1 100000");
+        let before = memories_kib(&house);
+        assert_eq!(before.len(), processes, "{:?}", house.processes());
+        for (command, bytes) in [
+            ("yes 0123456789012345678901234567890123456789 | head -c 300000000", 300_000_000),
+            ("head -c 40000000 /dev/urandom", 40_000_000),
+        ] {
+            let told = ask(command);
+            assert_eq!(told["returncode"], 0);
+            let file = told["output_file"].as_str().unwrap();
+            let note = format!(" bytes left out; the whole output: {file} …]\n");
+            assert!(told["stdout"].as_str().unwrap().contains(&note), "{told}");
+            let counted = ask(&format!("wc -c < '{file}'"));
+            assert_eq!(counted["stdout"].as_str().unwrap().trim(), bytes.to_string());
+            let after = memories_kib(&house);
+            for (pid, before) in &before {
+                let after = after[pid];
+                assert!(after <= before + GROWTH_KIB_MAX, "{before} KiB, then {after}: {command}");
+            }
+        }
+        running.finish().code(0);
     }
-    running.finish().code(0);
+}
+
+/// The largest memories that jaato and its workers have had, by their ids.
+fn memories_kib(house: &House) -> BTreeMap<u32, u64> {
+    let processes = house.processes();
+    // The guardian and its keepers hold no output.
+    let of_plugins = processes.iter().filter(|it| {
+        (it.contains("--batch") || it.contains("plugin-worker")) && !it.contains("keeper")
+    });
+    let ids = of_plugins.map(|it| it.split(':').next().unwrap().parse().unwrap());
+    ids.map(|id| (id, memory_kib(id))).collect()
 }
 
 /// The largest memory that the process has had.

@@ -296,7 +296,7 @@ fn a_huge_addition_is_cut_and_a_request_is_changed_within_its_bounds() {
 #[test]
 fn a_result_is_changed_cut_where_it_is_large_and_left_alone_where_it_does_not_cross() {
     check_call("after_tool = \"replace\"", r#"{"keys_before":1}"#);
-    check_call("after_tool = \"large\"", "output_cut");
+    check_call("after_tool = \"large\"", "output_file");
     check_call("after_tool = \"huge\"", r#"{"kept":"t"}"#);
 }
 

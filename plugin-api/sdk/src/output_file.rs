@@ -1,29 +1,39 @@
-//! The file of a call's output: what is too large for the model, kept where it can be read.
+//! Output of a tool call that may be long: the host keeps all of it, and the model gets its two
+//! ends.
 
 use jaato_types::Result;
 use jaato_types::service::{OUTPUT, OutputAnswer, OutputWrite};
 
 use crate::context::Reporter;
 
-/// Bytes that are written in one question: they and their head fit into a frame.
+/// Bytes that are written in one request: they and their head fit into a frame.
 const WRITTEN_AT_ONCE: usize = 4 * 1024 * 1024;
 
 impl Reporter {
-    /// Appends to the file of this call's output, which the session's tools and the model can read.
-    /// Returns where it is and how many bytes it has. Waits while the disk is slow, so that a tool
-    /// which prints faster than anybody reads is held back; [`Reporter::output`] cannot do that.
+    /// Adds to a text of this call's result. The host puts it there under `key`. If it is more than
+    /// a result may have, the model gets its head and tail, and the path of a file with every byte.
+    /// Waits while the disk is slow, so that neither the tool nor the host holds much in memory;
+    /// [`Reporter::output`] cannot do that.
     ///
     /// # Errors
-    /// `unavailable` where this is no tool call, `limit_reached` for more than the session keeps,
-    /// `io`.
-    pub async fn keep_output(&self, bytes: impl AsRef<[u8]> + Send) -> Result<OutputAnswer> {
-        let bytes = bytes.as_ref();
-        let (mut pieces, request) = (bytes.chunks(WRITTEN_AT_ONCE), OutputWrite::default());
-        let first = pieces.next().unwrap_or_default();
-        let mut kept = self.service_with_bytes(OUTPUT, &request, first).await?;
-        for piece in pieces {
-            kept = self.service_with_bytes(OUTPUT, &request, piece).await?;
+    /// `unavailable` outside of tool calls, `limit_reached` for more than 16 texts.
+    pub async fn keep_output(&self, key: &str, bytes: impl AsRef<[u8]> + Send) -> Result<()> {
+        self.write_output(key, bytes.as_ref(), false).await
+    }
+
+    /// Does the same, and shows the user what is added, as much as somebody can read.
+    ///
+    /// # Errors
+    /// As [`Reporter::keep_output`].
+    pub async fn keep_and_show(&self, key: &str, bytes: impl AsRef<[u8]> + Send) -> Result<()> {
+        self.write_output(key, bytes.as_ref(), true).await
+    }
+
+    async fn write_output(&self, key: &str, bytes: &[u8], live: bool) -> Result<()> {
+        let request = OutputWrite { key: key.to_owned(), live };
+        for piece in bytes.chunks(WRITTEN_AT_ONCE) {
+            let _: OutputAnswer = self.service_with_bytes(OUTPUT, &request, piece).await?;
         }
-        Ok(kept)
+        Ok(())
     }
 }

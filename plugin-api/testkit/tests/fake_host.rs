@@ -253,7 +253,7 @@ fn services_answer_as_the_test_wants() {
     let finished = host.start("act", json!({ "what": "write" })).unwrap().wait();
     assert_eq!(
         (finished.result.unwrap(), finished.output),
-        (Output::json(json!(4)), b"moon".into())
+        (Output::json(json!({ "result": 4, "output": "moon" })), b"moon".into())
     );
     let unknown = act(&host, "wait").unwrap_err();
     assert_eq!(unknown.kind, ErrorKind::UnknownOperation);

@@ -530,13 +530,13 @@ pub struct SearchTotals {
 #[serde(default)]
 pub struct LeftOut {
     /// Those that `.gitignore`, `.ignore` or `.git/info/exclude` name.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub ignored: u64,
     /// Hidden ones.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub hidden: u64,
     /// Those that the request left out.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub excluded: u64,
 }
 
@@ -635,14 +635,6 @@ pub struct FileNumber {
     pub file: u64,
 }
 
-// By reference, as serde asks for it.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_none(number: &u64) -> bool {
-    *number == 0
-}
-
-// By reference, as serde asks for it.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_zero(number: &usize) -> bool {
-    *number == 0
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }

@@ -15,7 +15,8 @@ pub const CONFIG: &str = "config";
 pub const ASSET: &str = "asset";
 /// Asks for a folder of the plugin's own in the user's cache: [`FolderAnswer`]; no request JSON.
 pub const CACHE_FOLDER: &str = "cache_folder";
-/// Streams a tool's output into a file of the session: [`OutputWrite`], [`OutputAnswer`].
+/// Streams a text of a tool call's result: [`OutputWrite`] with a piece of it as the frame's bytes,
+/// [`OutputAnswer`].
 pub const OUTPUT: &str = "output";
 
 /// Keeps bytes for the session, whole or in pieces: [`BlobPut`] with them as the frame's bytes,
@@ -167,28 +168,29 @@ impl FolderAnswer {
     }
 }
 
-/// Writes the frame's bytes to the call's output file.
+/// Adds the frame's bytes to a text of the call's result. The host keeps all of them in a file and
+/// truncates what the model gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OutputWrite {
-    /// Whether the person sees it live, as an event.
+    /// The key of the text in the result; `output` if it is empty.
+    pub key: String,
+    /// Whether the user sees it live, as an event.
     pub live: bool,
 }
 
-/// What the call's output file holds by then.
+/// What the call has streamed so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OutputAnswer {
-    /// Absolute path.
-    pub path: String,
-    /// Bytes in it.
+    /// Bytes of all its texts.
     pub bytes: u64,
 }
 
 impl OutputAnswer {
     /// Makes an answer; the host does.
-    pub fn new(path: impl Into<String>, bytes: u64) -> Self {
-        Self { path: path.into(), bytes }
+    pub fn new(bytes: u64) -> Self {
+        Self { bytes }
     }
 }
 

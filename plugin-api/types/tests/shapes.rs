@@ -469,8 +469,8 @@ fn other_services(shapes: &mut Shapes) {
     shapes.add(&AssetRequest { id: "weights".to_owned() });
     shapes.add(&AssetAnswer::new("/m", "00"));
     shapes.add(&FolderAnswer::new("/c"));
-    shapes.add(&OutputWrite { live: true });
-    shapes.add(&OutputAnswer::new("/o", 4));
+    shapes.add(&OutputWrite { key: "stdout".to_owned(), live: true });
+    shapes.add(&OutputAnswer::new(4));
     shapes.add(&StreamAnswer { handle: 1 });
     writeln!(shapes.text, "{} {}", large::LARGE, large::REQUEST).unwrap();
     shapes.words(&[LargeOf::Complete, LargeOf::Plan, LargeOf::Unknown]);

@@ -9,8 +9,6 @@ use jaato_plugin_sdk::process::{Process, Spawn};
 use jaato_plugin_sdk::types::execution::EnvironmentFacts;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-use crate::answer::text_bytes_max;
-
 /// How long a command may take where neither call, configuration nor execution environment say so.
 /// The session's own bound is 600 s: the command must end before it, or what it printed would be
 /// lost.
@@ -45,7 +43,6 @@ pub struct Cli {
     config: Config,
     lacks_bash: AtomicBool,
     environment: OnceLock<Told>,
-    text_bytes_max: OnceLock<usize>,
 }
 
 /// What the execution environment says of its commands. Asked once, where it is needed.
@@ -69,12 +66,7 @@ impl State for Cli {
 
 impl Cli {
     fn new(config: Config) -> Self {
-        Self {
-            config,
-            lacks_bash: AtomicBool::new(false),
-            environment: OnceLock::new(),
-            text_bytes_max: OnceLock::new(),
-        }
+        Self { config, lacks_bash: AtomicBool::new(false), environment: OnceLock::new() }
     }
 
     async fn environment(&self, host: &Reporter) -> Result<&Told> {
@@ -93,17 +85,6 @@ impl Cli {
             return Ok(Duration::from_secs(seconds.clamp(1, TIMEOUT_SECONDS_MAX).into()));
         }
         Ok(self.environment(host).await?.timeout.unwrap_or(TIMEOUT))
-    }
-
-    /// Returns how many bytes of JSON both outputs may take, as the person bounds answers.
-    pub async fn text_bytes_max(&self, host: &Reporter) -> usize {
-        if let Some(bytes) = self.text_bytes_max.get() {
-            return *bytes;
-        }
-        // Without a session the built-in bound holds.
-        let facts = host.session().await.ok();
-        let bytes = text_bytes_max(facts.and_then(|facts| facts.output_bytes_max));
-        *self.text_bytes_max.get_or_init(|| bytes)
     }
 
     /// Starts a command in the shell.

@@ -1,9 +1,9 @@
 //! The tool `cli_based_tool`.
 
 use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::process::{Happened, OutputStream, Process, ProcessExit};
 
-use crate::answer::answer;
-use crate::collect::collect;
+use crate::answer::{STDERR, STDOUT, answer};
 use crate::config::Cli;
 
 /// Run a command in the user's shell. Returns stdout, stderr and returncode.
@@ -48,10 +48,26 @@ impl Tool for CliBasedTool {
         let timeout = cx.state().timeout(cx, self.timeout_seconds).await?;
         let args = self.args.unwrap_or_default();
         let process = cx.state().start(cx, &self.command, &args, timeout).await?;
-        let room = cx.state().text_bytes_max(cx).await;
-        let collected = collect(cx, process, room).await?;
-        Ok(Output::json(Value::Object(answer(&collected, timeout))))
+        let exit = stream(cx, process).await?;
+        Ok(Output::json(Value::Object(answer(&exit, timeout))))
     }
+}
+
+/// Streams what a command prints to its end.
+async fn stream(host: &Reporter, mut process: Process) -> Result<ProcessExit> {
+    let mut exit = None;
+    while let Some(happened) = process.next().await? {
+        match happened {
+            Happened::Output { stream: OutputStream::Stdout, bytes } => {
+                host.keep_and_show(STDOUT, bytes).await?;
+            }
+            Happened::Output { stream: OutputStream::Stderr, bytes } => {
+                host.keep_and_show(STDERR, bytes).await?;
+            }
+            Happened::Exited(exited) => exit = Some(exited),
+        }
+    }
+    exit.ok_or_else(|| Error::new(ErrorKind::HostBug, "the host told no exit of the command"))
 }
 
 tool!(CliBasedTool);

@@ -15,10 +15,14 @@ use crate::{changed, join, output};
 const PROCESSES_LISTED_MAX: usize = 16;
 
 /// Tells what is new, shows people the screen, and marks it as told.
-pub async fn answer(cx: &Reporter, session: &Session, waited: &Waited) -> Map<String, Value> {
+pub async fn answer(
+    cx: &Reporter,
+    session: &Session,
+    waited: &Waited,
+) -> Result<Map<String, Value>> {
     let mut answer = Map::new();
-    let text = output::tell(cx, session, &mut answer, "output").await;
-    let text = {
+    let drawn = output::tell(cx, session, &mut answer, output::OUTPUT_KEY).await?;
+    let drawn = {
         let mut live = session.live();
         answer.insert("is_alive".to_owned(), live.end.is_none().into());
         if let Some(end) = &live.end {
@@ -31,22 +35,22 @@ pub async fn answer(cx: &Reporter, session: &Session, waited: &Waited) -> Map<St
             answer.insert("typed_by_person".to_owned(), true.into());
         }
         live.told_doing = Some(waited.doing);
-        for_people(&mut live, text)
+        for_people(&mut live, drawn.is_some())
     };
     tell_reason(&mut answer, waited);
     join::show(session).await;
-    if !text.is_empty() {
-        // Nobody need be there: the output is for the model.
-        cx.output(if text.ends_with('\n') { text } else { text + "\n" });
+    if !drawn.is_empty() {
+        // No one need look at it: the output is for the model.
+        cx.output(drawn + "\n");
     }
-    answer
+    Ok(answer)
 }
 
-/// Returns what people are shown of it: of a screen that a program draws what changed.
-fn for_people(live: &mut Live, text: String) -> String {
-    if !live.screen.is_drawn() {
+/// Returns what people are shown of a screen that a program draws: what changed.
+fn for_people(live: &mut Live, is_drawn: bool) -> String {
+    if !is_drawn {
         live.shown_rows.clear();
-        return text;
+        return String::new();
     }
     let rows = live.screen.lines();
     let before = std::mem::replace(&mut live.shown_rows, rows);

@@ -13,12 +13,12 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{LeftRunning, ProcessExit};
 use jaato_plugin_sdk::terminal::{TerminalHappened, TerminalWait};
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Mutex as AsyncMutex, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::backend::{Control, Events, Name};
 use crate::gather::Gathered;
-use crate::keep::{self, HowMuch, Keeper};
 use crate::marks::{MarkKind, MarkScanner, Nonce};
+use crate::output::is_streamed;
 use crate::raw::Raw;
 use crate::ready::Look;
 use crate::screen::Screen;
@@ -31,6 +31,9 @@ const BACKGROUND_BYTES: u64 = 64 * 1024;
 /// for so long: 2.5 MiB a second, which no log needs and which costs two percent of a processor.
 /// All that flood so share them, so that what a call waits for is not held up.
 const BACKGROUND_PAUSE: Duration = Duration::from_millis(25);
+
+/// How long a flood waits for the call that streams it to its result.
+const STREAMING_PAUSE: Duration = Duration::from_millis(2);
 
 /// Answers of the terminal to the program's questions that may wait to be typed. A program that
 /// asks more and reads none gets no more.
@@ -72,8 +75,8 @@ pub struct Session {
     /// there, that can be ended.
     held: Mutex<Option<Box<dyn Events>>>,
     control: Box<dyn Control>,
-    /// The lock of the transcript's file.
-    pub keeper: AsyncMutex<Keeper>,
+    /// Calls that stream what is new into their results.
+    pub streaming: AtomicU32,
     live: Mutex<Live>,
     changes: watch::Sender<u64>,
     replies: mpsc::Sender<Vec<u8>>,
@@ -91,7 +94,7 @@ pub struct Live {
     pub screen: Screen,
     /// The bytes as they came.
     pub raw: Raw,
-    /// All that results tell.
+    /// What is new of the text that results tell.
     pub transcript: Transcript,
     /// What the program did when that was told last.
     pub told_doing: Option<Doing>,
@@ -177,7 +180,7 @@ impl Session {
             begun: now,
             held: Mutex::default(),
             control,
-            keeper: AsyncMutex::default(),
+            streaming: AtomicU32::new(0),
             live: Mutex::new(live),
             changes: watch::Sender::new(0),
             replies,
@@ -325,7 +328,7 @@ impl Session {
             match events.next(host, || self.is_wanted()).await {
                 Ok(Some(TerminalHappened::Output(bytes))) => {
                     self.take(&bytes);
-                    keep::write(self, host, HowMuch::Surplus).await;
+                    self.make_room(host).await;
                     unpaid += bytes.len() as u64;
                     if unpaid >= BACKGROUND_BYTES {
                         let pauses = u32::try_from(unpaid / BACKGROUND_BYTES).unwrap_or(u32::MAX);
@@ -343,6 +346,16 @@ impl Session {
                     return self.finish(End::Lost("its terminal tells no more".to_owned()));
                 }
                 Err(error) => return self.finish(End::Lost(error.message)),
+            }
+        }
+    }
+
+    /// Waits for a call that takes what is new; if there is none, drops the oldest text.
+    async fn make_room(&self, host: &Reporter) {
+        while self.live().transcript.is_full() {
+            let is_over = host.sleep(STREAMING_PAUSE).await.is_err();
+            if is_over || !is_streamed(&self.streaming) {
+                self.live().transcript.drop_oldest();
             }
         }
     }
@@ -448,7 +461,7 @@ impl Live {
             return false;
         }
         self.screen.is_drawn()
-            || self.transcript.new_bytes() > 0
+            || !self.transcript.text().is_empty()
             || !self.screen.unseen().text.is_empty()
     }
 

@@ -1,11 +1,10 @@
 //! The plugin's state: its sessions, their limits and their end.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::types::files::FileDelete;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
@@ -15,18 +14,13 @@ use crate::config::{self, Settings};
 use crate::marks::Nonce;
 use crate::session::Session;
 use crate::trace::{self, Trace};
-use crate::transcript::Transcript;
-use crate::{cut, join, reaper, start};
+use crate::{join, reaper, start};
 
 /// Sessions that have ended and can still be read; the oldest is forgotten for the next one.
 const ENDED_MAX: usize = 16;
 
 /// Sessions that were closed without being asked of which the reason is remembered.
 const REAPED_MAX: usize = 16;
-
-/// Files with the text of sessions that are closed; the oldest is removed for the next one. Beside
-/// those of the sessions that are there, they bound what the plugin holds on a disk.
-const FILES_MAX: usize = 8;
 
 /// The plugin's state.
 pub struct Shells(pub Arc<Inner>);
@@ -43,8 +37,6 @@ pub struct Inner {
     pub nonce: Nonce,
     /// The shell that reads command lines, where it was asked for.
     pub shell: tokio::sync::OnceCell<start::Shell>,
-    /// Bytes of JSON that a result shows of an output.
-    text_bytes_max: usize,
     table: Mutex<Table>,
 }
 
@@ -59,8 +51,6 @@ struct Table {
     starting: usize,
     /// Names of sessions that are not in the list yet.
     named: Vec<String>,
-    /// The files of sessions that are not in the list any more, the oldest first.
-    files: VecDeque<String>,
     /// Which were closed without being asked, and why.
     reaped: Vec<(String, String)>,
     is_reaping: bool,
@@ -88,16 +78,12 @@ impl State for Shells {
             lifetime.as_secs_f64(),
             idle.as_secs_f64()
         ));
-        // Without a session the built-in bound holds.
-        let facts = home.session().await.ok();
-        let text_bytes_max = cut::text_bytes_max(facts.and_then(|facts| facts.output_bytes_max));
         let inner = Inner {
             home: home.clone(),
             settings,
             trace,
             nonce: nonce()?,
             shell: tokio::sync::OnceCell::new(),
-            text_bytes_max,
             table: Mutex::default(),
         };
         Ok(Self(Arc::new(inner)))
@@ -161,7 +147,6 @@ impl Inner {
             .line(format_args!("spawn: id={id}, cmd={program}, backend={}", backend.as_str()));
         let (session, replies) =
             Session::new(id, command.to_owned(), backend, control, size, &self.nonce);
-        session.live().transcript = Transcript::of_results(self.text_bytes_max);
         let session = Arc::new(session);
         self.lock().backend = Some(backend);
         self.insert(&session);
@@ -241,23 +226,6 @@ impl Inner {
     /// Forgets a session. Its program ends with what reads it.
     pub fn forget(&self, session: &Arc<Session>) {
         self.lock().sessions.retain(|_, other| !Arc::ptr_eq(other, session));
-        self.keep_file(session);
-    }
-
-    /// Keeps the file of a session that is gone, for a while: results have named it.
-    fn keep_file(&self, session: &Session) {
-        let Some(path) = session.live().transcript.file().path else { return };
-        let oldest = {
-            let files = &mut self.lock().files;
-            files.push_back(path);
-            if files.len() > FILES_MAX { files.pop_front() } else { None }
-        };
-        let Some(path) = oldest else { return };
-        let host = self.home.clone();
-        self.home.spawn(async move {
-            // What cannot be removed goes with the environment.
-            let _ = host.files().delete(FileDelete { path, recursive: false }).await;
-        });
     }
 
     /// Forgets a session that nobody asked to close, and remembers why.
@@ -347,14 +315,13 @@ impl Inner {
             .map(|(number, _)| *number)
             .collect();
         let excess = (ended.len() + 1).saturating_sub(ENDED_MAX);
-        let gone: Vec<_> =
-            ended[..excess].iter().filter_map(|number| table.sessions.remove(number)).collect();
+        for number in &ended[..excess] {
+            table.sessions.remove(number);
+        }
         table.named.retain(|named| *named != session.id);
         table.last += 1;
         let number = table.last;
         table.sessions.insert(number, Arc::clone(session));
-        drop(table);
-        gone.iter().for_each(|session| self.keep_file(session));
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {

@@ -8,6 +8,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::terminal::{TerminalState, TerminalWait};
 use regex::Regex;
 
+use crate::output::Streaming;
 use crate::ready::{self, LOOK_MIN, Reason};
 use crate::session::Session;
 
@@ -85,13 +86,16 @@ pub async fn wait(
 ) -> Result<Waited> {
     let begun = Instant::now();
     let mut state = TerminalState::default();
-    let reason = follow(session, host, until, (silence, longest), &mut state).await?;
+    let mut streaming = Streaming::new(session);
+    let reason =
+        follow(session, host, until, (silence, longest), (&mut state, &mut streaming)).await?;
     let doing = match reason {
         Reason::Waiting | Reason::Prompt => Doing::Waits,
         Reason::Silence => silent(&state),
         Reason::Exit => Doing::Ended,
         Reason::Found | Reason::Limit => doing(session, host, silence, &mut state).await?,
     };
+    streaming.finish();
     Ok(Waited { reason, doing, state, took: begun.elapsed() })
 }
 
@@ -133,7 +137,7 @@ async fn follow(
     host: &Reporter,
     until: &Until,
     (idle, longest): (Silence, Duration),
-    state: &mut TerminalState,
+    (state, streaming): (&mut TerminalState, &mut Streaming<'_>),
 ) -> Result<Reason> {
     let _wanted = session.want();
     let begun = Instant::now();
@@ -183,6 +187,10 @@ async fn follow(
                 look.silence
             }
         };
+        // A pattern is searched before the text goes.
+        if searched.is_none_or(|at| at.elapsed() < SEARCH_PAUSE) {
+            streaming.surplus(host).await?;
+        }
         let left = longest.saturating_sub(begun.elapsed());
         if left.is_zero() {
             return Ok(Reason::Limit);
@@ -222,5 +230,5 @@ fn is_shown(session: &Session, pattern: &Regex) -> bool {
     if live.screen.is_full_screen() {
         return pattern.is_match(&live.screen.lines().join("\n"));
     }
-    pattern.is_match(live.transcript.new_text()) || pattern.is_match(&live.screen.unseen().text)
+    pattern.is_match(live.transcript.text()) || pattern.is_match(&live.screen.unseen().text)
 }

@@ -107,9 +107,11 @@ fn run_one(
     child::without_cargo_variables(&mut command);
     // Cargo sets this variable for tests; `expect-test` finds its files by it.
     command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
-    if program.name == BINARY {
-        command.args(["--test-threads", THREADS_OF_THE_BINARY]);
-    }
+    match program.name.as_str() {
+        BINARY => command.args(["--test-threads", THREADS_OF_THE_BINARY]),
+        SERIAL => command.args(["--test-threads", "1"]),
+        _ => &mut command,
+    };
     // The harness reports times only if unstable options are allowed: if this variable is set to
     // anything. A compiler that a test starts reads `0` as the name of a crate that there is not.
     command.args(["-Z", "unstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "0");

@@ -27,7 +27,6 @@ const CIRCLES_MAX: &[(&str, usize)] = &[
     ("jaato-session", 14),
     ("jaato-store", 2),
     ("jaato-template", 2),
-    ("tool-cli", 2),
     ("tool-environment", 3),
     ("tool-interactive-shell", 7),
 ];

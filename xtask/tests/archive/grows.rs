@@ -54,7 +54,7 @@ fn builds(folder: &Path) {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["check", "--workspace", "--tests", "--offline", "--quiet", "--target-dir"]);
     cargo.arg(target().join("grown")).current_dir(folder);
-    cargo.env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS");
+    cargo.env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS").env_remove("RUSTC_BOOTSTRAP");
     said(&mut cargo);
 }
 

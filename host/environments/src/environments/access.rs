@@ -3,13 +3,13 @@
 use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{EnvironmentAccess, EnvironmentRequest, OutputSink, Tell};
+use jaato_instances::{EnvironmentAccess, EnvironmentRequest};
 use jaato_loader::Served;
 use jaato_terminals::{TerminalServices, is_operation as is_terminal_operation};
 use jaato_types::{Error, ErrorKind, SessionId};
 
 use super::resources::Asking;
-use super::{Environments, KeptOutput, Member, Resources};
+use super::{Environments, Member, Resources};
 
 /// The execution environment of a session.
 pub struct SessionEnvironment {
@@ -52,19 +52,6 @@ impl EnvironmentAccess for SessionEnvironment {
         let (resources, plugin) = (Arc::clone(&self.resources), Some(plugin));
         let asking = Asking { host, resources, plugin, session, asker, making, tell };
         Box::pin(async move { asking.answer(&operation, &request).await })
-    }
-
-    fn keep_output(
-        &self,
-        name: String,
-        tell: Tell,
-    ) -> Option<BoxFuture<'static, Result<Box<dyn OutputSink>, Error>>> {
-        let (host, member) = (self.host.upgrade()?, self.member.clone()?);
-        Some(Box::pin(async move {
-            let outputs = Arc::clone(&host.outputs);
-            let kept = KeptOutput::create(&outputs, Some((host, member)), &name, tell).await?;
-            Ok(Box::new(kept) as Box<dyn OutputSink>)
-        }))
     }
 }
 

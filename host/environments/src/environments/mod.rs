@@ -28,7 +28,7 @@ use serde_json::{Map, Value};
 
 pub use describe::EnvironmentListed;
 pub use member::{Member, is_operation};
-pub use outputs::{KeptOutput, SessionOutputs};
+pub use outputs::SessionOutputs;
 pub use resources::{Resources, SavedResources, is_operation as is_resource_operation};
 pub use scope::{Choice, Scope};
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{OutputSink, Tell};
-use jaato_session::OutputStore;
+use jaato_instances::Tell;
+use jaato_session::{OutputStore, OutputWriter};
 use jaato_types::files::{FileWrite, WRITE, WriteMode};
 use jaato_types::{CallId, Error, ErrorKind, Frame, SessionId};
 
@@ -17,7 +17,7 @@ use crate::outputs::{OUTPUT_FILE_BYTES_MAX, OutputFile, Outputs, beyond, file_na
 const PIECE_BYTES_MAX: usize = 1024 * 1024;
 
 /// The file of one call's output, written piece by piece.
-pub enum KeptOutput {
+enum KeptOutput {
     /// On this machine.
     Here(OutputFile),
     /// In a session's environment.
@@ -25,7 +25,7 @@ pub enum KeptOutput {
 }
 
 /// A file in a session's environment that grows.
-pub struct EnvironmentFile {
+struct EnvironmentFile {
     host: Arc<Environments>,
     member: Arc<Member>,
     tell: Tell,
@@ -40,7 +40,7 @@ impl KeptOutput {
     ///
     /// # Errors
     /// When it cannot be made; `unavailable` where the environment has no folder for it.
-    pub(super) async fn create(
+    async fn create(
         outputs: &Outputs,
         environment: Option<(Arc<Environments>, Arc<Member>)>,
         name: &str,
@@ -54,20 +54,12 @@ impl KeptOutput {
             let path = format!("{}/{name}", folder.trim_end_matches('/'));
             return Ok(Self::There(EnvironmentFile { host, member, tell, path, bytes: 0 }));
         }
-        Self::here(outputs, name).await
-    }
-
-    /// Makes the file of that name on this machine.
-    ///
-    /// # Errors
-    /// When it cannot be made.
-    pub async fn here(outputs: &Outputs, name: &str) -> Result<Self, Error> {
         let file = OutputFile::create(outputs.path(name)?, OUTPUT_FILE_BYTES_MAX).await?;
         Ok(Self::Here(file))
     }
 }
 
-impl OutputSink for KeptOutput {
+impl OutputWriter for KeptOutput {
     fn path(&self) -> String {
         match self {
             Self::Here(file) => file.path().display().to_string(),
@@ -132,7 +124,7 @@ impl Member {
     }
 }
 
-/// What the session itself cuts, kept in the same places.
+/// The outputs of a session's calls, kept where the session works.
 pub struct SessionOutputs {
     /// The environments.
     pub environments: Arc<Environments>,
@@ -141,21 +133,18 @@ pub struct SessionOutputs {
 }
 
 impl OutputStore for SessionOutputs {
-    fn keep<'a>(
+    fn create<'a>(
         &'a self,
         call: &'a CallId,
         label: &'a str,
-        bytes: &'a [u8],
-    ) -> BoxFuture<'a, Result<String, Error>> {
+    ) -> BoxFuture<'a, Result<Box<dyn OutputWriter>, Error>> {
         Box::pin(async move {
             let Self { environments: host, session } = self;
             let environment = host.of(session).map(|it| (Arc::clone(host), it));
             let name = format!("{call}-{label}.txt");
             let quiet: Tell = Arc::new(|_| {});
-            let kept = KeptOutput::create(&host.outputs, environment, &name, quiet);
-            let mut kept = kept.await?;
-            kept.write(bytes).await?;
-            Ok(kept.path())
+            let kept = KeptOutput::create(&host.outputs, environment, &name, quiet).await?;
+            Ok(Box::new(kept) as Box<dyn OutputWriter>)
         })
     }
 }

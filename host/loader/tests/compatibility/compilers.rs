@@ -101,6 +101,7 @@ impl Compiler {
         cargo.args(["build", "--quiet", "--locked", "--offline", "--manifest-path"]);
         cargo.arg(manifest).arg("--target-dir").arg(&folder);
         cargo.args(["--package", &format!("fixture-{fixture}")]).env("RUSTC", &self.rustc);
+        cargo.env_remove("RUSTC_BOOTSTRAP");
         self.give_libraries(&mut cargo);
         assert!(cargo.status().unwrap().success(), "{number} does not build `{fixture}`");
         folder.join("debug").join(library_name(&format!("fixture_{fixture}")))

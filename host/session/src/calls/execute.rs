@@ -11,7 +11,9 @@ use crate::events::HOST;
 use crate::hooks::Changed;
 use crate::output::{self, error_content};
 use crate::tasks::{self, Surroundings};
-use crate::{CallScope, Cancel, Hold, KnownTool, OutputSink, VIEW_ENVIRONMENT, introspection};
+use crate::{
+    CallScope, Cancel, Hold, KnownTool, OutputSink, StreamedOutput, VIEW_ENVIRONMENT, introspection,
+};
 
 impl CallRunner<'_> {
     /// Gives a call its one result.
@@ -223,19 +225,32 @@ impl CallRunner<'_> {
             Keeps::Output => OutputSink::keeping(emitter, id, source),
             Keeps::Nothing => OutputSink::new(emitter, id, source),
         };
+        let (sink, outputs) = (output.clone(), self.ports.outputs.clone());
+        let show = Box::new(move |text| {
+            sink.write(text);
+        });
+        let bytes_max = self.limits.output_bytes_max;
+        let streamed = StreamedOutput::new(call.id.clone(), outputs, show, bytes_max);
         let hold = self.origin.map_or_else(Hold::default, |origin| Hold::within(&origin.hold));
         let scope = CallScope {
             session: self.session.clone(),
             call: call.id.clone(),
             cancel: stop.clone(),
             output: output.clone(),
+            streamed: Some(streamed.clone()),
             facts: self.facts.clone(),
             objects: self.objects.clone(),
             depth: self.depth(),
             hold: hold.clone(),
         };
+        let work = self.ports.tools.call(call.clone(), scope);
+        let work = async move {
+            let mut output = work.await?;
+            output.content = streamed.finish_into(output.content).await;
+            Ok(output)
+        };
         Running::new(Start {
-            work: self.ports.tools.call(call.clone(), scope),
+            work: Box::pin(work),
             call: call.clone(),
             source: source.to_owned(),
             stop,

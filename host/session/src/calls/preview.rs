@@ -28,6 +28,7 @@ impl CallRunner<'_> {
             call: call.id.clone(),
             cancel: stop.clone(),
             output,
+            streamed: None,
             facts: self.facts.clone(),
             objects: self.objects.clone(),
             depth: 0,

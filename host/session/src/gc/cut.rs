@@ -10,8 +10,7 @@ use serde_json::Value;
 
 use super::json_bytes;
 use crate::Session;
-use crate::output::{self, Fitting};
-use crate::shape::Cut;
+use crate::output::{self, Fitting, largest_share};
 
 /// No part is cut shorter than this, as JSON: less tells a model nothing but where the whole is.
 pub(super) const PART_BYTES_MIN: u64 = 512;
@@ -44,7 +43,8 @@ impl Session {
         let sizes = self.sizes(places.clone());
         let total: u64 = self.history.sent_in(places.clone()).map(json_bytes).sum();
         let fixed = total.saturating_sub(sizes.iter().sum());
-        let most = highest(sizes, bytes_max.saturating_sub(fixed)).max(PART_BYTES_MIN);
+        let room = bytes_max.saturating_sub(fixed);
+        let most = largest_share(sizes.into_iter(), room).max(PART_BYTES_MIN);
         let turn = CallId::new(format!("{}-turn-{}", self.shared.id, self.history.turns()));
         let turn_start = self.history.open_turn().start;
         let (mut messages, mut notes) = (0, Vec::new());
@@ -119,13 +119,13 @@ impl Session {
         };
         match whole {
             Part::Text { text, .. } => {
-                let kept = store.keep(place.turn, &label, text.as_bytes()).await;
+                let kept = output::keep(store, place.turn, &label, text.as_bytes()).await;
                 let file = match kept {
                     Ok(path) => format!("the whole text is in the file `{path}`"),
                     Err(error) => format!("the whole text is not kept: {}", error.message),
                 };
                 let room = usize::try_from(most).unwrap_or(usize::MAX);
-                let (text, told) = head_and_tail(text, &file, room);
+                let (text, told) = shorter_text(text, &file, room);
                 (Part::text(text), told)
             }
             Part::ToolResult(result) => {
@@ -173,37 +173,23 @@ pub(super) fn can_be_shorter(part: &Part) -> bool {
     }
 }
 
-/// Returns the size to which the largest must shrink so that all together fit into the room: what
-/// the small ones do not need is shared by the large ones.
-fn highest(mut sizes: Vec<u64>, room: u64) -> u64 {
-    sizes.sort_unstable();
-    let mut left = room;
-    for (at, size) in sizes.iter().enumerate() {
-        let share = left / (sizes.len() - at) as u64;
-        if *size > share {
-            return share;
-        }
-        left -= size;
-    }
-    u64::MAX
-}
-
 /// Shows both ends of a text, and between them how much is missing and where it is.
-fn head_and_tail(text: &str, file: &str, bytes_max: usize) -> (String, String) {
+fn shorter_text(text: &str, file: &str, bytes_max: usize) -> (String, String) {
     let gap = |left_out: usize| {
         format!("\n\n[… {left_out} of {} bytes are left out here; {file} …]\n\n", text.len())
     };
     // The part's own frame, and the widest gap.
     let frame = json_bytes(&Part::text(gap(text.len())));
     let room = bytes_max.saturating_sub(usize::try_from(frame).unwrap_or(usize::MAX));
-    let cut = Cut::of(text, room);
+    let (head, tail) = output::head_and_tail(text, None, room);
+    let left_out = text.len() - head.len() - tail.len();
     let told = format!(
         "a text of {} bytes is sent as its first {} and last {} bytes; {file}",
         text.len(),
-        cut.head.len(),
-        cut.tail.len()
+        head.len(),
+        tail.len()
     );
-    (format!("{}{}{}", cut.head, gap(cut.left_out()), cut.tail), told)
+    (format!("{head}{}{tail}", gap(left_out)), told)
 }
 
 fn note(notes: &[String]) -> String {
@@ -219,18 +205,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_give_way_first() {
-        assert_eq!(highest(vec![], 0), u64::MAX);
-        assert_eq!(highest(vec![10, 20], 30), u64::MAX);
-        assert_eq!(highest(vec![10, 20], 29), 19);
-        assert_eq!(highest(vec![100, 1, 50], 61), 30);
-        assert_eq!(highest(vec![5, 5], 0), 0);
-    }
-
-    #[test]
     fn both_ends_of_a_text_are_shown_with_exact_counts() {
         for text in ["x".repeat(5_000), "ü\n\"".repeat(2_000), "日本".repeat(900)] {
-            let (shown, told) = head_and_tail(&text, "the whole text is in the file `/f`", 1_500);
+            let (shown, told) = shorter_text(&text, "the whole text is in the file `/f`", 1_500);
             assert!(json_bytes(&Part::text(shown.as_str())) <= 1_500, "{shown}");
             let (head, rest) = shown.split_once("\n\n[… ").unwrap();
             let (gap, tail) = rest.split_once(" …]\n\n").unwrap();

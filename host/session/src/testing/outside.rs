@@ -1,12 +1,13 @@
 //! Clock, ids, events and output files of a test: simulated, counted, recorded, in memory.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::{BoxFuture, FutureExt};
-use jaato_types::{CallId, Envelope, Event, Result, SessionId};
+use jaato_types::{CallId, Envelope, Error, ErrorKind, Event, Result, SessionId};
 use parking_lot::Mutex;
 
-use crate::{Clock, EventSink, Ids, OutputStore, SystemClock};
+use crate::{Clock, EventSink, Ids, OutputStore, OutputWriter, SystemClock};
 
 /// Tokio's clock, with wall time that begins at the same moment in every run.
 #[derive(Debug, Default)]
@@ -94,29 +95,73 @@ impl EventSink for RecordedEvents {
 }
 
 /// Output files, in memory.
-#[derive(Debug, Default)]
-pub struct KeptOutputs(Mutex<Vec<(String, Vec<u8>)>>);
+#[derive(Debug)]
+pub struct KeptOutputs {
+    files: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    bytes_max: AtomicU64,
+}
+
+impl Default for KeptOutputs {
+    fn default() -> Self {
+        Self { files: Arc::default(), bytes_max: AtomicU64::new(u64::MAX) }
+    }
+}
 
 impl KeptOutputs {
+    /// Lets each further file have so many bytes at most.
+    pub fn limit(&self, bytes_max: u64) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
+    }
+
     /// Returns the files so far, path and content.
     pub fn files(&self) -> Vec<(String, Vec<u8>)> {
-        self.0.lock().clone()
+        self.files.lock().clone()
     }
 }
 
 impl OutputStore for KeptOutputs {
-    fn keep<'a>(
+    fn create<'a>(
         &'a self,
         call: &'a CallId,
         label: &'a str,
-        bytes: &'a [u8],
-    ) -> BoxFuture<'a, Result<String>> {
+    ) -> BoxFuture<'a, Result<Box<dyn OutputWriter>>> {
         async move {
             let path = format!("/outputs/{call}-{label}");
-            let mut files = self.0.lock();
-            files.push((path.clone(), bytes.to_vec()));
-            Ok(path)
+            let mut files = self.files.lock();
+            files.push((path.clone(), Vec::new()));
+            let (at, files) = (files.len() - 1, Arc::clone(&self.files));
+            let bytes_max = self.bytes_max.load(Ordering::Relaxed);
+            Ok(Box::new(KeptOutput { files, at, path, bytes_max }) as Box<dyn OutputWriter>)
         }
         .boxed()
+    }
+}
+
+/// One of the files.
+struct KeptOutput {
+    files: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    at: usize,
+    path: String,
+    bytes_max: u64,
+}
+
+impl OutputWriter for KeptOutput {
+    fn path(&self) -> String {
+        self.path.clone()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.files.lock()[self.at].1.len() as u64
+    }
+
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>> {
+        let written = match self.bytes() + bytes.len() as u64 > self.bytes_max {
+            true => Err(Error::new(ErrorKind::LimitReached, "it is too much")),
+            false => {
+                self.files.lock()[self.at].1.extend_from_slice(bytes);
+                Ok(())
+            }
+        };
+        std::future::ready(written).boxed()
     }
 }

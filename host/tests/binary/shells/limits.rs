@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{BASH, Calls, furnish, output, play, reason};
+use super::{BASH, Calls, furnish, output, play};
 
 #[test]
 fn eight_sessions_live_at_a_time_and_one_may_flood() {
@@ -25,21 +25,6 @@ fn eight_sessions_live_at_a_time_and_one_may_flood() {
     assert_eq!(calls.spawn(BASH).0, "session_8");
     assert_eq!(calls.spawn(BASH).0, "session_9");
     calls.end(&house);
-}
-
-#[test]
-fn what_floods_is_cut_and_counted() {
-    play(BASH, |calls, session, _| {
-        let flood = calls.input(session, "seq 1 50000\n");
-        assert_eq!(reason(&flood), "waiting");
-        assert!(output(&flood).ends_with("49999\n50000\n$ "), "{}", output(&flood));
-        assert!(flood.to_string().len() < 16 * 1024);
-        assert_eq!(flood["truncated"], true);
-        let message = flood["truncation_message"].as_str().unwrap();
-        // The line that was typed and the numbers.
-        assert!(message.contains(" 50001 line ends"), "{message}");
-        assert_eq!(output(&calls.input(session, "echo on\n")), "on\n$ ");
-    });
 }
 
 #[test]
@@ -72,30 +57,4 @@ fn programs_run_where_the_configuration_says() {
     calls.spawn("cat");
     assert_eq!(calls.refused("shell_spawn", &json!({ "command": "cat" }))["kind"], "limit_reached");
     calls.end(&house);
-}
-
-#[test]
-fn a_session_whose_file_is_full_says_how_much_is_kept_and_how_much_is_not() {
-    play(BASH, |calls, session, _| {
-        // 36 MB, of which 32 MiB are kept.
-        let line = "head -c 27000000 /dev/zero | base64 -w 76\n";
-        let line = json!({ "session_id": session, "input": line, "timeout": 30 });
-        let flood = calls.call("shell_input", &line);
-        assert_eq!(reason(&flood), "waiting", "{flood}");
-        let message = flood["truncation_message"].as_str().unwrap();
-        let quota = 32 * 1024 * 1024;
-        assert!(message.contains(&format!("only the first {quota} bytes")), "{message}");
-        let lost: u64 =
-            message.split(", and ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
-        let left = &flood["left_out"];
-        let end = left["from"].as_u64().unwrap() + left["bytes"].as_u64().unwrap();
-        assert!(end > 36_000_000, "{left}");
-        assert!(lost < end - quota && lost > end - quota - 1024 * 1024, "{lost} {end}");
-        let file = flood["output_file"].as_str().unwrap();
-        assert_eq!(std::fs::metadata(file).unwrap().len(), quota);
-        // What is asked for in the gap begins behind it, and that is told.
-        let read = json!({ "session_id": session, "from": quota });
-        let behind = calls.call("shell_read", &read);
-        assert_eq!(behind["from"], json!(quota + behind["bytes_lost"].as_u64().unwrap()));
-    });
 }

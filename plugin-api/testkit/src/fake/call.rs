@@ -10,6 +10,7 @@ use std::time::Instant;
 use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::{Answer, ContextBox};
 use jaato_types::{Data, Delta, Error, ErrorKind, Frame, FrameError, Result};
+use serde_json::{Map, Value};
 
 use super::context::{Context, Owner, Shared};
 use super::executor::hung;
@@ -47,14 +48,21 @@ impl<T> Finished<T> {
     }
 }
 
+/// What a call has given to the host for its result.
+pub(crate) struct Beside {
+    pub(crate) attachments: Vec<Data>,
+    /// Texts by their keys.
+    pub(crate) texts: Map<String, Value>,
+}
+
 /// A call that goes on. Dropping it cancels it.
 pub struct Call<T> {
     context: Arc<Context>,
     task: u64,
     end: Receiver<End>,
     read: fn(&[u8]) -> Result<T>,
-    /// Adds what the call has attached.
-    fill: fn(&mut T, Vec<Data>),
+    /// Adds what the call has attached and streamed.
+    fill: fn(&mut T, Beside),
     /// Deltas that [`Call::next_delta`] has given.
     given: usize,
 }
@@ -89,8 +97,8 @@ impl<T> Call<T> {
         Self { context, task, end, read, fill: |_, _| {}, given: 0 }
     }
 
-    /// Says where in the answer the call's attachments belong.
-    pub(crate) fn filled_with(mut self, fill: fn(&mut T, Vec<Data>)) -> Self {
+    /// Says where in the answer the call's attachments and texts belong.
+    pub(crate) fn filled_with(mut self, fill: fn(&mut T, Beside)) -> Self {
         self.fill = fill;
         self
     }
@@ -168,10 +176,11 @@ impl<T> Call<T> {
     }
 
     fn finish(&self, end: Result<End>) -> Finished<T> {
-        let attached = || self.context.host.services.attached(self.context.id);
+        let (services, id) = (&self.context.host.services, self.context.id);
+        let beside = || Beside { attachments: services.attached(id), texts: services.texts(id) };
         let result = match end {
             Ok(End::Answer(RResult::ROk(frame))) => (self.read)(&frame).map(|mut answer| {
-                (self.fill)(&mut answer, attached());
+                (self.fill)(&mut answer, beside());
                 answer
             }),
             Ok(End::Answer(RResult::RErr(frame))) => Err(read_error(&frame)),

@@ -11,7 +11,8 @@ use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::abi_stable::std_types::{RStr, RVec};
 use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
 use jaato_plugin_api::abi::{Answer, ContextAbi, ContextBox, JobBox, Maybe};
-use jaato_types::{Error, ErrorKind, Frame};
+use jaato_types::service::OutputWrite;
+use jaato_types::{Delta, Error, ErrorKind, Frame};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::executor::Executor;
@@ -214,6 +215,16 @@ impl Context {
     /// What was wrong with what was emitted.
     pub(crate) fn take_fault(&self) -> Option<Error> {
         self.fault.lock().take()
+    }
+
+    /// Shows what a call streams, where it asks for that.
+    pub(crate) fn show_output(&self, frame: &[u8]) {
+        let Ok(parsed) = Frame::parse(frame) else { return };
+        if parsed.json::<OutputWrite>().is_ok_and(|write| write.live) {
+            let text = String::from_utf8_lossy(parsed.bytes).into_owned();
+            // No delta of text is too large for a frame.
+            self.emit(Frame::write(&Delta::output(text)).unwrap_or_default());
+        }
     }
 
     fn emit(&self, frame: Vec<u8>) -> bool {

@@ -126,7 +126,10 @@ impl FakeInstance {
             }
             None => no_facet("tools"),
         });
-        call.filled_with(|output, attachments| output.attachments = attachments)
+        call.filled_with(|output, beside| {
+            output.attachments = beside.attachments;
+            output.content.extend(beside.texts);
+        })
     }
 
     /// Asks the provider and waits for the completion.

@@ -1,7 +1,6 @@
 //! What the fake host answers when a plugin asks a service.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use jaato_types::{Data, Error, ErrorKind, Frame, Result, process};
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
@@ -125,7 +124,8 @@ struct State {
     bodies: BTreeMap<(u64, u64), Vec<u8>>,
     /// What calls read, where that is larger than a frame.
     requests: BTreeMap<u64, Vec<u8>>,
-    outputs: BTreeMap<u64, Vec<u8>>,
+    /// Keys and pieces of what contexts have streamed.
+    outputs: BTreeMap<u64, Vec<(String, Vec<u8>)>>,
     /// What tool calls have attached.
     attachments: BTreeMap<u64, Vec<Data>>,
     asked: Vec<ServiceRequest>,
@@ -386,7 +386,23 @@ impl Services {
 
     /// What a context has written with the service `output`.
     pub(crate) fn written(&self, context: u64) -> Vec<u8> {
-        self.lock().outputs.get(&context).cloned().unwrap_or_default()
+        let state = self.lock();
+        let pieces = state.outputs.get(&context).into_iter().flatten();
+        pieces.flat_map(|(_, piece)| piece.iter().copied()).collect()
+    }
+
+    /// The same as texts, by their keys. The fake host truncates none.
+    pub(crate) fn texts(&self, context: u64) -> Map<String, Value> {
+        let state = self.lock();
+        let mut texts: Vec<(&str, Vec<u8>)> = Vec::new();
+        for (key, piece) in state.outputs.get(&context).into_iter().flatten() {
+            match texts.iter_mut().find(|(of, _)| of == key) {
+                Some((_, text)) => text.extend_from_slice(piece),
+                None => texts.push((key, piece.clone())),
+            }
+        }
+        let lossy = |text: &[u8]| String::from_utf8_lossy(text).into_owned().into();
+        texts.into_iter().map(|(key, text)| (key.to_owned(), lossy(&text))).collect()
     }
 
     /// The host's temporary folder; made when it is first asked for, deleted with the host.
@@ -516,16 +532,16 @@ impl Services {
     }
 
     fn write_output(&self, request: &ServiceRequest) -> Result<Reply> {
-        let _: Option<OutputWrite> = request.read()?;
-        let path = self.folder()?.join(format!("output-{}", request.context));
-        let mut file =
-            std::fs::OpenOptions::new().create(true).append(true).open(&path).map_err(io)?;
-        file.write_all(&request.bytes).map_err(io)?;
+        let OutputWrite { mut key, .. } =
+            request.read::<Option<OutputWrite>>()?.unwrap_or_default();
+        if key.is_empty() {
+            "output".clone_into(&mut key);
+        }
         let mut state = self.lock();
         let written = state.outputs.entry(request.context).or_default();
-        written.extend_from_slice(&request.bytes);
-        let path = path.to_string_lossy().into_owned();
-        Reply::of(&OutputAnswer::new(path, written.len() as u64))
+        written.push((key, request.bytes.clone()));
+        let bytes = written.iter().map(|(_, piece)| piece.len() as u64).sum();
+        Reply::of(&OutputAnswer::new(bytes))
     }
 }
 

@@ -12,7 +12,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use jaato_plugin_api::abi::JobBox;
 use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RVec};
-use jaato_types::service::StreamAnswer;
+use jaato_types::service::{OUTPUT, StreamAnswer};
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -171,7 +171,11 @@ fn run_job(context: &Arc<Context>, mut job: JobBox, finish: Arc<Finish>) {
 
 pub(super) fn service(context: &Arc<Context>, operation: &str, frame: &[u8]) -> HostFuture<Bytes> {
     let mut reply = if context.phase() == Phase::Open {
-        Pending::of(context, context.host.services.answer(context.id, operation, frame))
+        let answered = context.host.services.answer(context.id, operation, frame);
+        if operation == OUTPUT && answered.is_ok() {
+            context.show_output(frame);
+        }
+        Pending::of(context, answered)
     } else {
         Pending::Never
     };

@@ -41,7 +41,7 @@ impl Tool for ShellClose {
             tell_end(&mut told, end);
         }
         tell_processes(&mut told, "ended", &ended);
-        output::tell(cx, &session, &mut told, "final_output").await;
+        output::tell(cx, &session, &mut told, "final_output").await?;
         join::show(&session).await;
         shells.forget(&session);
         shells.trace.line(format_args!("close: id={}, was_alive={was_alive}", session.id));

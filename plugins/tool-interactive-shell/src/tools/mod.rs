@@ -94,7 +94,7 @@ async fn respond(
     let Settings { silence: time, ends_busy_waits, .. } = cx.state().0.settings;
     let silence = Silence { time, ends_busy_waits };
     let waited = wait(session, cx, until, silence, longest).await?;
-    Ok((answer(cx, session, &waited).await, waited.reason))
+    Ok((answer(cx, session, &waited).await?, waited.reason))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use jaato_plugin_sdk::prelude::*;
 use regex::RegexBuilder;
 
 use super::{given, longest, respond};
-use crate::output;
 use crate::raw::Piece;
 use crate::shells::Shells;
 use crate::wait::Until;
@@ -46,9 +45,6 @@ struct ShellRead {
     timeout: Option<f64>,
     /// Wait until this regular expression is shown; the word prompt stands for the next prompt.
     wait_for: Option<String>,
-    /// Give what a result has left out instead, from this byte on (`left_out`, `next_from`),
-    /// without waiting.
-    from: Option<u64>,
     /// Give the bytes as they came instead, escape sequences too, oldest first, without waiting.
     raw: Option<bool>,
 }
@@ -59,13 +55,6 @@ impl Tool for ShellRead {
     async fn call(self, cx: &Cx<Shells>) -> Result<Output> {
         let shells = &cx.state().0;
         let session = shells.get(given("shell_read", "session_id", &self.session_id)?)?;
-        if let Some(from) = self.from {
-            if self.raw == Some(true) || self.wait_for.is_some() {
-                let text = "shell_read: give one of from, raw and wait_for";
-                return Err(Error::new(ErrorKind::InvalidArguments, text));
-            }
-            return Ok(Output::json(Value::Object(output::again(cx, &session, from).await?)));
-        }
         if self.raw == Some(true) {
             let mut live = session.live();
             live.used = std::time::Instant::now();

@@ -332,7 +332,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("stdout");
         std::fs::write(&file, "twelve bytes").unwrap();
-        let content = json!({ "output_cut": { "stdout": { "file": file, "bytes": 12 } } });
+        let content = json!({ "bytes": { "length": 12, "file": file } });
         let asked = asked(&json!({ "messages": [result(&content.to_string())] }), Instant::now());
         let asked = asked.unwrap();
         assert_eq!(asked.kept_bytes, 12);

@@ -1,15 +1,15 @@
 //! Makes readable text of what a program prints.
 //!
 //! Terminal sequences (colours, cursor, titles) are left out. `\r\n` becomes `\n`; a `\r` alone,
-//! with which progress bars begin their line anew, stays. Bytes that are no UTF-8, and all other
-//! control characters, become U+FFFD.
+//! with which progress bars begin their line again, stays. Bytes that are not valid UTF-8, and all
+//! other control characters, become U+FFFD.
 
-/// What stands for a byte that is no text.
+/// What replaces a byte that is no text.
 const NO_TEXT: char = '\u{fffd}';
 
 /// Reads bytes as they come, cut anywhere.
 #[derive(Debug, Default)]
-pub struct Plain {
+pub(super) struct Plain {
     state: State,
     /// The beginning of a character.
     partial: Vec<u8>,
@@ -21,7 +21,7 @@ enum State {
     Text,
     /// A `\r` that may be followed by `\n`.
     Return,
-    /// Behind ESC.
+    /// After ESC.
     Escape,
     /// In ESC [ …, which ends with a letter or such.
     Control,
@@ -32,28 +32,28 @@ enum State {
 }
 
 impl Plain {
-    /// Reads a piece; `take` gets each character and how many bytes of the piece were read by then.
-    /// False from it ends the reading.
-    pub fn read(&mut self, bytes: &[u8], mut take: impl FnMut(char, usize) -> bool) {
-        for (at, &byte) in bytes.iter().enumerate() {
-            if !self.step(byte, |c| take(c, at + 1)) {
-                return;
-            }
-        }
-    }
-
-    /// Reads a piece to the end.
-    pub fn text(&mut self, bytes: &[u8]) -> String {
+    /// Reads a piece.
+    pub(super) fn text(&mut self, bytes: &[u8]) -> String {
         let mut text = String::with_capacity(bytes.len());
-        self.read(bytes, |c, _| {
-            text.push(c);
-            true
-        });
+        let mut rest = bytes;
+        while let Some((&byte, behind)) = rest.split_first() {
+            if self.state == State::Text && self.partial.is_empty() {
+                // Most of what is printed: a flood must not cost a step for each byte.
+                let plain = rest.iter().take_while(|byte| is_plain(**byte)).count();
+                text.extend(std::str::from_utf8(&rest[..plain]));
+                rest = &rest[plain..];
+                if plain > 0 {
+                    continue;
+                }
+            }
+            self.step(byte, &mut text);
+            rest = behind;
+        }
         text
     }
 
-    /// Gives what was begun and will not go on.
-    pub fn finish(&mut self) -> &'static str {
+    /// Gives what was begun and will not be continued.
+    pub(super) fn finish(&mut self) -> &'static str {
         let Self { state, partial } = std::mem::take(self);
         match state {
             State::Return => "\r",
@@ -62,78 +62,60 @@ impl Plain {
         }
     }
 
-    fn step(&mut self, byte: u8, mut take: impl FnMut(char) -> bool) -> bool {
-        match self.state {
-            State::Return => {
+    fn step(&mut self, byte: u8, text: &mut String) {
+        self.state = match (self.state, byte) {
+            (State::Text, _) => return self.character(byte, text),
+            (State::Return, _) => {
                 self.state = State::Text;
                 // `\r\n` is read with its second half.
-                if byte != b'\n' && !take('\r') {
-                    return false;
+                if byte != b'\n' {
+                    text.push('\r');
                 }
+                return self.character(byte, text);
             }
-            State::Escape => {
-                self.state = match byte {
-                    b'[' => State::Control,
-                    b']' | b'P' | b'X' | b'^' | b'_' => State::Title,
-                    // ESC ( B and the like: one more byte belongs to it.
-                    b' '..=b'/' => State::Escape,
-                    _ => State::Text,
-                };
-                return true;
-            }
-            State::Control => {
-                if (0x40..=0x7e).contains(&byte) || byte < b' ' {
-                    self.state = State::Text;
-                }
-                return true;
-            }
-            State::Title | State::TitleEscape => {
-                self.state = match (self.state, byte) {
-                    (_, 7) | (State::TitleEscape, b'\\') => State::Text,
-                    (_, 0x1b) => State::TitleEscape,
-                    // No title is that long: a line end is text again.
-                    (_, b'\n') => State::Text,
-                    _ => State::Title,
-                };
-                return true;
-            }
-            State::Text => {}
-        }
-        self.character(byte, take)
+            (State::Escape, b'[') => State::Control,
+            (State::Escape, b']' | b'P' | b'X' | b'^' | b'_') => State::Title,
+            // ESC ( B and the like: one more byte belongs to it.
+            (State::Escape, b' '..=b'/') => State::Escape,
+            (State::Escape, _) | (State::Control, 0x40..=0x7e | 0..b' ') => State::Text,
+            (State::Control, _) => State::Control,
+            // No title is that long: a line end is text again.
+            (State::Title | State::TitleEscape, 7 | b'\n') => State::Text,
+            (State::TitleEscape, b'\\') => State::Text,
+            (State::Title | State::TitleEscape, 0x1b) => State::TitleEscape,
+            (State::Title | State::TitleEscape, _) => State::Title,
+        };
     }
 
-    fn character(&mut self, byte: u8, mut take: impl FnMut(char) -> bool) -> bool {
+    fn character(&mut self, byte: u8, text: &mut String) {
         if !self.partial.is_empty() {
             self.partial.push(byte);
             match std::str::from_utf8(&self.partial) {
-                Ok(text) => {
-                    let c = text.chars().next().unwrap_or(NO_TEXT);
-                    self.partial.clear();
-                    return take(shown(c));
+                Ok(character) => {
+                    let is_control = character.chars().any(char::is_control);
+                    text.push_str(if is_control { "\u{fffd}" } else { character });
+                    return self.partial.clear();
                 }
-                Err(error) if error.error_len().is_none() => return true,
+                Err(error) if error.error_len().is_none() => return,
                 // The byte is not what was missing: it begins something of its own.
                 Err(_) => {
                     self.partial.clear();
-                    if !take(NO_TEXT) {
-                        return false;
-                    }
+                    text.push(NO_TEXT);
                 }
             }
         }
         match byte {
             0x1b => self.state = State::Escape,
             b'\r' => self.state = State::Return,
-            0x20..=0x7e | b'\n' | b'\t' => return take(char::from(byte)),
+            byte if is_plain(byte) => text.push(char::from(byte)),
             0xc2..=0xf4 => self.partial.push(byte),
-            _ => return take(NO_TEXT),
+            _ => text.push(NO_TEXT),
         }
-        true
     }
 }
 
-fn shown(c: char) -> char {
-    if c.is_control() { NO_TEXT } else { c }
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, 0x20..=0x7e | b'\n' | b'\t')
 }
 
 #[cfg(test)]

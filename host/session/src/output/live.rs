@@ -1,0 +1,73 @@
+//! Shows the user what a call prints, while it does: as much as somebody can read.
+//!
+//! What is shown waits in the host for a slow terminal. So it is bounded: a burst, and then a rate.
+
+use std::time::Instant;
+
+/// Bytes that are shown at once.
+const BURST_BYTES: u64 = 64 * 1024;
+
+/// Bytes that are shown a second after that.
+const BYTES_PER_SECOND: u64 = 64 * 1024;
+
+/// What the user is shown.
+pub(super) struct Live {
+    room: u64,
+    since: Instant,
+    skipped: u64,
+}
+
+impl Live {
+    /// Begins.
+    pub(super) fn new() -> Self {
+        Self { room: BURST_BYTES, since: Instant::now(), skipped: 0 }
+    }
+
+    /// Returns what is shown of a piece at this time; counts a piece that is too much.
+    pub(super) fn take(&mut self, text: &str, now: Instant) -> Option<String> {
+        let passed_ms = now.saturating_duration_since(self.since).as_millis();
+        // Not for less than a millisecond, or pieces that come faster would stop the clock.
+        if passed_ms > 0 {
+            let passed_ms = u64::try_from(passed_ms).unwrap_or(u64::MAX);
+            let refill = passed_ms.saturating_mul(BYTES_PER_SECOND) / 1000;
+            self.room = self.room.saturating_add(refill).min(BURST_BYTES);
+            self.since = now;
+        }
+        let Some(room) = self.room.checked_sub(text.len() as u64) else {
+            self.skipped += text.len() as u64;
+            return None;
+        };
+        self.room = room;
+        let shown = self.finish() + text;
+        (!shown.is_empty()).then_some(shown)
+    }
+
+    /// Says how much was skipped last.
+    pub(super) fn finish(&mut self) -> String {
+        match std::mem::take(&mut self.skipped) {
+            0 => String::new(),
+            skipped => format!("\n[… {skipped} bytes not shown …]\n"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_burst_is_shown_and_then_as_much_as_time_allows() {
+        let mut live = Live::new();
+        let (begin, piece) = (live.since, "x".repeat(16 * 1024));
+        let mut take = |after_ms| live.take(&piece, begin + Duration::from_millis(after_ms));
+        for _ in 0..4 {
+            assert_eq!(take(0).map(|text| text.len()), Some(16 * 1024));
+        }
+        assert_eq!((take(0), take(200)), (None, None));
+        let later = take(300).unwrap();
+        assert!(later.starts_with("\n[… 32768 bytes not shown …]\nxxx"), "{:.60}", later);
+        assert_eq!(take(310), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! Truncates the output of tool calls for the model. No other code truncates it.
+//!
+//! A tool returns its whole output, or it streams what may be long ([`StreamedOutput`]). If the
+//! result's JSON is larger than `session.output_bytes_max`, the model gets the head and the tail of
+//! each long text. Between them a note says how much is left out and which file has all of it. A
+//! result without a long text is shown as the head and tail of its JSON.
+//!
+//! Invariant: no result is larger than the limit, and texts are cut between characters.
+
+mod cut;
+mod ends;
+mod live;
+mod plain;
+mod streamed;
+
+use futures_util::future::BoxFuture;
+use jaato_types::{CallId, Error, Output, Result};
+use serde_json::{Map, Value, json};
+
+pub(crate) use cut::{head_and_tail, largest_share};
+pub use streamed::StreamedOutput;
+
+use cut::{LongText, Whole, escaped_len};
+
+/// The key of the file with the whole output, in a result that is cut.
+const OUTPUT_FILE: &str = "output_file";
+
+/// The key of a result that is shown as the head and tail of its JSON.
+const JSON_KEY: &str = "json";
+
+/// Texts shorter than this, as JSON, are never cut.
+const SHORT_BYTES: usize = 512;
+
+/// Keeps what is too long for the model.
+pub trait OutputStore: Send + Sync {
+    /// Makes a file of the session. `label` tells two files of one call apart: `output` for what it
+    /// streams.
+    fn create<'a>(
+        &'a self,
+        call: &'a CallId,
+        label: &'a str,
+    ) -> BoxFuture<'a, Result<Box<dyn OutputWriter>>>;
+}
+
+/// A file of a call's output, written piece by piece.
+pub trait OutputWriter: Send {
+    /// Returns the path by which the session's tools read it.
+    fn path(&self) -> String;
+
+    /// Returns the number of bytes in it.
+    fn bytes(&self) -> u64;
+
+    /// Appends a piece, whole.
+    ///
+    /// # Errors
+    /// When the file would be too large, and then nothing is added; or when it cannot be written.
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>>;
+}
+
+/// Writes a whole file; returns its path.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) async fn keep(
+    store: &dyn OutputStore,
+    call: &CallId,
+    label: &str,
+    bytes: &[u8],
+) -> Result<String> {
+    let mut file = store.create(call, label).await?;
+    file.write(bytes).await?;
+    Ok(file.path())
+}
+
+/// Makes the JSON object by which the model and `jaato call` are told of an error.
+pub fn error_content(error: &Error) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("kind".to_owned(), error.kind.name().into());
+    fields.insert("message".to_owned(), error.message.as_str().into());
+    if let Some(hint) = &error.hint {
+        fields.insert("hint".to_owned(), hint.as_str().into());
+    }
+    Map::from_iter([("error".to_owned(), Value::Object(fields))])
+}
+
+/// The limit of a result, and where the whole goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Fitting<'a> {
+    pub(crate) call: &'a CallId,
+    pub(crate) bytes_max: usize,
+    pub(crate) store: &'a dyn OutputStore,
+}
+
+/// Makes an output one JSON object within its limit; raw bytes go to a file. The caller places the
+/// attachments next to that object.
+pub(crate) async fn content(output: Output, fitting: Fitting<'_>) -> Map<String, Value> {
+    let Output { mut content, bytes, .. } = output;
+    if !bytes.is_empty() {
+        let note = match keep(fitting.store, fitting.call, "bytes", &bytes).await {
+            Ok(path) => json!({ "length": bytes.len(), "file": path }),
+            Err(error) => json!({ "length": bytes.len(), "not_kept": error.message }),
+        };
+        note_bytes(&mut content, note);
+    }
+    fit(content, fitting).await
+}
+
+/// Adds a note about the raw bytes next to an output: under `bytes`, or, if the tool uses that key
+/// itself, under the first of `raw_bytes`, `raw_bytes_2` … that is free.
+pub fn note_bytes(content: &mut Map<String, Value>, note: Value) {
+    let numbered = (2..).map(|number| format!("raw_bytes_{number}"));
+    let mut keys = ["bytes", "raw_bytes"].map(str::to_owned).into_iter().chain(numbered);
+    let Some(free) = keys.find(|key| !content.contains_key(key)) else {
+        unreachable!("there are more numbers than keys")
+    };
+    content.insert(free, note);
+}
+
+/// Returns the content itself if it fits, else as much of it as the limit allows.
+pub(crate) async fn fit(
+    mut content: Map<String, Value>,
+    fitting: Fitting<'_>,
+) -> Map<String, Value> {
+    let json = json_of(&content);
+    if json.len() <= fitting.bytes_max {
+        return content;
+    }
+    let file = content.get(OUTPUT_FILE).and_then(Value::as_str).map(str::to_owned);
+    let mut texts = Vec::new();
+    for (key, value) in &mut content {
+        match value {
+            Value::String(text) if key != OUTPUT_FILE && escaped_len(text) > SHORT_BYTES => {
+                texts.push(LongText::new(key, std::mem::take(text), file.as_deref()));
+            }
+            _ => {}
+        }
+    }
+    if !texts.is_empty() && json_of(&content).len() <= fitting.bytes_max / 2 {
+        let shown = cut_texts(content, texts, fitting).await;
+        if json_of(&shown).len() <= fitting.bytes_max {
+            return shown;
+        }
+    }
+    let whole = LongText::new(JSON_KEY, json, None);
+    cut_texts(Map::new(), vec![whole], fitting).await
+}
+
+/// Puts texts into a result. What short ones do not need of the room is for the long ones.
+async fn cut_texts(
+    mut content: Map<String, Value>,
+    mut texts: Vec<LongText>,
+    fitting: Fitting<'_>,
+) -> Map<String, Value> {
+    for text in &texts {
+        content.insert(text.key.clone(), "".into());
+    }
+    let share = loop {
+        let room = fitting.bytes_max.saturating_sub(json_of(&content).len());
+        let share = largest_share(texts.iter().map(|text| text.json_bytes as u64), room as u64);
+        let share = usize::try_from(share).unwrap_or(usize::MAX);
+        let is_new = |text: &&mut LongText| text.json_bytes > share && text.whole.is_none();
+        let Some(text) = texts.iter_mut().find(is_new) else { break share };
+        let label = format!("result-{}", text.key);
+        let kept = keep(fitting.store, fitting.call, &label, text.head.as_bytes()).await;
+        let whole = text.whole.insert(kept.into());
+        // The path takes room, too.
+        note_file(&mut content, whole);
+    };
+    for text in texts {
+        let shown = text.shown(share);
+        content.insert(text.key, shown.into());
+    }
+    content
+}
+
+/// Names the file of the first text that was cut.
+fn note_file(content: &mut Map<String, Value>, whole: &Whole) {
+    if let (Some(path), false) = (whole.path(), content.contains_key(OUTPUT_FILE)) {
+        content.insert(OUTPUT_FILE.to_owned(), path.into());
+    }
+}
+
+fn json_of(content: &Map<String, Value>) -> String {
+    // A map of JSON values always has a text; an empty one would only skip the cutting.
+    serde_json::to_string(content).unwrap_or_default()
+}

@@ -1,0 +1,202 @@
+//! Output that a call streams: every byte goes to a file, and memory holds two ends of each text.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use jaato_types::service::OutputWrite;
+use jaato_types::{CallId, Error, ErrorKind, Result};
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+
+use super::cut::{LongText, Whole, escaped_len};
+use super::ends::Ends;
+use super::live::Live;
+use super::plain::Plain;
+use super::{Fitting, OutputStore, OutputWriter, cut_texts, json_of, note_file};
+
+/// The key of a text that is streamed without one.
+const DEFAULT_KEY: &str = "output";
+
+/// Texts that one call may stream.
+const STREAMS_MAX: usize = 16;
+
+/// Bytes that wait before they are written to the file: a command that prints line by line must not
+/// need a write for each line.
+const WRITE_BYTES: usize = 64 * 1024;
+
+/// The output that one call streams. Clones share it.
+#[derive(Clone)]
+pub struct StreamedOutput(Arc<Inner>);
+
+/// Shows the user a piece of text.
+pub(crate) type Show = Box<dyn Fn(String) + Send + Sync>;
+
+struct Inner {
+    call: CallId,
+    store: Arc<dyn OutputStore>,
+    show: Show,
+    bytes_max: usize,
+    state: Mutex<State>,
+}
+
+struct State {
+    streams: Vec<Stream>,
+    live: Live,
+    bytes: u64,
+    /// What is not in the file yet.
+    waiting: Vec<u8>,
+    file: File,
+}
+
+struct Stream {
+    key: String,
+    plain: Plain,
+    ends: Ends,
+    bytes: u64,
+}
+
+/// The file with all that was streamed, in the order in which it came. There is none as long as all
+/// of it fits into a result.
+enum File {
+    None,
+    Open(Box<dyn OutputWriter>),
+    Failed(Whole),
+}
+
+impl StreamedOutput {
+    /// Makes the output of a call whose result has so many bytes of JSON at most.
+    pub(crate) fn new(
+        call: CallId,
+        store: Arc<dyn OutputStore>,
+        show: Show,
+        bytes_max: usize,
+    ) -> Self {
+        let state = State {
+            streams: Vec::new(),
+            live: Live::new(),
+            bytes: 0,
+            waiting: Vec::new(),
+            file: File::None,
+        };
+        Self(Arc::new(Inner { call, store, show, bytes_max, state: Mutex::new(state) }))
+    }
+
+    /// Takes a piece of one text; returns how many bytes the call has streamed. Waits for the disk.
+    /// A file that cannot be written does not stop the call: the result says so.
+    ///
+    /// # Errors
+    /// `limit_reached` for too many texts.
+    pub async fn push(&self, write: &OutputWrite, bytes: &[u8]) -> Result<u64> {
+        let mut state = self.0.state.lock().await;
+        let key = if write.key.is_empty() { DEFAULT_KEY } else { &write.key };
+        let stream = state.stream(key, self.0.bytes_max)?;
+        stream.bytes += bytes.len() as u64;
+        let text = stream.plain.text(bytes);
+        stream.ends.push(&text);
+        if write.live
+            && let Some(shown) = state.live.take(&text, Instant::now())
+        {
+            // No one need look at it: the output is for the model.
+            (self.0.show)(shown);
+        }
+        state.bytes += bytes.len() as u64;
+        let enough = match state.file {
+            File::None => self.0.bytes_max,
+            File::Open(_) => WRITE_BYTES,
+            File::Failed(_) => return Ok(state.bytes),
+        };
+        state.waiting.extend_from_slice(bytes);
+        if state.waiting.len() > enough {
+            self.0.write(&mut state).await;
+        }
+        Ok(state.bytes)
+    }
+
+    /// Puts what was streamed into the call's result, truncated if it is too much.
+    pub(crate) async fn finish_into(&self, content: Map<String, Value>) -> Map<String, Value> {
+        let mut state = self.0.state.lock().await;
+        let mut shown = state.live.finish();
+        let mut texts = Vec::new();
+        for Stream { key, mut plain, mut ends, bytes } in std::mem::take(&mut state.streams) {
+            let rest = plain.finish();
+            ends.push(rest);
+            shown += rest;
+            let (head, tail) = ends.into_texts();
+            let json_bytes = if tail.is_none() { escaped_len(&head) } else { usize::MAX };
+            texts.push(LongText { key, head, tail, bytes, json_bytes, whole: None });
+        }
+        if !shown.is_empty() {
+            (self.0.show)(shown);
+        }
+        self.0.placed(content, texts, &mut state).await
+    }
+}
+
+impl Inner {
+    async fn placed(
+        &self,
+        mut content: Map<String, Value>,
+        mut texts: Vec<LongText>,
+        state: &mut State,
+    ) -> Map<String, Value> {
+        if texts.is_empty() {
+            return content;
+        }
+        for text in &texts {
+            content.insert(text.key.clone(), "".into());
+        }
+        let all = texts
+            .iter()
+            .fold(json_of(&content).len(), |sum, text| sum.saturating_add(text.json_bytes));
+        if all > self.bytes_max {
+            self.write(state).await;
+            let whole = match &state.file {
+                File::Open(file) => Whole::In(file.path()),
+                File::Failed(whole) => whole.clone(),
+                File::None => Whole::Nowhere("nothing was printed".to_owned()),
+            };
+            note_file(&mut content, &whole);
+            texts.iter_mut().for_each(|text| text.whole = Some(whole.clone()));
+        }
+        let fitting = Fitting { call: &self.call, bytes_max: self.bytes_max, store: &*self.store };
+        cut_texts(content, texts, fitting).await
+    }
+
+    /// Writes what waits. Without a file the call continues: it may do more than print.
+    async fn write(&self, state: &mut State) {
+        let bytes = std::mem::take(&mut state.waiting);
+        if let File::None = state.file {
+            state.file = match self.store.create(&self.call, DEFAULT_KEY).await {
+                Ok(file) => File::Open(file),
+                Err(error) => File::Failed(Whole::Nowhere(error.message)),
+            };
+        }
+        if let File::Open(file) = &mut state.file
+            && let Err(Error { message: why, .. }) = file.write(&bytes).await
+        {
+            let (path, bytes) = (file.path(), file.bytes());
+            state.file = File::Failed(match bytes {
+                0 => Whole::Nowhere(why),
+                bytes => Whole::Begun { path, bytes, why },
+            });
+        }
+    }
+}
+
+impl State {
+    fn stream(&mut self, key: &str, bytes_max: usize) -> Result<&mut Stream> {
+        let at = match self.streams.iter().position(|stream| stream.key == key) {
+            Some(at) => at,
+            None if self.streams.len() < STREAMS_MAX => {
+                let (key, ends) = (key.to_owned(), Ends::new(bytes_max));
+                self.streams.push(Stream { key, plain: Plain::default(), ends, bytes: 0 });
+                self.streams.len() - 1
+            }
+            None => {
+                let text = format!("a call streams at most {STREAMS_MAX} texts");
+                return Err(Error::new(ErrorKind::LimitReached, text));
+            }
+        };
+        Ok(&mut self.streams[at])
+    }
+}

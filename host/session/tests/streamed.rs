@@ -1,0 +1,154 @@
+//! Output that a tool streams: the file has every byte, the model gets head and tail.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_session::Cancel;
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_types::service::OutputWrite;
+use jaato_types::{Event, Output, ToolResult};
+use serde_json::{Value, json};
+
+/// What is streamed: keys and pieces.
+type Pieces = Vec<(&'static str, Vec<u8>)>;
+
+/// Makes a tool that streams these pieces and answers with a code.
+fn tool(pieces: Pieces) -> Tool {
+    Tool::new("prints", move |_, scope| {
+        let pieces = pieces.clone();
+        async move {
+            let streamed = scope.streamed.unwrap();
+            for (key, piece) in pieces {
+                let write = OutputWrite { key: key.to_owned(), live: true };
+                streamed.push(&write, &piece).await?;
+            }
+            Ok(Output::json(json!({ "stdout": "", "stderr": "", "returncode": 0 })))
+        }
+    })
+}
+
+async fn result_of(stage: &Stage) -> ToolResult {
+    stage.provider.then([Beat::call("0", "prints", json!({}))]).then([Beat::text("done")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    session.turn("go", &Cancel::new()).await;
+    let requests = stage.provider.requests();
+    let result = requests[1].messages[2].tool_results().next().unwrap().clone();
+    let bytes = Value::Object(result.content.clone()).to_string().len();
+    assert!(bytes <= 16 * 1024, "{bytes}");
+    result
+}
+
+/// The result's content, and the files.
+async fn shown(pieces: Pieces) -> (Value, Vec<(String, Vec<u8>)>) {
+    let stage = Stage::new([tool(pieces)]);
+    let result = result_of(&stage).await;
+    (Value::Object(result.content), stage.outputs.files())
+}
+
+fn bytes_of_frame() -> usize {
+    json!({ "stdout": "", "stderr": "", "returncode": 0 }).to_string().len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fits_is_whole_and_one_byte_more_is_cut_and_in_a_file() {
+    let fits = vec![b'x'; 16 * 1024 - bytes_of_frame()];
+    let (content, files) = shown(vec![("stdout", fits.clone())]).await;
+    assert_eq!(content["stdout"].as_str().unwrap().len(), fits.len());
+    assert_eq!((content.get("output_file"), files.len()), (None, 0));
+    let long = [&fits[..], b"y"].concat();
+    let (content, files) = shown(vec![("stdout", fits), ("stdout", b"y".to_vec())]).await;
+    assert_eq!(files, [("/outputs/0-output".to_owned(), long.clone())]);
+    assert_eq!((&content["output_file"], &content["returncode"]), (&json!(files[0].0), &json!(0)));
+    let text = content["stdout"].as_str().unwrap();
+    let (head, rest) = text.split_once("\n[… ").unwrap();
+    let (note, tail) = rest.split_once(" …]\n").unwrap();
+    let left_out = long.len() - head.len() - tail.len();
+    assert_eq!(note, format!("{left_out} bytes left out; the whole output: /outputs/0-output"));
+    assert!(tail.ends_with("xy"), "{tail}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_texts_share_the_room_and_one_file_has_both_as_they_came() {
+    let long = |text: &str| text.repeat(10_000).into_bytes();
+    let pieces = vec![
+        ("stdout", long("out\n")),
+        ("stderr", b"bad\n".to_vec()),
+        ("stdout", b"last\n".to_vec()),
+    ];
+    let all: Vec<u8> = pieces.iter().flat_map(|(_, piece)| piece.clone()).collect();
+    let (content, files) = shown(pieces).await;
+    assert_eq!((content["stderr"].as_str(), files[0].1 == all), (Some("bad\n"), true));
+    let stdout = content["stdout"].as_str().unwrap();
+    assert!(stdout.len() > 11_000 && stdout.ends_with("out\nlast\n"), "{stdout}");
+    let (content, _) = shown(vec![("stdout", long("o")), ("stderr", long("e"))]).await;
+    let bytes = ["stdout", "stderr"].map(|key| content[key].as_str().unwrap().len());
+    assert!(bytes[0].abs_diff(bytes[1]) < 2 && bytes[0] > 7_500, "{bytes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_reads_what_a_terminal_would_show_and_the_file_has_every_byte() {
+    let text = |printed: &[u8]| {
+        let pieces = printed.chunks(1).map(|byte| ("stdout", byte.to_vec())).collect();
+        async move { shown(pieces).await.0["stdout"].clone() }
+    };
+    assert_eq!(text(b"\x1b[31mred\x1b[0m\r\n10 %\r\x1b[K20 %\r").await, "red\n20 %");
+    assert_eq!(text(b"red\r\x1b[m\nnext").await, "red\nnext");
+    assert_eq!(text(b"\xc3\xb6 \xff").await, "ö \u{fffd}");
+    let progress: Vec<u8> = (0..20_000).flat_map(|n| format!("{n}\r").into_bytes()).collect();
+    let (content, files) = shown(vec![("stdout", progress.clone())]).await;
+    assert_eq!((content["stdout"].as_str(), content.get("output_file")), (Some("19999"), None));
+    assert!(progress.starts_with(&files[0].1), "more than a result may have was printed");
+    let noise = vec![0xff; 300_000];
+    let (content, files) = shown(vec![("stdout", noise.clone())]).await;
+    assert!(content["stdout"].as_str().unwrap().starts_with("\u{fffd}\u{fffd}"));
+    assert_eq!(files[0].1, noise);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_file_that_takes_no_more_the_beginning_is_named_and_the_call_continues() {
+    let pieces = || (0..100).map(|_| ("stdout", vec![b'x'; 10_000])).collect();
+    let check = async |bytes_max: u64, expected: &str| {
+        let stage = Stage::new([tool(pieces())]);
+        stage.outputs.limit(bytes_max);
+        let result = result_of(&stage).await;
+        assert_eq!(result.content["returncode"], 0);
+        let stdout = result.content["stdout"].as_str().unwrap();
+        assert!(stdout.contains(expected), "{stdout}");
+    };
+    check(0, "; the whole output is not kept: it is too much …]").await;
+    let begun =
+        "; only the first 20000 bytes of the output are in /outputs/0-output: it is too much";
+    check(50_000, begun).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_user_sees_what_comes_as_far_as_somebody_can_read() {
+    let stage = Stage::new([tool(vec![("stdout", b"one\n".to_vec()); 3])]);
+    result_of(&stage).await;
+    let texts = |stage: &Stage| {
+        let events = stage.events.events();
+        let texts = events.into_iter().filter_map(|event| match event {
+            Event::ToolOutput { text, .. } => Some(text),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&stage), ["one\n"; 3]);
+    let stage = Stage::new([tool(vec![("stdout", vec![b'x'; 60_000]); 100])]);
+    result_of(&stage).await;
+    let bytes: usize = texts(&stage).iter().map(String::len).sum();
+    assert!(bytes < 1_000_000, "{bytes}");
+    assert!(texts(&stage).last().unwrap().ends_with(" bytes not shown …]\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_streams_so_many_texts_and_no_more() {
+    let stage = Stage::new([Tool::new("prints", |_, scope| async move {
+        let streamed = scope.streamed.unwrap();
+        for number in 0..17 {
+            let write = OutputWrite { key: format!("text{number}"), live: false };
+            streamed.push(&write, b"x").await?;
+        }
+        Ok(Output::default())
+    })]);
+    let result = result_of(&stage).await;
+    assert_eq!(result.content["error"]["message"], "a call streams at most 16 texts");
+}
