@@ -4,8 +4,8 @@
 /// If it is set, every house of the tests isolates all plugins.
 pub const VARIABLE: &str = "JAATO_TEST_ISOLATED";
 
-/// Parts of the names of tests that do not run again: they choose themselves where plugins run, print
-/// it, or are about variables, which a worker does not get.
+/// Parts of the names of tests that do not run again: they choose where plugins run, print it, or
+/// are about variables, which a worker does not get.
 pub const LEFT_OUT: [&str; 18] = [
     "a_plugin_is_shown",
     "a_server_over_http_gives_its_tools_gets_its_key_",

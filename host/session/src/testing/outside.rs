@@ -94,10 +94,13 @@ impl EventSink for RecordedEvents {
     }
 }
 
+/// The files of a store in their order, each with its name.
+type SharedFiles = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
+
 /// Output files, in memory.
 #[derive(Debug)]
 pub struct KeptOutputs {
-    files: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    files: SharedFiles,
     bytes_max: AtomicU64,
 }
 
@@ -139,7 +142,7 @@ impl OutputStore for KeptOutputs {
 
 /// One of the files.
 struct KeptOutput {
-    files: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    files: SharedFiles,
     at: usize,
     path: String,
     bytes_max: u64,
