@@ -139,8 +139,8 @@ fn much_and_binary_output_is_kept_whole_and_told_in_part() {
         let before = memories_kib(&house);
         assert_eq!(before.len(), processes, "{:?}", house.processes());
         for (command, bytes) in [
-            ("yes 0123456789012345678901234567890123456789 | head -c 300000000", 300_000_000),
-            ("head -c 40000000 /dev/urandom", 40_000_000),
+            ("yes 0123456789012345678901234567890123456789 | head -c 60000000", 60_000_000),
+            ("head -c 20000000 /dev/urandom", 20_000_000),
         ] {
             let told = ask(command);
             assert_eq!(told["returncode"], 0);

@@ -274,7 +274,8 @@ fn a_long_output_in_a_container_is_in_a_file_that_its_programs_can_read() {
     assert!(output(&told).starts_with("1\n2\n") && output(&told).ends_with("\n5000\n$ "), "{told}");
     let file = told["output_file"].as_str().unwrap();
     let find = calls.input(&session, &format!("sed -n '/^2345$/p' {file}\n"));
-    assert_eq!(output(&find), "2345\n$ ", "{find}");
+    // The typed line is longer than a row of the terminal, so its echo may be part of the output.
+    assert!(output(&find).ends_with("2345\n$ "), "{find}");
     // What runs in the background is told, and ended with the session.
     calls.input(&session, "sleep 300 &\n");
     let exit = calls.input(&session, "exit\n");

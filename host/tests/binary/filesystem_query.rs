@@ -43,7 +43,7 @@ fn fill(house: &House) {
     house.write("workspace/src/a.rs", "one\nmoon and moon\nthree\nfour\nfive\nmoon\n");
     house.write("workspace/src/b.md", "Moon\n");
     house.write("workspace/.hidden", "moon\n");
-    house.write("workspace/.gitignore", "*.log\n");
+    house.write("workspace/.gitignore", "*.log\ntarget\n");
     house.write("workspace/x.log", "moon\n");
     house.write("workspace/target/debug.rs", "moon\n");
     house.write("workspace/.jaato/notes", "moon\n");

@@ -273,6 +273,13 @@ fn package_of(name: &str, needs: &str) -> String {
 
 /// Copies a folder of sources; `part` is its name in the patches.
 fn copy_to(from: &Path, part: &Path, to: &Path, boundary: &Boundary) {
+    // A copy of an earlier state may have files that are gone.
+    for old in fs::read_dir(to).into_iter().flatten().map(Result::unwrap) {
+        if !from.join(old.file_name()).exists() {
+            let remove = if old.path().is_dir() { fs::remove_dir_all } else { fs::remove_file };
+            remove(&old.path()).unwrap();
+        }
+    }
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let (part, to) = (part.join(entry.file_name()), to.join(entry.file_name()));
