@@ -1,12 +1,12 @@
-//! Output of a tool call that may be long: the host keeps all of it, and the model gets its two
-//! ends.
+//! Long output of a tool call: the host keeps all of it in a file, and the model gets its head and
+//! tail.
 
 use jaato_types::Result;
 use jaato_types::service::{OUTPUT, OutputAnswer, OutputWrite};
 
 use crate::context::Reporter;
 
-/// Bytes that are written in one request: they and their head fit into a frame.
+/// Bytes of one request: with their JSON they fit into a frame.
 const WRITTEN_AT_ONCE: usize = 4 * 1024 * 1024;
 
 impl Reporter {
@@ -21,7 +21,7 @@ impl Reporter {
         self.write_output(key, bytes.as_ref(), false).await
     }
 
-    /// Does the same, and shows the user what is added, as much as somebody can read.
+    /// Does the same, and shows the user the added text, as much as a person can read.
     ///
     /// # Errors
     /// As [`Reporter::keep_output`].

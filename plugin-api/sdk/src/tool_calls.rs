@@ -17,7 +17,7 @@ pub struct Tasks {
 }
 
 impl Reporter {
-    /// Calls another tool of the session and waits for its whole output. The person's rules decide
+    /// Calls another tool of the session and waits for its output. The person's rules decide
     /// as if the model had called it, and they are told which plugin calls. The model is told
     /// nothing of it.
     ///

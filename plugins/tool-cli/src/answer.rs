@@ -15,7 +15,7 @@ pub const STDOUT: &str = "stdout";
 /// The key of the standard error.
 pub const STDERR: &str = "stderr";
 
-/// Makes the answer, with the places for what was printed.
+/// Makes the answer, with empty texts for the printed output.
 pub fn answer(exit: &ProcessExit, timeout: Duration) -> Map<String, Value> {
     let mut answer = Map::new();
     answer.insert(STDOUT.to_owned(), "".into());

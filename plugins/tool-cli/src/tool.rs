@@ -53,7 +53,7 @@ impl Tool for CliBasedTool {
     }
 }
 
-/// Streams what a command prints to its end.
+/// Streams a command's output until it ends.
 async fn stream(host: &Reporter, mut process: Process) -> Result<ProcessExit> {
     let mut exit = None;
     while let Some(happened) = process.next().await? {

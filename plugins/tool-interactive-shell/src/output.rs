@@ -1,5 +1,5 @@
-//! What is new of a session's output, streamed into a call's result. The host shows as much of it
-//! as a result may have, and keeps all of it in a file.
+//! Streams a session's new output into a call's result. The host shows as much of it as a result
+//! may have, and keeps all of it in a file.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
@@ -9,14 +9,14 @@ use jaato_plugin_sdk::serde_json::Map;
 use crate::echo;
 use crate::session::{Live, Session};
 
-/// The key of what a call streams while it waits, and of the output in most results.
+/// The key of the text that a call streams while it waits, and of the output in most results.
 pub const OUTPUT_KEY: &str = "output";
 
 /// After so much output a screen gives back the memory for rows that are empty.
 const LONG_BYTES: usize = 16 * 1024;
 
-/// As long as it lives, a call takes what is new as it comes. If the call does not come to its
-/// result, what it took is counted as lost.
+/// As long as it lives, a call takes new output as it comes. If the call gives no result, the bytes
+/// that it took count as lost.
 pub struct Streaming<'a> {
     session: &'a Session,
     bytes: u64,
@@ -29,7 +29,7 @@ impl<'a> Streaming<'a> {
         Self { session, bytes: 0 }
     }
 
-    /// Streams what is more than a call needs to look at.
+    /// Streams the older part of a long text; the call searches only the newest part.
     ///
     /// # Errors
     /// `cancelled`; what keeps the host from taking it.
@@ -45,7 +45,7 @@ impl<'a> Streaming<'a> {
         }
     }
 
-    /// Ends with a result, which tells what was streamed.
+    /// Ends with a result, which has the streamed text.
     pub fn finish(mut self) {
         self.bytes = 0;
     }
@@ -63,7 +63,7 @@ pub fn is_streamed(streaming: &AtomicU32) -> bool {
     streaming.load(SeqCst) > 0
 }
 
-/// Streams what is new and marks it as told. Returns what a program has drawn, if one draws.
+/// Streams new output and marks it as told. Returns the screen if a program draws one.
 ///
 /// # Errors
 /// `cancelled`; what keeps the host from taking it.
@@ -93,7 +93,7 @@ pub async fn tell(
     Ok(drawn)
 }
 
-/// Takes what is new, and what a program draws.
+/// Takes new output, and the screen that a program draws.
 fn take(live: &mut Live, answer: &mut Map<String, Value>) -> (String, Option<String>) {
     let is_drawn = live.screen.is_drawn();
     if is_drawn {
@@ -105,7 +105,7 @@ fn take(live: &mut Live, answer: &mut Map<String, Value>) -> (String, Option<Str
     let is_full_screen = live.screen.is_full_screen();
     let unseen = if is_drawn { live.screen.unseen_above() } else { live.screen.unseen() };
     live.transcript.push(&unseen);
-    // What is below a full-screen program is told when that is gone.
+    // The text below a full-screen program is told when the program is gone.
     let new = if is_full_screen { String::new() } else { live.transcript.take() };
     live.mark_told();
     if new.len() > LONG_BYTES {
@@ -115,7 +115,7 @@ fn take(live: &mut Live, answer: &mut Map<String, Value>) -> (String, Option<Str
     (text, is_drawn.then(|| live.screen.lines().join("\n")))
 }
 
-/// Leaves out of the beginning of what is new what was typed.
+/// Leaves out typed text at the beginning of new output.
 fn without_echo(live: &mut Live, new: String) -> String {
     if new.is_empty() {
         return new;

@@ -75,7 +75,7 @@ pub struct Session {
     /// there, that can be ended.
     held: Mutex<Option<Box<dyn Events>>>,
     control: Box<dyn Control>,
-    /// Calls that stream what is new into their results.
+    /// Calls that stream new output into their results.
     pub streaming: AtomicU32,
     live: Mutex<Live>,
     changes: watch::Sender<u64>,
@@ -350,7 +350,7 @@ impl Session {
         }
     }
 
-    /// Waits for a call that takes what is new; if there is none, drops the oldest text.
+    /// Waits for a call that takes new output; if there is none, drops the oldest text.
     async fn make_room(&self, host: &Reporter) {
         while self.live().transcript.is_full() {
             let is_over = host.sleep(STREAMING_PAUSE).await.is_err();

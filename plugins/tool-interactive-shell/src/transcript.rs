@@ -1,7 +1,7 @@
-//! The text that a session has shown and no result has told yet. Pure.
+//! The text that a session has shown and no result has yet. Pure.
 //!
-//! The text gets what scrolled off the screen, and what each result tells. Frames of a program that
-//! draws are never in it. While a call waits, it streams what is more than [`KEPT_BYTES`] into its
+//! Lines that scroll off the screen go into it, and each result takes it. Frames of a program that
+//! draws are never in it. While a call waits, it streams all but the newest [`KEPT_BYTES`] into its
 //! result. While none waits, the oldest text is dropped beyond [`HELD_BYTES_MAX`] and counted.
 
 use crate::screen::Unseen;
@@ -13,16 +13,16 @@ const KEPT_BYTES: usize = 64 * 1024;
 /// without end must not fill the memory.
 const HELD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What is new of a session.
+/// The new text of a session.
 #[derive(Debug, Default)]
 pub struct Transcript {
     text: String,
-    /// Bytes before the text that no result will tell.
+    /// Bytes before the text that no result will have.
     lost: u64,
 }
 
 impl Transcript {
-    /// Adds what is new.
+    /// Adds new text.
     pub fn push(&mut self, new: &Unseen) {
         let is_open = !self.text.is_empty() && !self.text.ends_with('\n');
         if is_open && !new.continues && !new.text.is_empty() {
@@ -41,14 +41,14 @@ impl Transcript {
         self.text.len() >= HELD_BYTES_MAX
     }
 
-    /// Drops the older half: more is shown than any call reads.
+    /// Drops the older half, because no call reads it.
     pub fn drop_oldest(&mut self) {
         let half = self.text.ceil_char_boundary(self.text.len() / 2);
         self.text.drain(..half);
         self.lose(half as u64);
     }
 
-    /// Counts bytes that were taken and that no result tells.
+    /// Counts bytes that a call took and that no result has.
     pub fn lose(&mut self, bytes: u64) {
         self.lost += bytes;
     }
@@ -68,7 +68,7 @@ impl Transcript {
         self.noted(String::new())
     }
 
-    /// Leaves `rest` and returns what was there, after a note of what was dropped before it.
+    /// Leaves `rest` and returns the old text, after a note about the bytes dropped before it.
     fn noted(&mut self, rest: String) -> String {
         let text = std::mem::replace(&mut self.text, rest);
         match std::mem::take(&mut self.lost) {

@@ -38,7 +38,8 @@ impl CallRunner<'_> {
         ToolResult { is_error, attachments, ..result(call, content) }
     }
 
-    /// Runs a call for a person or a plugin; gives the whole output.
+    /// Runs a call for the user or a plugin. Returns the whole output; only streamed texts are
+    /// truncated.
     pub(crate) async fn run_whole(&self, call: &ToolCall) -> Result<Output, Error> {
         let admitted = self.admit_alone(call).await;
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };

@@ -74,7 +74,7 @@ impl LongText {
         Self { key: key.to_owned(), head: text, tail: None, bytes, json_bytes, whole: None }
     }
 
-    /// Returns what is shown of it in so many bytes of JSON.
+    /// Returns the text to show in so many bytes of JSON.
     pub(super) fn shown(&self, json_bytes: usize) -> String {
         let Some(whole) = self.whole.as_ref().filter(|_| self.json_bytes > json_bytes) else {
             return self.head.clone();

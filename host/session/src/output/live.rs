@@ -1,6 +1,6 @@
-//! Shows the user what a call prints, while it does: as much as somebody can read.
+//! Shows the user the output of a running call, as much as a person can read.
 //!
-//! What is shown waits in the host for a slow terminal. So it is bounded: a burst, and then a rate.
+//! Shown text waits in the host for a slow terminal. So it is bounded: a burst, and then a rate.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ const BURST_BYTES: u64 = 64 * 1024;
 /// Bytes that are shown a second after that.
 const BYTES_PER_SECOND: u64 = 64 * 1024;
 
-/// What the user is shown.
+/// Limits the text that the user is shown.
 pub(super) struct Live {
     room: u64,
     since: Instant,
@@ -23,7 +23,7 @@ impl Live {
         Self { room: BURST_BYTES, since: Instant::now(), skipped: 0 }
     }
 
-    /// Returns what is shown of a piece at this time; counts a piece that is too much.
+    /// Returns the text to show for a piece at this time; counts a piece that is too large.
     pub(super) fn take(&mut self, text: &str, now: Instant) -> Option<String> {
         let passed_ms = now.saturating_duration_since(self.since).as_millis();
         // Not for less than a millisecond, or pieces that come faster would stop the clock.
@@ -42,7 +42,7 @@ impl Live {
         (!shown.is_empty()).then_some(shown)
     }
 
-    /// Says how much was skipped last.
+    /// Returns a note about the bytes skipped last.
     pub(super) fn finish(&mut self) -> String {
         match std::mem::take(&mut self.skipped) {
             0 => String::new(),

@@ -31,10 +31,10 @@ const JSON_KEY: &str = "json";
 /// Texts shorter than this, as JSON, are never cut.
 const SHORT_BYTES: usize = 512;
 
-/// Keeps what is too long for the model.
+/// Keeps output that is too long for the model.
 pub trait OutputStore: Send + Sync {
-    /// Makes a file of the session. `label` tells two files of one call apart: `output` for what it
-    /// streams.
+    /// Makes a file of the session. `label` tells two files of one call apart: `output` is the file
+    /// of streamed output.
     fn create<'a>(
         &'a self,
         call: &'a CallId,
@@ -145,7 +145,7 @@ pub(crate) async fn fit(
     cut_texts(Map::new(), vec![whole], fitting).await
 }
 
-/// Puts texts into a result. What short ones do not need of the room is for the long ones.
+/// Puts texts into a result. Long texts get the room that short ones do not need.
 async fn cut_texts(
     mut content: Map<String, Value>,
     mut texts: Vec<LongText>,

@@ -1,10 +1,10 @@
-//! Makes readable text of what a program prints.
+//! Makes readable text of a program's output.
 //!
 //! Terminal sequences (colours, cursor, titles) are left out. `\r\n` becomes `\n`; a `\r` alone,
 //! with which progress bars begin their line again, stays. Bytes that are not valid UTF-8, and all
 //! other control characters, become U+FFFD.
 
-/// What replaces a byte that is no text.
+/// Replaces a byte that is not text.
 const NO_TEXT: char = '\u{fffd}';
 
 /// Reads bytes as they come, cut anywhere.
@@ -25,7 +25,7 @@ enum State {
     Escape,
     /// In ESC [ …, which ends with a letter or such.
     Control,
-    /// In ESC ] … and its like, which end with BEL or ESC \.
+    /// In ESC ] … and similar sequences, which end with BEL or ESC \.
     Title,
     /// An ESC in it.
     TitleEscape,
@@ -38,7 +38,7 @@ impl Plain {
         let mut rest = bytes;
         while let Some((&byte, behind)) = rest.split_first() {
             if self.state == State::Text && self.partial.is_empty() {
-                // Most of what is printed: a flood must not cost a step for each byte.
+                // Most output is plain: a flood must not cost a step for each byte.
                 let plain = rest.iter().take_while(|byte| is_plain(**byte)).count();
                 text.extend(std::str::from_utf8(&rest[..plain]));
                 rest = &rest[plain..];
@@ -52,7 +52,7 @@ impl Plain {
         text
     }
 
-    /// Gives what was begun and will not be continued.
+    /// Returns the text for a sequence that was begun and does not continue.
     pub(super) fn finish(&mut self) -> &'static str {
         let Self { state, partial } = std::mem::take(self);
         match state {
@@ -97,7 +97,7 @@ impl Plain {
                     return self.partial.clear();
                 }
                 Err(error) if error.error_len().is_none() => return,
-                // The byte is not what was missing: it begins something of its own.
+                // The byte does not continue the character, so it begins another one.
                 Err(_) => {
                     self.partial.clear();
                     text.push(NO_TEXT);

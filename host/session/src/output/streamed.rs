@@ -43,7 +43,7 @@ struct State {
     streams: Vec<Stream>,
     live: Live,
     bytes: u64,
-    /// What is not in the file yet.
+    /// Bytes that are not in the file yet.
     waiting: Vec<u8>,
     file: File,
 }
@@ -55,8 +55,8 @@ struct Stream {
     bytes: u64,
 }
 
-/// The file with all that was streamed, in the order in which it came. There is none as long as all
-/// of it fits into a result.
+/// The file with all streamed bytes, in the order in which they came. There is none as long as all
+/// of them fit into a result.
 enum File {
     None,
     Open(Box<dyn OutputWriter>),
@@ -112,7 +112,7 @@ impl StreamedOutput {
         Ok(state.bytes)
     }
 
-    /// Puts what was streamed into the call's result, truncated if it is too much.
+    /// Puts the streamed texts into the call's result, truncated if they are too long.
     pub(crate) async fn finish_into(&self, content: Map<String, Value>) -> Map<String, Value> {
         let mut state = self.0.state.lock().await;
         let mut shown = state.live.finish();
@@ -162,7 +162,7 @@ impl Inner {
         cut_texts(content, texts, fitting).await
     }
 
-    /// Writes what waits. Without a file the call continues: it may do more than print.
+    /// Writes the waiting bytes. Without a file the call continues: it may do more than print.
     async fn write(&self, state: &mut State) {
         let bytes = std::mem::take(&mut state.waiting);
         if let File::None = state.file {

@@ -8,21 +8,21 @@ use jaato_types::files::FileOrder;
 use super::folder::Found;
 use crate::platform::Moment;
 
-/// Files that were found, as many as are told; the last of them goes when a better one comes.
+/// The first files, up to a limit. If a better one comes, the last one goes.
 #[derive(Debug)]
 pub(super) struct Best {
     order: FileOrder,
     limit: usize,
-    /// The last one on top.
+    /// The last one is on top.
     first: BinaryHeap<One>,
-    /// Files that were found in all.
+    /// The number of all files that were found.
     pub(super) count: u64,
 }
 
-/// A file that was found. The one that is told first is the least.
+/// A file that was found. The least one comes first in the answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct One {
-    /// When it was changed, the newest first; the same for all when the order is that of paths.
+    /// When it was changed, the newest first; the same for all if paths decide the order.
     newest: Reverse<Moment>,
     pub(super) path: Box<[u8]>,
     pub(super) size: u64,

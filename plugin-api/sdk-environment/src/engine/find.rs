@@ -21,10 +21,10 @@ use super::search::{Cancel, PROGRESS};
 use super::tree::{Looks, Tree};
 use crate::errors::Verb;
 
-/// Entries that are looked at before the clock is.
+/// Entries that a search visits between two looks at the clock.
 const CLOCK_ENTRIES: usize = 256;
 
-/// Bytes of JSON that a file has beside its path, about.
+/// Bytes of JSON that a file has next to its path, about.
 const FACTS_BYTES: usize = 90;
 
 /// Finds files and folders by a pattern.
@@ -58,7 +58,7 @@ pub(crate) fn glob<S: Files>(files: &S, request: &FileGlob) -> Result<FilesFound
     while tree.next().is_some() {
         if fits(&set, tree.path()) {
             best.add(tree.path(), || match request.order {
-                // What is gone meanwhile was there when it was found.
+                // A file that is gone by now was there when it was found.
                 FileOrder::Newest => tree.facts().unwrap_or_default(),
                 FileOrder::Path => Found::default(),
             });
@@ -86,15 +86,15 @@ struct Find<F> {
     cancel: Cancel,
     best: Best,
     unreadable_left: usize,
-    /// When what was found by then is told.
+    /// When the search ends and answers with the files found by then.
     until: Option<Instant>,
     is_partial: bool,
-    /// What is told, once all is found.
+    /// The answer, once the search is over.
     told: Option<std::vec::IntoIter<One>>,
     is_over: bool,
 }
 
-/// Begins to find files by a pattern. Those that are equally new come in the order of their paths.
+/// Begins to find files by a pattern. Files of the same age come in the order of their paths.
 pub(crate) fn find<S: Files>(
     files: &S,
     request: &FileFind,
@@ -141,7 +141,7 @@ pub(crate) fn find<S: Files>(
     };
     match files.top(&folder).and_then(|top| Tree::begin(top, looks)) {
         Ok(tree) => find.tree = Some((tree, set)),
-        // The pattern names a folder that is not there: it finds nothing, like any other.
+        // The folder that the pattern names does not exist, so the pattern finds nothing.
         Err(error) if !pattern.folder.is_empty() && error.kind == ErrorKind::NotFound => {
             if !request.path.is_empty() {
                 files.look(&request.path, Verb::Search)?;
@@ -171,8 +171,8 @@ fn fits(set: &GlobSet, path: &[u8]) -> bool {
 impl<F: Folder> Iterator for Find<F> {
     type Item = Result<FoundPage>;
 
-    /// Reads the next page; none at the end, and when it was cancelled. One without files tells
-    /// how far it has come.
+    /// Reads the next page; none at the end, and if the search was cancelled. A page without files
+    /// shows the progress.
     fn next(&mut self) -> Option<Result<FoundPage>> {
         if self.is_over || self.cancel.is_set() {
             return None;
@@ -210,7 +210,7 @@ impl<F: Folder> Iterator for Find<F> {
 }
 
 impl<F: Folder> Find<F> {
-    /// Looks at the tree for a while; true at its end.
+    /// Walks on for a while; true at the end of the tree.
     fn look_around(&mut self) -> bool {
         let pause = Instant::now() + PROGRESS;
         let until = self.until.map_or(pause, |until| until.min(pause));
@@ -219,7 +219,7 @@ impl<F: Folder> Find<F> {
                 let Some((tree, set)) = &mut self.tree else { return true };
                 let Some(kind) = tree.next() else { return true };
                 if kind == FileKind::File && fits(set, tree.path()) {
-                    // What is gone meanwhile was there when it was found; it comes last.
+                    // A file that is gone by now was there when it was found; it comes last.
                     self.best.add(tree.path(), || tree.facts().unwrap_or_default());
                 }
             }

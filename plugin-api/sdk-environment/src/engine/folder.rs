@@ -1,4 +1,4 @@
-//! What the engine asks of files: [`Files`], [`Folder`], and the names in a folder.
+//! The traits through which the engine reads files, and the names in a folder.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -13,11 +13,11 @@ use super::limits::FOLDER_ENTRIES_MAX;
 use crate::errors::Verb;
 use crate::platform::Moment;
 
-/// Files that requests name by their paths.
+/// Files, by the paths that requests name.
 pub(crate) trait Files {
     type Folder: Folder;
 
-    /// Looks at what is there and follows links.
+    /// Returns the facts of a file or folder; follows links.
     fn look(&self, path: &str, verb: Verb) -> Result<Found>;
 
     /// Opens the folder in which a request begins; the default one when the path is empty.
@@ -37,32 +37,32 @@ pub(crate) trait Folder: Clone + fmt::Debug + Send + Sync + 'static {
     /// Reads its names; called once.
     fn names(&self, sorted: Sorted) -> io::Result<Names>;
 
-    /// Opens a folder in it; `None` when that is gone, or is something else by now.
+    /// Opens a folder in it; `None` if it is gone, or is no longer a folder.
     fn enter(&self, name: &OsStr) -> io::Result<Option<Self>>;
 
-    /// Opens a file in it and tells its size; `None` when that is gone, or is something else by
-    /// now. The caller reads at most so many bytes.
+    /// Opens a file in it and returns its size; `None` if it is gone, or is no longer a file. The
+    /// caller reads at most `bytes_max` bytes.
     fn open(&self, name: &OsStr, bytes_max: u64) -> io::Result<Option<(Self::File, u64)>>;
 
-    /// Looks at what has that name.
+    /// Returns the facts of the entry with that name.
     fn facts(&self, name: &OsStr) -> io::Result<Found>;
 
-    /// Whether both are one and the same.
+    /// Whether both are the same folder.
     fn is_same(&self, other: &Self) -> bool;
 }
 
 /// Where a request begins.
 #[derive(Debug)]
 pub(crate) struct Top<F> {
-    /// The folders above whose ignore rules count, from the outermost on, each with the name of
-    /// the folder in it that leads to the top.
+    /// The folders above whose ignore rules count, the outermost first. Each comes with the name of
+    /// its child on the way to the top.
     pub(crate) above: Vec<(F, OsString)>,
     pub(crate) folder: F,
-    /// How it is told.
+    /// The path as errors name it.
     pub(crate) shown: PathBuf,
 }
 
-/// What is known of a file.
+/// The facts of a file.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Found {
     pub(crate) kind: FileKind,
@@ -70,7 +70,7 @@ pub(crate) struct Found {
     pub(crate) modified: Moment,
 }
 
-/// In which order names come.
+/// Whether names are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sorted {
     Yes,
@@ -93,7 +93,7 @@ struct Name {
 }
 
 impl Names {
-    /// Adds one; false when that are too many.
+    /// Adds a name; returns false if there are too many.
     pub(crate) fn add(&mut self, name: &[u8], kind: FileKind) -> bool {
         let (start, length) = (u32::try_from(self.bytes.len()), u16::try_from(name.len()));
         let (Ok(start), Ok(length)) = (start, length) else { return false };
@@ -113,12 +113,12 @@ impl Names {
         self.names.len()
     }
 
-    /// Goes past names.
+    /// Skips names.
     pub(crate) fn skip(&mut self, count: usize) {
         self.next = self.next.saturating_add(count).min(self.names.len());
     }
 
-    /// Returns the next name and what it is.
+    /// Returns the next name and its kind.
     pub(crate) fn next(&mut self) -> Option<(&OsStr, FileKind)> {
         let name = self.names.get(self.next)?;
         self.next += 1;

@@ -5,12 +5,12 @@ use jaato_types::{Error, ErrorKind, Result};
 
 use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
 
-/// A pattern, in the folder that it names and the rest.
+/// A pattern, split into the folder that it names and the rest.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pattern<'a> {
-    /// Names before the first sign that stands for others; with `/` at its end unless empty.
+    /// The names before the first wildcard, with a `/` at the end unless empty.
     pub(super) folder: &'a str,
-    /// From the first name with such a sign on; empty where there is none.
+    /// The pattern from the first name with a wildcard on; empty if there is none.
     pub(super) rest: &'a str,
 }
 
@@ -37,16 +37,16 @@ impl<'a> Pattern<'a> {
         Ok(Self { folder, rest })
     }
 
-    /// Folders deep that it can match.
+    /// The deepest level at which it can match.
     pub(super) fn depth_max(&self) -> usize {
         let any_depth = self.rest.contains("**") || self.rest.contains(['{', '[', '\\']);
         if any_depth { DEPTH_MAX } else { self.rest.split('/').count() }
     }
 }
 
-/// Compiles a pattern, of which only the rest is held against paths.
+/// Compiles a pattern. Only `rest` is matched; errors name the whole pattern.
 pub(super) fn compiled(pattern: &str, rest: &str) -> Result<GlobSet> {
-    // A set of one is faster than one: it knows which patterns are plain endings.
+    // A set with one glob is faster than a glob alone, because it knows plain endings.
     compiled_set(&[(pattern, rest)])
 }
 
@@ -69,8 +69,8 @@ pub(super) fn compiled_set(patterns: &[(&str, &str)]) -> Result<GlobSet> {
     set.build().map_err(|error| failed(name, &error))
 }
 
-/// The pattern with brackets and braces that stand for themselves: names like `[id]` and `{slug}`
-/// are given as they are.
+/// The pattern with literal brackets and braces, because callers give names such as `[id]` and
+/// `{slug}` as they are.
 fn literal(pattern: &str) -> String {
     let mut literal = String::with_capacity(pattern.len() + 16);
     for sign in pattern.chars() {

@@ -1,4 +1,4 @@
-//! What `.gitignore` and its like leave out, while a tree is gone through.
+//! Ignore rules, during a walk through a tree: `.gitignore`, `.git/info/exclude` and `.ignore`.
 
 use std::ffi::OsStr;
 use std::io::Read as _;
@@ -11,45 +11,45 @@ use jaato_types::{Error, ErrorKind, Result};
 
 use super::folder::{Folder, Names};
 
-/// Bytes of such a file that are read.
+/// Bytes of a file with rules that are read.
 const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The rules of the folders on the way, those of the innermost last.
+/// The rules of the folders on the way to the current one, the innermost last.
 #[derive(Debug, Default)]
 pub(crate) struct Ignored {
-    /// `.ignore`: goes before all others.
+    /// `.ignore`: wins over all others.
     own: Vec<Rules>,
     /// `.gitignore`.
     git: Vec<Rules>,
-    /// `.git/info/exclude`: comes last.
+    /// `.git/info/exclude`: counts if nothing else matches.
     exclude: Vec<Rules>,
-    /// Where repositories begin that were entered: rules of git from above do not reach in.
+    /// The depths at which entered repositories begin: git's rules from above do not count inside.
     repositories: Vec<usize>,
-    /// Folders that were entered and not left.
+    /// The number of folders that were entered and not left.
     depth: usize,
 }
 
 #[derive(Debug)]
 struct Rules {
-    /// How deep their folder is.
+    /// The depth of their folder.
     depth: usize,
-    /// Where a path goes on below their folder.
+    /// Where, in a path, the part below their folder begins.
     start: usize,
     rules: Gitignore,
 }
 
-/// What the rules say.
+/// The verdict of the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Said {
     Nothing,
     LeaveOut,
-    /// Looked at, even if it is hidden.
+    /// Included, even if it is hidden.
     Keep,
 }
 
 impl Ignored {
-    /// Enters a folder. `names` are those in it, when they are known; `start` is where a path goes
-    /// on below it.
+    /// Enters a folder. `names` are the names in it, if they are known. `start` is the length of its
+    /// path, with a `/` at its end.
     pub(crate) fn enter<F: Folder>(&mut self, folder: &F, names: Option<&Names>, start: usize) {
         self.depth += 1;
         let may_have = |name: &str| names.is_none_or(|names| names.has(name));
@@ -87,7 +87,7 @@ impl Ignored {
         }
     }
 
-    /// What is said of a path.
+    /// Returns the verdict for a path.
     pub(crate) fn says(&self, path: &[u8], is_folder: bool) -> Said {
         let repository = self.repositories.last().copied().unwrap_or(0);
         let groups = [(&self.own, 0), (&self.git, repository), (&self.exclude, repository)];
@@ -105,17 +105,18 @@ impl Ignored {
     }
 }
 
-/// What a request leaves out.
+/// Patterns that a request leaves out.
 #[derive(Debug)]
 pub(crate) struct Patterns {
     rules: Gitignore,
-    /// The way from where the rules' paths begin to where the walk does, and a path behind it.
+    /// The path from the patterns' root to the walk's top, and then an entry's path.
     path: Vec<u8>,
     way: usize,
 }
 
 impl Patterns {
-    /// Reads patterns; `None` where there are none. `way` is empty or ends with `/`.
+    /// Compiles patterns; `None` if there are none. `way` is the path from the patterns' root to the
+    /// walk's top: empty, or with a `/` at its end.
     pub(crate) fn new(patterns: &[String], way: &str) -> Result<Option<Self>> {
         if patterns.is_empty() {
             return Ok(None);
@@ -132,7 +133,7 @@ impl Patterns {
         Ok(Some(Self { rules, path: way.as_bytes().to_vec(), way: way.len() }))
     }
 
-    /// Whether it has a path.
+    /// Whether a pattern matches a path.
     pub(crate) fn has(&mut self, path: &[u8], is_folder: bool) -> bool {
         let path = match self.way {
             0 => path,
@@ -152,8 +153,8 @@ fn push<F: Folder>(all: &mut Vec<Rules>, folder: &F, name: &str, depth: usize, s
     }
 }
 
-/// Reads rules. A file that is missing or cannot be read says nothing, as with git; nor does a
-/// link.
+/// Reads rules. As in git, a file that is missing or cannot be read, or that is a link, has no
+/// rules.
 fn read<F: Folder>(folder: &F, name: &str) -> Option<Gitignore> {
     let (file, _) = folder.open(name.as_ref(), IGNORE_BYTES_MAX).ok()??;
     let mut text = Vec::new();
@@ -161,7 +162,7 @@ fn read<F: Folder>(folder: &F, name: &str) -> Option<Gitignore> {
     let text = String::from_utf8_lossy(&text);
     let mut builder = GitignoreBuilder::new("");
     for line in text.trim_start_matches('\u{feff}').lines() {
-        // A line that is no pattern says nothing, as with git.
+        // As in git, a line that is not a valid pattern is no rule.
         let _ = builder.add_line(None, line);
     }
     builder.build().ok()

@@ -1,8 +1,9 @@
 //! Walks, patterns, searches, ranges of text and edits, over any files.
 //!
-//! The engine knows files by two traits: [`Files`] opens where a request begins, and [`Folder`]
-//! goes on from there. This machine's files implement them by handles, those of another
-//! environment by its six operations. The engine blocks, and knows nothing of plugins.
+//! The engine reads files through two traits: [`Files`] opens the folder in which a request begins,
+//! and [`Folder`] reads everything below it. For this machine's files, handles implement them; for
+//! another environment's files, its six operations do. The engine blocks, and knows nothing of
+//! plugins.
 
 mod best;
 mod edit;

@@ -27,19 +27,19 @@ use super::lines::{PageFiller, wrong_regex};
 use super::tree::{Looks, Tree};
 use crate::errors::{self, Verb};
 
-/// How often a page tells how far a search has come where nothing is found.
+/// How often a page shows the progress if nothing is found.
 pub(crate) const PROGRESS: Duration = Duration::from_millis(200);
 
-/// Threads that search at most.
+/// The most threads of a search.
 const SEARCHERS_MAX: usize = 8;
 
-/// Bytes of a regular expression, compiled: one that explodes is refused.
+/// Largest regular expression, compiled, in bytes.
 const PROGRAM_BYTES_MAX: usize = 10 * 1024 * 1024;
 
 /// Patterns of files, and of what is left out.
 const PATTERNS_MAX: usize = 1000;
 
-/// Ends a search early: the caller that waits for its next page is told that there is none.
+/// Ends a search early: the caller that waits for the next page gets none.
 #[derive(Clone, Default)]
 pub struct Cancel(Arc<CancelState>);
 
@@ -81,7 +81,7 @@ pub(crate) struct Search<F: Folder> {
     board: Arc<Board<F>>,
     pub(crate) threads: Vec<thread::JoinHandle<()>>,
     filler: PageFiller,
-    /// What was found of a file and did not fit onto the page.
+    /// Lines of a file that did not fit onto the page.
     rest: Option<(String, std::vec::IntoIter<SearchedLine>)>,
     is_over: bool,
 }
@@ -226,7 +226,7 @@ impl<F: Folder> Search<F> {
     fn start(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
         let board = Arc::clone(&self.board);
         let guarded = move || {
-            // However it ends, whoever waits for its pages is told.
+            // However the thread ends, the caller that waits for pages wakes.
             let _guard = board.guard();
             work();
         };
@@ -242,7 +242,7 @@ impl<F: Folder> Search<F> {
 
 impl<F: Folder> Drop for Search<F> {
     fn drop(&mut self) {
-        // Nobody waits for the threads here: they look at this often.
+        // No one waits for the threads here: they check this flag often.
         self.board.cancel();
     }
 }

@@ -8,7 +8,7 @@ use jaato_types::{Error, ErrorKind, Result};
 /// Bytes of a file in which characters or lines are counted.
 const TEXT_SCAN_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// Reads a range of a text whose bytes pass by in pieces, cut anywhere.
+/// Reads a range of a text that comes in pieces, cut anywhere.
 pub(crate) struct TextReader<'a> {
     shown: &'a str,
     range: Range,
@@ -24,7 +24,7 @@ impl<'a> TextReader<'a> {
         Self { shown, range: Range::new(request), rest: Vec::new(), position: 0 }
     }
 
-    /// Takes the next piece; an empty one is the end. True while it wants more.
+    /// Takes the next piece; an empty one is the end. Returns true while it wants more.
     ///
     /// # Errors
     /// The text is not UTF-8, or is too large to be counted through.
@@ -47,7 +47,7 @@ impl<'a> TextReader<'a> {
                 (text, Some(error))
             }
         };
-        // Text before what is none can be had.
+        // The valid text before an invalid byte counts.
         self.range.take(text);
         self.position += text.len() as u64;
         let is_cut = error.is_some_and(|it| it.error_len().is_none()) && !piece.is_empty();
@@ -67,7 +67,7 @@ impl<'a> TextReader<'a> {
         Ok(!self.range.is_full() && !piece.is_empty())
     }
 
-    /// Gives the text, of a file of that size and version.
+    /// Returns the text. `size` and `version` are those of the file.
     pub(crate) fn finish(self, size: u64, version: Option<String>) -> FileText {
         let size = size.max(self.range.end);
         FileText {
@@ -130,8 +130,8 @@ impl Range {
         self.end += bytes as u64;
     }
 
-    /// The bytes of so many units, or of all that are there, and how many those are. A line without
-    /// its end is none yet.
+    /// Returns the bytes of so many units, or of all that are there, and the number of units. A line
+    /// counts once its end is there.
     fn prefix(&self, piece: &str, units: u64) -> (usize, u64) {
         let at_most = usize::try_from(units).unwrap_or(usize::MAX);
         match self.unit {

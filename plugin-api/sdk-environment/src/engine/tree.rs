@@ -1,4 +1,4 @@
-//! Going through a tree, folder by folder, never through a link.
+//! Walks through a tree, folder by folder, and never follows a link.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,7 +17,7 @@ use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
 use super::lines::json_bytes;
 use crate::errors::{self, Verb};
 
-/// Bytes of JSON that an entry has beside its path: `{"path":"","kind":"folder"},`.
+/// Bytes of JSON that an entry has next to its path: `{"path":"","kind":"folder"},`.
 const ENTRY_BYTES: usize = 30;
 
 /// A walk through a tree, page by page.
@@ -28,13 +28,13 @@ struct Walk<F> {
     is_done: bool,
 }
 
-/// A tree that is gone through, entry by entry.
+/// A walk through a tree, entry by entry.
 #[derive(Debug)]
 pub(crate) struct Tree<F> {
     levels: Vec<Level<F>>,
-    /// The path of the entry that it is at, from the top of the rules.
+    /// The path of the current entry, from the topmost folder whose rules count.
     path: Vec<u8>,
-    /// Where in it the part begins that is told.
+    /// Where in `path` the part begins that callers see.
     start: usize,
     ignored: Option<Ignored>,
     includes_hidden: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Tree<F> {
     leave_out_unless_git: Option<Patterns>,
     sorted: Sorted,
     depth_max: usize,
-    /// A folder that it is at and goes into next.
+    /// The current entry, if it is a folder to enter next.
     enter: Option<OsString>,
     /// Folders that could not be read, with the reason.
     pub(crate) unreadable: Vec<String>,
@@ -51,15 +51,15 @@ pub(crate) struct Tree<F> {
     shown: PathBuf,
 }
 
-/// What of a tree is looked at.
+/// Which entries of a tree a walk visits.
 #[derive(Debug)]
 pub(crate) struct Looks {
-    /// Whether files are included that `.gitignore` and its like name.
+    /// Whether files are included that ignore rules name.
     pub(crate) include_ignored: bool,
     /// Whether hidden files are included.
     pub(crate) include_hidden: bool,
     pub(crate) leave_out: Option<Patterns>,
-    /// What is left out besides, outside of repositories.
+    /// Patterns that are left out too, but only outside of repositories.
     pub(crate) leave_out_unless_git: Option<Patterns>,
     pub(crate) sorted: Sorted,
     pub(crate) depth_max: usize,
@@ -69,12 +69,12 @@ pub(crate) struct Looks {
 struct Level<F> {
     folder: F,
     names: Names,
-    /// How long the path of what is in it is, without its name.
+    /// The length of the path of its entries, without their names.
     length: usize,
 }
 
-/// Begins to go through a tree. Hidden files, and those that `.gitignore` and its like name, are
-/// left out unless the request includes them. `.git` always is.
+/// Begins to walk through a tree. Hidden files, and files that ignore rules name, are left out
+/// unless the request includes them. `.git` is always left out.
 pub(crate) fn walk<S: Files>(
     files: &S,
     request: &FileWalk,
@@ -120,7 +120,7 @@ impl<F: Folder> Iterator for Walk<F> {
 }
 
 impl<F: Folder> Tree<F> {
-    /// Begins.
+    /// Begins at the top.
     pub(crate) fn begin(top: Top<F>, looks: Looks) -> Result<Self> {
         let Top { above, folder, shown } = top;
         let names = folder.names(looks.sorted);
@@ -128,7 +128,7 @@ impl<F: Folder> Tree<F> {
         let mut ignored = (!looks.include_ignored).then(Ignored::default);
         let mut path = Vec::new();
         if let Some(ignored) = &mut ignored {
-            // Rules of the folders above know what is below them by its path from there.
+            // Rules of a folder above match paths that begin in that folder.
             for (folder, next) in &above {
                 ignored.enter(folder, None, path.len());
                 path.extend_from_slice(next.as_bytes());
@@ -154,7 +154,7 @@ impl<F: Folder> Tree<F> {
         })
     }
 
-    /// Goes to the next entry and tells what it is; a folder comes before what is in it.
+    /// Goes to the next entry and returns its kind; a folder comes before its entries.
     pub(crate) fn next(&mut self) -> Option<FileKind> {
         if let Some(name) = self.enter.take() {
             self.go_in(&name);
@@ -189,7 +189,7 @@ impl<F: Folder> Tree<F> {
         None
     }
 
-    /// Whether the entry is left out; then it is counted.
+    /// Whether the entry is left out; counts it if so.
     fn leaves_out(&mut self, is_folder: bool, is_hidden: bool) -> bool {
         let (said, is_in_repository) = match &self.ignored {
             Some(ignored) => (ignored.says(&self.path, is_folder), ignored.is_in_repository()),
@@ -214,12 +214,12 @@ impl<F: Folder> Tree<F> {
         true
     }
 
-    /// The path of the entry, from where it began.
+    /// The path of the entry, from the top.
     pub(crate) fn path(&self) -> &[u8] {
         &self.path[self.start..]
     }
 
-    /// What is known of the entry.
+    /// Returns the facts of the entry.
     pub(crate) fn facts(&self) -> io::Result<Found> {
         let (folder, name) = self.place().ok_or(io::ErrorKind::NotFound)?;
         folder.facts(name)
@@ -257,7 +257,7 @@ impl<F: Folder> Tree<F> {
         }
     }
 
-    /// A path that is longer could not be asked for.
+    /// Whether the path is longer than a request may have.
     fn is_too_long(&self) -> bool {
         self.shown.as_os_str().len() + 1 + self.path().len() > PATH_BYTES_MAX
     }

@@ -1,5 +1,5 @@
-//! What files do over the six required methods by themselves: text in ranges, edits, and files
-//! piece by piece. Nothing here holds more than [`WHOLE_BYTES_MAX`] of one file.
+//! The default methods that need no tree: text in ranges, edits, and files piece by piece. None
+//! holds more than [`WHOLE_BYTES_MAX`] of one file.
 
 use std::future::ready;
 use std::path::Path;
@@ -17,8 +17,7 @@ use super::streams::{FileSink, NextPiece, PieceStream, Sink, Step};
 use crate::engine::{EDIT_BYTES_MAX, TextReader, edited};
 use crate::errors::{self, Verb};
 
-/// Most bytes of one file that are held at once: what is edited, what an upload collects, and what
-/// a copy writes in one go.
+/// The most bytes of one file that are held at once, by an edit, an upload or a copy.
 pub(super) const WHOLE_BYTES_MAX: u64 = EDIT_BYTES_MAX;
 
 /// Reads text over [`Files::stat`] and [`Files::read`].
@@ -149,7 +148,7 @@ impl<F: Files + ?Sized> NextPiece<F> for Ranges {
 struct Upload {
     write: FileWrite,
     bytes: Vec<u8>,
-    /// Bytes were lost: it must not be put in its place.
+    /// Bytes were lost, so the file must not be written.
     is_lost: bool,
 }
 

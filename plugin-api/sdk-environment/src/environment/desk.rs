@@ -1,5 +1,4 @@
-//! What an environment has open, by number: streams, running programs, terminals, files on their
-//! way.
+//! The streams, running programs, terminals and uploads of an environment, by number.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +42,7 @@ pub(super) enum Open<E: ExecutionEnvironment> {
 pub(super) struct Desk<E: ExecutionEnvironment> {
     pub(super) home: Home,
     ready: Mutex<Option<Arc<E>>>,
-    /// How long a command may take that says nothing itself; 0 for as long as it likes.
+    /// The deadline of a command that sets none itself; 0 for no deadline.
     shell_timeout_ms: AtomicU64,
     numbers: AtomicU64,
     open: Mutex<BTreeMap<u64, Arc<Open<E>>>>,
@@ -65,7 +64,7 @@ impl<E: ExecutionEnvironment> Desk<E> {
     /// Returns the environment.
     ///
     /// # Errors
-    /// `unavailable` where it was not made ready, or was taken down.
+    /// `unavailable` if it was not set up, or was taken down.
     pub(super) fn environment(&self) -> Result<Arc<E>> {
         self.ready.lock().clone().ok_or_else(|| {
             Error::new(ErrorKind::Unavailable, "the execution environment is not set up")
@@ -79,12 +78,12 @@ impl<E: ExecutionEnvironment> Desk<E> {
         environment
     }
 
-    /// Keeps to what the environment has told of itself.
+    /// Stores the facts that calls need later.
     pub(super) fn keep_to(&self, facts: &EnvironmentFacts) {
         self.shell_timeout_ms.store(facts.shell_timeout_ms, Relaxed);
     }
 
-    /// Returns when a command is ended that says nothing itself.
+    /// Returns the deadline of a command that sets none itself.
     pub(super) fn shell_timeout_ms(&self) -> Option<u64> {
         Some(self.shell_timeout_ms.load(Relaxed)).filter(|&milliseconds| milliseconds > 0)
     }
@@ -100,7 +99,7 @@ impl<E: ExecutionEnvironment> Desk<E> {
         self.numbers.fetch_add(1, Relaxed)
     }
 
-    /// Refuses where too much is open.
+    /// Refuses if too much is open.
     pub(super) fn has_room(&self) -> Result<()> {
         if self.open.lock().len() < OPEN_MAX {
             return Ok(());
@@ -121,7 +120,7 @@ impl<E: ExecutionEnvironment> Desk<E> {
         self.open.lock().get(&number).cloned()
     }
 
-    /// Forgets something; what nobody uses any more ends.
+    /// Forgets something. It ends when no call uses it.
     pub(super) fn close(&self, number: u64) {
         let closed = self.open.lock().remove(&number);
         drop(closed);

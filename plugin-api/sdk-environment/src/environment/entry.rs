@@ -28,7 +28,7 @@ pub fn entry<E: ExecutionEnvironment>() -> EnvironmentEntry<E::State> {
     }
 }
 
-/// Lists what an environment says by its types that it has not.
+/// Lists the parts that an environment lacks, by its types.
 fn lacks<E: ExecutionEnvironment>() -> Vec<EnvironmentPart> {
     let parts = [
         (TypeId::of::<E::Files>() == TypeId::of::<NoFiles>(), EnvironmentPart::Files),

@@ -1,8 +1,8 @@
-//! Lets the engine, which blocks, work over the six methods of files, which do not.
+//! Runs the engine, which blocks, over the six methods of [`Files`], which are asynchronous.
 //!
-//! The engine runs on a thread of its own and asks for each file and folder over a [`Line`]. The
-//! call that waits for a page answers it, so nothing is asked of the environment while no call
-//! waits. Dropping the [`Exchange`] ends the thread.
+//! The engine runs on a thread of its own and sends each question about a file or folder over a
+//! [`Line`]. The call that waits for a page answers it, so the environment gets no question while
+//! no call waits. Dropping the [`Exchange`] ends the thread.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -24,7 +24,7 @@ use super::remote::Remote;
 use super::streams::{NextPage, PageStream, Step};
 use crate::engine::{self, Cancel};
 
-/// Files and folders that one operation looks at: each costs a question to the environment.
+/// Files and folders that one operation lists: each may cost a question to the environment.
 pub(super) const ENTRIES_MAX: usize = 100_000;
 
 /// Finds over the required methods of the files.
@@ -68,7 +68,7 @@ pub(super) async fn walk<F: Files + ?Sized>(
     Ok(PageStream::over(Exchange::begin(files, host, work).await?))
 }
 
-/// Puts a name behind a folder, which may be the default one.
+/// Joins a folder, which may be the default one, and a name.
 pub(super) fn joined(folder: &str, name: &str) -> String {
     match folder {
         "" => name.to_owned(),
@@ -80,7 +80,7 @@ pub(super) fn joined(folder: &str, name: &str) -> String {
 /// Pages that the engine makes on its thread.
 struct Exchange<P> {
     shared: Arc<Shared>,
-    /// `None` says that it has begun, and later that it has ended.
+    /// The first `None` means that the engine has begun, the second that it has ended.
     pages: Receiver<Result<Option<P>>>,
 }
 
@@ -94,16 +94,16 @@ struct Shared(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     asked: VecDeque<Ask>,
-    /// Who waits for a question or a page.
+    /// Wakes the call that waits for a question or a page.
     waiting: Option<Waker>,
     /// Entries that were listed.
     listed: usize,
-    /// Why the work is given up.
+    /// The error that ended the work.
     failed: Option<Error>,
     is_closed: bool,
 }
 
-/// What the engine asks, and where the answer goes.
+/// A question of the engine, and the channel for its answer.
 #[derive(Debug)]
 enum Ask {
     Read(FileRead, SyncSender<Result<(FileBytes, Vec<u8>)>>),
@@ -117,7 +117,7 @@ impl Line {
         self.ask(|answer| Ask::Read(read, answer))
     }
 
-    /// Looks at what is there.
+    /// Returns the facts of a file or folder.
     pub(super) fn stat(&self, path: FilePath) -> Result<FileFacts> {
         self.ask(|answer| Ask::Stat(path, answer))
     }
@@ -160,7 +160,7 @@ impl State {
         }
     }
 
-    /// Gives up: what is asked is never answered.
+    /// Gives up: no question is answered any longer.
     fn close(&mut self) {
         self.is_closed = true;
         self.asked.clear();
@@ -174,7 +174,7 @@ impl<P> Drop for Exchange<P> {
     }
 }
 
-/// A question that is being answered. If the call is dropped meanwhile, the next one answers it.
+/// A question that a call answers. If the call is dropped first, the next call answers it.
 struct Answering<'a> {
     shared: &'a Shared,
     ask: Option<Ask>,
@@ -202,7 +202,7 @@ impl Answering<'_> {
 }
 
 impl<P: Send + 'static> Exchange<P> {
-    /// Begins the work on a thread and waits until it has begun.
+    /// Begins the work on a thread and waits until the engine has its first folder.
     async fn begin<F: Files + ?Sized, I: Iterator<Item = Result<P>>>(
         files: &F,
         host: &Reporter,
@@ -233,7 +233,7 @@ impl<P: Send + 'static> Exchange<P> {
         Ok(exchange)
     }
 
-    /// Answers the engine until the next page is there; none at the end.
+    /// Answers the engine until the next page comes; returns none at the end.
     async fn next_page<F: Files + ?Sized>(
         &mut self,
         files: &F,
@@ -269,20 +269,20 @@ impl<P: Send + 'static> Exchange<P> {
     }
 }
 
-/// What comes next.
+/// A question or a page.
 enum Next<P> {
     Ask(Ask),
     Page(Result<Option<P>>),
 }
 
-/// Tells pages from the engine's thread, and wakes the call that waits, however the thread ends.
+/// Sends pages from the engine's thread. Wakes the waiting call, however the thread ends.
 struct Told<P> {
     line: Line,
     to: Option<SyncSender<Result<Option<P>>>>,
 }
 
 impl<P> Told<P> {
-    /// False when no call wants more.
+    /// Returns false if no call wants more.
     fn tell(&self, page: Result<Option<P>>) -> bool {
         let is_told = self.to.as_ref().is_some_and(|to| to.send(page).is_ok());
         self.line.0.0.lock().wake();

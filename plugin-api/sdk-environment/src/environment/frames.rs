@@ -15,13 +15,13 @@ pub(super) fn read<T: DeserializeOwned>(frame: &[u8]) -> Result<T> {
     Frame::read(frame).map_err(bad_frame)
 }
 
-/// Reads a request that has bytes beside it.
+/// Reads a request and its bytes.
 pub(super) fn read_with_bytes<T: DeserializeOwned>(frame: &[u8]) -> Result<(T, Vec<u8>)> {
     let parsed = Frame::parse(frame).map_err(bad_frame)?;
     Ok((parsed.json().map_err(bad_frame)?, parsed.bytes.to_vec()))
 }
 
-/// Writes an answer with bytes beside it.
+/// Writes an answer with bytes.
 pub(super) fn framed(value: &impl Serialize, bytes: &[u8]) -> Result<Vec<u8>> {
     Frame::write_with_bytes(value, bytes).map_err(bad_answer)
 }

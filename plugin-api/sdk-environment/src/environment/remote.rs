@@ -1,4 +1,4 @@
-//! An environment's files as the engine knows them: over reading, listing and looking.
+//! An environment's files for the engine, over `read`, `list` and `stat`.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -27,10 +27,10 @@ pub(super) struct RemoteFolder {
 pub(super) struct RemoteFile {
     line: Line,
     path: String,
-    /// What was read of it and not given, from `given` on.
+    /// The last range that was read; the part from `given` on is not given yet.
     bytes: Vec<u8>,
     given: usize,
-    /// Where the next range begins; none at the end.
+    /// The offset of the next range; none at the end.
     next: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ impl Remote {
             match has_repository {
                 None | Some(Ok(false)) => {}
                 Some(Ok(true)) => (kept, is_sought) = (kept.max(above.len()), false),
-                // It is outside of the allowed folders.
+                // This folder is outside of the allowed ones.
                 Some(Err(_)) => is_sought = false,
             }
         }
@@ -128,7 +128,7 @@ impl Folder for RemoteFolder {
             skip += listed.entries.len();
             let is_end = listed.entries.is_empty() || skip >= listed.count;
             for entry in listed.entries {
-                // There are fewer than a tree may have.
+                // It cannot be full: one operation lists fewer entries.
                 names.add(entry.name.as_bytes(), entry.kind);
             }
             if is_end {
@@ -185,7 +185,7 @@ impl Read for RemoteFile {
     }
 }
 
-/// The environment's own error, through what the engine passes on.
+/// Wraps the environment's own error, so that the engine passes it on.
 fn of(error: Error) -> io::Error {
     let kind = match error.kind {
         ErrorKind::NotFound => io::ErrorKind::NotFound,

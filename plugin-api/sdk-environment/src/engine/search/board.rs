@@ -1,5 +1,5 @@
-//! What the threads of a search share: files to search, in batches; what was found, in the order of
-//! the batches; and the end.
+//! The state that the threads of a search share: batches of files to search, and the results in the
+//! order of the batches.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::super::folder::Folder;
 
-/// Files of one batch: enough that handing it over costs nothing beside the search.
+/// Files of one batch: enough that handing it over costs nothing compared with the search.
 const BATCH_FILES: usize = 64;
 /// Folders of one batch; each is open while it waits.
 const BATCH_FOLDERS: usize = 8;
-/// Batches that wait, are searched, or are searched and not told.
+/// Batches that wait, are being searched, or hold results that no page has yet.
 const BATCHES_MAX: usize = 16;
-/// Bytes of lines that one batch holds, about. The thread that found them waits for somebody who
-/// takes them.
+/// Bytes of lines that one batch holds, about. Beyond that the thread that finds them waits until
+/// the caller takes some.
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
 /// A file to search.
 #[derive(Debug)]
 pub(super) struct Job<F: Folder> {
-    /// From where the search began; empty for the file that it named.
+    /// The path from the top of the search; empty if the search names the file.
     pub(super) path: Box<[u8]>,
     pub(super) source: Source<F>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Job<F: Folder> {
 pub(super) enum Source<F: Folder> {
     /// In a folder, under the last bytes of the path.
     In { folder: F, name_bytes: usize },
-    /// Open already, as it was named.
+    /// Open already; `shown` is its path as errors name it.
     Open { file: F::File, size: u64, shown: String },
 }
 
@@ -53,11 +53,11 @@ pub(super) struct Piece {
     pub(super) bytes: usize,
 }
 
-/// What comes next.
+/// The next event of a search.
 #[derive(Debug)]
 pub(super) enum News {
     Piece(Piece),
-    /// Nothing by then.
+    /// Nothing came in time.
     Nothing,
     Over,
     Cancelled,
@@ -69,23 +69,23 @@ pub(super) enum News {
 #[derive(Debug)]
 pub(super) struct Board<F: Folder> {
     state: Mutex<State<F>>,
-    /// There is work, or room for it.
+    /// Signalled when there is work, or room for it.
     work: Condvar,
-    /// Something was found, or all.
+    /// Signalled when there are results, or at the end.
     news: Condvar,
     is_cancelled: AtomicBool,
-    /// What is found is only counted.
+    /// More matches are only counted.
     is_enough: AtomicBool,
-    /// Somebody waits for what is found.
+    /// The caller waits for results.
     is_awaited: AtomicBool,
 }
 
 #[derive(Debug)]
 struct State<F: Folder> {
     waiting: VecDeque<(u64, Batch<F>)>,
-    /// The batches that are not told, in order.
+    /// The batches whose results no page has yet, in order.
     slots: VecDeque<Slot>,
-    /// The number of the first of them.
+    /// The number of the first slot.
     first: u64,
     is_walked: bool,
     has_failed: bool,
@@ -146,7 +146,8 @@ impl<F: Folder> Batch<F> {
 }
 
 impl<F: Folder> Board<F> {
-    /// Gives a batch to those that search, when there is room; false where nobody wants it.
+    /// Hands a batch to the searching threads, and waits for room. Returns false if the search was
+    /// cancelled.
     pub(super) fn push(&self, batch: Batch<F>) -> bool {
         let mut state = self.state.lock();
         while state.slots.len() >= BATCHES_MAX && !self.is_cancelled() {
@@ -162,12 +163,12 @@ impl<F: Folder> Board<F> {
         true
     }
 
-    /// Says how much the walk has left out so far.
+    /// Records how much the walk has left out so far.
     pub(super) fn left_out(&self, left_out: LeftOut) {
         self.state.lock().totals.left_out = left_out;
     }
 
-    /// Says that there are no more.
+    /// Records that the walk is over.
     pub(super) fn walk_is_over(&self, unreadable: Vec<String>) {
         let mut state = self.state.lock();
         state.is_walked = true;
@@ -193,7 +194,7 @@ impl<F: Folder> Board<F> {
         }
     }
 
-    /// Hands over what was found, when there is room; false where nobody wants it.
+    /// Hands over lines, and waits for room. Returns false if the search was cancelled.
     pub(super) fn found(&self, number: u64, piece: Piece) -> bool {
         let mut state = self.state.lock();
         loop {
@@ -213,7 +214,7 @@ impl<F: Folder> Board<F> {
         }
     }
 
-    /// Says that a batch is searched, and what it held.
+    /// Records that a batch is searched, with its counts.
     pub(super) fn done(&self, number: u64, totals: &SearchTotals, unreadable: Vec<String>) {
         let mut state = self.state.lock();
         let all = &mut state.totals;
@@ -231,7 +232,7 @@ impl<F: Folder> Board<F> {
         }
     }
 
-    /// Waits for what comes next, in order, until then.
+    /// Waits for the next event, in order, until that time.
     pub(super) fn next(&self, until: Instant) -> News {
         let mut state = self.state.lock();
         loop {
@@ -270,7 +271,7 @@ impl<F: Folder> Board<F> {
         state.is_walked.then_some(News::Over)
     }
 
-    /// What was found so far, and what could not be read since this was asked last.
+    /// Returns the counts so far, and the unreadable files since the last call.
     pub(super) fn so_far(&self) -> (SearchTotals, Vec<String>) {
         let mut state = self.state.lock();
         (state.totals, std::mem::take(&mut state.unreadable))
@@ -289,7 +290,7 @@ impl<F: Folder> Board<F> {
     }
 
     pub(super) fn cancel(&self) {
-        // Under the lock, so that nobody looks before and waits after it.
+        // Under the lock, so that no thread checks the flag before and waits after it is set.
         let state = self.state.lock();
         self.is_cancelled.store(true, Relaxed);
         self.work.notify_all();
@@ -301,7 +302,7 @@ impl<F: Folder> Board<F> {
         self.is_cancelled.load(Relaxed)
     }
 
-    /// Says so where its thread breaks down.
+    /// Makes a guard that records a panic of its thread.
     pub(super) fn guard(self: &Arc<Self>) -> Guard<F> {
         Guard(Arc::clone(self))
     }

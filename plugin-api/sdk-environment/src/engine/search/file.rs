@@ -1,4 +1,4 @@
-//! Searching one file after the other.
+//! Searches the files of a batch, one after the other.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -18,11 +18,11 @@ use super::super::lines::{matches_in, searched_line, without_end};
 use super::board::{Batch, Board, Job, Piece, Source};
 use crate::errors;
 
-/// A file with a zero among so many of its first bytes is no text.
+/// A file with a zero among so many of its first bytes is binary.
 const BINARY_LOOK_BYTES: usize = 8 * 1024;
 /// Files of so many bytes are read whole; larger ones pass through a buffer.
 const WHOLE_BYTES_MAX: u64 = 1024 * 1024;
-/// The longest line, with those around it, that is held of a file that is not read whole.
+/// The longest line, with its context, in a file that is not read whole.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of lines that are handed over at once, about.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -35,7 +35,7 @@ pub(super) struct FileSearcher {
     bytes: Vec<u8>,
 }
 
-/// What is known of a batch.
+/// The counts of a batch.
 #[derive(Default)]
 struct Known {
     totals: SearchTotals,
@@ -108,7 +108,7 @@ impl FileSearcher {
                         return;
                     }
                     Ok(Some((file, size))) => (file, size, None),
-                    // It went, or became something else, meanwhile.
+                    // It is gone, or is no longer a file.
                     Ok(None) => return,
                     Err(error) => return known.unreadable(&job.path, None, &error),
                 }
@@ -172,7 +172,7 @@ fn searched<F: Folder>(
     Ok(Text::Is)
 }
 
-/// UTF-16 has zeros; a mark says so.
+/// Whether it is binary. A text in UTF-16 has zeros too, and begins with a mark.
 fn is_binary(bytes: &[u8]) -> bool {
     let first = &bytes[..bytes.len().min(BINARY_LOOK_BYTES)];
     let is_wide = first.starts_with(&[0xff, 0xfe]) || first.starts_with(&[0xfe, 0xff]);
@@ -195,7 +195,7 @@ struct Watched<'a, F: Folder> {
 }
 
 impl<F: Folder> Watched<'_, F> {
-    /// Reads a small file into the buffer, in one call where it can.
+    /// Reads a small file into the buffer, in one call if possible.
     fn read_all(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
         bytes.resize(usize::try_from(self.left).unwrap_or(0), 0);
         let mut filled = 0;
@@ -224,7 +224,7 @@ impl<F: Folder> Read for Watched<'_, F> {
     }
 }
 
-/// Makes of what the searcher finds the lines that are told.
+/// Makes the answer's lines from the searcher's matches.
 struct Lines<'a, F: Folder> {
     matcher: &'a RegexMatcher,
     board: &'a Board<F>,
@@ -232,15 +232,15 @@ struct Lines<'a, F: Folder> {
     path: &'a [u8],
     lines: Vec<SearchedLine>,
     bytes: usize,
-    /// Matches that are told of this file.
+    /// The number of matches of this file in the answer.
     told: usize,
-    /// No more is told; what comes is counted.
+    /// More matches are only counted.
     is_over: bool,
     matches: u64,
 }
 
 impl<F: Folder> Lines<'_, F> {
-    /// False where nobody wants more.
+    /// Returns false if the search was cancelled.
     fn push(&mut self, line: SearchedLine) -> bool {
         self.bytes += line.text.len() + size_of::<SearchedLine>();
         self.lines.push(line);
