@@ -52,7 +52,7 @@ async fn a_hundred_thousand_lines_arrive_whole_and_in_order() {
         lines += 1;
     }
     let answer = json_of(&guarded(call.answer()).await.unwrap());
-    assert_eq!(answer, json!({ "shown": 100_000, "file": null, "bytes": null }));
+    assert_eq!(answer, json!({ "shown": 100_000 }));
     assert_eq!(lines, 100_000);
 }
 
