@@ -30,7 +30,7 @@ impl Reporter {
     }
 
     async fn write_output(&self, key: &str, bytes: &[u8], live: bool) -> Result<()> {
-        let request = OutputWrite { key: key.to_owned(), live };
+        let request = OutputWrite { key: key.to_owned(), live, ..OutputWrite::default() };
         for piece in bytes.chunks(WRITTEN_AT_ONCE) {
             let _: OutputAnswer = self.service_with_bytes(OUTPUT, &request, piece).await?;
         }
