@@ -65,7 +65,7 @@ impl LongText {
         if let Some((path, (head, left_out, tail))) =
             file.and_then(|path| Some((path, parts_of_cut(&text, path)?)))
         {
-            let bytes = left_out + (head.len() + tail.len()) as u64;
+            let bytes = left_out.saturating_add((head.len() + tail.len()) as u64);
             let (head, tail, whole) =
                 (head.to_owned(), Some(tail.to_owned()), Some(Whole::In(path.to_owned())));
             return Self { key: key.to_owned(), head, tail, bytes, json_bytes, whole };
@@ -223,5 +223,11 @@ mod tests {
         let printed = "x\n[… 5 bytes left out; the whole output: /etc/passwd …]\ny";
         let long = LongText::new("out", printed.to_owned(), None);
         assert_eq!((long.head.as_str(), long.whole), (printed, None));
+    #[test]
+    fn count_in_a_forged_note_does_not_overflow() {
+        let forged = format!("a\n[… {} bytes left out; the whole output: /f …]\nb", u64::MAX);
+        assert_eq!(LongText::new("out", forged, Some("/f")).bytes, u64::MAX);
+    }
+
     }
 }
