@@ -76,12 +76,17 @@ impl LongText {
 
     /// Returns the text to show in so many bytes of JSON.
     pub(super) fn shown(&self, json_bytes: usize) -> String {
-        let Some(whole) = self.whole.as_ref().filter(|_| self.json_bytes > json_bytes) else {
-            return self.head.clone();
-        };
+        let Some(whole) = &self.whole else { return self.head.clone() };
         let note = |left_out| format!("\n[… {left_out} bytes left out; {} …]\n", whole.told());
-        let room = json_bytes.saturating_sub(escaped_len(&note(self.bytes)));
-        let (head, tail) = head_and_tail(&self.head, self.tail.as_deref(), room);
+        let (head, tail) = match &self.tail {
+            _ if self.json_bytes > json_bytes => {
+                let room = json_bytes.saturating_sub(escaped_len(&note(self.bytes)));
+                head_and_tail(&self.head, self.tail.as_deref(), room)
+            }
+            // The text was cut before and fits as it is.
+            Some(tail) => (self.head.as_str(), tail.as_str()),
+            None => return self.head.clone(),
+        };
         let left_out = self.bytes.saturating_sub((head.len() + tail.len()) as u64);
         format!("{head}{}{tail}", note(left_out))
     }
@@ -219,15 +224,15 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_a_program_printed_is_text() {
-        let printed = "x\n[… 5 bytes left out; the whole output: /etc/passwd …]\ny";
-        let long = LongText::new("out", printed.to_owned(), None);
-        assert_eq!((long.head.as_str(), long.whole), (printed, None));
-    #[test]
     fn count_in_a_forged_note_does_not_overflow() {
         let forged = format!("a\n[… {} bytes left out; the whole output: /f …]\nb", u64::MAX);
         assert_eq!(LongText::new("out", forged, Some("/f")).bytes, u64::MAX);
     }
 
+    #[test]
+    fn a_note_that_a_program_printed_is_text() {
+        let printed = "x\n[… 5 bytes left out; the whole output: /etc/passwd …]\ny";
+        let long = LongText::new("out", printed.to_owned(), None);
+        assert_eq!((long.head.as_str(), long.whole), (printed, None));
     }
 }
