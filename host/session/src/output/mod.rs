@@ -10,6 +10,7 @@
 mod cut;
 mod ends;
 mod live;
+mod made;
 mod plain;
 mod streamed;
 
@@ -18,6 +19,7 @@ use jaato_types::{CallId, Error, Output, Result};
 use serde_json::{Map, Value, json};
 
 pub(crate) use cut::{head_and_tail, largest_share};
+pub(crate) use made::MadeOutputs;
 pub use streamed::StreamedOutput;
 
 use cut::{LongText, Whole, escaped_len};
@@ -40,6 +42,12 @@ pub trait OutputStore: Send + Sync {
         call: &'a CallId,
         label: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn OutputWriter>>>;
+
+    /// Returns whether the session made a file at this path. The session itself remembers its
+    /// paths; a store need not.
+    fn has_made(&self, _path: &str) -> bool {
+        false
+    }
 }
 
 /// A file of a call's output, written piece by piece.
@@ -125,7 +133,9 @@ pub(crate) async fn fit(
     if json.len() <= fitting.bytes_max {
         return content;
     }
-    let file = content.get(OUTPUT_FILE).and_then(Value::as_str).map(str::to_owned);
+    // A tool may name any file: then its text is not kept there.
+    let file = content.get(OUTPUT_FILE).and_then(Value::as_str);
+    let file = file.filter(|path| fitting.store.has_made(path)).map(str::to_owned);
     let mut texts = Vec::new();
     for (key, value) in &mut content {
         match value {
@@ -183,4 +193,26 @@ fn note_file(content: &mut Map<String, Value>, whole: &Whole) {
 fn json_of(content: &Map<String, Value>) -> String {
     // A map of JSON values always has a text; an empty one would only skip the cutting.
     serde_json::to_string(content).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::testing::KeptOutputs;
+
+    #[test]
+    fn text_that_was_cut_before_and_fits_keeps_its_note_and_tail() {
+        let store = MadeOutputs::new(std::sync::Arc::new(KeptOutputs::default()));
+        let call = &CallId::new("0");
+        let file = keep(&store, call, "output", b"all").now_or_never().unwrap().unwrap();
+        let note = format!("\n[… 90 bytes left out; the whole output: {file} …]\n");
+        let cut = format!("{}{note}{}", "h".repeat(600), "t".repeat(600));
+        let content = json!({ "cut": cut, "long": "l".repeat(9_000), "output_file": file });
+        let fitting = Fitting { call, bytes_max: 8_000, store: &store };
+        let fitted = fit(Output::json(content).content, fitting).now_or_never().unwrap();
+        assert_eq!(fitted["cut"], cut);
+        assert!(fitted["long"].as_str().unwrap().len() < 7_000);
+    }
 }
