@@ -165,21 +165,37 @@ impl Inner {
     /// Writes the waiting bytes. Without a file the call continues: it may do more than print.
     async fn write(&self, state: &mut State) {
         let bytes = std::mem::take(&mut state.waiting);
-        if let File::None = state.file {
-            state.file = match self.store.create(&self.call, DEFAULT_KEY).await {
-                Ok(file) => File::Open(file),
-                Err(error) => File::Failed(Whole::Nowhere(error.message)),
-            };
-        }
-        if let File::Open(file) = &mut state.file
-            && let Err(Error { message: why, .. }) = file.write(&bytes).await
-        {
-            let (path, bytes) = (file.path(), file.bytes());
-            state.file = File::Failed(match bytes {
-                0 => Whole::Nowhere(why),
-                bytes => Whole::Begun { path, bytes, why },
-            });
-        }
+        // The tool may drop this future while it waits. Then bytes are missing from the file, so
+        // the file counts as failed until the write is done.
+        let dropped = || "the tool stopped while its output was written".to_owned();
+        let begun = File::Failed(Whole::Nowhere(dropped()));
+        let mut file = match std::mem::replace(&mut state.file, begun) {
+            File::None => match self.store.create(&self.call, DEFAULT_KEY).await {
+                Ok(file) => file,
+                Err(error) => {
+                    state.file = File::Failed(Whole::Nowhere(error.message));
+                    return;
+                }
+            },
+            File::Open(file) => file,
+            failed @ File::Failed(_) => {
+                state.file = failed;
+                return;
+            }
+        };
+        state.file = File::Failed(incomplete(&*file, dropped()));
+        state.file = match file.write(&bytes).await {
+            Ok(()) => File::Open(file),
+            Err(Error { message: why, .. }) => File::Failed(incomplete(&*file, why)),
+        };
+    }
+}
+
+/// Says how much of the output a file has that misses the rest for this reason.
+fn incomplete(file: &dyn OutputWriter, why: String) -> Whole {
+    match file.bytes() {
+        0 => Whole::Nowhere(why),
+        bytes => Whole::Begun { path: file.path(), bytes, why },
     }
 }
 
@@ -198,5 +214,62 @@ impl State {
             }
         };
         Ok(&mut self.streams[at])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use futures_util::future::{BoxFuture, pending, ready};
+
+    use super::*;
+
+    /// A store with one file. Its first write ends, each further one never does.
+    struct Slow;
+
+    struct SlowFile(u64);
+
+    impl OutputStore for Slow {
+        fn create<'a>(
+            &'a self,
+            _call: &'a CallId,
+            _label: &'a str,
+        ) -> BoxFuture<'a, Result<Box<dyn OutputWriter>>> {
+            ready(Ok(Box::new(SlowFile(0)) as Box<dyn OutputWriter>)).boxed()
+        }
+    }
+
+    impl OutputWriter for SlowFile {
+        fn path(&self) -> String {
+            "/slow".to_owned()
+        }
+
+        fn bytes(&self) -> u64 {
+            self.0
+        }
+
+        fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>> {
+            if self.0 > 0 {
+                return pending().boxed();
+            }
+            self.0 = bytes.len() as u64;
+            ready(Ok(())).boxed()
+        }
+    }
+
+    #[test]
+    fn file_of_a_write_that_the_tool_dropped_counts_as_incomplete() {
+        let show = Box::new(|_| {});
+        let streamed = StreamedOutput::new(CallId::new("0"), Arc::new(Slow), show, 16 * 1024);
+        let push = || {
+            let piece = [b'x'; 100_000];
+            let write = OutputWrite { key: "out".to_owned(), live: false };
+            streamed.push(&write, &piece).now_or_never().map(Result::unwrap)
+        };
+        assert_eq!((push(), push(), push()), (Some(100_000), None, Some(300_000)));
+        let content = streamed.finish_into(Map::new()).now_or_never().unwrap();
+        let text = content["out"].as_str().unwrap();
+        let note = "only the first 100000 bytes of the output are in /slow: the tool stopped while";
+        assert!(text.contains(note), "{text}");
     }
 }
