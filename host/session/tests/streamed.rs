@@ -152,3 +152,18 @@ async fn a_call_streams_so_many_texts_and_no_more() {
     let result = result_of(&stage).await;
     assert_eq!(result.content["error"]["message"], "a call streams at most 16 texts");
 }
+
+#[tokio::test(start_paused = true)]
+async fn key_of_a_streamed_text_has_a_limit() {
+    let pushed = async |bytes: usize| {
+        let stage = Stage::new([Tool::new("prints", move |_, scope| async move {
+            let write = OutputWrite { key: "k".repeat(bytes), live: false };
+            scope.streamed.unwrap().push(&write, b"x").await?;
+            Ok(Output::default())
+        })]);
+        Value::Object(result_of(&stage).await.content)
+    };
+    assert_eq!(pushed(64).await, json!({ "k".repeat(64): "x" }));
+    assert_eq!(pushed(65).await["error"]["kind"], "invalid_arguments");
+}
+

@@ -20,6 +20,9 @@ const DEFAULT_KEY: &str = "output";
 /// Texts that one call may stream.
 const STREAMS_MAX: usize = 16;
 
+/// Longest key of a streamed text. Keys are shown whole and must leave room for the texts.
+const KEY_BYTES_MAX: usize = 64;
+
 /// Bytes that wait before they are written to the file: a command that prints line by line must not
 /// need a write for each line.
 const WRITE_BYTES: usize = 64 * 1024;
@@ -85,7 +88,7 @@ impl StreamedOutput {
     /// A file that cannot be written does not stop the call: the result says so.
     ///
     /// # Errors
-    /// `limit_reached` for too many texts.
+    /// `limit_reached` for too many texts, `invalid_arguments` for a key that is too long.
     pub async fn push(&self, write: &OutputWrite, bytes: &[u8]) -> Result<u64> {
         let mut state = self.0.state.lock().await;
         let key = if write.key.is_empty() { DEFAULT_KEY } else { &write.key };
@@ -201,6 +204,13 @@ fn incomplete(file: &dyn OutputWriter, why: String) -> Whole {
 
 impl State {
     fn stream(&mut self, key: &str, bytes_max: usize) -> Result<&mut Stream> {
+        if key.len() > KEY_BYTES_MAX {
+            let bytes = key.len();
+            let text = format!(
+                "the key of a streamed text has {bytes} bytes, at most {KEY_BYTES_MAX} are allowed"
+            );
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
         let at = match self.streams.iter().position(|stream| stream.key == key) {
             Some(at) => at,
             None if self.streams.len() < STREAMS_MAX => {
