@@ -167,3 +167,18 @@ async fn key_of_a_streamed_text_has_a_limit() {
     assert_eq!(pushed(65).await["error"]["kind"], "invalid_arguments");
 }
 
+#[tokio::test(start_paused = true)]
+async fn streamed_text_keeps_its_share_next_to_a_long_returned_text() {
+    let stage = Stage::new([Tool::new("prints", |_, scope| async move {
+        let write = OutputWrite { key: "stdout".to_owned(), live: false };
+        scope.streamed.unwrap().push(&write, &[b'o'; 100_000]).await?;
+        Ok(Output::json(json!({ "log": "l".repeat(100_000) })))
+    })]);
+    let result = result_of(&stage).await;
+    let bytes = ["stdout", "log"].map(|key| result.content[key].as_str().unwrap().len());
+    assert!(bytes.iter().all(|bytes| (7_500..8_500).contains(bytes)), "{bytes:?}");
+    let stdout = result.content["stdout"].as_str().unwrap();
+    assert!(stdout.contains("bytes left out; the whole output: /outputs/0-output …]"), "{stdout}");
+    let sizes: Vec<_> = stage.outputs.files().iter().map(|(_, bytes)| bytes.len()).collect();
+    assert_eq!(sizes, [100_000, 100_000]);
+}

@@ -139,7 +139,7 @@ pub(crate) async fn fit(
     let mut texts = Vec::new();
     for (key, value) in &mut content {
         match value {
-            Value::String(text) if key != OUTPUT_FILE && escaped_len(text) > SHORT_BYTES => {
+            Value::String(text) if is_long(key, text) => {
                 texts.push(LongText::new(key, std::mem::take(text), file.as_deref()));
             }
             _ => {}
@@ -155,6 +155,10 @@ pub(crate) async fn fit(
     cut_texts(Map::new(), vec![whole], fitting).await
 }
 
+fn is_long(key: &str, text: &str) -> bool {
+    key != OUTPUT_FILE && escaped_len(text) > SHORT_BYTES
+}
+
 /// Puts texts into a result. Long texts get the room that short ones do not need.
 async fn cut_texts(
     mut content: Map<String, Value>,
@@ -164,9 +168,15 @@ async fn cut_texts(
     for text in &texts {
         content.insert(text.key.clone(), "".into());
     }
+    // `fit` cuts long texts that the tool returned next to streamed ones later, to their share.
+    let returned = content.iter().filter_map(|(key, value)| Some((key, value.as_str()?)));
+    let returned = returned.filter(|(key, text)| is_long(key, text));
+    let returned: Vec<usize> = returned.map(|(_, text)| escaped_len(text)).collect();
     let share = loop {
-        let room = fitting.bytes_max.saturating_sub(json_of(&content).len());
-        let share = largest_share(texts.iter().map(|text| text.json_bytes as u64), room as u64);
+        let fixed = json_of(&content).len() - returned.iter().sum::<usize>();
+        let room = fitting.bytes_max.saturating_sub(fixed);
+        let sizes = texts.iter().map(|text| text.json_bytes).chain(returned.iter().copied());
+        let share = largest_share(sizes.map(|bytes| bytes as u64), room as u64);
         let share = usize::try_from(share).unwrap_or(usize::MAX);
         let is_new = |text: &&mut LongText| text.json_bytes > share && text.whole.is_none();
         let Some(text) = texts.iter_mut().find(is_new) else { break share };
