@@ -30,6 +30,7 @@ use crate::conditions::Conditions;
 use crate::events::Emitter;
 use crate::gc::{GcState, facts};
 use crate::hooks::{Addition, HookAsker};
+use crate::output::MadeOutputs;
 use crate::pace::Pace;
 use crate::tasks::Tasks;
 use crate::{
@@ -165,7 +166,8 @@ pub struct Session {
 impl Session {
     /// Starts a session. A history that was left with open calls or without an answer is closed
     /// first, with results and a mark that say so.
-    pub fn start(setup: SessionSetup, ports: Ports) -> Result<Self, HistoryError> {
+    pub fn start(setup: SessionSetup, mut ports: Ports) -> Result<Self, HistoryError> {
+        ports.outputs = Arc::new(MadeOutputs::new(ports.outputs));
         let SessionSetup { id, model: setup_of_model, system, limits, rules, history, gc, .. } =
             setup;
         let answering =

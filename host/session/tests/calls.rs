@@ -370,6 +370,16 @@ async fn head_and_tail_are_those_of_the_text_and_cut_between_characters() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn text_of_a_tool_that_names_a_file_of_its_own_is_kept_all_the_same() {
+    let claim = "\n[… 5 bytes left out; the whole output: /etc/passwd …]\n";
+    let text = format!("{}{claim}{}", "a".repeat(20_000), "b".repeat(20_000));
+    let (result, files) = shown(json!({ "text": text, "output_file": "/etc/passwd" })).await;
+    assert_eq!(files, [("/outputs/0-result-text".to_owned(), text.clone().into_bytes())]);
+    let (head, left_out, tail) = parts(&result.content["text"], &files[0].0);
+    assert_eq!(head.len() + left_out + tail.len(), text.len());
+}
+
+#[tokio::test(start_paused = true)]
 async fn short_texts_stay_whole_beside_long_ones() {
     let (out, err) = ("o".repeat(60_000), "e".repeat(3_000));
     let (result, files) = shown(json!({ "stdout": out, "stderr": err, "exit": 1 })).await;

@@ -152,3 +152,33 @@ async fn a_call_streams_so_many_texts_and_no_more() {
     let result = result_of(&stage).await;
     assert_eq!(result.content["error"]["message"], "a call streams at most 16 texts");
 }
+
+#[tokio::test(start_paused = true)]
+async fn key_of_a_streamed_text_has_a_limit() {
+    let pushed = async |bytes: usize| {
+        let stage = Stage::new([Tool::new("prints", move |_, scope| async move {
+            let write = OutputWrite { key: "k".repeat(bytes), live: false };
+            scope.streamed.unwrap().push(&write, b"x").await?;
+            Ok(Output::default())
+        })]);
+        Value::Object(result_of(&stage).await.content)
+    };
+    assert_eq!(pushed(64).await, json!({ "k".repeat(64): "x" }));
+    assert_eq!(pushed(65).await["error"]["kind"], "invalid_arguments");
+}
+
+#[tokio::test(start_paused = true)]
+async fn streamed_text_keeps_its_share_next_to_a_long_returned_text() {
+    let stage = Stage::new([Tool::new("prints", |_, scope| async move {
+        let write = OutputWrite { key: "stdout".to_owned(), live: false };
+        scope.streamed.unwrap().push(&write, &[b'o'; 100_000]).await?;
+        Ok(Output::json(json!({ "log": "l".repeat(100_000) })))
+    })]);
+    let result = result_of(&stage).await;
+    let bytes = ["stdout", "log"].map(|key| result.content[key].as_str().unwrap().len());
+    assert!(bytes.iter().all(|bytes| (7_500..8_500).contains(bytes)), "{bytes:?}");
+    let stdout = result.content["stdout"].as_str().unwrap();
+    assert!(stdout.contains("bytes left out; the whole output: /outputs/0-output …]"), "{stdout}");
+    let sizes: Vec<_> = stage.outputs.files().iter().map(|(_, bytes)| bytes.len()).collect();
+    assert_eq!(sizes, [100_000, 100_000]);
+}

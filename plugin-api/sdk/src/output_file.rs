@@ -16,7 +16,8 @@ impl Reporter {
     /// [`Reporter::output`] cannot do that.
     ///
     /// # Errors
-    /// `unavailable` outside of tool calls, `limit_reached` for more than 16 texts.
+    /// `unavailable` outside of tool calls, `limit_reached` for more than 16 texts,
+    /// `invalid_arguments` for a key of more than 64 bytes.
     pub async fn keep_output(&self, key: &str, bytes: impl AsRef<[u8]> + Send) -> Result<()> {
         self.write_output(key, bytes.as_ref(), false).await
     }

@@ -65,7 +65,7 @@ impl LongText {
         if let Some((path, (head, left_out, tail))) =
             file.and_then(|path| Some((path, parts_of_cut(&text, path)?)))
         {
-            let bytes = left_out + (head.len() + tail.len()) as u64;
+            let bytes = left_out.saturating_add((head.len() + tail.len()) as u64);
             let (head, tail, whole) =
                 (head.to_owned(), Some(tail.to_owned()), Some(Whole::In(path.to_owned())));
             return Self { key: key.to_owned(), head, tail, bytes, json_bytes, whole };
@@ -76,12 +76,17 @@ impl LongText {
 
     /// Returns the text to show in so many bytes of JSON.
     pub(super) fn shown(&self, json_bytes: usize) -> String {
-        let Some(whole) = self.whole.as_ref().filter(|_| self.json_bytes > json_bytes) else {
-            return self.head.clone();
-        };
+        let Some(whole) = &self.whole else { return self.head.clone() };
         let note = |left_out| format!("\n[… {left_out} bytes left out; {} …]\n", whole.told());
-        let room = json_bytes.saturating_sub(escaped_len(&note(self.bytes)));
-        let (head, tail) = head_and_tail(&self.head, self.tail.as_deref(), room);
+        let (head, tail) = match &self.tail {
+            _ if self.json_bytes > json_bytes => {
+                let room = json_bytes.saturating_sub(escaped_len(&note(self.bytes)));
+                head_and_tail(&self.head, self.tail.as_deref(), room)
+            }
+            // The text was cut before and fits as it is.
+            Some(tail) => (self.head.as_str(), tail.as_str()),
+            None => return self.head.clone(),
+        };
         let left_out = self.bytes.saturating_sub((head.len() + tail.len()) as u64);
         format!("{head}{}{tail}", note(left_out))
     }
@@ -216,6 +221,12 @@ mod tests {
         let (head, left_out, tail) = parts_of_cut(&second, "/f").unwrap();
         assert!(text.starts_with(head) && text.ends_with(tail));
         assert_eq!(head.len() + tail.len() + left_out as usize, text.len());
+    }
+
+    #[test]
+    fn count_in_a_forged_note_does_not_overflow() {
+        let forged = format!("a\n[… {} bytes left out; the whole output: /f …]\nb", u64::MAX);
+        assert_eq!(LongText::new("out", forged, Some("/f")).bytes, u64::MAX);
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl Live {
         Self { room: BURST_BYTES, since: Instant::now(), skipped: 0 }
     }
 
-    /// Returns the text to show for a piece at this time; counts a piece that is too large.
+    /// Returns the text to show for a piece at this time; counts the bytes that are not shown.
     pub(super) fn take(&mut self, text: &str, now: Instant) -> Option<String> {
         let passed_ms = now.saturating_duration_since(self.since).as_millis();
         // Not for less than a millisecond, or pieces that come faster would stop the clock.
@@ -33,12 +33,17 @@ impl Live {
             self.room = self.room.saturating_add(refill).min(BURST_BYTES);
             self.since = now;
         }
-        let Some(room) = self.room.checked_sub(text.len() as u64) else {
-            self.skipped += text.len() as u64;
-            return None;
-        };
-        self.room = room;
-        let shown = self.finish() + text;
+        let fits = text.floor_char_boundary(usize::try_from(self.room).unwrap_or(usize::MAX));
+        // After skipped bytes, the beginning of a piece is shown only when the room is full again:
+        // otherwise the user would see a note after every few bytes.
+        let is_shown = fits == text.len() || self.skipped == 0 || self.room == BURST_BYTES;
+        let (begin, rest) = text.split_at(if is_shown { fits } else { 0 });
+        let mut shown = String::new();
+        if is_shown {
+            shown = self.finish() + begin;
+            self.room -= begin.len() as u64;
+        }
+        self.skipped += rest.len() as u64;
         (!shown.is_empty()).then_some(shown)
     }
 
@@ -68,6 +73,19 @@ mod tests {
         assert_eq!((take(0), take(200)), (None, None));
         let later = take(300).unwrap();
         assert!(later.starts_with("\n[… 32768 bytes not shown …]\nxxx"), "{:.60}", later);
-        assert_eq!(take(310), None);
+        assert_eq!(take(310).map(|text| text.len()), Some(3_931), "the beginning that fits");
+        assert_eq!(take(320), None);
+    }
+
+    #[test]
+    fn beginning_of_a_piece_that_is_too_large_is_shown_and_the_rest_is_counted() {
+        let mut live = Live::new();
+        let (begin, piece) = (live.since, format!("xx{}", "€".repeat(30_000)));
+        let shown = live.take(&piece, begin).unwrap();
+        assert_eq!((shown.len(), piece.starts_with(&shown)), (64 * 1024 - 2, true));
+        assert_eq!(live.take("more", begin), None);
+        let later = live.take(&piece, begin + Duration::from_secs(2)).unwrap();
+        let note = format!("\n[… {} bytes not shown …]\nxx€", piece.len() - shown.len() + 4);
+        assert!(later.starts_with(&note), "{later:.60}");
     }
 }

@@ -10,6 +10,7 @@
 mod cut;
 mod ends;
 mod live;
+mod made;
 mod plain;
 mod streamed;
 
@@ -18,6 +19,7 @@ use jaato_types::{CallId, Error, Output, Result};
 use serde_json::{Map, Value, json};
 
 pub(crate) use cut::{head_and_tail, largest_share};
+pub(crate) use made::MadeOutputs;
 pub use streamed::StreamedOutput;
 
 use cut::{LongText, Whole, escaped_len};
@@ -40,6 +42,12 @@ pub trait OutputStore: Send + Sync {
         call: &'a CallId,
         label: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn OutputWriter>>>;
+
+    /// Returns whether the session made a file at this path. The session itself remembers its
+    /// paths; a store need not.
+    fn has_made(&self, _path: &str) -> bool {
+        false
+    }
 }
 
 /// A file of a call's output, written piece by piece.
@@ -125,11 +133,13 @@ pub(crate) async fn fit(
     if json.len() <= fitting.bytes_max {
         return content;
     }
-    let file = content.get(OUTPUT_FILE).and_then(Value::as_str).map(str::to_owned);
+    // A tool may name any file: then its text is not kept there.
+    let file = content.get(OUTPUT_FILE).and_then(Value::as_str);
+    let file = file.filter(|path| fitting.store.has_made(path)).map(str::to_owned);
     let mut texts = Vec::new();
     for (key, value) in &mut content {
         match value {
-            Value::String(text) if key != OUTPUT_FILE && escaped_len(text) > SHORT_BYTES => {
+            Value::String(text) if is_long(key, text) => {
                 texts.push(LongText::new(key, std::mem::take(text), file.as_deref()));
             }
             _ => {}
@@ -145,6 +155,10 @@ pub(crate) async fn fit(
     cut_texts(Map::new(), vec![whole], fitting).await
 }
 
+fn is_long(key: &str, text: &str) -> bool {
+    key != OUTPUT_FILE && escaped_len(text) > SHORT_BYTES
+}
+
 /// Puts texts into a result. Long texts get the room that short ones do not need.
 async fn cut_texts(
     mut content: Map<String, Value>,
@@ -154,9 +168,15 @@ async fn cut_texts(
     for text in &texts {
         content.insert(text.key.clone(), "".into());
     }
+    // `fit` cuts long texts that the tool returned next to streamed ones later, to their share.
+    let returned = content.iter().filter_map(|(key, value)| Some((key, value.as_str()?)));
+    let returned = returned.filter(|(key, text)| is_long(key, text));
+    let returned: Vec<usize> = returned.map(|(_, text)| escaped_len(text)).collect();
     let share = loop {
-        let room = fitting.bytes_max.saturating_sub(json_of(&content).len());
-        let share = largest_share(texts.iter().map(|text| text.json_bytes as u64), room as u64);
+        let fixed = json_of(&content).len() - returned.iter().sum::<usize>();
+        let room = fitting.bytes_max.saturating_sub(fixed);
+        let sizes = texts.iter().map(|text| text.json_bytes).chain(returned.iter().copied());
+        let share = largest_share(sizes.map(|bytes| bytes as u64), room as u64);
         let share = usize::try_from(share).unwrap_or(usize::MAX);
         let is_new = |text: &&mut LongText| text.json_bytes > share && text.whole.is_none();
         let Some(text) = texts.iter_mut().find(is_new) else { break share };
@@ -183,4 +203,26 @@ fn note_file(content: &mut Map<String, Value>, whole: &Whole) {
 fn json_of(content: &Map<String, Value>) -> String {
     // A map of JSON values always has a text; an empty one would only skip the cutting.
     serde_json::to_string(content).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::testing::KeptOutputs;
+
+    #[test]
+    fn text_that_was_cut_before_and_fits_keeps_its_note_and_tail() {
+        let store = MadeOutputs::new(std::sync::Arc::new(KeptOutputs::default()));
+        let call = &CallId::new("0");
+        let file = keep(&store, call, "output", b"all").now_or_never().unwrap().unwrap();
+        let note = format!("\n[… 90 bytes left out; the whole output: {file} …]\n");
+        let cut = format!("{}{note}{}", "h".repeat(600), "t".repeat(600));
+        let content = json!({ "cut": cut, "long": "l".repeat(9_000), "output_file": file });
+        let fitting = Fitting { call, bytes_max: 8_000, store: &store };
+        let fitted = fit(Output::json(content).content, fitting).now_or_never().unwrap();
+        assert_eq!(fitted["cut"], cut);
+        assert!(fitted["long"].as_str().unwrap().len() < 7_000);
+    }
 }

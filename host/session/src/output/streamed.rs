@@ -20,6 +20,9 @@ const DEFAULT_KEY: &str = "output";
 /// Texts that one call may stream.
 const STREAMS_MAX: usize = 16;
 
+/// Longest key of a streamed text. Keys are shown whole and must leave room for the texts.
+const KEY_BYTES_MAX: usize = 64;
+
 /// Bytes that wait before they are written to the file: a command that prints line by line must not
 /// need a write for each line.
 const WRITE_BYTES: usize = 64 * 1024;
@@ -85,7 +88,7 @@ impl StreamedOutput {
     /// A file that cannot be written does not stop the call: the result says so.
     ///
     /// # Errors
-    /// `limit_reached` for too many texts.
+    /// `limit_reached` for too many texts, `invalid_arguments` for a key that is too long.
     pub async fn push(&self, write: &OutputWrite, bytes: &[u8]) -> Result<u64> {
         let mut state = self.0.state.lock().await;
         let key = if write.key.is_empty() { DEFAULT_KEY } else { &write.key };
@@ -165,26 +168,49 @@ impl Inner {
     /// Writes the waiting bytes. Without a file the call continues: it may do more than print.
     async fn write(&self, state: &mut State) {
         let bytes = std::mem::take(&mut state.waiting);
-        if let File::None = state.file {
-            state.file = match self.store.create(&self.call, DEFAULT_KEY).await {
-                Ok(file) => File::Open(file),
-                Err(error) => File::Failed(Whole::Nowhere(error.message)),
-            };
-        }
-        if let File::Open(file) = &mut state.file
-            && let Err(Error { message: why, .. }) = file.write(&bytes).await
-        {
-            let (path, bytes) = (file.path(), file.bytes());
-            state.file = File::Failed(match bytes {
-                0 => Whole::Nowhere(why),
-                bytes => Whole::Begun { path, bytes, why },
-            });
-        }
+        // The tool may drop this future while it waits. Then bytes are missing from the file, so
+        // the file counts as failed until the write is done.
+        let dropped = || "the tool stopped while its output was written".to_owned();
+        let begun = File::Failed(Whole::Nowhere(dropped()));
+        let mut file = match std::mem::replace(&mut state.file, begun) {
+            File::None => match self.store.create(&self.call, DEFAULT_KEY).await {
+                Ok(file) => file,
+                Err(error) => {
+                    state.file = File::Failed(Whole::Nowhere(error.message));
+                    return;
+                }
+            },
+            File::Open(file) => file,
+            failed @ File::Failed(_) => {
+                state.file = failed;
+                return;
+            }
+        };
+        state.file = File::Failed(incomplete(&*file, dropped()));
+        state.file = match file.write(&bytes).await {
+            Ok(()) => File::Open(file),
+            Err(Error { message: why, .. }) => File::Failed(incomplete(&*file, why)),
+        };
+    }
+}
+
+/// Says how much of the output a file has that misses the rest for this reason.
+fn incomplete(file: &dyn OutputWriter, why: String) -> Whole {
+    match file.bytes() {
+        0 => Whole::Nowhere(why),
+        bytes => Whole::Begun { path: file.path(), bytes, why },
     }
 }
 
 impl State {
     fn stream(&mut self, key: &str, bytes_max: usize) -> Result<&mut Stream> {
+        if key.len() > KEY_BYTES_MAX {
+            let bytes = key.len();
+            let text = format!(
+                "the key of a streamed text has {bytes} bytes, at most {KEY_BYTES_MAX} are allowed"
+            );
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
         let at = match self.streams.iter().position(|stream| stream.key == key) {
             Some(at) => at,
             None if self.streams.len() < STREAMS_MAX => {
@@ -198,5 +224,62 @@ impl State {
             }
         };
         Ok(&mut self.streams[at])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use futures_util::future::{BoxFuture, pending, ready};
+
+    use super::*;
+
+    /// A store with one file. Its first write ends, each further one never does.
+    struct Slow;
+
+    struct SlowFile(u64);
+
+    impl OutputStore for Slow {
+        fn create<'a>(
+            &'a self,
+            _call: &'a CallId,
+            _label: &'a str,
+        ) -> BoxFuture<'a, Result<Box<dyn OutputWriter>>> {
+            ready(Ok(Box::new(SlowFile(0)) as Box<dyn OutputWriter>)).boxed()
+        }
+    }
+
+    impl OutputWriter for SlowFile {
+        fn path(&self) -> String {
+            "/slow".to_owned()
+        }
+
+        fn bytes(&self) -> u64 {
+            self.0
+        }
+
+        fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>> {
+            if self.0 > 0 {
+                return pending().boxed();
+            }
+            self.0 = bytes.len() as u64;
+            ready(Ok(())).boxed()
+        }
+    }
+
+    #[test]
+    fn file_of_a_write_that_the_tool_dropped_counts_as_incomplete() {
+        let show = Box::new(|_| {});
+        let streamed = StreamedOutput::new(CallId::new("0"), Arc::new(Slow), show, 16 * 1024);
+        let push = || {
+            let piece = [b'x'; 100_000];
+            let write = OutputWrite { key: "out".to_owned(), live: false };
+            streamed.push(&write, &piece).now_or_never().map(Result::unwrap)
+        };
+        assert_eq!((push(), push(), push()), (Some(100_000), None, Some(300_000)));
+        let content = streamed.finish_into(Map::new()).now_or_never().unwrap();
+        let text = content["out"].as_str().unwrap();
+        let note = "only the first 100000 bytes of the output are in /slow: the tool stopped while";
+        assert!(text.contains(note), "{text}");
     }
 }
