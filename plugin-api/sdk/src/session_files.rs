@@ -6,9 +6,9 @@ use jaato_types::Result;
 use jaato_types::execution::{DESCRIBE, EnvironmentFacts};
 use jaato_types::files::{
     COPY, DELETE, EDIT, EXISTS, FIND, FileBegun, FileBytes, FileDelete, FileEdit, FileEdited,
-    FileExists, FileFacts, FileFind, FileGlob, FileKind, FileNumber, FilePair, FilePath, FileRead,
-    FileReadText, FileSearch, FileText, FileWalk, FileWrite, FilesFound, FolderEntries, FolderList,
-    FolderMake, FoundPage, GLOB, LIST, MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, SEARCH,
+    FileExists, FileFacts, FileFind, FileKind, FileNumber, FilePair, FilePath, FileRead,
+    FileReadText, FileSearch, FileText, FileWalk, FileWrite, FolderEntries, FolderList,
+    FolderMake, FoundPage, LIST, MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, SEARCH,
     STAT, SearchedPage, WALK, WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
 };
 use jaato_types::service::StreamAnswer;
@@ -154,14 +154,6 @@ impl SessionFiles<'_> {
         self.ask(COPY, &pair).await
     }
 
-    /// Finds files by a pattern.
-    ///
-    /// # Errors
-    /// `invalid_arguments` for what is no pattern.
-    pub async fn glob(&self, glob: FileGlob) -> Result<FilesFound> {
-        self.ask(GLOB, &glob).await
-    }
-
     /// Goes through a tree.
     ///
     /// # Errors
@@ -255,5 +247,21 @@ impl<P: DeserializeOwned> SearchPages<P> {
     /// What ends the search.
     pub async fn next(&mut self) -> Result<Option<P>> {
         Ok(self.0.next_event().await?.map(|(page, _)| page))
+    }
+}
+
+impl SearchPages<FoundPage> {
+    /// Collects all pages into one.
+    ///
+    /// # Errors
+    /// What ends the search.
+    pub async fn collect(mut self) -> Result<FoundPage> {
+        let mut all = FoundPage::default();
+        while let Some(mut page) = self.next().await? {
+            all.files.append(&mut page.files);
+            all.unreadable.append(&mut page.unreadable);
+            all = FoundPage { files: all.files, unreadable: all.unreadable, ..page };
+        }
+        Ok(all)
     }
 }

@@ -4,7 +4,7 @@ use jaato_plugin_sdk::__private::value_frame;
 use jaato_plugin_sdk::Cx;
 use jaato_types::execution::STREAM_KEY;
 use jaato_types::files::{
-    COPY, DELETE, EDIT, EXISTS, FIND, FileExists, FileNumber, FilePath, GLOB, LIST, MAKE_FOLDER,
+    COPY, DELETE, EDIT, EXISTS, FIND, FileExists, FileNumber, FilePath, LIST, MAKE_FOLDER,
     MOVE, READ, READ_STREAM, READ_TEXT, SEARCH, STAT, WALK, WRITE, WRITE_FINISH, WRITE_PIECE,
     WRITE_STREAM,
 };
@@ -45,7 +45,6 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
         MAKE_FOLDER => files.make_folder(cx, read(frame)?).await.and_then(|()| done()),
         MOVE => files.rename(cx, read(frame)?).await.and_then(|()| done()),
         COPY => files.copy(cx, read(frame)?).await.and_then(|()| done()),
-        GLOB => value_frame(&files.glob(cx, read(frame)?).await?),
         WALK => {
             desk.has_room()?;
             opened(desk, Box::new(files.walk(cx, read(frame)?).await?))

@@ -32,7 +32,7 @@ pub use commands::{
     what_the_host_runs_is_prepared,
 };
 pub use files::{
-    edits_are_made_whole_or_not_at_all, files_are_copied_and_moved, files_are_found_by_patterns,
+    edits_are_made_whole_or_not_at_all, files_are_copied_and_moved,
     files_come_and_go_in_pieces, texts_are_read_in_ranges, trees_are_gone_through,
 };
 pub use searches::{files_are_found_with_their_facts, texts_are_searched};

@@ -11,7 +11,7 @@ pub fn shapes(shapes: &mut Shapes) {
     shapes.section("services: files of the execution environment");
     writeln!(shapes.text, "{READ} {READ_TEXT} {WRITE} {EDIT} {DELETE} {LIST} {EXISTS} {STAT}")
         .unwrap();
-    writeln!(shapes.text, "{MAKE_FOLDER} {MOVE} {COPY} {GLOB} {WALK} {FIND} {SEARCH}").unwrap();
+    writeln!(shapes.text, "{MAKE_FOLDER} {MOVE} {COPY} {WALK} {FIND} {SEARCH}").unwrap();
     writeln!(shapes.text, "{READ_STREAM} {WRITE_STREAM} {WRITE_PIECE} {WRITE_FINISH}").unwrap();
     shapes.words(&[TextUnit::Characters, TextUnit::Lines]);
     shapes.words(&[WriteMode::Replace, WriteMode::CreateNew, WriteMode::Append]);
@@ -68,15 +68,7 @@ fn folders(shapes: &mut Shapes) {
 }
 
 fn find(shapes: &mut Shapes) {
-    shapes.add(&FileGlob {
-        pattern: "*.txt".to_owned(),
-        path: "/w".to_owned(),
-        include_ignored: true,
-        order: FileOrder::Path,
-        limit: Some(1),
-    });
     let unreadable = vec!["`/w/closed`: permission denied".to_owned()];
-    shapes.add(&FilesFound { paths: vec![path()], count: 2, unreadable: unreadable.clone() });
     shapes.add(&FileWalk { path: "/w".to_owned(), include_ignored: true, depth_max: Some(1) });
     shapes.add(&FileFind {
         pattern: "*.txt".to_owned(),
