@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jaato_plugin_sdk::Reporter;
 use jaato_types::execution::PIECE_BYTES_MAX;
 use jaato_types::files::{
-    FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FilePair, FilePath,
-    FileRead, FileReadText, FileSearch, FileText, FileWalk, FileWrite, FolderEntries,
-    FolderList, FolderMake, FoundPage, SearchedPage, WalkedPage,
+    FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FilePair, FilePath, FileRead,
+    FileReadText, FileSearch, FileText, FileWalk, FileWrite, FolderEntries, FolderList, FolderMake,
+    FoundPage, SearchedPage, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};

@@ -20,8 +20,6 @@ pub const EDIT: &str = "files.edit";
 pub const DELETE: &str = "files.delete";
 /// Lists a folder, sorted by name: [`FolderList`], [`FolderEntries`].
 pub const LIST: &str = "files.list";
-/// Tells whether something is there: [`FilePath`], [`FileExists`].
-pub const EXISTS: &str = "files.exists";
 /// Tells what something is: [`FilePath`], [`FileFacts`]. A link that leads outside is an error.
 pub const STAT: &str = "files.stat";
 /// Makes a folder; one that is there already will do: [`FolderMake`]; no answer JSON.
@@ -299,15 +297,6 @@ pub struct FileFacts {
     /// Another word each time that the file was changed, as far as the file system tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-}
-
-/// Tells whether something is there.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct FileExists {
-    /// What it is, links followed; none where nothing is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<FileKind>,
 }
 
 /// Makes a folder.

@@ -13,8 +13,8 @@ use std::thread;
 
 use jaato_plugin_sdk::Reporter;
 use jaato_types::files::{
-    FileBytes, FileFacts, FileFind, FilePath, FileRead, FileSearch, FileWalk,
-    FolderEntries, FolderList, FoundPage, SearchedPage, WalkedPage,
+    FileBytes, FileFacts, FileFind, FilePath, FileRead, FileSearch, FileWalk, FolderEntries,
+    FolderList, FoundPage, SearchedPage, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::Mutex;

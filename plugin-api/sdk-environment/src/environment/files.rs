@@ -5,9 +5,9 @@ use std::future::{Future, ready};
 use jaato_plugin_sdk::Reporter;
 use jaato_types::Result;
 use jaato_types::files::{
-    FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FilePair, FilePath,
-    FileRead, FileReadText, FileSearch, FileText, FileWalk, FileWrite, FolderEntries,
-    FolderList, FolderMake, FoundPage, SearchedPage, WalkedPage,
+    FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FilePair, FilePath, FileRead,
+    FileReadText, FileSearch, FileText, FileWalk, FileWrite, FolderEntries, FolderList, FolderMake,
+    FoundPage, SearchedPage, WalkedPage,
 };
 
 use super::streams::{FileSink, PageStream, PieceStream};

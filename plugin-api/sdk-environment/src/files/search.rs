@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jaato_types::Result;
-use jaato_types::files::{
-    FileFind, FileSearch, FileWalk, FoundPage, SearchedPage, WalkedPage,
-};
+use jaato_types::files::{FileFind, FileSearch, FileWalk, FoundPage, SearchedPage, WalkedPage};
 use rustix::fs::{CWD, Mode, openat};
 
 use super::confined::Confined;

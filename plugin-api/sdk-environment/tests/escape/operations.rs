@@ -116,9 +116,6 @@ pub const OPERATIONS: &[Operation] = &[
         it.delete(&FileDelete { path: path.to_owned(), recursive: true }).map(told)
     }),
     follows("list", |it, path| it.list(&FolderList { path: path.to_owned(), skip: 0 }).map(told)),
-    follows("exists", |it, path| {
-        it.exists(&FilePath { path: path.to_owned(), ..FilePath::default() }).map(told)
-    }),
     follows("stat", |it, path| {
         it.stat(&FilePath { path: path.to_owned(), ..FilePath::default() }).map(told)
     }),

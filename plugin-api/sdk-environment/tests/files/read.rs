@@ -267,16 +267,16 @@ fn links_are_followed_where_they_stay_inside_whatever_they_are_called_by() {
 }
 
 #[test]
-fn what_is_there_is_told_and_what_is_not_is_no_error() {
+fn what_is_there_is_told_and_what_is_not_is_not_found() {
     let ground = Ground::new();
     ground.put("work/folder/file", "12345");
     ground.link("nothing", "work/dangling");
     let confined = ground.open();
-    let kind = |name: &str| confined.exists(&path(name)).unwrap().kind;
-    assert_eq!(kind("folder/file"), Some(FileKind::File));
-    assert_eq!(kind("folder/"), Some(FileKind::Folder));
+    let kind = |name: &str| confined.stat(&path(name)).map(|it| it.kind).map_err(|it| it.kind);
+    assert_eq!(kind("folder/file"), Ok(FileKind::File));
+    assert_eq!(kind("folder/"), Ok(FileKind::Folder));
     for name in ["nothing", "nothing/below", "dangling", "folder/file/below", "folder/file/"] {
-        assert_eq!(kind(name), None, "{name}");
+        assert_eq!(kind(name), Err(ErrorKind::NotFound), "{name}");
     }
     let facts = confined.stat(&path("folder/file")).unwrap();
     assert_eq!((facts.size, facts.kind), (5, FileKind::File));

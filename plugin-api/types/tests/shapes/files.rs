@@ -9,8 +9,7 @@ use super::Shapes;
 /// Adds its lines.
 pub fn shapes(shapes: &mut Shapes) {
     shapes.section("services: files of the execution environment");
-    writeln!(shapes.text, "{READ} {READ_TEXT} {WRITE} {EDIT} {DELETE} {LIST} {EXISTS} {STAT}")
-        .unwrap();
+    writeln!(shapes.text, "{READ} {READ_TEXT} {WRITE} {EDIT} {DELETE} {LIST} {STAT}").unwrap();
     writeln!(shapes.text, "{MAKE_FOLDER} {MOVE} {COPY} {WALK} {FIND} {SEARCH}").unwrap();
     writeln!(shapes.text, "{READ_STREAM} {WRITE_STREAM} {WRITE_PIECE} {WRITE_FINISH}").unwrap();
     shapes.words(&[TextUnit::Characters, TextUnit::Lines]);
@@ -61,8 +60,6 @@ fn folders(shapes: &mut Shapes) {
     shapes.add(&FolderList { path: path(), skip: 1 });
     let entry = FolderEntry { name: "moon.txt".to_owned(), kind: FileKind::File, size: 4 };
     shapes.add(&FolderEntries { entries: vec![entry], count: 2 });
-    shapes.add(&FileExists { kind: Some(FileKind::Folder) });
-    shapes.add(&FileExists { kind: None });
     shapes.add(&FolderMake { path: path(), parents: true });
     shapes.add(&FilePair { from: path(), to: "sun.txt".to_owned(), overwrite: true });
 }
