@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jaato_plugin_sdk::Reporter;
 use jaato_types::execution::PIECE_BYTES_MAX;
 use jaato_types::files::{
-    FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FileGlob, FilePair, FilePath,
-    FileRead, FileReadText, FileSearch, FileText, FileWalk, FileWrite, FilesFound, FolderEntries,
-    FolderList, FolderMake, FoundPage, SearchedPage, WalkedPage,
+    FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FilePair, FilePath, FileRead,
+    FileReadText, FileSearch, FileText, FileWalk, FileWrite, FolderEntries, FolderList, FolderMake,
+    FoundPage, SearchedPage, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};
@@ -96,10 +96,6 @@ impl Files for HostFiles {
 
     async fn copy(&self, host: &Reporter, pair: FilePair) -> Result<()> {
         self.blocking(host, move |it| it.copy(&pair)).await
-    }
-
-    async fn glob(&self, host: &Reporter, glob: FileGlob) -> Result<FilesFound> {
-        self.blocking(host, move |it| it.glob(&glob)).await
     }
 
     async fn find(&self, host: &Reporter, find: FileFind) -> Result<PageStream<Self, FoundPage>> {

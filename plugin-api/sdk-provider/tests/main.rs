@@ -5,4 +5,5 @@ mod answer;
 mod chat;
 mod failure;
 mod fragments;
+mod made;
 mod sse;

@@ -2,16 +2,16 @@
 
 use std::marker::PhantomData;
 
-use jaato_types::Result;
 use jaato_types::execution::{DESCRIBE, EnvironmentFacts};
 use jaato_types::files::{
-    COPY, DELETE, EDIT, EXISTS, FIND, FileBegun, FileBytes, FileDelete, FileEdit, FileEdited,
-    FileExists, FileFacts, FileFind, FileGlob, FileKind, FileNumber, FilePair, FilePath, FileRead,
-    FileReadText, FileSearch, FileText, FileWalk, FileWrite, FilesFound, FolderEntries, FolderList,
-    FolderMake, FoundPage, GLOB, LIST, MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, SEARCH,
-    STAT, SearchedPage, WALK, WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
+    COPY, DELETE, EDIT, FIND, FileBegun, FileBytes, FileDelete, FileEdit, FileEdited, FileFacts,
+    FileFind, FileKind, FileNumber, FilePair, FilePath, FileRead, FileReadText, FileSearch,
+    FileText, FileWalk, FileWrite, FolderEntries, FolderList, FolderMake, FoundPage, LIST,
+    MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, SEARCH, STAT, SearchedPage, WALK, WRITE,
+    WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
 };
 use jaato_types::service::StreamAnswer;
+use jaato_types::{ErrorKind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -108,9 +108,11 @@ impl SessionFiles<'_> {
     /// # Errors
     /// `permission_denied` for a path that is not allowed.
     pub async fn exists(&self, path: impl Into<String>) -> Result<Option<FileKind>> {
-        let exists: FileExists =
-            self.ask(EXISTS, &FilePath { path: path.into(), ..FilePath::default() }).await?;
-        Ok(exists.kind)
+        match self.stat(path).await {
+            Ok(facts) => Ok(Some(facts.kind)),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Tells what something is.
@@ -152,14 +154,6 @@ impl SessionFiles<'_> {
     /// `conflict` where something is there.
     pub async fn copy(&self, pair: FilePair) -> Result<()> {
         self.ask(COPY, &pair).await
-    }
-
-    /// Finds files by a pattern.
-    ///
-    /// # Errors
-    /// `invalid_arguments` for what is no pattern.
-    pub async fn glob(&self, glob: FileGlob) -> Result<FilesFound> {
-        self.ask(GLOB, &glob).await
     }
 
     /// Goes through a tree.
@@ -255,5 +249,21 @@ impl<P: DeserializeOwned> SearchPages<P> {
     /// What ends the search.
     pub async fn next(&mut self) -> Result<Option<P>> {
         Ok(self.0.next_event().await?.map(|(page, _)| page))
+    }
+}
+
+impl SearchPages<FoundPage> {
+    /// Collects all pages into one.
+    ///
+    /// # Errors
+    /// What ends the search.
+    pub async fn collect(mut self) -> Result<FoundPage> {
+        let mut all = FoundPage::default();
+        while let Some(mut page) = self.next().await? {
+            all.files.append(&mut page.files);
+            all.unreadable.append(&mut page.unreadable);
+            all = FoundPage { files: all.files, unreadable: all.unreadable, ..page };
+        }
+        Ok(all)
     }
 }

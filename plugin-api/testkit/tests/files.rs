@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use jaato_plugin_sdk::files::{
-    FileEdit, FileGlob, FileOrder, FileRead, FileReadText, FileWalk, FileWrite, TextEdit,
+    FileEdit, FileFind, FileOrder, FileRead, FileReadText, FileWalk, FileWrite, TextEdit,
 };
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::service::SessionFacts;
@@ -34,8 +34,9 @@ async fn tidy(
         after.extend(piece);
     }
     let order = FileOrder::Path;
-    let found = files.glob(FileGlob { pattern: "**".into(), order, ..FileGlob::default() });
-    let found = found.await?.paths;
+    let find = FileFind { pattern: "**".into(), order, ..FileFind::default() };
+    let found = files.find(find).await?.collect().await?;
+    let found: Vec<_> = found.files.into_iter().map(|file| file.path).collect();
     let mut tree = files.walk(FileWalk::default()).await?;
     let mut walked = Vec::new();
     while let Some(page) = tree.next().await? {
@@ -61,7 +62,7 @@ fn tools_work_on_the_files_of_the_sessions_folder() {
     assert_eq!(
         json!(done.content),
         json!({
-            "before": "one\n2\n", "after": "uploaded", "found": ["new", "new/a.txt"],
+            "before": "one\n2\n", "after": "uploaded", "found": ["new/a.txt"],
             "walked": ["new", "new/a.txt"], "folder": path,
         })
     );

@@ -20,8 +20,6 @@ pub const EDIT: &str = "files.edit";
 pub const DELETE: &str = "files.delete";
 /// Lists a folder, sorted by name: [`FolderList`], [`FolderEntries`].
 pub const LIST: &str = "files.list";
-/// Tells whether something is there: [`FilePath`], [`FileExists`].
-pub const EXISTS: &str = "files.exists";
 /// Tells what something is: [`FilePath`], [`FileFacts`]. A link that leads outside is an error.
 pub const STAT: &str = "files.stat";
 /// Makes a folder; one that is there already will do: [`FolderMake`]; no answer JSON.
@@ -30,10 +28,8 @@ pub const MAKE_FOLDER: &str = "files.mkdir";
 pub const MOVE: &str = "files.move";
 /// Copies a file or a folder with all that is in it: [`FilePair`]; no answer JSON.
 pub const COPY: &str = "files.copy";
-/// Finds files by a pattern: [`FileGlob`], [`FilesFound`].
-pub const GLOB: &str = "files.glob";
 /// Finds files by a pattern, with their facts: [`FileFind`]; a stream of [`FoundPage`]s.
-pub const FIND: &str = "files.glob_stream";
+pub const FIND: &str = "files.find";
 /// Searches texts: [`FileSearch`]; a stream of [`SearchedPage`]s.
 pub const SEARCH: &str = "files.search";
 /// Goes through a tree: [`FileWalk`]; a stream of [`WalkedPage`]s, sorted within each folder.
@@ -58,10 +54,8 @@ pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
 pub const LIST_ENTRIES_MAX: usize = 10_000;
 /// Bytes of names that one list holds, about.
 pub const LIST_BYTES_MAX: usize = 1024 * 1024;
-/// Paths that one answer to a pattern holds.
-pub const GLOB_PATHS_MAX: usize = 10_000;
-/// Bytes of paths that one answer to a pattern holds, about.
-pub const GLOB_BYTES_MAX: usize = 1024 * 1024;
+/// Files that one search by a pattern returns.
+pub const FIND_FILES_MAX: usize = 10_000;
 /// Matches that one search tells.
 pub const SEARCH_MATCHES_MAX: usize = 10_000;
 /// Lines that are told before and after one that matches.
@@ -305,15 +299,6 @@ pub struct FileFacts {
     pub version: Option<String>,
 }
 
-/// Tells whether something is there.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct FileExists {
-    /// What it is, links followed; none where nothing is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<FileKind>,
-}
-
 /// Makes a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -338,26 +323,6 @@ pub struct FilePair {
     pub overwrite: bool,
 }
 
-/// Finds files by a pattern.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct FileGlob {
-    /// `*`, `?`, `[…]`, `{a,b}` and `**`; an absolute one finds absolute paths, else they start at
-    /// the folder.
-    pub pattern: String,
-    /// Where to look; the default folder where empty.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub path: String,
-    /// Whether what `.gitignore` and its like name, and hidden files, are looked at too.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub include_ignored: bool,
-    /// How they are sorted.
-    pub order: FileOrder,
-    /// Paths at most; [`GLOB_PATHS_MAX`] where there is none, and never more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<usize>,
-}
-
 /// How files are sorted. A side that does not know the word refuses it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -369,24 +334,11 @@ pub enum FileOrder {
     Path,
 }
 
-/// What a pattern found.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct FilesFound {
-    /// The paths of files and folders.
-    pub paths: Vec<String>,
-    /// How many there are in all.
-    pub count: usize,
-    /// Folders that could not be read, with the reason, at most [`UNREADABLE_MAX`].
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unreadable: Vec<String>,
-}
-
 /// Finds files, and no folders, by a pattern.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileFind {
-    /// As in [`FileGlob`]; relative.
+    /// `*`, `?`, `[…]`, `{a,b}` and `**`, relative to the folder.
     pub pattern: String,
     /// Where to look; the default folder where empty.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -406,7 +358,7 @@ pub struct FileFind {
     pub leave_out_unless_git: Vec<String>,
     /// Which come first.
     pub order: FileOrder,
-    /// Files that are told at most; all are counted. [`GLOB_PATHS_MAX`] where there is none, and
+    /// Files that are told at most; all are counted. [`FIND_FILES_MAX`] where there is none, and
     /// never more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
@@ -460,7 +412,7 @@ pub struct FileSearch {
     /// Whether `a` finds `A` too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ignore_case: bool,
-    /// Patterns of the files that are searched, as in [`FileGlob`]; one without `/` fits names at
+    /// Patterns of the files that are searched, as in [`FileFind`]; one without `/` fits names at
     /// any depth. All files where there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
@@ -584,7 +536,7 @@ pub struct SearchedLine {
 pub struct FileWalk {
     /// Where to begin; the default folder where empty.
     pub path: String,
-    /// As in [`FileGlob`].
+    /// Whether what `.gitignore` and its like name, and hidden files, are looked at too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub include_ignored: bool,
     /// Folders deep at most; 1 is what the folder itself holds.

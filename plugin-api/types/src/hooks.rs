@@ -25,7 +25,7 @@ pub const HOOK_MS_MAX: u64 = 1_000;
 
 /// The services that a plugin may ask while it is asked something itself: those that only read. A
 /// question comes at any time, and nobody has allowed it to write, run, send or ask.
-pub const READING: [&str; 18] = [
+pub const READING: [&str; 16] = [
     SESSION,
     CONFIG,
     SESSION_HISTORY,
@@ -34,9 +34,7 @@ pub const READING: [&str; 18] = [
     "store.get",
     "store.list",
     execution::DESCRIBE,
-    files::EXISTS,
     files::FIND,
-    files::GLOB,
     files::LIST,
     files::READ,
     files::READ_STREAM,

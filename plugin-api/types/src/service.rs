@@ -4,7 +4,6 @@
 //! operation answers with the kind `unknown_operation`.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// Asks for [`SessionFacts`]; no request JSON.
 pub const SESSION: &str = "session";
@@ -295,6 +294,3 @@ pub struct StreamAnswer {
     /// The handle.
     pub handle: u64,
 }
-
-/// The plugin's configuration.
-pub type ConfigAnswer = Value;

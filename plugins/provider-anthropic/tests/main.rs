@@ -6,6 +6,8 @@ mod bad;
 mod count;
 mod credentials;
 mod history;
+#[path = "../../../plugin-api/sdk-provider/tests/made.rs"]
+mod made;
 mod plugin;
 mod reply;
 mod request;

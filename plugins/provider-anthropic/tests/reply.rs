@@ -3,58 +3,25 @@
 
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Completion, Delta, Part};
-use jaato_plugin_sdk_provider::{EVENTS_MAX, Events, PARTS_MAX, Reader};
+use jaato_plugin_sdk::types::Part;
+use jaato_plugin_sdk_provider::{EVENTS_MAX, PARTS_MAX};
 use provider_anthropic::reply::Reply;
 
-/// Reads a stream; gives the deltas, then the completion or the error, a line each.
+use crate::made::{Words, cut_anywhere};
+
+/// How the results are written.
+const WORDS: Words = Words {
+    part,
+    usage: |usage| {
+        format!(
+            "{}+{} ({} cached, {} written)",
+            usage.prompt_tokens, usage.output_tokens, usage.cached_tokens, usage.cache_write_tokens
+        )
+    },
+};
+
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut lines = Vec::new();
-    match run(pieces, &mut lines) {
-        Ok(completion) => {
-            let parts: Vec<_> = completion.parts.iter().map(part).collect();
-            let usage = completion.usage;
-            lines.push(format!(
-                "= {} {:?}{} {}+{} ({} cached, {} written)",
-                parts.join(" "),
-                completion.finish_reason,
-                completion.finish_word.map(|word| format!(" ({word})")).unwrap_or_default(),
-                usage.prompt_tokens,
-                usage.output_tokens,
-                usage.cached_tokens,
-                usage.cache_write_tokens,
-            ));
-        }
-        Err(error) => lines.push(format!("! {:?} {:?} {}", error.kind, error.retry, error.message)),
-    }
-    lines.join("\n")
-}
-
-fn run<'a>(
-    pieces: impl IntoIterator<Item = &'a [u8]>,
-    lines: &mut Vec<String>,
-) -> jaato_plugin_sdk::Result<Completion> {
-    let (mut events, mut reply) = (Events::new(), Reply::new("http://h/v1/messages"));
-    for piece in pieces {
-        for event in events.push(piece)? {
-            lines.extend(reply.event(&event)?.iter().map(delta));
-        }
-    }
-    if let Some(event) = events.finish() {
-        lines.extend(reply.last_event(&event)?.iter().map(delta));
-    }
-    let (deltas, completion) = reply.finish()?;
-    lines.extend(deltas.iter().map(delta));
-    Ok(completion)
-}
-
-fn delta(delta: &Delta) -> String {
-    match delta {
-        Delta::Text { text, .. } => format!("text {text:?}"),
-        Delta::Thought { text, .. } => format!("thought {text:?}"),
-        Delta::ToolCall(call) => format!("call {} {} {}", call.id, call.name, call.arguments),
-        other => format!("{other:?}"),
-    }
+    WORDS.read(Reply::new("http://h/v1/messages"), pieces)
 }
 
 fn part(part: &Part) -> String {
@@ -69,16 +36,9 @@ fn part(part: &Part) -> String {
     }
 }
 
-/// Reads a stream whole, byte by byte, and cut in two at every byte: all the same.
 #[track_caller]
 fn read_cut_anywhere(stream: &str) -> String {
-    let bytes = stream.as_bytes();
-    let whole = read([bytes]);
-    assert_eq!(read(bytes.chunks(1)), whole, "byte by byte");
-    for cut in 0..=bytes.len() {
-        assert_eq!(read([&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
-    }
-    whole
+    cut_anywhere(stream, |pieces| read(pieces))
 }
 
 #[track_caller]
@@ -283,7 +243,7 @@ fn a_refusal_runs_no_call_and_is_explained() {
         expect![[r#"
         text ""
         text ""
-        Notice { text: "the model declined: It may do harm." }
+        notice the model declined: It may do harm.
         =  Refused 129+3 (100 cached, 20 written)"#]],
     );
     // Nothing may have come at all.
@@ -379,7 +339,7 @@ fn dropped_thoughts_are_told_once() {
     check(
         &stream(&events),
         expect![[r#"
-        Notice { text: "the server left out earlier thoughts, as what stood before them changed" }
+        notice the server left out earlier thoughts, as what stood before them changed
         text "a"
         = text:"a" Stop 129+15 (100 cached, 20 written)"#]],
     );

@@ -7,6 +7,8 @@ mod count;
 mod credentials;
 mod endings;
 mod history;
+#[path = "../../../plugin-api/sdk-provider/tests/made.rs"]
+mod made;
 mod plugin;
 mod reply;
 mod request;

@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
-use jaato_plugin_sdk::types::{Completion, Delta, Part, ToolSpec};
-use jaato_plugin_sdk_provider::{Events, Reader};
+use jaato_plugin_sdk::types::{Part, ToolSpec};
 use provider_google_genai::reply::Reply;
+
+use crate::made::{Words, cut_anywhere};
 
 const URL: &str = "http://h/v1beta/models/m:streamGenerateContent?alt=sse";
 
@@ -13,63 +14,19 @@ pub fn reply() -> Reply {
     Reply::new(URL, &[tool("look"), tool("7up")])
 }
 
-/// Reads a stream; gives the deltas, then the completion or the error, a line each.
+/// How the results are written.
+pub const WORDS: Words = Words {
+    part,
+    usage: |usage| {
+        format!(
+            "{}+{} ({} cached, {} thought)",
+            usage.prompt_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens
+        )
+    },
+};
+
 pub fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut lines = Vec::new();
-    let result = run(pieces, &mut lines);
-    lines.push(outcome(result));
-    lines.join("\n")
-}
-
-pub fn outcome(result: jaato_plugin_sdk::Result<Completion>) -> String {
-    match result {
-        Ok(completion) => {
-            let parts: Vec<_> = completion.parts.iter().map(part).collect();
-            let usage = completion.usage;
-            format!(
-                "= {} {:?}{} {}+{} ({} cached, {} thought)",
-                parts.join(" "),
-                completion.finish_reason,
-                completion.finish_word.map(|word| format!(" ({word})")).unwrap_or_default(),
-                usage.prompt_tokens,
-                usage.output_tokens,
-                usage.cached_tokens,
-                usage.reasoning_tokens,
-            )
-        }
-        Err(error) => {
-            let wait = error.retry_after_ms.map(|wait| format!(" {wait} ms")).unwrap_or_default();
-            format!("! {:?} {:?}{wait} {}", error.kind, error.retry, error.message)
-        }
-    }
-}
-
-fn run<'a>(
-    pieces: impl IntoIterator<Item = &'a [u8]>,
-    lines: &mut Vec<String>,
-) -> jaato_plugin_sdk::Result<Completion> {
-    let (mut events, mut reply) = (Events::new(), reply());
-    for piece in pieces {
-        for event in events.push(piece)? {
-            lines.extend(reply.event(&event)?.iter().map(delta));
-        }
-    }
-    if let Some(event) = events.finish() {
-        lines.extend(reply.last_event(&event)?.iter().map(delta));
-    }
-    let (deltas, completion) = reply.finish()?;
-    lines.extend(deltas.iter().map(delta));
-    Ok(completion)
-}
-
-pub fn delta(delta: &Delta) -> String {
-    match delta {
-        Delta::Text { text, .. } => format!("text {text:?}"),
-        Delta::Thought { text, .. } => format!("thought {text:?}"),
-        Delta::ToolCall(call) => format!("call {} {} {}", call.id, call.name, call.arguments),
-        Delta::Notice { text, .. } => format!("notice {text}"),
-        other => format!("{other:?}"),
-    }
+    WORDS.read(reply(), pieces)
 }
 
 fn part(part: &Part) -> String {
@@ -86,13 +43,7 @@ fn part(part: &Part) -> String {
 /// The deltas of a stream that is cut anywhere are the same: events end at blank lines.
 #[track_caller]
 pub fn check(stream: &str, expected: Expect) {
-    let bytes = stream.as_bytes();
-    let whole = read([bytes]);
-    expected.assert_eq(&whole);
-    assert_eq!(read(bytes.chunks(1)), whole, "byte by byte");
-    for cut in 0..=bytes.len() {
-        assert_eq!(read([&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
-    }
+    expected.assert_eq(&cut_anywhere(stream, |pieces| read(pieces)));
 }
 
 /// Makes a stream of these parts, a chunk each, ended for a reason.

@@ -7,14 +7,15 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Completion;
 use jaato_plugin_sdk_provider::{Events, Reader};
 
-use crate::reply::{delta, outcome, reply};
+use crate::made::delta;
+use crate::reply::{WORDS, reply};
 
 const URL: &str = "http://h/v1beta/models/m:generateContent";
 
 fn read(body: &str) -> String {
     let mut lines = Vec::new();
     let result = run(body, &mut lines);
-    lines.push(outcome(result));
+    lines.push(WORDS.outcome(result));
     lines.join("\n")
 }
 

@@ -5,6 +5,8 @@ mod azure;
 mod content;
 mod dialects;
 mod endings;
+#[path = "../../../plugin-api/sdk-provider/tests/made.rs"]
+mod made;
 mod plugin;
 mod responses;
 mod responses_request;

@@ -4,60 +4,25 @@
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Completion, Delta, Part};
-use jaato_plugin_sdk_provider::{
-    ARGUMENTS_BYTES_MAX, EVENTS_MAX, Events, PARTS_MAX, Reader, ServerEvent,
-};
+use jaato_plugin_sdk::types::Part;
+use jaato_plugin_sdk_provider::{ARGUMENTS_BYTES_MAX, EVENTS_MAX, PARTS_MAX, Reader, ServerEvent};
 use provider_openai::responses::Reply;
 
-/// Reads a stream; gives the deltas, then the completion or the error, a line each.
+use crate::made::{Words, cut_anywhere};
+
+/// How the results are written.
+const WORDS: Words = Words {
+    part,
+    usage: |usage| {
+        format!(
+            "{}+{} ({} cached, {} reasoning)",
+            usage.prompt_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens
+        )
+    },
+};
+
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut lines = Vec::new();
-    match run(pieces, &mut lines) {
-        Ok(completion) => {
-            let parts: Vec<_> = completion.parts.iter().map(part).collect();
-            let usage = completion.usage;
-            lines.push(format!(
-                "= {} {:?}{} {}+{} ({} cached, {} reasoning)",
-                parts.join(" "),
-                completion.finish_reason,
-                completion.finish_word.map(|word| format!(" ({word})")).unwrap_or_default(),
-                usage.prompt_tokens,
-                usage.output_tokens,
-                usage.cached_tokens,
-                usage.reasoning_tokens,
-            ));
-        }
-        Err(error) => lines.push(format!("! {:?} {:?} {}", error.kind, error.retry, error.message)),
-    }
-    lines.join("\n")
-}
-
-fn run<'a>(
-    pieces: impl IntoIterator<Item = &'a [u8]>,
-    lines: &mut Vec<String>,
-) -> jaato_plugin_sdk::Result<Completion> {
-    let (mut events, mut reply) = (Events::new(), Reply::new("http://h/v1/responses"));
-    for piece in pieces {
-        for event in events.push(piece)? {
-            lines.extend(reply.event(&event)?.iter().map(delta));
-        }
-    }
-    if let Some(event) = events.finish() {
-        lines.extend(reply.last_event(&event)?.iter().map(delta));
-    }
-    let (deltas, completion) = reply.finish()?;
-    lines.extend(deltas.iter().map(delta));
-    Ok(completion)
-}
-
-fn delta(delta: &Delta) -> String {
-    match delta {
-        Delta::Text { text, .. } => format!("text {text:?}"),
-        Delta::Thought { text, .. } => format!("thought {text:?}"),
-        Delta::ToolCall(call) => format!("call {} {} {}", call.id, call.name, call.arguments),
-        other => format!("{other:?}"),
-    }
+    WORDS.read(Reply::new("http://h/v1/responses"), pieces)
 }
 
 fn part(part: &Part) -> String {
@@ -84,14 +49,7 @@ fn stream(events: &[Value]) -> String {
 /// What is made of a stream that is cut anywhere is the same: events end at blank lines.
 #[track_caller]
 fn check(events: &[Value], expected: Expect) {
-    let stream = stream(events);
-    let bytes = stream.as_bytes();
-    let whole = read([bytes]);
-    expected.assert_eq(&whole);
-    assert_eq!(read(bytes.chunks(1)), whole, "byte by byte");
-    for cut in 0..=bytes.len() {
-        assert_eq!(read([&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
-    }
+    expected.assert_eq(&cut_anywhere(&stream(events), |pieces| read(pieces)));
 }
 
 fn added(at: u64, item: Value) -> Value {

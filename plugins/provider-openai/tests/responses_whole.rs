@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Completion, Delta, Message, Request, ToolSpec};
+use jaato_plugin_sdk::types::{Completion, Message, Request, ToolSpec};
 use jaato_plugin_testkit::vendors::openai::{OpenAi, Said, Turn};
+use jaato_plugin_testkit::vendors::said;
 use jaato_plugin_testkit::{FakeHost, Finished};
 
 use crate::vendor::{call, phase, text, thought};
@@ -18,20 +19,6 @@ fn ask(turn: &Turn, model: &str, stream: Option<bool>, config: &Value) -> Finish
     request.tools = vec![ToolSpec { name: "look".into(), parameters, ..ToolSpec::default() }];
     request.options.stream = stream;
     host.complete(&request)
-}
-
-/// What deltas say, whatever their pieces.
-fn said(deltas: &[Delta]) -> (String, String, Vec<String>) {
-    let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
-    for delta in deltas {
-        match delta {
-            Delta::Text { text: piece, .. } => text.push_str(piece),
-            Delta::Thought { text: piece, .. } => thought.push_str(piece),
-            Delta::ToolCall(call) => calls.push(call.id.to_string()),
-            _ => {}
-        }
-    }
-    (text, thought, calls)
 }
 
 #[track_caller]

@@ -26,10 +26,11 @@ const PROMPT_WAIT: Duration = Duration::from_millis(80);
 /// How soon a lock that another holds is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(3);
 
-/// How a file of each version becomes one of the next. What is here never changes: new versions are
-/// appended.
-const STEPS: [&str; 2] = [
-    "CREATE TABLE memory (
+/// The version of the tables.
+const VERSION: i64 = 2;
+/// The tables. The full-text index holds words alone, not a second copy of the texts.
+const TABLES: &str = "
+    CREATE TABLE memory (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         id TEXT NOT NULL UNIQUE,
         content TEXT NOT NULL,
@@ -46,16 +47,12 @@ const STEPS: [&str; 2] = [
         number INTEGER NOT NULL REFERENCES memory(number) ON DELETE CASCADE,
         PRIMARY KEY (folded, number)
     ) STRICT, WITHOUT ROWID;
-    CREATE INDEX memory_tag_of ON memory_tag(number);",
-    // The index holds words alone, not a second copy of the texts.
-    "CREATE VIRTUAL TABLE memory_words USING fts5(
+    CREATE INDEX memory_tag_of ON memory_tag(number);
+    CREATE VIRTUAL TABLE memory_words USING fts5(
         description, tags, content,
         content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
     );
-    INSERT INTO memory_words(rowid, description, tags, content)
-        SELECT number, description, (SELECT group_concat(value, ' ') FROM json_each(tags)), content
-        FROM memory;",
-];
+";
 
 /// The file of one scope, which may not be there yet.
 #[derive(Debug, Clone)]
@@ -133,16 +130,15 @@ impl MemoryFile {
                 .map_err(told)?;
         // Others than jaato may look into the file without its lock.
         connection.busy_timeout(self.wait).map_err(told)?;
-        let version = self.check(&connection)?;
-        if version < STEPS.len() {
-            migrate(&mut connection, version).map_err(told)?;
+        if self.is_new(&connection)? {
+            create(&mut connection).map_err(told)?;
         }
         connection.pragma_update(None, "foreign_keys", true).map_err(told)?;
         Ok(OpenFile { connection, _lock: lock })
     }
 
-    /// Says of which version the file is, before anything is written to it.
-    fn check(&self, connection: &Connection) -> Result<usize> {
+    /// Returns true for an empty file. Checks any other before anything is written to it.
+    fn is_new(&self, connection: &Connection) -> Result<bool> {
         let number = |sql: &str| {
             connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(|it| self.told(&it))
         };
@@ -150,24 +146,21 @@ impl MemoryFile {
         let application = number("PRAGMA application_id")?;
         let is_new = number("SELECT count(*) FROM sqlite_schema")? == 0;
         if is_new && version == 0 && application == 0 {
-            return Ok(0);
+            return Ok(true);
         }
         let path = self.path.display();
-        if application != APPLICATION_ID || version < 1 {
+        if application != APPLICATION_ID || version < VERSION {
             let text = format!("`{path}` is a database of another program");
             return Err(Error::new(ErrorKind::Failed, text).with_hint(LEFT_ALONE));
         }
-        match usize::try_from(version) {
-            Ok(version) if version <= STEPS.len() => Ok(version),
-            _ => {
-                let text = format!(
-                    "`{path}` is of a newer jaato: its format is {version}, this one knows {}",
-                    STEPS.len()
-                );
-                Err(Error::new(ErrorKind::Failed, text)
-                    .with_hint("update jaato; the file is left as it is"))
-            }
+        if version > VERSION {
+            let text = format!(
+                "`{path}` is of a newer jaato: its format is {version}, this one knows {VERSION}"
+            );
+            return Err(Error::new(ErrorKind::Failed, text)
+                .with_hint("update jaato; the file is left as it is"));
         }
+        Ok(false)
     }
 
     fn lock(&self) -> Result<File> {
@@ -227,13 +220,11 @@ impl From<rusqlite::Error> for WorkError {
     }
 }
 
-/// Brings a file to the newest version, or leaves it as it was.
-fn migrate(connection: &mut Connection, version: usize) -> rusqlite::Result<()> {
+/// Makes the tables, or leaves the file as it was.
+fn create(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for step in &STEPS[version..] {
-        transaction.execute_batch(step)?;
-    }
+    transaction.execute_batch(TABLES)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", STEPS.len() as i64)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()
 }

@@ -227,24 +227,6 @@ fn a_full_file_takes_no_more_and_loses_nothing() {
     assert!(shown.ends_with("  … and 9900 older ones"), "{shown}");
 }
 
-#[test]
-fn a_file_of_the_first_version_is_brought_up_to_date() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = file_of(folder.path(), "workspace");
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let database = Connection::open(&path).unwrap();
-    database.execute_batch(include_str!("first_version.sql")).unwrap();
-    drop(database);
-    let host = host_in(folder.path());
-    assert_eq!(retrieve(&host, &["release"], 3), ["how we release"]);
-    assert_eq!(retrieve(&host, &["publish"], 3), ["how we release"]);
-    store(&host, "next", &["release"], "x");
-    let version = Connection::open(&path)
-        .unwrap()
-        .query_row("PRAGMA user_version", [], |row| row.get::<_, u32>(0));
-    assert_eq!(version.unwrap(), 2);
-}
-
 /// What is not a file of memories is told of, left as it is, and does not hide the other scope.
 #[track_caller]
 fn left_alone(make: impl Fn(&Path), text: &str) {

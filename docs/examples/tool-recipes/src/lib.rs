@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jaato_plugin_sdk::dynamic::ToolsSet;
-use jaato_plugin_sdk::files::{FileGlob, FileOrder, FileReadText};
+use jaato_plugin_sdk::files::{FileFind, FileOrder, FileReadText, FoundFile};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
 use jaato_plugin_sdk::types::tools_set::TOOLS_SET_INTERVAL_MS;
@@ -56,25 +56,25 @@ struct Found {
 /// Reads the folder. One that is not there holds no recipe.
 async fn find(host: &Reporter, folder: &str) -> Result<Found> {
     let files = host.files();
-    let glob = FileGlob {
+    let find = FileFind {
         pattern: "*.recipe.toml".to_owned(),
         path: folder.to_owned(),
         order: FileOrder::Path,
         limit: Some(RECIPES_MAX),
-        ..FileGlob::default()
+        ..FileFind::default()
     };
     let mut found = Found::default();
-    let files_found = match files.glob(glob).await {
+    let files_found = match files.find(find).await {
         Err(error) if error.kind == ErrorKind::NotFound => return Ok(found),
-        files_found => files_found?,
+        pages => pages?.collect().await?,
     };
-    if files_found.count > files_found.paths.len() {
+    if files_found.count > files_found.files.len() as u64 {
         let text = format!("{} files, of which {RECIPES_MAX} are read", files_found.count);
         found.refused.push(text);
     }
-    for path in files_found.paths {
+    for FoundFile { path, .. } in files_found.files {
         let length = Some(RECIPE_CHARACTERS_MAX);
-        let whole = if path.starts_with('/') { path } else { format!("{folder}/{path}") };
+        let whole = format!("{folder}/{path}");
         let read = FileReadText { path: whole.clone(), length, ..FileReadText::default() };
         let recipe = match files.read_text(read).await {
             Ok(file) if file.has_more => Err("it is too long".to_owned()),

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use globset::{Candidate, GlobSet};
 use jaato_types::files::{
-    FileFind, FileGlob, FileKind, FileOrder, FilesFound, FoundFile, FoundPage, GLOB_BYTES_MAX,
-    GLOB_PATHS_MAX, UNREADABLE_MAX, WALK_BYTES_MAX,
+    FIND_FILES_MAX, FileFind, FileKind, FoundFile, FoundPage, UNREADABLE_MAX, WALK_BYTES_MAX,
 };
 use jaato_types::{ErrorKind, Result};
 
@@ -26,56 +25,6 @@ const CLOCK_ENTRIES: usize = 256;
 
 /// Bytes of JSON that a file has next to its path, about.
 const FACTS_BYTES: usize = 90;
-
-/// Finds files and folders by a pattern.
-pub(crate) fn glob<S: Files>(files: &S, request: &FileGlob) -> Result<FilesFound> {
-    let pattern = Pattern::new(&request.pattern)?;
-    let base = if pattern.folder.starts_with('/') || request.path.is_empty() {
-        pattern.folder.to_owned()
-    } else {
-        format!("{}/{}", request.path, pattern.folder)
-    };
-    let mut best = Best::new(request.order, limit_of(request.limit));
-    if pattern.rest.is_empty() {
-        let told = match pattern.folder {
-            "/" => "/",
-            path => path.trim_end_matches('/'),
-        };
-        let is_there = look(files, &base)?.is_some();
-        let paths: Vec<String> = is_there.then(|| told.to_owned()).into_iter().collect();
-        return Ok(FilesFound { count: paths.len(), paths, ..FilesFound::default() });
-    }
-    let set = compiled(&request.pattern, pattern.rest)?;
-    let looks = Looks {
-        include_ignored: request.include_ignored,
-        include_hidden: request.include_ignored,
-        leave_out: None,
-        leave_out_unless_git: None,
-        sorted: Sorted::No,
-        depth_max: pattern.depth_max(),
-    };
-    let mut tree = Tree::begin(files.top(&base)?, looks)?;
-    while tree.next().is_some() {
-        if fits(&set, tree.path()) {
-            best.add(tree.path(), || match request.order {
-                // A file that is gone by now was there when it was found.
-                FileOrder::Newest => tree.facts().unwrap_or_default(),
-                FileOrder::Path => Found::default(),
-            });
-        }
-    }
-    let (mut paths, mut bytes) = (Vec::new(), 0);
-    for one in best.take() {
-        if bytes >= GLOB_BYTES_MAX {
-            break;
-        }
-        let path = format!("{}{}", pattern.folder, String::from_utf8_lossy(&one.path));
-        bytes += path.len();
-        paths.push(path);
-    }
-    let count = usize::try_from(best.count).unwrap_or(usize::MAX);
-    Ok(FilesFound { paths, count, unreadable: tree.unreadable, ..FilesFound::default() })
-}
 
 /// Files that a pattern finds, page by page.
 #[derive(Debug)]
@@ -153,7 +102,7 @@ pub(crate) fn find<S: Files>(
 }
 
 fn limit_of(limit: Option<usize>) -> usize {
-    limit.unwrap_or(GLOB_PATHS_MAX).min(GLOB_PATHS_MAX)
+    limit.unwrap_or(FIND_FILES_MAX).min(FIND_FILES_MAX)
 }
 
 fn look<S: Files>(files: &S, path: &str) -> Result<Option<Found>> {

@@ -19,7 +19,7 @@ mod tree;
 
 pub use edit::EDIT_BYTES_MAX;
 pub(crate) use edit::edited;
-pub(crate) use find::{find, glob};
+pub(crate) use find::find;
 pub(crate) use folder::{Files, Folder, Found, Names, Sorted, Top};
 pub use limits::{DEPTH_MAX, FOLDER_ENTRIES_MAX, PATH_BYTES_MAX};
 pub use lines::{PageFiller, matches_in, searched_line, wrong_regex};

@@ -13,8 +13,8 @@ use std::thread;
 
 use jaato_plugin_sdk::Reporter;
 use jaato_types::files::{
-    FileBytes, FileFacts, FileFind, FileGlob, FilePath, FileRead, FileSearch, FileWalk, FilesFound,
-    FolderEntries, FolderList, FoundPage, SearchedPage, WalkedPage,
+    FileBytes, FileFacts, FileFind, FilePath, FileRead, FileSearch, FileWalk, FolderEntries,
+    FolderList, FoundPage, SearchedPage, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -27,18 +27,7 @@ use crate::engine::{self, Cancel};
 /// Files and folders that one operation lists: each may cost a question to the environment.
 pub(super) const ENTRIES_MAX: usize = 100_000;
 
-/// Finds over the required methods of the files.
-pub(super) async fn glob<F: Files + ?Sized>(
-    files: &F,
-    host: &Reporter,
-    glob: FileGlob,
-) -> Result<FilesFound> {
-    let work = move |line| Ok(std::iter::once(engine::glob(&Remote::new(line), &glob)));
-    let mut found = Exchange::begin(files, host, work).await?;
-    found.next_page(files, host).await?.ok_or_else(broken)
-}
-
-/// Finds, page by page.
+/// Finds over the required methods of the files, page by page.
 pub(super) async fn find<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,

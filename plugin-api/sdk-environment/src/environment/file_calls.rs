@@ -4,9 +4,8 @@ use jaato_plugin_sdk::__private::value_frame;
 use jaato_plugin_sdk::Cx;
 use jaato_types::execution::STREAM_KEY;
 use jaato_types::files::{
-    COPY, DELETE, EDIT, EXISTS, FIND, FileExists, FileNumber, FilePath, GLOB, LIST, MAKE_FOLDER,
-    MOVE, READ, READ_STREAM, READ_TEXT, SEARCH, STAT, WALK, WRITE, WRITE_FINISH, WRITE_PIECE,
-    WRITE_STREAM,
+    COPY, DELETE, EDIT, FIND, FileNumber, LIST, MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT,
+    SEARCH, STAT, WALK, WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::json;
@@ -40,12 +39,10 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
         EDIT => value_frame(&files.edit(cx, read(frame)?).await?),
         DELETE => files.delete(cx, read(frame)?).await.and_then(|()| done()),
         LIST => value_frame(&files.list(cx, read(frame)?).await?),
-        EXISTS => value_frame(&exists(cx, files, read(frame)?).await?),
         STAT => value_frame(&files.stat(cx, read(frame)?).await?),
         MAKE_FOLDER => files.make_folder(cx, read(frame)?).await.and_then(|()| done()),
         MOVE => files.rename(cx, read(frame)?).await.and_then(|()| done()),
         COPY => files.copy(cx, read(frame)?).await.and_then(|()| done()),
-        GLOB => value_frame(&files.glob(cx, read(frame)?).await?),
         WALK => {
             desk.has_room()?;
             opened(desk, Box::new(files.walk(cx, read(frame)?).await?))
@@ -103,14 +100,4 @@ fn opened<E: ExecutionEnvironment>(
 ) -> Result<Vec<u8>> {
     let stream = desk.add(Open::Stream(Held::new(stream)));
     value_frame(&json!({ STREAM_KEY: stream }))
-}
-
-async fn exists<S, F: Files>(cx: &Cx<S>, files: &F, path: FilePath) -> Result<FileExists> {
-    match files.stat(cx, path).await {
-        Ok(facts) => Ok(FileExists { kind: Some(facts.kind), ..FileExists::default() }),
-        Err(error) if error.kind == ErrorKind::NotFound => {
-            Ok(FileExists { kind: None, ..FileExists::default() })
-        }
-        Err(error) => Err(error),
-    }
 }

@@ -5,9 +5,9 @@ use std::future::{Future, ready};
 use jaato_plugin_sdk::Reporter;
 use jaato_types::Result;
 use jaato_types::files::{
-    FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FileGlob, FilePair, FilePath,
-    FileRead, FileReadText, FileSearch, FileText, FileWalk, FileWrite, FilesFound, FolderEntries,
-    FolderList, FolderMake, FoundPage, SearchedPage, WalkedPage,
+    FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FilePair, FilePath, FileRead,
+    FileReadText, FileSearch, FileText, FileWalk, FileWrite, FolderEntries, FolderList, FolderMake,
+    FoundPage, SearchedPage, WalkedPage,
 };
 
 use super::streams::{FileSink, PageStream, PieceStream};
@@ -150,20 +150,8 @@ pub trait Files: Send + Sync + 'static {
         copy::copy(self, host, pair)
     }
 
-    /// Finds files by a pattern. By default over [`Files::list`], and a [`Files::stat`] for each
-    /// file where the newest come first.
-    ///
-    /// # Errors
-    /// `invalid_arguments` for what is no pattern.
-    fn glob(
-        &self,
-        host: &Reporter,
-        glob: FileGlob,
-    ) -> impl Future<Output = Result<FilesFound>> + Send {
-        exchange::glob(self, host, glob)
-    }
-
-    /// Begins to find files, and no folders, by a pattern. By default as [`Files::glob`].
+    /// Begins to find files, and no folders, by a pattern. By default over [`Files::list`], and a
+    /// [`Files::stat`] for each file that matches.
     ///
     /// # Errors
     /// `invalid_arguments` for what is no pattern.

@@ -2,10 +2,9 @@
 
 use jaato_types::Result;
 use jaato_types::files::{
-    FileExists, FileFacts, FileKind, FilePath, FolderEntries, FolderEntry, FolderList, FolderMake,
+    FileFacts, FileKind, FilePath, FolderEntries, FolderEntry, FolderList, FolderMake,
     LIST_BYTES_MAX, LIST_ENTRIES_MAX,
 };
-use jaato_types::{Error, ErrorKind};
 use rustix::fs::{Mode, mkdirat};
 use rustix::io::Errno;
 
@@ -36,19 +35,6 @@ impl Confined {
             entries.push(FolderEntry { name, kind, size, ..FolderEntry::default() });
         }
         Ok(FolderEntries { entries, count: names.len(), ..FolderEntries::default() })
-    }
-
-    /// Tells whether something is there. A link that leads nowhere is nothing; one that leads
-    /// outside is an error.
-    pub fn exists(&self, request: &FilePath) -> Result<FileExists> {
-        let asked = self.roots.asked(&request.path)?;
-        match self.roots.look(&asked, Verb::Find) {
-            Ok(facts) => Ok(FileExists { kind: Some(facts.kind), ..FileExists::default() }),
-            Err(Error { kind: ErrorKind::NotFound, .. }) => {
-                Ok(FileExists { kind: None, ..FileExists::default() })
-            }
-            Err(error) => Err(error),
-        }
     }
 
     /// Tells what something is, links followed.

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jaato_types::Result;
-use jaato_types::files::{
-    FileFind, FileGlob, FileSearch, FileWalk, FilesFound, FoundPage, SearchedPage, WalkedPage,
-};
+use jaato_types::files::{FileFind, FileSearch, FileWalk, FoundPage, SearchedPage, WalkedPage};
 use rustix::fs::{CWD, Mode, openat};
 
 use super::confined::Confined;
@@ -60,11 +58,6 @@ impl Confined {
     /// are left out unless the request includes them. `.git` always is.
     pub fn walk(&self, request: &FileWalk) -> Result<Pages<WalkedPage>> {
         Pages::new(|_| Ok(Box::new(engine::walk(self, request)?)))
-    }
-
-    /// Finds files and folders by a pattern.
-    pub fn glob(&self, request: &FileGlob) -> Result<FilesFound> {
-        engine::glob(self, request)
     }
 
     /// Begins to find files by a pattern. Those that are equally new come in the order of their

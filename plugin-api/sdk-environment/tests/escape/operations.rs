@@ -46,10 +46,25 @@ fn streamed(confined: &Confined, path: &str, mode: WriteMode) -> Result<String> 
     writer.finish().map(told)
 }
 
-fn globbed(confined: &Confined, pattern: String, path: &str) -> Result<String> {
-    let request =
-        FileGlob { pattern, path: path.to_owned(), include_ignored: true, ..FileGlob::default() };
-    confined.glob(&request).map(|found| found.paths.join(" "))
+fn found(confined: &Confined, pattern: &str, path: &str) -> Result<String> {
+    let request = FileFind {
+        pattern: pattern.to_owned(),
+        path: path.to_owned(),
+        include_ignored: true,
+        include_hidden: true,
+        ..FileFind::default()
+    };
+    let pages = confined.find(&request)?.map(Result::unwrap);
+    let paths: Vec<_> = pages.flat_map(|page| page.files).map(|file| file.path).collect();
+    Ok(paths.join(" "))
+}
+
+/// Patterns are relative: an absolute one starts at the root.
+fn found_by(confined: &Confined, pattern: &str) -> Result<String> {
+    match pattern.strip_prefix('/') {
+        Some(pattern) => found(confined, pattern.trim_start_matches('/'), "/"),
+        None => found(confined, pattern, ""),
+    }
 }
 
 const fn follows(name: &'static str, run: fn(&Confined, &str) -> Result<String>) -> Operation {
@@ -101,9 +116,6 @@ pub const OPERATIONS: &[Operation] = &[
         it.delete(&FileDelete { path: path.to_owned(), recursive: true }).map(told)
     }),
     follows("list", |it, path| it.list(&FolderList { path: path.to_owned(), skip: 0 }).map(told)),
-    follows("exists", |it, path| {
-        it.exists(&FilePath { path: path.to_owned(), ..FilePath::default() }).map(told)
-    }),
     follows("stat", |it, path| {
         it.stat(&FilePath { path: path.to_owned(), ..FilePath::default() }).map(told)
     }),
@@ -122,9 +134,9 @@ pub const OPERATIONS: &[Operation] = &[
     }),
     itself("copy there", |it, path| it.copy(&pair("file.txt", path)).map(told)),
     itself("copy a folder there", |it, path| it.copy(&pair("folder", path)).map(told)),
-    follows("glob in it", |it, path| globbed(it, "**/*".to_owned(), path)),
-    follows("glob by it", |it, path| globbed(it, format!("{path}/*"), "")),
-    follows("glob for it", |it, path| globbed(it, path.to_owned(), "")),
+    follows("find in it", |it, path| found(it, "**/*", path)),
+    follows("find by it", |it, path| found_by(it, &format!("{path}/*"))),
+    follows("find it", found_by),
     follows("walk", |it, path| {
         let request =
             FileWalk { path: path.to_owned(), include_ignored: true, ..FileWalk::default() };

@@ -84,13 +84,13 @@ fn a_walk_does_not_enter_links_and_a_pattern_does_not_either() {
     assert!(paths.contains(&"absolute_folder") && paths.contains(&"folder/in/up"), "{paths:?}");
     assert!(!paths.iter().any(|path| path.contains("secret")), "{paths:?}");
     for pattern in ["**/secret.txt", "*/secret.txt", "*/*/*/secret.txt", "{above,top}/**"] {
-        let request = FileGlob { pattern: pattern.to_owned(), ..FileGlob::default() };
-        assert_eq!(trap.confined.glob(&request).unwrap().paths, Vec::<String>::new(), "{pattern}");
+        let request = FileFind { pattern: pattern.to_owned(), ..FileFind::default() };
+        let mut pages = trap.confined.find(&request).unwrap();
+        assert!(pages.all(|page| page.unwrap().files.is_empty()), "{pattern}");
     }
-    let error = trap
-        .confined
-        .glob(&FileGlob { pattern: "*/../../outside/*".to_owned(), ..FileGlob::default() });
-    assert_eq!(error.unwrap_err().kind, ErrorKind::InvalidArguments);
+    let request = FileFind { pattern: "*/../../outside/*".to_owned(), ..FileFind::default() };
+    let error = trap.confined.find(&request).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::InvalidArguments);
 }
 
 #[test]

@@ -203,8 +203,10 @@ fn what_may_not_be_read_is_told_and_spoils_no_list_and_no_walk() {
     assert_eq!(pages[0].entries.len(), 3);
     let closed = format!("`{}`: permission denied", ground.shown("work/closed"));
     assert_eq!(pages[0].unreadable.concat(), closed);
-    let found = confined.glob(&FileGlob { pattern: "**/z".into(), ..FileGlob::default() }).unwrap();
-    assert_eq!((found.paths, found.unreadable), (vec!["z".to_owned()], vec![closed]));
+    let find = FileFind { pattern: "**/z".into(), ..FileFind::default() };
+    let pages: Vec<_> = confined.find(&find).unwrap().map(Result::unwrap).collect();
+    let page = &pages[0];
+    assert_eq!((page.files[0].path.as_str(), page.unreadable.concat()), ("z", closed));
     set_mode(&ground.path("work/closed"), 0o700);
 }
 
@@ -265,16 +267,16 @@ fn links_are_followed_where_they_stay_inside_whatever_they_are_called_by() {
 }
 
 #[test]
-fn what_is_there_is_told_and_what_is_not_is_no_error() {
+fn what_is_there_is_told_and_what_is_not_is_not_found() {
     let ground = Ground::new();
     ground.put("work/folder/file", "12345");
     ground.link("nothing", "work/dangling");
     let confined = ground.open();
-    let kind = |name: &str| confined.exists(&path(name)).unwrap().kind;
-    assert_eq!(kind("folder/file"), Some(FileKind::File));
-    assert_eq!(kind("folder/"), Some(FileKind::Folder));
+    let kind = |name: &str| confined.stat(&path(name)).map(|it| it.kind).map_err(|it| it.kind);
+    assert_eq!(kind("folder/file"), Ok(FileKind::File));
+    assert_eq!(kind("folder/"), Ok(FileKind::Folder));
     for name in ["nothing", "nothing/below", "dangling", "folder/file/below", "folder/file/"] {
-        assert_eq!(kind(name), None, "{name}");
+        assert_eq!(kind(name), Err(ErrorKind::NotFound), "{name}");
     }
     let facts = confined.stat(&path("folder/file")).unwrap();
     assert_eq!((facts.size, facts.kind), (5, FileKind::File));

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use jaato_types::execution::{DESCRIBE, EnvironmentFacts, EnvironmentSetup, SETUP, TEARDOWN};
 use jaato_types::files::{
-    DELETE, EXISTS, FileExists, FileKind, FileText, FolderEntries, LIST, READ_TEXT, WRITE,
+    DELETE, FileFacts, FileKind, FileText, FolderEntries, LIST, READ_TEXT, STAT, WRITE,
 };
 use jaato_types::process::{
     END, FORGET, OUTPUT, ProcessOutput, ProcessWaited, SPAWN, START, Spawn, Started, WAIT,
@@ -32,8 +32,8 @@ pub use commands::{
     what_the_host_runs_is_prepared,
 };
 pub use files::{
-    edits_are_made_whole_or_not_at_all, files_are_copied_and_moved, files_are_found_by_patterns,
-    files_come_and_go_in_pieces, texts_are_read_in_ranges, trees_are_gone_through,
+    edits_are_made_whole_or_not_at_all, files_are_copied_and_moved, files_come_and_go_in_pieces,
+    texts_are_read_in_ranges, trees_are_gone_through,
 };
 pub use searches::{files_are_found_with_their_facts, texts_are_searched};
 pub use terminals::{
@@ -162,13 +162,13 @@ pub fn it_is_set_up_once_at_a_time(suite: &Suite, host: &FakeHost) -> Verdict {
 /// Files are written, listed, read and deleted.
 pub fn files_are_kept(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
-    if ready.has(EXISTS, json!({ "path": "nothing" })) {
+    if ready.has(STAT, json!({ "path": "nothing" })) {
         let write = json!({ "path": "moon.txt" });
         let text = "halb\r\nvoll – 🌓\n";
         ask_with_bytes::<Value>(ready.instance, WRITE, &write, text.as_bytes())
             .map_err(told("writing a file"))?;
-        let exists: FileExists = ready.ask(EXISTS, write.clone()).map_err(told("a look"))?;
-        ensure(exists.kind == Some(FileKind::File), || format!("it is {:?}", exists.kind))?;
+        let facts: FileFacts = ready.ask(STAT, write.clone()).map_err(told("a look"))?;
+        ensure(facts.kind == FileKind::File, || format!("it is {:?}", facts.kind))?;
         if ready.has(READ_TEXT, write.clone()) {
             let read: FileText = ready.ask(READ_TEXT, write.clone()).map_err(told("reading"))?;
             ensure(read.text == text, || format!("{text:?} is read as {:?}", read.text))?;
@@ -178,8 +178,7 @@ pub fn files_are_kept(suite: &Suite, host: &FakeHost) -> Verdict {
         let is_listed = listed.entries.iter().any(|entry| entry.name == "moon.txt");
         ensure(is_listed, || format!("it is not listed: {listed:?}"))?;
         ready.ask::<Value>(DELETE, write.clone()).map_err(told("deleting"))?;
-        let exists: FileExists = ready.ask(EXISTS, write).map_err(told("a look"))?;
-        ensure(exists.kind.is_none(), || "a deleted file is there".into())?;
+        ready.refuses(STAT, write, ErrorKind::NotFound)?;
     }
     ready.takes_down(host)
 }
@@ -187,10 +186,10 @@ pub fn files_are_kept(suite: &Suite, host: &FakeHost) -> Verdict {
 /// What lies outside of the allowed folders is refused, in one clear error that names them.
 pub fn files_outside_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
-    if ready.has(EXISTS, json!({ "path": "nothing" })) {
+    if ready.has(STAT, json!({ "path": "nothing" })) {
         let up = "../".repeat(30);
         for path in ["../moon.txt", "/etc/passwd", &format!("{up}etc/passwd")] {
-            let asked: Result<Value> = ready.ask(EXISTS, json!({ "path": path }));
+            let asked: Result<Value> = ready.ask(STAT, json!({ "path": path }));
             let Err(error) = asked else {
                 return Err(format!("`{path}` lies outside and is answered"));
             };

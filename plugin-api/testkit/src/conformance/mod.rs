@@ -302,7 +302,6 @@ macro_rules! __conformance {
         texts_are_read_in_ranges,
         edits_are_made_whole_or_not_at_all,
         files_are_copied_and_moved,
-        files_are_found_by_patterns,
         trees_are_gone_through,
         files_are_found_with_their_facts,
         texts_are_searched,

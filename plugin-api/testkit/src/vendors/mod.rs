@@ -14,4 +14,4 @@ pub mod openai;
 mod talk;
 
 pub use exchange::{Answered, Asked};
-pub use talk::{Talk, Vendor, look, results, strange_history};
+pub use talk::{Talk, Vendor, look, results, said, strange_history};

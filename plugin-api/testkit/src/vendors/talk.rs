@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jaato_types::service::BLOB_GET;
 use jaato_types::{
-    Completion, Error, Message, Opaque, Part, Request, ToolCall, ToolResult, ToolSpec,
+    Completion, Delta, Error, Message, Opaque, Part, Request, ToolCall, ToolResult, ToolSpec,
 };
 use serde_json::{Map, Value, json};
 
@@ -112,6 +112,20 @@ pub fn results(completion: &Completion) -> Vec<ToolResult> {
     let calls = completion.parts.iter().filter_map(Part::as_tool_call);
     let content = Map::from_iter([("seen".to_owned(), json!(true))]);
     calls.map(|call| ToolResult::new(call.id.clone(), call.name.clone(), content.clone())).collect()
+}
+
+/// The text, the thoughts and the ids of the calls that deltas say, whatever their pieces.
+pub fn said(deltas: &[Delta]) -> (String, String, Vec<String>) {
+    let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
+    for delta in deltas {
+        match delta {
+            Delta::Text { text: piece, .. } => text.push_str(piece),
+            Delta::Thought { text: piece, .. } => thought.push_str(piece),
+            Delta::ToolCall(call) => calls.push(call.id.to_string()),
+            _ => {}
+        }
+    }
+    (text, thought, calls)
 }
 
 /// A history that a model of another provider made, in which little is as a vendor would make it.

@@ -9,9 +9,8 @@ use super::Shapes;
 /// Adds its lines.
 pub fn shapes(shapes: &mut Shapes) {
     shapes.section("services: files of the execution environment");
-    writeln!(shapes.text, "{READ} {READ_TEXT} {WRITE} {EDIT} {DELETE} {LIST} {EXISTS} {STAT}")
-        .unwrap();
-    writeln!(shapes.text, "{MAKE_FOLDER} {MOVE} {COPY} {GLOB} {WALK} {FIND} {SEARCH}").unwrap();
+    writeln!(shapes.text, "{READ} {READ_TEXT} {WRITE} {EDIT} {DELETE} {LIST} {STAT}").unwrap();
+    writeln!(shapes.text, "{MAKE_FOLDER} {MOVE} {COPY} {WALK} {FIND} {SEARCH}").unwrap();
     writeln!(shapes.text, "{READ_STREAM} {WRITE_STREAM} {WRITE_PIECE} {WRITE_FINISH}").unwrap();
     shapes.words(&[TextUnit::Characters, TextUnit::Lines]);
     shapes.words(&[WriteMode::Replace, WriteMode::CreateNew, WriteMode::Append]);
@@ -61,22 +60,12 @@ fn folders(shapes: &mut Shapes) {
     shapes.add(&FolderList { path: path(), skip: 1 });
     let entry = FolderEntry { name: "moon.txt".to_owned(), kind: FileKind::File, size: 4 };
     shapes.add(&FolderEntries { entries: vec![entry], count: 2 });
-    shapes.add(&FileExists { kind: Some(FileKind::Folder) });
-    shapes.add(&FileExists { kind: None });
     shapes.add(&FolderMake { path: path(), parents: true });
     shapes.add(&FilePair { from: path(), to: "sun.txt".to_owned(), overwrite: true });
 }
 
 fn find(shapes: &mut Shapes) {
-    shapes.add(&FileGlob {
-        pattern: "*.txt".to_owned(),
-        path: "/w".to_owned(),
-        include_ignored: true,
-        order: FileOrder::Path,
-        limit: Some(1),
-    });
     let unreadable = vec!["`/w/closed`: permission denied".to_owned()];
-    shapes.add(&FilesFound { paths: vec![path()], count: 2, unreadable: unreadable.clone() });
     shapes.add(&FileWalk { path: "/w".to_owned(), include_ignored: true, depth_max: Some(1) });
     shapes.add(&FileFind {
         pattern: "*.txt".to_owned(),

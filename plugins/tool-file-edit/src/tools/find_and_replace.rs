@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jaato_plugin_sdk::files::{FileFind, FileOrder, GLOB_PATHS_MAX};
+use jaato_plugin_sdk::files::{FIND_FILES_MAX, FileFind, FileOrder};
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
@@ -176,7 +176,7 @@ impl FindAndReplace {
             include_hidden: self.include_ignored,
             leave_out: LEFT_OUT.map(str::to_owned).to_vec(),
             order: FileOrder::Path,
-            limit: Some(GLOB_PATHS_MAX),
+            limit: Some(FIND_FILES_MAX),
             ..FileFind::default()
         };
         let (mut pages, mut files, mut count) = (cx.files().find(find).await?, Vec::new(), 0);
@@ -193,7 +193,7 @@ impl FindAndReplace {
         if count <= (files.len() + found.too_large) as u64 {
             return Ok(files);
         }
-        let text = format!("`{paths}` names {count} files, at most {GLOB_PATHS_MAX} are searched");
+        let text = format!("`{paths}` names {count} files, at most {FIND_FILES_MAX} are searched");
         Err(Error::new(ErrorKind::LimitReached, text)
             .with_hint("name fewer, for example those of one folder"))
     }

@@ -3,8 +3,8 @@
 
 use jaato_types::execution::{STREAM_CLOSE, STREAM_END, STREAM_KEY, STREAM_NEXT};
 use jaato_types::files::{
-    COPY, DELETE, EDIT, EXISTS, FileEdited, FileExists, FileFacts, FileText, FilesFound, GLOB,
-    MOVE, READ_STREAM, READ_TEXT, WALK, WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
+    COPY, DELETE, EDIT, FileEdited, FileFacts, FileText, MOVE, READ_STREAM, READ_TEXT, STAT, WALK,
+    WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
 };
 use jaato_types::{ErrorKind, Frame, Result};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ impl Ready<'_> {
         files: &[(&str, &str)],
     ) -> std::result::Result<bool, String> {
         let nothing = json!({ "path": "nothing", "from": "nothing", "to": "nothing2" });
-        if !self.has(EXISTS, nothing.clone()) || !self.has(operation, nothing) {
+        if !self.has(STAT, nothing.clone()) || !self.has(operation, nothing) {
             return Ok(false);
         }
         for (path, text) in files {
@@ -173,9 +173,7 @@ pub fn files_are_copied_and_moved(suite: &Suite, host: &FakeHost) -> Verdict {
             ready.refuses(operation, pair("gone", "c.txt"), ErrorKind::NotFound)?;
         }
         ready.refuses(COPY, pair("f", "f/inside"), ErrorKind::InvalidArguments)?;
-        let inside: FileExists =
-            ready.ask(EXISTS, json!({ "path": below("f/inside") })).map_err(told("a look"))?;
-        ensure(inside.kind.is_none(), || "a copy that was refused is there".into())?;
+        ready.refuses(STAT, json!({ "path": below("f/inside") }), ErrorKind::NotFound)?;
         let mut over = pair("a.txt", "b.txt");
         over["overwrite"] = json!(true);
         done(COPY, over)?;
@@ -193,60 +191,8 @@ pub fn files_are_copied_and_moved(suite: &Suite, host: &FakeHost) -> Verdict {
             ensure(found == text, || format!("`{path}` holds {found:?}, not {text:?}"))?;
         }
         for path in ["a.txt", "f"] {
-            let exists: FileExists =
-                ready.ask(EXISTS, json!({ "path": below(path) })).map_err(told("a look"))?;
-            ensure(exists.kind.is_none(), || format!("`{path}` was moved and is there"))?;
+            ready.refuses(STAT, json!({ "path": below(path) }), ErrorKind::NotFound)?;
         }
-    }
-    ready.ends(host, has)
-}
-
-/// Patterns find what they name, and leave out what is hidden or ignored.
-pub fn files_are_found_by_patterns(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
-    let files = [
-        ("a.rs", ""),
-        ("src/b.rs", ""),
-        ("src/deep/c.rs", ""),
-        ("src/d.md", ""),
-        ("log/e.rs", ""),
-        (".hidden/f.rs", ""),
-        (".gitignore", "log/\n"),
-    ];
-    let has = ready.has_files(GLOB, &files)?;
-    if has {
-        let found = |pattern: &str, include_ignored: bool| -> std::result::Result<_, String> {
-            let glob = json!({
-                "pattern": pattern, "path": FOLDER, "order": "path", "include_ignored": include_ignored,
-            });
-            let found: FilesFound = ready.ask(GLOB, glob).map_err(told(pattern))?;
-            ensure(found.count == found.paths.len(), || format!("{found:?}"))?;
-            Ok(found.paths)
-        };
-        for (pattern, paths) in [
-            ("**/*.rs", &["a.rs", "src/b.rs", "src/deep/c.rs"][..]),
-            ("src/*.{rs,md}", &["src/b.rs", "src/d.md"]),
-            ("src/[!a-c].md", &["src/d.md"]),
-            ("?.rs", &["a.rs"]),
-            ("src/b.rs", &["src/b.rs"]),
-            ("nothing/*", &[]),
-        ] {
-            let paths_found = match found(pattern, false) {
-                // A folder that is not there may be told as such.
-                Err(text) if pattern.starts_with("nothing") && text.contains("not_found") => {
-                    Vec::new()
-                }
-                found => found?,
-            };
-            ensure(paths_found == paths, || format!("`{pattern}` finds {paths_found:?}"))?;
-        }
-        let all = found("**/*.rs", true)?;
-        ensure(all.len() == 5, || format!("with what is ignored: {all:?}"))?;
-        ready.refuses(
-            GLOB,
-            json!({ "pattern": "[a", "path": FOLDER }),
-            ErrorKind::InvalidArguments,
-        )?;
     }
     ready.ends(host, has)
 }

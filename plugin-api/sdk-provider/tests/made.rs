@@ -1,0 +1,90 @@
+//! What a [`Reader`] makes of a stream, a line each; the same wherever the stream is cut.
+
+use jaato_plugin_sdk::Result;
+use jaato_plugin_sdk::types::{Completion, Delta, Part, Usage};
+use jaato_plugin_sdk_provider::{Events, Reader};
+
+/// How a test writes the parts and the usage of a completion.
+pub struct Words {
+    pub part: fn(&Part) -> String,
+    pub usage: fn(&Usage) -> String,
+}
+
+impl Words {
+    /// Reads a stream; gives the deltas, then the completion or the error, a line each.
+    pub fn read<'a>(
+        &self,
+        reply: impl Reader,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) -> String {
+        let mut lines = Vec::new();
+        let result = run(reply, pieces, &mut lines);
+        lines.push(self.outcome(result));
+        lines.join("\n")
+    }
+
+    pub fn outcome(&self, result: Result<Completion>) -> String {
+        match result {
+            Ok(completion) => {
+                let parts: Vec<_> = completion.parts.iter().map(self.part).collect();
+                format!(
+                    "= {} {:?}{} {}",
+                    parts.join(" "),
+                    completion.finish_reason,
+                    completion.finish_word.map(|word| format!(" ({word})")).unwrap_or_default(),
+                    (self.usage)(&completion.usage),
+                )
+            }
+            Err(error) => {
+                let wait =
+                    error.retry_after_ms.map(|wait| format!(" {wait} ms")).unwrap_or_default();
+                format!("! {:?} {:?}{wait} {}", error.kind, error.retry, error.message)
+            }
+        }
+    }
+}
+
+fn run<'a>(
+    mut reply: impl Reader,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    lines: &mut Vec<String>,
+) -> Result<Completion> {
+    let mut events = Events::new();
+    for piece in pieces {
+        for event in events.push(piece)? {
+            lines.extend(reply.event(&event)?.iter().map(delta));
+        }
+    }
+    if let Some(event) = events.finish() {
+        lines.extend(reply.last_event(&event)?.iter().map(delta));
+    }
+    let (deltas, completion) = reply.finish()?;
+    lines.extend(deltas.iter().map(delta));
+    Ok(completion)
+}
+
+pub fn delta(delta: &Delta) -> String {
+    match delta {
+        Delta::Text { text, .. } => format!("text {text:?}"),
+        Delta::Thought { text, .. } => format!("thought {text:?}"),
+        Delta::ToolCall(call) => format!("call {} {} {}", call.id, call.name, call.arguments),
+        Delta::Notice { text, .. } => format!("notice {text}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Reads a stream whole, byte by byte, and cut in two at every byte: all the same.
+#[track_caller]
+pub fn cut_anywhere(
+    stream: &str,
+    read: impl Fn(&mut dyn Iterator<Item = &[u8]>) -> String,
+) -> String {
+    let bytes = stream.as_bytes();
+    let whole = read(&mut [bytes].into_iter());
+    assert_eq!(read(&mut bytes.chunks(1)), whole, "byte by byte");
+    for cut in 0..=bytes.len() {
+        let (start, end) = bytes.split_at(cut);
+        assert_eq!(read(&mut [start, end].into_iter()), whole, "cut at {cut}");
+    }
+    whole
+}
