@@ -244,7 +244,7 @@ pub fn files_are_found_by_patterns(suite: &Suite, host: &FakeHost) -> Verdict {
         ensure(all.len() == 5, || format!("with what is ignored: {all:?}"))?;
         ready.refuses(
             GLOB,
-            json!({ "pattern": "[a", "path": FOLDER }),
+            json!({ "pattern": "{a", "path": FOLDER }),
             ErrorKind::InvalidArguments,
         )?;
     }
