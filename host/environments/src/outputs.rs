@@ -93,6 +93,11 @@ pub fn file_name(name: &str) -> String {
     format!("{:016x}-{}", hasher.finish(), end.collect::<String>())
 }
 
+/// Makes a name for a file beside one that is called `name`.
+pub fn numbered_name(name: &str, number: u64) -> String {
+    format!("{number}-{name}")
+}
+
 fn make(parent: &Path) -> io::Result<LivingFolder> {
     jaato_places::make(parent)?;
     // Held until the folder has its own: what has none is taken for dead.
@@ -122,15 +127,26 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Makes the file, which grows to so many bytes at most.
+    /// Makes the file, which grows to so many bytes at most. If there is one of that name, the new
+    /// one has a number before its name.
     ///
     /// # Errors
     /// When it cannot be made.
     pub async fn create(path: PathBuf, bytes_max: u64) -> Result<Self, Error> {
         let mut options = tokio::fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let file = options.open(&path).await.map_err(not_written)?;
-        Ok(Self { path, file, bytes: 0, bytes_max })
+        options.write(true).create_new(true).mode(0o600);
+        let mut numbered = path.clone();
+        for number in 2_u64.. {
+            match options.open(&numbered).await {
+                Ok(file) => return Ok(Self { path: numbered, file, bytes: 0, bytes_max }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    numbered = path.with_file_name(numbered_name(&name, number));
+                }
+                Err(error) => return Err(not_written(error)),
+            }
+        }
+        Err(not_written(io::ErrorKind::AlreadyExists.into()))
     }
 
     /// Returns where it is.
@@ -239,5 +255,20 @@ mod tests {
         file.write(b"678").await.unwrap();
         assert_eq!(file.write(b"9").await.unwrap_err().kind, ErrorKind::LimitReached);
         assert_eq!((file.bytes(), std::fs::read(&path).unwrap()), (8, b"12345678".to_vec()));
+    }
+
+    #[tokio::test]
+    async fn a_second_output_of_one_name_leaves_the_first_one_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("call_0-output.txt");
+        let mut names = Vec::new();
+        for text in ["first", "second", "third"] {
+            let mut file = OutputFile::create(path.clone(), 8).await.unwrap();
+            file.write(text.as_bytes()).await.unwrap();
+            assert_eq!(std::fs::read(file.path()).unwrap(), text.as_bytes());
+            names.push(file.path().file_name().unwrap().to_owned());
+        }
+        assert_eq!(names, ["call_0-output.txt", "2-call_0-output.txt", "3-call_0-output.txt"]);
+        assert_eq!(std::fs::read(&path).unwrap(), b"first");
     }
 }

@@ -58,6 +58,19 @@ fn ignored_files_are_changed_where_that_is_asked() {
 }
 
 #[test]
+fn in_a_repository_its_own_rules_decide() {
+    let desk = desk().with(".git/HEAD", "foo\n").with("venv/e.py", "foo\n");
+    let desk = desk.with(".gitignore", "venv\n").with(".jaato/f.py", "foo\n");
+    run(&desk, json!({ "pattern": "foo", "replacement": "x" }));
+    let told = |name: &str| desk.text(name);
+    assert_eq!((told("node_modules/d.py"), told("venv/e.py")), ("x\n".into(), "foo\n".into()));
+    run(&desk, json!({ "pattern": "foo", "replacement": "x", "include_ignored": true }));
+    for name in ["venv/e.py", ".git/HEAD", ".jaato/f.py"] {
+        assert_eq!(told(name), "foo\n", "{name}");
+    }
+}
+
+#[test]
 fn what_finds_nothing_changes_nothing() {
     let desk = desk();
     let result = run(&desk, json!({ "pattern": "nothing", "replacement": "" }));

@@ -74,7 +74,7 @@ impl Tool for GlobFiles {
         let found =
             cx.files().find(find).await.map_err(|error| told(error, "Path", &self.pattern))?;
         let found = collect(cx, found, time).await?;
-        Ok(Output::json(answer(&place, &self.pattern, found).into()))
+        Ok(Output::json(answer(query, &place, &self.pattern, found).into()))
     }
 }
 
@@ -137,7 +137,7 @@ async fn collect(
     Ok(found)
 }
 
-fn answer(place: &Place, pattern: &str, found: Found) -> Map<String, Value> {
+fn answer(query: &Query, place: &Place, pattern: &str, found: Found) -> Map<String, Value> {
     let returned = found.files.len();
     let files: Vec<Value> = found
         .files
@@ -159,19 +159,20 @@ fn answer(place: &Place, pattern: &str, found: Found) -> Map<String, Value> {
         "root": place.absolute,
         "pattern": pattern,
     });
-    tell_beside(&mut answer, found.left_out, found.unreadable, &found.notes);
+    tell_beside(&mut answer, query, found.left_out, found.unreadable, &found.notes);
     answer
 }
 
 /// Adds how much was left out, what could not be read, and notes, if there are some.
 pub fn tell_beside(
     answer: &mut Map<String, Value>,
+    query: &Query,
     left_out: LeftOut,
     unreadable: Vec<String>,
     notes: &[String],
 ) {
     if !left_out.is_empty() {
-        answer.insert("left_out".to_owned(), told_left_out(left_out));
+        answer.insert("left_out".to_owned(), told_left_out(query, left_out));
     }
     if !unreadable.is_empty() {
         answer.insert("unreadable".to_owned(), unreadable.into());
@@ -182,12 +183,17 @@ pub fn tell_beside(
 }
 
 /// How many files and folders were left out, and how to look at them.
-fn told_left_out(left_out: LeftOut) -> Value {
+fn told_left_out(query: &Query, left_out: LeftOut) -> Value {
     let LeftOut { ignored, hidden, excluded, .. } = left_out;
+    let excluded_way = if query.leave_out.is_empty() {
+        "include_ignored, or name the folder"
+    } else {
+        "name the folder, or include_ignored unless the user's exclude_patterns name it"
+    };
     let counts = [
         ("ignored", ignored, "include_ignored"),
         ("hidden", hidden, "include_hidden"),
-        ("excluded", excluded, "include_ignored, or name the folder"),
+        ("excluded", excluded, excluded_way),
     ];
     let mut told = Map::new();
     let mut ways: Vec<&str> = Vec::new();

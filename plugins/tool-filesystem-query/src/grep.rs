@@ -111,7 +111,7 @@ impl Tool for GrepContent {
                 answer.insert(key.to_owned(), count.into());
             }
         }
-        tell_beside(&mut answer, totals.left_out, found.unreadable, &found.notes);
+        tell_beside(&mut answer, query, totals.left_out, found.unreadable, &found.notes);
         Ok(Output::json(answer.into()))
     }
 }

@@ -111,6 +111,13 @@ fn settings_say_what_is_left_out_and_how_much_is_told() {
     assert_eq!(told["skipped_large"], 1);
     let found = call(&host, "glob_files", json!({ "pattern": "**/*.py" }));
     assert_eq!((&found["total"], &found["returned"]), (&json!(2), &json!(1)));
+    let way = "name the folder, or include_ignored unless the user's exclude_patterns name it";
+    for (name, excluded) in [("include_hidden", 2), ("include_ignored", 1)] {
+        let arguments = json!({ "pattern": "**/*.py", name: true });
+        let left_out = call(&host, "glob_files", arguments)["left_out"].clone();
+        assert_eq!(left_out["excluded"], excluded, "{left_out}");
+        assert!(left_out["to_include"].as_str().unwrap().ends_with(way), "{left_out}");
+    }
 }
 
 #[test]

@@ -29,20 +29,13 @@ impl<'a> Streaming<'a> {
         Self { session, bytes: 0 }
     }
 
-    /// Streams the older part of a long text; the call searches only the newest part.
+    /// Streams the older part of a long text, which was taken with [`surplus`].
     ///
     /// # Errors
     /// `cancelled`; what keeps the host from taking it.
-    pub async fn surplus(&mut self, host: &Reporter) -> Result<()> {
-        loop {
-            let text = {
-                let live = &mut *self.session.live();
-                let Some(text) = live.transcript.take_surplus() else { return Ok(()) };
-                without_echo(live, text)
-            };
-            self.bytes += text.len() as u64;
-            host.keep_and_show(OUTPUT_KEY, text).await?;
-        }
+    pub async fn send(&mut self, host: &Reporter, text: String) -> Result<()> {
+        self.bytes += text.len() as u64;
+        host.keep_and_show(OUTPUT_KEY, text).await
     }
 
     /// Ends with a result, which has the streamed text.
@@ -56,6 +49,13 @@ impl Drop for Streaming<'_> {
         self.session.live().transcript.lose(self.bytes);
         self.session.streaming.fetch_sub(1, SeqCst);
     }
+}
+
+/// Takes the older part of a long text, once: in a flood more may have come when it is sent, and a
+/// call looks at its time first.
+pub fn surplus(live: &mut Live) -> Option<String> {
+    let text = live.transcript.take_surplus()?;
+    Some(without_echo(live, text))
 }
 
 /// Returns whether a call streams.

@@ -153,35 +153,16 @@ impl Session {
         size: (u16, u16),
         nonce: &Nonce,
     ) -> (Self, mpsc::Receiver<Vec<u8>>) {
-        let now = Instant::now();
         let (replies, queue) = mpsc::channel(REPLIES_MAX);
-        let live = Live {
-            screen: Screen::new(size.0, size.1),
-            raw: Raw::default(),
-            transcript: Transcript::default(),
-            told_doing: None,
-            told_bytes: 0,
-            end: None,
-            used: now,
-            shown_rows: Vec::new(),
-            typed: String::new(),
-            typed_by_person: false,
-            exit_code: None,
-            marks: MarkScanner::new(nonce),
-            is_at_prompt: false,
-            has_typed: false,
-            first_prompt: None,
-            moved: now,
-        };
         let session = Self {
             id,
             command,
             backend,
-            begun: now,
+            begun: Instant::now(),
             held: Mutex::default(),
             control,
             streaming: AtomicU32::new(0),
-            live: Mutex::new(live),
+            live: Mutex::new(Live::new(size, nonce)),
             changes: watch::Sender::new(0),
             replies,
             wanted: AtomicU32::new(0),
@@ -448,6 +429,29 @@ impl Drop for Counted {
 }
 
 impl Live {
+    /// Makes one for a program that has shown nothing yet.
+    pub fn new(size: (u16, u16), nonce: &Nonce) -> Self {
+        let now = Instant::now();
+        Self {
+            screen: Screen::new(size.0, size.1),
+            raw: Raw::default(),
+            transcript: Transcript::default(),
+            told_doing: None,
+            told_bytes: 0,
+            end: None,
+            used: now,
+            shown_rows: Vec::new(),
+            typed: String::new(),
+            typed_by_person: false,
+            exit_code: None,
+            marks: MarkScanner::new(nonce),
+            is_at_prompt: false,
+            has_typed: false,
+            first_prompt: None,
+            moved: now,
+        }
+    }
+
     /// Takes note that everything that was shown was told.
     pub fn mark_told(&mut self) {
         self.screen.mark_seen();

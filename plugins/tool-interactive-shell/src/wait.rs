@@ -1,16 +1,18 @@
 //! Waits until a result may be given.
 
+use std::ops::ControlFlow;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use futures_util::future::select;
+use futures_util::future::{Either, select};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::terminal::{TerminalState, TerminalWait};
 use regex::Regex;
+use tokio::sync::watch;
 
-use crate::output::Streaming;
+use crate::output::{Streaming, surplus};
 use crate::ready::{self, LOOK_MIN, Reason};
-use crate::session::Session;
+use crate::session::{Live, Session};
 
 /// Time between two searches in what was shown: a search through a long output costs a millisecond.
 const SEARCH_PAUSE: Duration = Duration::from_millis(10);
@@ -143,79 +145,95 @@ async fn follow(
     let begun = Instant::now();
     let mut changes = session.changes();
     let (mut pause, mut bytes, mut searched) = (LOOK_MIN, session.bytes(), None);
-    // Whether more came in the moment before: nobody who prints waits, and a look costs more than
-    // the print.
+    // Whether more came in the moment before: a program that prints does not wait, and a look costs
+    // more than the print.
     let mut is_printing = false;
     let mut was_busy = false;
     loop {
         changes.borrow_and_update();
         if !session.is_alive() {
             return Ok(match until {
-                Until::Shown(pattern) if is_shown(session, pattern) => Reason::Found,
+                Until::Shown(pattern) if is_shown(&session.live(), pattern) => Reason::Found,
                 Until::Shown(_) | Until::News | Until::Ready | Until::Prompt => Reason::Exit,
             });
         }
-        let silence = match until {
-            Until::Shown(pattern) => {
-                let is_due = searched.is_none_or(|at: Instant| at.elapsed() >= SEARCH_PAUSE);
-                if is_due && is_shown(session, pattern) {
+        let mut silence = Duration::ZERO;
+        let older = if let Until::Shown(pattern) = until {
+            if searched.is_none_or(|at: Instant| at.elapsed() >= SEARCH_PAUSE) {
+                let Some(older) = search(&mut session.live(), pattern) else {
                     return Ok(Reason::Found);
-                }
-                if is_due {
-                    searched = Some(Instant::now());
-                }
-                Duration::ZERO
+                };
+                searched = Some(Instant::now());
+                older
+            } else {
+                None
             }
-            Until::Ready | Until::Prompt if session.is_at_prompt() => return Ok(Reason::Prompt),
-            Until::News if session.is_at_prompt() && is_news(session, Doing::Waits) => {
-                return Ok(Reason::Prompt);
+        } else {
+            let looked = look(session, until, (idle, is_printing), (state, &mut was_busy)).await?;
+            match looked {
+                ControlFlow::Break(reason) => return Ok(reason),
+                ControlFlow::Continue(it) => silence = it,
             }
-            Until::News | Until::Ready | Until::Prompt if is_printing => Duration::ZERO,
-            Until::News | Until::Ready | Until::Prompt => {
-                let look = session.look(idle).await?;
-                state.clone_from(&look.state);
-                was_busy |= look.state.waits == Some(TerminalWait::Busy);
-                match (until, ready::decide(&look)) {
-                    (Until::Prompt, Some(Reason::Silence)) | (_, None) => {}
-                    (Until::News, Some(Reason::Waiting))
-                        if !was_busy && !is_news(session, Doing::Waits) => {}
-                    (Until::News, Some(Reason::Silence)) if !is_news(session, silent(state)) => {}
-                    // What came while the system was asked is looked at first.
-                    (_, Some(_)) if !session.is_alive() => return Ok(Reason::Exit),
-                    (_, Some(reason)) => return Ok(reason),
-                }
-                look.silence
-            }
+            surplus(&mut session.live())
         };
-        // A pattern is searched before the text goes.
-        if searched.is_none_or(|at| at.elapsed() < SEARCH_PAUSE) {
-            streaming.surplus(host).await?;
+        if let Some(older) = older {
+            streaming.send(host, older).await?;
         }
         let left = longest.saturating_sub(begun.elapsed());
         if left.is_zero() {
             return Ok(Reason::Limit);
         }
-        let sleep = pin!(host.sleep(pause.min(left)));
-        let change = pin!(changes.changed());
-        let is_change = match select(change, sleep).await {
-            futures_util::future::Either::Left(_) => true,
-            futures_util::future::Either::Right((slept, _)) => {
-                slept?;
-                false
-            }
-        };
-        if is_change {
-            // A moment for what follows it: a flood must not cost a look for each piece.
-            let before = session.bytes();
-            host.sleep(LOOK_MIN.min(left)).await?;
-            is_printing = session.bytes() != before;
-        } else {
-            is_printing = false;
-        }
+        is_printing = rest(session, host, &mut changes, (pause, left)).await?;
         let now = session.bytes();
         pause = if now == bytes { ready::next_look(pause, silence) } else { LOOK_MIN };
         bytes = now;
     }
+}
+
+/// Looks whether the program waits. Returns why the wait is over, or how long nothing was shown.
+async fn look(
+    session: &Session,
+    until: &Until,
+    (idle, is_printing): (Silence, bool),
+    (state, was_busy): (&mut TerminalState, &mut bool),
+) -> Result<ControlFlow<Reason, Duration>> {
+    let has_news = |doing| !matches!(until, Until::News) || is_news(session, doing);
+    if session.is_at_prompt() && has_news(Doing::Waits) {
+        return Ok(ControlFlow::Break(Reason::Prompt));
+    }
+    if is_printing {
+        return Ok(ControlFlow::Continue(Duration::ZERO));
+    }
+    let look = session.look(idle).await?;
+    state.clone_from(&look.state);
+    *was_busy |= look.state.waits == Some(TerminalWait::Busy);
+    let ended = match (until, ready::decide(&look)) {
+        (Until::Prompt, Some(Reason::Silence)) | (_, None) => None,
+        (_, Some(Reason::Waiting)) if !*was_busy && !has_news(Doing::Waits) => None,
+        (_, Some(Reason::Silence)) if !has_news(silent(state)) => None,
+        // What came while the system was asked is looked at first.
+        (_, Some(_)) if !session.is_alive() => Some(Reason::Exit),
+        (_, decided) => decided,
+    };
+    Ok(ended.map_or(ControlFlow::Continue(look.silence), ControlFlow::Break))
+}
+
+/// Waits for a change, or for a pause. Returns whether more came in the moment after a change.
+async fn rest(
+    session: &Session,
+    host: &Reporter,
+    changes: &mut watch::Receiver<u64>,
+    (pause, left): (Duration, Duration),
+) -> Result<bool> {
+    let sleep = pin!(host.sleep(pause.min(left)));
+    let change = pin!(changes.changed());
+    if let Either::Right((slept, _)) = select(change, sleep).await {
+        return slept.map(|()| false);
+    }
+    // A moment for what follows it: a flood must not cost a look for each piece.
+    let before = session.bytes();
+    host.sleep(LOOK_MIN.min(left)).await?;
+    Ok(session.bytes() != before)
 }
 
 /// Returns whether there is anything to tell of a program that does this.
@@ -224,11 +242,41 @@ fn is_news(session: &Session, doing: Doing) -> bool {
     live.typed_by_person || live.told_doing != Some(doing) || live.has_new_output()
 }
 
+/// Searches. Returns `None` if the pattern is found, else the older part of a long text. The lock is
+/// held all the time, so that the part that goes was searched.
+fn search(live: &mut Live, pattern: &Regex) -> Option<Option<String>> {
+    (!is_shown(live, pattern)).then(|| surplus(live))
+}
+
 /// Searches in what is new, or in the whole of a screen that a program draws.
-fn is_shown(session: &Session, pattern: &Regex) -> bool {
-    let live = session.live();
+fn is_shown(live: &Live, pattern: &Regex) -> bool {
     if live.screen.is_full_screen() {
         return pattern.is_match(&live.screen.lines().join("\n"));
     }
     pattern.is_match(live.transcript.text()) || pattern.is_match(&live.screen.unseen().text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::marks::Nonce;
+    use crate::screen::Unseen;
+
+    #[test]
+    fn text_goes_once_a_round_and_only_if_it_was_searched() {
+        let mut live = Live::new((24, 80), &Nonce::new("0123456789abcdef").unwrap());
+        let push = |live: &mut Live, text: &str| {
+            let text = text.to_owned() + &"x".repeat(1024 * 1024);
+            live.transcript.push(&Unseen { text, continues: true });
+        };
+        let pattern = Regex::new("moon").unwrap();
+        push(&mut live, "sun");
+        let older = search(&mut live, &pattern).unwrap().unwrap();
+        assert!(older.starts_with("sun") && live.transcript.text().len() < 1024 * 1024);
+        assert_eq!(search(&mut live, &pattern), Some(None));
+        push(&mut live, "moon");
+        let whole = live.transcript.text().len();
+        assert_eq!(search(&mut live, &pattern), None);
+        assert_eq!(live.transcript.text().len(), whole);
+    }
 }

@@ -76,11 +76,6 @@ impl Member {
         &self.scope
     }
 
-    /// Returns the session.
-    pub(super) fn session(&self) -> &SessionId {
-        &self.session
-    }
-
     /// Asks the environment for something of the host's own.
     pub(super) async fn ask(
         &self,

@@ -11,10 +11,15 @@ use jaato_types::{CallId, Error, ErrorKind, Frame, SessionId};
 
 use super::scope::host_bug;
 use super::{Environments, Member};
-use crate::outputs::{OUTPUT_FILE_BYTES_MAX, OutputFile, Outputs, beyond, file_name};
+use crate::outputs::{
+    OUTPUT_FILE_BYTES_MAX, OutputFile, Outputs, beyond, file_name, numbered_name,
+};
 
 /// Bytes that are written at once.
 const PIECE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Files of one name that an environment keeps at most.
+const SAME_NAMES_MAX: u64 = 1000;
 
 /// The file of one call's output, written piece by piece.
 enum KeptOutput {
@@ -49,8 +54,7 @@ impl KeptOutput {
         if let Some((host, member)) = environment
             && let Some(folder) = member.output_folder(&host, &tell).await?
         {
-            // Sessions that share an environment may have calls of the same name.
-            let name = file_name(&format!("{}-{name}", member.session()));
+            let name = file_name(name);
             let path = format!("{}/{name}", folder.trim_end_matches('/'));
             return Ok(Self::There(EnvironmentFile { host, member, tell, path, bytes: 0 }));
         }
@@ -90,13 +94,35 @@ impl EnvironmentFile {
             return Err(beyond(OUTPUT_FILE_BYTES_MAX));
         }
         for piece in bytes.chunks(PIECE_BYTES_MAX) {
-            // A call of an earlier turn may have had the same id.
-            let mode = if self.bytes == 0 { WriteMode::Replace } else { WriteMode::Append };
-            let write = FileWrite { path: self.path.clone(), mode, ..FileWrite::default() };
-            let frame = Frame::write_with_bytes(&write, piece).map_err(host_bug)?;
-            self.member.ask(&self.host, WRITE, frame, &self.tell).await?;
+            if self.bytes == 0 {
+                self.begin(piece).await?;
+            } else {
+                self.send(&self.path, WriteMode::Append, piece).await?;
+            }
             self.bytes += piece.len() as u64;
         }
+        Ok(())
+    }
+
+    /// Makes the file: a call of an earlier turn may have had the same id.
+    async fn begin(&mut self, piece: &[u8]) -> Result<(), Error> {
+        let (folder, name) = self.path.rsplit_once('/').unwrap_or_default();
+        let (mut path, mut number) = (self.path.clone(), 2);
+        while let Err(error) = self.send(&path, WriteMode::CreateNew, piece).await {
+            if error.kind != ErrorKind::Conflict || number > SAME_NAMES_MAX {
+                return Err(error);
+            }
+            path = format!("{folder}/{}", numbered_name(name, number));
+            number += 1;
+        }
+        self.path = path;
+        Ok(())
+    }
+
+    async fn send(&self, path: &str, mode: WriteMode, piece: &[u8]) -> Result<(), Error> {
+        let write = FileWrite { path: path.to_owned(), mode, ..FileWrite::default() };
+        let frame = Frame::write_with_bytes(&write, piece).map_err(host_bug)?;
+        self.member.ask(&self.host, WRITE, frame, &self.tell).await?;
         Ok(())
     }
 }
@@ -141,7 +167,9 @@ impl OutputStore for SessionOutputs {
         Box::pin(async move {
             let Self { environments: host, session } = self;
             let environment = host.of(session).map(|it| (Arc::clone(host), it));
-            let name = format!("{call}-{label}.txt");
+            // Ids of calls repeat: in other sessions that write to the same folder, and in other
+            // turns.
+            let name = format!("{session}-{call}-{label}.txt");
             let quiet: Tell = Arc::new(|_| {});
             let kept = KeptOutput::create(&host.outputs, environment, &name, quiet).await?;
             Ok(Box::new(kept) as Box<dyn OutputWriter>)

@@ -60,13 +60,28 @@ pub(super) fn compiled_set(patterns: &[(&str, &str)]) -> Result<GlobSet> {
     let glob = |text: &str| GlobBuilder::new(text).literal_separator(true).build();
     for (pattern, rest) in patterns {
         let rest = rest.trim_end_matches('/');
-        set.add(glob(rest).map_err(|error| failed(pattern, &error))?);
-        if rest.contains(['[', '{']) {
-            set.add(glob(&literal(rest)).map_err(|error| failed(pattern, &error))?);
+        // With a `\`, the pattern already says which of its signs are literal.
+        let may_be_literal = rest.contains(['[', '{']) && !rest.contains('\\');
+        let as_written = may_be_literal.then(|| glob(&literal(rest)).ok()).flatten();
+        match (glob(rest), &as_written) {
+            (Ok(glob), _) => {
+                set.add(glob);
+            }
+            (Err(error), Some(_)) if is_no_class(&error) => {}
+            (Err(error), _) => return Err(failed(pattern, &error)),
+        }
+        if let Some(glob) = as_written {
+            set.add(glob);
         }
     }
     let name = patterns.first().map_or("", |(pattern, _)| pattern);
     set.build().map_err(|error| failed(name, &error))
+}
+
+/// Whether a bracket begins no class: a name such as `[user-id]` has one.
+fn is_no_class(error: &globset::Error) -> bool {
+    use globset::ErrorKind::{InvalidRange, UnclosedClass};
+    matches!(error.kind(), InvalidRange(..) | UnclosedClass)
 }
 
 /// The pattern with literal brackets and braces, because callers give names such as `[id]` and
@@ -114,6 +129,19 @@ mod tests {
         assert!(fits("{x}/[...slug].ts", "{x}/[...slug].ts"));
         assert!(fits("*.{rs,toml}", "a.toml") && !fits("*.{rs,toml}", "a.toml.lock"));
         assert!(!fits("app/[id]/*.tsx", "app/x/page.tsx"));
+        assert!(fits("app/[user-id]/*.tsx", "app/[user-id]/page.tsx"));
+        assert!(!fits("app/[user-id]/*.tsx", "app/u/page.tsx"));
+        assert!(fits("[draft*", "[draft 1") && !fits("[draft*", "d"));
+        assert!(compiled("{a", "{a").is_err());
+    }
+
+    #[test]
+    fn an_escaped_bracket_is_literal() {
+        let fits = |pattern: &str, path: &str| compiled(pattern, pattern).unwrap().is_match(path);
+        assert!(fits(r"*\[*", "a[b") && !fits(r"*\[*", "ab"));
+        assert!(fits(r"notes \[draft*", "notes [draft 1]"));
+        assert!(fits(r"\[id\]/[ab]", "[id]/a") && !fits(r"\[id\]/[ab]", "[id]/[ab]"));
+        assert!(compiled(r"\[[a", r"\[[a").is_err());
     }
 
     #[test]

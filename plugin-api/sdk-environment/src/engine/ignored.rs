@@ -49,23 +49,40 @@ pub(crate) enum Said {
 
 impl Ignored {
     /// Enters a folder. `names` are the names in it, if they are known. `start` is the length of its
-    /// path, with a `/` at its end.
-    pub(crate) fn enter<F: Folder>(&mut self, folder: &F, names: Option<&Names>, start: usize) {
+    /// path, with a `/` at its end. Returns the files in it whose rules are too large to count.
+    #[must_use]
+    pub(crate) fn enter<F: Folder>(
+        &mut self,
+        folder: &F,
+        names: Option<&Names>,
+        start: usize,
+    ) -> Vec<&'static str> {
         self.depth += 1;
+        let (depth, mut too_large) = (self.depth, Vec::new());
+        let mut push = |all: &mut Vec<Rules>, folder: &F, path: &'static str| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            match read(folder, name) {
+                Some(Ok(rules)) if rules.is_empty() => {}
+                Some(Ok(rules)) => all.push(Rules { depth, start, rules }),
+                Some(Err(_)) => too_large.push(path),
+                None => {}
+            }
+        };
         let may_have = |name: &str| names.is_none_or(|names| names.has(name));
         if may_have(".git") && (names.is_some() || folder.facts(".git".as_ref()).is_ok()) {
             self.repositories.push(self.depth);
             let inside = |folder: F, name: &str| folder.enter(name.as_ref()).ok().flatten();
             if let Some(info) = inside(folder.clone(), ".git").and_then(|git| inside(git, "info")) {
-                push(&mut self.exclude, &info, "exclude", self.depth, start);
+                push(&mut self.exclude, &info, ".git/info/exclude");
             }
         }
         if may_have(".gitignore") {
-            push(&mut self.git, folder, ".gitignore", self.depth, start);
+            push(&mut self.git, folder, ".gitignore");
         }
         if may_have(".ignore") {
-            push(&mut self.own, folder, ".ignore", self.depth, start);
+            push(&mut self.own, folder, ".ignore");
         }
+        too_large
     }
 
     /// Whether the folder that was entered last is in a repository.
@@ -147,15 +164,9 @@ impl Patterns {
     }
 }
 
-fn push<F: Folder>(all: &mut Vec<Rules>, folder: &F, name: &str, depth: usize, start: usize) {
-    if let Some(rules) = read(folder, name).filter(|rules| !rules.is_empty()) {
-        all.push(Rules { depth, start, rules });
-    }
-}
-
 /// Reads rules. As in git, a file that is missing or cannot be read, or that is a link, has no
-/// rules.
-fn read<F: Folder>(folder: &F, name: &str) -> Option<Gitignore> {
+/// rules. Fails if the rules are too large to compile.
+fn read<F: Folder>(folder: &F, name: &str) -> Option<Result<Gitignore, ignore::Error>> {
     let (file, _) = folder.open(name.as_ref(), IGNORE_BYTES_MAX).ok()??;
     let mut text = Vec::new();
     file.take(IGNORE_BYTES_MAX).read_to_end(&mut text).ok()?;
@@ -165,5 +176,5 @@ fn read<F: Folder>(folder: &F, name: &str) -> Option<Gitignore> {
         // As in git, a line that is not a valid pattern is no rule.
         let _ = builder.add_line(None, line);
     }
-    builder.build().ok()
+    Some(builder.build())
 }

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jaato_types::Result;
 use jaato_types::files::{
@@ -44,7 +44,7 @@ pub(crate) struct Tree<F> {
     depth_max: usize,
     /// The current entry, if it is a folder to enter next.
     enter: Option<OsString>,
-    /// Folders that could not be read, with the reason.
+    /// Folders that could not be read, and files of rules that do not count, with the reason.
     pub(crate) unreadable: Vec<String>,
     /// How much was left out so far.
     pub(crate) left_out: LeftOut,
@@ -126,15 +126,18 @@ impl<F: Folder> Tree<F> {
         let names = folder.names(looks.sorted);
         let names = names.map_err(|error| errors::of_io(Verb::Search, &shown, &error))?;
         let mut ignored = (!looks.include_ignored).then(Ignored::default);
-        let mut path = Vec::new();
+        let (mut path, mut unreadable) = (Vec::new(), Vec::new());
         if let Some(ignored) = &mut ignored {
             // Rules of a folder above match paths that begin in that folder.
-            for (folder, next) in &above {
-                ignored.enter(folder, None, path.len());
+            for (at, (folder, next)) in above.iter().enumerate() {
+                let too_large = ignored.enter(folder, None, path.len());
+                let shown = shown.join("../".repeat(above.len() - at));
+                unreadable.extend(too_large.iter().map(|name| lost_rules(&shown, name)));
                 path.extend_from_slice(next.as_bytes());
                 path.push(b'/');
             }
-            ignored.enter(&folder, Some(&names), path.len());
+            let too_large = ignored.enter(&folder, Some(&names), path.len());
+            unreadable.extend(too_large.iter().map(|name| lost_rules(&shown, name)));
         }
         let start = path.len();
         Ok(Self {
@@ -148,7 +151,7 @@ impl<F: Folder> Tree<F> {
             sorted: looks.sorted,
             depth_max: looks.depth_max.clamp(1, DEPTH_MAX),
             enter: None,
-            unreadable: Vec::new(),
+            unreadable,
             left_out: LeftOut::default(),
             shown,
         })
@@ -247,7 +250,12 @@ impl<F: Folder> Tree<F> {
                 self.path.push(b'/');
                 let length = self.path.len();
                 if let Some(ignored) = &mut self.ignored {
-                    ignored.enter(&folder, Some(&names), length);
+                    for name in ignored.enter(&folder, Some(&names), length) {
+                        if self.unreadable.len() < UNREADABLE_MAX {
+                            let path = OsStr::from_bytes(&self.path[self.start..]);
+                            self.unreadable.push(lost_rules(&self.shown.join(path), name));
+                        }
+                    }
                 }
                 self.levels.push(Level { folder, names, length });
             }
@@ -268,4 +276,9 @@ impl<F: Folder> Tree<F> {
             self.unreadable.push(format!("`{}`: {reason}", path.display()));
         }
     }
+}
+
+/// Tells that the ignore rules of a file do not count.
+fn lost_rules(folder: &Path, name: &str) -> String {
+    format!("`{}`: its rules are too large and do not count", folder.join(name).display())
 }

@@ -188,7 +188,7 @@ fn a_pattern_that_is_none_or_explodes_is_refused_in_one_line() {
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{pattern}");
         assert!(error.message.lines().count() == 1 && error.hint.is_some(), "{error:?}");
     }
-    let slow = FileSearch { files: vec!["[a".into()], ..asked("a") };
+    let slow = FileSearch { files: vec!["{a".into()], ..asked("a") };
     assert_eq!(refused(&files, &slow).kind, ErrorKind::InvalidArguments);
 }
 
@@ -268,7 +268,7 @@ fn files_are_found_with_their_facts_the_newest_first() {
     let file = found_pages(&files, &find("a.rs")).remove(0).files.remove(0);
     assert_eq!((file.size, file.modified_ms), (5, 1000));
     for (pattern, kind) in [
-        ("[a", ErrorKind::InvalidArguments),
+        ("{a", ErrorKind::InvalidArguments),
         ("", ErrorKind::InvalidArguments),
         ("/etc/*", ErrorKind::InvalidArguments),
         ("../../*", ErrorKind::PermissionDenied),
@@ -304,6 +304,23 @@ fn in_a_repository_its_own_rules_decide() {
     assert_eq!(both(), (Vec::new(), left(1, 1, 1)));
     fs::create_dir(ground.path("work/.git")).unwrap();
     assert_eq!(both(), (vec!["src/build/plan.rs:1:0-4: moon".to_owned()], left(1, 1, 0)));
+}
+
+#[test]
+fn rules_that_are_too_large_are_told() {
+    let ground = Ground::new();
+    let large = format!("*.log\n{}\n", "[ab]?*".repeat(100_000));
+    for path in ["work/.gitignore", "work/a/.ignore"] {
+        ground.put(path, &large);
+    }
+    ground.put("work/a/x.log", "moon\n");
+    let (lines, _, unreadable) = told(&ground.open(), &asked("moon"));
+    assert_eq!(lines, ["a/x.log:1:0-4: moon"]);
+    let told = |path| format!("`{path}`: its rules are too large and do not count");
+    assert_eq!(unreadable, [told(".gitignore"), told("a/.ignore")]);
+    let below = FileSearch { path: "a".into(), ..asked("moon") };
+    let (_, _, unreadable) = self::told(&ground.open(), &below);
+    assert_eq!(unreadable, [told("a/.ignore")]);
 }
 
 #[test]

@@ -25,12 +25,15 @@ const FILES_TOLD_MAX: usize = 20;
 /// Files that could not be read that are told.
 const UNREADABLE_TOLD_MAX: usize = 10;
 
-/// What a pattern never changes: what version control and jaato keep, what was fetched or made.
+/// What a pattern never changes: what version control and jaato keep.
+const LEFT_OUT: [&str; 5] = [".git", ".svn", ".hg", ".bzr", ".jaato"];
+
+/// What a pattern does not change either, because it was fetched or made. In a repository, its
+/// `.gitignore` files say that, unless the call includes what they name.
 #[rustfmt::skip]
-const LEFT_OUT: [&str; 16] = [
-    ".git", ".svn", ".hg", ".bzr", ".jaato", "node_modules", "bower_components", "__pycache__",
-    ".venv", "venv", ".tox", ".mypy_cache", ".pytest_cache", ".ruff_cache", "*.min.js",
-    "*.min.css",
+const MADE: [&str; 11] = [
+    "node_modules", "bower_components", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache",
+    ".pytest_cache", ".ruff_cache", "*.min.js", "*.min.css",
 ];
 
 /// Replace all matches of a regular expression in the files of a glob, at once or not at all.
@@ -170,11 +173,17 @@ impl FindAndReplace {
         found: &mut Found,
     ) -> Result<Vec<String>> {
         let below = paths.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+        let mut leave_out = LEFT_OUT.map(str::to_owned).to_vec();
+        let mut made = MADE.map(str::to_owned).to_vec();
+        if self.include_ignored {
+            leave_out.append(&mut made);
+        }
         let find = FileFind {
             pattern: below.unwrap_or(paths).to_owned(),
             include_ignored: self.include_ignored,
             include_hidden: self.include_ignored,
-            leave_out: LEFT_OUT.map(str::to_owned).to_vec(),
+            leave_out,
+            leave_out_unless_git: made,
             order: FileOrder::Path,
             limit: Some(FIND_FILES_MAX),
             ..FileFind::default()

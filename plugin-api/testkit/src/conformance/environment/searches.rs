@@ -65,7 +65,7 @@ pub fn files_are_found_with_their_facts(suite: &Suite, host: &FakeHost) -> Verdi
         let facts: Vec<FoundPage> = pages(&ready, FIND, &request)?;
         let size = facts.iter().flat_map(|page| &page.files).map(|file| file.size).next();
         ensure(size == Some(25), || format!("`a.rs` has {size:?} bytes"))?;
-        for pattern in ["[a", "", "/a/*"] {
+        for pattern in ["{a", "", "/a/*"] {
             let request = json!({ "pattern": pattern, "path": FOLDER });
             ready.refuses(FIND, request, ErrorKind::InvalidArguments)?;
         }
