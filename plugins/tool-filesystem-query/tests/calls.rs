@@ -112,7 +112,7 @@ fn settings_say_what_is_left_out_and_how_much_is_told() {
     let found = call(&host, "glob_files", json!({ "pattern": "**/*.py" }));
     assert_eq!((&found["total"], &found["returned"]), (&json!(2), &json!(1)));
     let way = "name the folder, or include_ignored unless the user's exclude_patterns name it";
-    for (name, excluded) in [("include_hidden", 2), ("include_ignored", 1)] {
+    for (name, excluded) in [("include_hidden", 3), ("include_ignored", 1)] {
         let arguments = json!({ "pattern": "**/*.py", name: true });
         let left_out = call(&host, "glob_files", arguments)["left_out"].clone();
         assert_eq!(left_out["excluded"], excluded, "{left_out}");

@@ -131,8 +131,8 @@ impl<F: Folder> Tree<F> {
             // Rules of a folder above match paths that begin in that folder.
             for (at, (folder, next)) in above.iter().enumerate() {
                 let too_large = ignored.enter(folder, None, path.len());
-                let shown = shown.join("../".repeat(above.len() - at));
-                unreadable.extend(too_large.iter().map(|name| lost_rules(&shown, name)));
+                let shown = shown.ancestors().nth(above.len() - at).unwrap_or(Path::new(""));
+                unreadable.extend(too_large.iter().map(|name| lost_rules(shown, name)));
                 path.extend_from_slice(next.as_bytes());
                 path.push(b'/');
             }
