@@ -242,8 +242,8 @@ fn is_news(session: &Session, doing: Doing) -> bool {
     live.typed_by_person || live.told_doing != Some(doing) || live.has_new_output()
 }
 
-/// Searches. Returns `None` if the pattern is found, else the older part of a long text. The lock is
-/// held all the time, so that the part that goes was searched.
+/// Searches. Returns `None` if the pattern is found, else the older part of a long text. The lock
+/// is held all the time, so that the part that goes was searched.
 fn search(live: &mut Live, pattern: &Regex) -> Option<Option<String>> {
     (!is_shown(live, pattern)).then(|| surplus(live))
 }

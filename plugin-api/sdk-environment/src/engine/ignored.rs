@@ -48,8 +48,8 @@ pub(crate) enum Said {
 }
 
 impl Ignored {
-    /// Enters a folder. `names` are the names in it, if they are known. `start` is the length of its
-    /// path, with a `/` at its end. Returns the files in it whose rules are too large to count.
+    /// Enters a folder. `names` are the names in it, if they are known. `start` is the length of
+    /// its path, with a `/` at its end. Returns the files in it whose rules are too large to count.
     #[must_use]
     pub(crate) fn enter<F: Folder>(
         &mut self,
@@ -132,8 +132,8 @@ pub(crate) struct Patterns {
 }
 
 impl Patterns {
-    /// Compiles patterns; `None` if there are none. `way` is the path from the patterns' root to the
-    /// walk's top: empty, or with a `/` at its end.
+    /// Compiles patterns; `None` if there are none. `way` is the path from the patterns' root to
+    /// the walk's top: empty, or with a `/` at its end.
     pub(crate) fn new(patterns: &[String], way: &str) -> Result<Option<Self>> {
         if patterns.is_empty() {
             return Ok(None);

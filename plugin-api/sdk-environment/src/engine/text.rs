@@ -130,8 +130,8 @@ impl Range {
         self.end += bytes as u64;
     }
 
-    /// Returns the bytes of so many units, or of all that are there, and the number of units. A line
-    /// counts once its end is there.
+    /// Returns the bytes of so many units, or of all that are there, and the number of units. A
+    /// line counts once its end is there.
     fn prefix(&self, piece: &str, units: u64) -> (usize, u64) {
         let at_most = usize::try_from(units).unwrap_or(usize::MAX);
         match self.unit {
