@@ -310,7 +310,7 @@ fn in_a_repository_its_own_rules_decide() {
 fn rules_that_are_too_large_are_told() {
     let ground = Ground::new();
     ground.put("work/.git/HEAD", "");
-    ground.put("work/a/.ignore", &format!("*.log\n{}\n", "[ab]?*".repeat(100_000)));
+    ground.put("work/a/.ignore", format!("*.log\n{}\n", "[ab]?*".repeat(100_000)));
     ground.put("work/a/b/x.log", "moon\n");
     let path = ground.shown("work/a/.ignore");
     let lost = format!("`{path}`: its rules are too large and do not count");
