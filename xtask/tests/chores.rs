@@ -190,7 +190,7 @@ fn test_counts_passed_failed_and_skipped_and_ends_with_the_sum() {
     let named = phases["phases"].as_array().unwrap().iter().map(|phase| phase["phase"].as_str());
     assert_eq!(
         named.flatten().collect::<Vec<_>>(),
-        ["setup", "build", "fixtures", "engine", "tests", "doctests"]
+        ["setup", "build", "fixtures", "engine", "tests"]
     );
 
     let output = checkout.xtask(&["test", "tests"]);
