@@ -70,9 +70,14 @@ pub fn run(programs: &[TestProgram], setting: &Setting<'_>, tally: &mut Tally) -
     results.extend(alone.into_iter().map(|program| run_one(program, setting, &libraries)));
     let mut crashed = Vec::new();
     for result in results {
-        let (tally_of_one, crash) = result?;
-        tally.add(tally_of_one);
-        crashed.extend(crash);
+        match result {
+            Ok((tally_of_one, crash)) => {
+                tally.add(tally_of_one);
+                crashed.extend(crash);
+            }
+            // The results of the other programs still count.
+            Err(error) => crashed.push(format!("{error:#}")),
+        }
     }
     if !crashed.is_empty() {
         bail!("{}", crashed.join("; "));
