@@ -126,7 +126,7 @@ fn much_and_binary_output_is_kept_whole_and_told_in_part() {
     for (place, processes) in [("", 1), (workers, 3)] {
         let house = cli_house!();
         house.configure_more(place);
-        let mut running = house.command(&["call", "--batch"]).start();
+        let mut running = house.command(&["call", "--batch"]).patient().start();
         let mut ask = |command: &str| {
             let line = json!({ "tool": "cli_based_tool", "args": { "command": command } });
             running.write(format!("{line}\n").as_bytes());
