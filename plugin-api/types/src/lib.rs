@@ -44,6 +44,7 @@ pub mod model;
 pub mod notify;
 mod object;
 pub mod objects;
+pub mod permission_prompt;
 mod preview;
 mod price;
 pub mod process;

@@ -1,0 +1,217 @@
+//! The question whether a tool call may run, as data: what to show, and the answers it allows.
+//!
+//! Every front end reads this type: the terminal, `--answers`, the channels and embedding programs.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::hooks::Preview;
+use crate::{CallId, PluginName, ToolName};
+
+/// A question whether a tool call may run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct PermissionPrompt {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    #[serde(rename = "name")]
+    pub tool: ToolName,
+    /// The plugin that offers the tool.
+    pub plugin: PluginName,
+    /// The arguments that the call would run with.
+    pub arguments: Value,
+    /// The plugin that makes the call, if neither the model nor the user makes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub called_by: Option<PluginName>,
+    /// The kind of the agent that makes the call: `main`, `subagent`.
+    pub agent_type: String,
+    /// The name of the agent; empty for the main agent.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub agent_name: String,
+    /// The execution environment, if it is not this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+    /// The question in one line: `Run this command?`, `Edit app.py? +4 −1`.
+    pub title: String,
+    /// What the call would do.
+    pub subject: PromptSubject,
+    /// What the user should know before answering, in one line; empty if there is nothing.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub warning: String,
+    /// The rule that asks.
+    pub rule: String,
+    /// Where that rule is written, as `FILE:LINE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// The rule in words, if a file or a guard asks; empty if the call is only not allowed yet.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// The commands of the command line, as the rules read it, nested ones included.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
+    /// What the command line can do beyond these commands, all of it; `warning` is the worst.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub risks: Vec<String>,
+    /// The hosts that the arguments name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
+    /// What the call would change, from the tool's own plugin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Preview>,
+    /// How many calls of the model's answer are equal to this one; all of them get the answer.
+    pub times: u32,
+    /// Whether the user changed the arguments before.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub was_edited: bool,
+    /// The allowed answers, in the order to show. The first allows the call once.
+    pub answers: Vec<AllowedAnswer>,
+    /// How long the answer is waited for, in milliseconds; then the call is denied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience_ms: Option<u64>,
+}
+
+/// What a call would do, in the form to show it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+#[non_exhaustive]
+pub enum PromptSubject {
+    /// Run a command line.
+    Command {
+        /// The line.
+        line: String,
+    },
+    /// Type text into a terminal.
+    Input {
+        /// The text.
+        text: String,
+        /// What reads it, such as `python3 -q`; empty if that is unknown.
+        reader: String,
+    },
+    /// Change files, as [`PermissionPrompt::preview`] shows.
+    Edit,
+    /// Start a plan.
+    Plan {
+        /// Its steps.
+        steps: Vec<String>,
+    },
+    /// Anything else: show the arguments.
+    #[default]
+    #[serde(other)]
+    Arguments,
+}
+
+/// An answer that a prompt allows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AllowedAnswer {
+    /// The decision.
+    pub decision: PermissionDecision,
+    /// The pattern of later calls, as its place from 0; absent if the answer holds for one call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<usize>,
+    /// The answer in words: ``Yes, and don't ask again for `cargo test` in this folder``.
+    pub label: String,
+}
+
+impl AllowedAnswer {
+    /// Makes an answer that holds for one call.
+    pub fn once(decision: PermissionDecision, label: impl Into<String>) -> Self {
+        Self { decision, pattern: None, label: label.into() }
+    }
+
+    /// Makes an answer that holds for later calls of a pattern, too.
+    pub fn like(decision: PermissionDecision, pattern: usize, label: impl Into<String>) -> Self {
+        Self { decision, pattern: Some(pattern), label: label.into() }
+    }
+}
+
+/// What a user decides about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PermissionDecision {
+    /// Run this call.
+    AllowOnce,
+    /// Run it, and calls like it until the turn ends.
+    AllowInTurn,
+    /// Run it, and calls like it until the session ends.
+    AllowInSession,
+    /// Run it, and calls like it in this workspace from now on.
+    AllowAlways,
+    /// Do not run it.
+    Deny,
+    /// Do not run it, nor calls like it until the turn ends.
+    DenyInTurn,
+    /// Do not run it, nor calls like it until the session ends.
+    DenyInSession,
+    /// Do not run it, nor calls like it in this workspace from now on.
+    DenyAlways,
+    /// Change the arguments; the changed call is checked again.
+    Edit,
+}
+
+/// The answer to a [`PermissionPrompt`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PermissionAnswer {
+    /// The decision.
+    pub decision: PermissionDecision,
+    /// The pattern of later calls, as in [`AllowedAnswer::pattern`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<usize>,
+    /// What to tell the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// The changed arguments, for [`PermissionDecision::Edit`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+}
+
+impl PermissionAnswer {
+    /// Makes an answer that holds for one call, without a comment.
+    pub fn once(decision: PermissionDecision) -> Self {
+        Self { decision, pattern: None, comment: None, arguments: None }
+    }
+}
+
+impl PermissionPrompt {
+    /// Tells whether an answer is among the allowed ones. Denying once and changing the arguments
+    /// always are.
+    pub fn allows(&self, answer: &PermissionAnswer) -> bool {
+        let is_listed =
+            |it: &AllowedAnswer| it.decision == answer.decision && it.pattern == answer.pattern;
+        match answer.decision {
+            PermissionDecision::Deny => answer.pattern.is_none(),
+            PermissionDecision::Edit => answer.pattern.is_none() && answer.arguments.is_some(),
+            _ => self.answers.iter().any(is_listed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_was_not_offered_is_not_allowed() {
+        let decision = PermissionDecision::AllowInSession;
+        let prompt = PermissionPrompt {
+            answers: vec![
+                AllowedAnswer::once(PermissionDecision::AllowOnce, "Yes"),
+                AllowedAnswer::like(decision, 1, "Yes, any `ls`"),
+            ],
+            ..PermissionPrompt::default()
+        };
+        let like = |pattern| PermissionAnswer {
+            pattern: Some(pattern),
+            ..PermissionAnswer::once(decision)
+        };
+        assert!(prompt.allows(&PermissionAnswer::once(PermissionDecision::AllowOnce)));
+        assert!(prompt.allows(&PermissionAnswer::once(PermissionDecision::Deny)));
+        assert!(prompt.allows(&like(1)));
+        assert!(!prompt.allows(&like(99)));
+        assert!(!prompt.allows(&PermissionAnswer::once(PermissionDecision::Edit)));
+        let words = serde_json::to_value(like(1)).unwrap();
+        assert_eq!(words, serde_json::json!({ "decision": "allow_in_session", "pattern": 1 }));
+    }
+}
