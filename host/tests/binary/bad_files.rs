@@ -27,13 +27,6 @@ fn check(house: &House, expected: Expect) {
     assert_eq!(called.code, 0, "{called}");
 }
 
-#[track_caller]
-fn check_file(bytes: &[u8], expected: Expect) {
-    let house = house!();
-    house.give("moon.so", bytes);
-    check(&house, expected);
-}
-
 fn probe() -> Vec<u8> {
     fs::read(fixture("probe")).unwrap()
 }
@@ -43,47 +36,50 @@ fn manifest(fields: &str) -> String {
 }
 
 #[test]
-fn a_text_file() {
-    check_file(
-        b"I am a plugin, honestly.\n",
+fn files_that_are_no_plugins_for_this_machine() {
+    let house = house!();
+    let mut windows = b"MZ".to_vec();
+    windows.resize(0x3c, 0);
+    windows.extend(0x40_u32.to_le_bytes());
+    windows.extend(b"PE\0\0\x64\x86\0\0");
+    windows.resize(512, 0);
+    let huge = manifest(&format!(r#","more":"{}""#, "x".repeat(20_000)));
+    house.give("empty.so", b"");
+    house.give("foreign.so", &elf::of_machine(&probe(), elf::foreign_machine()));
+    house.give("huge.so", &elf::with_manifest(huge));
+    // Programs of today are position-independent, and so look like libraries.
+    house.give("program.so", &fs::read("/bin/sh").unwrap());
+    house.give("text.so", b"I am a plugin, honestly.\n");
+    house.give("windows.so", &windows);
+    check(
+        &house,
         expect![[r#"
-        note: cannot use `$HOUSE/given/moon.so` as a plugin: it is not a dynamic library
-    "#]],
-    );
-}
-
-#[test]
-fn an_empty_file() {
-    check_file(
-        b"",
-        expect![[r#"
-        note: cannot use `$HOUSE/given/moon.so` as a plugin: it is not a dynamic library
-    "#]],
-    );
-}
-
-#[test]
-fn a_windows_library() {
-    let mut file = b"MZ".to_vec();
-    file.resize(0x3c, 0);
-    file.extend(0x40_u32.to_le_bytes());
-    file.extend(b"PE\0\0\x64\x86\0\0");
-    file.resize(512, 0);
-    check_file(
-        &file,
-        expect![[r#"
-        note: cannot use `$HOUSE/given/moon.so` as a plugin: it is not a dynamic library
-    "#]],
-    );
-}
-
-#[test]
-fn a_library_for_another_machine() {
-    check_file(
-        &elf::of_machine(&probe(), elf::foreign_machine()),
-        expect![[r#"
-        note: cannot use `$HOUSE/given/moon.so` as a plugin: it is built for aarch64, this machine is x86_64
+        note: cannot use `$HOUSE/given/empty.so` as a plugin: it is not a dynamic library
+        note: cannot use `$HOUSE/given/foreign.so` as a plugin: it is built for aarch64, this machine is x86_64
         hint: build the plugin for this machine, or take the author's build for it
+        note: cannot use `$HOUSE/given/huge.so` as a plugin: its manifest has 20080 bytes, at most 16384 are allowed
+        note: cannot use `$HOUSE/given/program.so` as a plugin: it is a library without a jaato manifest
+        hint: a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root
+        note: cannot use `$HOUSE/given/text.so` as a plugin: it is not a dynamic library
+        note: cannot use `$HOUSE/given/windows.so` as a plugin: it is not a dynamic library
+    "#]],
+    );
+}
+
+#[test]
+fn a_library_without_a_manifest() {
+    let house = house!();
+    let found = ["/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr/lib", "/lib"]
+        .iter()
+        .map(|folder| std::path::Path::new(folder).join("libm.so.6"))
+        .find(|path| path.is_file());
+    let Some(library) = found else { return skip("no `libm.so.6` is found") };
+    house.give("moon.so", &fs::read(library).unwrap());
+    check(
+        &house,
+        expect![[r#"
+        note: cannot use `$HOUSE/given/moon.so` as a plugin: it is a library without a jaato manifest
+        hint: a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root
     "#]],
     );
 }
@@ -103,35 +99,6 @@ fn an_executable_and_an_object_file_and_a_core_dump() {
         note: cannot use `$HOUSE/given/core.so` as a plugin: it is a core dump, not a dynamic library
         note: cannot use `$HOUSE/given/executable.so` as a plugin: it is an executable, not a dynamic library
         note: cannot use `$HOUSE/given/object.so` as a plugin: it is an object file, not a dynamic library
-    "#]],
-    );
-}
-
-#[test]
-fn a_program_of_this_machine() {
-    // Programs of today are position-independent, and so look like libraries.
-    let program = fs::read("/bin/sh").unwrap();
-    check_file(
-        &program,
-        expect![[r#"
-        note: cannot use `$HOUSE/given/moon.so` as a plugin: it is a library without a jaato manifest
-        hint: a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root
-    "#]],
-    );
-}
-
-#[test]
-fn a_library_without_a_manifest() {
-    let found = ["/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr/lib", "/lib"]
-        .iter()
-        .map(|folder| std::path::Path::new(folder).join("libm.so.6"))
-        .find(|path| path.is_file());
-    let Some(library) = found else { return skip("no `libm.so.6` is found") };
-    check_file(
-        &fs::read(library).unwrap(),
-        expect![[r#"
-        note: cannot use `$HOUSE/given/moon.so` as a plugin: it is a library without a jaato manifest
-        hint: a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root
     "#]],
     );
 }
@@ -226,17 +193,6 @@ fn a_manifest_that_is_none() {
         note: cannot use `$HOUSE/given/h-deep.so` as a plugin: its manifest cannot be read: invalid type: sequence, expected u32 at line 1 column 1
         note: cannot use `$HOUSE/given/i-kinds.so` as a plugin: this host knows none of the kinds that it offers
         hint: update jaato
-    "#]],
-    );
-}
-
-#[test]
-fn a_huge_manifest() {
-    let padding = format!(r#","more":"{}""#, "x".repeat(20_000));
-    check_file(
-        &elf::with_manifest(manifest(&padding)),
-        expect![[r#"
-        note: cannot use `$HOUSE/given/moon.so` as a plugin: its manifest has 20080 bytes, at most 16384 are allowed
     "#]],
     );
 }

@@ -13,8 +13,7 @@ const TOO_FAST_FOR_A_DESCRIBE: Duration = Duration::from_secs(4);
 
 #[test]
 fn a_second_start_describes_nothing() {
-    let house = house!();
-    house.ship(&fixture("hangs"));
+    let house = house!(ships "hangs");
     let first = house.run(&["plugin", "list"]).code(0);
     let before = fs::metadata(house.descriptions()).unwrap();
     let started = Instant::now();
@@ -28,8 +27,7 @@ fn a_second_start_describes_nothing() {
 
 #[test]
 fn a_list_opens_no_plugin_and_a_call_opens_one() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     house.run(&["tool", "list"]).silent();
     // The dynamic linker of glibc tells each library that it opens.
     let opened = |words: &[&str]| {
@@ -131,8 +129,7 @@ fn a_full_disk_costs_one_line_and_no_tool() {
 
 #[test]
 fn two_starts_at_once_leave_a_whole_cache() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     let runs: Vec<_> = (0..4).map(|_| house.command(&["tool", "list"]).start()).collect();
     let outputs: Vec<_> = runs.into_iter().map(|run| run.finish().silent().stdout).collect();
     assert!(outputs.iter().all(|output| *output == outputs[0]));

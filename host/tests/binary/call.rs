@@ -4,7 +4,6 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 
 use crate::house;
-use crate::support::fixture;
 
 #[track_caller]
 fn refused(words: &[&str], code: i32, expected: Expect) {
@@ -168,8 +167,7 @@ fn an_unknown_tool_is_told_with_the_nearest() {
 
 #[test]
 fn a_missing_argument_and_a_wrong_type_are_told_at_once() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     let output = house.run(&["call", "echo", r#"{"line": "one"}"#]).code(2);
     expect![[r#"
         exit 2
@@ -181,8 +179,7 @@ fn a_missing_argument_and_a_wrong_type_are_told_at_once() {
 
 #[test]
 fn a_tool_that_fails_or_panics_costs_its_call_and_says_why() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     let output = house.run(&["call", "panic", r#"{"place": "elsewhere"}"#]).code(1);
     expect![[r#"
         exit 1
@@ -208,8 +205,7 @@ fn a_tool_that_fails_or_panics_costs_its_call_and_says_why() {
 
 #[test]
 fn what_a_tool_shows_goes_to_standard_error() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     let output = house.run(&["call", "emit", r#"{"pieces": 2, "bytes": 3}"#]).code(0);
     assert_eq!(output.json(), json!({ "taken": 2 }));
     expect![[r#"
@@ -226,16 +222,14 @@ fn what_a_tool_shows_goes_to_standard_error() {
 
 #[test]
 fn a_call_that_a_person_types_is_not_asked() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     // It promises nothing, so a model's call would have to ask.
     assert_eq!(house.run(&["call", "count"]).silent().json(), json!({ "count": 1 }));
 }
 
 #[test]
 fn a_waiting_call_ends_with_ctrl_c_and_leaves_nothing() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     let marker = house.path().join("marker");
     let arguments = json!({ "path": marker, "milliseconds": 3_600_000 }).to_string();
     for signal in ["INT", "TERM", "HUP"] {
@@ -251,8 +245,7 @@ fn a_waiting_call_ends_with_ctrl_c_and_leaves_nothing() {
 
 #[test]
 fn a_deadline_ends_a_call_that_waits_for_ever() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     house.configure("[session]\ncall_deadline_ms = 100\n");
     let output = house.run(&["call", "wait", r#"{"key": "k"}"#]).code(1);
     expect![[r#"

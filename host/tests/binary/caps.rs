@@ -28,8 +28,7 @@ fn a_cap_ends_a_run_with_exit_6_and_its_name() {
         ("--max-tokens", "25", "it has used 25 of 25 tokens"),
         ("--max-cost", "0.0025", "it has cost 0.0025 of 0.0025 US dollars"),
     ] {
-        let house = house!();
-        script(&house);
+        let house = house!(script);
         price(&house);
         let output = house.run(&["run", option, value, "hello"]).code(6);
         assert!(output.stderr.contains(option) && output.stderr.contains(said), "{output}");
@@ -38,8 +37,7 @@ fn a_cap_ends_a_run_with_exit_6_and_its_name() {
 
 #[test]
 fn a_cap_may_stand_in_the_configuration_and_the_command_line_wins() {
-    let house = house!();
-    script(&house);
+    let house = house!(script);
     house.configure_more("[caps]\nsteps = 1\n");
     house.run(&["run", "hello"]).code(6);
     script(&house);
@@ -50,8 +48,7 @@ fn a_cap_may_stand_in_the_configuration_and_the_command_line_wins() {
 
 #[test]
 fn a_price_that_nobody_knows_cannot_be_capped_and_is_said() {
-    let house = house!();
-    script(&house);
+    let house = house!(script);
     let output = house.run(&["run", "--max-cost", "1", "hello"]).code(3);
     assert!(output.stderr.contains("nobody knows what `scripted/test` costs"), "{output}");
     let ledger = house.run(&["ledger", "show"]).code(0);
@@ -60,8 +57,7 @@ fn a_price_that_nobody_knows_cannot_be_capped_and_is_said() {
 
 #[test]
 fn the_ledger_adds_up_what_was_paid() {
-    let house = house!();
-    script(&house);
+    let house = house!(script);
     price(&house);
     let output = house.run(&["run", "--output", "json", "hello"]).code(0);
     let estimate = r#""cost_micro_usd":2500,"cost_is_estimate":true"#;

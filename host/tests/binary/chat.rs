@@ -90,8 +90,7 @@ fn commands_work_in_a_conversation() {
 
 #[test]
 fn commands_of_plugins_are_answered_from_the_conversations_own_state() {
-    let house = house!();
-    house.ship(&fixture("commands"));
+    let house = house!(ships "commands");
     house.script(&json!({ "answers": [
         { "expect": { "prompt": "a", "messages": 1 }, "steps": [{ "text": "one" }] },
         { "expect": { "prompt": "b" }, "steps": [{ "text": "two" }] },
@@ -134,8 +133,7 @@ fn commands_of_plugins_are_answered_from_the_conversations_own_state() {
 
 #[test]
 fn a_command_that_fails_costs_the_conversation_nothing() {
-    let house = house!();
-    house.ship(&fixture("commands"));
+    let house = house!(ships "commands");
     house.script(&json!({ "answers": [says("one")] }));
     let input = "/note 0 x\n/panic\n/count x\n/note 1 x\na\n";
     // Lines that are piped in end with the worst code, that of the panic.
@@ -166,8 +164,7 @@ fn a_command_that_fails_costs_the_conversation_nothing() {
 
 #[test]
 fn a_conversation_that_nobody_reads_ends_quietly() {
-    let house = house!();
-    house.ship(&fixture("commands"));
+    let house = house!(ships "commands");
     let mut endless: Vec<_> = (0..2000).map(|_| json!({ "text": "x".repeat(100) })).collect();
     endless.push(json!("hang"));
     let endless = json!({ "steps": endless });
@@ -197,8 +194,7 @@ fn a_line_that_is_no_text_ends_the_conversation_with_its_place() {
 
 #[test]
 fn an_answer_that_is_stopped_at_the_terminal_is_gone_on_from_in_the_next_message() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     house.script(&json!({ "answers": [
         { "steps": [{ "text": "half said" }, "hang"] },
         {

@@ -108,8 +108,7 @@ fn what_does_not_conform_is_told_in_plain_words() {
 
 #[test]
 fn a_name_that_is_disabled_or_taken_does_not_hinder_the_check() {
-    let house = house!();
-    house.ship(&fixture("echo"));
+    let house = house!(ships "echo");
     house.configure("[plugins]\ndisabled = [\"fixture-echo\"]\n");
     let file = fixture("echo").display().to_string();
     let output = house.run(&["plugin", "check", &file]).silent();

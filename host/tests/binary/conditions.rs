@@ -69,8 +69,7 @@ fn tools_come_with_the_objects_of_others_and_run_by_themselves() {
 
 #[test]
 fn what_runs_by_itself_is_asked_for_as_any_call() {
-    let house = house!();
-    house.ship(&fixture("awaits"));
+    let house = house!(ships "awaits");
     house.script(&json!({ "answers": [{ "steps": [{ "text": "done" }] }] }));
     let output = house.run(&["run", "go"]).code(6);
     assert!(output.stderr.contains("`warn_of_weight` is denied"), "{output}");
@@ -78,8 +77,7 @@ fn what_runs_by_itself_is_asked_for_as_any_call() {
 
 #[test]
 fn a_person_sees_the_conditions_and_calls_regardless() {
-    let house = house!();
-    house.ship(&fixture("awaits"));
+    let house = house!(ships "awaits");
     let list = house.run(&["tool", "list"]).code(0).stdout;
     assert!(list.contains("enabled, if there are objects of `catch_fish`"), "{list}");
     assert!(

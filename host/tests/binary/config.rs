@@ -3,7 +3,6 @@
 use expect_test::{Expect, expect};
 
 use crate::house;
-use crate::support::fixture;
 
 /// Runs a list under a configuration that is wrong.
 #[track_caller]
@@ -248,8 +247,7 @@ fn the_files_are_listed_with_whether_they_are_read() {
 
 #[test]
 fn a_disabled_plugin_is_listed_and_not_used() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     house.configure("[plugins]\ndisabled = [\"fixture-probe\"]\n");
     let list = house.run(&["plugin", "list"]).silent();
     expect![[r#"
@@ -269,8 +267,7 @@ fn a_disabled_plugin_is_listed_and_not_used() {
 
 #[test]
 fn disabled_tools_are_listed_and_cannot_be_called() {
-    let house = house!();
-    house.ship(&fixture("echo"));
+    let house = house!(ships "echo");
     house.configure("[tools]\ndisabled = [\"get_environment\"]\n");
     expect![[r#"
         TOOL              PLUGIN            STATUS    PROMISES   DESCRIPTION
@@ -293,8 +290,7 @@ fn disabled_tools_are_listed_and_cannot_be_called() {
 
 #[test]
 fn where_tools_are_enabled_only_those_are() {
-    let house = house!();
-    house.ship(&fixture("echo"));
+    let house = house!(ships "echo");
     house.configure("[tools]\nenabled = [\"count_bytes_echo\"]\n");
     expect![[r#"
         TOOL              PLUGIN            STATUS       PROMISES   DESCRIPTION

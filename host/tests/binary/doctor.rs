@@ -16,8 +16,7 @@ fn asked_of(house: &House, server: &Server) -> Output {
 
 #[test]
 fn a_server_that_offers_the_model_is_ready() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([]);
     let output = asked_of(&house, &server).code(0);
     assert!(output.stdout.contains("openai/test (default)"), "{output}");
@@ -46,8 +45,7 @@ fn wrong_settings_of_a_plugin_are_not_ready() {
 
 #[test]
 fn a_dead_server_and_one_without_the_model_are_not_ready() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([]);
     server.set_models(Answer::status(200).body(r#"{"data":[{"id":"other"}]}"#));
     let output = asked_of(&house, &server).code(3);
@@ -71,8 +69,7 @@ fn a_dead_server_and_one_without_the_model_are_not_ready() {
 
 #[test]
 fn a_model_that_nobody_offers_is_not_ready_although_others_are() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let output = house.command(&["doctor"]).variable("JAATO_MODEL", "moon/phase").run().code(3);
     let line = "not ready: no plugin offers the provider `moon` of the model `moon/phase`";
     assert!(output.stderr.contains(line), "{output}");

@@ -149,8 +149,7 @@ fn a_message_joins_the_results(house: &House, in_worker: bool) {
 
 #[test]
 fn what_is_said_while_a_tool_runs_joins_its_result() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     a_message_joins_the_results(&house, false);
 }
 

@@ -252,8 +252,7 @@ fn of_a_storm_of_forms_few_wait_and_each_is_asked_alone() {
 
 #[test]
 fn a_form_that_nobody_answers_ends_with_its_session() {
-    let house = house!();
-    house.ship(&fixture("talks"));
+    let house = house!(ships "talks");
     let arguments = json!({ "form": form(json!([text("name")])) });
     house.script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "ask_person", "arguments": arguments } }] },

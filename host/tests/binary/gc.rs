@@ -7,7 +7,7 @@ use crate::cli::cli_house;
 use crate::house;
 use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Server, Step, choices};
-use crate::support::{House, Output, fixture, fixtures, library_name};
+use crate::support::{House, Output, fixtures, library_name};
 
 /// A window that a few short messages fill.
 const SMALL_WINDOW: &str = "[models.\"scripted/test\"]\ncontext_limit = 1000\n";
@@ -42,8 +42,7 @@ fn told(output: &Output) -> Vec<&str> {
 
 #[test]
 fn old_turns_go_at_the_threshold_and_one_line_tells_it() {
-    let house = house!();
-    ship_gc(&house);
+    let house = house!(ship_gc);
     house.script(&json!({ "answers": [
         says("one", 1, 100), says("two", 3, 500), says("three", 5, 850), says("four", 3, 200),
     ] }));
@@ -61,8 +60,7 @@ fn old_turns_go_at_the_threshold_and_one_line_tells_it() {
 
 #[test]
 fn recent_turns_are_kept_as_many_as_the_configuration_says() {
-    let house = house!();
-    ship_gc(&house);
+    let house = house!(ship_gc);
     house.script(&json!({ "answers": [
         says("one", 1, 100), says("two", 3, 500), says("three", 5, 850), says("four", 7, 900),
     ] }));
@@ -73,8 +71,7 @@ fn recent_turns_are_kept_as_many_as_the_configuration_says() {
 
 #[test]
 fn a_request_that_the_provider_refuses_is_sent_again_with_less() {
-    let house = house!();
-    ship_gc(&house);
+    let house = house!(ship_gc);
     house.script(&json!({ "answers": [
         says("one", 1, 100), says("two", 3, 200), overflow(), says("three", 1, 50),
     ] }));
@@ -86,8 +83,7 @@ fn a_request_that_the_provider_refuses_is_sent_again_with_less() {
 
 #[test]
 fn a_request_that_is_refused_for_ever_fails_with_what_to_do() {
-    let house = house!();
-    ship_gc(&house);
+    let house = house!(ship_gc);
     house.script(&json!({ "answers": [overflow()], "repeat_last": true }));
     let output = house.run(&["run", "hello"]).code(5);
     assert!(
@@ -194,8 +190,7 @@ fn without_its_plugin_a_session_goes_on_and_says_so_once() {
 
 #[test]
 fn a_gc_that_is_switched_off_or_none_is_told_with_the_remedy() {
-    let house = house!();
-    ship_gc(&house);
+    let house = house!(ship_gc);
     let script = json!({ "answers": [says("one", 1, 900), says("two", 3, 920)] });
     let check = |more: &str, expected: &str| {
         house.script(&script);
@@ -218,8 +213,7 @@ fn a_gc_that_is_switched_off_or_none_is_told_with_the_remedy() {
 
 #[test]
 fn a_gc_that_panics_hangs_blocks_or_lies_costs_the_collection_alone() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     let check = |what: &str, expected: &str| {
         house.script(&json!({ "answers": [says("one", 1, 900), says("two", 3, 910)] }));
         house.configure_more(SMALL_WINDOW);
@@ -255,8 +249,7 @@ fn settings_out_of_range_are_told_with_their_place() {
 
 #[test]
 fn lists_say_that_a_plugin_is_a_gc() {
-    let house = house!();
-    ship_gc(&house);
+    let house = house!(ship_gc);
     let output = house.run(&["plugin", "list"]).code(0);
     let line = output.stdout.lines().find(|line| line.starts_with("gc-truncate ")).unwrap();
     assert!(line.ends_with("  gc truncate"), "{output}");

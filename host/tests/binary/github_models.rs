@@ -31,8 +31,7 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
 #[test]
 fn a_call_and_an_answer_are_attributed_to_the_organization() {
     for name in ["github-models", "github_models"] {
-        let house = house!();
-        furnish(&house);
+        let house = house!(furnish);
         let called = Said::Call("get_environment".to_owned(), "{\"aspect\":\"os\"}".to_owned());
         let vendor = Arc::new(GitHub::new([Turn::says([called]), Turn::text("It is Linux.")]));
         let server = serve(&vendor);

@@ -33,8 +33,7 @@ fn vendor(turns: impl IntoIterator<Item = Turn>) -> Arc<Google> {
 
 #[test]
 fn a_project_may_stand_in_the_variables_of_a_trusted_workspace() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let vendor = vendor([Turn::text("hello")]);
     let server = serve(&vendor);
     house.write("workspace/.env", "PROJECT_ID=theirs\nLOCATION=eu\n");
@@ -72,8 +71,7 @@ fn serve_tokens() -> Server {
 
 #[test]
 fn tokens_are_minted_from_a_persons_login_and_again_when_one_is_refused() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let (tokens, vendor) = (serve_tokens(), vendor([Turn::text("hello"), Turn::text("again")]));
     let answers = Arc::clone(&vendor);
     let server = vendors::serve(move |asked| {
@@ -106,8 +104,7 @@ fn tokens_are_minted_from_a_persons_login_and_again_when_one_is_refused() {
 
 #[test]
 fn a_file_of_credentials_may_be_named_in_a_workspace_and_one_that_is_not_there_is_told() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let (tokens, vendor) = (serve_tokens(), vendor([Turn::text("hello")]));
     let server = serve(&vendor);
     let lines =

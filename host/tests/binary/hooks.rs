@@ -104,8 +104,7 @@ fn a_guard_whose_worker_died_is_asked_again() {
 
 #[test]
 fn a_guard_that_cannot_be_described_opens_no_gate() {
-    let house = house!();
-    house.ship(&fixture("broken_guard"));
+    let house = house!(ships "broken_guard");
     house.ship(&fixture("hooks"));
     house.script(&calls_once(
         "plugin `fixture-broken-guard`, which is asked before each call, fails",
@@ -127,8 +126,7 @@ fn a_guard_sees_a_call_that_a_person_types() {
 
 #[test]
 fn a_plugin_from_elsewhere_is_asked_what_the_person_granted_it_and_no_longer() {
-    let house = house!();
-    house.drop_in(&fixture("hooks"));
+    let house = house!(drops in "hooks");
     house.script(&calls_once("kept"));
     house.configure_more("[plugins.fixture-hooks]\nbefore_tool = \"deny\"\n");
     let allowed = ["run", "--allow", "fixture-hooks:keep_text", "go"];

@@ -135,8 +135,7 @@ fn a_poll_that_blocks_until_the_time_of_its_call_is_up() {
 
 #[test]
 fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     let block = |number: u32| {
         let until = house.path().join(format!("end-{number}"));
         json!({ "call": { "name": "block", "arguments": { "how": "sleep", "until": until } } })

@@ -187,8 +187,7 @@ fn a_plugin_that_dies_when_it_is_described_is_not_installed() {
 
 #[test]
 fn the_name_of_a_shipped_plugin_and_a_strangers_place_are_not_taken() {
-    let house = house!();
-    house.ship(&fixture("echo"));
+    let house = house!(ships "echo");
     refused(
         &house,
         &text(&fixture("echo")),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::house;
 use crate::support::command::{DEADLINE, LOOK_AGAIN};
-use crate::support::{House, fixture, fixtures, library_name};
+use crate::support::{House, fixtures, library_name};
 
 fn ledger(house: &House) -> PathBuf {
     house.home().join(".local/share/jaato/ledger.jsonl")
@@ -38,8 +38,7 @@ fn script(house: &House) {
 
 #[test]
 fn a_run_writes_its_requests_calls_and_decisions_and_shows_them() {
-    let house = house!();
-    script(&house);
+    let house = house!(script);
     house.run(&["run", "What system is this?"]).code(0);
     let records = records(&ledger(&house));
     assert_eq!(stages(&records), ["response", "permission-check", "tool-call", "response", "turn"]);
@@ -83,8 +82,7 @@ fn shown_under<'a>(shown: &'a str, head: &str) -> &'a str {
 
 #[test]
 fn a_denied_call_is_in_the_ledger_with_its_rule() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     house.script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "count", "arguments": {} } }] },
         { "expect": { "tool_result": "permission_denied" }, "steps": [{ "text": "done" }] },
@@ -134,8 +132,7 @@ fn a_gc_is_in_the_ledger_with_what_it_left_out() {
 
 #[test]
 fn no_secret_of_prompt_arguments_results_or_errors_is_in_the_ledger() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     let arguments = json!({ "text": "hunter2", "line": 1 });
     house.script(&json!({ "answers": [
         { "steps": [{ "thought": "hunter2" }, { "call": { "name": "echo", "arguments": arguments } }] },
@@ -168,8 +165,7 @@ fn no_secret_of_prompt_arguments_results_or_errors_is_in_the_ledger() {
 #[test]
 fn the_ledger_is_the_users_alone_and_lies_where_the_user_says() {
     use std::os::unix::fs::PermissionsExt as _;
-    let house = house!();
-    script(&house);
+    let house = house!(script);
     house.run(&["run", "go"]).code(0);
     assert_eq!(fs::metadata(ledger(&house)).unwrap().permissions().mode() & 0o777, 0o600);
     fs::remove_file(ledger(&house)).unwrap();
@@ -187,8 +183,7 @@ fn the_ledger_is_the_users_alone_and_lies_where_the_user_says() {
 
 #[test]
 fn a_workspace_cannot_say_where_the_ledger_lies_though_it_is_trusted() {
-    let house = house!();
-    script(&house);
+    let house = house!(script);
     house.write("workspace/.env", "LEDGER_PATH=evil.jsonl\n");
     house.run(&["trust"]).code(0);
     let output = house.run(&["run", "go"]).code(0);
@@ -199,8 +194,7 @@ fn a_workspace_cannot_say_where_the_ledger_lies_though_it_is_trusted() {
 
 #[test]
 fn a_ledger_that_cannot_be_written_is_told_once_and_the_run_goes_on() {
-    let house = house!();
-    script(&house);
+    let house = house!(script);
     let folder = house.workspace().display().to_string();
     let notes = house.write("notes.txt", "not yours").display().to_string();
     for (path, cause) in [
@@ -230,8 +224,7 @@ fn a_ledger_that_cannot_be_written_is_told_once_and_the_run_goes_on() {
 
 #[test]
 fn a_run_that_is_killed_leaves_a_ledger_that_the_next_one_goes_on_with() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     let call = json!({ "call": { "name": "echo", "arguments": { "text": "t" } } });
     house.script(
         &json!({ "answers": [{ "steps": [call] }, { "steps": [{ "text": "so" }, "hang"] }] }),
@@ -276,8 +269,7 @@ fn calls_that_a_person_types_are_in_the_ledger_too() {
 
 #[test]
 fn what_only_looks_touches_no_ledger() {
-    let house = house!();
-    script(&house);
+    let house = house!(script);
     for words in
         [&["tool", "list"][..], &["run", "--show-prompt"], &["ledger", "show"], &["command"]]
     {

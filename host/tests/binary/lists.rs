@@ -8,8 +8,7 @@ use crate::support::fixture;
 
 #[test]
 fn tools_are_listed() {
-    let house = house!();
-    house.ship(&fixture("echo"));
+    let house = house!(ships "echo");
     expect![[r#"
         TOOL              PLUGIN            STATUS   PROMISES   DESCRIPTION
         count_bytes_echo  fixture-echo      enabled  read-only  `count_bytes_echo` counts the bytes of a text.
@@ -149,8 +148,7 @@ fn an_unknown_tool_is_told_with_the_nearest() {
 
 #[test]
 fn plugins_are_listed() {
-    let house = house!();
-    house.ship(&fixture("echo"));
+    let house = house!(ships "echo");
     expect![[r#"
         PLUGIN            VERSION  FROM     STATUS  RUNS          OFFERS
         fixture-echo      0.1.0    shipped  active  inside jaato  count_bytes_echo
@@ -241,8 +239,7 @@ fn a_good_plugin_passes_the_check() {
 
 #[test]
 fn a_list_ends_quietly_when_nobody_reads_it() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     for words in [&["tool", "list", "--json"][..], &["plugin", "list", "--json"]] {
         let output = house.command(words).run_into_closed_output(1);
         assert_eq!(output.stderr, "", "{output}");

@@ -34,8 +34,7 @@ fn furnish(house: &House) {
 
 #[test]
 fn the_seeds_variables_reach_vertex_ai_as_they_stand() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let (vendor, tokens) = (Google::new([Turn::text("hello")]), serve_tokens());
     let server = vendors::serve(move |asked| vendor.answer(asked));
     house.write("workspace/.env", SEEDS_ENV);
@@ -55,8 +54,7 @@ fn the_seeds_variables_reach_vertex_ai_as_they_stand() {
 
 #[test]
 fn a_name_alone_goes_to_whom_it_is_of_or_whose_key_is_there() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     // By its family, whoever has a key.
     let output = house.command(&["run", "--model", "claude-next", "x"]).run();
     assert!(output.stderr.contains("`ANTHROPIC_API_KEY` is not set"), "{output}");
@@ -77,8 +75,7 @@ fn a_name_alone_goes_to_whom_it_is_of_or_whose_key_is_there() {
 
 #[test]
 fn another_model_goes_on_with_the_conversation() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
     let words = ["chat", "--model", "openai/first"];
     let input = "hello\n/model\n/model openai/second\n/model nobody/x\nagain\n";
@@ -93,8 +90,7 @@ fn another_model_goes_on_with_the_conversation() {
 
 #[test]
 fn a_model_that_fails_for_good_is_replaced_by_the_next() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let gone = json!({ "error": { "message": "The model `gone` does not exist",
         "code": "model_not_found" } });
     let server = Server::start([
@@ -114,8 +110,7 @@ fn a_model_that_fails_for_good_is_replaced_by_the_next() {
 
 #[test]
 fn what_no_option_says_goes_in_the_vendors_words() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     house.configure_more(
         "[models.\"openai/m\"]\nservice_tier = \"flex\"\nextra_body = { verbosity = \"low\", user = \"a\" }\n\
          extra_headers = { x-team = \"moon\" }\n",
@@ -145,8 +140,7 @@ fn what_no_option_says_goes_in_the_vendors_words() {
 
 #[test]
 fn what_a_server_says_of_its_limits_is_waited_for_before_it_refuses() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let used_up = Answer::calls(&[("get_environment", json!({ "aspect": "os" }))])
         .header("x-ratelimit-remaining-requests", "0")
         .header("x-ratelimit-reset-requests", "2500ms");

@@ -57,8 +57,7 @@ fn in_one_place_the_earlier_file_has_the_name() {
 
 #[test]
 fn a_tool_name_that_is_taken_refuses_the_plugin_whole() {
-    let house = house!();
-    house.ship(&fixture("echo"));
+    let house = house!(ships "echo");
     let other = house.shipped().join("zz.so");
     fs::write(&other, renamed_echo("zzzzzzz-echo")).unwrap();
     let output = house.run(&["plugin", "list"]).code(0);

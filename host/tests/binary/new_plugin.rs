@@ -15,8 +15,7 @@ fn give_sdk(house: &House) {
 
 #[test]
 fn a_crate_is_written_against_the_sources_beside_the_executable() {
-    let house = house!();
-    give_sdk(&house);
+    let house = house!(give_sdk);
     house.write("share/jaato/sdk/Cargo.lock", "# locked\n");
     let output = house.run(&["plugin", "new", "tool-moon", "--kind", "tool"]).silent();
     expect_test::expect![[r#"
@@ -92,8 +91,7 @@ fn check_refused(house: &House, words: &[&str], expected: &str) {
 
 #[test]
 fn what_is_there_and_what_is_no_name_is_refused() {
-    let house = house!();
-    give_sdk(&house);
+    let house = house!(give_sdk);
     fs::create_dir(house.workspace().join("moon")).unwrap();
     check_refused(&house, &["moon"], "`moon` exists already\nhint: take it away");
     check_refused(&house, &["other", "--path", "moon"], "`moon` exists already");

@@ -56,8 +56,7 @@ fn what_a_tool_finds_is_shown_to_the_model_and_to_clients_while_it_runs() {
 
 #[test]
 fn a_person_sees_results_and_asks_for_the_objects() {
-    let house = house!();
-    house.ship(&fixture("finds"));
+    let house = house!(ships "finds");
     house.script(&json!({ "answers": [
         { "steps": [find(1)] },
         { "steps": [{ "text": "a frog" }] },
@@ -100,8 +99,7 @@ fn objects_are_changed_without_a_word_and_found_by_their_metadata() {
 
 #[test]
 fn a_call_that_a_person_types_has_objects_of_its_own() {
-    let house = house!();
-    house.ship(&fixture("finds"));
+    let house = house!(ships "finds");
     let arguments = json!({ "count": 1, "collection": "pond" }).to_string();
     let output = house.run(&["call", "find_animals", &arguments]).code(0);
     assert_eq!(output.json()["references"], json!(["find_animals_1"]));
@@ -109,8 +107,7 @@ fn a_call_that_a_person_types_has_objects_of_its_own() {
 
 #[test]
 fn a_plugin_that_is_not_trusted_reaches_the_objects_of_its_own_tools_alone() {
-    let house = house!();
-    house.ship(&fixture("finds"));
+    let house = house!(ships "finds");
     house.drop_in(&fixture("asks"));
     let ask = |operation: &str, request: Value| json!({ "tool": "ask_service", "args": { "operation": operation, "request": request } });
     let theirs = || json!({ "tool": "find_animals" });
@@ -161,8 +158,7 @@ fn a_plugin_that_is_not_trusted_reaches_the_objects_of_its_own_tools_alone() {
 
 #[test]
 fn a_trusted_plugin_reaches_the_objects_of_all_tools() {
-    let house = house!();
-    house.ship(&fixture("finds"));
+    let house = house!(ships "finds");
     house.ship(&fixture("asks"));
     let input = [
         json!({ "tool": "find_animals", "args": { "count": 1, "collection": "pond" } }),

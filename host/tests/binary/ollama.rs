@@ -38,8 +38,7 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
 
 #[test]
 fn a_long_conversation_is_never_cut_by_the_server() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let plugins = fixtures::house().unwrap().join("plugins");
     house.ship(&plugins.join(library_name("gc_truncate")));
     let ollama = ollama((0..6).map(|number| Turn::text(&format!("answer {number}"))));
@@ -56,8 +55,7 @@ fn a_long_conversation_is_never_cut_by_the_server() {
 
 #[test]
 fn what_is_installed_is_listed_and_what_is_not_says_how_to_get_it() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     list_and_pull(&house);
     house.nothing_lives();
 }
@@ -82,8 +80,7 @@ fn list_and_pull(house: &House) {
 
 #[test]
 fn what_cannot_be_pulled_is_told() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let ollama = ollama([]);
     let server = serve(&ollama);
     let pull = |model: &str| at(&house, &server, &["model", "pull", model]).run();
@@ -106,8 +103,7 @@ fn what_cannot_be_pulled_is_told() {
 
 #[test]
 fn ctrl_c_ends_a_fetch_and_the_server_sees_it() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let begin = b"{\"status\":\"pulling manifest\"}\n".to_vec();
     let server = Server::answering(move |_| {
         Answer::status(200).then(Step::Bytes(begin.clone())).then(Step::Hang)
@@ -122,8 +118,7 @@ fn ctrl_c_ends_a_fetch_and_the_server_sees_it() {
 
 #[test]
 fn a_server_that_does_not_run_is_told_in_one_line_and_in_no_list() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     // Free, because it was bound a moment ago.
     let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let host = format!("0.0.0.0:{port}");
@@ -146,8 +141,7 @@ fn a_server_that_does_not_run_is_told_in_one_line_and_in_no_list() {
 
 #[test]
 fn a_key_goes_to_the_base_url_that_was_configured_and_nowhere_else() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let ollama = Arc::new(Ollama::new([Turn::text("hello")]).with_key(SECRET));
     let server = serve(&ollama);
     // By the variable of Ollama's own client no key goes anywhere.
@@ -171,8 +165,7 @@ fn a_key_goes_to_the_base_url_that_was_configured_and_nowhere_else() {
 
 #[test]
 fn a_server_of_a_name_of_its_own_is_asked_and_fetches_by_that_name() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let ollama = ollama([Turn::text("hello")]);
     let server = serve(&ollama);
     let text =

@@ -12,8 +12,7 @@ use crate::support::server::{Answer, Server};
 /// otherwise.
 #[test]
 fn each_request_of_a_conversation_begins_with_the_one_before() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     // Its tool stands in no request as long as nobody looks it up.
     house.ship(&fixture("echo"));
     let call = |aspect: &str| ("get_environment", json!({ "aspect": aspect }));
@@ -63,8 +62,7 @@ fn each_request_of_a_conversation_begins_with_the_one_before() {
 
 #[test]
 fn steps_share_one_connection_though_the_body_ends_after_the_mark_of_the_end() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let call = || Answer::calls(&[("get_environment", json!({ "aspect": "os" }))]).kept();
     let server = Server::start([call(), call(), Answer::text(&["done"]).kept()]);
     assert_eq!(at(&house, &server, &RUN).run().code(0).stdout, "done\n");
@@ -73,8 +71,7 @@ fn steps_share_one_connection_though_the_body_ends_after_the_mark_of_the_end() {
 
 #[test]
 fn a_list_of_models_may_stand_alone() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([]);
     server.set_models(Answer::status(200).body(r#"[{"id":"moon"},{"id":"earth"}]"#));
     let output = at(&house, &server, &["model", "list"]).run().silent();
@@ -83,8 +80,7 @@ fn a_list_of_models_may_stand_alone() {
 
 #[test]
 fn a_model_that_takes_no_tools_is_told_and_works_without() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let refusal = "registry.ollama.ai/library/gemma:2b does not support tools";
     let server = Server::start([
         Answer::error(400, refusal),

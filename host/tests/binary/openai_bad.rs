@@ -27,8 +27,7 @@ fn told(house: &House, server: &Server, code: i32) -> String {
 
 #[test]
 fn a_server_that_is_not_there_is_told_with_its_url() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     house.configure_more("attempts_max = 2\n");
     // Free, because it was bound a moment ago.
     let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
@@ -50,8 +49,7 @@ fn a_server_that_is_not_there_is_told_with_its_url() {
 
 #[test]
 fn ctrl_c_ends_a_request_that_hangs_wherever_it_does() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let begun = Answer::stream(vec![Step::Bytes(b": hello\n\n".to_vec()), Step::Hang]);
     for hanging in [Answer::silence(), begun] {
         let server = Server::start([hanging]);
@@ -72,8 +70,7 @@ fn ctrl_c_ends_a_request_that_hangs_wherever_it_does() {
 
 #[test]
 fn answers_without_end_are_ended() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     house.configure_more("answer_bytes_max = 2048\nprovider_idle_ms = 500\nattempts_max = 1\n");
     house.configure_more("provider_keep_alive_ms = 700\n");
     let words = choices(&[json!({ "delta": { "content": "x".repeat(100) } })]);

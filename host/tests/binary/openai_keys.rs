@@ -17,8 +17,7 @@ fn kept_to_itself(house: &House, output: &Output, server: &Server) {
 
 #[test]
 fn a_server_that_wants_no_key_is_asked_without_one() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([Answer::text(&["hello"]), Answer::error(401, "who are you?")]);
     let command = || house.command(&RUN).variable("OPENAI_BASE_URL", server.base_url());
     assert_eq!(command().run().code(0).stdout, "hello\n");
@@ -33,8 +32,7 @@ fn a_server_that_wants_no_key_is_asked_without_one() {
 
 #[test]
 fn a_refused_key_is_not_shown_though_the_server_repeats_it() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let refusal =
         || Answer::error(401, &format!("incorrect key: {SECRET}")).header("x-key", SECRET);
     let server = Server::start([refusal(), refusal().torn()]);
@@ -51,8 +49,7 @@ fn a_refused_key_is_not_shown_though_the_server_repeats_it() {
 
 #[test]
 fn a_key_in_ones_own_file_is_used_and_never_shown() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([Answer::text(&["hello"])]);
     let base = server.base_url();
     house.configure_more(&format!(
@@ -75,8 +72,7 @@ fn a_key_in_ones_own_file_is_used_and_never_shown() {
 
 #[test]
 fn a_workspace_leads_ones_own_key_nowhere() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([Answer::text(&["gotcha"])]);
     let base = server.base_url();
     let section = format!("[plugins.provider-openai]\nbase_url = \"{base}\"\n");
@@ -100,8 +96,7 @@ fn a_workspace_leads_ones_own_key_nowhere() {
 
 #[test]
 fn a_workspaces_key_goes_to_the_workspaces_server() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([Answer::text(&["hello"])]);
     let lines = format!("OPENAI_BASE_URL={}\nOPENAI_API_KEY=team-key\n", server.base_url());
     house.write("workspace/.env", &lines);
@@ -116,8 +111,7 @@ fn a_workspaces_key_goes_to_the_workspaces_server() {
 
 #[test]
 fn a_key_leaves_the_machine_encrypted_or_not_at_all() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([]);
     // A name that is no loopback's; the proxy is where it would go.
     let proxy = server.base_url();
@@ -136,8 +130,7 @@ fn a_key_leaves_the_machine_encrypted_or_not_at_all() {
 
 #[test]
 fn offline_asks_nobody() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([Answer::text(&["hello"])]);
     let words = ["--offline", "run", "--model", "openai/test", "hello"];
     let output = at(&house, &server, &words).run().code(5);
@@ -147,8 +140,7 @@ fn offline_asks_nobody() {
 
 #[test]
 fn a_key_in_an_error_is_not_shown_whatever_the_status_and_the_spelling() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     house.configure_more("attempts_max = 1\n");
     let escaped: String = SECRET.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
     let report = |spelled: &str| format!(r#"{{"error":{{"message":"incorrect key: {spelled}"}}}}"#);

@@ -36,8 +36,7 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
 
 #[test]
 fn a_server_of_ones_own_without_responses_is_told_how_to_be_asked() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     house.configure_more(RESPONSES);
     let refuse = |_: &_| jaato_plugin_testkit::vendors::Answered {
         status: 404,
@@ -51,8 +50,7 @@ fn a_server_of_ones_own_without_responses_is_told_how_to_be_asked() {
 
 #[test]
 fn a_server_that_is_known_by_a_name_is_asked_with_its_own_key() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let vendor = vendor([Turn::text("hello")]);
     let server = serve(&vendor);
     // What stands under its name is laid over what the plugin knows of it.
@@ -74,8 +72,7 @@ fn a_server_that_is_known_by_a_name_is_asked_with_its_own_key() {
 
 #[test]
 fn a_deployment_at_azure_is_asked_with_the_key_in_the_header_that_it_wants() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let vendor = Arc::new(OpenAi::new([Turn::text("hello")]).at_azure("mine", "gpt-5.2"));
     let server = serve(&vendor);
     let base = server.root_url();
@@ -96,8 +93,7 @@ fn a_deployment_at_azure_is_asked_with_the_key_in_the_header_that_it_wants() {
 
 #[test]
 fn a_server_that_is_known_by_a_name_wants_its_own_key_and_no_other() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let words = ["run", "--model", "groq/some/model", "hello"];
     let command = house.command(&words).variable("OPENAI_API_KEY", SECRET);
     let output = command.variable("HTTPS_PROXY", "http://127.0.0.1:1").run().code(3);

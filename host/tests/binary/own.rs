@@ -101,8 +101,7 @@ fn bad_requests_and_storms_are_bounded_here_and_in_a_worker() {
 
 #[test]
 fn two_that_write_at_once_lose_nothing() {
-    let house = house!();
-    house.ship(&fixture("wants"));
+    let house = house!(ships "wants");
     let absent = json!({ "key": "k", "expected": "absent" });
     ask(&house, "store.set", &absent, "first");
     let output = call(&house, "ask_wanted", &asking("store.set", &absent, "second"));
@@ -112,8 +111,7 @@ fn two_that_write_at_once_lose_nothing() {
 
 #[test]
 fn a_full_disk_leaves_the_value_that_was_there() {
-    let house = house!();
-    house.ship(&fixture("wants"));
+    let house = house!(ships "wants");
     ask(&house, "store.set", &json!({ "key": "k" }), "small");
     // A bound on the size of files stands for the disk; what writes is told, not ended.
     let large = asking("store.set", &json!({ "key": "k" }), &"x".repeat(600 * 1024)).to_string();
@@ -156,8 +154,7 @@ fn secrets_stay_with_their_plugin_and_are_not_repeated() {
 
 #[test]
 fn the_systems_tool_keeps_secrets_where_there_is_one() {
-    let house = house!();
-    house.ship(&fixture("wants"));
+    let house = house!(ships "wants");
     // It keeps what it reads under its words, as the real one does.
     let tool = house.write(
         "tools/secret-tool",
@@ -213,8 +210,7 @@ fn programs_of_the_hosts_side_live_with_the_instance_and_end_with_the_host() {
 
 #[test]
 fn tokens_are_estimated_where_nobody_counts() {
-    let house = house!();
-    house.ship(&fixture("wants"));
+    let house = house!(ships "wants");
     let counted = ask(&house, "count", &json!({ "text": "moonlight" }), "");
     assert_eq!(counted["answer"], json!({ "tokens": 3, "is_estimate": true }));
     house.ship(&crate::support::fixtures::built("provider_scripted"));
@@ -226,8 +222,7 @@ fn tokens_are_estimated_where_nobody_counts() {
 
 #[test]
 fn settings_come_from_variables_everywhere_and_are_shown_with_their_origin() {
-    let house = house!();
-    house.ship(&fixture("wants"));
+    let house = house!(ships "wants");
     house.configure("[plugins.fixture-wants]\nphase = \"new\"\n");
     let file = house.write("named.env", "WANTS_DAYS=7\nWANTS_PHASE=full\n");
     let file = file.display().to_string();
@@ -263,8 +258,7 @@ fn settings_come_from_variables_everywhere_and_are_shown_with_their_origin() {
 
 #[test]
 fn a_workspaces_variables_give_what_the_schema_lets_them_once_it_is_trusted() {
-    let house = house!();
-    house.ship(&fixture("wants"));
+    let house = house!(ships "wants");
     house.write("workspace/.env", "WANTS_PHASE=full\nWANTS_DAYS=3\n");
     let settings = || house.run(&["call", "tell_settings", "{}"]).code(0).json();
     assert_eq!(settings(), json!({}));
@@ -278,8 +272,7 @@ fn a_workspaces_variables_give_what_the_schema_lets_them_once_it_is_trusted() {
 
 #[test]
 fn what_is_not_trusted_is_given_no_variable() {
-    let house = house!();
-    house.drop_in(&fixture("wants"));
+    let house = house!(drops in "wants");
     let call = house.command(&["call", "tell_settings", "{}"]).variable("WANTS_PHASE", "full");
     assert_eq!(call.run().code(0).json(), json!({}));
     let shown = house.command(&["config", "show"]).variable("WANTS_PHASE", "full").run().code(0);
@@ -288,8 +281,7 @@ fn what_is_not_trusted_is_given_no_variable() {
 
 #[test]
 fn wrong_settings_are_told_at_the_start_with_their_place() {
-    let house = house!();
-    house.ship(&fixture("wants"));
+    let house = house!(ships "wants");
     let stderr = |text: &str, variable: Option<&str>| {
         house.configure(text);
         let call = house.command(&["call", "get_environment"]);

@@ -232,8 +232,7 @@ fn where_home_is_no_folder_what_is_shipped_works_and_one_line_says_so() {
 
 #[test]
 fn where_there_is_no_folder_for_temporary_files_plugins_are_described_and_run() {
-    let house = house!();
-    house.drop_in(&fixture("echo"));
+    let house = house!(drops in "echo");
     for folder in [house.path().join("missing"), "relative".into()] {
         fs::remove_file(house.descriptions()).ok();
         let call = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];

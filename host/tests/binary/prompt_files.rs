@@ -32,8 +32,7 @@ fn asked(house: &House, words: &[&str]) -> Value {
 
 #[test]
 fn an_image_is_sent_whatever_its_file_is_called() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     put(&house, "moon.txt", PNG);
     for words in [&["--attach", "moon.txt", "what is this?"][..], &["what is this? @moon.txt."]] {
         let content = asked(&house, words);
@@ -46,8 +45,7 @@ fn an_image_is_sent_whatever_its_file_is_called() {
 
 #[test]
 fn a_model_that_sees_no_images_gets_words_and_the_person_a_line() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     put(&house, "moon.png", PNG);
     let server = Server::start([Answer::text(&["I do not see."])]);
     server.set_models(
@@ -68,8 +66,7 @@ fn a_model_that_sees_no_images_gets_words_and_the_person_a_line() {
 
 #[test]
 fn a_text_is_put_into_the_prompt_and_a_word_that_names_no_file_stays_one() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     put(&house, "notes.png", b"buy milk");
     let content = asked(&house, &["do as @notes.png says, @nobody"]).to_string();
     for part in ["The file `notes.png`:", "buy milk", "@nobody"] {
@@ -84,8 +81,7 @@ fn a_text_is_put_into_the_prompt_and_a_word_that_names_no_file_stays_one() {
 
 #[test]
 fn what_cannot_be_attached_is_refused_by_name_before_anything_is_sent() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     put(&house, "noise.png", &[0, 159, 146, 150]);
     put(&house, "long.txt", &vec![b'a'; 1024 * 1024 + 1]);
     for (file, says) in [
@@ -104,8 +100,7 @@ fn what_cannot_be_attached_is_refused_by_name_before_anything_is_sent() {
 
 #[test]
 fn a_chat_takes_files_for_its_next_message() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     put(&house, "moon.png", PNG);
     let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
     let lines = "/attach moon.png\n/attach none.png\nwhat is this?\nand now?\n";
@@ -122,8 +117,7 @@ fn a_chat_takes_files_for_its_next_message() {
 
 #[test]
 fn options_reach_the_server_and_the_command_line_wins() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     house.configure_more("temperature = 0.5\nseed = 7\nstop = [\"END\"]\n");
     put(&house, "schema.json", br#"{"type": "object", "properties": {"a": {"type": "string"}}}"#);
     let server = Server::start([Answer::text(&["{}"])]);

@@ -18,8 +18,7 @@ fn set_up(house: &House, name: &str, server: &Server, lines: &str) {
 
 #[test]
 fn two_servers_of_one_plugin_have_keys_and_headers_of_their_own() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let (work, home) =
         (Server::start([Answer::text(&["w"])]), Server::start([Answer::text(&["h"])]));
     set_up(&house, "work", &work, "api_key_env = \"WORK_KEY\"\nheaders = { x-team = \"moon\" }");
@@ -47,8 +46,7 @@ fn two_servers_of_one_plugin_have_keys_and_headers_of_their_own() {
 
 #[test]
 fn what_is_wrong_with_one_is_told_with_its_place() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([]);
     set_up(&house, "work", &server, "api_key_env = \"WORK_KEY\"");
     set_up(&house, "home", &server, "api_key_command = \"exit 3\"");
@@ -75,8 +73,7 @@ fn what_is_wrong_with_one_is_told_with_its_place() {
 
 #[test]
 fn a_name_for_a_model_brings_its_options() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
     set_up(&house, "work", &server, "");
     house.configure_more("[models.fast]\nmodel = \"work/mini\"\ntemperature = 0.5\n");
@@ -96,8 +93,7 @@ fn a_name_for_a_model_brings_its_options() {
 
 #[test]
 fn a_list_of_models_asks_them_all() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([]);
     set_up(&house, "work", &server, "");
     set_up(&house, "home", &server, "");
@@ -111,8 +107,7 @@ fn a_list_of_models_asks_them_all() {
 
 #[test]
 fn variables_of_the_seeds_are_honoured() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let busy = || Answer::error(503, "busy");
     let server = Server::start([busy(), Answer::text(&["hello"]), busy(), Answer::text(&["hi"])]);
     let run = |name: &str, value: &str| {
@@ -129,8 +124,7 @@ fn variables_of_the_seeds_are_honoured() {
 
 #[test]
 fn a_provider_is_asked_for_a_word_and_for_a_call() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([
         Answer::text_of_prompt("Hello.", 321),
         Answer::calls(&[("get_environment", json!({ "aspect": "os" }))]),
@@ -160,8 +154,7 @@ fn a_provider_is_asked_for_a_word_and_for_a_call() {
 
 #[test]
 fn what_keeps_a_provider_from_answering_is_told_with_what_to_do() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([
         Answer::error(401, "invalid api key"),
         Answer::text(&["Hello."]),
@@ -199,8 +192,7 @@ fn what_keeps_a_provider_from_answering_is_told_with_what_to_do() {
 
 #[test]
 fn a_key_is_kept_by_login_used_and_forgotten_by_logout() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     crate::support::provider(&house, "provider_github_models");
     let server = Server::start([Answer::text(&["hello"])]);
     let line = format!("base_url = {:?}\n", server.base_url());
@@ -236,8 +228,7 @@ fn a_key_is_kept_by_login_used_and_forgotten_by_logout() {
 
 #[test]
 fn the_models_of_a_provider_are_listed_with_what_is_known_of_them() {
-    let house = house!();
-    furnish(&house);
+    let house = house!(furnish);
     let server = Server::start([]);
     let models = r#"{"data":[{"id":"gpt-4o"},{"id":"mine"}]}"#;
     server.set_models(Answer::status(200).body(models));

@@ -59,6 +59,14 @@ pub fn answers(steps: &[(Value, Value)]) -> Value {
     json!({ "answers": steps.iter().map(answer).collect::<Vec<_>>() })
 }
 
+/// Asks for the edition once a turn: which it is to be, the number of the call, and what is said.
+pub fn counted(turns: &[(&str, u32, &str)]) -> Value {
+    let steps = turns.iter().flat_map(|(edition, number, said)| {
+        [(nothing(), which()), (told(edition, *number), text(said))]
+    });
+    answers(&steps.collect::<Vec<_>>())
+}
+
 pub fn nothing() -> Value {
     json!({})
 }
@@ -161,15 +169,11 @@ fn what_replaces_a_trusted_file_runs_in_a_worker_until_it_is_trusted_too() {
     let file = house.drop_in(&fixture("editions"));
     trust(&house, &file);
     let two = edition(&house, "two.so", &[SECOND]);
-    house.script(&answers(&[
-        (nothing(), which()),
-        (told("ONE", 1), text("first")),
-        (nothing(), which()),
-        (told("TWO", 2), text("second")),
-        (nothing(), which()),
-        (told("TWO", 3), text("third")),
-        (nothing(), which()),
-        (told("TWO", 4), text("fourth")),
+    house.script(&counted(&[
+        ("ONE", 1, "first"),
+        ("TWO", 2, "second"),
+        ("TWO", 3, "third"),
+        ("TWO", 4, "fourth"),
     ]));
     let mut chat = Chat::start(&house);
     let show = format!("/plugin show {NAME}");
@@ -260,14 +264,7 @@ fn a_broken_file_keeps_what_was_there_and_says_why_until_it_is_mended() {
         let two = edition(&house, "two.so", &[SECOND]);
         let torn = house.path().join("torn.so");
         fs::write(&torn, &fs::read(&two).unwrap()[..100_000]).unwrap();
-        house.script(&answers(&[
-            (nothing(), which()),
-            (told("ONE", 1), text("first")),
-            (nothing(), which()),
-            (told("ONE", 2), text("second")),
-            (nothing(), which()),
-            (told("TWO", 3), text("third")),
-        ]));
+        house.script(&counted(&[("ONE", 1, "first"), ("ONE", 2, "second"), ("TWO", 3, "third")]));
         let mut chat = Chat::start(&house);
         chat.say("a", "first");
         place(&torn, &file);
@@ -396,14 +393,7 @@ fn what_changes_in_a_workspace_is_not_used_before_the_workspace_is_trusted_again
     fs::copy(fixture("editions"), &file).unwrap();
     house.run(&["trust"]).code(0);
     let two = edition(&house, "two.so", &[SECOND]);
-    house.script(&answers(&[
-        (nothing(), which()),
-        (told("ONE", 1), text("first")),
-        (nothing(), which()),
-        (told("ONE", 2), text("second")),
-        (nothing(), which()),
-        (told("TWO", 3), text("third")),
-    ]));
+    house.script(&counted(&[("ONE", 1, "first"), ("ONE", 2, "second"), ("TWO", 3, "third")]));
     let mut chat = Chat::start(&house);
     chat.say("a", "first");
     place(&two, &file);
@@ -426,12 +416,7 @@ fn files_that_cannot_be_copied_are_opened_where_they_lie() {
         let two = edition(&house, "two.so", &[SECOND]);
         // Inside jaato a linker has one file of a name; in a worker each is the first.
         let second = if shipped { "ONE" } else { "TWO" };
-        house.script(&answers(&[
-            (nothing(), which()),
-            (told("ONE", 1), text("first")),
-            (nothing(), which()),
-            (told(second, 2), text("second")),
-        ]));
+        house.script(&counted(&[("ONE", 1, "first"), (second, 2, "second")]));
         // As a full disk, or a home that cannot be written.
         let cache = house.home().join(".cache/jaato");
         fs::create_dir_all(&cache).unwrap();

@@ -6,14 +6,13 @@ use serde_json::json;
 
 use crate::house;
 use crate::reload::{
-    Chat, NAME, OTHER_TOOL, answers, call, edition, nothing, place, text, told, which,
+    Chat, NAME, OTHER_TOOL, answers, call, counted, edition, nothing, place, text, told, which,
 };
 use crate::support::fixture;
 
 #[test]
 fn a_plugin_that_is_not_run_any_more_can_be_had_back() {
-    let house = house!();
-    house.drop_in(&fixture("editions"));
+    let house = house!(drops in "editions");
     let dies = || (nothing(), call("leave", json!({})));
     let mut steps = vec![(nothing(), which()), (told("ONE", 1), call("leave", json!({})))];
     steps.extend((0..4).map(|_| dies()));
@@ -35,12 +34,7 @@ fn a_plugin_that_is_meant_begins_anew_with_what_it_saved() {
         let house = house!();
         let built = fixture("editions");
         let _ = if shipped { house.ship(&built) } else { house.drop_in(&built) };
-        house.script(&answers(&[
-            (nothing(), which()),
-            (told("ONE", 1), text("first")),
-            (nothing(), which()),
-            (told("ONE", 2), text("second")),
-        ]));
+        house.script(&counted(&[("ONE", 1, "first"), ("ONE", 2, "second")]));
         let mut chat = Chat::start(&house);
         chat.say("a", "first");
         chat.say("/plugin reload fixture-editions\nb", "second");

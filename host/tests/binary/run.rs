@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::cli::cli_house;
 use crate::house;
+use crate::support::Output;
 use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Server};
-use crate::support::{Output, fixture};
 
 #[track_caller]
 fn events(output: &Output) -> Vec<Event> {
@@ -145,8 +145,7 @@ fn the_session_is_told_to_tools_that_ask() {
 
 #[test]
 fn what_tools_show_is_labelled_by_their_plugin() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     house.script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "emit", "arguments": { "pieces": 2, "bytes": 4 } } }] },
         { "steps": [{ "text": "shown" }] },
@@ -230,8 +229,7 @@ fn more_instructions_reach_the_model() {
 
 #[test]
 fn only_named_tools_are_offered() {
-    let house = house!();
-    house.ship(&fixture("echo"));
+    let house = house!(ships "echo");
     house.script(&json!({ "answers": [
         { "expect": { "tools": ["count_bytes_echo"] },
           "steps": [{ "call": { "name": "get_environment", "arguments": {} } }] },
@@ -274,8 +272,7 @@ fn results(server: &Server) -> Vec<(Value, Value)> {
 
 #[test]
 fn many_calls_of_one_answer_have_their_results_in_order() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     furnish(&house);
     let call = |line: u64| ("echo", json!({ "text": "t", "line": line }));
     let calls: Vec<_> = (0..12).map(call).collect();

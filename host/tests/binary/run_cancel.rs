@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::house;
+use crate::support::House;
 use crate::support::command::DEADLINE;
-use crate::support::{House, fixture};
 
 /// From the signal to the end of the process. The promise is 100 ms for the work and 2 s for
 /// plugins to close; a busy machine gets the rest.
@@ -40,8 +40,7 @@ fn ctrl_c_in_the_middle_of_an_answer() {
 
 #[test]
 fn ctrl_c_in_the_middle_of_a_tool() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     house.script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "wait", "arguments": { "key": "k" } } }] },
         { "steps": [{ "text": "never" }] },
@@ -51,8 +50,7 @@ fn ctrl_c_in_the_middle_of_a_tool() {
 
 #[test]
 fn ctrl_c_while_a_tool_blocks_its_thread() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     let until = house.path().join("never");
     for (tool, arguments, shown) in [
         ("block", json!({ "how": "sleep", "until": until }), "blocking"),
@@ -100,8 +98,7 @@ fn an_answer_that_nobody_reads_ends_the_run_quietly() {
 
 #[test]
 fn a_killed_host_leaves_no_process_behind() {
-    let house = house!();
-    house.ship(&fixture("hangs"));
+    let house = house!(ships "hangs");
     // Describing takes its deadline: time enough to see the child.
     let running = house.command(&["tool", "list"]).no_input().start();
     let bound = Instant::now() + END_WITHIN;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::house;
 use crate::support::command::{DEADLINE, LOOK_AGAIN};
-use crate::support::{Command, House, Output, fixture};
+use crate::support::{Command, House, Output};
 
 fn says(text: &str) -> serde_json::Value {
     json!({ "answers": [{ "steps": [{ "text": text }] }], "repeat_last": true })
@@ -63,8 +63,7 @@ fn each_time_it_is_told() {
 
 #[test]
 fn errors_that_cannot_be_written_cost_no_turn() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     let call = json!({ "call": { "name": "count", "arguments": {} } });
     house.script(&json!({ "answers": [
         { "steps": [call] },
@@ -102,8 +101,7 @@ fn memory_kib(id: u32) -> u64 {
 #[test]
 fn errors_that_nobody_reads_cost_a_bound_of_memory_and_ctrl_c_still_ends_it() {
     const FLOOD_BYTES: u64 = 200 * 1024 * 1024;
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     let marker = house.workspace().join("marker");
     let call = |name: &str, arguments| json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] });
     // A mebibyte a call: a plugin that emits for longer than 100 ms in one poll is disabled.
@@ -151,8 +149,7 @@ fn errors_that_nobody_reads_cost_a_bound_of_memory_and_ctrl_c_still_ends_it() {
 
 #[test]
 fn what_was_left_out_is_told_when_somebody_reads_again() {
-    let house = house!();
-    house.ship(&fixture("probe"));
+    let house = house!(ships "probe");
     let marker = house.workspace().join("marker");
     let call = |name: &str, arguments| json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] });
     house.script(&json!({ "answers": [

@@ -44,8 +44,7 @@ fn run(house: &House, server: &Server) -> (Vec<Value>, Vec<Value>) {
 
 #[test]
 fn a_model_that_looks_at_images_gets_the_image_that_it_asks_for() {
-    let house = house!();
-    furnish_all(&house);
+    let house = house!(furnish_all);
     let server = Server::start([looked_up(), view("moon.txt"), Answer::text(&["A moon."])]);
     let (requests, results) = run(&house, &server);
     assert_eq!(results[0]["result"]["activated"], json!(["viewImage"]), "{results:#?}");
@@ -57,8 +56,7 @@ fn a_model_that_looks_at_images_gets_the_image_that_it_asks_for() {
 
 #[test]
 fn a_model_that_looks_at_none_is_not_offered_it_and_told_why() {
-    let house = house!();
-    furnish_all(&house);
+    let house = house!(furnish_all);
     let server = Server::start([looked_up(), view("moon.txt"), Answer::text(&["no"])]);
     server.set_models(
         Answer::status(200).body(
@@ -77,8 +75,7 @@ fn a_model_that_looks_at_none_is_not_offered_it_and_told_why() {
 
 #[test]
 fn what_is_no_image_is_refused_at_once() {
-    let house = house!();
-    furnish_all(&house);
+    let house = house!(furnish_all);
     let workspace = house.workspace();
     fs::write(workspace.join("words.png"), "hello").unwrap();
     fs::File::create(workspace.join("huge.png")).unwrap().set_len(1 << 30).unwrap();

@@ -48,8 +48,7 @@ fn a_history_of_50_mb_reaches_a_server_whole() {
     // In a worker it is enough to be more than a frame.
     let places = [(25_000_000, ""), (5_000_000, "[plugins]\nisolated = [\"*\"]\n")];
     for (prompt_bytes, isolated) in places {
-        let house = house!();
-        furnish(&house);
+        let house = house!(furnish);
         let window = "[models.\"openai/test\"]\ncontext_limit = 20000000\n";
         house.configure(&format!("model = \"openai/test\"\n{window}{isolated}"));
         let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);

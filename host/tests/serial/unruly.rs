@@ -31,8 +31,7 @@ fn do_it(house: &House, what: &str) -> Output {
 #[track_caller]
 fn both_ways(work: impl Fn(&House)) {
     for isolated in ["", "[plugins]\nisolated = [\"fixture-unruly\"]\n"] {
-        let house = house!();
-        house.ship(&fixture("unruly"));
+        let house = house!(ships "unruly");
         house.configure(isolated);
         work(&house);
         house.nothing_lives();
@@ -41,8 +40,7 @@ fn both_ways(work: impl Fn(&House)) {
 
 #[test]
 fn an_exit_inside_never_passes_for_success_and_names_its_plugin() {
-    let house = house!();
-    house.ship(&fixture("unruly"));
+    let house = house!(ships "unruly");
     let output = do_it(&house, "exit").code(4);
     let told = "error: a call of `exit` in plugin `fixture-unruly`, which runs inside jaato, ends jaato\n\
                 hint: in a worker it would end its own calls alone: `[plugins] isolated = [\"fixture-unruly\"]`\n";
@@ -57,8 +55,7 @@ fn an_exit_inside_never_passes_for_success_and_names_its_plugin() {
 
 #[test]
 fn a_crash_inside_names_its_plugin_and_is_the_same_crash() {
-    let house = house!();
-    house.ship(&fixture("unruly"));
+    let house = house!(ships "unruly");
     for (what, signal, word) in [("segfault", 11, "segmentation fault"), ("abort", 6, "abort")] {
         let output = do_it(&house, what).code(128 + signal);
         let told = format!(
@@ -73,16 +70,14 @@ fn a_crash_inside_names_its_plugin_and_is_the_same_crash() {
 
 #[test]
 fn a_destructor_that_panics_at_the_end_of_its_thread_changes_no_exit_code() {
-    let house = house!();
-    house.ship(&fixture("unruly"));
+    let house = house!(ships "unruly");
     let output = do_it(&house, "end_of_thread").code(0);
     assert_eq!(output.json(), json!({ "result": "done" }), "{output}");
 }
 
 #[test]
 fn what_a_plugin_inside_prints_stands_in_the_log_and_not_between_the_answers() {
-    let house = house!();
-    house.ship(&fixture("unruly"));
+    let house = house!(ships "unruly");
     let line = json!({ "tool": "do_of_unruly", "args": { "what": "print" } }).to_string();
     let output =
         house.command(&["call", "--batch"]).input(format!("{line}\n{line}\n")).run().code(0);
@@ -93,8 +88,7 @@ fn what_a_plugin_inside_prints_stands_in_the_log_and_not_between_the_answers() {
 
 #[test]
 fn a_plugin_inside_that_takes_the_signals_away_keeps_no_person_from_stopping_it() {
-    let house = house!();
-    house.ship(&fixture("unruly"));
+    let house = house!(ships "unruly");
     house.script(&json!({ "answers": [{ "steps": [call("take_signals")] }] }));
     for signal in ["INT", "TERM"] {
         let running = house.command(&["run", "--yes", "go"]).no_input().start();
@@ -182,8 +176,7 @@ fn a_state_that_cannot_be_saved_is_told_once_and_logged() {
         ("big", "may cross"),
         ("hang", "it took longer than 2 s"),
     ] {
-        let house = house!();
-        house.ship(&fixture("unruly"));
+        let house = house!(ships "unruly");
         house.script(&json!({ "answers": [
             { "steps": [call("print")] }, { "steps": [call("print")] }, { "steps": [{ "text": "done" }] },
         ] }));
@@ -200,8 +193,7 @@ fn a_state_that_cannot_be_saved_is_told_once_and_logged() {
 
 #[test]
 fn a_worker_that_was_stopped_goes_on_with_the_next_answer_that_is_missing() {
-    let house = house!();
-    house.ship(&fixture("unruly"));
+    let house = house!(ships "unruly");
     house.configure("[plugins]\nisolated = [\"fixture-unruly\"]\n");
     let output = do_it(&house, "stop").code(0);
     assert_eq!(output.json(), json!({ "result": "done" }), "{output}");
@@ -228,8 +220,7 @@ fn blocking_work_that_ignores_its_cancel_does_not_keep_the_plugin_from_working()
 
 #[test]
 fn raw_bytes_are_told_of_beside_a_key_of_the_tools_own() {
-    let house = house!();
-    house.ship(&fixture("unruly"));
+    let house = house!(ships "unruly");
     let output = do_it(&house, "own_bytes").code(0);
     assert_eq!(output.json(), json!({ "bytes": "its own", "raw_bytes": { "length": 3 } }));
     house.script(&json!({ "answers": [

@@ -25,7 +25,8 @@ pub use command::{Command, Output, no_network};
 pub use fixtures::{fixture, library_name};
 pub use jaato_plugin_testkit::skip;
 
-/// Makes the house of a test, or leaves the test with a line that says why it is left out.
+/// Makes the house of a test, or leaves the test with a line that says why it is left out. It can
+/// come with a fixture that ships or is dropped in, or furnished by a function.
 #[macro_export]
 macro_rules! house {
     () => {
@@ -34,6 +35,21 @@ macro_rules! house {
             None => return,
         }
     };
+    (ships $fixture:literal) => {{
+        let house = $crate::house!();
+        house.ship(&$crate::support::fixture($fixture));
+        house
+    }};
+    (drops in $fixture:literal) => {{
+        let house = $crate::house!();
+        house.drop_in(&$crate::support::fixture($fixture));
+        house
+    }};
+    ($furnish:ident) => {{
+        let house = $crate::house!();
+        $furnish(&house);
+        house
+    }};
 }
 
 /// A jaato installed for one test, with a home and a workspace that nobody else sees.

@@ -3,7 +3,7 @@
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::service::{BLOB_GET, BlobGet};
-use jaato_plugin_sdk::types::{Data, Delta, Message, Part, Request, Retry, Role};
+use jaato_plugin_sdk::types::{Data, Message, Part, Request, Retry, Role};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, Reply};
 
@@ -72,40 +72,6 @@ fn the_request_has_the_headers_of_the_api_and_names_the_credential() {
     );
     let body: Value = serde_json::from_slice(&sent.body).unwrap();
     assert_eq!((&body["model"], &body["stream"]), (&json!("claude-opus-5-5"), &json!(true)));
-}
-
-#[test]
-fn pieces_go_out_as_they_come_and_a_ping_shows_that_the_server_lives() {
-    let stream = FakeStream::open();
-    let feed = stream.clone();
-    let host = host(move || FakeHttpAnswer::status(200).stream(stream.clone()));
-    let mut call = host.instance().unwrap().start_complete(&request()).unwrap();
-    let (first, rest) = ANSWER.split_once("event: message_delta").unwrap();
-    feed.push("event: ping\ndata: {\"type\": \"ping\"}\n\n");
-    assert!(matches!(call.next_delta(), Ok(Some(Delta::Alive))));
-    feed.push(first.replace("hello", "hel"));
-    assert!(matches!(call.next_delta(), Ok(Some(delta)) if delta == Delta::text("hel")));
-    feed.push(first.replace("hello", "lo"));
-    feed.push(["event: message_delta", rest].concat());
-    feed.finish();
-    assert_eq!(call.wait().result.unwrap().parts, [Part::text("hello")]);
-}
-
-#[test]
-fn what_the_stream_broke_with_is_told_unless_the_model_had_said_all() {
-    let broken = |text: String| {
-        host(move || {
-            let stream = FakeStream::open();
-            stream.push(text.clone());
-            stream.fail(Error::new(ErrorKind::Unavailable, "the exchange failed").temporary());
-            FakeHttpAnswer::status(200).stream(stream)
-        })
-    };
-    let (begin, _) = ANSWER.split_once("event: message_delta").unwrap();
-    let error = broken(begin.to_owned()).complete(&request()).result.unwrap_err();
-    assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
-    let (all, _) = ANSWER.split_once("event: message_stop").unwrap();
-    assert!(broken(all.to_owned()).complete(&request()).result.is_ok());
 }
 
 #[test]

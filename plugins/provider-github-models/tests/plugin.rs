@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use jaato_plugin_sdk::serde_json::{Map, Value, json};
-use jaato_plugin_sdk::types::{FinishReason, Message, Part, Request, Retry, ToolResult, ToolSpec};
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Message, Request, Retry, ToolSpec};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::vendors::github::{GitHub, Way};
-use jaato_plugin_testkit::vendors::openai::{Said, Turn};
+use jaato_plugin_testkit::vendors::openai::Turn;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 
 jaato_plugin_testkit::conformance!(provider_github_models: provider; |suite| suite.with_host(served));
@@ -42,29 +42,6 @@ fn request() -> Request {
 fn error_behind(way: Way, config: Value) -> Error {
     let vendor = Arc::new(GitHub::new([]).behind([way]));
     host(&vendor, config).complete(&request()).result.unwrap_err()
-}
-
-#[test]
-fn a_conversation_with_tools_is_taken_request_by_request() {
-    for model in ["openai/gpt-4o", "openai/o4-mini"] {
-        for stream in [None, Some(false)] {
-            let called = Said::Call("look".to_owned(), "{}".to_owned());
-            let turns = [Turn::says([called]), Turn::text("It is full.")];
-            let vendor = Arc::new(GitHub::new(turns));
-            let host = host(&vendor, json!({}));
-            let mut request = request();
-            request.model = model.to_owned();
-            request.options.stream = stream;
-            let first = host.complete(&request).result.unwrap();
-            assert_eq!(first.finish_reason, FinishReason::ToolUse);
-            let id = first.parts.iter().find_map(Part::as_tool_call).unwrap().id.clone();
-            request.messages.push(Message::model(first.parts));
-            request.messages.push(Message::tool([ToolResult::new(id, "look", Map::new())]));
-            let second = host.complete(&request).result.unwrap();
-            assert_eq!(second.parts, [Part::text("It is full.")]);
-            assert_eq!(vendor.accepted().len(), 2, "{model}");
-        }
-    }
 }
 
 #[test]

@@ -50,16 +50,6 @@ fn a_whole_answer_is_done_soon_though_the_server_leaves_the_connection_open() {
 }
 
 #[test]
-fn half_a_stream_may_be_better_next_time() {
-    for pieces in [&["{\"mess"][..], &[HELLO], &[HELLO, &END[..30]], &[]] {
-        let error = streams(pieces, true).0.unwrap_err();
-        assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary), "{error}");
-    }
-    // The last line counts without its end.
-    assert!(streams(&[HELLO, END.trim_end()], true).0.is_ok());
-}
-
-#[test]
 fn an_error_in_mid_stream_has_its_kind_and_its_retry_class() {
     let failing = |lines: usize, text: &str| {
         let turn = Turn::text("half of it").cut_after(lines).failing(text);
@@ -86,14 +76,4 @@ fn nonsense_in_mid_stream_may_be_better_next_time() {
     let error = result.unwrap_err();
     assert_eq!(error.retry, Retry::Temporary);
     assert!(error.message.contains("no JSON"), "{error}");
-}
-
-#[test]
-fn a_refusal_is_told_whatever_its_body_is() {
-    for body in [&b""[..], b"<html>", b"\x1f\x8b\x08", b"{", b"null", b"{\"error\":7}", b"\xff"] {
-        let host = host(move || FakeHttpAnswer::status(503).body(body));
-        let error = host.complete(&request()).result.unwrap_err();
-        assert!(error.message.contains("answered 503 (service unavailable)"), "{error}");
-        assert_eq!(error.retry, Retry::Temporary);
-    }
 }

@@ -7,19 +7,17 @@ use jaato_plugin_sdk::types::ErrorKind;
 use jaato_plugin_sdk::types::process::LeftRunning;
 
 use super::support::{
-    Told, address, read, read_until, settings, sh, stdout, told, with_engine, workspace,
+    Told, address, read, read_until, settings, sh, stdout, told, with_container, with_engine,
+    workspace,
 };
 
 #[test]
 fn both_outputs_come_apart_with_the_code() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
-        let told = told(&container, "echo out; echo err >&2; exit 3").await;
+    with_container(async |container| {
+        let told = told(container, "echo out; echo err >&2; exit 3").await;
         let expected =
             Told { stdout: "out\n".to_owned(), stderr: "err\n".to_owned(), code: Some(3) };
         assert_eq!(told, expected);
-        container.close().await.unwrap();
     });
 }
 
@@ -44,19 +42,14 @@ fn words_folder_and_variables_arrive_as_they_are() {
 
 #[test]
 fn variables_of_this_machine_stay_here() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
-        assert_eq!(stdout(&container, "echo ${CARGO_MANIFEST_DIR-none}").await, "none\n");
-        container.close().await.unwrap();
+    with_container(async |container| {
+        assert_eq!(stdout(container, "echo ${CARGO_MANIFEST_DIR-none}").await, "none\n");
     });
 }
 
 #[test]
 fn writing_to_a_command_that_has_ended_fails_whether_or_not_somebody_reads() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let much = vec![b'x'; 8 * 1024 * 1024];
         let start = async || {
             let spec = Spec { stdin: Stdin::Piped, ..sh("head -c 3") };
@@ -73,15 +66,12 @@ fn writing_to_a_command_that_has_ended_fails_whether_or_not_somebody_reads() {
         assert_eq!(told.unwrap().code, Some(0));
         let again = read_on.write(b"more").await.unwrap_err();
         assert_eq!(again.message, "the command reads no more input: it has ended");
-        container.close().await.unwrap();
     });
 }
 
 #[test]
 fn input_is_written_and_closed() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let command =
             container.start(Spec { stdin: Stdin::Piped, ..sh("cat; echo end") }).await.unwrap();
         command.write(b"one ").await.unwrap();
@@ -91,25 +81,19 @@ fn input_is_written_and_closed() {
         let told = read(&command).await.unwrap();
         assert_eq!((told.stdout.as_str(), told.code), ("two end\n", Some(0)));
         assert_eq!(command.write(b"x").await.unwrap_err().kind, ErrorKind::Io);
-        container.close().await.unwrap();
     });
 }
 
 #[test]
 fn a_command_without_input_finds_it_empty() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
-        assert_eq!(stdout(&container, "cat; echo end").await, "end\n");
-        container.close().await.unwrap();
+    with_container(async |container| {
+        assert_eq!(stdout(container, "cat; echo end").await, "end\n");
     });
 }
 
 #[test]
 fn output_comes_while_the_command_runs() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let command = container
             .start(Spec { stdin: Stdin::Piped, ..sh("echo first; read x; echo $x") })
             .await
@@ -117,15 +101,12 @@ fn output_comes_while_the_command_runs() {
         assert_eq!(read_until(&command, "first\n").await, "first\n");
         command.write(b"second\n").await.unwrap();
         assert_eq!(read(&command).await.unwrap().stdout, "second\n");
-        container.close().await.unwrap();
     });
 }
 
 #[test]
 fn much_output_arrives_whole() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let command = container.start(sh("dd if=/dev/zero bs=65536 count=256 2>/dev/null")).await;
         let command = command.unwrap();
         let mut bytes = 0;
@@ -137,7 +118,6 @@ fn much_output_arrives_whole() {
             }
         }
         assert_eq!(bytes, 16 * 1024 * 1024);
-        container.close().await.unwrap();
     });
 }
 
@@ -161,9 +141,7 @@ fn a_missing_program_and_a_missing_folder_are_errors() {
 
 #[test]
 fn what_is_left_in_the_background_does_not_hold_the_command() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let start = Instant::now();
         let command = container.start(sh("sleep 1000 & echo $!")).await.unwrap();
         let Some(Piece::Stdout(pid)) = command.next().await.unwrap() else { panic!("no output") };
@@ -174,15 +152,12 @@ fn what_is_left_in_the_background_does_not_hold_the_command() {
         assert_eq!(command.next().await.unwrap(), None);
         // The engine itself waits two seconds for those who hold the output.
         assert!(start.elapsed() < Duration::from_millis(1500), "{:?}", start.elapsed());
-        container.close().await.unwrap();
     });
 }
 
 #[test]
 fn commands_run_beside_each_other() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         // Each waits for the other.
         let meet = |mine, other| {
             sh(&format!("touch {mine}; while [ ! -e {other} ]; do sleep 0.01; done; echo {mine}"))
@@ -192,7 +167,6 @@ fn commands_run_beside_each_other() {
         let (one, two) = (one.unwrap(), two.unwrap());
         let (one, two) = tokio::join!(read(&one), read(&two));
         assert_eq!((one.unwrap().stdout.as_str(), two.unwrap().stdout.as_str()), ("a\n", "b\n"));
-        container.close().await.unwrap();
     });
 }
 

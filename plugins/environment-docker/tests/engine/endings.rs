@@ -8,7 +8,8 @@ use jaato_plugin_sdk::types::process::Signal;
 use jaato_plugin_sdk::types::{ErrorKind, Retry};
 
 use super::support::{
-    DEADLINE, Gate, Lab, address, read, read_until, settings, sh, stdout, with_engine, workspace,
+    DEADLINE, Gate, Lab, address, read, read_until, settings, sh, stdout, with_container,
+    with_engine, workspace,
 };
 
 /// Starts a family: a child, one in a session of its own, and a parent that ignores requests to
@@ -25,9 +26,7 @@ async fn family_is_gone(container: &Container) {
 
 #[test]
 fn ending_a_command_ends_its_whole_family_and_keeps_what_it_printed() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let command = container.start(sh(FAMILY)).await.unwrap();
         let mut seen = read_until(&command, "apart").await;
         if !seen.contains("partial") {
@@ -38,36 +37,29 @@ fn ending_a_command_ends_its_whole_family_and_keeps_what_it_printed() {
         let told = read(&command).await.unwrap();
         assert_eq!(told.code, Some(137));
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
-        family_is_gone(&container).await;
-        container.close().await.unwrap();
+        family_is_gone(container).await;
     });
 }
 
 #[test]
 fn a_polite_command_may_say_its_last_word() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let line = "trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.01; done";
         let command = container.start(sh(line)).await.unwrap();
         read_until(&command, "up").await;
         command.end().await.unwrap();
         let told = read(&command).await.unwrap();
         assert_eq!((told.stdout.as_str(), told.code), ("bye\n", Some(9)));
-        container.close().await.unwrap();
     });
 }
 
 #[test]
 fn dropping_a_command_ends_it() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let command = container.start(sh(FAMILY)).await.unwrap();
         read_until(&command, "apart").await;
         drop(command);
-        family_is_gone(&container).await;
-        container.close().await.unwrap();
+        family_is_gone(container).await;
     });
 }
 
@@ -91,9 +83,7 @@ fn a_start_that_is_given_up_leaves_no_command() {
 
 #[test]
 fn signals_reach_the_command() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let line = "trap 'echo one' USR1; trap 'exit 5' INT; echo up; while :; do :; done";
         let command = container.start(sh(line)).await.unwrap();
         read_until(&command, "up").await;
@@ -102,19 +92,15 @@ fn signals_reach_the_command() {
         assert!(command.signal(Signal::Interrupt).await.unwrap());
         assert_eq!(read(&command).await.unwrap().code, Some(5));
         assert!(!command.signal(Signal::Interrupt).await.unwrap());
-        container.close().await.unwrap();
     });
 }
 
 #[test]
 fn nobody_can_kill_the_guardian_of_a_container_that_was_made() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let command = container.start(sh("kill -9 1; kill -9 -1; echo alive")).await.unwrap();
         read(&command).await.unwrap();
-        assert_eq!(stdout(&container, "echo still").await, "still\n");
-        container.close().await.unwrap();
+        assert_eq!(stdout(container, "echo still").await, "still\n");
     });
 }
 

@@ -6,7 +6,7 @@ use environment_docker::{Container, Settings, Sight, Size, Spec, Terminal};
 use jaato_plugin_sdk::types::process::Signal;
 use jaato_plugin_sdk::types::terminal::TerminalWait;
 
-use super::support::{settings, sh, with_engine, workspace};
+use super::support::{settings, sh, with_container, with_engine, workspace};
 
 const SIZE: Size = Size { rows: 33, columns: 101 };
 
@@ -31,9 +31,7 @@ async fn rest(terminal: &Terminal) -> Vec<u8> {
 
 #[test]
 fn a_program_finds_a_terminal_of_that_size_and_sees_it_change() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let spec = sh("stty size; read x; stty size; exit 4");
         let terminal = container.start_on_terminal(spec, SIZE).await.unwrap();
         assert_eq!(until(&terminal, "101\r\n").await, "33 101\r\n");
@@ -41,15 +39,12 @@ fn a_program_finds_a_terminal_of_that_size_and_sees_it_change() {
         terminal.write(b"go\n").await.unwrap();
         assert_eq!(String::from_utf8(rest(&terminal).await).unwrap(), "go\r\n5 7\r\n");
         assert_eq!(terminal.exit().await.unwrap().0, 4);
-        container.close().await.unwrap();
     });
 }
 
 #[test]
 fn bytes_are_what_they_are() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         // Each piece by itself, so that one begins with what would be a frame's head elsewhere.
         let line = "stty raw -echo; printf ready; read x; printf '\\001\\000'; read x; printf '\\002\\377end'";
         let terminal = container.start_on_terminal(sh(line), SIZE).await.unwrap();
@@ -59,15 +54,12 @@ fn bytes_are_what_they_are() {
         terminal.write(b"\n").await.unwrap();
         let rest = rest(&terminal).await;
         assert!(rest.ends_with(b"\x02\xffend"), "{rest:?}");
-        container.close().await.unwrap();
     });
 }
 
 #[test]
 fn it_is_known_who_waits_for_input() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let spec = Spec { words: vec!["cat".to_owned()], ..Spec::default() };
         let terminal = container.start_on_terminal(spec, SIZE).await.unwrap();
         loop {
@@ -81,15 +73,12 @@ fn it_is_known_who_waits_for_input() {
         terminal.end().await.unwrap();
         rest(&terminal).await;
         assert_eq!(terminal.foreground().await.unwrap(), None);
-        container.close().await.unwrap();
     });
 }
 
 #[test]
 fn a_signal_reaches_who_has_the_terminal() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let line = "trap 'echo caught; exit 6' INT; echo up; while :; do sleep 0.01; done";
         let terminal = container.start_on_terminal(sh(line), SIZE).await.unwrap();
         until(&terminal, "up").await;
@@ -97,37 +86,30 @@ fn a_signal_reaches_who_has_the_terminal() {
         until(&terminal, "caught").await;
         rest(&terminal).await;
         assert_eq!(terminal.exit().await.unwrap().0, 6);
-        container.close().await.unwrap();
     });
 }
 
 #[test]
 fn the_key_that_interrupts_works() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let line = "trap 'echo caught; exit 6' INT; echo up; while :; do sleep 0.01; done";
         let terminal = container.start_on_terminal(sh(line), SIZE).await.unwrap();
         until(&terminal, "up").await;
         terminal.write(b"\x03").await.unwrap();
         until(&terminal, "caught").await;
-        container.close().await.unwrap();
     });
 }
 
 #[test]
 fn a_terminal_that_is_dropped_ends_its_program() {
-    with_engine(async |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+    with_container(async |container| {
         let line = "trap '' HUP TERM; echo up; while :; do touch alive; sleep 0.01; done";
         let terminal = container.start_on_terminal(sh(line), SIZE).await.unwrap();
         until(&terminal, "up").await;
         drop(terminal);
         // Removed until nobody is there who makes it again.
         let look = "rm -f alive; sleep 0.1; [ -e alive ] && echo there; true";
-        while !super::support::stdout(&container, look).await.is_empty() {}
-        container.close().await.unwrap();
+        while !super::support::stdout(container, look).await.is_empty() {}
     });
 }
 

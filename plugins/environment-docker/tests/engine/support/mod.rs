@@ -29,6 +29,16 @@ pub fn with_engine<F: Future<Output = ()>>(test: impl FnOnce(Lab) -> F) {
     });
 }
 
+/// Runs a test with a container on a workspace of its own, and closes it.
+pub fn with_container(test: impl AsyncFnOnce(&Container)) {
+    with_engine(async move |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        test(&container).await;
+        container.close().await.unwrap();
+    });
+}
+
 /// As the thread of the plugin does it.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
