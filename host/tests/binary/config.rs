@@ -4,73 +4,47 @@ use expect_test::{Expect, expect};
 
 use crate::house;
 
-/// Runs a list under a configuration that is wrong.
+/// Runs a list under each of these configurations, which are wrong; what is told stands in one
+/// text.
 #[track_caller]
-fn refused(text: &str, expected: Expect) {
+fn refused(configurations: &[&str], expected: Expect) {
     let house = house!();
-    house.configure(text);
-    let output = house.run(&["tool", "list"]);
-    assert_eq!((output.code, output.stdout.as_str()), (3, ""), "{output}");
-    expected.assert_eq(&house.clean(&output.stderr));
+    let refusal = |text: &&str| {
+        house.configure(text);
+        let output = house.run(&["tool", "list"]);
+        assert_eq!((output.code, output.stdout.as_str()), (3, ""), "{output}");
+        house.clean(&output.stderr)
+    };
+    expected.assert_eq(&configurations.iter().map(refusal).collect::<String>());
 }
 
 #[test]
-fn an_unknown_key_is_told_with_the_nearest() {
+fn what_is_wrong_is_told_with_its_place_and_with_what_is_wanted() {
     refused(
-        "modle = \"local/x\"\n",
+        &[
+            "modle = \"local/x\"\n",
+            "[session]\nstep_max = 3\n",
+            "[zzz]\nx = 3\n",
+            "offline = \"yes please\"\n",
+            "\n[tools]\ndisabled = 3\n",
+            "[session]\nsteps_max = 0\n",
+            "model = \n",
+        ],
         expect![[r#"
-        error: unknown key `modle` (user $HOUSE/home/.config/jaato/config.toml:1)
-        hint: did you mean `model`?
-    "#]],
-    );
-    refused(
-        "[session]\nstep_max = 3\n",
-        expect![[r#"
-        error: unknown key `session.step_max` (user $HOUSE/home/.config/jaato/config.toml:2)
-        hint: did you mean `session.steps_max`?
-    "#]],
-    );
-    refused(
-        "[zzz]\nx = 3\n",
-        expect![[r#"
+            error: unknown key `modle` (user $HOUSE/home/.config/jaato/config.toml:1)
+            hint: did you mean `model`?
+            error: unknown key `session.step_max` (user $HOUSE/home/.config/jaato/config.toml:2)
+            hint: did you mean `session.steps_max`?
             error: unknown key `zzz` (user $HOUSE/home/.config/jaato/config.toml:1)
             hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`
+            error: `offline` takes true or false, but is the text `yes please` (user $HOUSE/home/.config/jaato/config.toml:1)
+            hint: docs/configuration.md tells what `offline` takes
+            error: `tools.disabled` takes a list of names, but is the number `3` (user $HOUSE/home/.config/jaato/config.toml:3)
+            hint: docs/configuration.md tells what `tools.disabled` takes
+            error: `session.steps_max` takes a whole number from 1 to 10000, but is `0` (user $HOUSE/home/.config/jaato/config.toml:2)
+            hint: docs/configuration.md tells what `session.steps_max` takes
+            error: `$HOUSE/home/.config/jaato/config.toml:1:9` is not valid toml: string values must be quoted, expected literal string
         "#]],
-    );
-}
-
-#[test]
-fn a_wrong_type_is_told_with_what_is_wanted() {
-    refused(
-        "offline = \"yes please\"\n",
-        expect![[r#"
-        error: `offline` takes true or false, but is the text `yes please` (user $HOUSE/home/.config/jaato/config.toml:1)
-        hint: docs/configuration.md tells what `offline` takes
-    "#]],
-    );
-    refused(
-        "\n[tools]\ndisabled = 3\n",
-        expect![[r#"
-        error: `tools.disabled` takes a list of names, but is the number `3` (user $HOUSE/home/.config/jaato/config.toml:3)
-        hint: docs/configuration.md tells what `tools.disabled` takes
-    "#]],
-    );
-    refused(
-        "[session]\nsteps_max = 0\n",
-        expect![[r#"
-        error: `session.steps_max` takes a whole number from 1 to 10000, but is `0` (user $HOUSE/home/.config/jaato/config.toml:2)
-        hint: docs/configuration.md tells what `session.steps_max` takes
-    "#]],
-    );
-}
-
-#[test]
-fn what_is_no_toml_is_told_with_its_place() {
-    refused(
-        "model = \n",
-        expect![[r#"
-        error: `$HOUSE/home/.config/jaato/config.toml:1:9` is not valid toml: string values must be quoted, expected literal string
-    "#]],
     );
 }
 
@@ -96,7 +70,7 @@ fn a_newer_version_makes_unknown_keys_a_warning() {
     "#]].assert_eq(&house.clean(&output.stderr));
     assert!(house.run(&["config", "show"]).code(0).stdout.contains('9'));
     refused(
-        "version = 1\nmoon = true\n",
+        &["version = 1\nmoon = true\n"],
         expect![[r#"
             error: unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2)
             hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`

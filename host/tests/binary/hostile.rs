@@ -40,64 +40,36 @@ fn shown(house: &House) -> String {
     bad.to_owned()
 }
 
+/// Checks what a person is shown of each of these tools, their arguments, and what the model is
+/// told.
 #[track_caller]
-fn check(plugin: &str, tool: &str, arguments: &Value, told: &str, expected: Expect) {
-    let house = house!();
-    house_with(&house, plugin, tool, arguments, told);
-    expected.assert_eq(&shown(&house));
+fn check(plugin: &str, calls: &[(&str, Value, &str)], expected: Expect) {
+    let all = calls.iter().map(|(tool, arguments, told)| {
+        let house = House::new()?;
+        house_with(&house, plugin, tool, arguments, told);
+        Some(shown(&house))
+    });
+    let Some(all) = all.collect::<Option<String>>() else { return };
+    expected.assert_eq(&all);
 }
 
 #[test]
-fn a_panic_in_a_call() {
+fn a_panic_wherever_it_is_costs_the_call() {
     check(
         "probe",
-        "panic",
-        &json!({ "place": "now" }),
-        "boom now",
+        &[
+            ("panic", json!({ "place": "now" }), "boom now"),
+            ("panic", json!({ "place": "after_await" }), "boom after an await"),
+            ("panic", json!({ "place": "job" }), "boom in a job"),
+            ("panic", json!({ "place": "payload" }), "panicked"),
+        ],
         expect![[r#"
             [fixture-probe] panic now
               fixture-probe │ ✗ panicked at probe/src/panics.rs:LINE: boom now
-        "#]],
-    );
-}
-
-#[test]
-fn a_panic_after_an_await() {
-    let place = json!({ "place": "after_await" });
-    check(
-        "probe",
-        "panic",
-        &place,
-        "boom after an await",
-        expect![[r#"
             [fixture-probe] panic after_await
               fixture-probe │ ✗ panicked at probe/src/panics.rs:LINE: boom after an await
-        "#]],
-    );
-}
-
-#[test]
-fn a_panic_in_a_job() {
-    check(
-        "probe",
-        "panic",
-        &json!({ "place": "job" }),
-        "boom in a job",
-        expect![[r#"
             [fixture-probe] panic job
               fixture-probe │ ✗ panicked at probe/src/panics.rs:LINE: boom in a job
-        "#]],
-    );
-}
-
-#[test]
-fn a_panic_whose_payload_panics_when_it_is_dropped() {
-    check(
-        "probe",
-        "panic",
-        &json!({ "place": "payload" }),
-        "panicked",
-        expect![[r#"
             [fixture-probe] panic payload
               fixture-probe │ ✗ panicked at probe/src/panics.rs:LINE: a panic without a text
         "#]],
@@ -198,71 +170,30 @@ fn wait_for_misdeeds(house: &House, count: usize) {
 }
 
 #[test]
-fn an_answer_whose_json_is_none() {
+fn an_answer_an_error_and_an_event_that_are_none_cost_the_call() {
     check(
         "liar",
-        "not_json",
-        &json!({}),
-        "answer is wrong",
+        &[
+            ("not_json", json!({}), "answer is wrong"),
+            ("empty", json!({}), "too short"),
+            ("short", json!({}), "too short"),
+            ("bad_error", json!({}), "error cannot be read"),
+            ("long", json!({}), "8388609"),
+            ("bad_emit", json!({}), "emitted what is no frame"),
+        ],
         expect![[r#"
             [fixture-liar] not_json
               fixture-liar │ ✗ the plugin's answer is wrong: a frame's JSON cannot be read: key must be a string at line 1 column 2
-        "#]],
-    );
-}
-
-#[test]
-fn an_answer_that_is_no_frame() {
-    check(
-        "liar",
-        "empty",
-        &json!({}),
-        "too short",
-        expect![[r#"
             [fixture-liar] empty
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 0 bytes is too short: it needs 4
-        "#]],
-    );
-}
-
-#[test]
-fn an_answer_that_is_cut_off() {
-    check(
-        "liar",
-        "short",
-        &json!({}),
-        "too short",
-        expect![[r#"
             [fixture-liar] short
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 5 bytes is too short: it needs 204
-        "#]],
-    );
-}
-
-#[test]
-fn an_error_that_is_no_frame() {
-    check(
-        "liar",
-        "bad_error",
-        &json!({}),
-        "error cannot be read",
-        expect![[r#"
             [fixture-liar] bad_error
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its error cannot be read: a frame of 5 bytes is too short: it needs 204
-        "#]],
-    );
-}
-
-#[test]
-fn an_answer_that_is_longer_than_a_frame_may_be() {
-    check(
-        "liar",
-        "long",
-        &json!({}),
-        "8388609",
-        expect![[r#"
             [fixture-liar] long
               fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: its answer is no frame: a frame of 8388609 bytes is too large: at most 8388608 may cross
+            [fixture-liar] bad_emit
+              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: it emitted what is no frame: a frame of 5 bytes is too short: it needs 204
         "#]],
     );
 }
@@ -275,18 +206,4 @@ fn a_panic_without_the_sdks_fence() {
     let shown = shown(&house);
     let last = "  fixture-liar │ ✗ the plugin `fixture-liar` panicked: FFI future panicked\n";
     assert!(shown.ends_with(last), "{shown}");
-}
-
-#[test]
-fn an_event_that_is_none() {
-    check(
-        "liar",
-        "bad_emit",
-        &json!({}),
-        "emitted what is no frame",
-        expect![[r#"
-            [fixture-liar] bad_emit
-              fixture-liar │ ✗ the plugin `fixture-liar` misbehaved: it emitted what is no frame: a frame of 5 bytes is too short: it needs 204
-        "#]],
-    );
 }
