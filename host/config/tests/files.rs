@@ -4,30 +4,26 @@
 use crate::bench::Bench;
 use expect_test::{Expect, expect};
 
+/// Checks what is told of each of these files.
 #[track_caller]
-fn check(text: &str, expected: Expect) {
+fn check(texts: &[&str], expected: Expect) {
     let bench = Bench::new();
-    bench.user(text);
-    bench.refused(expected);
+    let refusal = |text: &&str| {
+        bench.user(text);
+        bench.refusal()
+    };
+    expected.assert_eq(&texts.iter().map(refusal).collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
 fn an_unknown_key_names_the_nearest_known_one() {
     check(
-        "version = 1\n\n[session]\nstep_max = 3\n",
+        &["version = 1\n\n[session]\nstep_max = 3\n", "ofline = true\n", "steps_max = 3\n"],
         expect![[r#"
             unknown key `session.step_max` (user ROOT/user/config/config.toml:4)
-            hint: did you mean `session.steps_max`?"#]],
-    );
-    check(
-        "ofline = true\n",
-        expect![[r#"
+            hint: did you mean `session.steps_max`?
             unknown key `ofline` (user ROOT/user/config/config.toml:1)
-            hint: did you mean `offline`?"#]],
-    );
-    check(
-        "steps_max = 3\n",
-        expect![[r#"
+            hint: did you mean `offline`?
             unknown key `steps_max` (user ROOT/user/config/config.toml:1)
             hint: did you mean `session.steps_max`?"#]],
     );
@@ -36,14 +32,10 @@ fn an_unknown_key_names_the_nearest_known_one() {
 #[test]
 fn an_unknown_key_that_is_like_nothing_lists_what_is_known_there() {
     check(
-        "[tools]\ncolour = 'red'\n",
+        &["[tools]\ncolour = 'red'\n", "[colour]\nx = 1\n"],
         expect![[r#"
             unknown key `tools.colour` (user ROOT/user/config/config.toml:2)
-            hint: known here: `enabled`, `offered`, `disabled`, `first`, `core_tokens_max`, `cli.pass`"#]],
-    );
-    check(
-        "[colour]\nx = 1\n",
-        expect![[r#"
+            hint: known here: `enabled`, `offered`, `disabled`, `first`, `core_tokens_max`, `cli.pass`
             unknown key `colour` (user ROOT/user/config/config.toml:1)
             hint: known here: `model`, `provider`, `fallback`, `offline`, `environment`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `permissions`, `caps`, `gc`, `ledger`, `terminals`, `prompt`, `models`, `providers`"#]],
     );
@@ -52,7 +44,7 @@ fn an_unknown_key_that_is_like_nothing_lists_what_is_known_there() {
 #[test]
 fn a_misspelled_section_is_found_too() {
     check(
-        "[tool]\ndisabled = ['a']\n",
+        &["[tool]\ndisabled = ['a']\n"],
         expect![[r#"
             unknown key `tool` (user ROOT/user/config/config.toml:1)
             hint: did you mean `tools`?"#]],
@@ -62,26 +54,19 @@ fn a_misspelled_section_is_found_too() {
 #[test]
 fn a_wrong_type_tells_both_sides() {
     check(
-        "offline = 'yes'\n",
+        &[
+            "offline = 'yes'\n",
+            "[tools]\nenabled = ['a', 3]\n",
+            "session = 3\n",
+            "[model]\nname = 'x'\n",
+        ],
         expect![[r#"
             `offline` takes true or false, but is the text `yes` (user ROOT/user/config/config.toml:1)
-            hint: docs/configuration.md tells what `offline` takes"#]],
-    );
-    check(
-        "[tools]\nenabled = ['a', 3]\n",
-        expect![[r#"
+            hint: docs/configuration.md tells what `offline` takes
             `tools.enabled` takes a list of names, but is the list [the text `a`, the number `3`] (user ROOT/user/config/config.toml:2)
-            hint: docs/configuration.md tells what `tools.enabled` takes"#]],
-    );
-    check(
-        "session = 3\n",
-        expect![[r#"
+            hint: docs/configuration.md tells what `tools.enabled` takes
             `session` takes a section `[session]`, but is the number `3` (user ROOT/user/config/config.toml:1)
-            hint: docs/configuration.md tells what `session` takes"#]],
-    );
-    check(
-        "[model]\nname = 'x'\n",
-        expect![[r#"
+            hint: docs/configuration.md tells what `session` takes
             `model` takes a model as `provider/model`, or your name for one, but is a section (user ROOT/user/config/config.toml:1)
             hint: docs/configuration.md tells what `model` takes"#]],
     );
@@ -90,20 +75,16 @@ fn a_wrong_type_tells_both_sides() {
 #[test]
 fn a_number_out_of_range_is_refused_at_both_ends_and_taken_at_the_limits() {
     check(
-        "[session]\nsteps_max = 0\n",
+        &[
+            "[session]\nsteps_max = 0\n",
+            "[session]\nsteps_max = 10_001\n",
+            "[session]\nsteps_max = -1\n",
+        ],
         expect![[r#"
             `session.steps_max` takes a whole number from 1 to 10000, but is `0` (user ROOT/user/config/config.toml:2)
-            hint: docs/configuration.md tells what `session.steps_max` takes"#]],
-    );
-    check(
-        "[session]\nsteps_max = 10_001\n",
-        expect![[r#"
+            hint: docs/configuration.md tells what `session.steps_max` takes
             `session.steps_max` takes a whole number from 1 to 10000, but is `10001` (user ROOT/user/config/config.toml:2)
-            hint: docs/configuration.md tells what `session.steps_max` takes"#]],
-    );
-    check(
-        "[session]\nsteps_max = -1\n",
-        expect![[r#"
+            hint: docs/configuration.md tells what `session.steps_max` takes
             `session.steps_max` takes a whole number from 1 to 10000, but is the number `-1` (user ROOT/user/config/config.toml:2)
             hint: docs/configuration.md tells what `session.steps_max` takes"#]],
     );
@@ -149,10 +130,9 @@ fn a_version_that_is_none_is_refused() {
 #[test]
 fn what_is_not_toml_not_text_or_too_big_is_refused_with_its_place() {
     check(
-        "offline = true\n[session\n",
-        expect![[
-            r#"`ROOT/user/config/config.toml:2:9` is not valid toml: unclosed table, expected `]`"#
-        ]],
+        &["offline = true\n[session\n"],
+        expect![[r#"
+            `ROOT/user/config/config.toml:2:9` is not valid toml: unclosed table, expected `]`"#]],
     );
     let bench = Bench::new();
     let path = bench.folders.config_file().unwrap();
@@ -250,14 +230,10 @@ fn limits_are_shown_whatever_their_names_hold() {
 #[test]
 fn a_plugins_section_holds_sections_and_two_lists() {
     check(
-        "[plugins]\ntool-web = 3\n",
+        &["[plugins]\ntool-web = 3\n", "[plugins.p]\nx = inf\n"],
         expect![[r#"
             unknown key `plugins.tool-web` (user ROOT/user/config/config.toml:2)
-            hint: known here: `disabled`, `isolated`"#]],
-    );
-    check(
-        "[plugins.p]\nx = inf\n",
-        expect![[r#"
+            hint: known here: `disabled`, `isolated`
             `plugins.p.x` takes a number of at most 64 bits, not `inf` or `nan`, but is the number `inf` (user ROOT/user/config/config.toml:2)
             hint: docs/configuration.md tells what `plugins.p.x` takes"#]],
     );
@@ -266,40 +242,27 @@ fn a_plugins_section_holds_sections_and_two_lists() {
 #[test]
 fn what_is_said_of_a_model_is_checked() {
     check(
-        "[models.\"openai/x\"]\ncontext_limt = 9000\n",
+        &[
+            "[models.\"openai/x\"]\ncontext_limt = 9000\n",
+            "[models.\"openai/x\"]\ncontext_limit = 255\n",
+            "[models.\"openai/x\"]\ncontext_limit = \"8k\"\n",
+            "[models.x]\ncontext_limit = 9000\n",
+            "[models]\n\"openai/x\" = 9000\n",
+            "models = 9000\n",
+        ],
         expect![[r#"
-        unknown key `models."openai/x".context_limt` (user ROOT/user/config/config.toml:2)
-        hint: did you mean `context_limit`?"#]],
-    );
-    check(
-        "[models.\"openai/x\"]\ncontext_limit = 255\n",
-        expect![[r#"
-        `models."openai/x".context_limit` takes a whole number from 256 to 100000000, but is the number `255` (user ROOT/user/config/config.toml:2)
-        hint: docs/configuration.md tells what `models."openai/x".context_limit` takes"#]],
-    );
-    check(
-        "[models.\"openai/x\"]\ncontext_limit = \"8k\"\n",
-        expect![[r#"
-        `models."openai/x".context_limit` takes a whole number from 256 to 100000000, but is the text `8k` (user ROOT/user/config/config.toml:2)
-        hint: docs/configuration.md tells what `models."openai/x".context_limit` takes"#]],
-    );
-    check(
-        "[models.x]\ncontext_limit = 9000\n",
-        expect![[r#"
+            unknown key `models."openai/x".context_limt` (user ROOT/user/config/config.toml:2)
+            hint: did you mean `context_limit`?
+            `models."openai/x".context_limit` takes a whole number from 256 to 100000000, but is the number `255` (user ROOT/user/config/config.toml:2)
+            hint: docs/configuration.md tells what `models."openai/x".context_limit` takes
+            `models."openai/x".context_limit` takes a whole number from 256 to 100000000, but is the text `8k` (user ROOT/user/config/config.toml:2)
+            hint: docs/configuration.md tells what `models."openai/x".context_limit` takes
             `models."x"` takes `model = "provider/model"`, being a name of your own, but is a section without (user ROOT/user/config/config.toml:1)
-            hint: docs/configuration.md tells what `models."x"` takes"#]],
-    );
-    check(
-        "[models]\n\"openai/x\" = 9000\n",
-        expect![[r#"
-        `models."openai/x"` takes a section, but is the number `9000` (user ROOT/user/config/config.toml:2)
-        hint: docs/configuration.md tells what `models."openai/x"` takes"#]],
-    );
-    check(
-        "models = 9000\n",
-        expect![[r#"
-        `models` takes a section `[models]`, but is the number `9000` (user ROOT/user/config/config.toml:1)
-        hint: docs/configuration.md tells what `models` takes"#]],
+            hint: docs/configuration.md tells what `models."x"` takes
+            `models."openai/x"` takes a section, but is the number `9000` (user ROOT/user/config/config.toml:2)
+            hint: docs/configuration.md tells what `models."openai/x"` takes
+            `models` takes a section `[models]`, but is the number `9000` (user ROOT/user/config/config.toml:1)
+            hint: docs/configuration.md tells what `models` takes"#]],
     );
 }
 

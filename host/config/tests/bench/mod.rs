@@ -77,9 +77,14 @@ impl Bench {
     /// Checks error and hint, as a person sees them.
     #[track_caller]
     pub fn refused(&self, expected: Expect) {
+        expected.assert_eq(&self.refusal());
+    }
+
+    /// What is told of a configuration that is refused.
+    pub fn refusal(&self) -> String {
         let error = self.load().unwrap_err();
         let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-        expected.assert_eq(&self.relative(&format!("{error}{hint}")));
+        self.relative(&format!("{error}{hint}"))
     }
 
     /// A text with the temporary folder written as `ROOT`.
