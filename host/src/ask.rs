@@ -11,10 +11,11 @@ use jaato_runtime::types::ask::FormAnswer;
 use parking_lot::Mutex as SyncMutex;
 use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard, watch};
 
-use crate::hidden::{self, Hidden};
+use crate::prompts::secret::{self, Hidden};
+use crate::prompts::{form, permission};
 use crate::terminal::{self, Before, Reply, Text, exact_line};
 use crate::view::View;
-use crate::{call_question, form, report};
+use crate::{call_question, report};
 
 /// Why nobody can be asked once nothing is shown any more.
 const VIEW_ENDED: &str = "the view has ended";
@@ -23,8 +24,7 @@ const VIEW_ENDED: &str = "the view has ended";
 const NOTHING_SHOWN: &str = "standard error is no terminal";
 
 /// What is said above a line that is typed while a question comes.
-const QUESTION_WAITS: &str =
-    "a question waits until your line is sent or empty: Enter goes on to it";
+const QUESTION_WAITS: &str = "jaato has a question. Enter sends your draft first, Ctrl-C drops it.";
 
 /// Columns of what a program asks for.
 const PROMPT_COLUMNS: usize = 400;
@@ -37,8 +37,8 @@ pub struct Stage {
     is_typed: watch::Sender<bool>,
     /// Questions that wait for the terminal.
     waiting: watch::Sender<usize>,
-    /// Lines that were typed before a question was seen: they belong to the next message.
-    typed_early: SyncMutex<Vec<String>>,
+    /// Text that was typed before a question was seen: it belongs to the next message.
+    typed_early: SyncMutex<String>,
     /// There is a next message.
     has_lines: AtomicBool,
 }
@@ -108,8 +108,6 @@ impl Stage {
                 taken_later.await
             }
         };
-        // Answers are read as whole lines.
-        terminal::read_lines();
         taken
     }
 
@@ -127,10 +125,10 @@ impl Stage {
 }
 
 impl ForLines {
-    /// Takes the lines that were typed before a question was seen.
-    pub fn typed_early(&self) -> Vec<String> {
-        let mut lines = self.stage.typed_early.lock();
-        std::mem::take(&mut *lines)
+    /// Takes the text that was typed before a question was seen.
+    pub fn typed_early(&self) -> String {
+        let text = std::mem::take(&mut *self.stage.typed_early.lock());
+        text.trim_end_matches('\n').to_owned()
     }
 
     /// Says that the message is being typed from here on.
@@ -189,9 +187,10 @@ impl Asker for TerminalAsker {
             let Some(open) = self.view.open_question().await else {
                 return Answer::Nobody { reason: VIEW_ENDED.to_owned() };
             };
-            let answered = call_question::ask(Arc::new(open), &question, self.stage.before()).await;
+            let prompt = call_question::prompt_of(&question);
+            let answered = permission::ask(Arc::new(open), &prompt, self.stage.before()).await;
             match answered {
-                Ok(Reply::Answer(answer)) => answer,
+                Ok(Reply::Answer(answer)) => call_question::answer_of(answer),
                 Ok(Reply::Nobody(reason)) => Answer::Nobody { reason },
                 Err(error) => Answer::Nobody { reason: error.to_string() },
             }
@@ -210,7 +209,7 @@ impl Asker for TerminalAsker {
             let Some(open) = self.view.open_question().await else {
                 return nobody(VIEW_ENDED);
             };
-            match hidden::ask(&open, &secret_text(&question)).await {
+            match secret::ask(&open, &secret_text(&question)).await {
                 Ok(Hidden::Typed(secret)) => SecretAnswer::Typed(secret),
                 Ok(Hidden::Declined) => SecretAnswer::Declined,
                 Err(error) => nobody(&error.to_string()),

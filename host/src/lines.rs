@@ -30,9 +30,6 @@ const PROMPT: &str = "> ";
 /// Longest line, in bytes: it must cross to the provider with everything else.
 const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Terminals that an editor cannot draw on, by their `TERM`.
-const NO_EDITING_ON: [&str; 3] = ["dumb", "cons25", "emacs"];
-
 /// What came of reading a line.
 #[derive(Debug)]
 pub enum Line {
@@ -140,14 +137,14 @@ impl Lines {
             let line = match &mut self.source {
                 Source::Pipe(reading) => Some(next_of_pipe(reading, beside).await),
                 Source::Terminal => {
-                    self.early.extend(early);
+                    self.early.extend(early.lines().map(str::to_owned));
                     match self.early.pop_front() {
                         Some(line) => Some(Ok(Line::Text(line))),
                         None => next_of_terminal(place, beside).await.transpose(),
                     }
                 }
                 Source::Edited(edited) => {
-                    edited.begun.extend(early);
+                    edited.begin_with(early);
                     edited.begin_idle(place, beside).await.transpose()
                 }
             };
@@ -176,6 +173,7 @@ impl Lines {
             let Some(place) = beside.stage.for_lines(beside.over).await else {
                 return Ok(Line::End);
             };
+            edited.begin_with(place.typed_early());
             edited.begin_beside_turn(place, beside).await?;
         }
     }
@@ -183,7 +181,7 @@ impl Lines {
     /// Has the next line begin with this text, which the person has not sent yet.
     pub fn begin_with(&mut self, text: String) {
         match &mut self.source {
-            Source::Edited(edited) => edited.begun.push(text),
+            Source::Edited(edited) => edited.begin_with(text),
             Source::Terminal | Source::Pipe(_) => self.early.push_back(text),
         }
     }
@@ -208,8 +206,7 @@ impl Drop for Lines {
 
 fn of_terminal(words: Words, history: impl FnOnce() -> HistoryFile) -> Source {
     terminal::remember_terminal();
-    let name = std::env::var("TERM").unwrap_or_default();
-    if NO_EDITING_ON.iter().any(|other| name.eq_ignore_ascii_case(other)) {
+    if !terminal::can_edit() {
         return Source::Terminal;
     }
     let editors = Arc::new(Editors::new(words, history()));
@@ -237,6 +234,13 @@ async fn continued(stream: &mut Option<SignalStream>) {
 }
 
 impl Edited {
+    /// Has the next line begin with this text, too.
+    fn begin_with(&mut self, text: String) {
+        if !text.is_empty() {
+            self.begun.push(text);
+        }
+    }
+
     /// Waits for a line of the editor that is open; nothing where it is not open any more.
     async fn open_line(&mut self, over: &Cancel) -> Option<Result<Line, Failure>> {
         let open = self.open.as_mut()?;
@@ -283,6 +287,11 @@ impl Edited {
     ) -> Result<(), Failure> {
         if !terminal::errors_are_terminal() {
             return std::future::pending().await;
+        }
+        if !self.begun.is_empty() {
+            let begun = std::mem::take(&mut self.begun).join("\n");
+            let open = beside.view.open_line().await;
+            return self.open(begun, Screen { open, place, view: Arc::clone(beside.view) });
         }
         let prompt = PromptBeside::show(PROMPT).map_err(gone)?;
         beside.view.go_on();

@@ -9,6 +9,7 @@ use nix::sys::termios::{
 };
 use parking_lot::Mutex;
 
+use super::keyboard::{Keyboard, keyboard};
 use super::writer;
 use crate::platform;
 
@@ -33,7 +34,7 @@ pub enum CtrlC {
 static IS_KEY_BY_KEY: AtomicBool = AtomicBool::new(false);
 
 /// Has keys read one by one from here on, and shown by nobody but who reads them. It stays so
-/// between lines, so that a key means the same whenever it is typed, until [`read_lines`] or
+/// between lines, so that a key means the same whenever it is typed, until
 /// [`give_terminal_back`].
 ///
 /// # Errors
@@ -41,16 +42,16 @@ static IS_KEY_BY_KEY: AtomicBool = AtomicBool::new(false);
 pub fn read_keys(ctrl_c: CtrlC) -> io::Result<()> {
     let Some(before) = BEFORE.lock().clone() else { return Ok(()) };
     IS_KEY_BY_KEY.store(true, SeqCst);
-    tcsetattr(io::stdin(), SetArg::TCSANOW, &key_by_key(&before, ctrl_c))?;
+    tcsetattr(keyboard(), SetArg::TCSANOW, &key_by_key(&before, ctrl_c))?;
     writer::switch(PASTE_MARKED)
 }
 
-/// Has the terminal give out whole lines, and show what is typed: a question is asked.
-pub fn read_lines() {
+/// Has the terminal give out whole lines, and show what is typed.
+fn read_lines() {
     if IS_KEY_BY_KEY.swap(false, SeqCst) {
         if let Some(before) = &*BEFORE.lock() {
             // A terminal that is gone needs nothing.
-            let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, before);
+            let _ = tcsetattr(keyboard(), SetArg::TCSANOW, before);
         }
         let _ = writer::switch(PASTE_UNMARKED);
     }
@@ -58,7 +59,7 @@ pub fn read_lines() {
 
 /// Remembers how the terminal is.
 pub fn remember_terminal() {
-    *BEFORE.lock() = tcgetattr(io::stdin()).ok();
+    *BEFORE.lock() = tcgetattr(keyboard()).ok();
 }
 
 /// Makes the terminal as it was: jaato ends.
@@ -67,21 +68,64 @@ pub fn give_terminal_back() {
     if let Some(before) = &*BEFORE.lock() {
         // Its editor may still wait on its thread, and has changed it. One that is gone needs
         // nothing.
-        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, before);
+        let _ = tcsetattr(keyboard(), SetArg::TCSANOW, before);
     }
 }
 
 /// Stops the process as Ctrl-Z does, with the terminal as it was, and returns when it goes on.
 pub fn stop_here() {
-    let now = tcgetattr(io::stdin());
+    let now = tcgetattr(keyboard());
     give_terminal_back();
     platform::stop_group();
     // A terminal that is gone needs nothing.
     if let Ok(now) = now {
-        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &now);
+        let _ = tcsetattr(keyboard(), SetArg::TCSANOW, &now);
     }
     IS_KEY_BY_KEY.store(true, SeqCst);
     let _ = writer::switch(PASTE_MARKED);
+}
+
+/// The keyboard key by key while a question is open. Dropping it makes the terminal as it was.
+pub(super) struct QuestionKeys {
+    keyboard: Keyboard,
+    found: Termios,
+    was_key_by_key: bool,
+    /// Whether jaato had not changed the terminal before.
+    is_first: bool,
+}
+
+impl QuestionKeys {
+    /// Takes the keyboard.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(super) fn begin(ctrl_c: CtrlC) -> io::Result<Self> {
+        let keyboard = keyboard();
+        let found = tcgetattr(&keyboard)?;
+        let mut before = BEFORE.lock();
+        let is_first = before.is_none();
+        let original = before.get_or_insert_with(|| found.clone()).clone();
+        drop(before);
+        let was_key_by_key = IS_KEY_BY_KEY.swap(true, SeqCst);
+        let taken = Self { keyboard, found, was_key_by_key, is_first };
+        tcsetattr(&taken.keyboard, SetArg::TCSANOW, &key_by_key(&original, ctrl_c))?;
+        writer::switch(PASTE_MARKED)?;
+        Ok(taken)
+    }
+}
+
+impl Drop for QuestionKeys {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing.
+        let _ = tcsetattr(&self.keyboard, SetArg::TCSANOW, &self.found);
+        IS_KEY_BY_KEY.store(self.was_key_by_key, SeqCst);
+        if !self.was_key_by_key {
+            let _ = writer::switch(PASTE_UNMARKED);
+        }
+        if self.is_first {
+            *BEFORE.lock() = None;
+        }
+    }
 }
 
 /// The terminal as an editor has it, so that keys mean the same before it begins: nothing is shown,

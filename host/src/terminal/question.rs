@@ -1,50 +1,68 @@
-//! Asks a person at the terminal, so that no other question can stand in for this one.
+//! Asks the user at the terminal, so that no other text can pass for a question.
 //!
 //! Every row begins with a mark that no other text can have, is broken here at the terminal's
-//! width, and all rows find room on the screen: what is too long shows its beginning and its end,
-//! and says how much is between. A word made for this question stands at its head and before the
-//! answer. What was typed before the prompt was there is no answer.
+//! width, and all rows fit the screen: a long value shows its beginning and its end, and says how
+//! much is between. While a question is open, nothing else is written, so it is the last thing on
+//! the screen. What was typed before the question was seen is not an answer. Once it is answered,
+//! the question folds to one row.
 
+mod keys;
+mod line;
 mod rows;
+mod typing;
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher as _;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::writer::{self, OpenQuestion};
-use super::{Text, typed};
+use super::{Look, Text, typed};
 
 use parking_lot::Mutex;
 use rows::{Extent, Row};
 pub use rows::{Manner, Question, Value};
+pub use typing::can_edit;
+use typing::{Typed, Typing};
 
-/// How long a question stands there before it takes an answer: who types at that moment means
-/// something else.
+/// How long nothing may be typed before a question takes an answer: a user who types at that moment
+/// means something else.
 const FIRST_LOOK: Duration = Duration::from_millis(300);
 
-/// What becomes of lines that were typed before the question was seen.
+/// Bytes of text that was typed too early, about: more is not kept.
+const EARLY_BYTES_MAX: usize = 64 * 1024;
+
+/// What happens to text that was typed before the question was seen.
 #[derive(Debug, Clone, Copy)]
 pub enum Before<'a> {
-    /// Nobody else waits for them.
+    /// Nothing else waits for it.
     Dropped,
-    /// They belong to the next message.
-    Kept(&'a Mutex<Vec<String>>),
+    /// It belongs to the next message.
+    Kept(&'a Mutex<String>),
 }
 
-/// What came of a question.
+impl Before<'_> {
+    fn keep(self, text: &str) {
+        if let Self::Kept(kept) = self {
+            let mut kept = kept.lock();
+            if kept.len() < EARLY_BYTES_MAX {
+                kept.push_str(text);
+            }
+        }
+    }
+}
+
+/// The result of a question.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reply<T> {
     /// An answer.
     Answer(T),
-    /// There is nobody to answer, and why.
+    /// No one can answer, and why.
     Nobody(String),
 }
 
-/// Asks until there is an answer. `read` makes one of a line; its error is shown, unless it is
-/// empty, and the question asked again. Dropping the future takes the question back.
+/// Asks until there is an answer. `read` reads one from a line; its error is shown, unless it is
+/// empty, and the question asked again. `fold` returns the row that replaces the answered question;
+/// without one the question stays. Dropping the future withdraws the question.
 ///
 /// # Errors
 /// When the terminal is gone.
@@ -53,54 +71,42 @@ pub async fn ask<T>(
     question: Question,
     before: Before<'_>,
     read: impl Fn(&str) -> Result<T, String>,
+    fold: impl Fn(&T) -> Option<Text>,
 ) -> io::Result<Reply<T>> {
-    let manner = question.manner;
-    let mut asking = Asking::new(open, question);
-    if let Some(reason) = asking.begin(before).await? {
+    let mut asking = Asking::new(open, question, before)?;
+    if let Some(reason) = asking.begin().await? {
         return Ok(Reply::Nobody(reason));
     }
-    let _key = match manner {
-        Manner::Letters => None,
-        Manner::Words => Some(typed::CtrlCAsKey::begin()?),
-    };
-    asking.show_prompt().await?;
     loop {
-        while !typed::is_typed()? {
-            typed::until_next_look().await;
-            // Rows that the terminal broke anew could look like anything.
-            if writer::size() != asking.size {
+        asking.show_line().await?;
+        let line = match asking.typed().await? {
+            Typed::Line(line) => line,
+            Typed::Ended => return Ok(Reply::Nobody("standard input has ended".to_owned())),
+            // Rows that the terminal broke again could look like anything.
+            Typed::Redraw => {
+                asking.end_line().await?;
                 if let Some(reason) = asking.show_body().await? {
                     return Ok(Reply::Nobody(reason));
                 }
-                take_early(before)?;
-                asking.show_prompt().await?;
+                continue;
             }
-        }
-        let line = typed::read_line()?;
-        if line.is_empty() {
-            return Ok(Reply::Nobody("standard input has ended".to_owned()));
-        }
-        if line.ends_with(b"\n") {
-            asking.row_has_ended();
-        }
-        let line = String::from_utf8_lossy(&line);
+        };
         if asking.is_show_word(line.trim()) {
-            asking.extent = Extent::Whole;
-            asking.show_body().await?;
-            asking.extent = Extent::Fitted;
-        } else {
-            match read(line.trim()) {
-                Ok(answer) => return Ok(Reply::Answer(answer)),
-                Err(wrong) if wrong.is_empty() => {}
-                Err(wrong) => asking.show_row(&wrong).await?,
-            }
+            asking.show_whole().await?;
+            continue;
         }
-        asking.show_prompt().await?;
+        match read(line.trim()) {
+            Ok(answer) => {
+                line::remember(line.trim());
+                asking.fold(fold(&answer)).await?;
+                return Ok(Reply::Answer(answer));
+            }
+            Err(wrong) => asking.show_words(&wrong).await?,
+        }
     }
 }
 
-/// Shows what is asked, for an answer that is not shown while it is typed; returns the rows of the
-/// prompt.
+/// Shows a question whose answer is not shown while it is typed; returns the prompt.
 ///
 /// # Errors
 /// When the terminal is gone.
@@ -109,67 +115,152 @@ pub async fn show(
     question: Question,
     before: Before<'_>,
 ) -> io::Result<Reply<Text>> {
-    let mut asking = Asking::new(open, question);
-    if let Some(reason) = asking.begin(before).await? {
-        return Ok(Reply::Nobody(reason));
-    }
-    let rows = asking.question.prompt_rows(&asking.mark, asking.size);
-    Ok(Reply::Answer(marked(&rows)))
+    let mut asking = Asking::new(open, question, before)?;
+    Ok(match asking.begin().await? {
+        Some(reason) => Reply::Nobody(reason),
+        None => Reply::Answer(prompt("")),
+    })
 }
 
-/// A question that stands on the terminal.
-struct Asking {
+/// A question on the terminal.
+struct Asking<'a> {
     open: Arc<OpenQuestion>,
     question: Question,
-    mark: String,
-    extent: Extent,
     size: (usize, usize),
+    before: Before<'a>,
+    typing: Typing,
+    /// Rows of the question above the line that is typed, which are erased when it is answered.
+    rows_above: usize,
 }
 
-impl Asking {
-    fn new(open: Arc<OpenQuestion>, question: Question) -> Self {
-        Self { open, question, mark: fresh_mark(), extent: Extent::Fitted, size: (0, 0) }
+impl<'a> Asking<'a> {
+    fn new(open: Arc<OpenQuestion>, question: Question, before: Before<'a>) -> io::Result<Self> {
+        let typing = Typing::begin(&question)?;
+        Ok(Self { open, question, size: (0, 0), before, typing, rows_above: 0 })
     }
 
     /// Shows what is asked and leaves time to look at it; says why that cannot be done here.
-    async fn begin(&mut self, before: Before<'_>) -> io::Result<Option<String>> {
-        take_early(before)?;
+    async fn begin(&mut self) -> io::Result<Option<String>> {
+        self.take_early()?;
         if let Some(reason) = self.show_body().await? {
             return Ok(Some(reason));
         }
-        tokio::time::sleep(FIRST_LOOK).await;
-        take_early(before)?;
-        Ok(None)
+        loop {
+            tokio::time::sleep(FIRST_LOOK).await;
+            if !self.take_early()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Takes what was typed before the question was seen; returns true if there was something.
+    fn take_early(&mut self) -> io::Result<bool> {
+        let text = self.typing.take_early()?;
+        self.before.keep(&text);
+        Ok(!text.is_empty())
     }
 
     /// Shows what is asked; says why that cannot be done here.
     async fn show_body(&mut self) -> io::Result<Option<String>> {
         self.size = writer::size();
-        let rows = match self.question.body(&self.mark, self.size, self.extent) {
+        let rows = match self.question.body(self.size, Extent::Fitted) {
             Ok(rows) => rows,
             Err(reason) => return Ok(Some(reason)),
         };
-        self.write(move |open| open.say(&marked(&rows))).await?;
+        self.rows_above = rows.len();
+        let has_keys = self.typing.has_keys();
+        self.write(move |open| {
+            if has_keys {
+                // The terminal may have shown what was typed before.
+                open.erase_rows(0)?;
+            }
+            open.say(&marked(&rows))
+        })
+        .await?;
         Ok(None)
     }
 
-    async fn show_prompt(&mut self) -> io::Result<()> {
-        let rows = self.question.prompt_rows(&self.mark, self.size);
-        self.write(move |open| open.say_open(&marked(&rows))).await
+    /// Shows all of it. That stays; only its end is erased with the answer.
+    async fn show_whole(&mut self) -> io::Result<()> {
+        self.erase().await?;
+        // Whatever the size is: what is shown whole scrolls.
+        if let Ok(rows) = self.question.body(self.size, Extent::Whole) {
+            self.rows_above = self.question.rows_below(self.size, false).len();
+            self.write(move |open| open.say(&marked(&rows))).await?;
+        }
+        Ok(())
     }
 
-    async fn show_row(&mut self, words: &str) -> io::Result<()> {
+    /// Shows words of jaato's own below the question.
+    async fn show_words(&mut self, words: &str) -> io::Result<()> {
         let rows = rows::words_as_rows(words, self.size);
-        self.write(move |open| open.say(&marked(&rows))).await
+        if self.typing.has_keys() {
+            self.write(|open| open.erase_rows(0)).await?;
+        }
+        self.rows_above += rows.len();
+        match rows.is_empty() {
+            true => Ok(()),
+            false => self.write(move |open| open.say(&marked(&rows))).await,
+        }
+    }
+
+    /// Shows the line that is typed.
+    async fn show_line(&mut self) -> io::Result<()> {
+        match self.typing.shown(rows::line_columns(self.size)) {
+            Some((text, after)) => {
+                self.write(move |open| open.draw_row(&prompt(&text), after)).await
+            }
+            None => self.write(|open| open.say_open(&prompt(""))).await,
+        }
+    }
+
+    /// Waits until a line is typed.
+    async fn typed(&mut self) -> io::Result<Typed> {
+        loop {
+            if let Some(typed) = self.typing.next()? {
+                if matches!(&self.typing, Typing::Lines(_)) {
+                    self.open.row_has_ended();
+                }
+                return Ok(typed);
+            }
+            if self.typing.take_changed() {
+                self.show_line().await?;
+            }
+            typed::until_next_look().await;
+            if writer::size() != self.size {
+                return Ok(Typed::Redraw);
+            }
+        }
+    }
+
+    /// Replaces the question by one row.
+    async fn fold(&mut self, row: Option<Text>) -> io::Result<()> {
+        self.before.keep(&self.typing.rest());
+        let Some(row) = row else { return self.end_line().await };
+        self.erase().await?;
+        self.write(move |open| open.say(&row)).await
+    }
+
+    /// Erases the question, if the terminal can.
+    async fn erase(&mut self) -> io::Result<()> {
+        let rows_above = self.rows_above.min(self.size.0.saturating_sub(1));
+        match self.typing.has_keys() {
+            true => self.write(move |open| open.erase_rows(rows_above)).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn end_line(&mut self) -> io::Result<()> {
+        self.write(OpenQuestion::end_row).await
     }
 
     fn is_show_word(&self, line: &str) -> bool {
-        self.question.manner.show_words().contains(&line)
-            && self.question.can_show_more(&self.mark, self.size)
+        let manner = self.question.manner;
+        let can_show = manner == Manner::Keys || self.question.can_show_more(self.size);
+        can_show && manner.show_words().contains(&line)
     }
 
-    /// Writes on a thread of its own: a terminal that stands still must not keep a cancel from
-    /// being heard.
+    /// Writes on a thread of its own: a terminal that stands still must not delay a cancel.
     async fn write(
         &mut self,
         rows: impl FnOnce(&OpenQuestion) -> io::Result<()> + Send + 'static,
@@ -178,57 +269,18 @@ impl Asking {
         let written = tokio::task::spawn_blocking(move || rows(&open));
         written.await.map_err(io::Error::other)?
     }
-
-    fn row_has_ended(&self) {
-        self.open.row_has_ended();
-    }
 }
 
-/// Takes the lines that nobody could have typed as an answer.
-fn take_early(before: Before<'_>) -> io::Result<()> {
-    let lines = typed::take_early()?;
-    match before {
-        Before::Dropped => {}
-        Before::Kept(kept) => kept.lock().extend(lines),
-    }
-    Ok(())
+/// Returns the row in which the answer is typed.
+fn prompt(text: &str) -> Text {
+    let prompt = (Look::Plain, rows::PROMPT.to_owned());
+    marked(&[Row(vec![prompt, (Look::Plain, text.to_owned())])])
 }
 
 fn marked(rows: &[Row]) -> Text {
     rows.iter().enumerate().fold(Text::new(), |text, (at, row)| {
         let text = if at == 0 { text } else { text.plain("\n") };
-        text.mark().plain(row.before).with(row.look, &row.text)
+        let marked = text.mark();
+        row.0.iter().fold(marked, |text, (look, piece)| text.with(*look, piece))
     })
-}
-
-/// Makes the mark of one question: its number, and a word that nobody can know before.
-fn fresh_mark() -> String {
-    const CONSONANTS: [char; 16] =
-        ['b', 'd', 'f', 'g', 'h', 'j', 'k', 'l', 'm', 'n', 'p', 'r', 's', 't', 'v', 'z'];
-    const VOWELS: [char; 4] = ['a', 'e', 'i', 'o'];
-    static ASKED: AtomicU32 = AtomicU32::new(0);
-    let number = ASKED.fetch_add(1, Relaxed) + 1;
-    // Seeded by the system, and a one-way function of it.
-    let mut random = RandomState::new().hash_one(number);
-    let mut take = |among: u64| {
-        let taken = random % among;
-        random /= among;
-        taken as usize
-    };
-    let word: String = (0..3).flat_map(|_| [CONSONANTS[take(16)], VOWELS[take(4)]]).collect();
-    format!("{number} {word}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_question_has_a_mark_of_its_own() {
-        let marks: std::collections::BTreeSet<String> = (0..8).map(|_| fresh_mark()).collect();
-        let words: std::collections::BTreeSet<&str> =
-            marks.iter().filter_map(|mark| mark.split(' ').nth(1)).collect();
-        assert_eq!(marks.len(), 8);
-        assert!(words.len() > 1 && words.iter().all(|word| word.len() == 6), "{words:?}");
-    }
 }

@@ -93,6 +93,22 @@ pub fn read_line() -> io::Result<Vec<u8>> {
     }
 }
 
+/// Reads bytes that were typed; none if there are no more.
+///
+/// # Errors
+/// When the terminal cannot be read.
+pub(super) fn read_some() -> io::Result<Vec<u8>> {
+    let mut terminal = File::from(keyboard().as_fd().try_clone_to_owned()?);
+    let mut buffer = [0; LINE_BYTES];
+    loop {
+        match terminal.read(&mut buffer) {
+            Ok(read) => return Ok(buffer[..read].to_vec()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Takes what was typed so far out of the terminal: whole lines are returned, half a one is
 /// dropped.
 ///

@@ -24,6 +24,9 @@ const SIZE: (usize, usize) = (24, 80);
 /// Goes to the beginning of the row and erases it.
 const ERASE_ROW: &str = "\r\u{1b}[K";
 
+/// Erases everything from the cursor on.
+const ERASE_BELOW: &str = "\u{1b}[J";
+
 /// Where something is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
@@ -305,6 +308,32 @@ impl OpenQuestion {
     pub(super) fn erase_row(&self) -> io::Result<()> {
         self.row_has_ended();
         self.write(ERASE_ROW)
+    }
+
+    /// Draws the row of a line that is edited anew, the cursor so many columns before its end.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(super) fn draw_row(&self, text: &Text, columns_after: usize) -> io::Result<()> {
+        self.line_is_open.store(true, SeqCst);
+        let back = match columns_after {
+            0 => String::new(),
+            columns => format!("\u{1b}[{columns}D"),
+        };
+        self.write(&format!("{ERASE_ROW}{}{back}", text.styled(|| Style::new().for_stderr())))
+    }
+
+    /// Takes the open row and so many above it away.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(super) fn erase_rows(&self, rows_above: usize) -> io::Result<()> {
+        self.row_has_ended();
+        let up = match rows_above {
+            0 => String::new(),
+            rows => format!("\u{1b}[{rows}A"),
+        };
+        self.write(&format!("\r{up}{ERASE_BELOW}"))
     }
 
     /// Has all that is written from here on, and what was held so far, shown above a line that is

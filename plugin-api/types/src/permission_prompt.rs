@@ -151,6 +151,21 @@ pub enum PermissionDecision {
     Edit,
 }
 
+impl PermissionDecision {
+    /// Tells whether the call runs.
+    pub fn allows(self) -> bool {
+        matches!(
+            self,
+            Self::AllowOnce | Self::AllowInTurn | Self::AllowInSession | Self::AllowAlways
+        )
+    }
+
+    /// Tells whether the decision also holds for later calls.
+    pub fn is_for_later_calls(self) -> bool {
+        !matches!(self, Self::AllowOnce | Self::Deny | Self::Edit)
+    }
+}
+
 /// The answer to a [`PermissionPrompt`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PermissionAnswer {

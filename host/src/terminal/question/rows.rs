@@ -1,7 +1,12 @@
 //! The rows of a question: broken at the terminal's width, and as many as find room on it.
 
+mod broken;
+mod fit;
+
 use jaato_runtime::visible;
 
+use self::broken::{broken_at_words, columns_of};
+use self::fit::{CUT_ROWS, Rows, fitted};
 use crate::terminal::Look;
 
 /// Columns of the mark before each row (its sign may take two), and one that stays free: some
@@ -11,17 +16,14 @@ const MARGIN_COLUMNS: usize = 4;
 /// Columns of the narrowest terminal that a question is asked on.
 const COLUMNS_MIN: usize = 20;
 
-/// Rows of the shortest value that is cut: its name, its beginning, what is left out, its end.
-const CUT_ROWS: usize = 4;
-
 /// Rows of a name that says what the lines below it are, at most: it has the path of a file.
 const TITLE_ROWS_MAX: usize = 4;
 
-/// Rows of what is asked in one line, and of why, at most: names may be long.
+/// Rows of what is asked in one line, and of a note, at most: names may be long.
 const HEAD_ROWS_MAX: usize = 12;
 
-/// Rows of one choice, at most.
-const CHOICE_ROWS_MAX: usize = 2;
+/// Rows of one answer, at most: what it allows is not cut, unless that is endless.
+const ANSWER_ROWS_MAX: usize = 6;
 
 /// Rows that the values get on a terminal that is as small as can be.
 const VALUES_ROWS_MIN: usize = CUT_ROWS + 1;
@@ -29,10 +31,16 @@ const VALUES_ROWS_MIN: usize = CUT_ROWS + 1;
 /// Rows of a terminal from which on there is room for more than what a question is about.
 const ROOMY_ROWS_MIN: usize = 20;
 
-/// A mark, for what it takes.
-const LONGEST_MARK: &str = "100 mamama";
+/// Begins the line that is typed.
+pub(super) const PROMPT: &str = "> ";
 
-/// Stands before each line of a value that has several.
+/// Sets in what is below the title.
+const SET_IN: &str = "  ";
+
+/// Is between the title and what it is about.
+const SUBJECT_GAP: &str = "  ";
+
+/// Begins each line of a value that has several.
 const BAR: &str = "  │ ";
 const BAR_COLUMNS: usize = 5;
 
@@ -49,42 +57,40 @@ pub enum Extent {
 #[derive(Debug, Clone)]
 pub struct Question {
     /// What is asked.
-    pub head: String,
-    /// What it is about.
+    pub title: String,
+    /// What it is about, in one value: next to the title if it fits there, else below it.
+    pub subject: String,
+    /// What else it is about.
     pub values: Vec<Value>,
-    /// Why it is asked; empty where the head says it.
-    pub why: String,
-    /// What an answer can name by its number, from 1. All of them find room.
-    pub choices: Vec<String>,
-    /// What can be answered.
+    /// What is shown only with all of it.
+    pub details: Vec<Value>,
+    /// What the user should know, a line each.
+    pub notes: Vec<(Look, String)>,
+    /// The answers, numbered from 1. All of them find room.
+    pub answers: Vec<String>,
+    /// What can be typed; empty if the answers say it.
     pub prompt: String,
-    /// How.
+    /// What the line that is typed begins with.
+    pub begun: String,
+    /// How it is answered.
     pub manner: Manner,
 }
 
 /// How a question is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// By letters: `s` shows all of it, and Ctrl-C is the signal that it always is.
-    Letters,
-    /// By any words: `/show` shows all of it, and Ctrl-C ends the line, as its last sign.
+    /// By single keys: `s` shows all of it, and Ctrl-C is the signal that it always is.
+    Keys,
+    /// By any words: `/show` shows all of it, and Ctrl-C ends the line, as its last character.
     Words,
 }
 
 impl Manner {
-    /// Returns the words that show all of a question, where something of it is left out.
+    /// Returns the words that show all of a question.
     pub(super) fn show_words(self) -> &'static [&'static str] {
         match self {
-            Self::Letters => &["s", "show"],
+            Self::Keys => &["s", "show", "/show"],
             Self::Words => &["/show"],
-        }
-    }
-
-    /// Puts the word that shows all among those that can be answered.
-    fn with_show_word(self, prompt: &str) -> String {
-        match self {
-            Self::Letters => prompt.replacen("[y]es", "[s]how all, [y]es", 1),
-            Self::Words => format!("/show shows all; {prompt}"),
         }
     }
 }
@@ -113,8 +119,12 @@ impl Value {
 
     /// Makes one of lines that look different, whose name says what they are. Where there is not
     /// room for all of them, those of the core are shown.
-    pub fn of_lines(name: String, lines: Vec<(Look, String)>, core: Vec<(Look, String)>) -> Self {
-        Self { name: Some(name), lines, core, is_brief: false, title_rows_max: TITLE_ROWS_MAX }
+    pub fn of_lines(
+        name: Option<String>,
+        lines: Vec<(Look, String)>,
+        core: Vec<(Look, String)>,
+    ) -> Self {
+        Self { name, lines, core, is_brief: false, title_rows_max: TITLE_ROWS_MAX }
     }
 
     /// Leaves the room to other values, where there is not enough for all.
@@ -135,353 +145,173 @@ impl Value {
     }
 }
 
-/// One row behind the mark.
+/// One row after the mark, in pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
-    /// What stands before the text.
-    pub before: &'static str,
-    /// The text.
-    pub text: String,
-    /// How the text looks.
-    pub look: Look,
-}
+pub(super) struct Row(pub(super) Vec<(Look, String)>);
 
 impl Row {
-    fn plain(text: String) -> Self {
-        Self { before: "", text, look: Look::Plain }
+    /// Makes a row of a value. All that others wrote is after the bar.
+    fn barred(look: Look, text: String) -> Self {
+        Self(vec![(Look::Dim, BAR.to_owned()), (look, text)])
     }
 
-    fn len(&self) -> usize {
-        self.text.len()
+    /// Makes a row of a value below its name.
+    fn deep(look: Look, text: String) -> Self {
+        Self(vec![(Look::Dim, format!("{BAR}{SET_IN}")), (look, text)])
     }
-}
-
-/// A value as rows.
-struct Rows {
-    rows: Vec<Row>,
-    /// Rows of the core behind the name; none for the same.
-    core: Vec<Row>,
-    /// The first rows are the name alone, which is never left out.
-    title_rows: usize,
-    is_brief: bool,
 }
 
 impl Question {
-    /// Returns the rows of what is asked.
+    /// Returns the rows of the question, without what can be typed.
     ///
     /// # Errors
     /// Says why the terminal has no room for it.
-    pub(super) fn body(
-        &self,
-        mark: &str,
-        size: (usize, usize),
-        extent: Extent,
-    ) -> Result<Vec<Row>, String> {
+    pub(super) fn body(&self, size: (usize, usize), extent: Extent) -> Result<Vec<Row>, String> {
         let too_small = || {
             let (rows, columns) = size;
             format!(
                 "the terminal is too small for the question: it has {rows} rows of {columns} columns"
             )
         };
-        let (room, width) = (self.room(mark, size), width(size));
-        let rows_of = |value| Rows::of(value, width, extent);
-        let values: Vec<Rows> = self.values.iter().map(rows_of).collect();
+        let (room, width) = (self.room(size), width(size));
+        let (title, values) = self.values_as_rows(width, extent);
         let wanted = values.iter().map(|value| value.rows.len()).sum::<usize>();
         if size.1 < COLUMNS_MIN || room < wanted.min(VALUES_ROWS_MIN) {
             return Err(too_small());
         }
-        let head = head_rows(&format!("question {mark}: {}", self.head), width);
-        let why = head_rows(&self.why, width);
         let values = match extent {
             Extent::Fitted => fitted(values, room, width),
             Extent::Whole => values.into_iter().flat_map(|value| value.rows).collect(),
         };
-        let choices = self.choice_rows(width);
-        Ok(head.into_iter().chain(values).chain(why).chain(choices).collect())
+        let below = self.rows_below(size, extent == Extent::Fitted && self.can_show_more(size));
+        Ok(title.into_iter().chain(values).chain(below).collect())
+    }
+
+    /// Returns the screen without colours, for tests.
+    #[cfg(test)]
+    pub fn screen(&self, size: (usize, usize)) -> String {
+        let rows = self.body(size, Extent::Fitted).unwrap_or_else(|reason| panic!("{reason}"));
+        let prompt = Row(vec![(Look::Plain, PROMPT.to_owned())]);
+        let rows = rows.iter().chain(std::iter::once(&prompt)).map(|row| {
+            let text: String = row.0.iter().map(|(_, text)| text.as_str()).collect();
+            format!("{} {text}", visible::QUESTION_MARK).trim_end().to_owned()
+        });
+        rows.collect::<Vec<_>>().join("\n")
     }
 
     /// Tells whether it finds room on the terminal, with what matters most of its values.
     pub fn finds_room(&self) -> bool {
-        self.body(LONGEST_MARK, super::writer::size(), Extent::Fitted).is_ok()
+        self.body(super::writer::size(), Extent::Fitted).is_ok()
     }
 
-    /// Tells whether it finds room on the terminal, with all of its values where that is small.
+    /// Tells whether it finds room on the terminal, with all of its values if that is small.
     pub fn fits(&self) -> bool {
         let size = super::writer::size();
-        let has_room = size.0 >= ROOMY_ROWS_MIN || !self.can_show_more(LONGEST_MARK, size);
+        let has_room = size.0 >= ROOMY_ROWS_MIN || !self.can_show_more(size);
         has_room && self.finds_room()
     }
 
-    /// Returns the rows of what can be answered; the answer stands behind the last.
-    pub(super) fn prompt_rows(&self, mark: &str, size: (usize, usize)) -> Vec<Row> {
-        self.prompt_rows_with(mark, size, self.can_show_more(mark, size))
-    }
-
-    fn prompt_rows_with(&self, mark: &str, size: (usize, usize), more: bool) -> Vec<Row> {
-        let prompt = match more {
-            true => self.manner.with_show_word(&self.prompt),
-            false => self.prompt.clone(),
-        };
-        // The answer begins in the row of the last word.
-        let mut rows = broken_at_words(&format!("{mark}: {prompt}"), width(size) - 1);
-        if let Some(last) = rows.last_mut() {
-            last.push(' ');
-        }
-        rows.into_iter().map(Row::plain).collect()
-    }
-
     /// Tells whether something of it is left out on a screen.
-    pub(super) fn can_show_more(&self, mark: &str, size: (usize, usize)) -> bool {
+    pub(super) fn can_show_more(&self, size: (usize, usize)) -> bool {
         let width = width(size);
+        let shown = Self { details: Vec::new(), ..self.clone() };
         let rows = |extent| -> usize {
-            self.values.iter().map(|value| Rows::of(value, width, extent).rows.len()).sum()
+            let (_, values) = shown.values_as_rows(width, extent);
+            values.iter().map(|value| value.rows.len()).sum()
         };
-        rows(Extent::Whole) > self.room(mark, size).min(rows(Extent::Fitted))
+        rows(Extent::Whole) > self.room(size).min(rows(Extent::Fitted))
     }
 
-    /// Returns the rows of the choices. A long one shows how it begins.
-    fn choice_rows(&self, width: usize) -> Vec<Row> {
-        let rows = self.choices.iter().zip(1..).flat_map(|(choice, number)| {
-            let before = format!("{number:>3}  ");
-            let text = visible::exact(choice).replace(['\n', '\t'], " ");
-            let mut broken = broken(&text, width - columns_of(&before));
-            let is_cut = broken.len() > CHOICE_ROWS_MAX;
-            broken.truncate(CHOICE_ROWS_MAX);
-            if let Some(last) = broken.last_mut().filter(|_| is_cut) {
-                last.pop();
-                last.push('…');
-            }
-            let begins = std::iter::once(before).chain(std::iter::repeat("     ".to_owned()));
-            begins.zip(broken).map(|(begin, text)| Row::plain(begin + &text)).collect::<Vec<_>>()
+    /// Returns the rows of the title, and what it is about.
+    fn values_as_rows(&self, width: usize, extent: Extent) -> (Vec<Row>, Vec<Rows>) {
+        let mut title = head_rows(Look::Strong, &self.title, width);
+        let details = self.details.iter().filter(|_| extent == Extent::Whole);
+        let values = self.values.iter().chain(details);
+        let values = values.map(|value| Rows::of(value, width, extent));
+        if self.subject.is_empty() {
+            return (title, values.collect());
+        }
+        let subject = visible::exact(&self.subject).replace('\t', "    ");
+        let fits = |row: &Row| {
+            let taken: usize = row.0.iter().map(|(_, text)| columns_of(text)).sum();
+            !subject.contains('\n') && taken + SUBJECT_GAP.len() + columns_of(&subject) <= width
+        };
+        if let [row] = title.as_mut_slice()
+            && fits(row)
+        {
+            row.0.push((Look::Plain, format!("{SUBJECT_GAP}{subject}")));
+            return (title, values.collect());
+        }
+        let subject = Rows::of_text(&subject, width);
+        (title, std::iter::once(subject).chain(values).collect())
+    }
+
+    /// Returns the rows between the values and the line that is typed.
+    pub(super) fn rows_below(&self, size: (usize, usize), has_more: bool) -> Vec<Row> {
+        let width = width(size);
+        let notes = self.notes.iter().flat_map(|(look, note)| {
+            let rows = head_rows(*look, note, width - SET_IN.len());
+            rows.into_iter().map(|mut row| {
+                row.0.insert(0, (Look::Plain, SET_IN.to_owned()));
+                row
+            })
         });
-        rows.collect()
+        let texts = self.answers.iter().map(String::as_str);
+        let mut answers: Vec<(String, &str)> =
+            (1..).map(|number: usize| number.to_string()).zip(texts).collect();
+        let mut prompt = self.prompt.clone();
+        match self.manner {
+            _ if !has_more => {}
+            Manner::Keys if !answers.is_empty() => answers.push(("s".to_owned(), "Show all of it")),
+            Manner::Keys => prompt = format!("s show all, {prompt}"),
+            Manner::Words => prompt = format!("/show shows all; {prompt}"),
+        }
+        let answers = answers.iter().flat_map(|(key, text)| answer_rows(key, text, width));
+        notes.chain(answers).chain(head_rows(Look::Plain, &prompt, width)).collect()
     }
 
     /// Counts the rows that are left for the values.
-    fn room(&self, mark: &str, size: (usize, usize)) -> usize {
+    fn room(&self, size: (usize, usize)) -> usize {
         let width = width(size);
-        let head = head_rows(&format!("question {mark}: {}", self.head), width).len();
-        let prompt = self.prompt_rows_with(mark, size, true).len();
-        let said = head_rows(&self.why, width).len() + self.choice_rows(width).len();
-        // One row more stays free: the person's Enter scrolls.
-        size.0.saturating_sub(head + said + prompt + 1)
+        let title = head_rows(Look::Strong, &self.title, width).len();
+        // One row more for the line that is typed, and one stays free: Enter scrolls.
+        let taken = title + self.rows_below(size, true).len() + 2;
+        size.0.saturating_sub(taken)
     }
 }
 
-/// Breaks words of jaato's own into rows.
+/// Returns the rows of an answer, which begins with its key.
+fn answer_rows(key: &str, text: &str, width: usize) -> Vec<Row> {
+    let key = format!("{SET_IN}{key} ");
+    let mut rows = broken_at_words(text, width - columns_of(&key));
+    if rows.len() > ANSWER_ROWS_MAX {
+        rows.truncate(ANSWER_ROWS_MAX);
+        rows[ANSWER_ROWS_MAX - 1].pop();
+        rows[ANSWER_ROWS_MAX - 1].push('…');
+    }
+    let further = " ".repeat(key.len());
+    let begins = std::iter::once(key).chain(std::iter::repeat(further));
+    let row = |(begin, text)| Row(vec![(Look::Strong, begin), (Look::Plain, text)]);
+    begins.zip(rows).map(row).collect()
+}
+
+/// Breaks words of jaato's own into rows, line by line.
 pub(super) fn words_as_rows(words: &str, size: (usize, usize)) -> Vec<Row> {
-    head_rows(words, width(size))
+    words.lines().flat_map(|line| head_rows(Look::Dim, line, width(size))).collect()
+}
+
+/// Returns the columns for the line that is typed.
+pub(super) fn line_columns(size: (usize, usize)) -> usize {
+    width(size) - PROMPT.len()
 }
 
 fn width((_, columns): (usize, usize)) -> usize {
     columns.max(COLUMNS_MIN) - MARGIN_COLUMNS
 }
 
-fn head_rows(line: &str, width: usize) -> Vec<Row> {
+fn head_rows(look: Look, line: &str, width: usize) -> Vec<Row> {
     let rows = broken_at_words(line, width).into_iter().take(HEAD_ROWS_MAX);
-    rows.map(Row::plain).collect()
-}
-
-impl Rows {
-    fn of(value: &Value, width: usize, extent: Extent) -> Self {
-        let lines = visible_lines(&value.lines);
-        let (core, is_brief) = (Vec::new(), value.is_brief);
-        let Some(name) = &value.name else {
-            return Self { rows: rows_of(&lines, width - 2, "  "), core, title_rows: 0, is_brief };
-        };
-        let title = format!("  {}: ", visible::name(name));
-        if let [(Look::Plain, text)] = &lines[..]
-            && !text.contains('\n')
-            && columns_of(&title) + columns_of(text) <= width
-        {
-            return Self { rows: vec![Row::plain(title + text)], core, title_rows: 0, is_brief };
-        }
-        let mut title = broken(title.trim_end(), width);
-        if extent == Extent::Fitted {
-            cut_title(&mut title, value.title_rows_max, width);
-        }
-        let look = value.title_look();
-        let title = title.into_iter();
-        let mut rows: Vec<_> = title.map(|text| Row { before: "", text, look }).collect();
-        let title_rows = rows.len();
-        rows.extend(rows_of(&lines, width - BAR_COLUMNS, BAR));
-        let core = rows_of(&visible_lines(&value.core), width - BAR_COLUMNS, BAR);
-        Self { rows, core, title_rows, is_brief }
-    }
-
-    /// Leaves out what does not belong to the core.
-    fn shortened(mut self) -> Self {
-        if !self.core.is_empty() {
-            self.rows.truncate(self.title_rows);
-            self.rows.append(&mut self.core);
-        }
-        self
-    }
-
-    fn rows_min(&self) -> usize {
-        self.rows.len().min(CUT_ROWS - 1 + self.title_rows.max(1))
-    }
-
-    /// Returns at most so many rows: the beginning, a row that counts what is left out, and the
-    /// end.
-    fn cut(self, rows_max: usize, width: usize) -> Vec<Row> {
-        if self.rows.len() <= rows_max {
-            return self.rows;
-        }
-        let shown = rows_max.saturating_sub(self.title_rows + 1);
-        let (first, last) = (self.title_rows + shown.div_ceil(2), self.rows.len() - shown / 2);
-        let left_out = &self.rows[first..last];
-        let note = left_out_note(left_out, width);
-        let mut rows = self.rows[..first].to_vec();
-        rows.push(note);
-        rows.extend_from_slice(&self.rows[last..]);
-        rows
-    }
-}
-
-/// Leaves out the middle of a title that is too long: a path ends with what it names.
-fn cut_title(title: &mut Vec<String>, rows_max: usize, width: usize) {
-    if title.len() <= rows_max {
-        return;
-    }
-    let end = title.split_off(title.len() - 2).concat();
-    title.truncate(rows_max.saturating_sub(1).max(1));
-    if rows_max < 2 {
-        // In a title of one row the beginning says what it is.
-        title[0].pop();
-        return title[0].push('…');
-    }
-    let mut end = end.as_str();
-    while columns_of(end) >= width {
-        end = &end[end.chars().next().map_or(1, char::len_utf8)..];
-    }
-    title.push(format!("…{end}"));
-}
-
-fn visible_lines(lines: &[(Look, String)]) -> Vec<(Look, String)> {
-    let visible = |text: &str| visible::exact(text).replace('\t', "    ");
-    lines.iter().map(|(look, text)| (*look, visible(text))).collect()
-}
-
-fn rows_of(lines: &[(Look, String)], width: usize, before: &'static str) -> Vec<Row> {
-    let rows = lines.iter().flat_map(|(look, text)| {
-        broken(text, width).into_iter().map(|text| Row { before, text, look: *look })
-    });
-    rows.collect()
-}
-
-/// Says how much is left out, in as many words as the row takes.
-fn left_out_note(rows: &[Row], width: usize) -> Row {
-    let bytes: usize = rows.iter().map(Row::len).sum();
-    let count = rows.len();
-    let short = format!("… {count} lines");
-    let long =
-        [format!("  … {count} more lines, {bytes} bytes …"), format!("… {count} more lines")];
-    Row::plain(long.into_iter().find(|note| columns_of(note) <= width).unwrap_or(short))
-}
-
-/// Fits values into so many rows: each as much as there is room for, the first ones if not all find
-/// any.
-fn fitted(values: Vec<Rows>, room: usize, width: usize) -> Vec<Row> {
-    let fit = |values: &[Rows]| values.iter().map(|value| value.rows.len()).sum::<usize>() <= room;
-    let mut values = values;
-    if !fit(&values) {
-        values = values.into_iter().map(Rows::shortened).collect();
-    }
-    if fit(&values) {
-        return values.into_iter().flat_map(|value| value.rows).collect();
-    }
-    let mut taken = 0;
-    let fits = |value: &&Rows| {
-        taken += value.rows_min();
-        // One row counts those that do not.
-        taken < room
-    };
-    let count = values.iter().take_while(fits).count();
-    let rest: Vec<Row> = values.split_off(count).into_iter().flat_map(|it| it.rows).collect();
-    let least = values.iter().map(Rows::rows_min).sum::<usize>();
-    let given = shares(&values, room - least - usize::from(!rest.is_empty()));
-    let mut rows = Vec::new();
-    for (value, more) in values.into_iter().zip(given) {
-        let rows_max = value.rows_min() + more;
-        rows.extend(value.cut(rows_max, width));
-    }
-    if !rest.is_empty() {
-        rows.push(left_out_note(&rest, width));
-    }
-    rows
-}
-
-/// Shares spare rows out, evenly among those that need more; brief values get what others leave.
-fn shares(values: &[Rows], spare: usize) -> Vec<usize> {
-    let need = |value: &Rows| value.rows.len() - value.rows_min();
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    // Who needs least comes first: what it does not take is for the others.
-    order.sort_by_key(|&number| (values[number].is_brief, need(&values[number])));
-    let mut given = vec![0; values.len()];
-    let mut spare = spare;
-    for is_brief in [false, true] {
-        let of_kind = order.iter().filter(|number| values[**number].is_brief == is_brief);
-        let numbers: Vec<usize> = of_kind.copied().collect();
-        for (at, &number) in numbers.iter().enumerate() {
-            given[number] = need(&values[number]).min(spare / (numbers.len() - at));
-            spare -= given[number];
-        }
-    }
-    given
-}
-
-/// Columns that a text takes at most: what is not ASCII may take two, whatever the tables of a
-/// terminal say.
-fn columns_of(text: &str) -> usize {
-    text.chars().map(columns_of_sign).sum()
-}
-
-fn columns_of_sign(sign: char) -> usize {
-    if sign.is_ascii() { 1 } else { 2 }
-}
-
-/// Breaks a text at its line ends and wherever a row is full.
-fn broken(text: &str, width: usize) -> Vec<String> {
-    let mut rows = Vec::new();
-    for line in text.split('\n') {
-        let (mut row, mut taken) = (String::new(), 0);
-        for sign in line.chars() {
-            if taken + columns_of_sign(sign) > width {
-                rows.push(std::mem::take(&mut row));
-                taken = 0;
-            }
-            row.push(sign);
-            taken += columns_of_sign(sign);
-        }
-        rows.push(row);
-    }
-    rows
-}
-
-/// Breaks one line at blanks, and a word that is too long where the row is full.
-fn broken_at_words(line: &str, width: usize) -> Vec<String> {
-    let line = visible::name(line);
-    let (mut rows, mut row) = (Vec::new(), String::new());
-    for word in line.split(' ').filter(|word| !word.is_empty()) {
-        let gap = usize::from(!row.is_empty());
-        if columns_of(&row) + gap + columns_of(word) > width && !row.is_empty() {
-            rows.push(std::mem::take(&mut row));
-        }
-        if !row.is_empty() {
-            row.push(' ');
-        }
-        row.push_str(word);
-        while columns_of(&row) > width {
-            let mut parts = broken(&row, width);
-            row = parts.pop().unwrap_or_default();
-            rows.extend(parts);
-        }
-    }
-    if !row.is_empty() {
-        rows.push(row);
-    }
-    rows
+    rows.map(|text| Row(vec![(look, text)])).collect()
 }
 
 #[cfg(test)]

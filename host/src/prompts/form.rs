@@ -1,7 +1,7 @@
-//! Forms of plugins at the terminal: one field after the other, each as a question of its own.
+//! A plugin's form at the terminal: one field after the other, each as a question of its own.
 //!
-//! The plugin that asks is named by jaato. The plugin's own words stand behind labels and bars, in
-//! rows that begin with the question's mark: they can say anything, and pose as nothing.
+//! jaato names the plugin that asks. The plugin's own words are after labels and bars, in rows that
+//! begin with the question's mark: they can say anything, and pass for nothing else.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,9 +12,10 @@ use jaato_runtime::types::ask::{FieldKind, FieldOption, FormAnswer, FormField};
 use jaato_runtime::visible;
 use serde_json::{Value, json};
 
-use crate::hidden::{self, Hidden};
+use super::secret::{self, Hidden};
 use crate::terminal::{
-    self, Before, CTRL_C, Manner, NAME_COLUMNS, OpenQuestion, Question, Reply, exact_line,
+    self, Before, CTRL_C, Look, Manner, NAME_COLUMNS, OpenQuestion, Question, Reply, Text,
+    exact_line,
 };
 
 /// The word that declines a form.
@@ -51,7 +52,8 @@ pub async fn ask(
             FieldKind::Secret => ask_secret(&open, question, before, field).await?,
             _ => {
                 let read = |line: &str| read_line(field, line);
-                terminal::ask(Arc::clone(&open), question, before, read).await?
+                let fold = |given: &Given| Some(folded(asked, field, given));
+                terminal::ask(Arc::clone(&open), question, before, read, fold).await?
             }
         };
         match reply {
@@ -76,7 +78,7 @@ async fn ask_secret(
             Reply::Answer(prompt) => prompt,
             Reply::Nobody(reason) => return Ok(Reply::Nobody(reason)),
         };
-        let typed = hidden::ask(open, &prompt).await?;
+        let typed = secret::ask(open, &prompt).await?;
         open.end_row()?;
         let secret = match typed {
             Hidden::Typed(secret) => secret,
@@ -111,18 +113,36 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Questi
         let number = number.to_string();
         labelled(&number, &shown(it, &number))
     });
-    let why = match field.kind {
-        FieldKind::Secret => format!("(what you type goes to {plugin} and is not shown)"),
-        _ => String::new(),
+    let notes = match field.kind {
+        FieldKind::Secret => {
+            vec![(Look::Plain, format!("(what you type goes to {plugin} and is not shown)"))]
+        }
+        _ => Vec::new(),
     };
     Question {
-        head: format!("{agent}{plugin} asks you{of}"),
+        title: format!("{agent}{plugin} asks you{of}"),
+        subject: String::new(),
         values: about.into_iter().chain(asks).chain(default).chain(options).collect(),
-        why,
-        choices: Vec::new(),
+        details: Vec::new(),
+        notes,
+        answers: Vec::new(),
         prompt: prompt_of(field),
+        begun: String::new(),
         manner: Manner::Words,
     }
+}
+
+/// Makes the row that an answered field folds to.
+fn folded(asked: &FormQuestion<'_>, field: &FormField, given: &Given) -> Text {
+    let text = if field.text.is_empty() { &field.name } else { &field.text };
+    let answer = match given {
+        Given::Value(Value::String(text)) => text.clone(),
+        Given::Value(value) => value.to_string(),
+        Given::Nothing => "nothing".to_owned(),
+        Given::Declined => "declined".to_owned(),
+    };
+    let row = format!("{}: {} → {answer}", asked.plugin, text.trim());
+    Text::new().dim(&exact_line(&row, terminal::size().1.saturating_sub(1)))
 }
 
 /// Returns an option as a person reads it: what it is called, its value where that is another word
@@ -312,7 +332,7 @@ mod tests {
         let (session, id, agent) = (&SessionId::from("s"), "form_1", Some("helper"));
         let asked = FormQuestion { session, agent, plugin: &plugin, id, form: &form };
         let question = question_of(&asked, 0, &field);
-        assert_eq!(question.head, "[helper] tool-x asks you");
+        assert_eq!(question.title, "[helper] tool-x asks you");
         let values: Vec<_> = question.values.iter().map(terminal::Value::shown).collect();
         let option = "A\u{1b}[2J (a): the first\nof all";
         let expected = [("about", "question 2 kovami:"), ("asks", "run it? [y]es"), ("1", option)];

@@ -1,0 +1,64 @@
+//! The question whether a tool call may run, at the terminal.
+
+mod answer;
+mod edited;
+mod folded;
+mod shown;
+
+use std::io;
+use std::sync::Arc;
+
+use jaato_runtime::types::permission_prompt::{
+    PermissionAnswer, PermissionDecision, PermissionPrompt,
+};
+
+use self::answer::{Said, read_answer};
+use self::shown::{Form, question_of};
+use crate::terminal::{self, Before, OpenQuestion, Reply};
+
+/// Asks until there is an answer. Dropping the future withdraws the question.
+///
+/// # Errors
+/// When the terminal is gone.
+pub async fn ask(
+    open: Arc<OpenQuestion>,
+    prompt: &PermissionPrompt,
+    mut before: Before<'_>,
+) -> io::Result<Reply<PermissionAnswer>> {
+    loop {
+        let (question, form) = match question_of(prompt, Form::Full) {
+            full if full.fits() => (full, Form::Full),
+            // The call comes before all that could be answered.
+            _ => (question_of(prompt, Form::Short), Form::Short),
+        };
+        let read = |line: &str| read_answer(line, prompt, form);
+        let fold = |said: &Said| match said {
+            Said::Answer(answer) => Some(folded::row(prompt, answer)),
+            Said::Edit => None,
+        };
+        let said = terminal::ask(Arc::clone(&open), question, before, read, fold).await?;
+        match said {
+            Reply::Answer(Said::Answer(answer)) => return Ok(Reply::Answer(answer)),
+            // The terminal has become smaller: there is room for less.
+            Reply::Nobody(_)
+                if form == Form::Full
+                    && !question_of(prompt, Form::Full).finds_room()
+                    && question_of(prompt, Form::Short).finds_room() => {}
+            Reply::Nobody(reason) => return Ok(Reply::Nobody(reason)),
+            Reply::Answer(Said::Edit) => {}
+        }
+        // What is typed between two questions was meant for the call, not for the next message.
+        before = Before::Dropped;
+        match edited::ask(&open, &prompt.arguments).await? {
+            Reply::Answer(Some(arguments)) => {
+                let answer = PermissionAnswer::once(PermissionDecision::Edit);
+                return Ok(Reply::Answer(PermissionAnswer {
+                    arguments: Some(arguments),
+                    ..answer
+                }));
+            }
+            Reply::Answer(None) => {}
+            Reply::Nobody(reason) => return Ok(Reply::Nobody(reason)),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Reads what the user types at a permission prompt.
+
+use jaato_runtime::types::permission_prompt::{
+    AllowedAnswer, PermissionAnswer, PermissionDecision, PermissionPrompt,
+};
+
+use super::shown::{Form, answers_of};
+use crate::words;
+
+/// Words that allow the call once.
+const YES: [&str; 13] = [
+    "y",
+    "yes",
+    "yes please",
+    "yep",
+    "yeah",
+    "ok",
+    "okay",
+    "sure",
+    "fine",
+    "go",
+    "go ahead",
+    "do it",
+    "allow",
+];
+
+/// Words that deny the call and say nothing else.
+const NO: [&str; 6] = ["n", "no", "nope", "no thanks", "deny", "don't"];
+
+/// Characters of a word that is too short to tell the model anything.
+const SHORT_WORD_CHARS_MAX: usize = 2;
+
+/// What is said if there is no room to show what an answer would allow.
+const NO_ROOM: &str =
+    "there is no room to show what that allows: make the terminal larger, or type y or n";
+
+/// What a line at the question says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    /// An answer.
+    Answer(PermissionAnswer),
+    /// The user wants to change the arguments.
+    Edit,
+}
+
+/// Reads an answer; an empty line decides nothing, because silence is not consent.
+///
+/// # Errors
+/// Says what can be typed.
+pub fn read_answer(line: &str, prompt: &PermissionPrompt, form: Form) -> Result<Said, String> {
+    let answers = answers_of(prompt);
+    let lower = line.to_lowercase();
+    let word = lower.trim_end_matches(['.', '!', ',']).trim();
+    if let Some(command) = own_command(word) {
+        return Err(format!("answer the question first, then use `/{command}`"));
+    }
+    if !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit()) {
+        let number = word.parse::<usize>().ok();
+        let answer = number.and_then(|number| number.checked_sub(1)).and_then(|at| answers.get(at));
+        let answer = answer.ok_or_else(|| wanted(answers.len(), form))?;
+        let is_shown = form == Form::Full || answer.pattern.is_none();
+        return if is_shown { Ok(chosen(answer)) } else { Err(NO_ROOM.to_owned()) };
+    }
+    let once = |decision| Ok(Said::Answer(PermissionAnswer::once(decision)));
+    match word {
+        _ if line.is_empty() => Err(String::new()),
+        "?" | "h" | "help" | "/help" => Err(help(prompt)),
+        "e" | "edit" => Ok(Said::Edit),
+        word if YES.contains(&word) => once(PermissionDecision::AllowOnce),
+        word if NO.contains(&word) => once(PermissionDecision::Deny),
+        "always" => only(prompt, form, PermissionDecision::allows),
+        "never" => only(prompt, form, |decision| !decision.allows()),
+        word if word.chars().count() <= SHORT_WORD_CHARS_MAX => Err(wanted(answers.len(), form)),
+        _ => {
+            let answer = PermissionAnswer::once(PermissionDecision::Deny);
+            Ok(Said::Answer(PermissionAnswer { comment: Some(line.to_owned()), ..answer }))
+        }
+    }
+}
+
+fn chosen(answer: &AllowedAnswer) -> Said {
+    match answer.decision {
+        PermissionDecision::Edit => Said::Edit,
+        decision => Said::Answer(PermissionAnswer {
+            pattern: answer.pattern,
+            ..PermissionAnswer::once(decision)
+        }),
+    }
+}
+
+/// Takes the answer of a kind that holds for later calls, if there is only one.
+fn only(
+    prompt: &PermissionPrompt,
+    form: Form,
+    is_meant: fn(PermissionDecision) -> bool,
+) -> Result<Said, String> {
+    if form == Form::Short {
+        return Err(NO_ROOM.to_owned());
+    }
+    let is_meant = |it: &&AllowedAnswer| it.decision.is_for_later_calls() && is_meant(it.decision);
+    let mut meant = prompt.answers.iter().filter(is_meant);
+    match (meant.next(), meant.next()) {
+        (Some(answer), None) => Ok(chosen(answer)),
+        _ => Err(wanted(answers_of(prompt).len(), form)),
+    }
+}
+
+/// Says what can be typed.
+fn wanted(answers: usize, form: Form) -> String {
+    let numbers = match form {
+        Form::Full => format!("a number from 1 to {answers}, "),
+        Form::Short => String::new(),
+    };
+    format!("type y, n, {numbers}or what to do instead; ? explains the answers")
+}
+
+/// Explains each answer in a line.
+fn help(prompt: &PermissionPrompt) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for (number, answer) in (1..).zip(answers_of(prompt)) {
+        let key = match answer.decision {
+            PermissionDecision::AllowOnce => format!("y, {number}"),
+            PermissionDecision::Deny => format!("n, {number}"),
+            _ => number.to_string(),
+        };
+        lines.push(format!("{key}: {}", meaning(answer.decision)));
+    }
+    lines.push("e: change the arguments first".to_owned());
+    lines.push("s: show all of it, and the rule that asks".to_owned());
+    lines.push("anything else: do not run it, and tell the model what you type".to_owned());
+    lines.join("\n")
+}
+
+fn meaning(decision: PermissionDecision) -> &'static str {
+    match decision {
+        PermissionDecision::AllowOnce => "run it once",
+        PermissionDecision::AllowInTurn => "run it, and do not ask again in this turn",
+        PermissionDecision::AllowInSession => "run it, and do not ask again in this session",
+        PermissionDecision::AllowAlways => {
+            "run it, and do not ask again in this folder (/permissions takes it back)"
+        }
+        PermissionDecision::Deny => "do not run it",
+        PermissionDecision::DenyInTurn => "do not run it, nor ask again in this turn",
+        PermissionDecision::DenyInSession => "do not run it, nor ask again in this session",
+        PermissionDecision::DenyAlways => {
+            "do not run it, nor ask again in this folder (/permissions takes it back)"
+        }
+        PermissionDecision::Edit => "change the arguments first",
+    }
+}
+
+/// Returns the command of a conversation that a line gives: it is not meant for the model.
+fn own_command(line: &str) -> Option<&str> {
+    let word = line.split_whitespace().next()?.strip_prefix('/')?;
+    let is_own = words::OWN.iter().any(|(own, _)| *own == word) && word != "help";
+    is_own.then_some(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompt() -> PermissionPrompt {
+        let mut prompt = PermissionPrompt::default();
+        prompt.answers = vec![
+            AllowedAnswer::once(PermissionDecision::AllowOnce, "Yes"),
+            AllowedAnswer::like(PermissionDecision::AllowAlways, 1, "Yes, any `ls` in this folder"),
+            AllowedAnswer::once(PermissionDecision::Deny, "No"),
+        ];
+        prompt
+    }
+
+    fn read(line: &str) -> Result<Said, String> {
+        read_answer(line, &prompt(), Form::Full)
+    }
+
+    fn said(decision: PermissionDecision) -> Result<Said, String> {
+        Ok(Said::Answer(PermissionAnswer::once(decision)))
+    }
+
+    #[test]
+    fn plain_words_are_understood() {
+        for yes in ["y", "Y", "yes", "Yes.", "ok", "OK", "sure", "Sure!", "yes please", "1"] {
+            assert_eq!(read(yes), said(PermissionDecision::AllowOnce), "{yes}");
+        }
+        for no in ["n", "No", "no.", "nope", "3"] {
+            assert_eq!(read(no), said(PermissionDecision::Deny), "{no}");
+        }
+        assert_eq!(read("e"), Ok(Said::Edit));
+    }
+
+    #[test]
+    fn a_sentence_denies_and_is_told_to_the_model() {
+        for words in [
+            "use cargo instead",
+            "no, because of 2",
+            "yes, but not in src",
+            "/tmp is the wrong place",
+            "why",
+        ] {
+            let comment = Some(words.to_owned());
+            let answer =
+                PermissionAnswer { comment, ..PermissionAnswer::once(PermissionDecision::Deny) };
+            assert_eq!(read(words), Ok(Said::Answer(answer)), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_number_chooses_the_answer_that_is_shown() {
+        let always = PermissionAnswer {
+            pattern: Some(1),
+            ..PermissionAnswer::once(PermissionDecision::AllowAlways)
+        };
+        assert_eq!(read("2"), Ok(Said::Answer(always.clone())));
+        assert_eq!(read("always"), Ok(Said::Answer(always)));
+        let short = |line| read_answer(line, &prompt(), Form::Short);
+        assert_eq!(short("2"), Err(NO_ROOM.to_owned()));
+        assert_eq!(short("always"), Err(NO_ROOM.to_owned()));
+        assert_eq!(short("1"), said(PermissionDecision::AllowOnce));
+    }
+
+    #[test]
+    fn what_is_not_understood_decides_nothing() {
+        assert_eq!(read(""), Err(String::new()));
+        for wrong in ["0", "4", "99999999999999999999", "a", "a2", "y2", "t", "never"] {
+            let told = read(wrong).unwrap_err();
+            assert!(told.starts_with("type y, n, a number from 1 to 3"), "{wrong}: {told}");
+        }
+        let told = read("/mode read-only").unwrap_err();
+        assert_eq!(told, "answer the question first, then use `/mode`");
+    }
+
+    #[test]
+    fn each_answer_is_explained_in_a_line() {
+        let help = read("?").unwrap_err();
+        let lines: Vec<&str> = help.lines().collect();
+        assert_eq!(lines[0], "y, 1: run it once");
+        assert!(lines[1].starts_with("2: run it, and do not ask again in this folder"), "{help}");
+        assert_eq!(lines[2], "n, 3: do not run it");
+        assert_eq!(lines.len(), 6);
+    }
+}

@@ -1,0 +1,98 @@
+//! The row that an answered permission prompt folds to.
+
+use jaato_runtime::types::permission_prompt::{
+    PermissionAnswer, PermissionDecision, PermissionPrompt, PromptSubject,
+};
+
+use crate::terminal::{self, Text, exact_line};
+
+/// Columns of the call, at least: the rest of the row gives way to it.
+const CALL_COLUMNS_MIN: usize = 12;
+
+/// Makes the row.
+pub fn row(prompt: &PermissionPrompt, answer: &PermissionAnswer) -> Text {
+    row_of(prompt, answer, terminal::size().1)
+}
+
+fn row_of(prompt: &PermissionPrompt, answer: &PermissionAnswer, columns: usize) -> Text {
+    let is_allowed = answer.decision.allows();
+    let verdict = if is_allowed { "✓ allowed: " } else { "✗ denied: " };
+    let comment = answer.comment.as_deref().map(|comment| format!("“{comment}”"));
+    let more = comment.or_else(|| scope_of(answer.decision).map(str::to_owned));
+    let more = more.map(|more| format!(" ({more})")).unwrap_or_default();
+    // The last column stays free.
+    let room = columns.saturating_sub(verdict.chars().count() + 1);
+    let wanted = console::measure_text_width(&more);
+    let call = exact_line(call_of(prompt), room.saturating_sub(wanted).max(CALL_COLUMNS_MIN));
+    let room = room.saturating_sub(console::measure_text_width(&call));
+    let text = match is_allowed {
+        true => Text::new().with(terminal::Look::Green, verdict),
+        false => Text::new().red(verdict),
+    };
+    let text = text.plain(&call);
+    if more.is_empty() { text } else { text.dim(&exact_line(&more, room)) }
+}
+
+/// Names the call: its command, or what is asked.
+fn call_of(prompt: &PermissionPrompt) -> &str {
+    match &prompt.subject {
+        PromptSubject::Command { line } => line.trim(),
+        PromptSubject::Input { text, .. } => text.trim(),
+        _ => prompt.title.trim_end_matches('?'),
+    }
+}
+
+fn scope_of(decision: PermissionDecision) -> Option<&'static str> {
+    match decision {
+        PermissionDecision::AllowOnce | PermissionDecision::Deny | PermissionDecision::Edit => None,
+        PermissionDecision::AllowInTurn | PermissionDecision::DenyInTurn => {
+            Some("until this turn ends")
+        }
+        PermissionDecision::AllowInSession | PermissionDecision::DenyInSession => {
+            Some("in this session")
+        }
+        PermissionDecision::AllowAlways | PermissionDecision::DenyAlways => {
+            Some("in this folder, from now on")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use console::Style;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, answer: PermissionAnswer, columns: usize, expected: &str) {
+        let mut prompt = PermissionPrompt::default();
+        prompt.subject = PromptSubject::Command { line: line.to_owned() };
+        let shown = row_of(&prompt, &answer, columns).styled(Style::new);
+        assert_eq!(shown, expected);
+        assert!(console::measure_text_width(&shown) < columns, "{shown}");
+    }
+
+    #[test]
+    fn a_row_says_what_was_answered() {
+        let once = PermissionAnswer::once;
+        check("ls -la", once(PermissionDecision::AllowOnce), 80, "✓ allowed: ls -la");
+        let always = once(PermissionDecision::AllowAlways);
+        check("ls", always.clone(), 80, "✓ allowed: ls (in this folder, from now on)");
+        check(
+            "python3 -m unittest -q 2>&1 | tail -5",
+            always,
+            60,
+            "✓ allowed: python3 -m unitte… (in this folder, from now on)",
+        );
+        let denied = PermissionAnswer {
+            comment: Some("no, use\nthe package".to_owned()),
+            ..once(PermissionDecision::Deny)
+        };
+        check("rm -rf b", denied.clone(), 80, "✗ denied: rm -rf b (“no, use the package”)");
+        check("rm -rf build/\u{202e}", denied, 30, "✗ denied: rm -rf buil… (“no,…");
+        let mut edit = PermissionPrompt::default();
+        edit.title = "Edit app.py? +4 −1".to_owned();
+        let row = row_of(&edit, &once(PermissionDecision::AllowOnce), 80).styled(Style::new);
+        assert_eq!(row, "✓ allowed: Edit app.py? +4 −1");
+    }
+}

@@ -1,0 +1,232 @@
+//! A permission prompt as a question: title, command or changes, notes, numbered answers.
+
+use std::borrow::Cow;
+
+use jaato_runtime::types::file_change::{FileChange, FileChangeKind};
+use jaato_runtime::types::hooks::Preview;
+use jaato_runtime::types::permission_prompt::{
+    AllowedAnswer, PermissionDecision, PermissionPrompt, PromptSubject,
+};
+use serde_json::Value;
+
+use crate::diff::{self, Tense};
+use crate::terminal::{self, Look, Manner, Question};
+
+/// The answer that every question has.
+const NO: &str = "No (or say what to do instead)";
+
+/// What can be answered if there is no room for the answers in words.
+const SHORT_PROMPT: &str = "y yes, n no, e edit, ? help";
+
+/// How much can be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// All.
+    Full,
+    /// What is about this call alone, on a terminal without room for more.
+    Short,
+}
+
+/// Returns the answers in the order of their numbers. One of them denies.
+pub fn answers_of(prompt: &PermissionPrompt) -> Vec<Cow<'_, AllowedAnswer>> {
+    let mut answers: Vec<_> = prompt.answers.iter().map(Cow::Borrowed).collect();
+    if !answers.iter().any(|answer| answer.decision == PermissionDecision::Deny) {
+        answers.push(Cow::Owned(AllowedAnswer::once(PermissionDecision::Deny, NO)));
+    }
+    answers
+}
+
+/// Makes the question.
+pub fn question_of(prompt: &PermissionPrompt, form: Form) -> Question {
+    let (mut subject, mut values) = (String::new(), Vec::new());
+    match &prompt.subject {
+        PromptSubject::Command { line } => subject.clone_from(line),
+        PromptSubject::Input { text, .. } => subject = typed_text(text),
+        PromptSubject::Edit => values = changes_of(prompt),
+        PromptSubject::Plan { steps } => {
+            let steps = (1..).zip(steps).map(|(number, step)| format!("{number}. {step}"));
+            values.push(terminal::Value::new(None, steps.collect::<Vec<_>>().join("\n")));
+        }
+        _ => {
+            values = values_of(&prompt.arguments);
+            if let Some(preview) = &prompt.preview {
+                values.extend(preview_of(preview, prompt.plugin.as_str()));
+            }
+        }
+    }
+    let labels = answers_of(prompt).into_iter().map(|answer| answer.label.clone());
+    Question {
+        title: prompt.title.clone(),
+        subject,
+        values,
+        details: details_of(prompt),
+        notes: notes_of(prompt, form),
+        answers: if form == Form::Full { labels.collect() } else { Vec::new() },
+        prompt: if form == Form::Full { String::new() } else { SHORT_PROMPT.to_owned() },
+        begun: String::new(),
+        manner: Manner::Keys,
+    }
+}
+
+/// Shows text that is typed into a terminal, with its line ends.
+fn typed_text(text: &str) -> String {
+    let shown = text.replace("\r\n", "\n").replace('\r', "\n").replace('\n', " ⏎\n");
+    shown.strip_suffix('\n').unwrap_or(&shown).to_owned()
+}
+
+/// Returns the lines that the user should know before answering.
+fn notes_of(prompt: &PermissionPrompt, form: Form) -> Vec<(Look, String)> {
+    let mut notes = Vec::new();
+    let origin = origin_of(prompt);
+    if !origin.is_empty() {
+        notes.push((Look::Dim, format!("({})", origin.join("; "))));
+    }
+    if !prompt.warning.is_empty() {
+        notes.push((Look::Yellow, format!("! {}", prompt.warning)));
+    }
+    if !prompt.why.is_empty() && form == Form::Full {
+        let place = prompt.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
+        notes.push((Look::Dim, format!("asked because of {place}{}", prompt.why)));
+    }
+    notes
+}
+
+/// Says where the call comes from and runs, if that is not the usual.
+fn origin_of(prompt: &PermissionPrompt) -> Vec<String> {
+    let mut origin = Vec::new();
+    match (prompt.agent_name.as_str(), prompt.agent_type.as_str()) {
+        ("", "" | "main") => {}
+        ("", kind) => origin.push(format!("from a {kind}")),
+        (name, _) => origin.push(format!("from {name}")),
+    }
+    if let Some(plugin) = &prompt.called_by {
+        origin.push(format!("called by {plugin}"));
+    }
+    if let Some(environment) = &prompt.environment {
+        origin.push(format!("runs in {environment}"));
+    }
+    if let PromptSubject::Input { reader, .. } = &prompt.subject
+        && !reader.is_empty()
+        && !prompt.title.contains(reader.as_str())
+    {
+        origin.push(format!("goes to {reader}"));
+    }
+    if prompt.times > 1 {
+        origin.push(format!("{} times", prompt.times));
+    }
+    if prompt.was_edited {
+        origin.push("as you changed it".to_owned());
+    }
+    origin
+}
+
+/// Returns what is shown only with all of it.
+fn details_of(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
+    let named = |name: &str, lines: &[String]| {
+        let value = || terminal::Value::new(Some(name.to_owned()), lines.join("\n"));
+        (!lines.is_empty()).then(value)
+    };
+    let tool = format!("{} of {}", prompt.tool, prompt.plugin);
+    let rule = match &prompt.place {
+        Some(place) => format!("{} ({place})", prompt.rule),
+        None => prompt.rule.clone(),
+    };
+    let mut details: Vec<_> = [
+        named("runs", &prompt.commands),
+        named("note", &prompt.risks),
+        named("hosts", &prompt.hosts),
+        named("tool", &[tool]),
+        named("rule", &[rule]).filter(|_| !prompt.rule.is_empty()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let shows_arguments = !matches!(
+        &prompt.subject,
+        PromptSubject::Command { .. }
+            | PromptSubject::Input { .. }
+            | PromptSubject::Edit
+            | PromptSubject::Plan { .. }
+    );
+    if !shows_arguments {
+        details.extend(values_of(&prompt.arguments));
+    }
+    details
+}
+
+/// Returns the changes of an edit. If they do not show all of it, so do the arguments.
+fn changes_of(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
+    let Some(preview) = &prompt.preview else { return values_of(&prompt.arguments) };
+    let mut values = Vec::new();
+    if !shows_all(preview) {
+        values.extend(values_of(&prompt.arguments).into_iter().map(terminal::Value::briefly));
+    }
+    let drawn = preview.changes.iter().map(|change| {
+        // The title names one file alone.
+        let heading = (preview.changes.len() > 1).then(|| diff::heading(change, Tense::ToCome));
+        terminal::Value::of_lines(heading, diff::lines(change), diff::core(change))
+    });
+    values.extend(drawn);
+    values.extend(
+        other_files(preview).map(|files| terminal::Value::new(Some("files".to_owned()), files)),
+    );
+    values
+}
+
+/// Returns what a plugin says that its call would change, each named after the plugin: it may lie.
+fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
+    let said = |what: &str, text: &str| {
+        let name = Some(format!("{what}, says {plugin}"));
+        (!text.trim().is_empty()).then(|| terminal::Value::new(name, text.to_owned()))
+    };
+    let changes = &preview.changes;
+    let summary = if changes.len() > 1 { diff::summary(changes) } else { String::new() };
+    let before = [
+        said("effect", &preview.text),
+        said("command", &preview.command),
+        said("changes", &summary),
+    ];
+    let drawn = changes.iter().map(|change| {
+        let heading = diff::heading(change, Tense::ToCome);
+        let (lines, core) = (diff::lines(change), diff::core(change));
+        terminal::Value::of_lines(Some(format!("{heading}, says {plugin}")), lines, core)
+    });
+    let files = other_files(preview).unwrap_or_default();
+    let after = [said("changes", &preview.diff), said("files", &files)];
+    before.into_iter().flatten().chain(drawn).chain(after.into_iter().flatten()).collect()
+}
+
+/// Returns the files that change and have no diff.
+fn other_files(preview: &Preview) -> Option<String> {
+    let is_of = |change: &FileChange, file: &String| {
+        change.path == *file || change.moved_from.as_ref() == Some(file)
+    };
+    let changes = &preview.changes;
+    let files = preview.files.iter().filter(|file| !changes.iter().any(|it| is_of(it, file)));
+    let files = files.map(String::as_str).collect::<Vec<_>>().join("\n");
+    (!files.is_empty()).then_some(files)
+}
+
+/// Tells whether a preview shows each change whole: no text of the arguments says more.
+fn shows_all(preview: &Preview) -> bool {
+    let is_whole = |change: &FileChange| {
+        let has_lines = !change.hunks.is_empty() || change.kind == FileChangeKind::Moved;
+        !change.is_cut && has_lines
+    };
+    !preview.changes.is_empty() && preview.changes.iter().all(is_whole)
+}
+
+/// Returns arguments as a user reads them: a text as it is and not as JSON has it.
+pub fn values_of(arguments: &Value) -> Vec<terminal::Value> {
+    let Some(arguments) = arguments.as_object().filter(|arguments| !arguments.is_empty()) else {
+        return vec![terminal::Value::new(None, arguments.to_string())];
+    };
+    let value_of = |(name, value): (&String, &Value)| {
+        let text = value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
+        terminal::Value::new(Some(name.clone()), text)
+    };
+    arguments.iter().map(value_of).collect()
+}
+
+#[cfg(test)]
+mod tests;

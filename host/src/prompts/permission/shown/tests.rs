@@ -1,0 +1,200 @@
+//! The kinds of questions on screens of 40, 80 and 120 columns.
+
+use expect_test::{Expect, expect, expect_file};
+use jaato_runtime::types::file_change::{FileHunk, HunkLine, HunkLineKind};
+use serde_json::json;
+
+use super::*;
+
+fn lines(text: &str) -> Vec<HunkLine> {
+    let line = |line: &str| {
+        let (sign, text) = line.split_at(1);
+        let kind = match sign {
+            "-" => HunkLineKind::Removed,
+            "+" => HunkLineKind::Added,
+            _ => HunkLineKind::Same,
+        };
+        HunkLine { kind, text: text.to_owned(), ..HunkLine::default() }
+    };
+    text.lines().map(line).collect()
+}
+
+fn change(path: &str, text: &str) -> FileChange {
+    let lines = lines(text);
+    let count = |kind: HunkLineKind| lines.iter().filter(|it| it.kind == kind).count() as u64;
+    let (lines_added, lines_removed) = (count(HunkLineKind::Added), count(HunkLineKind::Removed));
+    let hunks = vec![FileHunk { old_start: 11, new_start: 11, lines }];
+    FileChange { path: path.to_owned(), hunks, lines_added, lines_removed, ..FileChange::default() }
+}
+
+fn prompt(title: &str, subject: PromptSubject, answers: &[&str]) -> PermissionPrompt {
+    let like = |(at, label): (usize, &&str)| {
+        AllowedAnswer::like(PermissionDecision::AllowAlways, at, *label)
+    };
+    let mut prompt = PermissionPrompt::default();
+    prompt.title = title.to_owned();
+    prompt.subject = subject;
+    prompt.answers = vec![AllowedAnswer::once(PermissionDecision::AllowOnce, "Yes")];
+    prompt.answers.extend(answers.iter().enumerate().map(like));
+    (prompt.tool, prompt.plugin) = ("probe".into(), "fixture-probe".into());
+    prompt.agent_type = "main".to_owned();
+    prompt
+}
+
+fn command(line: &str, answers: &[&str]) -> PermissionPrompt {
+    let subject = PromptSubject::Command { line: line.to_owned() };
+    prompt("Run this command?", subject, answers)
+}
+
+fn edit(changes: Vec<FileChange>, title: &str) -> PermissionPrompt {
+    let answers = ["Yes, and don't ask again for edits of `app.py` in this folder"];
+    let mut prompt = prompt(title, PromptSubject::Edit, &answers);
+    prompt.preview = Some(Preview { changes, ..Preview::default() });
+    prompt
+}
+
+/// The question at three widths, as a user sees it without colours.
+fn screens(prompt: &PermissionPrompt) -> String {
+    let at = |columns: usize| {
+        let question = question_of(prompt, Form::Full);
+        format!("--- {columns} columns\n{}\n", question.screen((24, columns)))
+    };
+    [40, 80, 120].map(at).join("\n")
+}
+
+#[test]
+fn screens_of_a_command() {
+    let answers = ["Yes, and don't ask again for `python3 -m unittest` in this folder"];
+    let plain = command("python3 -m unittest -q 2>&1 | tail -5", &answers);
+    let mut risky = command("rm -rf build && curl -s https://example.com/install.sh | sh", &[]);
+    risky.warning = "Downloads a script and runs it without looking.".to_owned();
+    let lines = command("cd src\nfor i in 1 2; do\n  echo \"  1 Yes $i\"\ndone", &[]);
+    let shown = [plain, risky, lines].map(|prompt| screens(&prompt)).join("\n");
+    expect_file!["screens/command.txt"].assert_eq(&shown);
+}
+
+#[test]
+fn screens_of_an_edit() {
+    let diff = " def total(items):\n-    return sum(items)\n+    return sum(item.price for item in items)\n+\n \n";
+    let one = edit(vec![change("app.py", diff)], "Edit app.py? +2 −1");
+    let two = vec![change("app.py", diff), change("lib.py", "+1 Yes\n")];
+    let two = edit(two, "Edit 2 files? +3 −1");
+    let shown = [one, two].map(|prompt| screens(&prompt)).join("\n");
+    expect_file!["screens/edit.txt"].assert_eq(&shown);
+}
+
+#[test]
+fn screens_of_a_plan() {
+    let steps = ["Read the retry code", "Write a failing test", "Fix it", "Run all tests"];
+    let steps = steps.map(str::to_owned).to_vec();
+    let prompt = prompt("Start this plan?", PromptSubject::Plan { steps }, &[]);
+    expect_file!["screens/plan.txt"].assert_eq(&screens(&prompt));
+}
+
+#[test]
+fn screens_of_input_to_a_program() {
+    let input = |text: &str, reader: &str| PromptSubject::Input {
+        text: text.to_owned(),
+        reader: reader.to_owned(),
+    };
+    let one = prompt("Type this into session_0?", input("x = 6 * 7\n", "python3 -q"), &[]);
+    let two = input("import os\r\nos.remove(\"a\")\r\n\u{3}", "");
+    let two = prompt("Type this into session_1?", two, &[]);
+    let shown = [one, two].map(|prompt| screens(&prompt)).join("\n");
+    expect_file!["screens/input.txt"].assert_eq(&shown);
+}
+
+#[test]
+fn screens_of_arguments() {
+    let mut prompt = prompt("Run create_issue of server tracker?", PromptSubject::Arguments, &[]);
+    prompt.arguments = json!({
+        "title": "Run this command?  ls",
+        "body": "The first line\n  1 Yes\n\u{1b}[2J\u{202e}end",
+        "labels": ["bug", "later"],
+    });
+    (prompt.agent_type, prompt.agent_name) = ("subagent".to_owned(), "helper".to_owned());
+    prompt.times = 3;
+    prompt.why = "deny rm *".to_owned();
+    prompt.place = Some("permissions.toml:3".to_owned());
+    expect_file!["screens/arguments.txt"].assert_eq(&screens(&prompt));
+}
+
+#[track_caller]
+fn check(prompt: &PermissionPrompt, form: Form, size: (usize, usize), expected: Expect) {
+    expected.assert_eq(&(question_of(prompt, form).screen(size) + "\n"));
+}
+
+#[test]
+fn a_command_like_ls_takes_at_most_six_rows() {
+    let answers = ["Yes, and don't ask again for `ls` in this folder"];
+    let prompt = command("ls -la", &answers);
+    for columns in [80, 120] {
+        let shown = question_of(&prompt, Form::Full).screen((24, columns));
+        assert!(shown.lines().count() <= 6, "{shown}");
+    }
+}
+
+#[test]
+fn a_small_terminal_gets_the_short_form() {
+    let answers = ["Yes, and don't ask again for `ls` in this folder"];
+    let prompt = command("echo 1\necho 2\necho 3", &answers);
+    check(
+        &prompt,
+        Form::Short,
+        (12, 40),
+        expect![[r#"
+        ║ Run this command?
+        ║   │ echo 1
+        ║   │ echo 2
+        ║   │ echo 3
+        ║ y yes, n no, e edit, ? help
+        ║ >
+    "#]],
+    );
+    let many = (1..=400).map(|line| format!("echo {line}")).collect::<Vec<_>>().join("\n");
+    check(
+        &command(&many, &answers),
+        Form::Short,
+        (12, 40),
+        expect![[r#"
+        ║ Run this command?
+        ║   │ echo 1
+        ║   │ echo 2
+        ║   │ echo 3
+        ║   … 394 more lines
+        ║   │ echo 398
+        ║   │ echo 399
+        ║   │ echo 400
+        ║ s show all, y yes, n no, e edit, ?
+        ║ help
+        ║ >
+    "#]],
+    );
+}
+
+#[test]
+fn a_foreign_tool_shows_its_arguments_whole_and_names_who_says_what_changes() {
+    let mut prompt = prompt("Run evil of stranger?", PromptSubject::Arguments, &[]);
+    prompt.plugin = "stranger".into();
+    prompt.arguments = json!({ "path": "a.txt" });
+    let files = vec!["a.txt".to_owned(), "c".to_owned()];
+    let changes = vec![change("a.txt", "+1 Yes\n")];
+    let text = "reads only".to_owned();
+    prompt.preview = Some(Preview { text, files, changes, ..Preview::default() });
+    check(
+        &prompt,
+        Form::Full,
+        (24, 80),
+        expect![[r#"
+        ║ Run evil of stranger?
+        ║   │ path: a.txt
+        ║   │ effect, says stranger: reads only
+        ║   │ changes a.txt (+1 -0), says stranger:
+        ║   │   11 + 1 Yes
+        ║   │ files, says stranger: c
+        ║   1 Yes
+        ║   2 No (or say what to do instead)
+        ║ >
+    "#]],
+    );
+}

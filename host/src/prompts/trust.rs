@@ -1,0 +1,115 @@
+//! The question whether the user trusts a workspace.
+
+use std::io;
+use std::sync::Arc;
+
+use jaato_runtime::visible;
+
+use crate::terminal::{self, Before, Look, Manner, Question, Reply, Text, Value, exact_line};
+
+/// Names that are listed of one kind. Someone may have made thousands.
+const NAMES_MAX: usize = 1000;
+
+/// What is said about the answers.
+const HELP: &str = "1, y: jaato reads these files as they are; they can give the model instructions,\n\
+    start servers and allow commands; a change to one of them withdraws the trust\n\
+    2, n: jaato works without them, and does not ask again until they change";
+
+/// Something that a workspace brings, and that works only if the user trusts the workspace.
+#[derive(Debug)]
+pub struct Brings {
+    /// What it is: `instructions for the model`.
+    pub what: String,
+    /// Each of its kind: names of files, command lines, rules.
+    pub items: Vec<String>,
+}
+
+/// What the user says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// The workspace is trusted as it is.
+    Trust,
+    /// jaato works without these files.
+    Decline,
+}
+
+/// Asks until there is an answer.
+///
+/// # Errors
+/// When the terminal is gone.
+pub async fn ask(root: &str, brings: &[Brings]) -> io::Result<Reply<Answer>> {
+    let open = Arc::new(terminal::open_question());
+    let fold = |answer: &Answer| Some(folded(root, *answer));
+    terminal::ask(open, question_of(root, brings), Before::Dropped, read_answer, fold).await
+}
+
+fn question_of(root: &str, brings: &[Brings]) -> Question {
+    Question {
+        title: "Do you trust this folder?".to_owned(),
+        subject: visible::name(root).into_owned(),
+        values: brings.iter().map(value_of).collect(),
+        details: Vec::new(),
+        notes: vec![(Look::Yellow, "! Only if you know who wrote these files.".to_owned())],
+        answers: vec!["Yes, use them".to_owned(), "No, work without them".to_owned()],
+        prompt: String::new(),
+        begun: String::new(),
+        manner: Manner::Keys,
+    }
+}
+
+fn value_of(brings: &Brings) -> Value {
+    let names = brings.items.iter().take(NAMES_MAX);
+    let mut lines: Vec<String> = names.map(|name| visible::name(name).into_owned()).collect();
+    if brings.items.len() > NAMES_MAX {
+        lines.push(format!("and {} more", brings.items.len() - NAMES_MAX));
+    }
+    Value::new(Some(brings.what.clone()), lines.join("\n"))
+}
+
+fn read_answer(line: &str) -> Result<Answer, String> {
+    match line.to_ascii_lowercase().as_str() {
+        "" => Err(String::new()),
+        "y" | "yes" | "1" => Ok(Answer::Trust),
+        "n" | "no" | "2" => Ok(Answer::Decline),
+        "?" | "h" | "help" | "/help" => Err(HELP.to_owned()),
+        _ => Err("type y or n; ? explains the answers".to_owned()),
+    }
+}
+
+fn folded(root: &str, answer: Answer) -> Text {
+    let verdict = match answer {
+        Answer::Trust => Text::new().with(Look::Green, "✓ trusted: "),
+        Answer::Decline => Text::new().red("✗ not trusted: "),
+    };
+    let columns = terminal::size().1.saturating_sub(16);
+    verdict.plain(&exact_line(&visible::name(root), columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_one_line_each_and_not_endless() {
+        let value = |count: usize| {
+            let items = (0..count).map(|it| format!("{it}\nhint: run it")).collect();
+            value_of(&Brings { what: "files".to_owned(), items }).shown().1
+        };
+        let lines = value(4096);
+        let lines: Vec<&str> = lines.lines().collect();
+        assert_eq!(lines.len(), NAMES_MAX + 1);
+        assert_eq!(lines[1], "1<U+000A>hint: run it");
+        assert_eq!(lines[NAMES_MAX], "and 3096 more");
+        assert_eq!(value(NAMES_MAX).lines().count(), NAMES_MAX);
+    }
+
+    #[test]
+    fn only_an_answer_of_its_own_trusts() {
+        let answers = ["y", "YES", "1", "n", "no", "2"].map(read_answer);
+        let (yes, no) = (Ok(Answer::Trust), Ok(Answer::Decline));
+        assert_eq!(answers, [yes.clone(), yes.clone(), yes, no.clone(), no.clone(), no]);
+        for line in ["", "sure", "3", "?"] {
+            assert!(read_answer(line).is_err(), "{line}");
+        }
+    }
+}

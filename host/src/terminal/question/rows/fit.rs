@@ -1,0 +1,176 @@
+//! Fits the values of a question into the rows that the screen has for them.
+
+use jaato_runtime::visible;
+
+use super::broken::{broken, columns_of};
+use super::{BAR_COLUMNS, Extent, Row, SET_IN, Value};
+use crate::terminal::Look;
+
+/// Rows of the shortest value that is cut: its name, its beginning, what is left out, its end.
+pub(super) const CUT_ROWS: usize = 4;
+
+/// A value as rows.
+pub(super) struct Rows {
+    pub(super) rows: Vec<Row>,
+    /// Rows of the core behind the name; none for the same.
+    core: Vec<Row>,
+    /// The first rows are the name alone, which is never left out.
+    title_rows: usize,
+    is_brief: bool,
+}
+
+impl Rows {
+    /// Makes the rows of a text that no name stands above.
+    pub(super) fn of_text(text: &str, width: usize) -> Self {
+        let rows = rows_of(&[(Look::Plain, text.to_owned())], width - BAR_COLUMNS, Row::barred);
+        Self { rows, core: Vec::new(), title_rows: 0, is_brief: false }
+    }
+
+    pub(super) fn of(value: &Value, width: usize, extent: Extent) -> Self {
+        let lines = visible_lines(&value.lines);
+        let (core, is_brief) = (Vec::new(), value.is_brief);
+        let Some(name) = &value.name else {
+            let rows_of = |lines: &[_]| rows_of(lines, width - BAR_COLUMNS, Row::barred);
+            let (rows, core) = (rows_of(&lines), rows_of(&visible_lines(&value.core)));
+            return Self { rows, core, title_rows: 0, is_brief };
+        };
+        let (name, barred) = (format!("{}: ", visible::name(name)), width - BAR_COLUMNS);
+        if let [(Look::Plain, text)] = &lines[..]
+            && !text.contains('\n')
+            && columns_of(&name) + columns_of(text) <= barred
+        {
+            let rows = vec![Row::barred(Look::Plain, name + text)];
+            return Self { rows, core, title_rows: 0, is_brief };
+        }
+        let mut title = broken(name.trim_end(), barred);
+        if extent == Extent::Fitted {
+            cut_title(&mut title, value.title_rows_max, barred);
+        }
+        let mut rows: Vec<_> =
+            title.into_iter().map(|text| Row::barred(value.title_look(), text)).collect();
+        let title_rows = rows.len();
+        // Further in than the names, so that no line looks like one.
+        let lines_of = |lines: &[(Look, String)]| rows_of(lines, barred - SET_IN.len(), Row::deep);
+        rows.extend(lines_of(&lines));
+        let core = lines_of(&visible_lines(&value.core));
+        Self { rows, core, title_rows, is_brief }
+    }
+
+    /// Leaves out what does not belong to the core.
+    fn shortened(mut self) -> Self {
+        if !self.core.is_empty() {
+            self.rows.truncate(self.title_rows);
+            self.rows.append(&mut self.core);
+        }
+        self
+    }
+
+    fn rows_min(&self) -> usize {
+        self.rows.len().min(CUT_ROWS - 1 + self.title_rows.max(1))
+    }
+
+    /// Returns at most so many rows: the beginning, a row that counts what is left out, and the
+    /// end.
+    fn cut(self, rows_max: usize, width: usize) -> Vec<Row> {
+        if self.rows.len() <= rows_max {
+            return self.rows;
+        }
+        let shown = rows_max.saturating_sub(self.title_rows + 1);
+        let (first, last) = (self.title_rows + shown.div_ceil(2), self.rows.len() - shown / 2);
+        let left_out = &self.rows[first..last];
+        let note = left_out_note(left_out, width);
+        let mut rows = self.rows[..first].to_vec();
+        rows.push(note);
+        rows.extend_from_slice(&self.rows[last..]);
+        rows
+    }
+}
+
+/// Leaves out the middle of a title that is too long: a path ends with what it names.
+fn cut_title(title: &mut Vec<String>, rows_max: usize, width: usize) {
+    if title.len() <= rows_max {
+        return;
+    }
+    let end = title.split_off(title.len() - 2).concat();
+    title.truncate(rows_max.saturating_sub(1).max(1));
+    if rows_max < 2 {
+        // In a title of one row the beginning says what it is.
+        title[0].pop();
+        return title[0].push('…');
+    }
+    let mut end = end.as_str();
+    while columns_of(end) >= width {
+        end = &end[end.chars().next().map_or(1, char::len_utf8)..];
+    }
+    title.push(format!("…{end}"));
+}
+
+fn visible_lines(lines: &[(Look, String)]) -> Vec<(Look, String)> {
+    let visible = |text: &str| visible::exact(text).replace('\t', "    ");
+    lines.iter().map(|(look, text)| (*look, visible(text))).collect()
+}
+
+fn rows_of(lines: &[(Look, String)], width: usize, row: impl Fn(Look, String) -> Row) -> Vec<Row> {
+    let rows = lines.iter().flat_map(|(look, text)| {
+        broken(text, width).into_iter().map(|text| row(*look, text)).collect::<Vec<_>>()
+    });
+    rows.collect()
+}
+
+/// Says how much is left out, in as many words as the row takes.
+fn left_out_note(rows: &[Row], width: usize) -> Row {
+    let long = format!("  … {} more lines", rows.len());
+    let fits = columns_of(&long) <= width;
+    Row(vec![(Look::Dim, if fits { long } else { format!("… {}", rows.len()) })])
+}
+
+/// Fits values into so many rows: each as much as there is room for, the first ones if not all find
+/// any.
+pub(super) fn fitted(values: Vec<Rows>, room: usize, width: usize) -> Vec<Row> {
+    let fit = |values: &[Rows]| values.iter().map(|value| value.rows.len()).sum::<usize>() <= room;
+    let mut values = values;
+    if !fit(&values) {
+        values = values.into_iter().map(Rows::shortened).collect();
+    }
+    if fit(&values) {
+        return values.into_iter().flat_map(|value| value.rows).collect();
+    }
+    let mut taken = 0;
+    let fits = |value: &&Rows| {
+        taken += value.rows_min();
+        // One row counts those that do not.
+        taken < room
+    };
+    let count = values.iter().take_while(fits).count();
+    let rest: Vec<Row> = values.split_off(count).into_iter().flat_map(|it| it.rows).collect();
+    let least = values.iter().map(Rows::rows_min).sum::<usize>();
+    let given = shares(&values, room - least - usize::from(!rest.is_empty()));
+    let mut rows = Vec::new();
+    for (value, more) in values.into_iter().zip(given) {
+        let rows_max = value.rows_min() + more;
+        rows.extend(value.cut(rows_max, width));
+    }
+    if !rest.is_empty() {
+        rows.push(left_out_note(&rest, width));
+    }
+    rows
+}
+
+/// Shares spare rows out, evenly among those that need more; brief values get what others leave.
+fn shares(values: &[Rows], spare: usize) -> Vec<usize> {
+    let need = |value: &Rows| value.rows.len() - value.rows_min();
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    // Who needs least comes first: what it does not take is for the others.
+    order.sort_by_key(|&number| (values[number].is_brief, need(&values[number])));
+    let mut given = vec![0; values.len()];
+    let mut spare = spare;
+    for is_brief in [false, true] {
+        let of_kind = order.iter().filter(|number| values[**number].is_brief == is_brief);
+        let numbers: Vec<usize> = of_kind.copied().collect();
+        for (at, &number) in numbers.iter().enumerate() {
+            given[number] = need(&values[number]).min(spare / (numbers.len() - at));
+            spare -= given[number];
+        }
+    }
+    given
+}

@@ -1,0 +1,229 @@
+//! How the answer to a question is typed: key by key in a line that jaato edits, or as whole lines
+//! on a terminal that can do no more.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::keys::{Decoder, Key};
+use super::line::Line;
+use super::rows::{Manner, Question};
+use crate::terminal::keys::{CtrlC, QuestionKeys, stop_here};
+use crate::terminal::typed::{self, CTRL_C, CtrlCAsKey};
+use crate::terminal::writer;
+
+/// How long `y` or a digit is alone before it answers: `yes` is one word.
+const KEY_PAUSE: Duration = Duration::from_millis(250);
+
+/// The same for keys with which a sentence may begin, and which are in no hurry.
+const LONG_KEY_PAUSE: Duration = Duration::from_millis(600);
+
+/// Keys that answer without Enter, besides digits.
+const KEYS: [char; 5] = ['y', 'n', 's', 'e', '?'];
+
+/// Reads of text that was typed too early, at most: a program may type without end.
+const EARLY_READS_MAX: usize = 16;
+
+/// Terminals that cannot move a cursor, by their `TERM`.
+const NO_CURSOR_ON: [&str; 3] = ["dumb", "cons25", "emacs"];
+
+/// Tells whether the terminal can draw a line that is edited.
+pub fn can_edit() -> bool {
+    let name = std::env::var("TERM").unwrap_or_default();
+    let is_dumb = NO_CURSOR_ON.iter().any(|other| name.eq_ignore_ascii_case(other));
+    !name.is_empty() && !is_dumb && writer::errors_are_terminal()
+}
+
+/// What was typed.
+pub(super) enum Typed {
+    Line(String),
+    /// The question is to be drawn again: the terminal has another size, or jaato was stopped.
+    Redraw,
+    /// Nothing more can be typed.
+    Ended,
+}
+
+/// Where an answer is typed.
+pub(super) enum Typing {
+    Keys(Box<Keys>),
+    /// Whole lines, which the terminal shows; Ctrl-C may be a key.
+    Lines(#[expect(dead_code, reason = "its drop is what counts")] Option<CtrlCAsKey>),
+}
+
+/// The keys of a line.
+pub(super) struct Keys {
+    decoder: Decoder,
+    /// Keys that came and are not taken yet.
+    waiting: VecDeque<Key>,
+    line: Line,
+    /// Whether the line is to be drawn again.
+    has_changed: bool,
+    /// Whether nothing more can be typed.
+    has_ended: bool,
+    last_key: Instant,
+    manner: Manner,
+    _taken: QuestionKeys,
+}
+
+impl Typing {
+    /// Takes the keyboard.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(super) fn begin(question: &Question) -> io::Result<Self> {
+        let manner = question.manner;
+        Ok(match (can_edit(), manner) {
+            (true, _) => Self::Keys(Box::new(Keys {
+                decoder: Decoder::default(),
+                waiting: VecDeque::new(),
+                line: Line::of(&question.begun),
+                has_changed: false,
+                has_ended: false,
+                last_key: Instant::now(),
+                manner,
+                _taken: QuestionKeys::begin(match manner {
+                    Manner::Keys => CtrlC::Signal,
+                    Manner::Words => CtrlC::Key,
+                })?,
+            })),
+            (false, Manner::Keys) => Self::Lines(None),
+            (false, Manner::Words) => Self::Lines(Some(CtrlCAsKey::begin()?)),
+        })
+    }
+
+    /// Tells whether keys come one by one, and rows can be erased.
+    pub(super) fn has_keys(&self) -> bool {
+        matches!(self, Self::Keys(_))
+    }
+
+    /// Takes all that was typed so far, as text.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(super) fn take_early(&mut self) -> io::Result<String> {
+        let keys = match self {
+            Self::Keys(keys) => keys,
+            Self::Lines(_) => {
+                return Ok(typed::take_early()?.into_iter().map(|line| line + "\n").collect());
+            }
+        };
+        for _ in 0..EARLY_READS_MAX {
+            if !keys.read()? {
+                break;
+            }
+        }
+        Ok(keys.rest())
+    }
+
+    /// Takes what was typed after the answer, as text.
+    pub(super) fn rest(&mut self) -> String {
+        match self {
+            Self::Keys(keys) => keys.rest(),
+            Self::Lines(_) => String::new(),
+        }
+    }
+
+    /// Returns the next line, if it has come.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(super) fn next(&mut self) -> io::Result<Option<Typed>> {
+        match self {
+            Self::Keys(keys) => keys.next(),
+            Self::Lines(_) if !typed::is_typed()? => Ok(None),
+            Self::Lines(_) => {
+                let line = typed::read_line()?;
+                let text = || Typed::Line(String::from_utf8_lossy(&line).into_owned());
+                Ok(Some(if line.is_empty() { Typed::Ended } else { text() }))
+            }
+        }
+    }
+
+    /// Tells whether the line has changed since it was asked last.
+    pub(super) fn take_changed(&mut self) -> bool {
+        match self {
+            Self::Keys(keys) => std::mem::take(&mut keys.has_changed),
+            Self::Lines(_) => false,
+        }
+    }
+
+    /// Returns what of the line is shown, and the columns after the cursor; none if the terminal
+    /// shows it itself.
+    pub(super) fn shown(&self, columns: usize) -> Option<(String, usize)> {
+        match self {
+            Self::Keys(keys) => Some(keys.line.shown(columns)),
+            Self::Lines(_) => None,
+        }
+    }
+}
+
+impl Keys {
+    /// Reads what was typed; returns false if nothing was.
+    fn read(&mut self) -> io::Result<bool> {
+        if !typed::is_typed()? {
+            return Ok(false);
+        }
+        let bytes = typed::read_some()?;
+        self.has_ended = bytes.is_empty();
+        self.waiting.extend(self.decoder.keys(&bytes));
+        self.last_key = Instant::now();
+        Ok(!self.has_ended)
+    }
+
+    fn next(&mut self) -> io::Result<Option<Typed>> {
+        if !self.read()? && self.waiting.is_empty() {
+            if self.has_ended {
+                return Ok(Some(Typed::Ended));
+            }
+            let is_answer = |pause| self.last_key.elapsed() >= pause;
+            return Ok(self.pause().filter(|pause| is_answer(*pause)).map(|_| self.take_line()));
+        }
+        while let Some(key) = self.waiting.pop_front() {
+            self.has_changed = true;
+            match key {
+                Key::CtrlC => {
+                    let line = std::mem::take(&mut self.line).text();
+                    return Ok(Some(Typed::Line(format!("{line}{CTRL_C}"))));
+                }
+                Key::CtrlD if self.line.is_empty() => return Ok(Some(Typed::Ended)),
+                Key::CtrlZ => {
+                    stop_here();
+                    return Ok(Some(Typed::Redraw));
+                }
+                key => {
+                    if self.line.take(key) {
+                        return Ok(Some(self.take_line()));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// How long the key that was typed is alone before it answers.
+    fn pause(&self) -> Option<Duration> {
+        let key = self.line.only_key().filter(|_| self.manner == Manner::Keys)?;
+        match key.to_ascii_lowercase() {
+            'y' | '0'..='9' => Some(KEY_PAUSE),
+            key => KEYS.contains(&key).then_some(LONG_KEY_PAUSE),
+        }
+    }
+
+    fn take_line(&mut self) -> Typed {
+        Typed::Line(std::mem::take(&mut self.line).text())
+    }
+
+    /// Takes the keys that wait, as text.
+    fn rest(&mut self) -> String {
+        let mut text = String::new();
+        for key in self.waiting.drain(..) {
+            match key {
+                Key::Char(sign) => text.push(sign),
+                Key::Enter => text.push('\n'),
+                Key::Backspace => _ = text.pop(),
+                _ => {}
+            }
+        }
+        text
+    }
+}
