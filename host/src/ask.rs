@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_runtime::session_loop::{
@@ -10,6 +11,7 @@ use jaato_runtime::session_loop::{
 use jaato_runtime::types::ask::FormAnswer;
 use parking_lot::Mutex as SyncMutex;
 use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard, watch};
+use tokio::time::timeout;
 
 use crate::prompts::secret::{self, Hidden};
 use crate::prompts::{form, permission};
@@ -25,6 +27,9 @@ const NOTHING_SHOWN: &str = "standard error is no terminal";
 
 /// What is said above a line that is typed while a question comes.
 const QUESTION_WAITS: &str = "jaato has a question. Enter sends your draft first, Ctrl-C drops it.";
+
+/// How long a line is typed beside a question before the user is told that it waits.
+const DRAFT_LOOK: Duration = Duration::from_millis(200);
 
 /// Columns of what a program asks for.
 const PROMPT_COLUMNS: usize = 400;
@@ -103,10 +108,14 @@ impl Stage {
         };
         let taken = match taken {
             Some(taken) => taken,
-            None => {
-                report::remark(QUESTION_WAITS);
-                taken_later.await
-            }
+            // A line that was just sent is not a draft.
+            None => match timeout(DRAFT_LOOK, &mut taken_later).await {
+                Ok(taken) => taken,
+                Err(_) => {
+                    report::remark(QUESTION_WAITS);
+                    taken_later.await
+                }
+            },
         };
         taken
     }

@@ -61,8 +61,8 @@ pub enum Reply<T> {
 }
 
 /// Asks until there is an answer. `read` reads one from a line; its error is shown, unless it is
-/// empty, and the question asked again. `fold` returns the row that replaces the answered question;
-/// without one the question stays. Dropping the future withdraws the question.
+/// empty, and the question asked again. `fold` returns the row that replaces the answered question,
+/// if there is to be one. Dropping the future withdraws the question.
 ///
 /// # Errors
 /// When the terminal is gone.
@@ -236,9 +236,11 @@ impl<'a> Asking<'a> {
     /// Replaces the question by one row.
     async fn fold(&mut self, row: Option<Text>) -> io::Result<()> {
         self.before.keep(&self.typing.rest());
-        let Some(row) = row else { return self.end_line().await };
         self.erase().await?;
-        self.write(move |open| open.say(&row)).await
+        match row {
+            Some(row) => self.write(move |open| open.say(&row)).await,
+            None => Ok(()),
+        }
     }
 
     /// Erases the question, if the terminal can.

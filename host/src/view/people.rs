@@ -65,8 +65,8 @@ pub struct People {
     plans: Plans,
     /// Calls whose changes a question has shown.
     seen: Vec<CallId>,
-    /// Calls that a person has denied, and what they said to it.
-    denied: Vec<(CallId, Option<String>)>,
+    /// Calls that the user has denied at the terminal: the question says so.
+    denied: Vec<CallId>,
     calls: Calls,
     /// What was last said to go on; nothing where it is the calls that run.
     going_on: Option<String>,
@@ -338,6 +338,7 @@ impl People {
                 self.dim_line(&format!("{}: {}", named(source), one_line(text, NOTICE_COLUMNS)))
             }
             Event::Progress { label, done, total, .. } => self.progress(label, *done, *total),
+            Event::ToolCallStarted { call_id, .. } if self.denied.contains(call_id) => Ok(()),
             Event::ToolCallStarted { call_id, name, source, arguments, by, .. } => {
                 let name = named(name.as_str());
                 let command = arguments.get("command").and_then(Value::as_str);
@@ -369,11 +370,11 @@ impl People {
                 }
                 Ok(())
             }
-            Event::PermissionDecided { call_id, allowed: false, answered_by, comment, .. }
+            Event::PermissionDecided { call_id, allowed: false, answered_by, .. }
                 if answered_by == AT_THE_TERMINAL && self.is_terminal =>
             {
                 if self.denied.len() < SEEN_CALLS_MAX {
-                    self.denied.push((call_id.clone(), comment.clone()));
+                    self.denied.push(call_id.clone());
                 }
                 Ok(())
             }
@@ -387,14 +388,9 @@ impl People {
                 let source = self.calls.label(call_id, source);
                 let ended = self.calls.end_call(call_id);
                 self.going_on = None;
-                let denied = self.denied.iter().position(|(denied, _)| denied == call_id);
-                if let Some((_, comment)) = denied.map(|at| self.denied.swap_remove(at)) {
-                    // Who denied it here knows why, and the hint is the model's.
-                    self.output(&source, &ended.rest)?;
-                    let comment = comment.map(|comment| format!(": {comment}"));
-                    let text = format!("✗ denied{}", comment.unwrap_or_default());
-                    let room = self.room(&source);
-                    return self.line(&label(&source).red(&one_line(&text, room)));
+                if let Some(at) = self.denied.iter().position(|denied| denied == call_id) {
+                    self.denied.swap_remove(at);
+                    return self.output(&source, &ended.rest);
                 }
                 let ending = ending(result, *is_error, &ended, *duration_ms);
                 self.ended(&source, &ended, ending)

@@ -218,7 +218,7 @@ fn shows_all(preview: &Preview) -> bool {
 
 /// Returns arguments as a user reads them: a text as it is and not as JSON has it.
 pub fn values_of(arguments: &Value) -> Vec<terminal::Value> {
-    let Some(arguments) = arguments.as_object().filter(|arguments| !arguments.is_empty()) else {
+    let Some(arguments) = arguments.as_object() else {
         return vec![terminal::Value::new(None, arguments.to_string())];
     };
     let value_of = |(name, value): (&String, &Value)| {
