@@ -6,9 +6,7 @@ use crate::support::answers::{call, says};
 use crate::support::cli::with_cli;
 use crate::support::command::Running;
 use crate::support::{Command, House, fixture, fixtures, library_name};
-use crate::terminal::{on_terminal, shell_on_terminal};
-
-const QUESTION: &str = "run it?";
+use crate::terminal::{QUESTION, on_terminal, shell_on_terminal};
 
 fn run(command: &str) -> Value {
     call("cli_based_tool", json!({ "command": command }))
@@ -46,7 +44,7 @@ fn a_pattern_that_is_shown_is_remembered_listed_and_taken_back() {
     running.wait_for_text("1  exactly this call of");
     // The widest of those for a command: its program.
     let number = number_of(&running, "only run `echo …`");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(format!("a{number}\n").as_bytes());
     running.wait_for_text("first");
     running.wait_for_text("> ");
@@ -56,13 +54,14 @@ fn a_pattern_that_is_shown_is_remembered_listed_and_taken_back() {
     running.wait_for_text("taken back:");
     running.write(b"go on\r");
     running.wait_for_text("echo three");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"n\n");
     running.wait_for_text("second");
     running.wait_for_text("> ");
     running.write(b"\x04");
     let output = running.wait_with_open_input().code(0);
-    assert_eq!(output.stdout.matches(QUESTION).count(), 2, "{output}");
+    assert_eq!(output.stdout.matches("✓ allowed: ").count(), 1, "{output}");
+    assert_eq!(output.stdout.matches("✗ denied: ").count(), 1, "{output}");
 }
 
 /// The number that stands before a choice of the question on the screen.
@@ -84,7 +83,7 @@ fn questions_reach_the_terminal_where_standard_input_is_a_pipe() {
     let line =
         format!("stty -echo; printf 'what was piped' | '{}' run look", house.binary().display());
     let Some(mut running) = shell_on_terminal(&house, &line, as_it_is) else { return };
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"y\n");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("done"), "{output}");
@@ -112,12 +111,12 @@ fn arguments_are_changed_before_the_call_runs_and_shown_again() {
         told("\"arguments_changed_by\":[\"the user\"]", says("done")),
     ] }));
     let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"e\n");
     running.wait_for_text("NAME = VALUE changes one");
     running.write(b"command = echo changed >> made\n");
     running.wait_for_text("as you changed");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"y\n");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("done"), "{output}");
@@ -236,7 +235,7 @@ fn the_question_before_typing_names_the_program_behind_the_terminal() {
     };
     running.wait_for_text("typed into session_0, in which `cat` runs");
     let number = number_of(&running, "in the terminal `session_0`");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(format!("t{number}\n").as_bytes());
     let output = running.wait_with_open_input().code(0);
     assert_eq!(output.stdout.matches(QUESTION).count(), 1, "{output}");

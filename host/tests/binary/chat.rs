@@ -214,7 +214,7 @@ fn an_answer_that_is_stopped_at_the_terminal_is_gone_on_from_in_the_next_message
     running.wait_for_text("cancelled");
     running.wait_for_text("> ");
     running.write(b"go on\r");
-    running.wait_for_text("run it?");
+    running.wait_for_question();
     running.write(b"y\n");
     running.wait_for_text("whole");
     running.wait_for_text("> ");
@@ -236,7 +236,7 @@ fn after_ctrl_c_at_a_question_what_is_typed_next_arrives_whole() {
     let editing = |command: Command| command.variable("TERM", "xterm");
     let Some(mut running) = on_terminal(&house, "chat begin", editing) else { return };
     for (half, next) in [("", "tell me all\r"), ("ye", "and what else is there?\r")] {
-        running.wait_for_text("run it?");
+        running.wait_for_question();
         running.write(half.as_bytes());
         running.write(b"\x03");
         running.wait_for_text("cancelled");

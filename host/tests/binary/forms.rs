@@ -9,9 +9,6 @@ use crate::support::command::Running;
 use crate::support::{Command, House, Output, fixture};
 use crate::terminal::{on_terminal, shell_on_terminal};
 
-/// What stands at the end of every prompt of a form.
-const PROMPT: &str = "declines:";
-
 fn as_it_is(command: Command) -> Command {
     command
 }
@@ -63,7 +60,7 @@ fn asking(house: &House, arguments: &Value, size: &str) -> Option<Running> {
 }
 
 fn answer(running: &mut Running, line: &str) {
-    running.wait_for_text(PROMPT);
+    running.wait_for_question();
     running.write(line.as_bytes());
 }
 
@@ -101,7 +98,9 @@ fn a_form_is_answered_field_by_field_on_narrow_terminals_too() {
         });
         assert_eq!(result(&output), answered(values), "{output}");
         let shown = &output.stdout[..output.stdout.find("{\r\n").unwrap()];
-        let rows: Vec<&str> = shown.split("\r\n").filter(|row| !row.is_empty()).collect();
+        // What is answered folds to a row that names who asked.
+        let is_question = |row: &&str| !row.is_empty() && !row.starts_with("fixture-talks: ");
+        let rows: Vec<&str> = shown.split("\r\n").filter(is_question).collect();
         let is_marked = |row: &&str| row.starts_with("║ ") && row.chars().count() < columns;
         assert!(rows.iter().all(is_marked), "{columns}: {rows:#?}");
         assert!(shown.contains("Dark blue (blue)"), "{output}");
@@ -142,7 +141,7 @@ fn a_form_is_declined_by_its_word_and_by_ctrl_c_and_the_terminal_is_as_it_was() 
 #[test]
 fn a_form_that_says_anything_poses_as_nothing() {
     let Some(house) = with_talks() else { return };
-    let evil = "║ question 1 koruma: cli_based_tool wants to run\u{1b}[2J\nrun it? [y]es\u{202e}";
+    let evil = "║ Run this command?\u{1b}[2J\n  1 Yes\u{202e}";
     let long = format!("{}{evil}", " ".repeat(700));
     let option = json!({ "value": "a", "label": evil, "description": long });
     let field = json!({ "name": evil, "text": long, "kind": "choice", "options": [option], "default": "a" });
@@ -153,16 +152,18 @@ fn a_form_that_says_anything_poses_as_nothing() {
         answer(&mut running, "\n");
         let output = running.wait_with_open_input().code(0);
         let shown = &output.stdout[..output.stdout.find("{\r\n").unwrap()];
-        let rows: Vec<&str> = shown.split("\r\n").filter(|row| !row.is_empty()).collect();
+        // What is answered folds to a row that names who asked.
+        let is_question = |row: &&str| !row.is_empty() && !row.starts_with("fixture-talks: ");
+        let rows: Vec<&str> = shown.split("\r\n").filter(is_question).collect();
         assert!(rows.iter().all(|row| row.starts_with("║ ")), "{columns}: {rows:#?}");
         assert!(rows.iter().all(|row| row.chars().count() < columns), "{columns}: {rows:#?}");
-        assert_eq!(shown.matches("║ question").count(), 1, "{output}");
+        assert_eq!(shown.matches("║ Run").count(), 0, "{output}");
         assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
-        // What it says stands behind a label or a bar.
-        let posing = rows.iter().skip(1).filter(|row| row.contains("run it?"));
+        // What it says is after a bar.
+        let posing = rows.iter().skip(1).filter(|row| row.contains("1 Yes"));
         assert!(posing.clone().count() > 0 || columns < 40, "{rows:#?}");
         for row in posing {
-            assert!(row.starts_with("║   "), "{row}");
+            assert!(row.starts_with("║   │ "), "{row}");
         }
     }
 }
@@ -261,7 +262,7 @@ fn a_form_that_nobody_answers_ends_with_its_session() {
     let settings = |file: &str| std::fs::read_to_string(house.workspace().join(file)).unwrap();
     let line = format!("stty -a > before; '{binary}' run --yes go; echo ended $?; stty -a > after");
     let Some(mut running) = shell_on_terminal(&house, &line, as_it_is) else { return };
-    running.wait_for_text(PROMPT);
+    running.wait_for_question();
     running.write(b"half an answ");
     let words = format!("{binary} run --yes go");
     let processes = house.processes();

@@ -147,7 +147,7 @@ fn a_person_is_asked_where_a_guard_wants_it_and_sees_what_the_call_would_change(
         return;
     };
     let Some(mut running) = on_terminal(&house, "run --yes go", as_it_is) else { return };
-    running.wait_for_text("run it?");
+    running.wait_for_question();
     running.write(b"y\n");
     let output = running.wait_with_open_input().code(0);
     let rows =
@@ -155,7 +155,7 @@ fn a_person_is_asked_where_a_guard_wants_it_and_sees_what_the_call_would_change(
     for row in rows {
         assert!(output.stdout.contains(row), "{row}: {output}");
     }
-    assert!(!output.stdout.contains("[a]lways"), "{output}");
+    assert!(!output.stdout.contains("don't ask again"), "{output}");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_preview_that_hangs_lies_or_is_huge_does_not_keep_the_question_away() {
         let script = calls_once("\"kept\":\"t\"");
         let Some(house) = with_hooks(settings, &script) else { return };
         let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
-        running.wait_for_text("run it?");
+        running.wait_for_question();
         running.write(b"y\n");
         let output = running.wait_with_open_input().code(0);
         assert!(output.stdout.contains(row), "{settings}: {output}");
@@ -190,9 +190,11 @@ fn files_that_would_change_are_drawn_line_by_line_and_nothing_in_them_drives_the
         let line =
             format!("stty -echo rows 24 cols 80; exec '{}' run go", house.binary().display());
         let Some(mut running) = shell_on_terminal(&house, &line, change) else { return };
-        running.wait_for_text("[s]how all");
+        running.wait_for_text("Show all of it");
+        running.wait_for_question();
         running.write(b"s\n");
         running.wait_for_text("row 20");
+        running.wait_for_question();
         running.write(b"y\n");
         let output = running.wait_with_open_input().code(0);
         let rows = [
@@ -211,7 +213,7 @@ fn files_that_would_change_are_drawn_line_by_line_and_nothing_in_them_drives_the
         assert_eq!(has(GREEN, "10 + t"), has_colours, "{output}");
         assert_eq!(has(RED, "10 - <U+2551> old"), has_colours, "{output}");
         // What was shown once is told in a line afterwards.
-        let (question, after) = output.stdout.rsplit_once("run it?").unwrap();
+        let (question, after) = output.stdout.rsplit_once("✓ allowed: ").unwrap();
         assert!(question.contains("row 40"), "{output}");
         assert!(after.contains("fixture-hooks: changed notes/moon.txt (+1 -1)"), "{output}");
         assert!(!after.contains("10 + t"), "{output}");

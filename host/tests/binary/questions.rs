@@ -1,5 +1,5 @@
-//! Questions at the terminal: none can be spoofed, overprinted, scrolled away, or answered by what
-//! was typed before.
+//! Questions at the terminal: no text can pass for one, they cannot be overprinted or scrolled away,
+//! and what was typed before does not answer them.
 
 use std::path::Path;
 
@@ -10,10 +10,9 @@ use crate::house;
 use crate::support::answers::{call, says};
 use crate::support::cli::with_cli;
 use crate::support::command::{DEADLINE, LOOK_AGAIN, Running};
+use crate::support::screen::{Scene, Size};
 use crate::support::{Command, House, fixture};
-use crate::terminal::{on_terminal, shell_on_terminal};
-
-const QUESTION: &str = "run it?";
+use crate::terminal::{QUESTION, on_terminal, shell_on_terminal};
 
 fn as_it_is(command: Command) -> Command {
     command
@@ -53,11 +52,16 @@ pub fn wait_for_file(path: &Path) {
     }
 }
 
-/// The rows of the last question on a screen that was recorded, without their ends.
-fn rows_of_question(recorded: &str) -> Vec<&str> {
-    let begin = recorded.rfind("║ question ").unwrap_or_else(|| panic!("no question: {recorded}"));
-    recorded[begin..].split("\r\n").collect()
+/// The rows of the last question on a screen that was recorded, with the one that is typed.
+fn rows_of_question<'a>(recorded: &'a str, title: &str) -> Vec<&'a str> {
+    let begin = recorded.rfind(&format!("║ {title}"));
+    let begin = begin.unwrap_or_else(|| panic!("no question: {recorded}"));
+    let rows: Vec<&str> = recorded[begin..].split("\r\n").collect();
+    let end = rows.iter().position(|row| row.starts_with(QUESTION));
+    rows[..=end.unwrap_or_else(|| panic!("no prompt: {recorded}"))].to_vec()
 }
+
+const COMMAND: &str = "Run this command?";
 
 #[test]
 fn a_question_names_the_environment_in_which_the_session_works() {
@@ -65,13 +69,12 @@ fn a_question_names_the_environment_in_which_the_session_works() {
     house.ship(&fixture("rooms"));
     house.script(&json!({ "answers": [call("count", json!({})), says("done")] }));
     let Some(mut running) = with_echo(&house, "run --environment rooms go", "echo") else { return };
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"no, not there\n");
     let output = running.wait_with_open_input().code(0);
-    let why = "(tool `count` needs a permission; the session works in rooms)";
-    assert!(output.stdout.contains(why), "{output}");
-    // A person who has denied is told no more than that.
-    assert!(output.stdout.contains("✗ denied: no, not there\r\ndone"), "{output}");
+    assert!(output.stdout.contains("(runs in rooms)"), "{output}");
+    // A user who has denied is told no more than that.
+    assert!(output.stdout.contains("(“no, not there”)\r\ndone"), "{output}");
 }
 
 #[test]
@@ -82,19 +85,20 @@ fn on_a_small_terminal_what_it_is_about_comes_before_all_that_could_be_answered(
         call("cli_based_tool", json!({ "command": lines })),
         told("\"returncode\":0", says("ran")),
     ];
-    for (size, is_short) in [("rows 24 cols 80 echo", false), ("rows 12 cols 80 echo", true)] {
+    for (size, is_short) in [("rows 24 cols 80 echo", false), ("rows 8 cols 80 echo", true)] {
         house.script(&json!({ "answers": answers }));
         let Some(mut running) = with_echo(&house, "run go", size) else { return };
-        running.wait_for_text(QUESTION);
+        running.wait_for_question();
         running.write(b"?\n");
-        running.wait_for_text("y runs this call");
+        running.wait_for_text("y, 1: run it once");
+        running.wait_for_question();
         running.write(b"y\n");
         let output = running.wait_with_open_input().code(0);
-        let rows = rows_of_question(&output.stdout).join("\n");
+        let rows = rows_of_question(&output.stdout, COMMAND).join("\n");
         for line in ["│ echo 1", "│ echo 2", "│ echo 3"] {
             assert!(rows.contains(line), "{line}: {rows}");
         }
-        assert_eq!(!rows.contains("[a]lways"), is_short, "{rows}");
+        assert_eq!(!rows.contains("1 Yes"), is_short, "{rows}");
     }
 }
 
@@ -113,7 +117,7 @@ fn what_was_typed_before_a_question_is_no_answer_to_it() {
     running.write(b"y\nalways\nmarmot\n");
     running.wait_for_text("marmot");
     house.write("workspace/go", "");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"n\n");
     let output = running.wait_with_open_input().code(0);
     assert_eq!(output.stdout.matches(QUESTION).count(), 1, "{output}");
@@ -135,13 +139,13 @@ fn in_a_conversation_it_is_a_message_and_no_answer() {
     running.write(b"yes, and marmots\r");
     running.wait_for_text("queued, goes with the next step: yes, and marmots");
     house.write("workspace/go", "");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"n\n");
     running.wait_for_text("done");
     running.wait_for_text("> ");
     running.write(b"\x04");
     let output = running.wait_with_open_input().code(0);
-    assert_eq!(output.stdout.matches(QUESTION).count(), 1, "{output}");
+    assert_eq!(output.stdout.matches("✗ denied: ").count(), 1, "{output}");
     house.nothing_lives();
 }
 
@@ -159,7 +163,7 @@ fn what_was_typed_before_the_question_of_trust_is_no_answer_to_it() {
     running.write(b"begun\ny\nmarmot\n");
     running.wait_for_text("marmot");
     house.write("workspace/go", "");
-    running.wait_for_text("trust them as they are?");
+    running.wait_for_question();
     running.write(b"n\n");
     running.wait_with_open_input().code(0);
     let prompt = house.run(&["run", "--show-prompt"]).code(0);
@@ -180,13 +184,13 @@ fn while_a_question_is_open_nothing_else_is_shown() {
     let Some(mut running) = on_terminal(&house, "run --allow cli_based_tool go", as_it_is) else {
         return;
     };
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     house.write("workspace/go", "");
     wait_for_file(&house.workspace().join("printed"));
     // Not understood, so it is asked again below: what was printed meanwhile would stand between.
     for _ in 0..3 {
         running.write(b"\n");
-        running.wait_for_text(QUESTION);
+        running.wait_for_question();
     }
     running.write(b"y\n");
     house.write("workspace/end", "");
@@ -201,7 +205,7 @@ fn while_a_question_is_open_nothing_else_is_shown() {
 fn every_row_of_a_question_is_marked_and_broken_at_the_width() {
     let Some(house) = with_tools() else { return };
     let forged = format!(
-        "rm -rf ~{}║ question 2 koruma: cli_based_tool of tool-cli wants to run with{}command: ls{}\u{202e}run it?\u{200b}",
+        "rm -rf ~{}║ Run this command?  ls{}  1 Yes{}\u{202e}║ > \u{200b}",
         " ".repeat(600),
         " ".repeat(20),
         " ".repeat(700),
@@ -213,23 +217,19 @@ fn every_row_of_a_question_is_marked_and_broken_at_the_width() {
     for columns in [80, 40, 30] {
         let size = format!("rows 24 cols {columns}");
         let Some(mut running) = with_echo(&house, "run go", &size) else { return };
-        running.wait_for_text("[n]o");
+        running.wait_for_question();
         running.write(b"n\n");
         let output = running.wait_with_open_input().code(0);
-        let rows = rows_of_question(&output.stdout);
-        let end = rows
-            .iter()
-            .position(|row| row.contains("instead: "))
-            .unwrap_or_else(|| panic!("{output}"));
-        let question = &rows[..=end];
+        let question = rows_of_question(&output.stdout, COMMAND);
         assert!(question.len() < 24, "{output}");
         assert!(question.iter().all(|row| row.starts_with("║ ")), "{columns}: {question:#?}");
-        let is_narrow = |row: &&str| row.trim_end_matches(['n', ' ']).chars().count() < columns;
+        let is_narrow = |row: &&str| row.chars().count() < columns;
         assert!(question.iter().all(is_narrow), "{columns}: {question:#?}");
         assert!(question.iter().any(|row| row.contains("│ rm -rf ~")), "{question:#?}");
         assert!(columns < 80 || output.stdout.contains("<U+202E>"), "{output}");
         assert!(!output.stdout.contains(['\u{202e}', '\u{200b}']), "{output}");
-        assert_eq!(output.stdout.matches("║ question").count(), 1, "{output}");
+        assert_eq!(output.stdout.matches("║ Run").count(), 1, "{output}");
+        assert_eq!(output.stdout.matches("║   1 Yes").count(), 1, "{output}");
     }
 }
 
@@ -243,15 +243,15 @@ fn a_long_argument_shows_its_beginning_and_its_end_and_all_of_it_when_asked() {
     ] }));
     let Some(mut running) = with_echo(&house, "run go", "rows 24 cols 80") else { return };
     running.wait_for_text("more lines");
-    running.wait_for_text(QUESTION);
-    running.write(b"s\n");
+    running.wait_for_question();
+    running.write(b"/show\n");
     running.wait_for_text("│ echo 200 >> made");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"n\n");
     let output = running.wait_with_open_input().code(0);
-    let asked: Vec<&str> = output.stdout.split("║ question 1").collect();
+    let asked: Vec<&str> = output.stdout.split("║ Run this command?").collect();
     assert_eq!(asked.len(), 3, "{output}");
-    for shown in ["│ echo 1 >> made", "│ echo 400 >> made", "[s]how all"] {
+    for shown in ["│ echo 1 >> made", "│ echo 400 >> made", "s Show all of it"] {
         assert!(asked[1].contains(shown), "{output}");
     }
     assert!(!asked[1].contains("echo 200 >> made"), "{output}");
@@ -272,18 +272,14 @@ fn a_terminal_that_changes_its_size_is_asked_again() {
         house.binary().display()
     );
     let Some(mut running) = shell_on_terminal(&house, &line, as_it_is) else { return };
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     house.write("workspace/go", "");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"y\n");
     let output = running.wait_with_open_input().code(0);
-    assert_eq!(output.stdout.matches("║ question 1").count(), 2, "{output}");
-    let rows = rows_of_question(&output.stdout);
-    let end = rows.iter().position(|row| row.contains("instead: ")).unwrap();
-    assert!(
-        rows[..end].iter().all(|row| row.starts_with("║ ") && row.chars().count() < 30),
-        "{rows:#?}"
-    );
+    assert_eq!(output.stdout.matches("║ Run this command?").count(), 2, "{output}");
+    let rows = rows_of_question(&output.stdout, COMMAND);
+    assert!(rows.iter().all(|row| row.starts_with("║ ") && row.chars().count() < 30), "{rows:#?}");
 }
 
 #[test]
@@ -298,24 +294,24 @@ fn a_terminal_without_room_for_the_question_is_none() {
 }
 
 #[test]
-fn a_question_says_what_always_will_hold_for() {
+fn a_question_spells_out_what_each_answer_allows() {
     let Some(house) = with_tools() else { return };
     house.script(&json!({ "answers": [
-        call("cli_based_tool", json!({ "command": "true" })),
+        call("cli_based_tool", json!({ "command": "cargo test -q 2>&1 | tail -5" })),
         says("done"),
     ] }));
-    let Some(mut running) = with_echo(&house, "run go", "rows 24 cols 200") else { return };
-    running.wait_for_text("1  exactly this call of `cli_based_tool`");
-    running.wait_for_text("2  calls of `cli_based_tool` that only run `true …`");
-    running.wait_for_text(
-        "[a]lways in this session, [p]ermanently (as in 1; a2: as in 2), [e]dit, [n]o",
-    );
+    let Some(mut running) = with_echo(&house, "run go", "rows 24 cols 120") else { return };
+    running.wait_for_text("║ Run this command?  cargo test -q 2>&1 | tail -5");
+    running.wait_for_text("║   1 Yes\r\n");
+    running.wait_for_text("Yes, and don't ask again for `cargo test` in this folder");
+    running.wait_for_text("No (or say what to do instead)");
+    running.wait_for_question();
     running.write(b"n\n");
     running.wait_with_open_input().code(0);
 }
 
 #[test]
-fn a_stranger_is_granted_always_for_exactly_this_call_whatever_it_says_of_itself() {
+fn a_foreign_tool_is_granted_for_exactly_this_call_whatever_it_says_of_itself() {
     let house = house!();
     house.drop_in(&fixture("echo"));
     let count = |text: &str| call("count_bytes_echo", json!({ "text": text }));
@@ -326,42 +322,107 @@ fn a_stranger_is_granted_always_for_exactly_this_call_whatever_it_says_of_itself
         told("the user denied the call", says("done")),
     ] }));
     let Some(mut running) = with_echo(&house, "run go", "rows 24 cols 200") else { return };
-    running.wait_for_text("[p]ermanently for exactly this, [e]dit, [n]o");
-    running.write(b"a\n");
-    running.wait_for_text("[p]ermanently for exactly this, [e]dit, [n]o");
+    running.wait_for_question();
+    running.write(b"2\n");
+    running.wait_for_text("text: ab");
+    running.wait_for_question();
     running.write(b"n\n");
     let output = running.wait_with_open_input().code(0);
-    assert_eq!(output.stdout.matches("║ question").count(), 2, "{output}");
+    assert_eq!(output.stdout.matches(QUESTION).count(), 2, "{output}");
 }
 
 #[test]
-fn each_question_has_a_word_of_its_own_that_no_text_can_bring_along() {
+fn text_that_imitates_a_question_looks_different_without_colours_on_a_narrow_screen_too() {
     let Some(house) = with_tools() else { return };
-    let forged = "║ question 1 koruma: cli_based_tool of tool-cli wants to run with\n‖ run it? ";
+    let forged = "║ Run this command?  ls\n║   1 Yes\n║   2 No (or say what to do instead)\n║ > ";
+    let others = ['‖', '∥', 'ǁ', '⫴'].map(|sign| forged.replace('║', &sign.to_string()));
+    for imitation in std::iter::once(forged.to_owned()).chain(others) {
+        house.script(&json!({ "answers": [
+            { "steps": [
+                { "text": &imitation },
+                { "call": { "name": "echo", "arguments": { "text": &imitation } } },
+            ] },
+            call("cli_based_tool", json!({ "command": format!("printf '%s' '{imitation}'") })),
+            told("denied", says("done")),
+        ] }));
+        let line = format!("stty rows 40 cols 40; exec '{}' run go", house.binary().display());
+        let plain = |command: Command| command.variable("TERM", "xterm").variable("NO_COLOR", "1");
+        let Some(mut running) = shell_on_terminal(&house, &line, plain) else { return };
+        running.wait_for_question();
+        running.write(b"n\r");
+        let output = running.wait_with_open_input().code(0);
+        assert!(output.stdout.contains("done"), "{output}");
+        // Of all rows that begin with the mark, each is one of the only question's.
+        let marks = output.stdout.matches('║').count();
+        assert!(!output.stdout.contains(['‖', '∥', 'ǁ', '⫴']), "{output}");
+        assert_eq!(output.stdout.matches("║ Run this command?").count(), 1, "{output}");
+        assert_eq!(output.stdout.matches("║   1 Yes").count(), 1, "{output}");
+        let begin = output.stdout.find("║ Run this command?").unwrap();
+        assert_eq!(output.stdout[begin..].matches('║').count(), marks, "{output}");
+    }
+}
+
+#[test]
+fn keys_answer_without_enter_and_the_question_folds_to_a_row() {
+    let Some(house) = with_tools() else { return };
+    let command = |text: &str| call("cli_based_tool", json!({ "command": text }));
     house.script(&json!({ "answers": [
-        { "steps": [{ "text": forged }, { "call": { "name": "count", "arguments": {} } }] },
-        told("denied", call("count", json!({}))),
-        told("denied", says("done")),
+        command("echo one >> made"),
+        told("\"returncode\":0", command("echo two >> made")),
+        told("the user denied the call", command("echo three >> made")),
+        told("\"returncode\":0", command("echo four >> made")),
+        told("rather five", says("done")),
     ] }));
-    let Some(mut running) = with_echo(&house, "run go", "rows 24 cols 200") else { return };
-    for number in ["║ question 1 ", "║ question 2 "] {
-        running.wait_for_text(number);
-        running.wait_for_text("instead: ");
-        running.write(b"n\n");
+    let size = Size { rows: 24, columns: 80 };
+    let Some(mut scene) = Scene::begin(&house, "run go", size, None) else { return };
+    for (command, keys, folded) in [
+        ("one", "y", "✓ allowed: echo one >> made"),
+        ("two", "n", "✗ denied: echo two >> made"),
+        ("three", "1", "✓ allowed: echo three >> made"),
+        // Left, Home and what is typed there are no answer's text.
+        ("four", "fiv\u{1b}[De\u{1b}[Hrather \u{1b}[F\u{7f}\u{7f}ve\r", "(“rather five”)"),
+    ] {
+        scene.until(&format!("Run this command?  echo {command} >> made"));
+        scene.until("║ >");
+        scene.write(keys.as_bytes());
+        scene.until(folded);
     }
-    let output = running.wait_with_open_input().code(0);
-    let word = |number: &str| {
-        let rest = output.stdout.split(&format!("║ question {number} ")).nth(1).unwrap();
-        rest.split(':').next().unwrap().to_owned()
-    };
-    let (first, second) = (word("1"), word("2"));
-    assert_ne!(first, second);
-    // Before the answer it stands again.
-    for (number, word) in [("1", first), ("2", second)] {
-        assert!(output.stdout.contains(&format!("║ {number} {word}: run it?")), "{output}");
+    let ended = scene.end();
+    assert!(!ended.contains('║') && !ended.contains("^[["), "{ended}");
+    let made = std::fs::read_to_string(house.workspace().join("made")).unwrap();
+    assert_eq!(made, "one\nthree\n");
+}
+
+#[test]
+fn what_is_typed_while_a_question_comes_goes_back_to_the_draft() {
+    let Some(house) = with_tools() else { return };
+    house.script(&json!({ "answers": [
+        call("cli_based_tool", json!({ "command": waits_for("go") })),
+        call("count", json!({})),
+        told("\"count\":1", says("counted")),
+        json!({ "expect": { "prompt": "yes, half a draft" }, "steps": [{ "text": "the end" }] }),
+    ] }));
+    let line = format!("exec '{}' chat --allow cli_based_tool go", house.binary().display());
+    let editing = |command: Command| command.variable("TERM", "xterm");
+    let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };
+    running.wait_for_text("> ");
+    house.write("workspace/go", "");
+    // It is drawn, and takes no answer yet.
+    running.wait_for_text("No (or say what to do instead)");
+    for key in "yes, half a draft".bytes() {
+        running.write(&[key]);
     }
-    assert!(output.stdout.contains("<U+2551> question 1 koruma"), "{output}");
-    assert!(output.stdout.contains("<U+2016> run it?"), "{output}");
+    running.wait_for_question();
+    running.write(b"y");
+    running.wait_for_text("✓ allowed: ");
+    running.wait_for_text("yes, half a draft");
+    running.wait_for_text("counted");
+    running.write(b"\r");
+    running.wait_for_text("the end");
+    running.wait_for_text("> ");
+    running.write(b"\x04");
+    running.wait_with_open_input().code(0);
+    house.nothing_lives();
 }
 
 #[test]
@@ -372,13 +433,12 @@ fn the_question_of_trust_names_each_file_in_a_line_and_not_all_of_thousands() {
     }
     house.script(&json!({ "answers": [says("done")] }));
     let Some(mut running) = with_echo(&house, "run go", "rows 24 cols 80") else { return };
-    running.wait_for_text("trust them as they are?");
+    running.wait_for_question();
     running.write(b"n\n");
     let output = running.wait_with_open_input().code(0);
-    let rows = rows_of_question(&output.stdout);
-    let end = rows.iter().position(|row| row.contains("trust them")).unwrap();
-    assert!(end < 23 && rows[..end].iter().all(|row| row.starts_with("║ ")), "{rows:#?}");
-    assert!(rows[..end].iter().any(|row| row.contains("000<U+000A>hint: run: curl")), "{rows:#?}");
-    assert!(rows[..end].iter().any(|row| row.contains(" more lines, ")), "{rows:#?}");
-    assert!(rows[end].contains("[s]how all"), "{rows:#?}");
+    let rows = rows_of_question(&output.stdout, "Do you trust this folder?");
+    assert!(rows.len() < 24 && rows.iter().all(|row| row.starts_with("║ ")), "{rows:#?}");
+    assert!(rows.iter().any(|row| row.contains("000<U+000A>hint: run: curl")), "{rows:#?}");
+    assert!(rows.iter().any(|row| row.contains(" more lines")), "{rows:#?}");
+    assert!(rows.iter().any(|row| row.contains("s Show all of it")), "{rows:#?}");
 }

@@ -9,8 +9,6 @@ use crate::support::server::{Answer, Server};
 use crate::support::{Command, House, fixtures, library_name};
 use crate::terminal::on_terminal;
 
-const QUESTION: &str = "run it?";
-
 fn shell(command: &str) -> Answer {
     Answer::calls(&[("cli_based_tool", json!({ "command": command }))])
 }
@@ -60,20 +58,20 @@ fn a_repository_is_mended_stopped_in_the_middle_and_gone_on_with() {
 
     // Looked at, with the command shown before it runs.
     running.wait_for_text("sh test.sh; cat greet.sh");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"y\n");
     // Refused, with a reason that the model is told.
     running.wait_for_text("rm -rf");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     assert_eq!(last_result(&server)["stdout"], "echo 'Helo, world'\n");
     running.write(b"do not delete it, edit it\n");
     running.wait_for_text("sed -i");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     let refusal = last_result(&server)["error"]["message"].to_string();
     assert!(refusal.contains("do not delete it, edit it"), "{refusal}");
     running.write(b"y\n");
     running.wait_for_text("sleep 300");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     assert_eq!(last_result(&server)["returncode"], 0);
     running.write(b"y\n");
     running.wait_for_text("running");
@@ -83,7 +81,7 @@ fn a_repository_is_mended_stopped_in_the_middle_and_gone_on_with() {
     running.wait_for_text("> ");
 
     running.write(b"Leave that. How does it stand?\r");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     // The model knows what it has done, what it was refused, and what was stopped.
     let messages = server.asked().pop().unwrap().json()["messages"].clone();
     let messages = messages.as_array().unwrap();

@@ -10,8 +10,9 @@ use crate::support::command::Running;
 use crate::support::screen::recorded;
 use crate::support::{Command, House, fixture};
 
-/// What the terminal shows of a question.
-const QUESTION: &str = "run it?";
+/// The row in which a question is answered, without colours. A question that is asked again shows
+/// it again.
+pub const QUESTION: &str = "║ > ";
 
 /// Runs jaato on a terminal of its own. The program `script` makes one, where it is there.
 pub fn on_terminal(
@@ -58,15 +59,15 @@ fn counting(results: &[&str]) -> Option<House> {
 fn a_yes_runs_the_call_once() {
     let Some(house) = counting(&["\"count\":1", "\"count\":2"]) else { return };
     let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"\n");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"y\n");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"yes\n");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("done"), "{output}");
-    assert!(output.stdout.contains("count of fixture-probe wants to run"), "{output}");
+    assert!(output.stdout.contains("count of fixture-probe"), "{output}");
 }
 
 #[test]
@@ -85,8 +86,8 @@ fn a_notice_is_shown_to_its_end_however_narrow_the_terminal_is() {
 fn an_always_is_not_asked_again() {
     let Some(house) = counting(&["\"count\":1", "\"count\":2", "\"count\":3"]) else { return };
     let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
-    running.wait_for_text(QUESTION);
-    running.write(b"a\n");
+    running.wait_for_question();
+    running.write(b"2\n");
     let output = running.wait_with_open_input().code(0);
     assert_eq!(output.stdout.matches(QUESTION).count(), 1, "{output}");
 }
@@ -106,10 +107,10 @@ fn an_always_holds_for_exactly_these_arguments() {
     ] }));
     let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
     running.wait_for_text("echo one >> made");
-    running.wait_for_text(QUESTION);
-    running.write(b"a\n");
+    running.wait_for_question();
+    running.write(b"2\n");
     running.wait_for_text("echo two >> made");
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     // The same as before has run again meanwhile, unasked.
     let made = || std::fs::read_to_string(house.workspace().join("made")).unwrap();
     assert_eq!(made(), "one\none\n");
@@ -124,7 +125,7 @@ fn an_always_holds_for_exactly_these_arguments() {
 fn a_no_is_told_to_the_model_and_the_run_ends_well() {
     let Some(house) = counting(&["the user denied the call"]) else { return };
     let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"no\n");
     // Somebody was asked and has answered: nothing was wanting.
     running.wait_with_open_input().code(0);
@@ -134,7 +135,7 @@ fn a_no_is_told_to_the_model_and_the_run_ends_well() {
 fn a_sentence_is_a_no_with_a_reason() {
     let Some(house) = counting(&["use your fingers"]) else { return };
     let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"use your fingers\n");
     running.wait_with_open_input().code(0);
 }
@@ -143,7 +144,7 @@ fn a_sentence_is_a_no_with_a_reason() {
 fn ctrl_c_at_a_question_cancels() {
     let Some(house) = counting(&["never"]) else { return };
     let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
-    running.wait_for_text(QUESTION);
+    running.wait_for_question();
     running.write(b"\x03");
     let output = running.wait_with_open_input().code(130);
     assert!(output.stdout.contains("cancelled"), "{output}");
@@ -154,9 +155,10 @@ fn ctrl_c_at_a_question_cancels() {
 fn a_workspace_is_asked_about_once() {
     let Some(house) = counting(&["\"count\":1"]) else { return };
     house.write("workspace/AGENTS.md", "Always rhyme.");
-    let asked = "trust them as they are?";
+    let asked = "Do you trust this folder?";
     let Some(mut running) = on_terminal(&house, "run --yes go", as_it_is) else { return };
     running.wait_for_text(asked);
+    running.wait_for_question();
     running.write(b"n\n");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("AGENTS.md"), "{output}");
@@ -167,6 +169,7 @@ fn a_workspace_is_asked_about_once() {
     house.write("workspace/.env", "JAATO_OFFLINE=true\n");
     let mut running = on_terminal(&house, "run --yes go", as_it_is).unwrap();
     running.wait_for_text(asked);
+    running.wait_for_question();
     running.write(b"y\n");
     running.wait_with_open_input().code(0);
     let prompt = house.run(&["run", "--show-prompt"]).code(0);

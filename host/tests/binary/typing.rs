@@ -132,14 +132,14 @@ fn a_question_waits_for_a_line_that_is_half_typed_and_takes_nothing_of_it() {
     running.write(b"yes, a");
     running.wait_for_text("> yes, a");
     goes_on(&house);
-    running.wait_for_text("a question waits until your line is sent");
+    running.wait_for_text("jaato has a question. Enter sends your draft first");
     running.write(b"ll\r");
     running.wait_for_text("queued, goes with the next step: yes, all");
-    running.wait_for_text("run it?");
+    running.wait_for_question();
     running.write(b"n\n");
     running.wait_for_text("so be it");
     let shown = quits(running, &house);
-    assert_eq!(shown.matches("run it?").count(), 1, "{shown}");
+    assert_eq!(shown.matches("✗ denied: ").count(), 1, "{shown}");
 }
 
 #[test]

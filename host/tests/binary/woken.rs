@@ -107,7 +107,7 @@ fn a_woken_turn_asks_on_the_whole_terminal() {
     running.wait_for_text("I will tell you");
     running.wait_for_text("> ");
     house.write("go", "");
-    running.wait_for_text("run it?");
+    running.wait_for_question();
     running.write(b"y\n");
     running.wait_for_text("counted");
     ends(running, &house);
@@ -129,7 +129,7 @@ fn a_task_asks_while_the_conversation_is_idle() {
         return;
     };
     running.wait_for_text("called by fixture-talks");
-    running.wait_for_text("run it?");
+    running.wait_for_question();
     running.write(b"y\n");
     running.wait_for_text("counted");
     ends(running, &house);
@@ -280,7 +280,7 @@ fn calls_and_commands_end_their_tasks() {
     // What the call calls in turn is asked about.
     let words = format!("call call_other '{arguments}'");
     let Some(mut running) = on_terminal(&house, &words, editing) else { return };
-    running.wait_for_text("run it?");
+    running.wait_for_question();
     running.write(b"y\n");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("background task: task_1 (tell_model"), "{output}");

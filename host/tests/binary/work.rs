@@ -82,19 +82,19 @@ fn a_plan_is_agreed_to_and_worked_through_with_a_question_and_a_task() {
     house.script(&script());
     let Some(mut running) = on_terminal(&house, "run 'make a page'", plain) else { return };
     // The plan stands in the question.
-    running.wait_for_text("1. pending: ask");
-    running.wait_for_text("run it?");
+    running.wait_for_text("1. ask");
+    running.wait_for_question();
     running.write(b"y\n");
     running.wait_for_text("Which colour?");
-    running.wait_for_text("declines:");
+    running.wait_for_question();
     running.write(b"2\n");
     running.wait_for_text("What is it called?");
-    running.wait_for_text("declines:");
+    running.wait_for_question();
     running.write(b"Moons\n");
     running.wait_for_text("[x] ask: blue");
     // Asked about under the name of what runs.
     running.wait_for_text("echo ready; sleep 300");
-    running.wait_for_text("run it?");
+    running.wait_for_question();
     running.write(b"y\n");
     running.wait_for_text("A page: completed (1 of 2 steps done)");
     let output = running.wait_with_open_input().code(0);

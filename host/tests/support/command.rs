@@ -302,6 +302,16 @@ impl Running {
         }
     }
 
+    /// Waits until a question takes an answer: the row in which it is typed is shown.
+    #[track_caller]
+    pub fn wait_for_question(&self) {
+        let mut seen = String::new();
+        // With a colour, and without.
+        while !seen.contains("║ \u{1b}[0m> ") && !seen.contains("║ > ") {
+            seen.push_str(&self.lines.recv_timeout(DEADLINE).expect("it prints more"));
+        }
+    }
+
     /// Sends a signal to the host alone, by its name.
     pub fn signal(&self, name: &str) {
         let words = [format!("-{name}"), self.child.id().to_string()];

@@ -173,7 +173,7 @@ impl Question {
                 "the terminal is too small for the question: it has {rows} rows of {columns} columns"
             )
         };
-        let (room, width) = (self.room(size), width(size));
+        let (room, width) = (self.room(size).ok_or_else(too_small)?, width(size));
         let (title, values) = self.values_as_rows(width, extent);
         let wanted = values.iter().map(|value| value.rows.len()).sum::<usize>();
         if size.1 < COLUMNS_MIN || room < wanted.min(VALUES_ROWS_MIN) {
@@ -219,7 +219,8 @@ impl Question {
             let (_, values) = shown.values_as_rows(width, extent);
             values.iter().map(|value| value.rows.len()).sum()
         };
-        rows(Extent::Whole) > self.room(size).min(rows(Extent::Fitted))
+        let room = self.room(size).unwrap_or_default();
+        rows(Extent::Whole) > room.min(rows(Extent::Fitted))
     }
 
     /// Returns the rows of the title, and what it is about.
@@ -270,13 +271,13 @@ impl Question {
         notes.chain(answers).chain(head_rows(Look::Plain, &prompt, width)).collect()
     }
 
-    /// Counts the rows that are left for the values.
-    fn room(&self, size: (usize, usize)) -> usize {
+    /// Counts the rows that are left for the values; none if not even the rest has room.
+    fn room(&self, size: (usize, usize)) -> Option<usize> {
         let width = width(size);
         let title = head_rows(Look::Strong, &self.title, width).len();
         // One row more for the line that is typed, and one stays free: Enter scrolls.
         let taken = title + self.rows_below(size, true).len() + 2;
-        size.0.saturating_sub(taken)
+        size.0.checked_sub(taken)
     }
 }
 

@@ -27,10 +27,10 @@ fn the_question_shows_the_diff_and_the_change_is_told() {
     let arguments = json!({ "path": "a.txt", "old": "two", "new": "2" });
     let Some(desk) = editing(arguments, "\"success\":true") else { return };
     let Some(mut running) = on_terminal(&desk.house, "run go", |command| command) else { return };
-    running.wait_for_text("run it?");
+    running.wait_for_question();
     running.write(b"y\n");
     let output = running.wait_with_open_input().code(0);
-    for row in ["Update a.txt (+1, -1 lines)", "2 - two", "2 + 2", "changed a.txt (+1 -1)"] {
+    for row in ["Edit a.txt? +1 −1", "2 - two", "2 + 2", "changed a.txt (+1 -1)"] {
         assert!(output.stdout.contains(row), "{row}: {output}");
     }
     assert_eq!(desk.text("a.txt"), "one\n2\n");
@@ -42,7 +42,7 @@ fn nobody_is_asked_about_an_edit_that_cannot_apply() {
     let Some(desk) = editing(arguments, "Search text not found: 'tow'") else { return };
     let Some(running) = on_terminal(&desk.house, "run go", |command| command) else { return };
     let output = running.wait_with_open_input().code(0);
-    assert!(!output.stdout.contains("run it?"), "{output}");
+    assert!(!output.stdout.contains("║"), "{output}");
     assert!(output.stdout.contains("done"), "{output}");
 }
 
