@@ -58,7 +58,7 @@ pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> 
         }
         ["remove", "all"] => {
             rules.change(Rules::forget_answers);
-            report::remark("nothing is remembered any more");
+            report::remark("Forgotten: jaato will ask again.");
             Exit::Done
         }
         ["remove", number] => {
@@ -81,7 +81,7 @@ pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> 
 fn listed(rules: &Rules) -> String {
     let mut lines = vec![mode_line(rules)];
     if rules.answers().is_empty() {
-        lines.push("you have answered nothing that holds for later calls".to_owned());
+        lines.push("No remembered answers.".to_owned());
     }
     for (rule, number) in rules.answers().iter().zip(1..) {
         let what = match rule.answer() {
@@ -105,15 +105,15 @@ fn listed(rules: &Rules) -> String {
 }
 
 fn mode_line(rules: &Rules) -> String {
-    let what = match rules.mode {
-        Mode::Ask | Mode::AcceptEdits if rules.allow_all => {
-            "what no rule allows runs too, as `--yes` says"
+    match rules.mode {
+        Mode::Ask | Mode::AcceptEdits if rules.allow_all => "Mode: --yes, nothing is asked.",
+        Mode::Ask => "Mode: ask before anything that changes files or runs commands.",
+        Mode::AcceptEdits => {
+            "Mode: edits in this folder run without asking; commands are still asked."
         }
-        Mode::Ask => "what no rule allows is asked",
-        Mode::AcceptEdits => "changes of files inside the workspace are not asked",
-        Mode::ReadOnly => "what changes anything is denied",
-    };
-    format!("mode {}: {what}", rules.mode.name())
+        Mode::ReadOnly => "Mode: read-only, nothing may change files or run commands that do.",
+    }
+    .to_owned()
 }
 
 fn told(text: String, hint: &str) -> Exit {
@@ -134,8 +134,8 @@ mod tests {
 
     #[test]
     fn a_list_without_answers_says_so() {
-        let expected = "mode ask: what no rule allows is asked\n\
-                        you have answered nothing that holds for later calls";
+        let expected = "Mode: ask before anything that changes files or runs commands.\n\
+                        No remembered answers.";
         assert_eq!(listed(&Rules::default()), expected);
     }
 }

@@ -70,6 +70,7 @@ mod prompt;
 mod prompt_files;
 mod prompts;
 mod providers;
+mod question_screens;
 mod questions;
 mod reload;
 mod reload_by_hand;

@@ -85,9 +85,9 @@ fn commands_that_read_answer_at_once_and_others_wait_for_the_end_of_the_turn() {
     let answers = [says("done"), told("prompt", "after it", says("as you like"))];
     let Some(mut running) = at_work(&house, &answers) else { return };
     for (line, answer) in [
-        ("/mode", "mode ask: what no rule allows is asked"),
+        ("/mode", "Mode: ask before anything"),
         ("/tasks", "nothing runs in the background"),
-        ("/permissions", "you have answered nothing"),
+        ("/permissions", "No remembered answers."),
         ("/help", "/attach"),
         ("/model", "queued, waits for the end of this turn: /model"),
         // What stands behind it does not come before it.
@@ -335,7 +335,7 @@ fn tab_completes_paths_in_a_message_and_commands() {
     running.write(b"/perm\t");
     running.wait_for_text("/permissions ");
     running.write(b"\r");
-    running.wait_for_text("you have answered nothing");
+    running.wait_for_text("No remembered answers.");
     quits(running, &house);
 }
 

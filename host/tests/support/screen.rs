@@ -1,6 +1,6 @@
 //! Screens as a person sees them: what jaato writes to a terminal, drawn by a terminal emulator.
 //!
-//! Colours stand as marks: `‹red:…›`. Durations, words of questions and the test's own folder are
+//! Colours stand as marks: `‹red:…›`. Durations and the test's own folder are
 //! written alike.
 
 use std::fmt::Write as _;
@@ -187,13 +187,9 @@ fn mark_of(cell: &vt100::Cell) -> String {
     looks.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// Writes the words of questions and the folders of sessions alike, which chance makes.
+/// Writes the folders of sessions alike, which chance makes.
 fn without_chance(text: &str) -> String {
     let mut text = text.to_owned();
-    if let Some((_, word)) = text.split_once(" question 1 ") {
-        let word: String = word.chars().take_while(char::is_ascii_lowercase).collect();
-        text = text.replace(&format!("1 {word}:"), "1 WORD:");
-    }
     if let Some((_, folder)) = text.split_once("/session-") {
         let folder: String = folder.chars().take_while(|it| *it != '/').collect();
         text = text.replace(&format!("/session-{folder}"), "/session-NAME");

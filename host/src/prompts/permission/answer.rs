@@ -66,7 +66,11 @@ pub fn read_answer(line: &str, prompt: &PermissionPrompt, form: Form) -> Result<
         _ if line.is_empty() => Err(String::new()),
         "?" | "h" | "help" | "/help" => Err(help(prompt)),
         "e" | "edit" => Ok(Said::Edit),
-        word if YES.contains(&word) => once(PermissionDecision::AllowOnce),
+        word if YES.contains(&word) => match answers.first() {
+            // The first answer of a plan also sets a mode.
+            Some(first) if first.decision == PermissionDecision::AllowOnce => Ok(chosen(first)),
+            _ => once(PermissionDecision::AllowOnce),
+        },
         word if NO.contains(&word) => once(PermissionDecision::Deny),
         "always" => only(prompt, form, PermissionDecision::allows),
         "never" => only(prompt, form, |decision| !decision.allows()),

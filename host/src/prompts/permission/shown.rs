@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::diff::{self, Tense};
 use crate::terminal::{self, Look, Manner, Question};
 
-/// The answer that every question has.
+/// The answer that denies: here the user can also type a sentence.
 const NO: &str = "No (or say what to do instead)";
 
 /// What can be answered if there is no room for the answers in words.
@@ -54,7 +54,11 @@ pub fn question_of(prompt: &PermissionPrompt, form: Form) -> Question {
             }
         }
     }
-    let labels = answers_of(prompt).into_iter().map(|answer| answer.label.clone());
+    let label = |answer: Cow<'_, AllowedAnswer>| match answer.decision {
+        PermissionDecision::Deny => NO.to_owned(),
+        _ => answer.label.clone(),
+    };
+    let labels = answers_of(prompt).into_iter().map(label);
     Question {
         title: prompt.title.clone(),
         subject,

@@ -91,13 +91,14 @@ fn cut_title(title: &mut Vec<String>, rows_max: usize, width: usize) {
     if title.len() <= rows_max {
         return;
     }
-    let end = title.split_off(title.len() - 2).concat();
-    title.truncate(rows_max.saturating_sub(1).max(1));
     if rows_max < 2 {
         // In a title of one row the beginning says what it is.
+        title.truncate(1);
         title[0].pop();
         return title[0].push('…');
     }
+    let end = title.split_off(title.len() - 2).concat();
+    title.truncate(rows_max - 1);
     let mut end = end.as_str();
     while columns_of(end) >= width {
         end = &end[end.chars().next().map_or(1, char::len_utf8)..];

@@ -286,6 +286,16 @@ fn a_path_without_end_shows_what_it_names_and_all_of_it_on_request() {
 }
 
 #[test]
+fn a_name_that_is_longer_than_its_row_shows_its_beginning() {
+    for length in [60, 100, 500] {
+        let name = format!("begin{}", "x".repeat(length));
+        let rows = screen(&question(&[(&name, "a\nb")]), (24, 40));
+        let names = rows.iter().filter(|row| row.starts_with("  │ begin") && row.ends_with('…'));
+        assert_eq!(names.count(), 1, "{rows:#?}");
+    }
+}
+
+#[test]
 fn details_are_shown_with_all_of_it_alone() {
     let details = vec![Value::new(Some("rule".to_owned()), "tools.default".to_owned())];
     let question = Question { details, ..question(&[("command", "ls")]) };
