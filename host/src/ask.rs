@@ -106,18 +106,17 @@ impl Stage {
             // Its sender is here: it cannot fail.
             _ = is_typed.wait_for(|is_typed| *is_typed) => None,
         };
-        let taken = match taken {
-            Some(taken) => taken,
-            // A line that was just sent is not a draft.
-            None => match timeout(DRAFT_LOOK, &mut taken_later).await {
-                Ok(taken) => taken,
-                Err(_) => {
-                    report::remark(QUESTION_WAITS);
-                    taken_later.await
-                }
-            },
-        };
-        taken
+        if let Some(taken) = taken {
+            return taken;
+        }
+        // A line that was just sent is not a draft.
+        match timeout(DRAFT_LOOK, &mut taken_later).await {
+            Ok(taken) => taken,
+            Err(_) => {
+                report::remark(QUESTION_WAITS);
+                taken_later.await
+            }
+        }
     }
 
     /// Takes the terminal for a question that comes while calls run; none while the next message is

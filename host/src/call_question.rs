@@ -1,7 +1,6 @@
 //! Turns the session's question into a permission prompt, and its answer back.
 
 use jaato_runtime::session_loop::{Answer, Question, Scope};
-use jaato_runtime::types::PluginName;
 use jaato_runtime::types::permission_prompt::{
     AllowedAnswer, PermissionAnswer, PermissionDecision, PermissionPrompt, PromptSubject,
 };
@@ -14,7 +13,7 @@ pub fn prompt_of(question: &Question<'_>) -> PermissionPrompt {
     prompt.tool = question.call.name.clone();
     prompt.plugin = question.tool.plugin.clone();
     prompt.arguments = question.call.arguments.clone();
-    prompt.called_by = question.by.map(PluginName::clone);
+    prompt.called_by = question.by.cloned();
     prompt.agent_name = question.agent.map(str::to_owned).unwrap_or_default();
     prompt.environment.clone_from(&question.environment);
     prompt.warning = question.reading.risks.first().cloned().unwrap_or_default();
