@@ -1,5 +1,5 @@
-//! The kinds of questions on screens of 40, 80 and 120 columns, before and after the answer, kept as
-//! snapshots in `screens/` to be looked at when they change.
+//! The kinds of questions on screens of 40, 80 and 120 columns, before and after the answer, kept
+//! as snapshots in `screens/` to be looked at when they change.
 
 use expect_test::expect_file;
 use serde_json::{Value, json};

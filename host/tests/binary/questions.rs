@@ -1,5 +1,5 @@
-//! Questions at the terminal: no text can pass for one, they cannot be overprinted or scrolled away,
-//! and what was typed before does not answer them.
+//! Questions at the terminal: no text can pass for one, they cannot be overprinted or scrolled
+//! away, and what was typed before does not answer them.
 
 use std::path::Path;
 
