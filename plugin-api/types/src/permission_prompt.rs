@@ -153,16 +153,29 @@ pub enum PermissionDecision {
 
 impl PermissionDecision {
     /// Tells whether the call runs.
-    pub fn allows(self) -> bool {
-        matches!(
-            self,
-            Self::AllowOnce | Self::AllowInTurn | Self::AllowInSession | Self::AllowAlways
-        )
+    pub fn runs(self) -> bool {
+        match self {
+            Self::AllowOnce | Self::AllowInTurn | Self::AllowInSession | Self::AllowAlways => true,
+            Self::Deny | Self::DenyInTurn | Self::DenyInSession | Self::DenyAlways | Self::Edit => {
+                false
+            }
+        }
     }
 
-    /// Tells whether the decision also holds for later calls.
-    pub fn is_for_later_calls(self) -> bool {
-        !matches!(self, Self::AllowOnce | Self::Deny | Self::Edit)
+    /// Returns how long the answer holds, for events and records: `once`, `turn`, `session`,
+    /// `always`.
+    pub fn lasts(self) -> &'static str {
+        match self {
+            Self::AllowOnce | Self::Deny | Self::Edit => "once",
+            Self::AllowInTurn | Self::DenyInTurn => "turn",
+            Self::AllowInSession | Self::DenyInSession => "session",
+            Self::AllowAlways | Self::DenyAlways => "always",
+        }
+    }
+
+    /// Tells whether the answer holds for this call alone.
+    pub fn is_for_one_call(self) -> bool {
+        self.lasts() == "once"
     }
 }
 

@@ -72,8 +72,8 @@ pub fn read_answer(line: &str, prompt: &PermissionPrompt, form: Form) -> Result<
             _ => once(PermissionDecision::AllowOnce),
         },
         word if NO.contains(&word) => once(PermissionDecision::Deny),
-        "always" => only(prompt, form, PermissionDecision::allows),
-        "never" => only(prompt, form, |decision| !decision.allows()),
+        "always" => only(prompt, form, PermissionDecision::runs),
+        "never" => only(prompt, form, |decision| !decision.runs()),
         word if word.chars().count() <= SHORT_WORD_CHARS_MAX => Err(wanted(answers.len(), form)),
         _ => {
             let answer = PermissionAnswer::once(PermissionDecision::Deny);
@@ -101,7 +101,7 @@ fn only(
     if form == Form::Short {
         return Err(NO_ROOM.to_owned());
     }
-    let is_meant = |it: &&AllowedAnswer| it.decision.is_for_later_calls() && is_meant(it.decision);
+    let is_meant = |it: &&AllowedAnswer| !it.decision.is_for_one_call() && is_meant(it.decision);
     let mut meant = prompt.answers.iter().filter(is_meant);
     match (meant.next(), meant.next()) {
         (Some(answer), None) => Ok(chosen(answer)),
