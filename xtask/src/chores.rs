@@ -77,7 +77,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        arguments: "[NAME…] [--all]",
+        arguments: "[NAME…]",
         about: "measure, and compare with the targets",
         start: measure::bench,
         help: Help::Chore,

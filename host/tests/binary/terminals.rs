@@ -10,7 +10,6 @@ use crate::support::command::DEADLINE;
 use crate::support::{House, fixture, fixtures, library_name, skip};
 
 /// What one look at a terminal may take on a busy machine: a wait would be longer.
-/// `cargo xtask bench terminals` measures it.
 const LOOK_US_MAX: u64 = 1_000_000;
 
 fn furnish() -> Option<House> {

@@ -42,15 +42,6 @@ impl Batch {
             .with_context(|| format!("the session answered `{tool}` with `{answer}`"))
     }
 
-    /// Calls a tool that must not fail, and waits for its result.
-    pub fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
-        let mut answer = self.ask(tool, arguments)?;
-        if !answer["error"].is_null() {
-            bail!("`{tool}` failed: {}", answer["error"]);
-        }
-        Ok(answer["result"].take())
-    }
-
     /// The session's process id.
     pub fn id(&self) -> u32 {
         self.child.id()

@@ -5,25 +5,14 @@
 //! slows down.
 
 mod agent;
-mod boundary;
-mod containers;
 mod files;
 mod first_answer;
 mod home;
-mod installed;
-mod list;
-mod model;
-mod objects;
-mod patch;
 mod policy;
 mod processes;
-mod providers;
 mod stolen;
 mod table;
-mod terminals;
-mod tools;
 mod weights;
-mod worker;
 mod yardstick;
 
 use std::ffi::OsString;
@@ -42,26 +31,7 @@ const ROUNDS: usize = 5;
 struct Bench {
     name: &'static str,
     about: &'static str,
-    when: When,
-    says: Says,
     measure: fn(&Workspace) -> Result<Outcome>,
-}
-
-/// When a bench runs that is not named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum When {
-    Always,
-    /// With `--all`: it takes minutes.
-    All,
-}
-
-/// What a bench has to say about a change (decision 42).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Says {
-    /// It measures what a person waits for: a missed target is a failure.
-    Decides,
-    /// It tells where time goes; its targets are only there to be compared with.
-    Informs,
 }
 
 /// What came of a bench.
@@ -86,130 +56,44 @@ fn on_linux(measure: fn(&Workspace) -> Result<Outcome>, workspace: &Workspace) -
 
 const BENCHES: &[Bench] = &[
     Bench {
-        name: "call",
-        about: "a tool call through a loaded plugin, against a native one and one through MCP",
-        when: When::Always,
-        says: Says::Informs,
-        measure: boundary::call,
-    },
-    Bench {
-        name: "hop",
-        about: "the way to the plugin executor and back, against tokio's",
-        when: When::Always,
-        says: Says::Informs,
-        measure: boundary::hop,
-    },
-    Bench {
-        name: "worker",
-        about: "a plugin in a worker: a call, a start, a streamed piece, memory; and opening fifty without",
-        when: When::Always,
-        says: Says::Informs,
-        measure: worker::worker,
-    },
-    Bench {
-        name: "list",
-        about: "`jaato tool list` with 200 plugins, against 2, and with an empty cache",
-        when: When::Always,
-        says: Says::Decides,
-        measure: list::list,
-    },
-    Bench {
         name: "files",
         about: "files of an environment, alone and as tools reach them, against plain calls and `ignore`",
-        when: When::Always,
-        says: Says::Informs,
         measure: files::files,
-    },
-    Bench {
-        name: "containers",
-        about: "a command in an existing container, against the engine's own exec",
-        when: When::Always,
-        says: Says::Informs,
-        measure: containers::containers,
-    },
-    Bench {
-        name: "terminals",
-        about: "terminals: 100 MB of output, 64 at once of which 8 flood, the wait for a result",
-        when: When::Always,
-        says: Says::Decides,
-        measure: |workspace| on_linux(terminals::terminals, workspace),
-    },
-    Bench {
-        name: "tools",
-        about: "the tools of a coding agent: searches of 100,000 files against `rg`, edits and reads of large ones",
-        when: When::Always,
-        says: Says::Decides,
-        measure: tools::tools,
-    },
-    Bench {
-        name: "objects",
-        about: "a session's objects: 100,000 of them against 1,000",
-        when: When::Always,
-        says: Says::Informs,
-        measure: objects::objects,
     },
     Bench {
         name: "policy",
         about: "a decision over 500 rules and a command line of 4 KiB",
-        when: When::Always,
-        says: Says::Decides,
         measure: policy::policy,
     },
     Bench {
         name: "first-answer",
         about: "the README's first command: first token, memory, tokens of the prefix",
-        when: When::Always,
-        says: Says::Decides,
         measure: first_answer::first_answer,
     },
     Bench {
         name: "run",
         about: "`jaato run` with one tool call and an answer, against an agent on rig-core",
-        when: When::Always,
-        says: Says::Decides,
         measure: |workspace| on_linux(agent::cost, workspace),
     },
     Bench {
         name: "shell-calls",
         about: "twenty shell calls in a row and eight side by side, against the same agent",
-        when: When::Always,
-        says: Says::Decides,
         measure: |workspace| on_linux(agent::shell_calls, workspace),
     },
     Bench {
         name: "mcp",
         about: "a call of an MCP server's tool, and a start with ten servers of which one hangs",
-        when: When::Always,
-        says: Says::Decides,
         measure: |workspace| on_linux(agent::mcp, workspace),
     },
     Bench {
         name: "flood",
         about: "a command that prints 22 MB: memory, what reaches the model, what is kept",
-        when: When::Always,
-        says: Says::Decides,
         measure: |workspace| on_linux(agent::flood, workspace),
     },
     Bench {
         name: "interrupt",
         about: "Ctrl-C and `kill -9` in mid-stream and while a tool runs: until nothing is left",
-        when: When::Always,
-        says: Says::Decides,
         measure: |workspace| on_linux(agent::interrupt, workspace),
-    },
-    Bench {
-        name: "providers",
-        about: "each provider: an answer of 10,000 pieces, a request of 1 MB, Ctrl-C in mid-stream",
-        when: When::Always,
-        says: Says::Decides,
-        measure: |workspace| on_linux(providers::providers, workspace),
-    },
-    Bench {
-        name: "model",
-        about: "right answers of the embedded model, its misses printed (minutes)",
-        when: When::All,
-        says: Says::Decides,
-        measure: model::model,
     },
 ];
 
@@ -232,9 +116,6 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     for bench in chosen {
         println!("measuring {}: {}", bench.name, bench.about);
         match (bench.measure)(&workspace) {
-            Ok(Outcome::Figures(measured)) if bench.says == Says::Informs => {
-                figures.extend(measured.into_iter().map(Figure::for_information));
-            }
             Ok(Outcome::Figures(measured)) => figures.extend(measured),
             Ok(Outcome::Void { figures: measured, why }) => {
                 voided += 1;
@@ -281,20 +162,15 @@ fn busy_line(load: f64, processors: usize) -> Option<String> {
     })
 }
 
-/// All that are named, or those that always run; none where help is asked for.
+/// The benches that are named, or all; none if help is asked for.
 fn chosen(words: Vec<OsString>) -> Result<Option<Vec<&'static Bench>>> {
     use lexopt::prelude::*;
 
     let mut named = Vec::new();
-    let mut all = false;
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(argument) = parser.next()? {
         let name = match argument {
             Value(name) => name,
-            Long("all") => {
-                all = true;
-                continue;
-            }
             Long("help") | Short('h') => return Ok(None),
             _ => return Err(argument.unexpected().into()),
         };
@@ -304,30 +180,20 @@ fn chosen(words: Vec<OsString>) -> Result<Option<Vec<&'static Bench>>> {
         };
         named.push(bench);
     }
-    if all || named.is_empty() {
-        let unnamed = BENCHES.iter().filter(|bench| all || bench.when == When::Always);
-        return Ok(Some(unnamed.collect()));
-    }
-    Ok(Some(named))
+    Ok(Some(if named.is_empty() { BENCHES.iter().collect() } else { named }))
 }
 
 fn help() -> String {
     let mut text = String::from(
-        "cargo xtask bench [NAME…] [--all]\n\n\
+        "cargo xtask bench [NAME…]\n\n\
          measure, and compare with the targets; exit code 1 when one is missed, 3 when a\n\
          measurement is void\n\n",
     );
     for bench in BENCHES {
-        let mark = match (bench.when, bench.says) {
-            (When::All, _) => " (only by name, or with --all)",
-            (When::Always, Says::Informs) => " (for information)",
-            (When::Always, Says::Decides) => "",
-        };
-        text.push_str(&format!("  {}\n      {}{mark}\n", bench.name, bench.about));
+        text.push_str(&format!("  {}\n      {}\n", bench.name, bench.about));
     }
     text.push_str(
-        "\nBenches of whole runs decide; a target of one that is for information is never missed.\n\
-         A ratio to a yardstick of the same run, memory and counts miss beyond their targets. A\n\
+        "\nA ratio to a yardstick of the same run, memory and counts miss beyond their targets. A\n\
          time without a yardstick depends on the machine: it misses beyond twice its target.\n",
     );
     text
@@ -343,29 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn all_but_the_long_ones_are_run_unless_some_are_named() {
-        let short = [
-            "call",
-            "hop",
-            "worker",
-            "list",
-            "files",
-            "containers",
-            "terminals",
-            "tools",
-            "objects",
-            "policy",
-            "first-answer",
-            "run",
-            "shell-calls",
-            "mcp",
-            "flood",
-            "interrupt",
-            "providers",
-        ];
-        assert_eq!(names(""), short);
-        assert_eq!(names("--all"), [&short[..], &["model"]].concat());
-        assert_eq!(names("model hop"), ["model", "hop"]);
+    fn all_run_unless_some_are_named() {
+        let all: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
+        assert_eq!(names(""), all);
+        assert_eq!(names("policy run"), ["policy", "run"]);
         let error = chosen(vec!["mpc".into()]).err().unwrap().to_string();
         assert!(error.starts_with("there is no bench `mpc`; there are: "), "{error}");
     }
@@ -380,7 +227,7 @@ mod tests {
     #[test]
     fn help_names_every_bench_and_is_no_error() {
         for word in ["-h", "--help"] {
-            assert!(chosen(vec!["list".into(), word.into()]).unwrap().is_none());
+            assert!(chosen(vec!["run".into(), word.into()]).unwrap().is_none());
         }
         let text = help();
         assert!(BENCHES.iter().all(|bench| text.contains(bench.about)), "{text}");

@@ -13,7 +13,7 @@ use xtask::chores::{Chore, Help, start_one_of};
 const CHORES: &[Chore] = &[
     Chore {
         name: "bench",
-        arguments: "[NAME…] [--all]",
+        arguments: "[NAME…]",
         about: "measure, and compare with the targets",
         start: bench::start,
         help: Help::Chore,

@@ -63,16 +63,6 @@ impl Home {
     pub fn work(&self) -> PathBuf {
         self.folder.join("work")
     }
-
-    /// Writes the person's configuration.
-    pub fn configure(&self, text: &str) -> Result<()> {
-        let config =
-            if cfg!(target_os = "macos") { "Library/Application Support" } else { ".config" };
-        let folder = self.user().join(config).join("jaato");
-        fs::create_dir_all(&folder).with_context(|| format!("making `{}`", folder.display()))?;
-        let file = folder.join("config.toml");
-        fs::write(&file, text).with_context(|| format!("writing `{}`", file.display()))
-    }
 }
 
 impl Drop for Home {

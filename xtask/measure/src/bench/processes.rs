@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 
 /// What one memory may change by between two looks at it, one right after the other.
 const SAME_MEMORY_KIB_MAX: u64 = 256;
@@ -42,18 +41,6 @@ pub fn descendants_of(root: u32) -> Vec<u32> {
 pub fn pss_kib(processes: &[u32]) -> u64 {
     let rollup = |process| fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok();
     pss_of(processes.iter().filter_map(rollup).filter_map(|text| Held::read(&text)))
-}
-
-/// The processor time of processes so far, of all their threads that live, in nanoseconds. None
-/// where the system does not tell.
-pub fn processor_ns(processes: &[u32]) -> Option<u64> {
-    let tasks = processes.iter().filter_map(|it| fs::read_dir(format!("/proc/{it}/task")).ok());
-    let run = |path: PathBuf| -> Option<u64> {
-        let text = fs::read_to_string(path.join("schedstat")).ok()?;
-        text.split(' ').next()?.parse().ok()
-    };
-    let each = tasks.flatten().flatten().filter_map(|task| run(task.path()));
-    each.fold(None, |sum, more| Some(sum.unwrap_or(0) + more))
 }
 
 /// What one process holds, in KiB.
@@ -139,14 +126,6 @@ mod tests {
         assert_eq!(kib_of("VmHWM:", "Name:\tx\nVmHWM:\t    2048 kB\n"), Some(2048));
         assert_eq!(kib_of("VmHWM:", "Name:\tx\n"), None);
         assert_eq!(kib_of("Pss:", "x [rollup]\nPss:      274 kB\nPss_Dirty: 1 kB\n"), Some(274));
-    }
-
-    #[test]
-    fn a_process_has_run() {
-        if cfg!(target_os = "linux") {
-            assert!(processor_ns(&[std::process::id()]).unwrap() > 0);
-        }
-        assert_eq!(processor_ns(&[]), None);
     }
 
     fn held(range: &str, pss: u64, private: u64) -> Held {

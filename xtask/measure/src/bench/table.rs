@@ -19,8 +19,6 @@ pub enum Verdict {
     /// Beyond the target, but not beyond twice of it.
     Slow,
     Missed,
-    /// Beyond a target that decides nothing.
-    Beyond,
     None,
 }
 
@@ -31,24 +29,17 @@ pub struct Figure {
     pub unit: &'static str,
     pub measured: f64,
     pub target: Target,
-    /// Whether the target decides nothing.
-    informs: bool,
 }
 
 impl Figure {
     /// Makes a figure.
     pub fn new(what: &str, measured: f64, unit: &'static str, target: Target) -> Self {
-        Self { what: what.to_owned(), unit, measured, target, informs: false }
+        Self { what: what.to_owned(), unit, measured, target }
     }
 
     /// The same figure, compared with nothing.
     pub fn without_target(self) -> Self {
         Self { target: Target::None, ..self }
-    }
-
-    /// The same figure, whose target decides nothing.
-    pub fn for_information(self) -> Self {
-        Self { informs: true, ..self }
     }
 
     /// Compares with the target. What could not be measured meets none.
@@ -57,9 +48,6 @@ impl Figure {
         match self.target {
             Target::AtMost(limit) | Target::AboutAtMost(limit) if measured <= limit => Verdict::Met,
             Target::AtLeast(limit) if measured >= limit => Verdict::Met,
-            Target::AtMost(_) | Target::AtLeast(_) | Target::AboutAtMost(_) if self.informs => {
-                Verdict::Beyond
-            }
             Target::AboutAtMost(limit) if measured <= 2.0 * limit => Verdict::Slow,
             Target::AtMost(_) | Target::AtLeast(_) | Target::AboutAtMost(_) => Verdict::Missed,
             Target::None => Verdict::None,
@@ -83,7 +71,6 @@ impl Verdict {
             Self::Met => "met",
             Self::Slow => "slow: beyond the target, within twice of it",
             Self::Missed => "MISSED",
-            Self::Beyond => "beyond, for information",
             Self::None => "",
         }
     }
@@ -121,13 +108,6 @@ fn short(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// The median; of an even number the lower middle one. Not a number of nothing.
-pub fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len().saturating_sub(1) / 2;
-    values.get(middle).copied().unwrap_or(f64::NAN)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,14 +126,6 @@ mod tests {
         check(1e9, Target::None, Verdict::None);
         check(f64::NAN, Target::AtMost(4.0), Verdict::Missed);
         check(f64::NAN, Target::AtLeast(4.0), Verdict::Missed);
-    }
-
-    #[test]
-    fn what_only_informs_misses_nothing() {
-        let beyond = Figure::new("a call", 5.0, "µs", Target::AtMost(4.0)).for_information();
-        assert_eq!(beyond.verdict(), Verdict::Beyond);
-        let within = Figure::new("a call", 4.0, "µs", Target::AtMost(4.0)).for_information();
-        assert_eq!(within.verdict(), Verdict::Met);
     }
 
     #[test]
@@ -178,12 +150,5 @@ mod tests {
              a hop there and back      15.2 µs          ≤ 15  MISSED\n\
              a yardstick                100 µs\n"
         );
-    }
-
-    #[test]
-    fn the_median_is_one_of_the_values() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.0);
-        assert!(median(Vec::new()).is_nan());
     }
 }
