@@ -21,12 +21,7 @@ pub enum Selection<'a> {
     Packages(&'a [&'a str]),
     /// Every target of every member, tests as well: what `cargo test --workspace` runs.
     EverythingForTests,
-    /// One package of the fixtures, by its folder's name.
-    Fixture(&'a str),
 }
-
-/// The fixtures' folder, below the root.
-const FIXTURES: &str = "plugin-api/testkit/fixtures";
 
 /// The workspace of the fixtures and the example plugins, below the root.
 const EXAMPLES: &str = "docs/examples";
@@ -87,11 +82,6 @@ pub fn build(
         Selection::EverythingForTests => {
             command.args(["--workspace", "--all-targets"]);
             with_lints(&mut command)?;
-        }
-        Selection::Fixture(folder) => {
-            let folder = workspace.root.join(FIXTURES).join(folder);
-            command.args(["--locked", "--manifest-path"]).arg(folder.join("Cargo.toml"));
-            command.arg("--target-dir").arg(workspace.target.join("fixtures"));
         }
     }
     let mut child = command
@@ -200,13 +190,6 @@ impl Built {
             .with_context(|| format!("cargo has built no library of `{name}`"))
     }
 
-    /// The dynamic library of a fixture, by its folder's name.
-    pub fn fixture(&self, workspace: &Workspace, folder: &str) -> Result<PathBuf> {
-        let manifest = workspace.root.join(FIXTURES).join(folder).join("Cargo.toml");
-        self.library(&manifest)
-            .with_context(|| format!("cargo has built no library of the fixture `{folder}`"))
-    }
-
     /// The programs with the tests of the workspace's packages.
     pub fn test_programs(&self, workspace: &Workspace) -> Vec<TestProgram> {
         let tests = self.artifacts.iter().filter(|artifact| artifact.is_test);
@@ -295,7 +278,6 @@ fn strings(value: &Value) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::Target;
     use serde_json::json;
 
     fn message(name: &str, kinds: &[&str], files: &[String], test: bool) -> String {
@@ -320,7 +302,7 @@ mod tests {
         let package = |name: &&str| Package {
             name: (*name).to_owned(),
             folder: format!("plugins/{name}"),
-            targets: vec![Target { kinds: vec!["cdylib".to_owned()], source: String::new() }],
+            is_dynamic: true,
             ..Package::default()
         };
         Workspace {

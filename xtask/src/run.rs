@@ -147,7 +147,6 @@ impl Watch for Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::Target;
 
     #[test]
     fn a_plugin_is_built_without_options_with_its_own_or_when_it_was_built_before() {
@@ -157,7 +156,7 @@ mod tests {
             version: "0.1.0".into(),
             folder: format!("plugins/{name}"),
             asked_by: asked_by.iter().map(|option| (*option).to_owned()).collect(),
-            targets: vec![Target { kinds: vec!["cdylib".into()], source: String::new() }],
+            is_dynamic: true,
             ..Package::default()
         };
         let packages = vec![package("gc-a", &[]), package("tool-b", &["--box", "--in"])];

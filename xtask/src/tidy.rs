@@ -3,23 +3,12 @@
 //! Each rule is a pure function from what was found to findings; this module only gathers, in what
 //! order the rules come, and prints. A rule is worth nothing without a test that sees it fail.
 
-mod agents;
-mod author_pages;
-mod boundary;
-mod circles;
-mod decisions;
 mod dependencies;
-mod drawing;
-mod examples;
 mod folders;
 mod layout;
-mod manifests;
-mod modules;
-mod plugin_folders;
 mod printing;
 mod references;
 mod rust_source;
-mod systems;
 mod type_names;
 mod unsafe_places;
 mod wording;
@@ -116,24 +105,13 @@ fn find(workspace: &Workspace, files: &[TextFile]) -> Vec<Finding> {
     let (sources, mut findings) = rust_sources(files);
     findings.extend(dependencies::check(&workspace.packages));
     findings.extend(dependencies::unused(&workspace.packages));
-    findings.extend(drawing::check(&workspace.packages, files));
-    findings.extend(manifests::check(&workspace.packages, files));
     findings.extend(layout::check(files));
     findings.extend(wording::check(files));
-    findings.extend(decisions::check(files));
-    findings.extend(systems::check(&sources));
     findings.extend(printing::check(&sources));
-    findings.extend(examples::check(files));
     findings.extend(folders::check(&sources));
     findings.extend(unsafe_places::check(&sources, &workspace.packages));
-    findings.extend(boundary::check(&sources));
-    findings.extend(modules::check(&sources, &workspace.packages));
     findings.extend(type_names::check(&sources));
-    findings.extend(circles::check(&sources, &workspace.packages));
-    findings.extend(agents::check(files));
-    findings.extend(author_pages::check(files));
     findings.extend(references::check(files));
-    findings.extend(plugin_folders::check(&workspace.packages, files));
     findings
 }
 

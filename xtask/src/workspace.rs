@@ -29,21 +29,10 @@ pub struct Package {
     pub folder: String,
     /// The options of `jaato run` without which `cargo xtask run` does not build this plugin.
     pub asked_by: Vec<String>,
-    /// The licence that it declares.
-    pub license: Option<String>,
-    /// What cargo builds of it.
-    pub targets: Vec<Target>,
+    /// Whether cargo builds a dynamic library of it.
+    pub is_dynamic: bool,
     /// What it names as its dependencies, those of tests and build programs too.
     pub dependencies: Vec<Dependency>,
-}
-
-/// What cargo builds of a package: a library, a binary, a test.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
-    /// `lib`, `bin`, `cdylib`, `test` …
-    pub kinds: Vec<String>,
-    /// The file it begins with, below the root, with `/`.
-    pub source: String,
 }
 
 /// A direct dependency.
@@ -110,11 +99,10 @@ impl Package {
                 .filter_map(Value::as_str)
                 .map(str::to_owned)
                 .collect(),
-            license: package["license"].as_str().map(str::to_owned),
-            targets: list(package, "targets")?
+            is_dynamic: list(package, "targets")?
                 .iter()
-                .map(|target| Target::from_metadata(target, root))
-                .collect::<Result<_>>()?,
+                .flat_map(|target| target["kind"].as_array().into_iter().flatten())
+                .any(|kind| kind == "cdylib"),
             dependencies: list(package, "dependencies")?
                 .iter()
                 .map(Dependency::from_metadata)
@@ -124,18 +112,7 @@ impl Package {
 
     /// Whether the package is one of the plugins that are shipped.
     pub fn is_plugin(&self) -> bool {
-        self.folder.starts_with("plugins/")
-            && self.targets.iter().any(|target| target.kinds.iter().any(|kind| kind == "cdylib"))
-    }
-}
-
-impl Target {
-    fn from_metadata(target: &Value, root: &Path) -> Result<Self> {
-        let kinds = list(target, "kind")?.iter().filter_map(Value::as_str);
-        Ok(Self {
-            kinds: kinds.map(str::to_owned).collect(),
-            source: below(root, Path::new(text(target, "src_path")?)),
-        })
+        self.folder.starts_with("plugins/") && self.is_dynamic
     }
 }
 
@@ -182,7 +159,7 @@ mod tests {
 
     fn package(name: &str, folder: &str, kinds: &[&str]) -> Value {
         json!({
-            "name": name, "version": "0.1.0", "license": "MIT",
+            "name": name, "version": "0.1.0",
             "manifest_path": format!("/w/{folder}/Cargo.toml"),
             "targets": [{"kind": kinds, "src_path": format!("/w/{folder}/src/lib.rs")}],
             "dependencies": [
@@ -218,7 +195,6 @@ mod tests {
         let workspace = load(&[package("gc-a", "plugins/gc-a", &["cdylib"])]).unwrap();
         let package = &workspace.packages[0];
         assert_eq!(package.folder, "plugins/gc-a");
-        assert_eq!(package.targets[0].source, "plugins/gc-a/src/lib.rs");
         let kinds: Vec<DependencyKind> = package.dependencies.iter().map(|d| d.kind).collect();
         let [code, tests, builds] =
             [DependencyKind::Normal, DependencyKind::Dev, DependencyKind::Build];
