@@ -3,30 +3,25 @@
 
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
-use crate::config::Config;
+use crate::Config;
 
-/// The hosts that GitHub had. The second is not found any more.
-const RETIRED: [&str; 2] = ["https://models.github.ai", "https://models.inference.ai.azure.com"];
+/// GitHub's own origin.
+pub(crate) const ORIGIN: &str = "https://models.github.ai";
 
-/// The path below which models are asked.
+/// The origins that GitHub had. The second no longer resolves.
+const RETIRED: [&str; 2] = [ORIGIN, "https://models.inference.ai.azure.com"];
+
+/// The path of models.
 const INFERENCE: &str = "/inference";
 
 /// The path of completions, which some people paste with the endpoint.
 const COMPLETIONS: &str = "/chat/completions";
 
-/// Where a request goes.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Endpoint {
-    pub(crate) url: String,
-    /// Whether the organization that is set has a place in the URL.
-    pub(crate) is_attributed: bool,
-}
-
-/// Finds it.
+/// Returns the URL, and whether the configured organization has a place in it.
 ///
 /// # Errors
 /// `configuration` for an organization that GitHub could not have.
-pub(crate) fn of_config(config: &Config) -> Result<Endpoint> {
+pub(crate) fn of_config(config: &Config) -> Result<(String, bool)> {
     let organization = config.organization.trim();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !organization.chars().all(is_plain) {
@@ -38,41 +33,28 @@ pub(crate) fn of_config(config: &Config) -> Result<Endpoint> {
     let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));
     let base = base.trim_end_matches('/');
     let base = base.strip_suffix(COMPLETIONS).unwrap_or(base);
-    // Of an endpoint with a path of its own nobody knows where an organization would stand.
-    let root = base.strip_suffix(INFERENCE).or_else(|| (!has_path(base)).then_some(base));
-    let root = root.filter(|root| !root.contains("/orgs/"));
-    Ok(match root {
-        Some(root) if !organization.is_empty() => Endpoint {
-            url: format!("{root}/orgs/{organization}{INFERENCE}{COMPLETIONS}{query}"),
-            is_attributed: true,
-        },
-        Some(root) => {
-            Endpoint { url: format!("{root}{INFERENCE}{COMPLETIONS}{query}"), is_attributed: true }
-        }
-        None => Endpoint {
-            url: format!("{base}{COMPLETIONS}{query}"),
-            is_attributed: organization.is_empty() || base.contains("/orgs/"),
-        },
-    })
+    // An endpoint with a path of its own has no known place for an organization.
+    let has_path = base.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
+    let root = base.strip_suffix(INFERENCE).or_else(|| (!has_path).then_some(base));
+    let (base, is_attributed) = match root.filter(|root| !root.contains("/orgs/")) {
+        Some(root) if organization.is_empty() => (format!("{root}{INFERENCE}"), true),
+        Some(root) => (format!("{root}/orgs/{organization}{INFERENCE}"), true),
+        None => (base.to_owned(), organization.is_empty() || base.contains("/orgs/")),
+    };
+    Ok((format!("{base}{COMPLETIONS}{query}"), is_attributed))
 }
 
-/// Tells whether a URL is of GitHub's own service, which is no more.
+/// Returns true for a URL of GitHub's own service, which has ended.
 pub(crate) fn is_retired(url: &str) -> bool {
-    RETIRED.iter().any(|host| {
-        url.strip_prefix(host).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
-}
-
-fn has_path(base: &str) -> bool {
-    base.split_once("://").is_some_and(|(_, rest)| rest.contains('/'))
+    let rests = RETIRED.iter().filter_map(|origin| url.strip_prefix(origin));
+    rests.into_iter().any(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::VENDOR;
 
-    fn of(base: &str, organization: &str) -> Result<Endpoint> {
+    fn of(base: &str, organization: &str) -> Result<(String, bool)> {
         let (base_url, organization) = (base.to_owned(), organization.to_owned());
         of_config(&Config { base_url, organization, ..Config::default() })
     }
@@ -85,12 +67,12 @@ mod tests {
             "https://models.github.ai",
             "https://models.github.ai/inference/chat/completions",
         ] {
-            let url = of(base, "").unwrap().url;
+            let url = of(base, "").unwrap().0;
             assert_eq!(url, "https://models.github.ai/inference/chat/completions", "{base}");
-            let url = of(base, "moon").unwrap().url;
+            let url = of(base, "moon").unwrap().0;
             assert_eq!(url, "https://models.github.ai/orgs/moon/inference/chat/completions");
         }
-        let url = of("http://h:1/inference?x=1", "moon").unwrap().url;
+        let url = of("http://h:1/inference?x=1", "moon").unwrap().0;
         assert_eq!(url, "http://h:1/orgs/moon/inference/chat/completions?x=1");
     }
 
@@ -101,23 +83,23 @@ mod tests {
             ("http://h:1/v1", "moon", false),
             ("https://models.github.ai/orgs/sun/inference", "moon", true),
         ] {
-            let endpoint = of(base, organization).unwrap();
-            assert_eq!(endpoint.url, format!("{base}/chat/completions"));
-            assert_eq!(endpoint.is_attributed, is_attributed, "{base}");
+            let (url, attributed) = of(base, organization).unwrap();
+            assert_eq!(url, format!("{base}/chat/completions"));
+            assert_eq!(attributed, is_attributed, "{base}");
         }
     }
 
     #[test]
     fn a_name_that_would_lead_elsewhere_is_none() {
         for name in ["a/b", "../x", "a?b", "a b", "é"] {
-            let error = of(VENDOR, name).unwrap_err();
+            let error = of(ORIGIN, name).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Configuration, "{name}");
         }
     }
 
     #[test]
     fn the_service_that_is_no_more_is_told_by_its_host() {
-        assert!(is_retired(VENDOR) && is_retired("https://models.inference.ai.azure.com"));
+        assert!(is_retired(ORIGIN) && is_retired("https://models.inference.ai.azure.com"));
         assert!(!is_retired("https://models.github.ai.evil/x") && !is_retired("http://h"));
     }
 }

@@ -1,21 +1,199 @@
 //! Plugin `provider-github-models`: chat completions as GitHub Models had them.
 //!
-//! GitHub retired the service on 2026-07-30: any request to it is told so in one line. What is left
-//! is for a server that stands in its place, which `JAATO_GITHUB_ENDPOINT` names.
+//! GitHub retired the service on 2026-07-30, and any request to it gets one line that says so. The
+//! plugin remains for a server that takes its place, which `JAATO_GITHUB_ENDPOINT` names.
 //!
-//! The mapping is `jaato-plugin-sdk-provider`'s. Pure: `endpoint` finds the URL, with the
-//! organization to which requests are attributed; `models` tells what the models of each publisher
-//! want differently; `refusal` says what to do about an error. `plugin` stands between them and the
-//! host, which owns the connection and the token; `config` has its settings.
+//! The mapping is `jaato-plugin-sdk-provider`'s. `endpoint` finds the URL, `refusal` says what to do
+//! about an error; both are pure. The host owns the connection and the token.
 #![forbid(unsafe_code)]
 
-pub mod config;
 mod endpoint;
-mod models;
-pub mod plugin;
 mod refusal;
 
-use config::GitHub;
-use plugin::GitHubModelsProvider;
+use std::sync::Arc;
 
-jaato_plugin_sdk::export_plugin! { state: GitHub, provider: GitHubModelsProvider, scope: host }
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::schemars::{self, JsonSchema};
+use jaato_plugin_sdk::serde::{self, Deserialize};
+use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::types::CredentialSpec;
+use jaato_plugin_sdk_provider::chat::{CallIds, Habits, Quirks, ReasoningSent, is_of_family};
+use jaato_plugin_sdk_provider::exchange::{self, Wanted, is_success, receive};
+use jaato_plugin_sdk_provider::shown::{IMAGES, fetch_blobs};
+use jaato_plugin_sdk_provider::{chat, failure};
+
+/// The variable that holds the token.
+const TOKEN: &str = "GITHUB_TOKEN";
+
+/// The variable that names another server.
+const ENDPOINT: &str = "JAATO_GITHUB_ENDPOINT";
+
+/// The version of GitHub's API.
+const VERSION: &str = "2022-11-28";
+
+/// GitHub's own form, and those of any server.
+const ACCEPT: &str = "application/vnd.github+json, application/json, text/event-stream";
+
+/// The options of a request that the servers understand.
+const OPTIONS: [&str; 10] = [
+    "max_output_tokens",
+    "temperature",
+    "stream",
+    "effort",
+    "tool_choice",
+    "output_schema",
+    "stop",
+    "seed",
+    "extra_body",
+    "extra_headers",
+];
+
+/// OpenAI's models that reason refuse `max_tokens`.
+const REASONING: [&str; 5] =
+    ["openai/o1", "openai/o3", "openai/o4", "openai/gpt-5", "openai/gpt-6"];
+
+const OPENAI: Quirks = Quirks {
+    max_tokens_field: "max_completion_tokens",
+    call_ids: CallIds::Plain(40),
+    ..Quirks::COMMON
+};
+
+const MISTRAL: Quirks = Quirks {
+    call_ids: CallIds::Short(9),
+    habits: Habits { reasoning: ReasoningSent::Nowhere, ..Habits::COMMON },
+    ..Quirks::COMMON
+};
+
+/// `[plugins.provider-github-models]`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(crate = "serde", default, deny_unknown_fields)]
+#[schemars(crate = "schemars")]
+struct Config {
+    /// Where the server is, up to and with `/inference`. `JAATO_GITHUB_ENDPOINT` wins.
+    #[schemars(extend("x-jaato-workspace" = true))]
+    base_url: String,
+    /// The organization to which requests are attributed: it pays, and its policy counts.
+    #[schemars(extend(
+        "x-jaato-workspace" = true,
+        "x-jaato-variables" = ["JAATO_GITHUB_ORGANIZATION"]
+    ))]
+    organization: String,
+    /// The enterprise of the organization, which errors name: its policy counts as well.
+    #[schemars(extend(
+        "x-jaato-workspace" = true,
+        "x-jaato-variables" = ["JAATO_GITHUB_ENTERPRISE"]
+    ))]
+    enterprise: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let base_url = format!("{}/inference", endpoint::ORIGIN);
+        Self { base_url, organization: String::new(), enterprise: String::new() }
+    }
+}
+
+/// The plugin's state, which is empty.
+#[derive(Debug, Default)]
+struct GitHub;
+
+impl State for GitHub {
+    async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn describe(description: &mut Description) {
+        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+        description.credentials = vec![CredentialSpec {
+            variable: TOKEN.to_owned(),
+            scheme: "bearer".to_owned(),
+            origin: endpoint::ORIGIN.to_owned(),
+            base_url_variable: ENDPOINT.to_owned(),
+            ..CredentialSpec::default()
+        }];
+    }
+}
+
+/// The provider `github-models`.
+struct GitHubModels;
+
+impl Provider for GitHubModels {
+    type State = GitHub;
+
+    fn spec() -> ProviderSpec {
+        ProviderSpec {
+            name: "github-models".to_owned(),
+            title: "GitHub Models, which was retired in July 2026, and servers in its place"
+                .to_owned(),
+            options: OPTIONS.map(str::to_owned).to_vec(),
+            accepts: IMAGES.map(str::to_owned).to_vec(),
+            ..ProviderSpec::default()
+        }
+    }
+
+    async fn complete(cx: &Cx<GitHub>, request: Request) -> Result<Completion> {
+        let config = cx.config::<Config>().await?;
+        let (url, is_attributed) = endpoint::of_config(&config)?;
+        if !is_attributed {
+            let text = "the endpoint has a path of its own: requests are attributed to nobody";
+            cx.log(Level::Warn, text);
+        }
+        let quirks = quirks(&request.model);
+        let blobs = fetch_blobs(cx, chat::wanted_blobs(&request)).await?;
+        let asked = Arc::new((request, blobs));
+        let mut habits = quirks.habits;
+        loop {
+            // A long history takes longer to write than the executor may be held up.
+            let written = Arc::clone(&asked);
+            let write = move |_: &Reporter| chat::body(&written.0, quirks, habits, &written.1);
+            let body = cx.blocking(write).await??;
+            let sent = exchange::post_accepting(cx, &url, &Wanted::of(&asked.0), ACCEPT)
+                .header("x-github-api-version", VERSION)
+                .credential(TOKEN)
+                .body(body);
+            let sent = sent.send().await.map_err(|error| refusal::of_exchange(&url, error));
+            let response = sent.map_err(failure::of_exchange)?;
+            if is_success(&response) {
+                let answer = receive(cx, &url, response, chat::Reply::new(&url)).await;
+                return answer.map_err(refusal::with_own_hint);
+            }
+            let limit = refusal::limit(|name| response.header(name));
+            let refused = exchange::refusal(cx, &url, response).await;
+            let said = (refused.status, refused.body.as_slice(), refused.had_key);
+            let error = refusal::explained(refused.error, said, limit, &config);
+            let wish = chat::wish(refused.status, &refused.body);
+            habits = wish.and_then(|wish| habits.follow(wish, &asked.0)).ok_or(error)?;
+        }
+    }
+}
+
+/// Returns what a model wants differently; its name is `publisher/name`.
+fn quirks(model: &str) -> &'static Quirks {
+    if REASONING.iter().any(|beginning| is_of_family(model, beginning)) {
+        &OPENAI
+    } else if model.starts_with("mistral-ai/") {
+        &MISTRAL
+    } else {
+        &Quirks::COMMON
+    }
+}
+
+jaato_plugin_sdk::export_plugin! { state: GitHub, provider: GitHubModels, scope: host }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_publisher_tells_what_its_models_want() {
+        for (model, expected) in [
+            ("openai/o4-mini", &OPENAI),
+            ("openai/gpt-5-mini", &OPENAI),
+            ("openai/gpt-4.1", &Quirks::COMMON),
+            ("mistral-ai/mistral-medium-2505", &MISTRAL),
+            ("deepseek/deepseek-v3-0324", &Quirks::COMMON),
+        ] {
+            assert_eq!(quirks(model), expected, "{model}");
+        }
+    }
+}

@@ -104,60 +104,42 @@ impl GitHub {
 
 /// What the documentation wants of each request.
 fn wrong(asked: &Asked) -> Option<Answered> {
-    let path = asked.path.as_str();
-    let of_organization = path.strip_prefix("/orgs/").and_then(|rest| rest.split_once('/'));
-    let path = match of_organization {
-        Some((name, rest)) if !name.is_empty() => format!("/{rest}"),
-        _ => path.to_owned(),
-    };
-    if asked.method != "POST" || path != "/inference/chat/completions" {
-        return Some(refusal(404, "not_found", "Not Found", &[]));
-    }
-    if asked.header("authorization").is_none_or(|it| !it.starts_with("Bearer ")) {
-        return Some(refusal(401, "unauthorized", "Bad credentials", &[]));
-    }
+    let path = asked.path.strip_prefix("/orgs/").and_then(|rest| rest.split_once('/'));
+    let path = path.map_or(asked.path.trim_start_matches('/'), |(_, rest)| rest);
+    let authorization = asked.header("authorization").unwrap_or_default();
     let accepts = asked.header("accept").unwrap_or_default();
-    if !accepts.contains("application/vnd.github+json") {
-        return Some(refusal(406, "not_acceptable", "Must accept 'application/json'", &[]));
-    }
-    if asked.header("x-github-api-version") != Some(VERSION) {
-        return Some(refusal(400, "bad_version", "The version of the API is not known", &[]));
-    }
-    None
+    let (status, code, message) = if path != "inference/chat/completions" {
+        (404, "not_found", "Not Found")
+    } else if !authorization.starts_with("Bearer ") {
+        (401, "unauthorized", "Bad credentials")
+    } else if !accepts.contains("application/vnd.github+json") {
+        (406, "not_acceptable", "Must accept 'application/json'")
+    } else if asked.header("x-github-api-version") != Some(VERSION) {
+        (400, "bad_version", "The version of the API is not known")
+    } else {
+        return None;
+    };
+    Some(refusal(status, code, message, &[]))
 }
 
 fn in_the_way(way: &Way) -> Option<Answered> {
-    Some(match way {
+    let (status, code, message) = match way {
         Way::Open => return None,
-        Way::Forbidden => refusal(403, "no_access", "No access to model: openai/gpt-4o", &[]),
-        Way::TooLarge => refusal(
-            413,
-            "tokens_limit_reached",
-            "Request body too large for gpt-4o model. Max size: 8000 tokens.",
-            &[],
-        ),
+        Way::Forbidden => (403, "no_access", "No access to model: openai/gpt-4o"),
+        Way::TooLarge => (413, "tokens_limit_reached", "Request body too large for gpt-4o model."),
+        Way::Retired => (410, "retirement_brownout", "GitHub Models is being retired."),
         Way::Limited(kind, seconds) => {
-            let text = format!("Rate limit of 1 per day exceeded for {kind}. Please wait.");
             let seconds = seconds.to_string();
             let wait = if *kind == "UserByModelByDay" { "retry-after" } else { "x-other" };
-            refusal(
-                429,
-                "RateLimitReached",
-                &text,
-                &[
-                    ("x-ratelimit-type", kind),
-                    ("x-ratelimit-timeremaining", &seconds),
-                    (wait, &seconds),
-                ],
-            )
+            let headers = [
+                ("x-ratelimit-type", *kind),
+                ("x-ratelimit-timeremaining", &seconds),
+                (wait, &seconds),
+            ];
+            return Some(refusal(429, "RateLimitReached", "Rate limit exceeded.", &headers));
         }
-        Way::Retired => refusal(
-            410,
-            "github_models_retirement_brownout",
-            "GitHub Models is being retired.",
-            &[],
-        ),
-    })
+    };
+    Some(refusal(status, code, message, &[]))
 }
 
 fn refusal(status: u16, code: &str, message: &str, headers: &[(&str, &str)]) -> Answered {
