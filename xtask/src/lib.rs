@@ -16,8 +16,6 @@ mod measure;
 mod models;
 mod new_plugin;
 mod nightly;
-#[cfg(test)]
-mod public_api;
 pub mod run;
 pub mod setup;
 #[cfg(test)]

@@ -4,3 +4,4 @@
 #[path = "archive/main.rs"]
 mod archive;
 mod chores;
+mod public_api;

@@ -3,8 +3,8 @@
 //! GitHub retired the service on 2026-07-30, and any request to it gets one line that says so. The
 //! plugin remains for a server that takes its place, which `JAATO_GITHUB_ENDPOINT` names.
 //!
-//! The mapping is `jaato-plugin-sdk-provider`'s. `endpoint` finds the URL, `refusal` says what to do
-//! about an error; both are pure. The host owns the connection and the token.
+//! The mapping is `jaato-plugin-sdk-provider`'s. `endpoint` finds the URL, `refusal` says what to
+//! do about an error; both are pure. The host owns the connection and the token.
 #![forbid(unsafe_code)]
 
 mod endpoint;

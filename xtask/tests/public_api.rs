@@ -1,0 +1,280 @@
+//! What authors of plugins use is the committed list: an accidental change of it is a red test.
+//!
+//! One list for each crate: each `pub` item of its sources on a line of its own, with its
+//! signature. `UPDATE_EXPECT=1 cargo test -p xtask public_api` writes the lists; a line that is
+//! gone or different breaks the sources of plugins. No name is resolved: an item that is `pub` in a
+//! private module and not exported is listed too.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use expect_test::expect_file;
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+
+/// Between tokens stands a blank; here it is in the way of the reader.
+const TIGHT: [(&str, &str); 22] = [
+    (" ::", "::"),
+    (":: ", "::"),
+    (" :", ":"),
+    (" ,", ","),
+    (" <", "<"),
+    ("< ", "<"),
+    (" >", ">"),
+    (" (", "("),
+    (" !", "!"),
+    ("& ", "&"),
+    (" ;", ";"),
+    ("* ", "*"),
+    ("? ", "?"),
+    (", }", " }"),
+    (",)", ")"),
+    (",]", "]"),
+    ("=(", "= ("),
+    ("->(", "-> ("),
+    ("),(", "), ("),
+    (":(", ": ("),
+    (" for(", " for ("),
+    ("rules! ", "rules!"),
+];
+
+/// An item: its attributes, its words up to its body, its body.
+#[derive(Default)]
+struct Item {
+    attributes: Vec<String>,
+    head: Vec<TokenTree>,
+    body: TokenStream,
+}
+
+impl Item {
+    fn has(&self, word: &str) -> bool {
+        self.head.iter().any(|token| is_word(token, word))
+    }
+
+    /// Visible to everybody; `pub(crate)` is not.
+    fn is_pub(&self) -> bool {
+        self.head.first().is_some_and(|token| is_word(token, "pub"))
+            && !matches!(self.head.get(1), Some(TokenTree::Group(_)))
+    }
+
+    fn is_hidden(&self) -> bool {
+        self.attributes.iter().any(|it| it == "doc(hidden)" || it == "cfg(test)")
+    }
+
+    /// Whether braces that come now belong to its words: those of `use` and of a constant's value.
+    fn goes_on(&self) -> bool {
+        let begins = |word| self.head.iter().take(2).any(|token| is_word(token, word));
+        begins("use") || (begins("const") || begins("static")) && !self.has("fn")
+    }
+
+    fn line(&self) -> String {
+        let line = line(self.head.iter().cloned().collect());
+        if self.has("use") { line.replace("{ ", "{").replace(" }", "}") } else { line }
+    }
+}
+
+fn is_word(token: &TokenTree, word: &str) -> bool {
+    matches!(token, TokenTree::Ident(it) if it == word)
+}
+
+fn is_sign(token: &TokenTree, sign: char) -> bool {
+    matches!(token, TokenTree::Punct(it) if it.as_char() == sign)
+}
+
+/// Writes tokens on one line, without attributes.
+fn line(tokens: TokenStream) -> String {
+    let text = TIGHT.iter().fold(plain(tokens).to_string(), |text, (is, be)| text.replace(is, be));
+    text.trim_end_matches(',').to_owned()
+}
+
+fn plain(tokens: TokenStream) -> TokenStream {
+    let mut tokens = tokens.into_iter();
+    let mut kept = Vec::new();
+    while let Some(token) = tokens.next() {
+        match token {
+            token if is_sign(&token, '#') => drop(tokens.next()),
+            TokenTree::Group(group) => {
+                kept.push(Group::new(group.delimiter(), plain(group.stream())).into());
+            }
+            token => kept.push(token),
+        }
+    }
+    kept.into_iter().collect()
+}
+
+/// Cuts a module's tokens into items: each ends with a semicolon or with a body.
+fn split(tokens: TokenStream) -> Vec<Item> {
+    let (mut items, mut item) = (Vec::new(), Item::default());
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        match token {
+            token if is_sign(&token, '#') && item.head.is_empty() => {
+                tokens.next_if(|next| is_sign(next, '!'));
+                if let Some(TokenTree::Group(group)) = tokens.next() {
+                    item.attributes.push(line(group.stream()));
+                }
+            }
+            token if is_sign(&token, ';') => items.push(std::mem::take(&mut item)),
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace && !item.goes_on() => {
+                item.body = group.stream();
+                items.push(std::mem::take(&mut item));
+            }
+            token => item.head.push(token),
+        }
+    }
+    items
+}
+
+/// Splits what stands between commas of the outermost level; brackets of types count.
+fn parts(tokens: TokenStream) -> Vec<String> {
+    let (mut parts, mut depth) = (vec![Vec::new()], 0);
+    for token in tokens {
+        depth += i32::from(is_sign(&token, '<')) - i32::from(is_sign(&token, '>'));
+        // The arrow of a function's type closes no bracket.
+        depth += i32::from(is_sign(&token, '-'));
+        if is_sign(&token, ',') && depth == 0 {
+            parts.push(Vec::new());
+        } else if let Some(part) = parts.last_mut() {
+            part.push(token);
+        }
+    }
+    let lines = parts.into_iter().map(|part| line(part.into_iter().collect()));
+    lines.filter(|line| !line.is_empty()).collect()
+}
+
+/// Lists the items of a file or a module.
+fn list(tokens: TokenStream, lines: &mut Vec<String>) {
+    for item in split(tokens).into_iter().filter(|item| !item.is_hidden()) {
+        let head = item.line();
+        if item.attributes.iter().any(|it| it == "macro_export") {
+            lines.push(head);
+        } else if item.has("impl") && !item.is_pub() && !item.has("fn") {
+            if item.has("for") {
+                lines.push(head);
+                continue;
+            }
+            let methods = split(item.body);
+            let methods = methods.iter().filter(|method| method.is_pub() && !method.is_hidden());
+            lines.extend(methods.map(|method| format!("{head} :: {}", method.line())));
+        } else if item.is_pub() {
+            // What it derives is part of what it can do.
+            let derives = item.attributes.iter().filter(|it| it.starts_with("derive("));
+            let derives: String = derives.map(|it| format!(" [{it}]")).collect();
+            lines.push(format!("{head}{derives}"));
+            let within = match () {
+                // A function may name a trait or a struct in its signature.
+                () if item.has("fn") => Vec::new(),
+                () if item.has("trait") => split(item.body).iter().map(Item::line).collect(),
+                () if item.has("enum") => parts(item.body),
+                () if item.has("struct") => {
+                    parts(item.body).into_iter().filter(|field| field.starts_with("pub ")).collect()
+                }
+                () => {
+                    list(item.body, lines);
+                    continue;
+                }
+            };
+            let end = head.find(['<', ':', '(']).unwrap_or(head.len());
+            let name = head[..end].trim_start_matches("pub ");
+            lines.extend(within.iter().map(|text| format!("{name} :: {text}")));
+        }
+    }
+}
+
+/// The sources of a crate, in any order: the list is sorted.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Takes out the `impl`s that name no public type.
+fn without_private(lines: &mut Vec<String>) {
+    let words = |text: &str| -> Vec<String> {
+        text.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_owned).collect()
+    };
+    let types = lines.iter().filter_map(|line| {
+        line.strip_prefix("pub struct ").or_else(|| line.strip_prefix("pub enum "))
+    });
+    let types: BTreeSet<String> = types.map(|rest| words(rest).swap_remove(0)).collect();
+    lines.retain(|line| {
+        let is_known = |word: &String| word.is_empty() || types.contains(word);
+        let head = line.split(" :: ").next().unwrap_or(line);
+        match head.split_once(" for ") {
+            _ if !head.starts_with("impl") => true,
+            Some((_, target)) => words(target).first().is_some_and(is_known),
+            None => words(head).iter().any(|word| types.contains(word)),
+        }
+    });
+}
+
+#[test]
+fn what_authors_see_is_the_committed_list() {
+    for name in ["types", "sdk", "sdk-provider", "sdk-environment", "testkit"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugin-api").join(name);
+        let mut lines = Vec::new();
+        for source in sources(&folder.join("src")) {
+            list(fs::read_to_string(&source).unwrap().parse().unwrap(), &mut lines);
+        }
+        without_private(&mut lines);
+        lines.sort();
+        expect_file![folder.join("public-api.txt")].assert_eq(&format!("{}\n", lines.join("\n")));
+    }
+}
+
+#[test]
+fn what_is_public_is_listed_and_nothing_else() {
+    let source = "
+        //! A file.
+        pub use inner::{A, B};
+        use other::C;
+        /// A thing.
+        #[derive(Clone, Debug)]
+        pub struct Thing<T: Clone> { /// Seen.
+            pub seen: Vec<T>, hidden: u8 }
+        pub enum Kind { /// One.
+            One, Two(u8), Three { a: Map<u8, u8> } }
+        pub(crate) struct Own { pub a: u8 }
+        struct Hidden;
+        impl Hidden { pub fn new() -> Self { todo!() } }
+        pub trait Does: Send { fn does(&self) -> u8; fn more(&self) -> u8 { 7 } }
+        impl<T: Clone> Thing<T> { pub fn new() -> Self { todo!() } fn own(&self) {} }
+        impl Does for Kind { fn does(&self) -> u8 { 1 } }
+        pub const LIMIT: Thing = Thing { seen: 1 };
+        #[doc(hidden)] pub mod hidden { pub fn a() {} }
+        pub mod open { pub fn b(x: impl Fn(u8) -> u8) where u8: Copy { } }
+        #[macro_export] macro_rules! made { () => {}; }
+        #[cfg(test)] mod tests { pub fn t() {} }
+    ";
+    let mut lines = Vec::new();
+    list(source.parse().unwrap(), &mut lines);
+    without_private(&mut lines);
+    assert_eq!(
+        lines,
+        [
+            "pub use inner::{A, B}",
+            "pub struct Thing<T: Clone> [derive(Clone, Debug)]",
+            "struct Thing :: pub seen: Vec<T>",
+            "pub enum Kind",
+            "enum Kind :: One",
+            "enum Kind :: Two(u8)",
+            "enum Kind :: Three { a: Map<u8, u8> }",
+            "pub trait Does: Send",
+            "trait Does :: fn does(&self) -> u8",
+            "trait Does :: fn more(&self) -> u8",
+            "impl<T: Clone> Thing<T> :: pub fn new() -> Self",
+            "impl Does for Kind",
+            "pub const LIMIT: Thing = Thing { seen: 1 }",
+            "pub mod open",
+            "pub fn b(x: impl Fn(u8) -> u8) where u8: Copy",
+            "macro_rules!made",
+        ]
+    );
+}
