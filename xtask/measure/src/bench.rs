@@ -57,7 +57,7 @@ fn on_linux(measure: fn(&Workspace) -> Result<Outcome>, workspace: &Workspace) -
 const BENCHES: &[Bench] = &[
     Bench {
         name: "files",
-        about: "files of an environment, alone and as tools reach them, against plain calls and `ignore`",
+        about: "confined files against plain calls, walks and patterns against `ignore`",
         measure: files::files,
     },
     Bench {
