@@ -10,8 +10,11 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_runtime::ANSWER_MS;
-use jaato_runtime::session_loop::{Answer, Asker, EventSink, FormQuestion, Question, Scope};
+use jaato_runtime::session_loop::{Asker, EventSink, FormQuestion, NoAnswer, PermissionAsker};
 use jaato_runtime::types::ask::FormAnswer;
+use jaato_runtime::types::permission_prompt::{
+    PermissionAnswer, PermissionDecision, PermissionPrompt,
+};
 use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, SessionId};
 use jaato_runtime::visible;
 use parking_lot::Mutex;
@@ -39,7 +42,7 @@ const ID_COLUMNS: usize = 80;
 /// What a line looks like.
 const HINT: &str = "a line is {\"answer\": {\"call_id\": …, \"decision\": \"allow_once\" or \"allow_in_turn\" \
 or \"allow_in_session\" or \"allow_always\" or \"deny\" or \"deny_in_turn\" or \"deny_in_session\" or \"deny_always\" or \"edit\", \
-\"pattern\": …, \"comment\": …, \"arguments\": …}} or {\"answer\": {\"form_id\": …, \"outcome\": \
+\"pattern\": …, \"mode\": …, \"comment\": …, \"arguments\": …}} or {\"answer\": {\"form_id\": …, \"outcome\": \
 \"answered\" or \"declined\", \"values\": {…}}}";
 
 /// Reads answers from standard input, for a session whose events go to a view.
@@ -76,15 +79,15 @@ type Key = (String, SessionId);
 
 /// A question that is open.
 struct Slot {
-    kind: Kind,
+    asked: OpenKind,
     /// Its answer, until that is taken.
     given: Option<Given>,
 }
 
-/// What is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Call,
+/// What is open: a permission prompt, with the answers that it allows, or a form.
+#[derive(Debug, Clone, PartialEq)]
+enum OpenKind {
+    Prompt(Box<PermissionPrompt>),
     Form,
 }
 
@@ -100,7 +103,7 @@ struct Named {
 /// What a client answered.
 #[derive(Debug, Clone, PartialEq)]
 enum Given {
-    Decision(Answer),
+    Decision(PermissionAnswer),
     Form(FormAnswer),
 }
 
@@ -114,9 +117,10 @@ impl EventSink for Announcing {
     fn event(&self, envelope: Envelope) {
         let session = &envelope.session;
         match &envelope.event {
-            Event::FormAsked { form_id, .. } => self.client.open(form_id, session, Kind::Form),
-            Event::PermissionAsked { call_id, .. } => {
-                self.client.open(call_id.as_str(), session, Kind::Call);
+            Event::FormAsked { form_id, .. } => self.client.open(form_id, session, OpenKind::Form),
+            Event::PermissionAsked(prompt) => {
+                let asked = OpenKind::Prompt(prompt.clone());
+                self.client.open(prompt.call_id.as_str(), session, asked);
             }
             _ => {}
         }
@@ -142,13 +146,13 @@ impl Drop for Open<'_> {
 }
 
 impl Client {
-    fn open(&self, id: &str, session: &SessionId, kind: Kind) {
+    fn open(&self, id: &str, session: &SessionId, asked: OpenKind) {
         let key = (id.to_owned(), session.clone());
-        self.0.state.lock().open.entry(key).or_insert(Slot { kind, given: None });
+        self.0.state.lock().open.entry(key).or_insert(Slot { asked, given: None });
     }
 
-    fn waiting(&self, id: &str, session: &SessionId, kind: Kind) -> Open<'_> {
-        self.open(id, session, kind);
+    fn waiting(&self, id: &str, session: &SessionId, asked: OpenKind) -> Open<'_> {
+        self.open(id, session, asked);
         Open { client: self, key: (id.to_owned(), session.clone()) }
     }
 
@@ -190,17 +194,16 @@ impl Client {
         let mut found: Vec<&mut Slot> =
             state.open.iter_mut().filter(|(key, _)| names(key)).map(|(_, slot)| slot).collect();
         let text = match found.as_mut_slice() {
-            [slot] if slot.kind != given.kind() => match slot.kind {
-                Kind::Call => format!("`{shown}` is a call: it is answered by `call_id`"),
-                Kind::Form => format!("`{shown}` is a form: it is answered by `form_id`"),
-            },
             [slot] if slot.given.is_some() => format!("`{shown}` has its answer already"),
-            [slot] => {
-                slot.given = Some(given);
-                drop(state);
-                self.0.changed.notify_waiters();
-                return Ok(());
-            }
+            [slot] => match slot.refuses(&given) {
+                Some(why) => format!("`{shown}` {why}"),
+                None => {
+                    slot.given = Some(given);
+                    drop(state);
+                    self.0.changed.notify_waiters();
+                    return Ok(());
+                }
+            },
             [] if is_over => format!("`{shown}` is over: it was answered or taken back"),
             [] => format!("no question `{shown}` waits"),
             _ => format!("several sessions ask `{shown}`: the answer's `session` says which"),
@@ -243,8 +246,24 @@ fn tell(text: &str, error: &Error) {
     report::problems(&[format!("{text}{hint}")]);
 }
 
-impl Asker for Client {
-    fn nobody(&self) -> Option<String> {
+impl Slot {
+    /// Says why an answer cannot be one to this question.
+    fn refuses(&self, given: &Given) -> Option<&'static str> {
+        match (&self.asked, given) {
+            (OpenKind::Prompt(prompt), Given::Decision(answer)) => {
+                let why =
+                    "does not allow this answer: `answers` of its event lists those that it does";
+                (!prompt.allows(answer)).then_some(why)
+            }
+            (OpenKind::Form, Given::Form(_)) => None,
+            (OpenKind::Prompt(_), Given::Form(_)) => Some("is a call: it is answered by `call_id`"),
+            (OpenKind::Form, Given::Decision(_)) => Some("is a form: it is answered by `form_id`"),
+        }
+    }
+}
+
+impl PermissionAsker for Client {
+    fn unavailable(&self) -> Option<String> {
         self.0.state.lock().ended.clone()
     }
 
@@ -256,20 +275,27 @@ impl Asker for Client {
         Some(ANSWER_MS)
     }
 
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(
+        &'a self,
+        session: &'a SessionId,
+        prompt: &'a PermissionPrompt,
+    ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
         Box::pin(async move {
-            let open = self.waiting(question.call.id.as_str(), question.session, Kind::Call);
+            let asked = OpenKind::Prompt(Box::new(prompt.clone()));
+            let open = self.waiting(prompt.call_id.as_str(), session, asked);
             match self.given(&open).await {
-                Ok(Given::Decision(answer)) => answer,
+                Ok(Given::Decision(answer)) => Ok(answer),
                 Ok(Given::Form(_)) => unreachable!("checked by `take`"),
-                Err(reason) => Answer::Nobody { reason },
+                Err(reason) => Err(NoAnswer { reason }),
             }
         })
     }
+}
 
+impl Asker for Client {
     fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
         Box::pin(async move {
-            let open = self.waiting(question.id, question.session, Kind::Form);
+            let open = self.waiting(question.id, question.session, OpenKind::Form);
             for left in (0..ANSWERS_MAX).rev() {
                 let answer = match self.given(&open).await {
                     Ok(Given::Form(answer)) => answer,
@@ -284,15 +310,6 @@ impl Asker for Client {
             }
             FormAnswer::nobody(format!("{ANSWERS_MAX} answers did not fit the form"))
         })
-    }
-}
-
-impl Given {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Decision(_) => Kind::Call,
-            Self::Form(_) => Kind::Form,
-        }
     }
 }
 
@@ -313,7 +330,10 @@ fn parse(line: &[u8]) -> Result<Named, Error> {
     Ok(Named { id: id.to_owned(), session: text("session").map(SessionId::from), given })
 }
 
-fn decision(answer: &Map<String, Value>, wrong: impl Fn(&str) -> Error) -> Result<Answer, Error> {
+fn decision(
+    answer: &Map<String, Value>,
+    wrong: impl Fn(&str) -> Error,
+) -> Result<PermissionAnswer, Error> {
     let comment = match answer.get("comment") {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) if text.len() <= COMMENT_BYTES_MAX => Some(text.clone()),
@@ -330,23 +350,18 @@ fn decision(answer: &Map<String, Value>, wrong: impl Fn(&str) -> Error) -> Resul
             None => return Err(wrong("`pattern` is no place among `patterns`, from 0")),
         },
     };
-    let allow = |scope| Answer::AllowLike { scope, pattern: pattern.unwrap_or(0) };
-    let deny = |scope| Answer::DenyLike { scope, pattern, comment: comment.clone() };
-    Ok(match answer.get("decision").and_then(Value::as_str) {
-        Some("allow_once") => Answer::AllowOnce,
-        Some("allow_in_turn") => allow(Scope::Turn),
-        Some("allow_in_session") => allow(Scope::Session),
-        Some("allow_always") => allow(Scope::Always),
-        Some("deny") => Answer::Deny { comment },
-        Some("deny_in_turn") => deny(Scope::Turn),
-        Some("deny_in_session") => deny(Scope::Session),
-        Some("deny_always") => deny(Scope::Always),
-        Some("edit") => match answer.get("arguments") {
-            Some(arguments) => Answer::Edit { arguments: arguments.clone() },
+    let mode = answer.get("mode").and_then(Value::as_str).map(str::to_owned);
+    let decision = answer.get("decision").cloned().unwrap_or_default();
+    let decision: PermissionDecision =
+        serde_json::from_value(decision).map_err(|_| wrong("`decision` is none that is known"))?;
+    let arguments = match decision {
+        PermissionDecision::Edit => match answer.get("arguments") {
+            Some(arguments) => Some(arguments.clone()),
             None => return Err(wrong("`edit` comes with `arguments`")),
         },
-        _ => return Err(wrong("`decision` is none that is known")),
-    })
+        _ => None,
+    };
+    Ok(PermissionAnswer { pattern, mode, comment, arguments, ..PermissionAnswer::once(decision) })
 }
 
 fn form(answer: &Map<String, Value>, wrong: impl Fn(&str) -> Error) -> Result<FormAnswer, Error> {
@@ -378,33 +393,43 @@ mod tests {
         assert_eq!(parsed, expected.map_err(str::to_owned), "{line}");
     }
 
-    fn decided(answer: Answer) -> Result<(&'static str, Given), &'static str> {
+    fn decided(answer: PermissionAnswer) -> Result<(&'static str, Given), &'static str> {
         Ok(("call_1", Given::Decision(answer)))
     }
 
     #[test]
     fn a_line_decides_a_call_or_answers_a_form() {
+        use PermissionDecision as Is;
         let line = |decision: &str| {
             let comment = "use your fingers";
             let answer = json!({ "call_id": "call_1", "decision": decision, "comment": comment });
             json!({ "answer": answer }).to_string()
         };
         let comment = Some("use your fingers".to_owned());
-        check(&line("allow_once"), decided(Answer::AllowOnce));
-        let like = |scope, pattern| decided(Answer::AllowLike { scope, pattern });
-        check(&line("allow_in_turn"), like(Scope::Turn, 0));
-        check(&line("allow_in_session"), like(Scope::Session, 0));
+        for (word, decision) in [
+            ("allow_once", Is::AllowOnce),
+            ("allow_in_turn", Is::AllowInTurn),
+            ("allow_in_session", Is::AllowInSession),
+            ("deny", Is::Deny),
+            ("deny_in_session", Is::DenyInSession),
+        ] {
+            let comment = comment.clone();
+            let answer = PermissionAnswer { comment, ..PermissionAnswer::once(decision) };
+            check(&line(word), decided(answer));
+        }
+        let once = PermissionAnswer::once;
         check(
             r#"{"answer": {"call_id": "call_1", "decision": "allow_always", "pattern": 2}}"#,
-            like(Scope::Always, 2),
+            decided(PermissionAnswer { pattern: Some(2), ..once(Is::AllowAlways) }),
+        );
+        check(
+            r#"{"answer": {"call_id": "call_1", "decision": "allow_once", "mode": "ask"}}"#,
+            decided(PermissionAnswer { mode: Some("ask".to_owned()), ..once(Is::AllowOnce) }),
         );
         check(
             r#"{"answer": {"call_id": "call_1", "decision": "edit", "arguments": {"a": 1}}}"#,
-            decided(Answer::Edit { arguments: json!({ "a": 1 }) }),
+            decided(PermissionAnswer { arguments: Some(json!({ "a": 1 })), ..once(Is::Edit) }),
         );
-        check(&line("deny"), decided(Answer::Deny { comment: comment.clone() }));
-        let never = Answer::DenyLike { scope: Scope::Session, pattern: None, comment };
-        check(&line("deny_in_session"), decided(never));
         check(&line("yes"), Err("`decision` is none that is known"));
         check(
             r#"{"answer": {"form_id": "form_1", "outcome": "declined"}}"#,
@@ -440,20 +465,29 @@ mod tests {
         check(edit, Err("`edit` comes with `arguments`"));
     }
 
+    fn prompt() -> PermissionPrompt {
+        let words = json!({ "answers": [{ "decision": "allow_once", "label": "Yes" }] });
+        serde_json::from_value(words).unwrap()
+    }
+
     #[tokio::test]
     async fn an_answer_is_taken_once_and_by_the_question_that_waits() {
         let (client, main) = (Client::default(), SessionId::from("main"));
-        let given = || Given::Decision(Answer::AllowOnce);
+        let given = || Given::Decision(PermissionAnswer::once(PermissionDecision::AllowOnce));
+        let prompt = || OpenKind::Prompt(Box::new(prompt()));
         let take = |id: &str, session: Option<&str>, given| {
             let (id, session) = (id.to_owned(), session.map(SessionId::from));
             client.take(Named { id, session, given }).map_err(|error| error.message)
         };
         let told = |id: &str| take(id, None, given());
         assert_eq!(told("call_1"), Err("no question `call_1` waits".to_owned()));
-        client.open("call_1", &main, Kind::Call);
+        client.open("call_1", &main, prompt());
+        let always = PermissionAnswer::once(PermissionDecision::AllowAlways);
+        let wide = take("call_1", None, Given::Decision(always)).unwrap_err();
+        assert!(wide.starts_with("`call_1` does not allow this answer"), "{wide}");
         let form = take("call_1", None, Given::Form(FormAnswer::declined()));
         assert_eq!(form, Err("`call_1` is a call: it is answered by `call_id`".to_owned()));
-        client.open("call_1", &SessionId::from("helper"), Kind::Call);
+        client.open("call_1", &SessionId::from("helper"), prompt());
         let several = "several sessions ask `call_1`: the answer's `session` says which";
         assert_eq!(told("call_1"), Err(several.to_owned()));
         assert_eq!(take("call_1", Some("main"), given()), Ok(()));
@@ -461,14 +495,14 @@ mod tests {
         assert_eq!(again, Err("`call_1` has its answer already".to_owned()));
         // It came before anybody waited for it, and before the end of standard input.
         client.end("standard input has ended".to_owned());
-        let open = client.waiting("call_1", &main, Kind::Call);
+        let open = client.waiting("call_1", &main, prompt());
         assert_eq!(client.given(&open).await, Ok(given()));
         assert_eq!(client.given(&open).await, Err("standard input has ended".to_owned()));
         drop(open);
         let over = "`call_1` is over: it was answered or taken back";
         assert_eq!(take("call_1", Some("main"), given()), Err(over.to_owned()));
         for number in 0..=REMEMBERED_MAX {
-            drop(client.waiting(&format!("form_{number}"), &main, Kind::Form));
+            drop(client.waiting(&format!("form_{number}"), &main, OpenKind::Form));
         }
         assert_eq!(client.0.state.lock().over.len(), REMEMBERED_MAX);
     }

@@ -6,18 +6,20 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_runtime::session_loop::{
-    Answer, Asker, Cancel, FormQuestion, Question, SecretAnswer, SecretQuestion,
+    Asker, Cancel, FormQuestion, NoAnswer, PermissionAsker, SecretAnswer, SecretQuestion,
 };
+use jaato_runtime::types::SessionId;
 use jaato_runtime::types::ask::FormAnswer;
+use jaato_runtime::types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 use parking_lot::Mutex as SyncMutex;
 use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard, watch};
 use tokio::time::timeout;
 
 use crate::prompts::secret::{self, Hidden};
 use crate::prompts::{form, permission};
+use crate::report;
 use crate::terminal::{self, Before, Reply, Text, exact_line};
 use crate::view::View;
-use crate::{call_question, report};
 
 /// Why nobody can be asked once nothing is shown any more.
 const VIEW_ENDED: &str = "the view has ended";
@@ -180,8 +182,8 @@ impl TerminalAsker {
     }
 }
 
-impl Asker for TerminalAsker {
-    fn nobody(&self) -> Option<String> {
+impl PermissionAsker for TerminalAsker {
+    fn unavailable(&self) -> Option<String> {
         self.nobody_there().map(str::to_owned)
     }
 
@@ -189,22 +191,26 @@ impl Asker for TerminalAsker {
         "terminal"
     }
 
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(
+        &'a self,
+        _session: &'a SessionId,
+        prompt: &'a PermissionPrompt,
+    ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
         Box::pin(async move {
             let _taken = self.stage.for_question().await;
-            let Some(open) = self.view.open_question().await else {
-                return Answer::Nobody { reason: VIEW_ENDED.to_owned() };
-            };
-            let prompt = call_question::prompt_of(&question);
-            let answered = permission::ask(Arc::new(open), &prompt, self.stage.before()).await;
+            let open = self.view.open_question().await;
+            let open = open.ok_or_else(|| NoAnswer::new(VIEW_ENDED))?;
+            let answered = permission::ask(Arc::new(open), prompt, self.stage.before()).await;
             match answered {
-                Ok(Reply::Answer(answer)) => call_question::answer_of(answer),
-                Ok(Reply::Nobody(reason)) => Answer::Nobody { reason },
-                Err(error) => Answer::Nobody { reason: error.to_string() },
+                Ok(Reply::Answer(answer)) => Ok(answer),
+                Ok(Reply::Nobody(reason)) => Err(NoAnswer { reason }),
+                Err(error) => Err(NoAnswer::new(error.to_string())),
             }
         })
     }
+}
 
+impl Asker for TerminalAsker {
     fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
         let nobody = |reason: &str| SecretAnswer::Nobody { reason: reason.to_owned() };
         Box::pin(async move {

@@ -6,7 +6,6 @@ mod ask;
 mod attach;
 mod bench;
 mod call;
-mod call_question;
 mod chat;
 mod check;
 mod columns;

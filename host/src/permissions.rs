@@ -1,7 +1,7 @@
 //! `/permissions` and `/mode` of a conversation: what the person has answered so far, taken back if
 //! they like, and how much is asked from here on.
 
-use jaato_runtime::policy::{Answer, Mode, Rules, Scope};
+use jaato_runtime::policy::{Mode, Rules};
 use jaato_runtime::session_loop::SessionHandle;
 use jaato_runtime::types::Error;
 use jaato_runtime::visible;
@@ -84,16 +84,12 @@ fn listed(rules: &Rules) -> String {
         lines.push("No remembered answers.".to_owned());
     }
     for (rule, number) in rules.answers().iter().zip(1..) {
-        let what = match rule.answer() {
-            Answer::Always => "allowed",
-            Answer::Never => "denied",
-        };
+        let what = if rule.decision().runs() { "allowed" } else { "denied" };
         let text = rule.pattern().text(rule.tool());
-        let scope = match rule.scope() {
-            Scope::Once => "once",
-            Scope::Turn => "for this turn",
-            Scope::Session => "in this session",
-            Scope::Always => "for good",
+        let scope = match rule.decision().lasts() {
+            "turn" => "for this turn",
+            "always" => "in this folder",
+            _ => "in this session",
         };
         let (plugin, text) = (rule.plugin(), visible::name(&text));
         lines.push(format!("{number:>3}  {what} {scope}: {text} ({plugin})"));

@@ -110,25 +110,11 @@ pub enum Caller {
     Person,
 }
 
-/// What "always" means for calls like one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AlwaysScope {
-    /// Calls with exactly these arguments.
-    ThisCall,
-    /// Every call of the tool.
-    EveryCall,
-}
-
 impl Call<'_> {
-    /// Tells what "always" means: a tool that can destroy, or reaches beyond this machine, does
-    /// something else with other arguments. What a stranger's plugin says of itself is no reason to
-    /// take it for harmless.
-    pub fn always_scope(&self) -> AlwaysScope {
+    /// Tells whether all calls of the tool are alike enough to allow them at once: a tool that can
+    /// destroy, or reaches beyond this machine, does something else with other arguments.
+    pub(crate) fn is_harmless_tool(&self) -> bool {
         let promises = self.annotations;
-        let is_harmless = promises.read_only || !(promises.destructive || promises.open_world);
-        match self.source {
-            PluginSource::Shipped if is_harmless => AlwaysScope::EveryCall,
-            PluginSource::Shipped | PluginSource::Elsewhere => AlwaysScope::ThisCall,
-        }
+        promises.read_only || !(promises.destructive || promises.open_world)
     }
 }

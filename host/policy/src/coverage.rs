@@ -4,7 +4,9 @@
 use crate::facts::Facts;
 use crate::matching::{arguments, is_at_or_below, promises, speaks_of};
 use crate::shell::{self, SimpleCommand};
-use crate::{CommandLine, Conditions, Glob, Outcome, PluginSource, Rule, RuleFile, RuleRef, Rules};
+use crate::{
+    CommandLine, Conditions, Glob, Outcome, PluginSource, Rule, RuleFile, RuleId, RuleRef, Rules,
+};
 
 /// Returns a rule that allows the call, if rules of files allow all of it.
 pub(crate) fn allowing(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
@@ -45,20 +47,43 @@ pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
     paths_are_inside && hosts_are_named
 }
 
-/// Returns the rule for the first command of a line of which every command is allowed by some rule.
+/// Returns the rule for the first command of a line of which every command is allowed by some rule
+/// or by an answer of the user.
 fn covering_commands(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     let analysis = facts.shell.as_ref()?;
-    // What a stranger's tool does with a text is the stranger's word.
+    // Only the untrusted plugin says what its tool does with a text.
     if facts.call.source != PluginSource::Shipped || !analysis.is_plain() {
         return None;
     }
-    let mut first = None;
+    let (mut first, mut is_answered) = (None, false);
     for command in &analysis.commands {
-        let (file, rule) =
-            allow_rules(rules).find(|(_, rule)| covers(&rule.when, command, facts))?;
-        first.get_or_insert_with(|| file.rule_ref(rule, Some(format!("`{}`", command.text()))));
+        match covering_rule(rules, command, facts) {
+            Some((file, rule)) => {
+                let about = Some(format!("`{}`", command.text()));
+                first.get_or_insert_with(|| file.rule_ref(rule, about));
+            }
+            None if is_granted(rules, command, facts) => is_answered = true,
+            None => return None,
+        }
     }
-    first
+    if is_answered { Some(RuleRef::unwritten(RuleId::SessionAlways)) } else { first }
+}
+
+fn covering_rule<'a>(
+    rules: &'a Rules,
+    command: &SimpleCommand,
+    facts: &Facts<'_>,
+) -> Option<(&'a RuleFile, &'a Rule)> {
+    allow_rules(rules).find(|(_, rule)| covers(&rule.when, command, facts))
+}
+
+fn is_granted(rules: &Rules, command: &SimpleCommand, facts: &Facts<'_>) -> bool {
+    rules.granted_patterns(facts.call).any(|pattern| pattern.covers_command(command))
+}
+
+/// Tells whether a rule of a file allows a command of a line.
+pub(crate) fn allowed_by_files(rules: &Rules, command: &SimpleCommand, facts: &Facts<'_>) -> bool {
+    covering_rule(rules, command, facts).is_some()
 }
 
 pub(crate) fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'_>) -> bool {

@@ -3,8 +3,8 @@
 use crate::facts::Facts;
 use crate::matching::{Matched, matches};
 use crate::{
-    Answer, Call, Caller, Decision, DenyRules, Layer, Mode, Outcome, PluginSource, Rule, RuleFile,
-    RuleId, RuleRef, Rules, Written, coverage, edits,
+    Call, Caller, Decision, DenyRules, Layer, Mode, Outcome, PluginSource, Rule, RuleFile, RuleId,
+    RuleRef, Rules, Written, coverage, edits,
 };
 
 /// Decides about a call. What forbids comes before what allows, and what no rule allows is asked:
@@ -34,7 +34,7 @@ fn forbidden(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
             return Some(rule);
         }
     }
-    if rules.is_answered(call, Answer::Never) {
+    if rules.is_refused(call) {
         return Some(RuleRef::unwritten(RuleId::SessionNever));
     }
     let changes = rules.mode == Mode::ReadOnly && call.caller == Caller::Model;
@@ -63,7 +63,7 @@ fn unclear(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     if let Some(rule) = may_be_denied {
         return Some(RuleRef { id: RuleId::FileUnclear, ..rule });
     }
-    if rules.is_answered(facts.call, Answer::Always) {
+    if rules.is_granted(facts.call) {
         return None;
     }
     first(rules, facts, Outcome::Ask, Matched::is_possible)
@@ -76,7 +76,7 @@ fn granted(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
         RuleId::AllowOption
     } else if rules.allow_all {
         RuleId::YesOption
-    } else if rules.is_answered(facts.call, Answer::Always) {
+    } else if rules.is_granted(facts.call) {
         RuleId::SessionAlways
     } else {
         return None;

@@ -1,5 +1,8 @@
 //! How much a person wants to be asked, for the whole session.
 
+use crate::facts::Facts;
+use crate::{Call, edits};
+
 /// What the session may do without a question, beside what rules say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -13,6 +16,15 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Tells whether the mode alone allows a call: `accept-edits` does, of changes of files inside
+    /// the workspace.
+    pub fn allows(self, call: &Call<'_>) -> bool {
+        match self {
+            Self::AcceptEdits => edits::is_inside_edit(&Facts::of(call)),
+            Self::Ask | Self::ReadOnly => false,
+        }
+    }
+
     /// Every mode, in the order in which people see them.
     pub const ALL: [Self; 3] = [Self::Ask, Self::AcceptEdits, Self::ReadOnly];
 

@@ -1,55 +1,35 @@
-//! What an approval of a person remembers, and for how long.
+//! The later calls that a user's answer can hold for.
 
 use std::path::{Path, PathBuf};
 
 use jaato_types::ToolName;
 
-use crate::shell;
-use crate::{ArgumentsDigest, Call, CommandPattern, PluginSource, RestOfCommand};
+use crate::coverage::allowed_by_files;
+use crate::facts::Facts;
+use crate::shell::{self, Analysis, SimpleCommand};
+use crate::{
+    ArgumentsDigest, Call, CommandPattern, PluginSource, RestOfCommand, Rules, WorkspaceTrust,
+};
 
-/// How long an answer holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
-    /// For this call.
-    Once,
-    /// Until the turn ends.
-    Turn,
-    /// Until the session ends.
-    Session,
-    /// For good: it is written into the person's file.
-    Always,
-}
-
-impl Scope {
-    /// Every scope, from the shortest.
-    pub const ALL: [Self; 4] = [Self::Once, Self::Turn, Self::Session, Self::Always];
-
-    /// The scope's name in events, records and answers. Never changes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Once => "once",
-            Self::Turn => "turn",
-            Self::Session => "session",
-            Self::Always => "always",
-        }
-    }
-
-    /// Finds a scope by its name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.name() == name)
-    }
-}
+/// Longest text of a call that a pattern keeps, in letters.
+const TEXT_LETTERS_MAX: usize = 200;
 
 /// The calls that an answer holds for, beside the tool and its plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
     /// Calls with exactly these arguments.
-    Exact(ArgumentsDigest),
-    /// Calls that run one simple command beginning with these words, and nothing else.
+    Exact {
+        /// The digest of the arguments.
+        digest: ArgumentsDigest,
+        /// The call as a user reads it: the command line, or the tool with its arguments.
+        text: String,
+    },
+    /// Calls that run simple commands beginning with these words, next to commands that rules
+    /// allow.
     Command {
         /// The program.
         program: String,
-        /// The words behind it.
+        /// The words after it.
         words: Vec<String>,
     },
     /// Calls of which every path lies in this folder, or is this file.
@@ -65,13 +45,19 @@ pub enum Pattern {
 impl Pattern {
     /// The pattern that holds for exactly this call.
     pub fn exactly(call: &Call<'_>) -> Self {
-        Self::Exact(ArgumentsDigest::of(call.arguments))
+        let signature = Facts::of(call).signature();
+        let mut text = signature.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some((at, _)) = text.char_indices().nth(TEXT_LETTERS_MAX) {
+            text.truncate(at);
+            text.push('…');
+        }
+        Self::Exact { digest: ArgumentsDigest::of(call.arguments), text }
     }
 
     /// The name of its kind in records, which hold nothing of a call. Never changes.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Exact(_) => "exact",
+            Self::Exact { .. } => "exact",
             Self::Command { .. } => "command",
             Self::Path(_) => "path",
             Self::Host(_) => "host",
@@ -80,26 +66,31 @@ impl Pattern {
         }
     }
 
-    /// Says in words which calls it is for: `every call of `shell``.
+    /// Names the calls in words: ``exactly `cargo test -q` ``, ``any `cargo test` ``.
     pub fn text(&self, tool: &ToolName) -> String {
         match self {
-            Self::Exact(_) => format!("exactly this call of `{tool}`"),
+            Self::Exact { text, .. } => format!("exactly `{text}`"),
             Self::Command { program, words } => {
                 let words: String = words.iter().map(|word| format!(" {word}")).collect();
-                format!("calls of `{tool}` that only run `{program}{words} …`")
+                format!("any `{program}{words}`")
             }
-            Self::Path(path) => format!("calls of `{tool}` in `{}`", path.display()),
-            Self::Host(host) => format!("calls of `{tool}` to `{host}`"),
-            Self::Terminal(name) => format!("calls of `{tool}` in the terminal `{name}`"),
-            Self::Tool => format!("every call of `{tool}`"),
+            Self::Path(path) => format!("`{tool}` in `{}`", path.display()),
+            Self::Host(host) => format!("`{tool}` with `{host}`"),
+            Self::Terminal(name) => format!("`{tool}` in the terminal `{name}`"),
+            Self::Tool => format!("any `{tool}`"),
         }
     }
 
     /// Tells whether it is for a call.
     pub fn covers(&self, call: &Call<'_>) -> bool {
         match self {
-            Self::Exact(digest) => *digest == ArgumentsDigest::of(call.arguments),
-            Self::Command { program, words } => runs_only(call, program, words),
+            Self::Exact { digest, .. } => *digest == ArgumentsDigest::of(call.arguments),
+            Self::Command { .. } => {
+                let Some(line) = call.command_line() else { return false };
+                let analysis = shell::analyse(&line);
+                let mut commands = analysis.commands.iter();
+                analysis.is_plain() && commands.all(|command| self.covers_command(command))
+            }
             Self::Path(folder) => {
                 let paths = call.paths();
                 let is_inside = |path: &PathBuf| path.starts_with(folder);
@@ -115,6 +106,40 @@ impl Pattern {
             Self::Tool => true,
         }
     }
+
+    /// Tells whether a rule of a file can hold for the calls of this pattern: a terminal ends with
+    /// its session, and rules for programs that run the workspace's code need its trust.
+    pub fn can_be_kept(&self, call: &Call<'_>) -> bool {
+        match self {
+            Self::Terminal(_) => false,
+            Self::Command { .. } => {
+                let Some(line) = call.command_line() else { return false };
+                let analysis = shell::analyse(&line);
+                let mut commands = analysis.commands.iter();
+                commands.all(|command| {
+                    !self.covers_command(command) || self.covers_with(command, call.workspace)
+                })
+            }
+            Self::Exact { .. } | Self::Path(_) | Self::Host(_) | Self::Tool => true,
+        }
+    }
+
+    /// Tells whether it is for a command of a plain line. The user saw the pattern in this
+    /// workspace and has run such a command here: an answer needs no further trust, but the command
+    /// must run in this folder.
+    pub(crate) fn covers_command(&self, command: &SimpleCommand) -> bool {
+        self.covers_with(command, WorkspaceTrust::Trusted)
+    }
+
+    fn covers_with(&self, command: &SimpleCommand, workspace: WorkspaceTrust) -> bool {
+        let Self::Command { program, words } = self else { return false };
+        let pattern = CommandPattern {
+            program: program.clone(),
+            words: words.clone(),
+            rest: RestOfCommand::SafeOptions,
+        };
+        shell::covers(&pattern, command, workspace)
+    }
 }
 
 /// Returns the terminal that a call types into.
@@ -125,66 +150,44 @@ fn terminal_of<'a>(call: &Call<'a>) -> Option<&'a str> {
     name.and_then(serde_json::Value::as_str)
 }
 
-/// Returns what a person may be offered to allow beside this call alone, from narrow to wide. The
-/// first is the call itself.
-pub fn proposals(call: &Call<'_>) -> Vec<Pattern> {
+/// Returns what a prompt can offer to allow, from narrow to wide. The first is the call itself.
+///
+/// Commands of a pipeline that rules of files allow need no answer: the pattern is for the others.
+pub fn proposals(rules: &Rules, call: &Call<'_>) -> Vec<Pattern> {
     let mut proposals = vec![Pattern::exactly(call)];
-    // What a stranger's arguments mean is the stranger's word.
+    // Only the untrusted plugin says what its arguments mean: the tool as a whole can be allowed.
     if call.source == PluginSource::Elsewhere {
+        proposals.push(Pattern::Tool);
         return proposals;
     }
-    if call.command_line().is_some() {
-        // A pattern for a command line is for one simple command: what runs beside it is another
-        // decision.
-        proposals.extend(command_proposals(call));
+    if call.command_line().is_some() || terminal_of(call).is_some() {
+        proposals.extend(command_proposal(rules, call));
         proposals.extend(terminal_of(call).map(str::to_owned).map(Pattern::Terminal));
-        return proposals.into_iter().filter(|pattern| pattern.covers(call)).collect();
+        return proposals;
     }
-    let paths = call.paths();
-    if let [path] = paths.as_slice() {
-        proposals.push(Pattern::Path(path.clone()));
-        let folder = path.parent().filter(|folder| folder.parent().is_some());
-        proposals.extend(folder.map(Path::to_owned).map(Pattern::Path));
+    let (paths, hosts) = (call.paths(), call.hosts());
+    match (paths.as_slice(), hosts.as_slice()) {
+        ([], []) if call.is_harmless_tool() => proposals.push(Pattern::Tool),
+        ([path], _) => {
+            proposals.push(Pattern::Path(path.clone()));
+            let folder = path.parent().filter(|folder| folder.parent().is_some());
+            proposals.extend(folder.map(Path::to_owned).map(Pattern::Path));
+        }
+        ([], [host]) => proposals.push(Pattern::Host(host.clone())),
+        _ => {}
     }
-    if let [host] = call.hosts().as_slice() {
-        proposals.push(Pattern::Host(host.clone()));
-    }
-    proposals.push(Pattern::Tool);
     proposals.into_iter().filter(|pattern| pattern.covers(call)).collect()
 }
 
-/// Tells whether a call runs one simple command that begins with these words, and nothing else.
-fn runs_only(call: &Call<'_>, program: &str, words: &[String]) -> bool {
-    let Some(line) = call.command_line() else { return false };
-    let analysis = shell::analyse(&line);
-    let pattern = CommandPattern {
-        program: program.to_owned(),
-        words: words.to_vec(),
-        rest: RestOfCommand::SafeOptions,
-    };
-    match analysis.commands.as_slice() {
-        [command] if analysis.is_plain() => shell::covers(&pattern, command, call.workspace),
-        _ => false,
-    }
-}
-
-/// Returns the patterns that a person may be offered for the command line of a call, from narrow to
-/// wide.
-fn command_proposals(call: &Call<'_>) -> Vec<Pattern> {
-    let Some(line) = call.command_line() else { return Vec::new() };
-    let analysis = shell::analyse(&line);
-    let [command] = analysis.commands.as_slice() else { return Vec::new() };
-    let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
-    let Some((program, words)) = words.split_first() else { return Vec::new() };
-    let operands = words.iter().take_while(|word| !word.starts_with('-')).count();
-    let lengths = [operands.min(2), operands.min(1), 0];
-    let mut proposals: Vec<Pattern> = lengths
-        .into_iter()
-        .map(|length| Pattern::Command {
-            program: program.clone(),
-            words: words[..length].to_vec(),
-        })
-        .collect();
-    proposals.dedup();
-    proposals
+/// Returns the pattern for the first command of a plain line that no rule of a file allows, if it
+/// covers the other such commands, too.
+fn command_proposal(rules: &Rules, call: &Call<'_>) -> Option<Pattern> {
+    let facts = Facts::of(call);
+    let analysis: &Analysis = facts.shell.as_ref().filter(|shell| shell.is_plain())?;
+    let needs_answer = |command: &&SimpleCommand| !allowed_by_files(rules, command, &facts);
+    let asked: Vec<&SimpleCommand> = analysis.commands.iter().filter(needs_answer).collect();
+    let asked = if asked.is_empty() { analysis.commands.iter().collect() } else { asked };
+    let (program, words) = shell::useful_words(asked.first()?)?;
+    let pattern = Pattern::Command { program, words };
+    asked.iter().all(|command| pattern.covers_command(command)).then_some(pattern)
 }

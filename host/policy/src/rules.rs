@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use jaato_types::permission_prompt::PermissionDecision;
 use jaato_types::{PluginName, ToolName};
 
-use crate::{AlwaysScope, Call, Mode, Pattern, PluginSource, RuleFile, Scope};
+use crate::{Call, Mode, Pattern, PluginSource, RuleFile};
 
 /// Rules as data. Made once a session; [`Rules::remember`] adds a person's answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,57 +66,26 @@ impl Allowed {
     }
 }
 
-/// What a person says for later calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// Calls like this one may run.
-    Always,
-    /// Calls like this one must not run.
-    Never,
-}
-
 /// A person's answer, as it holds for later calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRule {
     tool: ToolName,
     /// The name of a tool can go over to another plugin; an answer does not.
     plugin: PluginName,
-    answer: Answer,
+    decision: PermissionDecision,
     pattern: Pattern,
-    /// Whether the person saw a pattern and chose it, or said no more than "always".
-    chosen: Chosen,
-    scope: Scope,
-}
-
-/// How the pattern of an answer came about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Chosen {
-    ByPerson,
-    ByScope,
 }
 
 impl SessionRule {
-    /// What an answer to this call means for later ones: "always" as far as [`Call::always_scope`]
-    /// says, "never" for the tool.
-    pub fn of(call: &Call<'_>, answer: Answer) -> Self {
-        let is_narrow = match answer {
-            Answer::Always => call.always_scope() == AlwaysScope::ThisCall,
-            Answer::Never => false,
-        };
-        let pattern = if is_narrow { Pattern::exactly(call) } else { Pattern::Tool };
+    /// What an answer to this call means for later ones that the pattern covers.
+    pub fn new(call: &Call<'_>, decision: PermissionDecision, pattern: Pattern) -> Self {
         let (tool, plugin) = (call.tool.clone(), call.plugin.clone());
-        Self { tool, plugin, answer, pattern, chosen: Chosen::ByScope, scope: Scope::Session }
+        Self { tool, plugin, decision, pattern }
     }
 
-    /// What an answer means that a person gave for a pattern that was shown.
-    pub fn with_pattern(call: &Call<'_>, answer: Answer, pattern: Pattern, scope: Scope) -> Self {
-        let (tool, plugin) = (call.tool.clone(), call.plugin.clone());
-        Self { tool, plugin, answer, pattern, chosen: Chosen::ByPerson, scope }
-    }
-
-    /// Returns what the person said.
-    pub fn answer(&self) -> Answer {
-        self.answer
+    /// Returns the user's decision, with how long it holds.
+    pub fn decision(&self) -> PermissionDecision {
+        self.decision
     }
 
     /// Returns the tool that it is about.
@@ -133,26 +103,17 @@ impl SessionRule {
         &self.pattern
     }
 
-    /// Returns how long it holds.
-    pub fn scope(&self) -> Scope {
-        self.scope
+    fn covers(&self, call: &Call<'_>) -> bool {
+        self.is_about(call) && self.pattern.covers(call)
     }
 
-    fn covers(&self, call: &Call<'_>) -> bool {
-        let is_same_tool = self.tool == *call.tool && self.plugin == *call.plugin;
-        let is_still_near = match (self.chosen, &self.pattern, self.answer) {
-            // A tool that has become far-reaching since is not what was granted.
-            (Chosen::ByScope, Pattern::Tool, Answer::Always) => {
-                call.always_scope() == AlwaysScope::EveryCall
-            }
-            (Chosen::ByScope | Chosen::ByPerson, _, _) => true,
-        };
-        is_same_tool && is_still_near && self.pattern.covers(call)
+    fn is_about(&self, call: &Call<'_>) -> bool {
+        self.tool == *call.tool && self.plugin == *call.plugin
     }
 
     /// Tells whether it is for one call alone, whatever else rules say about its kind.
     fn is_exact(&self) -> bool {
-        matches!(self.pattern, Pattern::Exact(_))
+        matches!(self.pattern, Pattern::Exact { .. })
     }
 }
 
@@ -165,7 +126,7 @@ impl Rules {
     /// Adds an answer. The latest one about the same calls counts; one for a single call is not
     /// kept.
     pub fn remember(&mut self, rule: SessionRule) {
-        if rule.scope == Scope::Once {
+        if rule.decision.is_for_one_call() {
             return;
         }
         self.session.retain(|known| {
@@ -177,7 +138,7 @@ impl Rules {
 
     /// Forgets the answers that held for the turn.
     pub fn end_turn(&mut self) {
-        self.session.retain(|rule| rule.scope != Scope::Turn);
+        self.session.retain(|rule| rule.decision.lasts() != "turn");
     }
 
     /// Lists the answers that hold, the oldest first.
@@ -199,13 +160,26 @@ impl Rules {
         self.allowed.iter().any(|allowed| allowed.covers(call.tool, call.plugin, call.source))
     }
 
-    pub(crate) fn is_answered(&self, call: &Call<'_>, answer: Answer) -> bool {
-        self.session.iter().any(|rule| rule.answer == answer && rule.covers(call))
+    /// Tells whether the user has allowed calls like this one.
+    pub(crate) fn is_granted(&self, call: &Call<'_>) -> bool {
+        self.session.iter().any(|rule| rule.decision.runs() && rule.covers(call))
     }
 
-    /// Tells whether a person allowed exactly this call: then they saw all of it.
+    /// Lists the command patterns that the user has allowed for calls of this tool.
+    pub(crate) fn granted_patterns(&self, call: &Call<'_>) -> impl Iterator<Item = &Pattern> {
+        let granted =
+            self.session.iter().filter(|rule| rule.decision.runs() && rule.is_about(call));
+        granted.map(|rule| &rule.pattern)
+    }
+
+    /// Tells whether the user has denied calls like this one.
+    pub(crate) fn is_refused(&self, call: &Call<'_>) -> bool {
+        self.session.iter().any(|rule| !rule.decision.runs() && rule.covers(call))
+    }
+
+    /// Tells whether the user allowed exactly this call: then they saw all of it.
     pub(crate) fn is_allowed_exactly(&self, call: &Call<'_>) -> bool {
-        let mut answers = self.session.iter().filter(|rule| rule.answer == Answer::Always);
+        let mut answers = self.session.iter().filter(|rule| rule.decision.runs());
         answers.any(|rule| rule.is_exact() && rule.covers(call))
     }
 }

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use jaato_policy::{
-    Allowed, Annotation, Answer, Call, Caller, CallingAgent, CommandPattern, Conditions, Decision,
+    Allowed, Annotation, Call, Caller, CallingAgent, CommandPattern, Conditions, Decision,
     DenyRules, Glob, Layer, Mode, Outcome, PathPattern, Pattern, PluginSource, RestOfCommand, Rule,
-    RuleFile, Rules, Scope, SessionRule, TypedInto, WorkspaceTrust, decide, evaluate, proposals,
+    RuleFile, Rules, SessionRule, TypedInto, WorkspaceTrust, decide, evaluate, proposals,
 };
+use jaato_types::permission_prompt::PermissionDecision;
 use jaato_types::{Annotations, PluginName, ToolName};
 use serde_json::{Value, json};
 
@@ -119,7 +120,11 @@ fn a_deny_beats_every_allow() {
     let mut rules = user("allow tool note\nask tool note\ndeny tool no*");
     rules.allow_all = true;
     rules.allowed.insert(Allowed::parse("note"));
-    rules.remember(SessionRule::of(&note.call(), Answer::Always));
+    rules.remember(SessionRule::new(
+        &note.call(),
+        PermissionDecision::AllowInSession,
+        Pattern::Tool,
+    ));
     check(&rules, &note, "deny file.deny user.toml:3");
     let typed = Scene { caller: Caller::Person, ..Scene::new("note", json!({})) };
     check(&rules, &typed, "deny file.deny user.toml:3");
@@ -133,7 +138,11 @@ fn ignored_deny_rules_leave_what_is_disabled_and_what_the_person_said() {
     let note = Scene::new("note", json!({}));
     let mut rules = user("deny tool note");
     rules.deny_rules = DenyRules::Ignored;
-    rules.remember(SessionRule::of(&note.call(), Answer::Never));
+    rules.remember(SessionRule::new(
+        &note.call(),
+        PermissionDecision::DenyInSession,
+        Pattern::Tool,
+    ));
     check(&rules, &note, "deny session.never");
     rules.disabled.insert("note".into());
     check(&rules, &note, "deny tools.disabled");
@@ -160,7 +169,11 @@ fn options_answer_what_a_person_wants_asked_and_not_what_the_machine_does() {
     check(&rules, &note, "allow option.yes");
     rules.files = vec![file(Layer::Enterprise, "ask tool note")];
     check(&rules, &note, "ask file.ask enterprise.toml:1");
-    rules.remember(SessionRule::of(&note.call(), Answer::Always));
+    rules.remember(SessionRule::new(
+        &note.call(),
+        PermissionDecision::AllowInSession,
+        Pattern::Tool,
+    ));
     check(&rules, &note, "allow option.yes");
 }
 
@@ -400,16 +413,11 @@ fn an_exact_answer_lifts_a_doubt_and_no_deny() {
     rules.allow_all = true;
     check(&rules, &scene, "ask file.unclear user.toml:2");
     let exact = Pattern::exactly(&scene.call());
-    rules.remember(SessionRule::with_pattern(&scene.call(), Answer::Always, exact, Scope::Session));
+    rules.remember(SessionRule::new(&scene.call(), PermissionDecision::AllowInSession, exact));
     check(&rules, &scene, "allow option.yes");
     let denied = Scene::shell("rm x");
     let exact = Pattern::exactly(&denied.call());
-    rules.remember(SessionRule::with_pattern(
-        &denied.call(),
-        Answer::Always,
-        exact,
-        Scope::Session,
-    ));
+    rules.remember(SessionRule::new(&denied.call(), PermissionDecision::AllowInSession, exact));
     check(&rules, &denied, "deny file.deny user.toml:1");
 }
 
@@ -418,17 +426,16 @@ fn an_answer_for_a_turn_ends_with_it() {
     let scene = Scene::shell("git status");
     let mut rules = Rules::default();
     let pattern = Pattern::Command { program: "git".into(), words: vec!["status".into()] };
-    let rule =
-        |scope| SessionRule::with_pattern(&scene.call(), Answer::Always, pattern.clone(), scope);
-    rules.remember(rule(Scope::Once));
+    let rule = |decision| SessionRule::new(&scene.call(), decision, pattern.clone());
+    rules.remember(rule(PermissionDecision::AllowOnce));
     check(&rules, &scene, "ask ask.silence");
-    rules.remember(rule(Scope::Turn));
+    rules.remember(rule(PermissionDecision::AllowInTurn));
     check(&rules, &Scene::shell("git status -s"), "allow session.always");
     check(&rules, &Scene::shell("git status; rm x"), "ask ask.silence");
     check(&rules, &Scene::shell("git push"), "ask ask.silence");
     rules.end_turn();
     check(&rules, &scene, "ask ask.silence");
-    rules.remember(rule(Scope::Session));
+    rules.remember(rule(PermissionDecision::AllowInSession));
     rules.end_turn();
     check(&rules, &scene, "allow session.always");
     rules.forget_answers();
@@ -436,45 +443,93 @@ fn an_answer_for_a_turn_ends_with_it() {
 }
 
 #[track_caller]
-fn check_proposals(scene: &Scene, expected: &[&str]) {
+fn check_proposals(rules: &Rules, scene: &Scene, expected: &[&str]) {
     let call = scene.call();
     let shown: Vec<String> =
-        proposals(&call).iter().map(|pattern| pattern.text(call.tool)).collect();
+        proposals(rules, &call).iter().map(|pattern| pattern.text(call.tool)).collect();
     assert_eq!(shown, expected);
 }
 
+#[track_caller]
+fn check_command_proposal(rules: &Rules, line: &str, expected: Option<&str>) {
+    let exact = format!("exactly `{line}`");
+    let expected: Vec<&str> = [Some(exact.as_str()), expected].into_iter().flatten().collect();
+    check_proposals(rules, &Scene::shell(line), &expected);
+}
+
 #[test]
-fn proposals_go_from_this_call_to_every_call() {
+fn a_useful_pattern_is_offered_for_a_command_line() {
+    let none = Rules::default();
+    for (line, pattern) in [
+        ("cargo test", "any `cargo test`"),
+        ("cargo test -q", "any `cargo test`"),
+        ("git status -s", "any `git status`"),
+        ("npm run build", "any `npm run build`"),
+        ("make test", "any `make test`"),
+        ("pytest -q", "any `pytest`"),
+        ("ls -la src", "any `ls`"),
+        ("python3 script.py a", "any `python3 script.py`"),
+        ("python3 -m unittest -q", "any `python3 -m unittest`"),
+        ("python3 -m unittest tests.test_a", "any `python3 -m unittest`"),
+        ("python3 -m http.server 80", "any `python3 -m http.server 80`"),
+        ("cargo test && cargo test -q", "any `cargo test`"),
+    ] {
+        check_command_proposal(&none, line, Some(pattern));
+    }
+    for line in [
+        "rm -rf build",
+        "git status; rm x",
+        "cargo test; cargo build",
+        "sh -c ls",
+        "python3 -m unittest discover -s /tmp",
+        "cargo test $x",
+        "cd /tmp/evil && cargo test",
+        "curl -X POST https://a.example",
+    ] {
+        check_command_proposal(&none, line, None);
+    }
+}
+
+#[test]
+fn a_pattern_leaves_out_the_commands_of_a_pipeline_that_rules_allow() {
+    let line = "python3 -m unittest -q 2>&1 | tail -5";
+    check_command_proposal(&Rules::default(), line, None);
+    let mut rules = user("allow command tail\nallow command grep");
+    check_command_proposal(&rules, line, Some("any `python3 -m unittest`"));
+    let scene = Scene::shell(line);
+    check(&rules, &scene, "ask ask.silence");
+    let pattern = proposals(&rules, &scene.call()).swap_remove(1);
+    let decision = PermissionDecision::AllowInSession;
+    rules.remember(SessionRule::new(&scene.call(), decision, pattern));
+    check(&rules, &scene, "allow session.always");
+    check(&rules, &Scene::shell("python3 -m unittest -v | grep FAIL"), "allow session.always");
+    check(&rules, &Scene::shell("python3 -m unittest -v"), "allow session.always");
+    check(&rules, &Scene::shell("python3 -m unittest -q | rm x"), "ask ask.silence");
+    check(&rules, &Scene::shell("python3 -m unittest -s /tmp | tail"), "ask ask.silence");
+    rules.files.extend(user("ask command tail").files);
+    check(&rules, &scene, "ask file.ask user.toml:1");
+}
+
+#[test]
+fn other_calls_are_allowed_by_path_host_or_tool() {
+    let none = Rules::default();
     check_proposals(
-        &Scene::shell("git status -s"),
-        &[
-            "exactly this call of `cli_based_tool`",
-            "calls of `cli_based_tool` that only run `git status …`",
-            "calls of `cli_based_tool` that only run `git …`",
-        ],
-    );
-    check_proposals(&Scene::shell("git status; rm x"), &["exactly this call of `cli_based_tool`"]);
-    check_proposals(&Scene::shell("sh -c ls"), &["exactly this call of `cli_based_tool`"]);
-    check_proposals(
+        &none,
         &Scene::new("updateFile", json!({ "path": "src/a.rs" })),
         &[
-            "exactly this call of `updateFile`",
-            "calls of `updateFile` in `/project/src/a.rs`",
-            "calls of `updateFile` in `/project/src`",
-            "every call of `updateFile`",
+            "exactly `updateFile(path=src/a.rs)`",
+            "`updateFile` in `/project/src/a.rs`",
+            "`updateFile` in `/project/src`",
         ],
     );
     check_proposals(
+        &none,
         &Scene::new("web_fetch", json!({ "url": "https://docs.rs/x" })),
-        &[
-            "exactly this call of `web_fetch`",
-            "calls of `web_fetch` to `docs.rs`",
-            "every call of `web_fetch`",
-        ],
+        &["exactly `web_fetch(url=https://docs.rs/x)`", "`web_fetch` with `docs.rs`"],
     );
-    let mut stranger = Scene::new("note", json!({ "path": "x" }));
-    stranger.source = PluginSource::Elsewhere;
-    check_proposals(&stranger, &["exactly this call of `note`"]);
+    let mut foreign = Scene::new("note", json!({ "path": "x" }));
+    foreign.source = PluginSource::Elsewhere;
+    check_proposals(&none, &foreign, &["exactly `note(path=x)`", "any `note`"]);
 }
 
 #[test]

@@ -56,7 +56,6 @@ mod gate;
 mod gc;
 mod hooks;
 mod host;
-mod kept_answers;
 mod known_provider;
 mod ledger;
 mod maker;

@@ -4,16 +4,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use jaato_approval::KeptAnswers;
 use jaato_catalog::Setup;
 use jaato_config::{Caps, Config, NamedModel, PermissionMode};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
 use jaato_policy::{Allowed, DenyRules, Rules};
 use jaato_services::Entered;
 use jaato_session::{
-    Answer, AnsweringModel, Asker, EventSink, History, Ids, Mode, Ports, Question, RandomIds,
-    SeededRandom, Session, SessionRules, SessionSetup, SystemClock, SystemPrompt,
+    AnsweringModel, Asker, EventSink, History, Ids, Mode, NoAnswer, PermissionAsker, Ports,
+    RandomIds, SeededRandom, Session, SessionRules, SessionSetup, SystemClock, SystemPrompt,
 };
 use jaato_terminals::Audience;
+use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
 use serde_json::{Map, Value};
 
@@ -23,7 +25,6 @@ use crate::gate::{HostGate, rule_files};
 use crate::gc::PluginGc;
 use crate::hooks::{EventHooks, PluginHooks};
 use crate::host::Host;
-use crate::kept_answers::KeptAnswers;
 use crate::ledger::Recorded;
 use crate::prompt;
 use crate::provider::NoProvider;
@@ -85,16 +86,22 @@ impl SessionOptions {
 struct NobodyToAsk;
 
 impl NobodyToAsk {
-    const REASON: &str = "nobody watches over this session";
+    const REASON: &str = "no user follows this session";
 }
 
-impl Asker for NobodyToAsk {
-    fn nobody(&self) -> Option<String> {
+impl Asker for NobodyToAsk {}
+
+impl PermissionAsker for NobodyToAsk {
+    fn unavailable(&self) -> Option<String> {
         Some(Self::REASON.to_owned())
     }
 
-    fn ask<'a>(&'a self, _question: Question<'a>) -> BoxFuture<'a, Answer> {
-        Box::pin(std::future::ready(Answer::Nobody { reason: Self::REASON.to_owned() }))
+    fn ask<'a>(
+        &'a self,
+        _session: &'a SessionId,
+        _prompt: &'a PermissionPrompt,
+    ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
+        Box::pin(std::future::ready(Err(NoAnswer::new(Self::REASON))))
     }
 }
 

@@ -1,43 +1,54 @@
-//! Asking a person whether a call may run, and for what nobody but a program may see.
+//! Asking the user for forms and secrets; permission prompts are [`jaato_approval`]'s.
 
 use std::fmt;
 
 use futures_util::future::BoxFuture;
-use jaato_policy::{Decision, Scope};
+use jaato_approval::PermissionAsker;
 use jaato_types::ask::{Form, FormAnswer};
-use jaato_types::hooks::Preview;
-use jaato_types::{PluginName, Result, SessionId, ToolCall};
-use serde_json::Value;
+use jaato_types::{PluginName, Result, SessionId};
 use zeroize::Zeroizing;
 
-use crate::KnownTool;
 use crate::form_check::check_answer;
 
-/// Asks a person, or says that nobody can be asked.
+/// A front end that asks the user: permission prompts, forms, secrets.
 ///
-/// A program that embeds jaato shows questions and forms in its own way:
+/// A program that embeds jaato shows them in its own way:
 ///
 /// ```
 /// use std::collections::BTreeMap;
 ///
 /// use futures_util::future::BoxFuture;
-/// use jaato_session::{Answer, Asker, FormQuestion, Question};
+/// use jaato_session::{Asker, FormQuestion, NoAnswer, PermissionAsker};
+/// use jaato_types::SessionId;
 /// use jaato_types::ask::{FieldKind, FormAnswer};
+/// use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision, PermissionPrompt};
 /// use serde_json::Value;
 ///
 /// /// Asks in a window of the program. Here everything is answered at once.
 /// struct Window;
 ///
-/// impl Asker for Window {
-///     fn nobody(&self) -> Option<String> {
+/// impl PermissionAsker for Window {
+///     fn unavailable(&self) -> Option<String> {
 ///         None
 ///     }
 ///
-///     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
-///         let comment = Some(format!("{} is not wanted here", question.call.name));
-///         Box::pin(async move { Answer::Deny { comment } })
+///     fn ask<'a>(
+///         &'a self,
+///         _session: &'a SessionId,
+///         prompt: &'a PermissionPrompt,
+///     ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
+///         // A window shows `prompt.title`, `prompt.subject` and a button for each of
+///         // `prompt.answers`; `AllowedAnswer::chosen` is the answer of a button.
+///         let comment = Some(format!("{} is not wanted here", prompt.tool));
+///         let denied = PermissionAnswer {
+///             comment,
+///             ..PermissionAnswer::once(PermissionDecision::Deny)
+///         };
+///         Box::pin(async move { Ok(denied) })
 ///     }
+/// }
 ///
+/// impl Asker for Window {
 ///     fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
 ///         Box::pin(async move {
 ///             let mut values = BTreeMap::new();
@@ -61,24 +72,7 @@ use crate::form_check::check_answer;
 ///     }
 /// }
 /// ```
-pub trait Asker: Send + Sync {
-    /// Tells why nobody can be asked (`standard input is not a terminal`); nothing if somebody can.
-    fn nobody(&self) -> Option<String>;
-
-    /// Names the way on which it asks, for events and records: `terminal`.
-    fn channel(&self) -> &str {
-        "host"
-    }
-
-    /// Returns how long an answer is waited for where the session's setup does not say; without
-    /// one as long as it takes. A question that nobody answers in time is denied.
-    fn patience_ms(&self) -> Option<u64> {
-        None
-    }
-
-    /// Asks, one question at a time. Dropping the future withdraws the question.
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer>;
-
+pub trait Asker: PermissionAsker {
     /// Asks for something that nobody but a program may see; it is not shown while it is typed.
     /// Comes while calls run and between turns, from any of them. Dropping the future withdraws the
     /// question.
@@ -185,92 +179,6 @@ impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }
-}
-
-/// What a person is asked.
-#[derive(Debug, Clone)]
-pub struct Question<'a> {
-    /// The session in which it is made.
-    pub session: &'a SessionId,
-    /// The call, with the arguments that it would run with.
-    pub call: &'a ToolCall,
-    /// The tool.
-    pub tool: &'a KnownTool,
-    /// The plugin that makes the call, where neither the model nor a person does.
-    pub by: Option<&'a PluginName>,
-    /// What people see the session called, where another one opened it.
-    pub agent: Option<&'a str>,
-    /// The execution environment in which the session works, where that is not this machine.
-    pub environment: Option<String>,
-    /// The decision that a person must be asked.
-    pub decision: Decision,
-    /// The decision in words.
-    pub why: String,
-    /// What [`Answer::AllowLike`] and [`Answer::DenyLike`] can hold for, from narrow to wide, in
-    /// words; empty where a plugin wants each such call to be asked, so that an answer holds for
-    /// this call alone.
-    pub patterns: Vec<String>,
-    /// How many calls of the model's answer are exactly this one. All of them get the answer.
-    pub times: usize,
-    /// What the rules read in the arguments.
-    pub reading: Reading,
-    /// Whether the person changed the arguments before.
-    pub was_edited: bool,
-    /// What the call would change, as the tool's own plugin shows it.
-    pub preview: Option<Preview>,
-    /// How long the answer is waited for.
-    pub patience_ms: Option<u64>,
-}
-
-/// What the rules read in the arguments of a call, for people.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reading {
-    /// The commands of a command line, those inside of others too.
-    pub commands: Vec<String>,
-    /// What in a command line can do more than these commands say: what it is, and the piece.
-    pub risks: Vec<String>,
-    /// The hosts that URLs among the arguments name.
-    pub hosts: Vec<String>,
-}
-
-/// What a person answers.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
-    /// This call may run.
-    AllowOnce,
-    /// This call may run, and later ones that a pattern of the question covers.
-    AllowLike {
-        /// How long that holds.
-        scope: Scope,
-        /// The pattern's index in [`Question::patterns`]. One that is not there allows this call
-        /// alone.
-        pattern: usize,
-    },
-    /// The call should have other arguments. It is looked at anew with these, by the guards, the
-    /// rules and, where these say so, the person.
-    Edit {
-        /// The arguments.
-        arguments: Value,
-    },
-    /// It must not run.
-    Deny {
-        /// What the model is told about it.
-        comment: Option<String>,
-    },
-    /// It must not run, and later ones neither.
-    DenyLike {
-        /// How long that holds.
-        scope: Scope,
-        /// The index of the pattern that later calls must have; `None` for every call of the tool.
-        pattern: Option<usize>,
-        /// What the model is told about it.
-        comment: Option<String>,
-    },
-    /// There was nobody to answer after all (the terminal is gone), and why.
-    Nobody {
-        /// Why.
-        reason: String,
-    },
 }
 
 #[cfg(test)]

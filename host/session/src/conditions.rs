@@ -53,7 +53,7 @@ struct Ran {
     /// What the model is told.
     parts: Vec<Part>,
     /// The first refusal for want of somebody to ask.
-    nobody_asked: Option<Error>,
+    without_user: Option<Error>,
 }
 
 impl Session {
@@ -68,7 +68,7 @@ impl Session {
         if !late.is_empty() {
             self.history.add_news(late)?;
         }
-        let Ran { mut parts, nobody_asked } = self.run_by_themselves(cancel).await;
+        let Ran { mut parts, without_user } = self.run_by_themselves(cancel).await;
         if !parts.is_empty() {
             self.offer_view();
             parts.extend(self.shared.objects.news(self.shared.limits.objects_tokens_max));
@@ -78,7 +78,7 @@ impl Session {
         if let Some(change) = self.tools_news() {
             self.history.add_news(vec![change])?;
         }
-        Ok(nobody_asked)
+        Ok(without_user)
     }
 
     /// Offers tools whose condition follows from the objects, the environment or the model, where
@@ -130,11 +130,11 @@ impl Session {
             let arguments = answer.arguments.unwrap_or_else(|| json!({}));
             let call = ToolCall::new(self.shared.ports.ids.call(), name.clone(), arguments);
             let runner = self.shared.runner(Initiative::Tool, cancel);
-            let CallsDone { results, nobody_asked, .. } =
+            let CallsDone { results, without_user, .. } =
                 runner.run(std::slice::from_ref(&call)).await;
             // What it changed itself is no reason to run again.
             self.conditions.ran.insert(name, self.revision());
-            ran.nobody_asked = ran.nobody_asked.or(nobody_asked);
+            ran.without_user = ran.without_user.or(without_user);
             ran.parts.extend(results.into_iter().map(|result| {
                 Part::json(json!({
                     "tool_ran_by_itself": call.name,

@@ -17,7 +17,6 @@ mod events;
 mod exchange;
 mod facts;
 mod form_check;
-mod gate;
 mod gc;
 mod history;
 mod hold;
@@ -38,7 +37,6 @@ mod renewal;
 mod report;
 mod retry;
 mod session;
-mod shared_rules;
 mod spent;
 mod takes;
 mod tasks;
@@ -49,9 +47,7 @@ mod tools;
 mod turn;
 
 pub use arguments::ArgumentChecks;
-pub use ask::{
-    Answer, Asker, FormQuestion, Question, Reading, Secret, SecretAnswer, SecretQuestion,
-};
+pub use ask::{Asker, FormQuestion, Secret, SecretAnswer, SecretQuestion};
 pub use calls::PREVIEW_BYTES_MAX;
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
@@ -59,7 +55,6 @@ pub use command::{CommandCall, SHARED_ANSWERS_MAX};
 pub use conditions::{CONDITION_MS_MAX, RUNS_BY_THEMSELVES_MAX};
 pub use events::{Emitter, EventSink};
 pub use facts::{SharedFacts, estimate_tokens, percent_used};
-pub use gate::{CallPlace, Gate, RulesGate};
 pub use gc::{Gc, GcReport, OVERFLOWS_MAX, WINDOW_WAIT_MS, WindowOrigin};
 pub use history::{COLLECTED_BYTES_MAX, Entry, History, HistoryError, Mark};
 pub use hold::{Held, Hold};
@@ -71,8 +66,11 @@ pub use hooks::{
 pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
 pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS, tools_that_find};
+pub use jaato_approval::{
+    CallPlace, Gate, KeepAnswers, NoAnswer, PermissionAsker, RulesGate, SessionRules, SharedRules,
+};
 pub use jaato_config::{Caps, GcSettings, Limits};
-pub use jaato_policy::{Call, Decision, Mode, Outcome, Rules, Scope, WorkspaceTrust};
+pub use jaato_policy::{Call, Decision, Mode, Outcome, Rules, WorkspaceTrust};
 pub use objects::{SharedObjects, VIEW_ENVIRONMENT, own_tools};
 pub use origin::{CALL_DEPTH_MAX, CallOrigin};
 pub use output::{OutputStore, OutputWriter, StreamedOutput, error_content, note_bytes};
@@ -86,7 +84,6 @@ pub use session::{
     Agent, AnsweringModel, AskingPlugin, Lent, ModelSetup, Objects, PLUGIN_CALLS_MAX, PieceSink,
     Session, SessionHandle, SessionSetup,
 };
-pub use shared_rules::{KeepAnswers, SessionRules, SharedRules};
 pub use spent::{SharedSpent, Spent, cost_micro_usd};
 pub use takes::ModelTakes;
 pub use tasks::{RunningTask, Wake};

@@ -44,7 +44,7 @@ struct Progress {
     steps: u32,
     empty_answers: u32,
     /// The first call that was refused because nobody could be asked.
-    nobody_asked: Option<Error>,
+    without_user: Option<Error>,
     usage: Usage,
 }
 
@@ -209,9 +209,9 @@ impl Session {
             progress.steps -= 1;
             return Ok(Flow::Break(end));
         }
-        let nobody_asked = self.before_request(cancel).await.map_err(host_bug)?;
+        let without_user = self.before_request(cancel).await.map_err(host_bug)?;
         self.tell_record();
-        progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
+        progress.without_user = progress.without_user.take().or(without_user);
         self.ask_before_request(cancel).await.map_err(host_bug)?;
         self.shared.emitter.emit(Event::StepStarted { step });
         let mut came = self.exchange_with_room(step, cancel).await;
@@ -438,13 +438,13 @@ impl Session {
         }
         self.tell_record();
         let runner = self.shared.runner(Initiative::Model, cancel);
-        let CallsDone { results, nobody_asked, activated, .. } = runner.run(calls).await;
+        let CallsDone { results, without_user, activated, .. } = runner.run(calls).await;
         if results.iter().any(|result| !result.attachments.is_empty()) {
             self.wait_for_sight(cancel).await;
         }
         self.offer_view();
         self.history.append_results(results, self.take_news()).map_err(host_bug)?;
-        progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
+        progress.without_user = progress.without_user.take().or(without_user);
         self.activate(&activated);
         if cancel.is_cancelled() {
             return self.end_cancelled(Vec::new()).map(Flow::Break);
@@ -564,7 +564,7 @@ impl End {
         if is_cut(finish_reason) {
             return Self::cut(text, finish_reason);
         }
-        let error = progress.nobody_asked.take();
+        let error = progress.without_user.take();
         let outcome = if error.is_some() { Outcome::Denied } else { Outcome::Done };
         Self { outcome, text, error }
     }

@@ -7,11 +7,14 @@ use futures_util::future::BoxFuture;
 use jaato_policy::SessionRule;
 use jaato_session::testing::{Beat, Stage, Tool};
 use jaato_session::{
-    Answer, Asker, CallOrigin, Cancel, Hold, KeepAnswers, Question, Scope, Session, SessionRules,
+    Asker, CallOrigin, Cancel, Hold, KeepAnswers, NoAnswer, PermissionAsker, Session, SessionRules,
     SessionSetup,
 };
 use jaato_types::hooks::{Hook, Preview};
-use jaato_types::{ErrorKind, Event, Result, ToolName};
+use jaato_types::permission_prompt::{
+    PermissionAnswer, PermissionDecision as Is, PermissionPrompt,
+};
+use jaato_types::{ErrorKind, Event, Result, SessionId, ToolName};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -30,12 +33,16 @@ async fn play(stage: &Stage, session: &mut Session, calls: &[Value]) -> Vec<Valu
     message.tool_results().map(|result| Value::Object(result.content.clone())).collect()
 }
 
-fn like(scope: Scope, pattern: usize) -> Answer {
-    Answer::AllowLike { scope, pattern }
+fn like(decision: Is, pattern: usize) -> PermissionAnswer {
+    PermissionAnswer { pattern: Some(pattern), ..PermissionAnswer::once(decision) }
 }
 
-fn edit(arguments: Value) -> Answer {
-    Answer::Edit { arguments }
+fn yes() -> PermissionAnswer {
+    PermissionAnswer::once(Is::AllowOnce)
+}
+
+fn edit(arguments: Value) -> PermissionAnswer {
+    PermissionAnswer { arguments: Some(arguments), ..PermissionAnswer::once(Is::Edit) }
 }
 
 fn echo(arguments: &Value) -> Value {
@@ -58,14 +65,15 @@ async fn the_same_calls_of_one_answer_are_asked_once_and_the_question_counts_the
     let stage = stage();
     let mut session = stage.start(Stage::setup()).unwrap();
     let (a, b) = (json!({ "path": "a" }), json!({ "path": "b" }));
-    let no = Answer::Deny { comment: Some("not b".to_owned()) };
-    stage.person.answers([Answer::AllowOnce, no, Answer::AllowOnce]);
+    let comment = Some("not b".to_owned());
+    let no = PermissionAnswer { comment, ..PermissionAnswer::once(Is::Deny) };
+    stage.person.answers([yes(), no, yes()]);
     let results = play(&stage, &mut session, &[a.clone(), b.clone(), a.clone(), b]).await;
     assert_eq!((&results[0], &results[2]), (&echo(&a), &echo(&a)));
     for denied in [&results[1], &results[3]] {
         assert!(denied["error"]["message"].as_str().unwrap().contains("not b"), "{denied}");
     }
-    let times: Vec<_> = stage.person.offered().into_iter().map(|(times, _)| times).collect();
+    let times: Vec<_> = stage.person.prompts().iter().map(|prompt| prompt.times).collect();
     assert_eq!(times, [2, 2]);
     // The next answer of the model is another one.
     play(&stage, &mut session, &[a]).await;
@@ -76,20 +84,21 @@ async fn the_same_calls_of_one_answer_are_asked_once_and_the_question_counts_the
 async fn an_answer_holds_for_the_turn_or_the_session_and_for_the_pattern_that_was_chosen() {
     let stage = stage();
     let mut session = stage.start(Stage::setup()).unwrap();
-    let (a, b) = (json!({ "path": "a" }), json!({ "path": "b" }));
-    stage.person.answers([like(Scope::Turn, 0), Answer::AllowOnce, like(Scope::Session, 99)]);
+    let (a, b) = (json!({ "path": "/x/a" }), json!({ "path": "/x/b" }));
+    stage.person.answers([like(Is::AllowInTurn, 0), yes(), yes()]);
     // For the turn, and exactly this: the other call is asked.
     stage.provider.then([Beat::call("0", "write", a.clone())]);
     stage.provider.then([Beat::call("1", "write", a.clone())]);
     play(&stage, &mut session, &[a.clone(), b.clone()]).await;
     assert_eq!(stage.person.questions().len(), 2);
-    // The turn is over. A pattern that was not offered holds for this call alone.
+    // The turn is over.
     play(&stage, &mut session, std::slice::from_ref(&a)).await;
     assert_eq!(stage.person.questions().len(), 3);
-    let last = stage.person.offered()[2].1.len() - 1;
-    stage.person.answers([like(Scope::Session, last)]);
+    let patterns = &stage.person.prompts()[2].patterns;
+    assert_eq!(patterns.last().unwrap(), "`write` in `/x`");
+    stage.person.answers([like(Is::AllowInSession, patterns.len() - 1)]);
     play(&stage, &mut session, &[b]).await;
-    play(&stage, &mut session, &[a, json!({})]).await;
+    play(&stage, &mut session, &[a, json!({ "path": "/x/c" })]).await;
     assert_eq!(stage.person.questions().len(), 4);
     let decisions = decisions(&stage);
     assert_eq!(decisions[0], "true session.always host turn");
@@ -99,11 +108,27 @@ async fn an_answer_holds_for_the_turn_or_the_session_and_for_the_pattern_that_wa
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_that_was_not_offered_denies_and_holds_for_nothing() {
+    let stage = stage();
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let with_mode = PermissionAnswer { mode: Some("accept-edits".to_owned()), ..yes() };
+    let wrong = [like(Is::AllowInSession, 99), like(Is::AllowOnce, 0), with_mode];
+    stage.person.answers(wrong);
+    for _ in 0..3 {
+        let results = play(&stage, &mut session, &[json!({ "path": "/x/a" })]).await;
+        let message = results[0]["error"]["message"].as_str().unwrap();
+        let why = "the answer is none of those that the prompt allows (rule `person.not_offered`)";
+        assert!(message.ends_with(why), "{message}");
+    }
+    assert_eq!(decisions(&stage), ["false person.not_offered host once"; 3]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn later_calls_are_denied_by_pattern_or_by_tool() {
     let stage = stage();
     let mut session = stage.start(Stage::setup()).unwrap();
-    let deny = |pattern| Answer::DenyLike { scope: Scope::Session, pattern, comment: None };
-    stage.person.answers([deny(Some(0)), Answer::AllowOnce, deny(None)]);
+    let deny = |pattern| PermissionAnswer { pattern, ..PermissionAnswer::once(Is::DenyInSession) };
+    stage.person.answers([deny(Some(0)), yes(), deny(None)]);
     let (a, b) = (json!({ "path": "a" }), json!({ "path": "b" }));
     for (arguments, asked) in [(&a, 1), (&a, 1), (&b, 2), (&json!({}), 3), (&b, 3)] {
         play(&stage, &mut session, std::slice::from_ref(arguments)).await;
@@ -116,14 +141,14 @@ async fn edited_arguments_are_asked_again_and_the_history_keeps_the_call_as_it_w
     let stage = stage();
     let mut session = stage.start(Stage::setup()).unwrap();
     let (made, edited) = (json!({ "path": "/" }), json!({ "path": "/tmp/x" }));
-    stage.person.answers([edit(edited.clone()), Answer::AllowOnce]);
+    stage.person.answers([edit(edited.clone()), yes()]);
     let results = play(&stage, &mut session, std::slice::from_ref(&made)).await;
     let expected = json!({
         "echo": edited, "arguments_changed_by": ["the user"], "arguments_that_ran": edited,
     });
     assert_eq!(results, [expected]);
     let questions = stage.person.questions();
-    let shown = "write {\"path\":\"/tmp/x\"}: tool `write` needs a permission";
+    let shown = "write {\"path\":\"/tmp/x\"}: ask.silence";
     assert_eq!(questions[1], shown);
     let calls: Vec<_> = session.history().messages().flat_map(|it| it.tool_calls()).collect();
     assert_eq!(calls[0].arguments, made);
@@ -166,11 +191,11 @@ async fn a_question_that_nobody_answers_in_time_is_denied() {
     let mut session = stage.start(setup).unwrap();
     stage.person.answers([]);
     let results = play(&stage, &mut session, &[json!({})]).await;
-    let message = "the call of `write` is denied: nobody answered the question within 30 s (rule `person.late`)";
+    let message = "the call of `write` is denied: no answer came to the permission prompt within 30 s (rule `person.late`)";
     assert_eq!(results[0]["error"]["message"], message);
     assert_eq!(decisions(&stage), ["false person.late"]);
     let patience = |event| match event {
-        Event::PermissionAsked { patience_ms, .. } => patience_ms,
+        Event::PermissionAsked(prompt) => prompt.patience_ms,
         _ => None,
     };
     assert_eq!(stage.events.events().into_iter().find_map(patience), Some(30_000));
@@ -180,8 +205,10 @@ async fn a_question_that_nobody_answers_in_time_is_denied() {
 #[derive(Default)]
 struct Slow(tokio::sync::Notify);
 
-impl Asker for Slow {
-    fn nobody(&self) -> Option<String> {
+impl Asker for Slow {}
+
+impl PermissionAsker for Slow {
+    fn unavailable(&self) -> Option<String> {
         None
     }
 
@@ -193,10 +220,14 @@ impl Asker for Slow {
         Some(1_000)
     }
 
-    fn ask<'a>(&'a self, _question: Question<'a>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(
+        &'a self,
+        _session: &'a SessionId,
+        _prompt: &'a PermissionPrompt,
+    ) -> BoxFuture<'a, std::result::Result<PermissionAnswer, NoAnswer>> {
         Box::pin(async {
             self.0.notified().await;
-            like(Scope::Session, 0)
+            Ok(like(Is::AllowInSession, 0))
         })
     }
 }
@@ -269,14 +300,14 @@ impl KeepAnswers for Kept {
 async fn what_holds_for_good_is_written_down_or_holds_for_the_session_and_says_so() {
     for (fails, scope, notice) in [
         (false, "always", "written into `/rules`"),
-        (true, "session", "it holds for this session, as it cannot be written: the disk is full"),
+        (true, "session", "holds for this session only, it cannot be written: the disk is full"),
     ] {
         let stage = stage();
         let kept = Arc::new(Kept { fails, ..Kept::default() });
         let mut setup = Stage::setup();
         setup.rules = Arc::new(SessionRules::default().kept_by(kept.clone()));
         let mut session = stage.start(setup).unwrap();
-        stage.person.answers([like(Scope::Always, 0)]);
+        stage.person.answers([like(Is::AllowAlways, 0)]);
         for _ in 0..2 {
             let results = play(&stage, &mut session, &[json!({})]).await;
             assert_eq!(results, [echo(&json!({}))]);
@@ -293,23 +324,23 @@ async fn the_question_tells_clients_what_can_be_answered_and_who_asks() {
         .writing()
         .previews(|_| async { Ok(Preview::text("it writes")) })]);
     let mut session = stage.start(Stage::setup()).unwrap();
-    stage.person.answers([Answer::AllowOnce]);
+    stage.person.answers([yes()]);
     play(&stage, &mut session, &[json!({})]).await;
     let asked = stage.events.events().into_iter().find_map(|event| match event {
-        event @ Event::PermissionAsked { .. } => Some(serde_json::to_value(event).unwrap()),
+        event @ Event::PermissionAsked(_) => Some(serde_json::to_value(event).unwrap()),
         _ => None,
     });
     let mut asked = asked.unwrap();
-    let patterns = asked["patterns"].take();
-    assert_eq!(patterns[0], "exactly this call of `write`");
+    let answers = asked["answers"].take();
+    assert_eq!(answers[0], json!({ "decision": "allow_once", "label": "Yes" }));
     assert_eq!(
         asked,
         json!({
             "event": "permission_asked", "call_id": "0", "name": "write", "arguments": {},
-            "rule": "ask.silence", "why": "tool `write` needs a permission",
-            "preview": { "text": "it writes" },
-            "scopes": ["once", "turn", "session", "always"], "patterns": null, "times": 1,
-            "agent_type": "main",
+            "plugin": "tool-write", "shipped": true, "title": "Use `write`?",
+            "subject": { "kind": "arguments" }, "rule": "ask.silence",
+            "preview": { "text": "it writes" }, "answers": null, "times": 1,
+            "patterns": ["exactly `write()`"], "agent_type": "main",
         })
     );
 }

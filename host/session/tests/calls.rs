@@ -4,7 +4,8 @@
 use expect_test::{Expect, expect};
 use jaato_policy::Allowed;
 use jaato_session::testing::{Beat, Seat, Stage, Tool};
-use jaato_session::{Answer, Cancel, Limits, Scope, Session, SessionSetup, ToolState, TurnReport};
+use jaato_session::{Cancel, Limits, Session, SessionSetup, ToolState, TurnReport};
+use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is};
 use jaato_types::{
     Data, Error, ErrorKind, Event, Outcome, Output, Part, PluginName, ToolName, ToolResult,
 };
@@ -132,13 +133,13 @@ async fn a_call_that_nobody_can_allow_is_denied_and_the_turn_says_so() {
     let calls = vec![("write", json!({})), ("look", json!({}))];
     let (results, report) = play(&stage, Stage::setup(), calls).await;
     expect![[r#"
-        error {"error":{"kind":"permission_denied","message":"the call of `write` is denied: tool `write` needs a permission, and nobody can be asked (standard input is not a terminal) (rule `ask.silence`)","hint":"allow it with `--allow write`, or everything with `--yes`"}}
+        error {"error":{"kind":"permission_denied","message":"the call of `write` is denied: tool `write` needs a permission, and no user can be asked (standard input is not a terminal) (rule `ask.silence`)","hint":"allow it with `--allow write`, or everything with `--yes`"}}
         {"echo":{}}
     "#]]
     .assert_eq(&show(&results));
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Denied, "done"));
     assert_eq!(report.error.unwrap().kind, ErrorKind::PermissionDenied);
-    let asked = |event: &Event| matches!(event, Event::PermissionAsked { .. });
+    let asked = |event: &Event| matches!(event, Event::PermissionAsked(_));
     assert!(!stage.events.events().iter().any(asked), "nobody was asked");
 }
 
@@ -147,7 +148,7 @@ async fn read_only_tools_of_unshipped_plugins_are_asked_for() {
     let mut foreign = Tool::echo("foreign");
     foreign.known.shipped = false;
     let stage = Stage::new([foreign]);
-    stage.person.answers([Answer::AllowOnce]);
+    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
     let (results, report) = play(&stage, Stage::setup(), vec![("foreign", json!({}))]).await;
     assert_eq!((results[0].is_error, report.outcome), (false, Outcome::Done));
     assert_eq!(stage.person.questions().len(), 1);
@@ -171,10 +172,10 @@ async fn a_person_allows_once_always_for_these_arguments_or_denies_with_a_commen
     let mut session = stage.start(Stage::setup()).unwrap();
     let comment = || Some("use the other folder".to_owned());
     stage.person.answers([
-        Answer::AllowOnce,
-        Answer::AllowLike { scope: Scope::Session, pattern: 0 },
-        Answer::Deny { comment: comment() },
-        Answer::DenyLike { scope: Scope::Session, pattern: None, comment: None },
+        PermissionAnswer::once(Is::AllowOnce),
+        PermissionAnswer { pattern: Some(0), ..PermissionAnswer::once(Is::AllowInSession) },
+        PermissionAnswer { comment: comment(), ..PermissionAnswer::once(Is::Deny) },
+        PermissionAnswer::once(Is::DenyInSession),
     ]);
     let (a, b) = (|| json!({ "path": "a" }), || json!({ "path": "b" }));
     // asked: once; asked: always; granted; asked: denied; asked: never; never, whatever was granted

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use jaato_session::testing::{Beat, Stage, Tool};
-use jaato_session::{Answer, CONDITION_MS_MAX, Cancel, RUNS_BY_THEMSELVES_MAX, Session, ToolState};
+use jaato_session::{CONDITION_MS_MAX, Cancel, RUNS_BY_THEMSELVES_MAX, Session, ToolState};
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::objects::ObjectsAdd;
+use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is};
 use jaato_types::{
     Condition, ConditionAnswer, DataContent, Deciding, Error, Event, Outcome, Output, Part,
     Request, ToolName,
@@ -195,7 +196,10 @@ async fn it_passes_the_same_gate_and_schema_and_events_as_a_call_of_the_model() 
     let strict = Tool::echo("strict").schema(schema).run_if(Condition::NoObjects);
     let write = Tool::echo("write").writing().run_if(Condition::NoObjects);
     let stage = Stage::new([strict, write]);
-    stage.person.answers([Answer::Deny { comment: Some("not now".to_owned()) }]);
+    stage.person.answers([PermissionAnswer {
+        comment: Some("not now".to_owned()),
+        ..PermissionAnswer::once(Is::Deny)
+    }]);
     let mut session = stage.start(Stage::setup()).unwrap();
     stage.provider.then([Beat::text("done")]);
     assert_eq!(turn(&mut session, "go").await, Outcome::Done);

@@ -9,10 +9,11 @@ use expect_test::{Expect, expect};
 use jaato_policy::Allowed;
 use jaato_session::testing::{Beat, Stage, Tool};
 use jaato_session::{
-    ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, Answer, CallOrigin, Cancel, HOOK_FAILURES_MAX,
-    Scope, Session, SessionSetup, TurnReport,
+    ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, CallOrigin, Cancel, HOOK_FAILURES_MAX, Session,
+    SessionSetup, TurnReport,
 };
 use jaato_types::hooks::{HOOK_MS_MAX, Hook, Preview};
+use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is};
 use jaato_types::{DataContent, Error, Event, Outcome, Part, Request, ToolName};
 use serde_json::{Value, json};
 
@@ -55,8 +56,8 @@ fn happened(stage: &Stage) -> String {
         Event::ToolCallChanged { source, arguments, .. } => {
             Some(format!("{source} changes to {arguments}\n"))
         }
-        Event::PermissionAsked { arguments, rule, .. } => {
-            Some(format!("asked by {rule}: {arguments}\n"))
+        Event::PermissionAsked(prompt) => {
+            Some(format!("asked by {}: {}\n", prompt.rule, prompt.arguments))
         }
         Event::PermissionDecided { allowed, rule, comment, .. } => {
             Some(format!("allowed {allowed} by {rule} {}\n", comment.unwrap_or_default()))
@@ -154,11 +155,9 @@ async fn a_guard_may_want_a_person_to_be_asked_whatever_else_allows_the_call() {
     let ask = json!({ "decision": "ask", "reason": "it is Friday" });
     stage.hooks.says("a", Hook::BeforeTool, ask);
     let mut session = stage.start(allowing()).unwrap();
-    // Each such call is asked: an answer for all of them holds for this one.
-    stage.person.answers([
-        Answer::AllowLike { scope: Scope::Session, pattern: 0 },
-        Answer::Deny { comment: None },
-    ]);
+    // Each such call is asked: no answer for later ones is offered.
+    let once = PermissionAnswer::once;
+    stage.person.answers([once(Is::AllowOnce), once(Is::Deny)]);
     let (result, _) = call_write(&stage, &mut session, "0").await;
     assert_eq!(result, json!({ "echo": { "text": "a" } }));
     let (result, _) = call_write(&stage, &mut session, "1").await;
@@ -168,6 +167,9 @@ async fn a_guard_may_want_a_person_to_be_asked_whatever_else_allows_the_call() {
     );
     let question = "write {\"text\":\"a\"}: plugin `a` wants you to decide: it is Friday";
     assert_eq!(stage.person.questions(), [question, question]);
+    let prompt = &stage.person.prompts()[0];
+    let labels: Vec<_> = prompt.answers.iter().map(|answer| answer.label.as_str()).collect();
+    assert_eq!((labels, prompt.patterns.len()), (vec!["Yes", "No"], 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +179,7 @@ async fn where_nobody_can_be_asked_what_a_guard_wants_to_be_asked_is_denied() {
     let mut session = stage.start(allowing()).unwrap();
     let (result, report) = call_write(&stage, &mut session, "0").await;
     assert_eq!(report.outcome, Outcome::Denied);
-    let message = "the call of `write` is denied: plugin `a` wants you to decide: Friday, and nobody \
+    let message = "the call of `write` is denied: plugin `a` wants you to decide: Friday, and no user \
                    can be asked (standard input is not a terminal) (rule `guard.asks`)";
     assert_eq!(result["error"]["message"], message);
 }
@@ -185,7 +187,7 @@ async fn where_nobody_can_be_asked_what_a_guard_wants_to_be_asked_is_denied() {
 #[tokio::test(start_paused = true)]
 async fn what_the_rules_deny_no_guard_allows_and_nobody_is_asked() {
     let stage = Stage::new([write()]);
-    stage.person.answers([Answer::AllowOnce]);
+    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
     stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "Friday" }));
     let setup = allowing();
     setup.rules.lock().disabled.insert(ToolName::from("write"));
@@ -521,11 +523,11 @@ async fn a_person_who_is_asked_sees_what_a_call_would_change() {
         Ok(Preview::diff(format!("+{}", asked.arguments["text"].as_str().unwrap())))
     });
     let stage = Stage::new([shows]);
-    stage.person.answers([Answer::AllowOnce]);
+    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
     let mut session = stage.start(Stage::setup()).unwrap();
     call_write(&stage, &mut session, "0").await;
     let asked = stage.events.events().into_iter().find_map(|event| match event {
-        Event::PermissionAsked { preview, .. } => preview,
+        Event::PermissionAsked(prompt) => prompt.preview,
         _ => None,
     });
     assert_eq!(asked, Some(Preview::diff("+a")));
@@ -546,7 +548,7 @@ async fn a_preview_that_fails_or_hangs_costs_only_itself() {
             Err(Error::failed("no moon"))
         });
         let stage = Stage::new([shows]);
-        stage.person.answers([Answer::AllowOnce]);
+        stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
         let mut session = stage.start(Stage::setup()).unwrap();
         let (result, _) = call_write(&stage, &mut session, "0").await;
         assert_eq!(result, json!({ "echo": { "text": "a" } }));
@@ -562,7 +564,7 @@ async fn a_call_that_cannot_do_what_it_should_is_refused_before_anybody_is_asked
         Ok(Preview::refused(Error::failed("there is no moon").with_hint("look at night")))
     });
     let stage = Stage::new([shows]);
-    stage.person.answers([Answer::AllowOnce]);
+    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
     let mut session = stage.start(Stage::setup()).unwrap();
     let (result, _) = call_write(&stage, &mut session, "0").await;
     assert_eq!(result["error"]["message"], json!("there is no moon"), "{result}");

@@ -63,7 +63,7 @@ async fn play(seed: u64) -> Played {
     let random = SeededRandom::new(seed);
     let stage = Stage::new(random::tools());
     if random.below(2) == 0 {
-        stage.person.answers(random::answers(&random));
+        stage.person.replies(random::answers(&random));
     }
     let limits = Limits {
         steps_max: 4,

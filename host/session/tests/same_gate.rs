@@ -6,10 +6,11 @@ use std::sync::{Arc, OnceLock};
 use jaato_policy::{Conditions, Glob, Layer, Outcome as Wanted, Rule, RuleFile, WorkspaceTrust};
 use jaato_session::testing::{Beat, Stage, Tool};
 use jaato_session::{
-    Agent, Answer, CallOrigin, CallPlace, Cancel, Gate, Hold, Mode, Ports, Session, SessionHandle,
+    Agent, CallOrigin, CallPlace, Cancel, Gate, Hold, Mode, Ports, Session, SessionHandle,
     SessionSetup,
 };
 use jaato_types::hooks::Hook;
+use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is};
 use jaato_types::tasks::TaskStart;
 use jaato_types::{Condition, Event, ToolName};
 use serde_json::{Value, json};
@@ -88,7 +89,7 @@ async fn turn(stage: &Stage, session: &mut Session, calls: &[(&str, Value)]) {
 #[tokio::test(start_paused = true)]
 async fn a_call_of_the_model() {
     let stage = Stage::new([write()]);
-    stage.person.answers([Answer::AllowOnce]);
+    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
     let mut session = stage.start(setup()).unwrap();
     turn(&stage, &mut session, &[("write", forbidden())]).await;
     check_stopped(&stage);
@@ -168,7 +169,10 @@ async fn arguments_that_a_guard_or_a_person_wrote() {
     check_stopped(&stage);
 
     let stage = Stage::new([write()]);
-    stage.person.answers([Answer::Edit { arguments: forbidden() }, Answer::AllowOnce]);
+    stage.person.answers([
+        PermissionAnswer { arguments: Some(forbidden()), ..PermissionAnswer::once(Is::Edit) },
+        PermissionAnswer::once(Is::AllowOnce),
+    ]);
     let setup = setup();
     setup.rules.change(|rules| rules.allow_all = false);
     let mut session = stage.start(setup).unwrap();

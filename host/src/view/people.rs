@@ -362,11 +362,11 @@ impl People {
                 self.calls.has_told(call_id);
                 self.file_changed(call_id, source, change)
             }
-            Event::PermissionAsked { call_id, preview: Some(preview), .. }
-                if !preview.changes.is_empty() =>
+            Event::PermissionAsked(prompt)
+                if prompt.preview.as_ref().is_some_and(|it| !it.changes.is_empty()) =>
             {
                 if self.seen.len() < SEEN_CALLS_MAX {
-                    self.seen.push(call_id.clone());
+                    self.seen.push(prompt.call_id.clone());
                 }
                 Ok(())
             }
@@ -504,7 +504,7 @@ impl People {
             | Event::CompletionStarted { .. }
             | Event::CompletionFinished { .. }
             | Event::ModeChanged { .. }
-            | Event::PermissionAsked { .. }
+            | Event::PermissionAsked(_)
             | Event::PermissionDecided { .. }
             | Event::SessionStarted { .. }
             | Event::Usage { .. }

@@ -118,7 +118,7 @@ impl Recorder {
                 let mark = ArgumentsMark::of(arguments, self.key.as_ref());
                 self.open_calls.insert(call_id.clone(), OpenCall { mark, parent: None, by: None });
             }
-            Event::PermissionAsked { .. } | Event::PermissionDecided { .. } => {
+            Event::PermissionAsked(_) | Event::PermissionDecided { .. } => {
                 return permission(event).into_iter().collect();
             }
             other => return self.outcome(other).into_iter().collect(),
@@ -253,7 +253,7 @@ impl Recorder {
             | Event::ModelChanged { .. }
             | Event::TurnStarted { .. }
             | Event::StepStarted { .. }
-            | Event::PermissionAsked { .. }
+            | Event::PermissionAsked(_)
             | Event::PermissionDecided { .. }
             | Event::ToolCallStarted { .. }
             | Event::CommandStarted { .. }
@@ -351,16 +351,14 @@ impl Recorder {
 /// call's arguments, of a comment, or of the words of a pattern.
 fn permission(event: &Event) -> Option<Stage> {
     match event {
-        Event::PermissionAsked { call_id, name, rule, place, agent_type, agent_name, .. } => {
-            Some(Stage::PermissionRequest {
-                call_id: call_id.clone(),
-                tool: name.clone(),
-                rule: rule.clone(),
-                place: place.clone(),
-                agent_type: agent_type.clone(),
-                agent_name: agent_name.clone(),
-            })
-        }
+        Event::PermissionAsked(prompt) => Some(Stage::PermissionRequest {
+            call_id: prompt.call_id.clone(),
+            tool: prompt.tool.clone(),
+            rule: prompt.rule.clone(),
+            place: prompt.place.clone(),
+            agent_type: prompt.agent_type.clone(),
+            agent_name: prompt.agent_name.clone(),
+        }),
         Event::PermissionDecided {
             call_id,
             name,

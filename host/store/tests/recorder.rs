@@ -38,26 +38,13 @@ fn started() -> Vec<Event> {
 }
 
 fn asked(call_id: &CallId, name: &ToolName) -> Event {
-    let hunter = || vec!["hunter2".to_owned()];
-    Event::PermissionAsked {
-        call_id: call_id.clone(),
-        name: name.clone(),
-        arguments: json!({ "password": "hunter2" }),
-        rule: "file.ask".into(),
-        place: Some("/rules.toml:3".into()),
-        why: "hunter2".into(),
-        environment: None,
-        preview: None,
-        scopes: Vec::new(),
-        patterns: hunter(),
-        commands: hunter(),
-        risks: hunter(),
-        hosts: hunter(),
-        times: 1,
-        patience_ms: None,
-        agent_type: "subagent".into(),
-        agent_name: "Scout".into(),
-    }
+    let words = json!({
+        "call_id": call_id, "name": name, "arguments": { "password": "hunter2" },
+        "rule": "file.ask", "place": "/rules.toml:3", "why": "hunter2", "title": "hunter2",
+        "patterns": ["hunter2"], "commands": ["hunter2"], "risks": ["hunter2"],
+        "hosts": ["hunter2"], "times": 1, "agent_type": "subagent", "agent_name": "Scout",
+    });
+    Event::PermissionAsked(serde_json::from_value(words).unwrap())
 }
 
 fn call(arguments: Value, result: Value, is_error: bool) -> Vec<Event> {

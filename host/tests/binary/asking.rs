@@ -41,15 +41,13 @@ fn a_pattern_that_is_shown_is_remembered_listed_and_taken_back() {
         told("the user denied the call", says("second")),
     ] }));
     let Some(mut running) = on_terminal(&house, "chat begin", with_editor) else { return };
-    running.wait_for_text("1  exactly this call of");
-    // The widest of those for a command: its program.
-    let number = number_of(&running, "only run `echo …`");
+    running.wait_for_text("Yes, and don't ask again for `echo` in this session");
     running.wait_for_question();
-    running.write(format!("a{number}\n").as_bytes());
+    running.write(b"2\n");
     running.wait_for_text("first");
     running.wait_for_text("> ");
     running.write(b"/permissions\r");
-    running.wait_for_text("1  allowed in this session: calls of");
+    running.wait_for_text("1  allowed in this session: any `echo`");
     running.write(b"/permissions remove 1\r");
     running.wait_for_text("taken back:");
     running.write(b"go on\r");
@@ -62,15 +60,6 @@ fn a_pattern_that_is_shown_is_remembered_listed_and_taken_back() {
     let output = running.wait_with_open_input().code(0);
     assert_eq!(output.stdout.matches("✓ allowed: ").count(), 1, "{output}");
     assert_eq!(output.stdout.matches("✗ denied: ").count(), 1, "{output}");
-}
-
-/// The number that stands before a choice of the question on the screen.
-fn number_of(running: &Running, choice: &str) -> String {
-    let line = running.wait_for(choice);
-    let row = line.rsplit('║').next().unwrap();
-    // A look may stand before it, which has digits too.
-    let number = row.split("  ").find(|piece| piece.trim().parse::<usize>().is_ok());
-    number.unwrap().trim().to_owned()
 }
 
 #[test]
@@ -91,7 +80,7 @@ fn questions_reach_the_terminal_where_standard_input_is_a_pipe() {
     // In the background nobody reads from the terminal: the call is denied, and nothing hangs.
     house.script(&json!({ "answers": [
         run("echo two >> made"),
-        told("nobody can be asked", says("done")),
+        told("no user can be asked", says("done")),
     ] }));
     let line = format!(
         "stty -echo; set -m; (printf x | '{}' run look) & wait $!; echo code $?",
@@ -180,28 +169,41 @@ fn a_program_is_told_in_which_environment_the_session_works() {
 }
 
 #[test]
-fn a_program_is_offered_scopes_and_patterns_and_names_one() {
+fn a_program_is_offered_answers_and_no_others_count() {
     let Some(house) = with_cli() else { return };
     house.script(&json!({ "answers": [
         run("echo one"),
         told("one", run("echo two")),
         told("two", run("ls")),
-        told("nobody answered the question", says("done")),
+        told("no answer came to the permission prompt", says("done")),
     ] }));
     let words = ["run", "--output", "json", "--answers", "go"];
     let timeout = ("JAATO_PERMISSION_TIMEOUT", "4");
     let mut running = house.command(&words).variable(timeout.0, timeout.1).start();
     let asked = event(&running, "permission_asked");
-    assert_eq!(asked["scopes"], json!(["once", "turn", "session", "always"]));
+    assert_eq!(asked["title"], "Run this command?");
+    let subject = json!({ "kind": "command", "line": "echo one" });
+    assert_eq!((&asked["subject"], &asked["warning"]), (&subject, &Value::Null));
     assert_eq!((&asked["patience_ms"], &asked["agent_type"]), (&json!(4_000), &json!("main")));
-    let patterns = asked["patterns"].as_array().unwrap();
-    let wide = patterns.iter().position(|it| it.as_str().unwrap().contains("`echo …`")).unwrap();
-    write(
-        &mut running,
-        &json!({
-            "call_id": asked["call_id"], "decision": "allow_in_session", "pattern": wide,
-        }),
+    assert_eq!(asked["patterns"], json!(["exactly `echo one`", "any `echo`"]));
+    let labels: Vec<_> =
+        asked["answers"].as_array().unwrap().iter().map(|it| &it["label"]).collect();
+    assert_eq!(
+        labels,
+        [
+            "Yes",
+            "Yes, and don't ask again for `echo` in this session",
+            "Yes, and don't ask again for `echo` in this folder",
+            "No",
+        ]
     );
+    // What was not offered is no answer: the prompt still waits.
+    let call_id = &asked["call_id"];
+    let mut wide = json!({ "call_id": call_id, "decision": "allow_in_session", "pattern": 99 });
+    write(&mut running, &wide);
+    running.wait_for_error("does not allow this answer");
+    wide["pattern"] = json!(1);
+    write(&mut running, &wide);
     // The third call is answered by nobody.
     let output = running.wait_with_open_input().code(6);
     assert_eq!(output.stdout.matches("\"permission_asked\"").count(), 2, "{output}");
@@ -233,10 +235,10 @@ fn the_question_before_typing_names_the_program_behind_the_terminal() {
     let Some(mut running) = on_terminal(&house, "run --allow shell_spawn go", as_it_is) else {
         return;
     };
-    running.wait_for_text("typed into session_0, in which `cat` runs");
-    let number = number_of(&running, "in the terminal `session_0`");
+    running.wait_for_text("Type this into cat?");
+    running.wait_for_text("Yes, and don't ask again for typing into session_0 in this session");
     running.wait_for_question();
-    running.write(format!("t{number}\n").as_bytes());
+    running.write(b"2\n");
     let output = running.wait_with_open_input().code(0);
     assert_eq!(output.stdout.matches(QUESTION).count(), 1, "{output}");
     assert!(output.stdout.contains("done"), "{output}");

@@ -151,7 +151,7 @@ fn what_is_no_answer_is_told_and_costs_nothing() {
 fn the_end_of_its_input_is_nobody_to_ask() {
     let Some(house) = with_talks() else { return };
     let asks = || call("ask_person", json!({ "form": name_form() }));
-    let nobody = "nobody can be asked (standard input has ended)";
+    let nobody = "no user can be asked (standard input has ended)";
     house.script(&json!({ "answers": [asks(), told(nobody, says("done"))] }));
     let output = house.command(&RUN).run().code(6);
     assert!(output.stderr.contains(nobody), "{output}");

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::ask::{Form, FormOutcome};
 use crate::file_change::FileChange;
-use crate::preview::Preview;
+use crate::permission_prompt::PermissionPrompt;
 use crate::work_plan::WorkPlan;
 use crate::{CallId, Error, FinishReason, GcReason, SessionId, ToolName, Usage};
 
@@ -147,58 +147,8 @@ pub enum Event {
         /// The arguments from here on.
         arguments: Value,
     },
-    /// A person must be asked before a call may run.
-    PermissionAsked {
-        /// The call.
-        call_id: CallId,
-        /// The tool.
-        name: ToolName,
-        /// The arguments.
-        arguments: Value,
-        /// The rule that says so.
-        rule: String,
-        /// Where that rule is written, as `FILE:LINE`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        place: Option<String>,
-        /// The rule in words.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        why: String,
-        /// The execution environment in which the session works; none where that is this machine.
-        /// What a plugin does on the host's side is done on this machine in any case.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        environment: Option<String>,
-        /// What the call would change, as the tool's own plugin shows it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        preview: Option<Preview>,
-        /// How long an answer may hold: `once`, `turn`, `session`, `always`.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        scopes: Vec<String>,
-        /// For which later calls an answer may hold, from narrow to wide, in words. An answer names
-        /// one by its place, from 0.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        patterns: Vec<String>,
-        /// The commands of the call's command line, as the rules read it.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        commands: Vec<String>,
-        /// What in that line can do more than these commands say.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        risks: Vec<String>,
-        /// The hosts that URLs among the arguments name.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        hosts: Vec<String>,
-        /// How many calls of the model's answer are exactly this one; all of them get the answer.
-        #[serde(default, skip_serializing_if = "is_zero")]
-        times: u32,
-        /// How long the answer is waited for, in milliseconds; then the call is denied.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        patience_ms: Option<u64>,
-        /// The kind of the agent that makes the call: `main`, `subagent`.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        agent_type: String,
-        /// What people see that agent called; empty for the main one.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        agent_name: String,
-    },
+    /// The user must be asked before a call may run.
+    PermissionAsked(Box<PermissionPrompt>),
     /// It is decided whether a call may run.
     PermissionDecided {
         /// The call.
@@ -597,10 +547,6 @@ pub enum SecretOutcome {
     /// In a way that this side does not know.
     #[serde(other)]
     Unknown,
-}
-
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 #[cfg(test)]

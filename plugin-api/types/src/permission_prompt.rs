@@ -20,6 +20,8 @@ pub struct PermissionPrompt {
     pub tool: ToolName,
     /// The plugin that offers the tool.
     pub plugin: PluginName,
+    /// Whether that plugin is shipped with jaato: what it says of the call is then true.
+    pub shipped: bool,
     /// The arguments that the call would run with.
     pub arguments: Value,
     /// The plugin that makes the call, if neither the model nor the user makes it.
@@ -67,6 +69,10 @@ pub struct PermissionPrompt {
     pub was_edited: bool,
     /// The allowed answers, in the order to show. The first allows the call once.
     pub answers: Vec<AllowedAnswer>,
+    /// The later calls that an answer can hold for, in words, from narrow to wide. The first is
+    /// exactly this call; none if every such call asks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<String>,
     /// How long the answer is waited for, in milliseconds; then the call is denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience_ms: Option<u64>,
@@ -111,6 +117,9 @@ pub struct AllowedAnswer {
     /// The pattern of later calls, as its place from 0; absent if the answer holds for one call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<usize>,
+    /// The mode that the session changes to with this answer: `accept-edits`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
     /// The answer in words: ``Yes, and don't ask again for `cargo test` in this folder``.
     pub label: String,
 }
@@ -118,12 +127,27 @@ pub struct AllowedAnswer {
 impl AllowedAnswer {
     /// Makes an answer that holds for one call.
     pub fn once(decision: PermissionDecision, label: impl Into<String>) -> Self {
-        Self { decision, pattern: None, label: label.into() }
+        Self { decision, pattern: None, mode: None, label: label.into() }
     }
 
     /// Makes an answer that holds for later calls of a pattern, too.
     pub fn like(decision: PermissionDecision, pattern: usize, label: impl Into<String>) -> Self {
-        Self { decision, pattern: Some(pattern), label: label.into() }
+        Self { decision, pattern: Some(pattern), mode: None, label: label.into() }
+    }
+
+    /// Makes an answer that runs this call and changes the session's mode.
+    pub fn with_mode(mode: impl Into<String>, label: impl Into<String>) -> Self {
+        Self { mode: Some(mode.into()), ..Self::once(PermissionDecision::AllowOnce, label) }
+    }
+
+    /// Returns the answer to give when the user chooses this one.
+    pub fn chosen(&self) -> PermissionAnswer {
+        let Self { decision, pattern, mode, .. } = self;
+        PermissionAnswer {
+            pattern: *pattern,
+            mode: mode.clone(),
+            ..PermissionAnswer::once(*decision)
+        }
     }
 }
 
@@ -187,6 +211,9 @@ pub struct PermissionAnswer {
     /// The pattern of later calls, as in [`AllowedAnswer::pattern`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<usize>,
+    /// The mode that the session changes to, as in [`AllowedAnswer::mode`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
     /// What to tell the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
@@ -198,22 +225,50 @@ pub struct PermissionAnswer {
 impl PermissionAnswer {
     /// Makes an answer that holds for one call, without a comment.
     pub fn once(decision: PermissionDecision) -> Self {
-        Self { decision, pattern: None, comment: None, arguments: None }
+        Self { decision, pattern: None, mode: None, comment: None, arguments: None }
     }
 }
 
 impl PermissionPrompt {
-    /// Tells whether an answer is among the allowed ones. Denying once and changing the arguments
-    /// always are.
+    /// Tells whether an answer is among the allowed ones.
+    ///
+    /// A narrower answer than an allowed one is allowed, too: for a shorter time or for an earlier
+    /// pattern. Any denial of an existing pattern is, and changing the arguments.
     pub fn allows(&self, answer: &PermissionAnswer) -> bool {
-        let is_listed =
-            |it: &AllowedAnswer| it.decision == answer.decision && it.pattern == answer.pattern;
+        use PermissionDecision as Is;
+        let is_known = answer.pattern.is_none_or(|pattern| pattern < self.patterns.len());
+        let has_mode = answer.mode.is_some();
         match answer.decision {
-            PermissionDecision::Deny => answer.pattern.is_none(),
-            PermissionDecision::Edit => answer.pattern.is_none() && answer.arguments.is_some(),
-            _ => self.answers.iter().any(is_listed),
+            Is::Deny => answer.pattern.is_none() && !has_mode,
+            Is::DenyInTurn | Is::DenyInSession | Is::DenyAlways => is_known && !has_mode,
+            Is::Edit => answer.pattern.is_none() && !has_mode && answer.arguments.is_some(),
+            Is::AllowOnce => {
+                let is_same =
+                    |it: &AllowedAnswer| it.decision == answer.decision && it.mode == answer.mode;
+                answer.pattern.is_none() && self.answers.iter().any(is_same)
+            }
+            Is::AllowInTurn | Is::AllowInSession | Is::AllowAlways => {
+                // Without a pattern it holds for exactly this call.
+                let pattern = answer.pattern.unwrap_or(0);
+                let covers = |it: &AllowedAnswer| {
+                    it.pattern.is_some_and(|widest| pattern <= widest)
+                        && lasts_as_long(it.decision, answer.decision)
+                };
+                is_known && !has_mode && self.answers.iter().any(covers)
+            }
         }
     }
+}
+
+/// Tells whether an allowance holds at least as long as another one.
+fn lasts_as_long(one: PermissionDecision, other: PermissionDecision) -> bool {
+    let rank = |decision| match decision {
+        PermissionDecision::AllowAlways => 3,
+        PermissionDecision::AllowInSession => 2,
+        PermissionDecision::AllowInTurn => 1,
+        _ => 0,
+    };
+    rank(one) >= rank(other)
 }
 
 #[cfg(test)]
@@ -221,25 +276,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_that_was_not_offered_is_not_allowed() {
-        let decision = PermissionDecision::AllowInSession;
+    fn only_offered_answers_and_narrower_ones_are_allowed() {
+        use PermissionDecision as Is;
         let prompt = PermissionPrompt {
             answers: vec![
-                AllowedAnswer::once(PermissionDecision::AllowOnce, "Yes"),
-                AllowedAnswer::like(decision, 1, "Yes, any `ls`"),
+                AllowedAnswer::once(Is::AllowOnce, "Yes"),
+                AllowedAnswer::like(Is::AllowInSession, 1, "Yes, any `ls`"),
             ],
+            patterns: ["exactly this", "`ls`"].map(str::to_owned).into(),
             ..PermissionPrompt::default()
         };
-        let like = |pattern| PermissionAnswer {
-            pattern: Some(pattern),
-            ..PermissionAnswer::once(decision)
-        };
-        assert!(prompt.allows(&PermissionAnswer::once(PermissionDecision::AllowOnce)));
-        assert!(prompt.allows(&PermissionAnswer::once(PermissionDecision::Deny)));
-        assert!(prompt.allows(&like(1)));
-        assert!(!prompt.allows(&like(99)));
-        assert!(!prompt.allows(&PermissionAnswer::once(PermissionDecision::Edit)));
-        let words = serde_json::to_value(like(1)).unwrap();
+        let like =
+            |decision, pattern| PermissionAnswer { pattern, ..PermissionAnswer::once(decision) };
+        let allowed = [
+            (Is::AllowOnce, None),
+            (Is::AllowInSession, Some(1)),
+            (Is::AllowInSession, Some(0)),
+            (Is::AllowInSession, None),
+            (Is::AllowInTurn, Some(1)),
+            (Is::Deny, None),
+            (Is::DenyInSession, None),
+            (Is::DenyAlways, Some(1)),
+        ];
+        for (decision, pattern) in allowed {
+            assert!(prompt.allows(&like(decision, pattern)), "{decision:?} {pattern:?}");
+        }
+        let refused = [
+            (Is::AllowInSession, Some(99)),
+            (Is::AllowInSession, Some(2)),
+            (Is::AllowAlways, Some(0)),
+            (Is::AllowOnce, Some(0)),
+            (Is::DenyInSession, Some(2)),
+            (Is::Edit, None),
+        ];
+        for (decision, pattern) in refused {
+            assert!(!prompt.allows(&like(decision, pattern)), "{decision:?} {pattern:?}");
+        }
+        let mode = PermissionAnswer { mode: Some("ask".into()), ..like(Is::AllowOnce, None) };
+        assert!(!prompt.allows(&mode));
+        let words = serde_json::to_value(like(Is::AllowInSession, Some(1))).unwrap();
         assert_eq!(words, serde_json::json!({ "decision": "allow_in_session", "pattern": 1 }));
+    }
+
+    #[test]
+    fn each_prompt_offers_nothing_by_itself() {
+        let answer = PermissionAnswer::once(PermissionDecision::AllowOnce);
+        assert!(!PermissionPrompt::default().allows(&answer));
     }
 }

@@ -52,6 +52,9 @@ pub struct Preview {
     /// is believed of shipped plugins alone.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub typed_into: String,
+    /// The program that would read what the call types, such as `python3 -q`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reader: String,
     /// The files that it would touch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,

@@ -25,7 +25,7 @@ fn every_event_has_an_example() {
     let variants = body.lines().filter_map(|line| line.strip_prefix("    "));
     let variants = variants.filter(|line| line.starts_with(|sign: char| sign.is_ascii_uppercase()));
     let names = variants.map(|line| {
-        let name = line.trim_end_matches([' ', '{', ',']);
+        let name = line.split(['(', ' ', ',']).next().unwrap();
         name.chars().fold(String::new(), |mut name, sign| {
             if sign.is_uppercase() && !name.is_empty() {
                 name.push('_');

@@ -13,6 +13,7 @@ use jaato_types::files::*;
 use jaato_types::hooks::{CalledBy, GuardAnswer, Hook};
 use jaato_types::large::LargeOf;
 use jaato_types::model::ObjectsShown;
+use jaato_types::permission_prompt::{PermissionDecision, PromptSubject};
 use jaato_types::process::*;
 use jaato_types::resources::ResourceAction;
 use jaato_types::store::StoreOf;
@@ -83,6 +84,7 @@ fn what_classifies_has_a_class_for_the_rest() {
     // The host refuses a form with such a field.
     reads(json!(WORD), FieldKind::Unknown);
     reads(json!({ "outcome": WORD, "of": 1 }), TerminalAsked::Unknown);
+    reads(json!({ "kind": WORD, "of": 1 }), PromptSubject::Arguments);
 }
 
 #[test]
@@ -110,6 +112,7 @@ fn what_would_be_done_wrongly_is_refused_with_the_words_that_are_known() {
     is_refused::<ResourceAction>(json!(WORD), "`create`");
     is_refused::<StoreOf>(json!(WORD), "`person` or `workspace`");
     is_refused::<OutputStream>(json!(WORD), "`stdout` or `stderr`");
+    is_refused::<PermissionDecision>(json!(WORD), "`allow_once`");
 }
 
 #[test]

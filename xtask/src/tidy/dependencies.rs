@@ -42,6 +42,7 @@ const TABLE: &[Row] = &[
     row("jaato-places", &[], &[]),
     row("jaato-policy", &["jaato-types"], &[]),
     row("jaato-config", &["jaato-types", "jaato-places", "jaato-policy"], &[]),
+    row("jaato-approval", &["jaato-types", "jaato-config", "jaato-places", "jaato-policy"], &[]),
     row("jaato-http", &["jaato-types"], &[]),
     row("jaato-google-auth", &["jaato-types", "jaato-http"], &[]),
     row("jaato-assets", &["jaato-types", "jaato-http", "jaato-places"], &[]),
@@ -49,7 +50,9 @@ const TABLE: &[Row] = &[
     row("jaato-model-facts", &["jaato-types"], &[]),
     row("jaato-process", &[], &[]),
     row("jaato-registry", &["jaato-types"], &[]),
-    row("jaato-session", &["jaato-types", "jaato-config", "jaato-objects", "jaato-policy"], &[]),
+    row("jaato-session", &[
+        "jaato-types", "jaato-approval", "jaato-config", "jaato-objects", "jaato-policy",
+    ], &[]),
     row("jaato-store", &["jaato-types", "jaato-places"], &[]),
     row("jaato-template", &[], &[]),
     // Those that open plugins:
@@ -78,7 +81,7 @@ const TABLE: &[Row] = &[
     ], TESTKIT),
     // What wires them together, and what people type.
     row("jaato-runtime", &[
-        "jaato-types", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments",
+        "jaato-types", "jaato-approval", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments",
         "jaato-http", "jaato-instances", "jaato-loader", "jaato-log", "jaato-model-facts", "jaato-places",
         "jaato-policy", "jaato-process", "jaato-registry", "jaato-services", "jaato-session",
         "jaato-store", "jaato-terminals",

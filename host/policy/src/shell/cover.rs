@@ -2,6 +2,7 @@
 
 use super::nested;
 use super::programs::{self, Nature, Program};
+use super::useful::{is_unittest_word, names_unittest};
 use super::{SimpleCommand, Word, WordKind};
 use crate::{CommandPattern, RestOfCommand, WorkspaceTrust};
 
@@ -95,7 +96,10 @@ fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool
         let names_script = pattern.words.first().is_some_and(|word| !word.starts_with('-'));
         let takes_script = runs_named_script(name);
         let rest_is_scripts = takes_script && rest.iter().all(is_operand);
-        return names_script && (rest.is_empty() || rest_is_scripts) || is_whole(pattern, rest);
+        let tests = names_unittest(name, &pattern.words) && rest.iter().all(is_unittest_word);
+        return names_script && (rest.is_empty() || rest_is_scripts)
+            || is_whole(pattern, rest)
+            || tests;
     }
     match known.subcommands {
         None if HARMLESS.contains(&name) => rest.iter().all(|word| {

@@ -8,9 +8,11 @@ mod nested;
 mod plain;
 mod programs;
 mod script;
+mod useful;
 mod words;
 
 use script::Reading;
+pub(crate) use useful::useful_words;
 
 use crate::{CommandPattern, WorkspaceTrust};
 

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_places::{Owners, check_folder, make_missing, read};
-use jaato_session::{Answer, Question};
+use jaato_session::NoAnswer;
+use jaato_types::SessionId;
+use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 
 use super::{Channel, FolderAsker, wire};
 
@@ -41,7 +43,11 @@ impl FolderAsker {
 }
 
 impl Folder {
-    async fn exchange(&self, question: &Question<'_>) -> Result<Answer, String> {
+    async fn exchange(
+        &self,
+        session: &SessionId,
+        prompt: &PermissionPrompt,
+    ) -> Result<PermissionAnswer, String> {
         let id = wire::new_id()?;
         let [requests, responses] = ["requests", "responses"].map(|name| self.folder.join(name));
         for folder in [&requests, &responses] {
@@ -50,7 +56,7 @@ impl Folder {
         }
         let name = format!("{id}.json");
         let files = Files { request: requests.join(&name), response: responses.join(&name) };
-        let body = wire::request(question, &id, &wire::now());
+        let body = wire::request((session, prompt), &id, &wire::now());
         write_whole(&files.request, &body.to_string())
             .map_err(|error| format!("cannot write `{}`: {error}", files.request.display()))?;
         let mut half_written = 0;
@@ -58,7 +64,7 @@ impl Folder {
             tokio::time::sleep(LOOKED_AT_EVERY).await;
             let read = read(&files.response, wire::ANSWER_BYTES_MAX);
             let Some(bytes) = read.map_err(|error| error.to_string())? else { continue };
-            match wire::answer(&bytes, &id, &question.patterns) {
+            match wire::answer(&bytes, &id, prompt) {
                 Err(_) if half_written < HALF_WRITTEN_MAX => half_written += 1,
                 answer => return answer,
             }
@@ -86,7 +92,11 @@ impl Drop for Files {
 impl Channel for Folder {
     const NAME: &str = "file";
 
-    fn exchange<'a>(&'a self, question: &'a Question<'_>) -> BoxFuture<'a, Result<Answer, String>> {
-        Box::pin(self.exchange(question))
+    fn exchange<'a>(
+        &'a self,
+        session: &'a SessionId,
+        prompt: &'a PermissionPrompt,
+    ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
+        Box::pin(async move { self.exchange(session, prompt).await.map_err(NoAnswer::new) })
     }
 }

@@ -14,9 +14,10 @@ use futures_util::future::BoxFuture;
 use jaato_config::permissions::AskingChannel;
 use jaato_config::{Endpoint, PermissionChannel};
 use jaato_http::{Client, Network, Settings};
-use jaato_session::{Answer, Asker, FormQuestion, Question, SecretAnswer, SecretQuestion};
+use jaato_session::{Asker, FormQuestion, NoAnswer, PermissionAsker, SecretAnswer, SecretQuestion};
 use jaato_types::ask::FormAnswer;
-use jaato_types::{Error, ErrorKind};
+use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
+use jaato_types::{Error, ErrorKind, SessionId};
 
 use crate::gate::own_rule_files;
 use crate::{Runtime, Setup};
@@ -33,8 +34,12 @@ pub trait Channel: Send + Sync {
     /// What the ledger calls it.
     const NAME: &str;
 
-    /// Sends a question and waits for its answer; why there is none, in words, else.
-    fn exchange<'a>(&'a self, question: &'a Question<'_>) -> BoxFuture<'a, Result<Answer, String>>;
+    /// Sends a prompt and waits for its answer.
+    fn exchange<'a>(
+        &'a self,
+        session: &'a SessionId,
+        prompt: &'a PermissionPrompt,
+    ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>>;
 }
 
 /// Asks about calls by a channel; where no answer comes, nobody is there.
@@ -45,8 +50,8 @@ pub type WebhookAsker = ChannelAsker<webhook::Webhook>;
 /// Asks through a folder.
 pub type FolderAsker = ChannelAsker<folder::Folder>;
 
-impl<C: Channel> Asker for ChannelAsker<C> {
-    fn nobody(&self) -> Option<String> {
+impl<C: Channel> PermissionAsker for ChannelAsker<C> {
+    fn unavailable(&self) -> Option<String> {
         None
     }
 
@@ -58,17 +63,18 @@ impl<C: Channel> Asker for ChannelAsker<C> {
         Some(ANSWER_MS)
     }
 
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
-        Box::pin(async move {
-            let answer = self.0.exchange(&question).await;
-            answer.unwrap_or_else(|reason| Answer::Nobody { reason })
-        })
+    fn ask<'a>(
+        &'a self,
+        session: &'a SessionId,
+        prompt: &'a PermissionPrompt,
+    ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
+        self.0.exchange(session, prompt)
     }
 }
 
 /// Who is asked about calls, and nothing else.
 struct CallsAlone {
-    calls: Arc<dyn Asker>,
+    calls: Arc<dyn PermissionAsker>,
     patience_ms: Option<u64>,
 }
 
@@ -91,16 +97,16 @@ impl Runtime {
 /// Asks about calls on one way, and for all else on another.
 pub struct CallsBy {
     /// Is asked about calls.
-    pub calls: Arc<dyn Asker>,
+    pub calls: Arc<dyn PermissionAsker>,
     /// How long an answer is waited for; `None` for ever.
     pub patience_ms: Option<u64>,
     /// Is shown forms, and types secrets.
     pub others: Arc<dyn Asker>,
 }
 
-impl Asker for CallsBy {
-    fn nobody(&self) -> Option<String> {
-        self.calls.nobody()
+impl PermissionAsker for CallsBy {
+    fn unavailable(&self) -> Option<String> {
+        self.calls.unavailable()
     }
 
     fn channel(&self) -> &str {
@@ -111,16 +117,22 @@ impl Asker for CallsBy {
         self.patience_ms
     }
 
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
-        self.calls.ask(question)
+    fn ask<'a>(
+        &'a self,
+        session: &'a SessionId,
+        prompt: &'a PermissionPrompt,
+    ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
+        self.calls.ask(session, prompt)
     }
+}
 
+impl Asker for CallsBy {
     fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
         self.others.secret(question)
     }
 
     fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
-        match self.others.nobody() {
+        match self.others.unavailable() {
             Some(reason) => Box::pin(std::future::ready(FormAnswer::nobody(reason))),
             None => self.others.form(question),
         }
@@ -176,7 +188,7 @@ fn configured_channel(setup: &Setup) -> Result<Option<CallsAlone>, Error> {
         Err(Error::new(ErrorKind::Configuration, text.to_owned()).with_hint(hint))
     };
     let Chosen { channel, endpoint, patience_ms } = chosen(setup);
-    let calls: Arc<dyn Asker> = match (channel, endpoint) {
+    let calls: Arc<dyn PermissionAsker> = match (channel, endpoint) {
         (PermissionChannel::Terminal, _) => return Ok(None),
         (PermissionChannel::Webhook, Some(Endpoint::Url(url))) => {
             let network = if setup.config.offline { Network::Offline } else { Network::Online };

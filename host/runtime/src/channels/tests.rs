@@ -9,13 +9,13 @@ use jaato_config::permissions::AskingChannel;
 use jaato_config::{Endpoint, PermissionChannel};
 use jaato_http::{Client, Proxies, Settings};
 use jaato_session::testing::{Beat, Stage, Tool};
-use jaato_session::{Asker, Cancel, Ports, Session};
+use jaato_session::{Cancel, PermissionAsker, Ports, Session};
 use jaato_types::Event;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::{Chosen, FolderAsker, WebhookAsker, of_original};
+use super::{CallsBy, Chosen, FolderAsker, WebhookAsker, of_original};
 
 #[test]
 fn the_channel_of_the_originals_file_means_what_it_meant() {
@@ -45,8 +45,11 @@ fn client() -> Client {
 }
 
 /// Plays one turn with a call of `write`; returns its result, and the decision about it.
-async fn play(asker: Arc<dyn Asker>, arguments: Value) -> (Value, String) {
+async fn play(asker: Arc<dyn PermissionAsker>, arguments: Value) -> (Value, String) {
     let stage = Stage::new([Tool::echo("write").writing()]);
+    let others = stage.person.clone();
+    let patience_ms = asker.patience_ms();
+    let asker = Arc::new(CallsBy { calls: asker, patience_ms, others });
     let ports = Ports { asker, ..stage.ports() };
     let mut session = Session::start(Stage::setup(), ports).unwrap();
     stage.provider.then([Beat::call("0", "write", arguments)]);
@@ -110,17 +113,17 @@ async fn a_webhook_is_asked_in_the_form_of_the_original_and_its_answer_counts() 
     let decisions: Vec<_> = options.as_array().unwrap().iter().map(|it| &it["decision"]).collect();
     assert_eq!(decisions[0], "allow");
     let patterns = body["context"]["patterns"].take();
-    assert_eq!(patterns[0], "exactly this call of `write`");
+    assert_eq!(patterns[0], "exactly `write(path=a)`");
     assert_eq!(
         body,
         json!({
             "request_id": null, "timestamp": null, "tool_name": "write",
             "arguments": { "path": "a" }, "timeout_seconds": 300, "default_on_timeout": "deny",
-            "was_edited": false, "response_options": null,
+            "was_edited": false, "response_options": null, "title": "Use `write`?", "warning": "",
             "context": {
                 "session_id": "session-1", "call_id": "0", "plugin": "tool-write",
                 "called_by": null, "agent_type": "main", "agent_name": null,
-                "why": "tool `write` needs a permission", "times": 1, "patterns": null,
+                "why": "", "times": 1, "patterns": null,
                 "commands": [], "risks": [], "hosts": [], "display_info": null,
             },
         })
@@ -137,8 +140,8 @@ async fn whatever_is_wrong_with_a_webhook_denies_the_call() {
         (500, json!({ "decision": "allow" }), "the webhook answers with status 500"),
         (201, json!({ "decision": "allow" }), "the webhook answers with status 201"),
         (302, json!({ "decision": "allow" }), "redirects to"),
-        (200, json!({ "allow": true }), "the answer is no JSON object with a text `decision`"),
-        (200, json!({ "decision": "all" }), "`decision` is none that is known"),
+        (200, json!({ "allow": true }), "the answer is not a JSON object with a text `decision`"),
+        (200, json!({ "decision": "all" }), "`decision` is not one that is known"),
         (200, json!({ "decision": "x".repeat(70_000) }), "more than the 65536 bytes"),
     ] {
         let (result, decided, _) = by_webhook(status, answer).await;
@@ -210,7 +213,7 @@ async fn a_folder_that_nobody_answers_in_denies_in_the_end_and_is_left_tidy() {
     let begun = tokio::time::Instant::now();
     let (result, decided) = play(Arc::new(FolderAsker::new(place.clone())), json!({})).await;
     assert!(result["error"]["message"].as_str().unwrap().contains("within 300 s"), "{result}");
-    assert_eq!(decided, "person.late   nobody answered within 300 s");
+    assert_eq!(decided, "person.late   no answer within 300 s");
     assert!(begun.elapsed() >= Duration::from_secs(300));
     assert_eq!(fs::read_dir(place.join("requests")).unwrap().count(), 0);
 }

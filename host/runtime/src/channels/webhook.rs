@@ -5,8 +5,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jaato_http::header::{AUTHORIZATION, CONTENT_TYPE};
 use jaato_http::{Client, HeaderMap, HeaderValue, Limits, Method, Redirects, Request, StatusCode};
-use jaato_session::{Answer, Question};
-use jaato_types::{Error, ErrorKind};
+use jaato_session::NoAnswer;
+use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
+use jaato_types::{Error, ErrorKind, SessionId};
 
 use super::{ANSWER_MS, Channel, WebhookAsker, wire};
 
@@ -55,16 +56,20 @@ impl Webhook {
     ///
     /// # Errors
     /// Why there is no answer, without a word of what was said.
-    async fn exchange(&self, question: &Question<'_>) -> Result<Answer, String> {
+    async fn exchange(
+        &self,
+        session: &SessionId,
+        prompt: &PermissionPrompt,
+    ) -> Result<PermissionAnswer, String> {
         let id = wire::new_id()?;
-        let body = wire::request(question, &id, &wire::now());
+        let body = wire::request((session, prompt), &id, &wire::now());
         let mut request =
             Request::new(Method::POST, &self.url).map_err(|error| error.to_string())?;
         request.headers = self.headers.clone();
         request.body = body.to_string().into();
         // The answer counts of this server alone.
         request.redirects = Redirects::Refuse;
-        let patience = Duration::from_millis(question.patience_ms.unwrap_or(ANSWER_MS)) + BEYOND;
+        let patience = Duration::from_millis(prompt.patience_ms.unwrap_or(ANSWER_MS)) + BEYOND;
         let body_bytes_max = wire::ANSWER_BYTES_MAX;
         request.limits = Limits { answer: patience, idle: patience, body_bytes_max };
         let response = self.client.send(request).await.map_err(|error| error.to_string())?;
@@ -73,14 +78,18 @@ impl Webhook {
             return Err(format!("the webhook answers with status {}", status.as_u16()));
         }
         let bytes = response.bytes().await.map_err(|error| error.to_string())?;
-        wire::answer(&bytes, &id, &question.patterns)
+        wire::answer(&bytes, &id, prompt)
     }
 }
 
 impl Channel for Webhook {
     const NAME: &str = "webhook";
 
-    fn exchange<'a>(&'a self, question: &'a Question<'_>) -> BoxFuture<'a, Result<Answer, String>> {
-        Box::pin(self.exchange(question))
+    fn exchange<'a>(
+        &'a self,
+        session: &'a SessionId,
+        prompt: &'a PermissionPrompt,
+    ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
+        Box::pin(async move { self.exchange(session, prompt).await.map_err(NoAnswer::new) })
     }
 }

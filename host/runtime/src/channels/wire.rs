@@ -1,6 +1,10 @@
 //! A question and its answer as JSON, in the form that the original's webhooks and folders have.
 
-use jaato_session::{Answer, Clock as _, Question, Scope, SystemClock};
+use jaato_session::{Clock as _, SystemClock};
+use jaato_types::SessionId;
+use jaato_types::permission_prompt::{
+    AllowedAnswer, PermissionAnswer, PermissionDecision, PermissionPrompt,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -9,18 +13,6 @@ const COMMENT_BYTES_MAX: usize = 16 * 1024;
 
 /// Largest answer, in bytes.
 pub const ANSWER_BYTES_MAX: u64 = 64 * 1024;
-
-/// What can be answered: short, in full, what it means, and the decision's name.
-const OPTIONS: [(&str, &str, &str, &str); 8] = [
-    ("y", "yes", "Allow this call", "allow"),
-    ("t", "turn", "Allow such calls for this turn", "allow_turn"),
-    ("a", "always", "Allow such calls in this session", "allow_session"),
-    ("p", "permanently", "Allow such calls for good", "allow_always"),
-    ("n", "no", "Deny this call", "deny"),
-    ("never", "never", "Deny such calls in this session", "deny_session"),
-    ("c", "comment", "Deny with a comment for the model", "comment"),
-    ("e", "edit", "Change the arguments and ask again", "edit"),
-];
 
 /// Makes the id of a question, which nobody can know before: a random UUID.
 ///
@@ -40,45 +32,83 @@ pub fn now() -> String {
     jaato_store::rfc3339(SystemClock::new().wall_ms())
 }
 
-/// Writes a question.
-pub fn request(question: &Question<'_>, id: &str, now: &str) -> Value {
-    let holds = !question.patterns.is_empty();
-    let options = OPTIONS.into_iter().filter(|(_, _, _, decision)| {
-        holds || !matches!(*decision, "allow_turn" | "allow_session" | "allow_always")
-    });
-    let options: Vec<Value> = options
-        .map(|(short, full, description, decision)| {
-            json!({
-                "short": short, "full": full, "description": description, "decision": decision,
-            })
-        })
-        .collect();
-    let agent_type = if question.agent.is_some() { "subagent" } else { "main" };
+/// Writes a prompt.
+pub fn request((session, prompt): (&SessionId, &PermissionPrompt), id: &str, now: &str) -> Value {
+    let agent_name = (!prompt.agent_name.is_empty()).then_some(&prompt.agent_name);
     json!({
         "request_id": id,
         "timestamp": now,
-        "tool_name": question.call.name,
-        "arguments": question.call.arguments,
-        "timeout_seconds": question.patience_ms.map(|ms| ms.div_ceil(1_000)),
+        "tool_name": prompt.tool,
+        "arguments": prompt.arguments,
+        "timeout_seconds": prompt.patience_ms.map(|ms| ms.div_ceil(1_000)),
         "default_on_timeout": "deny",
-        "was_edited": question.was_edited,
+        "was_edited": prompt.was_edited,
+        "title": prompt.title,
+        "warning": prompt.warning,
         "context": {
-            "session_id": question.session,
-            "call_id": question.call.id,
-            "plugin": question.tool.plugin,
-            "called_by": question.by,
-            "agent_type": agent_type,
-            "agent_name": question.agent,
-            "why": question.why,
-            "times": question.times,
-            "patterns": question.patterns,
-            "commands": question.reading.commands,
-            "risks": question.reading.risks,
-            "hosts": question.reading.hosts,
-            "display_info": question.preview,
+            "session_id": session,
+            "call_id": prompt.call_id,
+            "plugin": prompt.plugin,
+            "called_by": prompt.called_by,
+            "agent_type": prompt.agent_type,
+            "agent_name": agent_name,
+            "why": prompt.why,
+            "times": prompt.times,
+            "patterns": prompt.patterns,
+            "commands": prompt.commands,
+            "risks": prompt.risks,
+            "hosts": prompt.hosts,
+            "display_info": prompt.preview,
         },
-        "response_options": options,
+        "response_options": response_options(prompt),
     })
+}
+
+/// Lists the allowed answers as the original does: short, in full, in words, and what to send back.
+/// Comment and edit always are.
+fn response_options(prompt: &PermissionPrompt) -> Vec<Value> {
+    let option = |(number, answer): (usize, &AllowedAnswer)| {
+        let pattern = answer.pattern.and_then(|index| prompt.patterns.get(index));
+        let mut option = json!({
+            "short": number.to_string(), "full": answer.label, "description": answer.label,
+            "decision": word(answer.decision),
+        });
+        if let Some(pattern) = pattern {
+            option["remember_pattern"] = pattern.as_str().into();
+        }
+        if let Some(mode) = &answer.mode {
+            option["mode"] = mode.as_str().into();
+        }
+        option
+    };
+    let mut options: Vec<Value> = (1..).zip(&prompt.answers).map(option).collect();
+    options.extend([
+        json!({
+            "short": "c", "full": "comment", "description": "Deny with a comment for the model",
+            "decision": "comment",
+        }),
+        json!({
+            "short": "e", "full": "edit", "description": "Change the arguments and ask again",
+            "decision": "edit",
+        }),
+    ]);
+    options
+}
+
+/// The original's word for a decision.
+fn word(decision: PermissionDecision) -> &'static str {
+    use PermissionDecision as Is;
+    match decision {
+        Is::AllowOnce => "allow",
+        Is::AllowInTurn => "allow_turn",
+        Is::AllowInSession => "allow_session",
+        Is::AllowAlways => "allow_always",
+        Is::Deny => "deny",
+        Is::DenyInTurn => "deny_turn",
+        Is::DenyInSession => "deny_session",
+        Is::DenyAlways => "deny_always",
+        Is::Edit => "edit",
+    }
 }
 
 /// An answer as it comes. What it does not say has no effect.
@@ -90,95 +120,131 @@ struct Response {
     #[serde(default)]
     remember: bool,
     remember_pattern: Option<String>,
+    mode: Option<String>,
     expires_at: Option<Value>,
     arguments: Option<Value>,
 }
 
-/// Reads an answer to a question.
+/// Reads an answer to a prompt.
 ///
 /// # Errors
 /// Says what is wrong with it, and nothing of it.
-pub fn answer(bytes: &[u8], id: &str, patterns: &[String]) -> Result<Answer, String> {
+pub fn answer(
+    bytes: &[u8],
+    id: &str,
+    prompt: &PermissionPrompt,
+) -> Result<PermissionAnswer, String> {
     let response: Response = serde_json::from_slice(bytes)
-        .map_err(|_| "the answer is no JSON object with a text `decision`".to_owned())?;
+        .map_err(|_| "the answer is not a JSON object with a text `decision`".to_owned())?;
     if response.request_id.as_ref().is_some_and(|named| named != id) {
-        return Err("the answer is for another question".to_owned());
+        return Err("the answer is for another prompt".to_owned());
     }
-    let pattern = match &response.remember_pattern {
+    let mut pattern = match &response.remember_pattern {
         None => None,
-        Some(text) => match patterns.iter().position(|offered| offered == text) {
+        Some(text) => match prompt.patterns.iter().position(|offered| offered == text) {
             Some(index) => Some(index),
-            None => return Err("`remember_pattern` is none that was offered".to_owned()),
+            None => return Err("`remember_pattern` is not one that was offered".to_owned()),
         },
     };
     let comment = response.reason.filter(|reason| !reason.trim().is_empty());
     if comment.as_ref().is_some_and(|comment| comment.len() > COMMENT_BYTES_MAX) {
         return Err(format!("`reason` has more than {COMMENT_BYTES_MAX} bytes"));
     }
-    let like = |scope| match scope {
-        // What is to end at some moment is not remembered: nothing here would end it.
-        Scope::Turn | Scope::Session | Scope::Always if response.expires_at.is_none() => {
-            Answer::AllowLike { scope, pattern: pattern.unwrap_or(0) }
-        }
-        Scope::Once | Scope::Turn | Scope::Session | Scope::Always => Answer::AllowOnce,
+    let decision = response.decision.trim().to_ascii_lowercase();
+    let mut decision = decision_of(&decision, response.remember)
+        .ok_or_else(|| "`decision` is not one that is known".to_owned())?;
+    // What should end at some moment is not remembered: nothing here would end it.
+    if decision.runs() && response.expires_at.is_some() {
+        decision = PermissionDecision::AllowOnce;
+    }
+    if decision.is_for_one_call() {
+        pattern = None;
+    }
+    let arguments = response.arguments.filter(|_| decision == PermissionDecision::Edit);
+    if decision == PermissionDecision::Edit && arguments.is_none() {
+        return Err("`edit` comes with `arguments`".to_owned());
+    }
+    let answer = PermissionAnswer {
+        pattern,
+        mode: response.mode,
+        comment,
+        arguments,
+        ..PermissionAnswer::once(decision)
     };
-    Ok(match response.decision.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" | "allow" if response.remember => like(Scope::Session),
-        "y" | "yes" | "allow" | "once" | "allow_once" => Answer::AllowOnce,
-        "t" | "turn" | "allow_turn" => like(Scope::Turn),
-        "a" | "always" | "allow_session" => like(Scope::Session),
-        "p" | "permanently" | "allow_always" => like(Scope::Always),
-        "n" | "no" | "deny" if response.remember => {
-            Answer::DenyLike { scope: Scope::Session, pattern, comment }
-        }
-        "n" | "no" | "deny" | "c" | "comment" => Answer::Deny { comment },
-        "never" | "deny_session" => Answer::DenyLike { scope: Scope::Session, pattern, comment },
-        "deny_always" => Answer::DenyLike { scope: Scope::Always, pattern, comment },
-        "e" | "edit" => match response.arguments {
-            Some(arguments) => Answer::Edit { arguments },
-            None => return Err("`edit` comes with `arguments`".to_owned()),
-        },
-        _ => return Err("`decision` is none that is known".to_owned()),
+    match prompt.allows(&answer) {
+        true => Ok(answer),
+        false => Err("the answer is not one that the prompt allows".to_owned()),
+    }
+}
+
+/// Reads the original's words for a decision.
+fn decision_of(word: &str, remember: bool) -> Option<PermissionDecision> {
+    use PermissionDecision as Is;
+    Some(match word {
+        "y" | "yes" | "allow" if remember => Is::AllowInSession,
+        "y" | "yes" | "allow" | "once" | "allow_once" => Is::AllowOnce,
+        "t" | "turn" | "allow_turn" => Is::AllowInTurn,
+        "a" | "always" | "allow_session" => Is::AllowInSession,
+        "p" | "permanently" | "allow_always" => Is::AllowAlways,
+        "n" | "no" | "deny" if remember => Is::DenyInSession,
+        "n" | "no" | "deny" | "c" | "comment" => Is::Deny,
+        "deny_turn" => Is::DenyInTurn,
+        "never" | "deny_session" => Is::DenyInSession,
+        "deny_always" => Is::DenyAlways,
+        "e" | "edit" => Is::Edit,
+        _ => return None,
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use PermissionDecision as Is;
+
     use super::*;
 
+    fn prompt() -> PermissionPrompt {
+        let mut prompt = PermissionPrompt::default();
+        prompt.patterns = ["exactly `x`".to_owned(), "any `x`".to_owned()].into();
+        prompt.answers = vec![
+            AllowedAnswer::once(Is::AllowOnce, "Yes"),
+            AllowedAnswer::like(Is::AllowInSession, 1, "Yes, in this session"),
+        ];
+        prompt
+    }
+
     #[track_caller]
-    fn check(response: Value, expected: Result<Answer, &str>) {
-        let patterns = ["exactly this call of `x`".to_owned(), "every call of `x`".to_owned()];
+    fn check(response: Value, expected: Result<PermissionAnswer, &str>) {
         let bytes = response.to_string();
         assert_eq!(
-            answer(bytes.as_bytes(), "1", &patterns),
+            answer(bytes.as_bytes(), "1", &prompt()),
             expected.map_err(str::to_owned),
             "{response}"
         );
     }
 
-    fn like(scope: Scope, pattern: usize) -> Result<Answer, &'static str> {
-        Ok(Answer::AllowLike { scope, pattern })
+    fn like(decision: Is, pattern: Option<usize>) -> Result<PermissionAnswer, &'static str> {
+        Ok(PermissionAnswer { pattern, ..PermissionAnswer::once(decision) })
     }
 
     #[test]
     fn the_words_of_the_original_mean_what_they_meant() {
         for word in ["allow", "YES", "y", "once", "allow_once"] {
-            check(json!({ "decision": word }), Ok(Answer::AllowOnce));
+            check(json!({ "decision": word }), like(Is::AllowOnce, None));
         }
         for word in ["deny", "no", "n", "c"] {
             let comment = Some("not now".to_owned());
             let response = json!({ "decision": word, "reason": "not now" });
-            check(response, Ok(Answer::Deny { comment }));
+            let denied = PermissionAnswer { comment, ..PermissionAnswer::once(Is::Deny) };
+            check(response, Ok(denied));
         }
-        check(json!({ "decision": "t" }), like(Scope::Turn, 0));
-        check(json!({ "decision": "allow_session" }), like(Scope::Session, 0));
-        let wide = "every call of `x`";
+        check(json!({ "decision": "t" }), like(Is::AllowInTurn, None));
+        check(json!({ "decision": "allow_session" }), like(Is::AllowInSession, None));
+        let wide = "any `x`";
         let response = json!({ "decision": "allow", "remember": true, "remember_pattern": wide });
-        check(response, like(Scope::Session, 1));
-        let never = Answer::DenyLike { scope: Scope::Session, pattern: None, comment: None };
-        check(json!({ "decision": "never" }), Ok(never));
-        let edited = Answer::Edit { arguments: json!({ "a": 1 }) };
+        check(response, like(Is::AllowInSession, Some(1)));
+        check(json!({ "decision": "never" }), like(Is::DenyInSession, None));
+        let arguments = Some(json!({ "a": 1 }));
+        let edited = PermissionAnswer { arguments, ..PermissionAnswer::once(Is::Edit) };
         check(json!({ "decision": "edit", "arguments": { "a": 1 } }), Ok(edited));
     }
 
@@ -186,20 +252,27 @@ mod tests {
     fn what_should_end_at_some_time_holds_once() {
         let expires_at = "2020-01-01T00:00:00Z";
         let response = json!({ "decision": "allow_session", "expires_at": expires_at });
-        check(response, Ok(Answer::AllowOnce));
+        check(response, like(Is::AllowOnce, None));
+    }
+
+    #[test]
+    fn an_answer_that_was_not_offered_is_refused() {
+        let refused = Err("the answer is not one that the prompt allows");
+        check(json!({ "decision": "allow_always" }), refused.clone());
+        check(json!({ "decision": "allow", "mode": "accept-edits" }), refused);
     }
 
     #[test]
     fn what_is_no_answer_is_one_to_nothing() {
-        check(json!([]), Err("the answer is no JSON object with a text `decision`"));
-        check(json!({ "decision": "all" }), Err("`decision` is none that is known"));
-        check(json!({ "decision": "" }), Err("`decision` is none that is known"));
+        check(json!([]), Err("the answer is not a JSON object with a text `decision`"));
+        check(json!({ "decision": "all" }), Err("`decision` is not one that is known"));
+        check(json!({ "decision": "" }), Err("`decision` is not one that is known"));
         check(json!({ "decision": "edit" }), Err("`edit` comes with `arguments`"));
         let response = json!({ "decision": "allow", "request_id": "2" });
-        check(response, Err("the answer is for another question"));
+        check(response, Err("the answer is for another prompt"));
         let response =
             json!({ "decision": "allow", "remember": true, "remember_pattern": "git *" });
-        check(response, Err("`remember_pattern` is none that was offered"));
+        check(response, Err("`remember_pattern` is not one that was offered"));
         let long = "x".repeat(COMMENT_BYTES_MAX + 1);
         check(
             json!({ "decision": "n", "reason": long }),

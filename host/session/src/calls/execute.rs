@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::running::{Running, Start};
 use super::{Admitted, CallRunner, Fate, Initiative};
 use crate::events::HOST;
-use crate::hooks::Changed;
+use crate::hooks::{Changed, note_change};
 use crate::output::{self, error_content};
 use crate::tasks::{self, Surroundings};
 use crate::{
@@ -274,8 +274,8 @@ impl CallRunner<'_> {
 impl Admitted<'_> {
     /// Says in the result of a call that ran with other arguments which those were.
     fn note(&self, content: &mut Map<String, Value>) {
-        if let (Some(rewritten), Fate::Run) = (&self.rewritten, &self.fate) {
-            rewritten.note(content);
+        if let (Some(changed), Fate::Run) = (&self.changed, &self.fate) {
+            note_change(changed, content);
         }
     }
 }

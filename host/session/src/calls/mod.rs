@@ -1,11 +1,9 @@
 //! Runs the tool calls of one answer: safe ones side by side, results in call order.
 
 mod admission;
-mod asking;
 mod batch;
 mod execute;
 mod preview;
-mod ruling;
 mod running;
 
 pub(crate) use execute::failed;
@@ -16,12 +14,11 @@ use std::sync::Arc;
 
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
+use jaato_approval::{ChangedCall, EqualCalls};
 use jaato_types::{Error, ErrorKind, SessionId, ToolCall, ToolName, ToolResult};
 
-use asking::Answered;
-
 use crate::events::Emitter;
-use crate::hooks::{HookAsker, Rewritten};
+use crate::hooks::HookAsker;
 use crate::tasks::Tasks;
 use crate::{
     Agent, CallOrigin, Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects, SharedRules,
@@ -69,19 +66,19 @@ pub(crate) struct CallsDone {
     /// One for each call, in call order.
     pub(crate) results: Vec<ToolResult>,
     /// The first refusal for want of somebody to ask.
-    pub(crate) nobody_asked: Option<Error>,
+    pub(crate) without_user: Option<Error>,
     /// Tools that were called although they did not stand in the request.
     pub(crate) activated: Vec<ToolName>,
-    /// What a person answered so far.
-    answered: Vec<Answered>,
+    /// The user's answers so far, for equal calls.
+    equal: EqualCalls,
 }
 
 /// A call on its way from admission to its result.
 struct Admitted<'a> {
     /// As it was made.
     call: &'a ToolCall,
-    /// With other arguments, where plugins changed them.
-    rewritten: Option<Rewritten>,
+    /// With other arguments, if plugins or the user changed them.
+    changed: Option<ChangedCall>,
     /// The tool, where there is one of that name that may be called.
     tool: Option<&'a KnownTool>,
     fate: Fate,
@@ -90,12 +87,12 @@ struct Admitted<'a> {
 impl<'a> Admitted<'a> {
     /// A call that comes to nothing before any plugin sees it.
     fn without_tool(call: &'a ToolCall, fate: Fate) -> Self {
-        Self { call, rewritten: None, tool: None, fate }
+        Self { call, changed: None, tool: None, fate }
     }
 
     /// Returns the call with the arguments that it runs with.
     fn runs(&self) -> &ToolCall {
-        self.rewritten.as_ref().map_or(self.call, |rewritten| &rewritten.call)
+        self.changed.as_ref().map_or(self.call, |changed| &changed.call)
     }
 }
 

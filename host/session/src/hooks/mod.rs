@@ -26,7 +26,7 @@ pub use request::REQUEST_TEXT_TOKENS_MAX;
 pub(crate) use request::RequestHook;
 pub(crate) use result::Changed;
 pub use tool::ARGUMENTS_SHOWN_BYTES_MAX;
-pub(crate) use tool::{AboutCall, Guarded, Rewritten};
+pub(crate) use tool::{AboutCall, note_change};
 
 use crate::{Cancel, SharedFacts};
 

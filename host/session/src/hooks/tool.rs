@@ -3,6 +3,7 @@
 //! Invariant: a call goes on to the gate only where each guard has answered. One that fails, lies,
 //! is too slow or is gone denies the call, and is named.
 
+use jaato_approval::{ChangedCall, Guarded};
 use jaato_types::hooks::{BeforeTool, CalledBy, GuardAnswer, Hook};
 use jaato_types::{Annotations, Error, ErrorKind, Event, PluginName, Result, ToolCall};
 use serde_json::{Map, Value};
@@ -22,36 +23,13 @@ const CHANGED_BY: &str = "arguments_changed_by";
 /// The key of a result that holds them.
 const THAT_RAN: &str = "arguments_that_ran";
 
-/// A call with the arguments that guards gave it.
-#[derive(Debug)]
-pub(crate) struct Rewritten {
-    pub(crate) call: ToolCall,
-    /// Who changed them, in order: plugins, and the person.
-    by: Vec<String>,
-}
-
-impl Rewritten {
-    /// Makes one that somebody changed.
-    pub(crate) fn by(call: ToolCall, who: &str) -> Self {
-        Self { call, by: vec![who.to_owned()] }
-    }
-
-    /// Puts a change behind the changes before it.
-    pub(crate) fn follow(before: &mut Option<Self>, mut change: Self) {
-        if let Some(before) = before.take() {
-            change.by = [before.by, change.by].concat();
-        }
-        *before = Some(change);
-    }
-
-    /// Says in a result what ran: the history has the call as the model made it.
-    pub(crate) fn note(&self, content: &mut Map<String, Value>) {
-        let names = self.by.iter().map(|name| name.as_str().into()).collect();
-        content.insert(CHANGED_BY.to_owned(), Value::Array(names));
-        let arguments = &self.call.arguments;
-        if arguments.to_string().len() <= ARGUMENTS_SHOWN_BYTES_MAX {
-            content.insert(THAT_RAN.to_owned(), arguments.clone());
-        }
+/// Says in a result what ran: the history has the call as the model made it.
+pub(crate) fn note_change(changed: &ChangedCall, content: &mut Map<String, Value>) {
+    let names = changed.by.iter().map(|name| name.as_str().into()).collect();
+    content.insert(CHANGED_BY.to_owned(), Value::Array(names));
+    let arguments = &changed.call.arguments;
+    if arguments.to_string().len() <= ARGUMENTS_SHOWN_BYTES_MAX {
+        content.insert(THAT_RAN.to_owned(), arguments.clone());
     }
 }
 
@@ -67,19 +45,8 @@ pub(crate) struct AboutCall<'a> {
     pub(crate) check: &'a (dyn Fn(&Value) -> Result<()> + Sync),
 }
 
-/// What the guards say to a call.
-#[derive(Debug, Default)]
-pub(crate) struct Guarded {
-    /// The call with other arguments, where they changed them.
-    pub(crate) rewritten: Option<Rewritten>,
-    /// Who wants a person to be asked, and why.
-    pub(crate) asks: Option<(PluginName, String)>,
-    /// Who denies the call, and why.
-    pub(crate) denied: Option<(PluginName, Error)>,
-}
-
 /// What one guard says.
-enum Said {
+enum GuardSays {
     GoOn,
     Rewrite(Value),
     Deny(String),
@@ -103,20 +70,22 @@ impl HookAsker {
                 break;
             }
             let arguments =
-                guarded.rewritten.as_ref().map_or(&call.arguments, |it| &it.call.arguments);
+                guarded.changed.as_ref().map_or(&call.arguments, |it| &it.call.arguments);
             let request = BeforeTool::new(call.name.clone(), arguments.clone())
                 .of(call.id.clone(), owner.clone(), annotations)
                 .called_by(called_by, caller.clone());
             let take = |answer| said(answer, check);
             let answer = self.ask(&plugin, Hook::BeforeTool, &request, cancel, take).await;
             match answer {
-                Ok(Said::GoOn) => {}
-                Ok(Said::Rewrite(changed)) if changed == *arguments => {}
-                Ok(Said::Rewrite(changed)) => self.rewrite(call, &plugin, changed, &mut guarded),
-                Ok(Said::Ask(reason)) => {
+                Ok(GuardSays::GoOn) => {}
+                Ok(GuardSays::Rewrite(changed)) if changed == *arguments => {}
+                Ok(GuardSays::Rewrite(changed)) => {
+                    self.rewrite(call, &plugin, changed, &mut guarded)
+                }
+                Ok(GuardSays::Ask(reason)) => {
                     guarded.asks.get_or_insert((plugin.name, reason));
                 }
-                Ok(Said::Deny(reason)) => {
+                Ok(GuardSays::Deny(reason)) => {
                     let error = denied(call, &plugin, &reason);
                     guarded.denied = Some((plugin.name, error));
                     break;
@@ -143,24 +112,24 @@ impl HookAsker {
             source: plugin.source.clone(),
             arguments: arguments.clone(),
         });
-        let new = || Rewritten { call: call.clone(), by: Vec::new() };
-        let rewritten = guarded.rewritten.get_or_insert_with(new);
-        rewritten.call.arguments = arguments;
-        rewritten.by.push(plugin.name.to_string());
+        let new = || ChangedCall { call: call.clone(), by: Vec::new() };
+        let changed = guarded.changed.get_or_insert_with(new);
+        changed.call.arguments = arguments;
+        changed.by.push(plugin.name.to_string());
     }
 }
 
-fn said(answer: GuardAnswer, check: &dyn Fn(&Value) -> Result<()>) -> Result<Said> {
+fn said(answer: GuardAnswer, check: &dyn Fn(&Value) -> Result<()>) -> Result<GuardSays> {
     Ok(match answer {
-        GuardAnswer::GoOn => Said::GoOn,
+        GuardAnswer::GoOn => GuardSays::GoOn,
         GuardAnswer::Rewrite { arguments, .. } => {
             check(&arguments).map_err(|error| {
                 misbehaved(&format!("its arguments cannot be used: {}", error.message))
             })?;
-            Said::Rewrite(arguments)
+            GuardSays::Rewrite(arguments)
         }
-        GuardAnswer::Deny { reason, .. } => Said::Deny(in_bounds(reason)),
-        GuardAnswer::Ask { reason, .. } => Said::Ask(in_bounds(reason)),
+        GuardAnswer::Deny { reason, .. } => GuardSays::Deny(in_bounds(reason)),
+        GuardAnswer::Ask { reason, .. } => GuardSays::Ask(in_bounds(reason)),
         GuardAnswer::Unknown => return Err(misbehaved("it says a word that jaato does not know")),
     })
 }

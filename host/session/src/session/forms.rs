@@ -73,7 +73,7 @@ impl Forms {
         shared: &Shared,
     ) -> Result<FormAnswer> {
         check_form(form)?;
-        if let Some(reason) = shared.ports.asker.nobody() {
+        if let Some(reason) = shared.ports.asker.unavailable() {
             return Ok(FormAnswer::nobody(reason));
         }
         let Some(_counted) = Counted::begin(&self.waiting) else {

@@ -3,25 +3,30 @@
 use std::collections::VecDeque;
 
 use futures_util::future::{BoxFuture, FutureExt};
+use jaato_types::SessionId;
 use jaato_types::ask::FormAnswer;
+use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 use parking_lot::Mutex;
 
-use crate::{Answer, Asker, FormQuestion, Question};
+use crate::{Asker, FormQuestion, NoAnswer, PermissionAsker};
 
 /// A person with prepared answers. Without any left, the question stays open for ever.
 #[derive(Debug, Default)]
 pub struct ScriptedPerson {
-    answers: Mutex<Option<VecDeque<Answer>>>,
-    questions: Mutex<Vec<String>>,
-    offered: Mutex<Vec<(usize, Vec<String>)>>,
+    answers: Mutex<Option<VecDeque<Result<PermissionAnswer, NoAnswer>>>>,
+    prompts: Mutex<Vec<PermissionPrompt>>,
     forms: Mutex<VecDeque<FormAnswer>>,
 }
 
 impl ScriptedPerson {
     /// Puts a person there, with these answers.
-    pub fn answers(&self, answers: impl IntoIterator<Item = Answer>) {
-        let mut slot = self.answers.lock();
-        *slot = Some(answers.into_iter().collect());
+    pub fn answers(&self, answers: impl IntoIterator<Item = PermissionAnswer>) {
+        self.replies(answers.into_iter().map(Ok));
+    }
+
+    /// Puts a person there who sometimes does not answer.
+    pub fn replies(&self, replies: impl IntoIterator<Item = Result<PermissionAnswer, NoAnswer>>) {
+        *self.answers.lock() = Some(replies.into_iter().collect());
     }
 
     /// Has forms answered with these, in order.
@@ -29,37 +34,47 @@ impl ScriptedPerson {
         self.forms.lock().extend(answers);
     }
 
-    /// Returns for each question so far of how many calls it was, and for which later ones an
-    /// answer could hold.
-    pub fn offered(&self) -> Vec<(usize, Vec<String>)> {
-        self.offered.lock().clone()
+    /// Returns the prompts so far.
+    pub fn prompts(&self) -> Vec<PermissionPrompt> {
+        self.prompts.lock().clone()
     }
 
-    /// Returns the questions so far: tool, arguments, and why.
+    /// Returns the prompts so far in short: tool, arguments, reason, preview.
     pub fn questions(&self) -> Vec<String> {
-        self.questions.lock().clone()
+        let text = |prompt: &PermissionPrompt| {
+            let preview = prompt.preview.as_ref();
+            let preview = preview.map(|preview| format!("\n{preview:?}")).unwrap_or_default();
+            let why = match prompt.why.as_str() {
+                "" => &prompt.rule,
+                why => why,
+            };
+            format!("{} {}: {why}{preview}", prompt.tool, prompt.arguments)
+        };
+        self.prompts.lock().iter().map(text).collect()
     }
 }
 
-impl Asker for ScriptedPerson {
-    fn nobody(&self) -> Option<String> {
+impl PermissionAsker for ScriptedPerson {
+    fn unavailable(&self) -> Option<String> {
         let answers = self.answers.lock();
         answers.is_none().then(|| "standard input is not a terminal".to_owned())
     }
 
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
-        let Question { call, why, preview, times, patterns, .. } = question;
-        self.offered.lock().push((times, patterns));
-        let preview = preview.map(|preview| format!("\n{preview:?}")).unwrap_or_default();
-        let text = format!("{} {}: {why}{preview}", call.name, call.arguments);
-        self.questions.lock().push(text);
+    fn ask<'a>(
+        &'a self,
+        _session: &'a SessionId,
+        prompt: &'a PermissionPrompt,
+    ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
+        self.prompts.lock().push(prompt.clone());
         let mut answers = self.answers.lock();
         match answers.as_mut().and_then(VecDeque::pop_front) {
             Some(answer) => std::future::ready(answer).boxed(),
             None => std::future::pending().boxed(),
         }
     }
+}
 
+impl Asker for ScriptedPerson {
     fn form<'a>(&'a self, _question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
         match self.forms.lock().pop_front() {
             Some(answer) => std::future::ready(answer).boxed(),

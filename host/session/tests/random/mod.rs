@@ -1,8 +1,9 @@
 //! Random beats, tools and answers for `random_turns`.
 
 use jaato_session::testing::{Beat, GcBeat, Tool};
-use jaato_session::{Answer, GcSettings, Random, Scope, SeededRandom, ToolState};
+use jaato_session::{GcSettings, NoAnswer, Random, SeededRandom, ToolState};
 use jaato_types::objects::ObjectsAdd;
+use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is};
 use jaato_types::{
     Condition, Delta, Error, ErrorKind, FinishReason, GcPlan, GcRequest, Message, Output, Part,
     Usage,
@@ -42,18 +43,21 @@ pub fn tools() -> Vec<Tool> {
     ]
 }
 
-/// A few answers of a person, who then falls silent.
-pub fn answers(random: &SeededRandom) -> Vec<Answer> {
+/// A few answers of a user, who then falls silent. Some were not offered.
+pub fn answers(random: &SeededRandom) -> Vec<Result<PermissionAnswer, NoAnswer>> {
+    const ALLOW: [Is; 4] = [Is::AllowOnce, Is::AllowInTurn, Is::AllowInSession, Is::AllowAlways];
+    const DENY: [Is; 4] = [Is::Deny, Is::DenyInTurn, Is::DenyInSession, Is::DenyAlways];
     // By turns, so that they cost the seeds nothing.
     let one = |at: usize| {
-        let (scope, pattern) = (Scope::ALL[at % Scope::ALL.len()], at % 3);
+        let once = PermissionAnswer::once;
+        let arguments = Some(json!({ "ms": 10 * at }));
         match random.below(5) {
-            0 if at % 3 == 2 => Answer::Edit { arguments: json!({ "ms": 10 * at }) },
-            0 => Answer::AllowOnce,
-            1 => Answer::AllowLike { scope, pattern },
-            2 => Answer::Deny { comment: Some("no".to_owned()) },
-            3 => Answer::DenyLike { scope, pattern: None, comment: None },
-            _ => Answer::Nobody { reason: "the terminal is gone".to_owned() },
+            0 if at % 3 == 2 => Ok(PermissionAnswer { arguments, ..once(Is::Edit) }),
+            0 => Ok(once(Is::AllowOnce)),
+            1 => Ok(PermissionAnswer { pattern: Some(at % 3), ..once(ALLOW[at % 4]) }),
+            2 => Ok(PermissionAnswer { comment: Some("no".to_owned()), ..once(Is::Deny) }),
+            3 => Ok(once(DENY[at % 4])),
+            _ => Err(NoAnswer::new("the terminal is gone")),
         }
     };
     (0..random.below(12) as usize).map(one).collect()

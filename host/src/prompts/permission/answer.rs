@@ -85,10 +85,7 @@ pub fn read_answer(line: &str, prompt: &PermissionPrompt, form: Form) -> Result<
 fn chosen(answer: &AllowedAnswer) -> Said {
     match answer.decision {
         PermissionDecision::Edit => Said::Edit,
-        decision => Said::Answer(PermissionAnswer {
-            pattern: answer.pattern,
-            ..PermissionAnswer::once(decision)
-        }),
+        _ => Said::Answer(answer.chosen()),
     }
 }
 

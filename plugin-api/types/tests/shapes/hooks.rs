@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use jaato_types::file_change::*;
 use jaato_types::hooks::*;
+use jaato_types::permission_prompt::{
+    AllowedAnswer, PermissionAnswer, PermissionDecision, PermissionPrompt, PromptSubject,
+};
 use jaato_types::service::ContextFacts;
 use jaato_types::work_plan::*;
 use jaato_types::{Annotations, Envelope, Error, ErrorKind, Event, Message, RequestOptions};
@@ -65,13 +68,32 @@ pub fn shapes(shapes: &mut Shapes) {
         diff: "-a\n+b".to_owned(),
         command: "look up".to_owned(),
         typed_into: SHELL_PROMPT.to_owned(),
+        reader: "python3 -q".to_owned(),
         changes: vec![change()],
         files: vec!["moon.txt".to_owned()],
         refusal: Some(Error::new(ErrorKind::NotFound, "there is no moon")),
     });
+    shapes.add(&permission_prompt());
+    shapes.add(&PermissionAnswer {
+        pattern: Some(1),
+        mode: Some("ask".to_owned()),
+        comment: Some("not now".to_owned()),
+        arguments: Some(json!({ "day": 2 })),
+        ..PermissionAnswer::once(PermissionDecision::Edit)
+    });
     shapes.add(&plan());
     shapes.add(&CompleteWords::new("moon", vec!["show".to_owned()], "fu"));
     shapes.add(&WordChoices { choices: vec![WordChoice::new("full", "the whole of it")] });
+}
+
+fn permission_prompt() -> PermissionPrompt {
+    let mut prompt = PermissionPrompt::default();
+    prompt.subject = PromptSubject::Plan { steps: vec!["look up".to_owned()] };
+    prompt.answers = vec![
+        AllowedAnswer::like(PermissionDecision::AllowInSession, 0, "Yes, in this session"),
+        AllowedAnswer::with_mode("accept-edits", "Yes, and edit files without asking"),
+    ];
+    prompt
 }
 
 fn plan() -> WorkPlan {

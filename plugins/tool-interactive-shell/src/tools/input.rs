@@ -124,7 +124,8 @@ impl Tool for ShellInput {
             true => SHELL_PROMPT.to_owned(),
             false => String::new(),
         };
-        Ok(Preview { typed_into, ..Preview::text(text) })
+        let reader = session.command.clone();
+        Ok(Preview { typed_into, reader, ..Preview::text(text) })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the sessions of one person have decided together: a session, and those that it opens.
+//! Rules and remembered answers that a session shares with those that it opens.
 
 use std::fmt;
 use std::sync::Arc;

@@ -8,22 +8,23 @@ use std::time::Duration;
 use jaato_config::CONFIG_BYTES_MAX;
 use jaato_config::permissions::{NewRule, RULES_FILE, add_rule};
 use jaato_places::{lock, make, read};
-use jaato_policy::{Answer, Pattern, SessionRule};
-use jaato_session::KeepAnswers;
+use jaato_policy::{Pattern, SessionRule};
 use jaato_types::{Error, ErrorKind};
+
+use crate::KeepAnswers;
 
 /// How long the file's lock is waited for: others hold it as long as a write takes.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// Writes into the file of one person.
-pub(crate) struct KeptAnswers {
+pub struct KeptAnswers {
     /// The folder with `config.toml`.
     folder: PathBuf,
 }
 
 impl KeptAnswers {
     /// Makes it for the person's folder; touches nothing yet.
-    pub(crate) fn in_folder(folder: PathBuf) -> Self {
+    pub fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }
 }
@@ -51,10 +52,7 @@ impl KeepAnswers for KeptAnswers {
 
 /// Writes an answer as a rule.
 fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
-    let decision = match rule.answer() {
-        Answer::Always => "allow",
-        Answer::Never => "deny",
-    };
+    let decision = if rule.decision().runs() { "allow" } else { "deny" };
     let tool = [("tool", rule.tool().to_string()), ("plugin", rule.plugin().to_string())];
     let mut keys: Vec<(String, String)> =
         tool.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
@@ -63,7 +61,7 @@ fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
         return Err(cannot("its tool"));
     }
     match rule.pattern() {
-        Pattern::Exact(digest) => keys.push(("exactly".to_owned(), digest.to_string())),
+        Pattern::Exact { digest, .. } => keys.push(("exactly".to_owned(), digest.to_string())),
         Pattern::Command { program, words } => {
             let words: Vec<&str> =
                 std::iter::once(program).chain(words).map(String::as_str).collect();
@@ -112,9 +110,8 @@ mod tests {
     use std::path::Path;
 
     use jaato_config::permissions::{RuleSources, load_rules};
-    use jaato_policy::{
-        Call, Outcome, PluginSource, Rules, Scope, WorkspaceTrust, decide, proposals,
-    };
+    use jaato_policy::{Call, Outcome, PluginSource, Rules, WorkspaceTrust, decide, proposals};
+    use jaato_types::permission_prompt::PermissionDecision;
     use jaato_types::{PluginName, ToolName};
     use serde_json::{Value, json};
 
@@ -132,9 +129,8 @@ mod tests {
         };
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("jaato");
-        let pattern = proposals(&call_of(kept)).swap_remove(pattern);
-        let rule =
-            SessionRule::with_pattern(&call_of(kept), Answer::Always, pattern, Scope::Always);
+        let pattern = proposals(&Rules::default(), &call_of(kept)).swap_remove(pattern);
+        let rule = SessionRule::new(&call_of(kept), PermissionDecision::AllowAlways, pattern);
         let keeper = KeptAnswers::in_folder(place.clone());
         // Twice is once.
         for _ in 0..2 {

@@ -11,7 +11,8 @@ use jaato_policy::{Call, Decision, Rules, WorkspaceTrust, decide};
 /// allows runs, so it is as trusted as the program.
 ///
 /// ```
-/// use jaato_session::{Call, Decision, Gate, Outcome, Rules, RulesGate};
+/// use jaato_approval::{Gate, RulesGate};
+/// use jaato_policy::{Call, Decision, Outcome, Rules};
 ///
 /// /// Asks about each call that the rules would allow, but for tools that change nothing.
 /// struct Careful;

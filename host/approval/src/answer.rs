@@ -1,0 +1,126 @@
+//! Turns the user's answer into a verdict, and remembers it for equal and later calls.
+
+use jaato_policy::{ArgumentsDigest, Call, Mode, Pattern, SessionRule};
+use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision};
+use jaato_types::{Event, PluginName, ToolName};
+
+use crate::approval::notice;
+use crate::offer::Offer;
+use crate::verdict::Remembered;
+use crate::{Approval, CallContext, Verdict};
+
+/// The answers to the calls of one model answer: equal calls are asked once.
+#[derive(Debug, Default)]
+pub struct EqualCalls {
+    answered: Vec<AnsweredCall>,
+}
+
+#[derive(Debug)]
+struct AnsweredCall {
+    tool: ToolName,
+    plugin: PluginName,
+    arguments: ArgumentsDigest,
+    answer: PermissionAnswer,
+}
+
+impl EqualCalls {
+    /// Returns the user's answer to an equal call.
+    pub(crate) fn answer_to(&self, call: &Call<'_>) -> Option<PermissionAnswer> {
+        let arguments = ArgumentsDigest::of(call.arguments);
+        let is_equal = |it: &&AnsweredCall| {
+            (&it.tool, &it.plugin) == (call.tool, call.plugin) && it.arguments == arguments
+        };
+        self.answered.iter().find(is_equal).map(|it| it.answer.clone())
+    }
+
+    /// Notes an answer for equal calls. What it means for later ones, the rules know.
+    pub(crate) fn note(&mut self, call: &Call<'_>, answer: &PermissionAnswer) {
+        let decision = match answer.decision.runs() {
+            true => PermissionDecision::AllowOnce,
+            false => PermissionDecision::Deny,
+        };
+        self.answered.push(AnsweredCall {
+            tool: call.tool.clone(),
+            plugin: call.plugin.clone(),
+            arguments: ArgumentsDigest::of(call.arguments),
+            answer: PermissionAnswer {
+                comment: answer.comment.clone(),
+                ..PermissionAnswer::once(decision)
+            },
+        });
+    }
+}
+
+/// Takes answers into the rules of a session.
+pub(crate) struct Remembering<'a> {
+    pub(crate) approval: &'a Approval<'a>,
+    pub(crate) context: &'a dyn CallContext,
+}
+
+impl Remembering<'_> {
+    /// Turns an allowed answer into the verdict, and remembers it as far as it says.
+    pub(crate) fn verdict(
+        &self,
+        answer: PermissionAnswer,
+        facts: &Call<'_>,
+        offer: &Offer,
+    ) -> Verdict {
+        let channel = self.approval.asker.channel();
+        if let Some(mode) = answer.mode.as_deref().and_then(Mode::named) {
+            self.approval.rules.change(|rules| rules.mode = mode);
+            self.context.emit(Event::ModeChanged { mode: mode.name().to_owned() });
+        }
+        let remembered = self.remember(&answer, facts, offer);
+        match answer.decision.runs() {
+            true => Verdict::allowed_by_user(channel, remembered),
+            false => Verdict::denied_by_user(facts, channel, answer.comment, remembered),
+        }
+    }
+
+    /// Remembers an answer for later calls; `None` if it holds for this call alone.
+    fn remember(
+        &self,
+        answer: &PermissionAnswer,
+        facts: &Call<'_>,
+        offer: &Offer,
+    ) -> Option<Remembered> {
+        if answer.decision.is_for_one_call() {
+            return None;
+        }
+        let pattern = match (answer.pattern, answer.decision.runs()) {
+            (None, false) => Pattern::Tool,
+            (index, _) => offer.patterns.get(index.unwrap_or(0))?.clone(),
+        };
+        let (text, kind) = (pattern.text(facts.tool), pattern.name());
+        let rule = SessionRule::new(facts, answer.decision, pattern.clone());
+        let decision = self.keep(&rule);
+        let rule = SessionRule::new(facts, decision, pattern);
+        self.approval.rules.change(|rules| rules.remember(rule));
+        Some(Remembered { scope: decision.lasts(), text, kind })
+    }
+
+    /// Writes down an answer that always holds; returns the decision with how long it holds then.
+    fn keep(&self, rule: &SessionRule) -> PermissionDecision {
+        let decision = rule.decision();
+        let in_session = match decision {
+            PermissionDecision::AllowAlways => PermissionDecision::AllowInSession,
+            PermissionDecision::DenyAlways => PermissionDecision::DenyInSession,
+            shorter => return shorter,
+        };
+        match self.approval.rules.keeper().map(|keeper| keeper.keep(rule)) {
+            Some(Ok(place)) => {
+                notice(self.context, format!("written into `{place}`"));
+                decision
+            }
+            Some(Err(error)) => {
+                let text = format!("holds for this session only, it cannot be written: {error}");
+                notice(self.context, text);
+                in_session
+            }
+            None => {
+                notice(self.context, "holds for this session only: this host keeps no answers");
+                in_session
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The way from a call to its verdict.
+
+use jaato_policy::{Caller, CallingAgent, DenyRules, PluginSource};
+use jaato_types::{Event, PluginName, Result, SessionId, ToolCall, ToolSpec};
+use serde_json::Value;
+
+use crate::attempt::{Attempt, Step};
+use crate::{
+    CallContext, ChangedCall, EqualCalls, Gate, Guarded, PermissionAsker, SharedRules, Verdict,
+};
+
+/// How often the user may change the arguments of one call.
+const EDITS_MAX: usize = 8;
+
+/// Who changed the arguments, if the user did. No plugin can have this name.
+const USER: &str = "the user";
+
+/// Follows the name of a rule while deny rules of files are lifted.
+const DENY_IGNORED: &str = "(option.ignore_deny_rules)";
+
+/// Decides about the calls of one session.
+pub struct Approval<'a> {
+    /// The session.
+    pub session: &'a SessionId,
+    /// Rules and remembered answers.
+    pub rules: &'a SharedRules,
+    /// Applies the rules.
+    pub gate: &'a dyn Gate,
+    /// Shows prompts to the user.
+    pub asker: &'a dyn PermissionAsker,
+    /// How long to wait for an answer; `None` leaves it to the asker.
+    pub patience_ms: Option<u64>,
+    /// Whether a model or the user makes the calls.
+    pub caller: Caller,
+    /// The plugin that makes the calls, if one does.
+    pub called_by: Option<&'a PluginName>,
+    /// The agent whose session it is.
+    pub agent: CallingAgent<'a>,
+}
+
+/// A call to decide about. Its arguments match the tool's schema.
+#[derive(Clone, Copy)]
+pub struct Candidate<'a> {
+    /// The call as it was made.
+    pub call: &'a ToolCall,
+    /// The tool.
+    pub spec: &'a ToolSpec,
+    /// The plugin that offers the tool.
+    pub plugin: &'a PluginName,
+    /// Where that plugin comes from.
+    pub source: PluginSource,
+    /// How many calls of the model's answer are equal to this one, itself included.
+    pub times: usize,
+}
+
+impl Approval<'_> {
+    /// Decides about a call: asks the guards, applies the rules, prompts the user if they must
+    /// decide. If the user changes the arguments, all of it is done again with the new ones.
+    ///
+    /// Dropping the future withdraws the call; no event follows then.
+    pub async fn decide(
+        &self,
+        candidate: &Candidate<'_>,
+        context: &dyn CallContext,
+        equal: &mut EqualCalls,
+    ) -> Verdict {
+        let mut changed: Option<ChangedCall> = None;
+        let mut was_edited = false;
+        for _ in 0..=EDITS_MAX {
+            let call = current(candidate, changed.as_ref()).clone();
+            let Guarded { changed: by_guards, asks, denied } = context.guard(&call).await;
+            if let Some(by_guards) = by_guards {
+                ChangedCall::follow(&mut changed, by_guards);
+            }
+            let call = current(candidate, changed.as_ref()).clone();
+            if let Some((plugin, error)) = denied {
+                let verdict = Verdict::denied_by_guard(&plugin, error);
+                return self.conclude(&call, verdict, changed, context);
+            }
+            // A changed call is no longer equal to the others of the model's answer.
+            let times = if changed.is_some() { 1 } else { candidate.times.max(1) };
+            let attempt =
+                Attempt { approval: self, candidate, context, call: &call, times, was_edited };
+            match attempt.run(asks, equal).await {
+                Step::Decided(verdict) => return self.conclude(&call, verdict, changed, context),
+                Step::Edited(arguments) => {
+                    was_edited = true;
+                    if let Err(error) = edit(candidate.call, arguments, &mut changed, context) {
+                        let text = format!("the arguments cannot be used: {}", error.message);
+                        notice(context, text);
+                    }
+                }
+            }
+        }
+        let call = current(candidate, changed.as_ref()).clone();
+        let verdict = Verdict::denied_after_edits(&call.name, EDITS_MAX);
+        self.conclude(&call, verdict, changed, context)
+    }
+
+    /// Tells the followers what was decided.
+    fn conclude(
+        &self,
+        call: &ToolCall,
+        verdict: Verdict,
+        changed: Option<ChangedCall>,
+        context: &dyn CallContext,
+    ) -> Verdict {
+        context.emit(Event::PermissionDecided {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            allowed: verdict.refusal.is_none(),
+            rule: self.recorded_rule(verdict.rule),
+            place: verdict.place.clone(),
+            comment: verdict.comment.clone(),
+            answered_by: verdict.answered_by.clone(),
+            scope: verdict.scope.to_owned(),
+            remembered: verdict.remembered.clone(),
+            pattern: verdict.pattern.to_owned(),
+            agent_type: self.agent.agent_type.to_owned(),
+            agent_name: self.agent.agent_name.to_owned(),
+        });
+        Verdict { changed, ..verdict }
+    }
+
+    /// Returns a rule's name for events and the ledger. Each decision says so while deny rules of
+    /// files are lifted.
+    fn recorded_rule(&self, rule: &str) -> String {
+        match self.rules.lock().deny_rules {
+            DenyRules::Hold => rule.to_owned(),
+            DenyRules::Ignored => format!("{rule} {DENY_IGNORED}"),
+        }
+    }
+}
+
+/// Says something in the host's own name.
+pub(crate) fn notice(context: &dyn CallContext, text: impl Into<String>) {
+    context.emit(Event::Notice { source: "host".to_owned(), text: text.into() });
+}
+
+fn current<'a>(candidate: &Candidate<'a>, changed: Option<&'a ChangedCall>) -> &'a ToolCall {
+    changed.map_or(candidate.call, |changed| &changed.call)
+}
+
+/// Gives a call the arguments that the user wrote.
+fn edit(
+    call: &ToolCall,
+    arguments: Value,
+    changed: &mut Option<ChangedCall>,
+    context: &dyn CallContext,
+) -> Result<()> {
+    context.check_arguments(&arguments)?;
+    context.emit(Event::ToolCallChanged {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        source: USER.to_owned(),
+        arguments: arguments.clone(),
+    });
+    let call = ToolCall { arguments, ..call.clone() };
+    ChangedCall::follow(changed, ChangedCall { call, by: vec![USER.to_owned()] });
+    Ok(())
+}

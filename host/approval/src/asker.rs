@@ -1,0 +1,44 @@
+//! Who answers a permission prompt: a front end, a channel, an embedding program.
+
+use futures_util::future::BoxFuture;
+use jaato_types::SessionId;
+use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
+
+/// Shows permission prompts to a user, or says that no user can be asked.
+pub trait PermissionAsker: Send + Sync {
+    /// Tells why no user can be asked (`standard input is not a terminal`); `None` if one can.
+    fn unavailable(&self) -> Option<String>;
+
+    /// Names the channel for events and records: `terminal`.
+    fn channel(&self) -> &str {
+        "host"
+    }
+
+    /// Returns how long to wait for an answer if the session's setup does not say; `None` waits
+    /// without a limit. A prompt without an answer in time denies the call.
+    fn patience_ms(&self) -> Option<u64> {
+        None
+    }
+
+    /// Shows a prompt, one at a time. Dropping the future withdraws it. An answer that the prompt
+    /// does not [allow](PermissionPrompt::allows) denies the call.
+    fn ask<'a>(
+        &'a self,
+        session: &'a SessionId,
+        prompt: &'a PermissionPrompt,
+    ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>>;
+}
+
+/// Why a prompt that was shown gets no answer: the terminal is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoAnswer {
+    /// The reason.
+    pub reason: String,
+}
+
+impl NoAnswer {
+    /// Says why.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+}

@@ -1,0 +1,60 @@
+//! What the decision about one call needs from the session in which it is made.
+
+use futures_util::future::BoxFuture;
+use jaato_types::hooks::Preview;
+use jaato_types::{Error, Event, PluginName, Result, ToolCall};
+use serde_json::Value;
+
+/// The session's side of a decision about one call.
+pub trait CallContext: Send + Sync {
+    /// Asks the guards about the call.
+    fn guard<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Guarded>;
+
+    /// Asks the tool's plugin what the call would change; `None` if it does not say.
+    fn preview<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Option<Preview>>;
+
+    /// Checks arguments against the tool's schema.
+    ///
+    /// # Errors
+    /// Says what does not fit.
+    fn check_arguments(&self, arguments: &Value) -> Result<()>;
+
+    /// Tells the followers of the session.
+    fn emit(&self, event: Event);
+
+    /// Becomes ready after that many milliseconds.
+    fn sleep(&self, ms: u64) -> BoxFuture<'static, ()>;
+
+    /// Stops the deadlines of calls that wait for this one, until the result is dropped.
+    fn hold(&self) -> Box<dyn Send>;
+}
+
+/// What the guards say to a call.
+#[derive(Debug, Default)]
+pub struct Guarded {
+    /// The call with other arguments, if they changed them.
+    pub changed: Option<ChangedCall>,
+    /// The first guard that wants the user to decide, and why.
+    pub asks: Option<(PluginName, String)>,
+    /// The guard that denies the call, and why.
+    pub denied: Option<(PluginName, Error)>,
+}
+
+/// A call whose arguments guards or the user changed.
+#[derive(Debug)]
+pub struct ChangedCall {
+    /// The call as it runs.
+    pub call: ToolCall,
+    /// Who changed it, in order: plugins and the user.
+    pub by: Vec<String>,
+}
+
+impl ChangedCall {
+    /// Adds a change after the earlier ones.
+    pub(crate) fn follow(before: &mut Option<Self>, mut change: Self) {
+        if let Some(before) = before.take() {
+            change.by = [before.by, change.by].concat();
+        }
+        *before = Some(change);
+    }
+}

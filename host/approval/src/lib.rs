@@ -1,0 +1,33 @@
+//! Decides whether a tool call may run: guards, rules, permission prompt, remembered answers.
+//!
+//! [`Approval::decide`] is the only way from a call to its [`Verdict`]. It asks the guards, applies
+//! the rules of [`jaato_policy`], shows a [`PermissionPrompt`] if a user must decide, and remembers
+//! the answer. Sessions call it; it knows nothing of history, models, terminals or plugins, which
+//! come in through [`CallContext`], [`Gate`] and [`PermissionAsker`].
+//!
+//! Invariants: a guard that fails denies the call. Without an answer, or with one that the prompt
+//! does not allow, the call is denied.
+//!
+//! [`PermissionPrompt`]: jaato_types::permission_prompt::PermissionPrompt
+
+mod answer;
+mod approval;
+mod asker;
+mod attempt;
+mod context;
+mod gate;
+mod kept_answers;
+mod offer;
+mod prompt;
+mod shared_rules;
+mod verdict;
+mod warning;
+
+pub use answer::EqualCalls;
+pub use approval::{Approval, Candidate};
+pub use asker::{NoAnswer, PermissionAsker};
+pub use context::{CallContext, ChangedCall, Guarded};
+pub use gate::{CallPlace, Gate, RulesGate};
+pub use kept_answers::KeptAnswers;
+pub use shared_rules::{KeepAnswers, SessionRules, SharedRules};
+pub use verdict::Verdict;

@@ -1,0 +1,114 @@
+//! The answers that a prompt offers, spelled out.
+
+use jaato_policy::{Call, Mode, Pattern, PluginSource, Rules, proposals};
+use jaato_types::file_change::{FileChange, FileChangeKind};
+use jaato_types::hooks::Preview;
+use jaato_types::permission_prompt::{AllowedAnswer, PermissionDecision, PromptSubject};
+
+/// What the user can allow beyond this call.
+pub(crate) struct Offer {
+    /// The patterns of later calls, from narrow to wide; none if every such call asks.
+    pub(crate) patterns: Vec<Pattern>,
+    /// Whether the mode `accept-edits` would allow the call.
+    is_plain_edit: bool,
+    is_each: bool,
+}
+
+impl Offer {
+    pub(crate) fn of(rules: &Rules, facts: &Call<'_>, is_each: bool) -> Self {
+        let patterns = if is_each { Vec::new() } else { proposals(rules, facts) };
+        Self { patterns, is_plain_edit: !is_each && Mode::AcceptEdits.allows(facts), is_each }
+    }
+
+    /// Lists the answers, in the order to show.
+    pub(crate) fn answers(
+        &self,
+        facts: &Call<'_>,
+        subject: &PromptSubject,
+        preview: Option<&Preview>,
+        times: usize,
+    ) -> Vec<AllowedAnswer> {
+        let yes = match times {
+            0 | 1 => "Yes".to_owned(),
+            times => format!("Yes, all {times} times"),
+        };
+        let mut answers = vec![AllowedAnswer::once(PermissionDecision::AllowOnce, yes)];
+        match subject {
+            _ if self.is_each => {}
+            PromptSubject::Plan { .. } => answers = plan_answers(),
+            PromptSubject::Edit => answers.extend(self.edit_answers(preview)),
+            _ => answers.extend(self.pattern_answers(facts)),
+        }
+        answers.push(AllowedAnswer::once(PermissionDecision::Deny, "No"));
+        answers
+    }
+
+    fn edit_answers(&self, preview: Option<&Preview>) -> Vec<AllowedAnswer> {
+        let changes = preview.map_or(&[][..], |preview| &preview.changes);
+        let is_kept = |change: &FileChange| {
+            matches!(change.kind, FileChangeKind::Changed | FileChangeKind::Created)
+        };
+        let at = self.patterns.iter().position(|pattern| matches!(pattern, Pattern::Path(_)));
+        let mut answers = Vec::new();
+        if let ([change], Some(at)) = (changes, at)
+            && is_kept(change)
+        {
+            let label = format!("Yes, all edits of {} in this session", change.path);
+            answers.push(AllowedAnswer::like(PermissionDecision::AllowInSession, at, label));
+        }
+        if self.is_plain_edit {
+            let label = "Yes, all edits in this folder in this session";
+            answers.push(AllowedAnswer::with_mode(Mode::AcceptEdits.name(), label));
+        }
+        answers
+    }
+
+    /// Offers the widest pattern, for this session and for this folder. What the arguments of a
+    /// foreign tool mean is not known: exactly this call is offered, too.
+    fn pattern_answers(&self, facts: &Call<'_>) -> Vec<AllowedAnswer> {
+        let Some(widest) = self.patterns.len().checked_sub(1) else { return Vec::new() };
+        let like = |decision, at: usize, place: &str| {
+            let what = named(&self.patterns[at], facts);
+            let label = format!("Yes, and don't ask again for {what} in this {place}");
+            AllowedAnswer::like(decision, at, label)
+        };
+        let mut answers = Vec::new();
+        if facts.source == PluginSource::Elsewhere && widest > 0 {
+            answers.push(like(PermissionDecision::AllowInSession, 0, "session"));
+        }
+        answers.push(like(PermissionDecision::AllowInSession, widest, "session"));
+        if self.patterns[widest].can_be_kept(facts) {
+            answers.push(like(PermissionDecision::AllowAlways, widest, "folder"));
+        }
+        answers
+    }
+}
+
+fn plan_answers() -> Vec<AllowedAnswer> {
+    vec![
+        AllowedAnswer::with_mode(Mode::Ask.name(), "Yes, and ask before each change"),
+        AllowedAnswer::with_mode(
+            Mode::AcceptEdits.name(),
+            "Yes, and edit files in this folder without asking",
+        ),
+    ]
+}
+
+/// Names the later calls of a pattern within an answer.
+fn named(pattern: &Pattern, facts: &Call<'_>) -> String {
+    match pattern {
+        Pattern::Exact { .. } if facts.command_line().is_some() => "this exact command".to_owned(),
+        Pattern::Exact { .. } => "exactly this".to_owned(),
+        Pattern::Command { program, words } => {
+            let words: String = words.iter().map(|word| format!(" {word}")).collect();
+            format!("`{program}{words}`")
+        }
+        Pattern::Path(path) => format!("`{}` in {}", facts.tool, path.display()),
+        Pattern::Host(host) => host.clone(),
+        Pattern::Terminal(name) => format!("typing into {name}"),
+        Pattern::Tool => match facts.source {
+            PluginSource::Shipped => format!("`{}`", facts.tool),
+            PluginSource::Elsewhere => format!("`{}` of `{}`", facts.tool, facts.plugin),
+        },
+    }
+}

@@ -1,0 +1,199 @@
+//! Writes the permission prompt: its title, what the call would do, one line of warning.
+
+use jaato_policy::{Call, CommandLine, PluginSource, shell};
+use jaato_types::file_change::{FileChange, FileChangeKind};
+use jaato_types::hooks::Preview;
+use jaato_types::permission_prompt::{PermissionPrompt, PromptSubject};
+
+use crate::attempt::Attempt;
+use crate::offer::Offer;
+use crate::verdict::PromptReason;
+use crate::warning::warning;
+
+/// The shipped tool that types into a terminal.
+const TYPING_TOOL: &str = "shell_input";
+/// The shipped tool that starts a plan.
+const PLAN_TOOL: &str = "startPlan";
+
+/// What a prompt is made of.
+pub(crate) struct PromptParts<'a> {
+    pub(crate) attempt: &'a Attempt<'a>,
+    pub(crate) facts: &'a Call<'a>,
+    pub(crate) environment: Option<String>,
+    pub(crate) reason: &'a PromptReason,
+    pub(crate) offer: &'a Offer,
+    pub(crate) preview: Option<Preview>,
+    pub(crate) patience_ms: Option<u64>,
+}
+
+/// Writes the prompt for a call.
+pub(crate) fn permission_prompt(parts: PromptParts<'_>) -> PermissionPrompt {
+    let PromptParts { attempt, facts, environment, reason, offer, preview, patience_ms } = parts;
+    let (title, subject) = title_and_subject(facts, preview.as_ref());
+    let analysis = facts.command_line().map(|line| shell::analyse(&line)).unwrap_or_default();
+    let answers = offer.answers(facts, &subject, preview.as_ref(), attempt.times);
+    let widest = answers.iter().filter_map(|answer| answer.pattern).max();
+    let offered = widest.map_or(0, |widest| widest + 1);
+    let mut prompt = PermissionPrompt::default();
+    prompt.call_id = attempt.call.id.clone();
+    prompt.tool = facts.tool.clone();
+    prompt.plugin = facts.plugin.clone();
+    prompt.shipped = facts.source == PluginSource::Shipped;
+    prompt.arguments = attempt.call.arguments.clone();
+    prompt.called_by = attempt.approval.called_by.cloned();
+    prompt.agent_type = facts.agent.agent_type.to_owned();
+    prompt.agent_name = facts.agent.agent_name.to_owned();
+    prompt.environment = environment;
+    prompt.warning = match subject {
+        PromptSubject::Command { .. } => warning(&analysis).unwrap_or_default(),
+        _ => String::new(),
+    };
+    prompt.title = title;
+    prompt.subject = subject;
+    prompt.rule = reason.rule.to_owned();
+    prompt.place = reason.place.clone();
+    prompt.why = if reason.is_silence { String::new() } else { reason.why.clone() };
+    prompt.commands = analysis.commands.iter().map(|command| command.text()).collect();
+    prompt.risks = analysis.risks();
+    prompt.hosts = facts.hosts();
+    prompt.patterns =
+        offer.patterns.iter().take(offered).map(|pattern| pattern.text(facts.tool)).collect();
+    prompt.preview = preview;
+    prompt.times = u32::try_from(attempt.times).unwrap_or(u32::MAX);
+    prompt.was_edited = attempt.was_edited;
+    prompt.answers = answers;
+    prompt.patience_ms = patience_ms;
+    prompt
+}
+
+/// Names the question and what the call would do. Only of shipped tools is it known what their
+/// arguments mean.
+fn title_and_subject(facts: &Call<'_>, preview: Option<&Preview>) -> (String, PromptSubject) {
+    let tool = facts.tool.as_str();
+    if facts.source == PluginSource::Elsewhere {
+        return (format!("Use `{tool}` of `{}`?", facts.plugin), PromptSubject::Arguments);
+    }
+    if tool == TYPING_TOOL {
+        return typing(facts, preview);
+    }
+    if let Some(line) = facts.command_line() {
+        return ("Run this command?".to_owned(), PromptSubject::Command { line: written(line) });
+    }
+    if tool == PLAN_TOOL {
+        let steps = preview.map(|preview| plan_steps(&preview.text)).unwrap_or_default();
+        return ("Start this plan?".to_owned(), PromptSubject::Plan { steps });
+    }
+    match preview.map(|preview| preview.changes.as_slice()) {
+        Some([change]) => (edit_title(change), PromptSubject::Edit),
+        Some(changes @ [_, ..]) => (edits_title(changes), PromptSubject::Edit),
+        Some([]) | None => (format!("Use `{tool}`?"), PromptSubject::Arguments),
+    }
+}
+
+fn typing(facts: &Call<'_>, preview: Option<&Preview>) -> (String, PromptSubject) {
+    let argument = |name: &str| facts.arguments.get(name).and_then(|value| value.as_str());
+    let text = argument("input").unwrap_or_default().to_owned();
+    let reader = preview.map(|preview| preview.reader.clone()).unwrap_or_default();
+    let into = match reader.as_str() {
+        "" => argument("session_id").unwrap_or("the terminal").to_owned(),
+        command => command.split_whitespace().next().unwrap_or(command).to_owned(),
+    };
+    let title = match facts.arguments.get("ask_user").and_then(serde_json::Value::as_bool) {
+        Some(true) => format!("Type a secret into {into}?"),
+        _ => format!("Type this into {into}?"),
+    };
+    (title, PromptSubject::Input { text, reader })
+}
+
+fn edit_title(change: &FileChange) -> String {
+    let path = &change.path;
+    match (change.kind, &change.moved_from) {
+        (FileChangeKind::Created, _) => format!("Create {path}?"),
+        (FileChangeKind::Deleted, _) => format!("Delete {path}?"),
+        (FileChangeKind::Moved, Some(from)) => format!("Move {from} to {path}?"),
+        (FileChangeKind::Changed | FileChangeKind::Moved | FileChangeKind::Unknown, _) => {
+            format!("Edit {path}?{}", lines(&[change.lines_added, change.lines_removed]))
+        }
+    }
+}
+
+fn edits_title(changes: &[FileChange]) -> String {
+    let sum = |count: fn(&FileChange) -> u64| changes.iter().map(count).sum::<u64>();
+    let counts = [sum(|it| it.lines_added), sum(|it| it.lines_removed)];
+    let is_all = |kind| changes.iter().all(|change| change.kind == kind);
+    let number = changes.len();
+    if is_all(FileChangeKind::Deleted) {
+        return format!("Delete {number} files?");
+    }
+    if is_all(FileChangeKind::Created) {
+        return format!("Create {number} files?");
+    }
+    format!("Edit {number} files?{}", lines(&counts))
+}
+
+/// Writes ` +4 −1`; nothing if no lines are counted.
+fn lines([added, removed]: &[u64; 2]) -> String {
+    match (added, removed) {
+        (0, 0) => String::new(),
+        (added, removed) => format!(" +{added} −{removed}"),
+    }
+}
+
+/// Reads the steps of a plan out of the text of its preview: the lines after the title.
+fn plan_steps(text: &str) -> Vec<String> {
+    let steps = text.lines().skip(1).map(str::trim).filter(|line| !line.is_empty());
+    steps.map(|line| without_number(line).to_owned()).collect()
+}
+
+/// Cuts `1. pending: ` off a step.
+fn without_number(line: &str) -> &str {
+    let rest = line.trim_start_matches(|sign: char| sign.is_ascii_digit());
+    let Some(rest) = rest.strip_prefix(". ") else { return line };
+    rest.strip_prefix("pending: ").unwrap_or(rest)
+}
+
+/// Writes a command line as a shell would read it.
+fn written(line: CommandLine) -> String {
+    match line {
+        CommandLine::Shell(line) | CommandLine::Unknown(line) => line,
+        words @ CommandLine::Words(_) => {
+            let analysis = shell::analyse(&words);
+            analysis.commands.first().map(|command| command.text()).unwrap_or_default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(kind: FileChangeKind, path: &str) -> FileChange {
+        FileChange {
+            path: path.to_owned(),
+            kind,
+            lines_added: 4,
+            lines_removed: 1,
+            ..FileChange::default()
+        }
+    }
+
+    #[test]
+    fn a_title_says_what_happens_to_the_files() {
+        use FileChangeKind as Is;
+        let title = |kind| edit_title(&change(kind, "app.py"));
+        assert_eq!(title(Is::Changed), "Edit app.py? +4 −1");
+        assert_eq!(title(Is::Created), "Create app.py?");
+        assert_eq!(title(Is::Deleted), "Delete app.py?");
+        let moved = FileChange { moved_from: Some("a".into()), ..change(Is::Moved, "b") };
+        assert_eq!(edit_title(&moved), "Move a to b?");
+        let several = |kinds: [Is; 2]| edits_title(&kinds.map(|kind| change(kind, "x")));
+        assert_eq!(several([Is::Changed, Is::Created]), "Edit 2 files? +8 −2");
+        assert_eq!(several([Is::Deleted, Is::Deleted]), "Delete 2 files?");
+    }
+
+    #[test]
+    fn the_steps_of_a_plan_are_listed_without_their_state() {
+        let text = "Fix it (proposed)\n  1. pending: Read the code\n  2. pending: Write a test";
+        assert_eq!(plan_steps(text), ["Read the code", "Write a test"]);
+    }
+}

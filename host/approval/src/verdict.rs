@@ -1,0 +1,190 @@
+//! The verdict about a call, and the words in which the model is told of a refusal.
+
+use jaato_policy::{Call, Decision, RuleId};
+use jaato_types::{Error, ErrorKind, PluginName, ToolName};
+
+use crate::ChangedCall;
+
+/// The rule's name if the user allowed this one call.
+const USER_ONCE: &str = "person.once";
+/// The rule's name if the user denied this one call.
+const USER_DENIED: &str = "person.denied";
+/// The rule's name if no answer came in time.
+const USER_LATE: &str = "person.late";
+/// The rule's name if an answer came that the prompt does not allow.
+const USER_NOT_OFFERED: &str = "person.not_offered";
+/// The rule's name if the user changed the arguments again and again.
+const USER_EDITS: &str = "person.edits";
+/// The rule's name if a guard denied the call.
+const GUARD_DENIED: &str = "guard.denied";
+/// The rule's name if a guard wants the user to decide.
+const GUARD_ASKS: &str = "guard.asks";
+/// The rule's name if the tool's own plugin says, before the user is asked, that the call cannot do
+/// what it should.
+const PREVIEW_REFUSES: &str = "preview.refuses";
+
+/// What was decided about a call.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// Why the call must not run, as the model is told; `None` if it may run.
+    pub refusal: Option<Error>,
+    /// The call with the arguments that it runs with, if guards or the user changed them.
+    pub changed: Option<ChangedCall>,
+    /// Whether the call was denied because no user answered.
+    pub lacks_user: bool,
+    pub(crate) rule: &'static str,
+    /// Where the rule is written, as `FILE:LINE`.
+    pub(crate) place: Option<String>,
+    pub(crate) comment: Option<String>,
+    /// The channel of the answer; empty if a rule decided.
+    pub(crate) answered_by: String,
+    /// How long the answer holds; empty if a rule decided.
+    pub(crate) scope: &'static str,
+    /// For which later calls the answer holds, in words.
+    pub(crate) remembered: Option<String>,
+    /// The kind of the pattern of these calls.
+    pub(crate) pattern: &'static str,
+}
+
+/// Why the user is prompted.
+pub(crate) struct PromptReason {
+    pub(crate) rule: &'static str,
+    /// Where the rule is written, as `FILE:LINE`.
+    pub(crate) place: Option<String>,
+    pub(crate) why: String,
+    /// Whether no rule allows the call, and none asks.
+    pub(crate) is_silence: bool,
+    hint: Option<String>,
+    /// Every such call asks, so that no answer holds for later ones.
+    pub(crate) is_each: bool,
+}
+
+/// How far an answer holds for later calls.
+pub(crate) struct Remembered {
+    pub(crate) scope: &'static str,
+    /// For which calls, in words.
+    pub(crate) text: String,
+    /// The pattern's kind.
+    pub(crate) kind: &'static str,
+}
+
+impl PromptReason {
+    pub(crate) fn rule(facts: &Call<'_>, decision: &Decision) -> Self {
+        Self {
+            rule: decision.rule.name(),
+            place: decision.rule.place(),
+            why: decision.explain(facts),
+            is_silence: decision.rule.id == RuleId::Silence,
+            hint: decision.hint(facts),
+            is_each: false,
+        }
+    }
+
+    pub(crate) fn guard(plugin: &PluginName, reason: &str) -> Self {
+        let why = format!("plugin `{plugin}` wants you to decide: {reason}");
+        Self { rule: GUARD_ASKS, place: None, why, is_silence: false, hint: None, is_each: true }
+    }
+}
+
+impl Verdict {
+    pub(crate) fn allowed(decision: &Decision) -> Self {
+        Self { rule: decision.rule.name(), place: decision.rule.place(), ..Self::default() }
+    }
+
+    pub(crate) fn allowed_by_user(channel: &str, remembered: Option<Remembered>) -> Self {
+        let rule = match remembered {
+            Some(_) => RuleId::SessionAlways.name(),
+            None => USER_ONCE,
+        };
+        Self { rule, ..Self::default() }.answered(channel, remembered)
+    }
+
+    pub(crate) fn denied(facts: &Call<'_>, decision: &Decision) -> Self {
+        let text = format!("the call of `{}` is denied: {}", facts.tool, decision.explain(facts));
+        let place = decision.rule.place();
+        Self { place, ..Self::refuse(text, decision.rule.name(), decision.hint(facts), None) }
+    }
+
+    pub(crate) fn denied_by_user(
+        facts: &Call<'_>,
+        channel: &str,
+        comment: Option<String>,
+        remembered: Option<Remembered>,
+    ) -> Self {
+        let rule = match remembered {
+            Some(_) => RuleId::SessionNever.name(),
+            None => USER_DENIED,
+        };
+        let text = match &comment {
+            Some(comment) => format!("the user denied the call of `{}`: {comment}", facts.tool),
+            None => format!("the user denied the call of `{}`", facts.tool),
+        };
+        let hint = "respect the answer: do not make the same call again";
+        Self::refuse(text, rule, Some(hint.to_owned()), comment).answered(channel, remembered)
+    }
+
+    pub(crate) fn denied_not_offered(facts: &Call<'_>, channel: &str) -> Self {
+        let why = "the answer is none of those that the prompt allows";
+        let text = format!("the call of `{}` is denied: {why}", facts.tool);
+        Self::refuse(text, USER_NOT_OFFERED, None, Some(why.to_owned())).answered(channel, None)
+    }
+
+    pub(crate) fn denied_by_guard(plugin: &PluginName, error: Error) -> Self {
+        let comment = Some(format!("plugin `{plugin}`"));
+        let Error { message, hint, .. } = error;
+        Self::refuse(message, GUARD_DENIED, hint, comment)
+    }
+
+    pub(crate) fn denied_without_user(facts: &Call<'_>, reason: &PromptReason, why: &str) -> Self {
+        let text = format!(
+            "the call of `{}` is denied: {}, and no user can be asked ({why})",
+            facts.tool, reason.why
+        );
+        let comment = Some(format!("no user can be asked: {why}"));
+        let refused = Self::refuse(text, reason.rule, reason.hint.clone(), comment);
+        Self { place: reason.place.clone(), lacks_user: true, ..refused }
+    }
+
+    pub(crate) fn denied_late(facts: &Call<'_>, patience_ms: u64) -> Self {
+        let seconds = patience_ms.div_ceil(1_000);
+        let text = format!(
+            "the call of `{}` is denied: no answer came to the permission prompt within {seconds} s",
+            facts.tool
+        );
+        let hint = "go on without it, or ask again when the user is there".to_owned();
+        let comment = Some(format!("no answer within {seconds} s"));
+        Self { lacks_user: true, ..Self::refuse(text, USER_LATE, Some(hint), comment) }
+    }
+
+    pub(crate) fn denied_after_edits(tool: &ToolName, edits_max: usize) -> Self {
+        let text = format!(
+            "the call of `{tool}` is denied: its arguments were changed more than {edits_max} times"
+        );
+        Self::refuse(text, USER_EDITS, None, None)
+    }
+
+    pub(crate) fn refused_by_preview(error: Error) -> Self {
+        Self { rule: PREVIEW_REFUSES, refusal: Some(error), ..Self::default() }
+    }
+
+    fn answered(self, channel: &str, remembered: Option<Remembered>) -> Self {
+        let answered_by = channel.to_owned();
+        match remembered {
+            Some(Remembered { scope, text, kind: pattern }) => {
+                Self { answered_by, scope, remembered: Some(text), pattern, ..self }
+            }
+            None => Self { answered_by, scope: "once", ..self },
+        }
+    }
+
+    fn refuse(
+        text: String,
+        rule: &'static str,
+        hint: Option<String>,
+        comment: Option<String>,
+    ) -> Self {
+        let text = format!("{text} (rule `{rule}`)");
+        let error = Error { hint, ..Error::new(ErrorKind::PermissionDenied, text) };
+        Self { rule, comment, refusal: Some(error), ..Self::default() }
+    }
+}

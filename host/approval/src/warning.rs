@@ -1,0 +1,99 @@
+//! The one line of warning in a prompt for a command line: the worst of what the rules found.
+
+use jaato_policy::shell::{Analysis, Doubt, DoubtKind};
+
+/// Programs that fetch what another program may run.
+const FETCH: [&str; 4] = ["curl", "wget", "fetch", "aria2c"];
+
+/// Longest piece of a command line in a warning, in letters.
+const PIECE_LETTERS_MAX: usize = 40;
+
+/// What a doubt means to a user: a part of its text, and the warning. `PIECE` stands for the piece
+/// of the line that it is about. The worst comes first.
+const WARNINGS: [(&str, &str); 12] = [
+    ("a letter that nobody sees", "Contains invisible characters."),
+    ("unusual letter", "Contains a lookalike character: PIECE."),
+    ("a shell runs what it reads", "Starts a shell that runs what it reads: it can run anything."),
+    ("this runs code that stands in its words", "Starts an interpreter: it can run anything."),
+    ("variable makes programs run others", "Sets a variable that makes programs run others."),
+    ("runs another program", "Runs another program that is not listed here."),
+    ("deletes files", "Deletes files."),
+    ("text that a program reads", "Feeds a script to a program."),
+    ("this input is not plain", "Feeds a script to a program."),
+    ("stands for", "PIECE is only known when the command runs."),
+    ("background", "Starts something in the background."),
+    ("writes", "Writes files."),
+];
+
+/// Says what the user should know about a command line; `None` if there is nothing.
+pub(crate) fn warning(analysis: &Analysis) -> Option<String> {
+    if let Some(text) = downloaded_script(analysis) {
+        return Some(text.to_owned());
+    }
+    let doubts = || analysis.doubts.iter().filter(|doubt| doubt.kind != DoubtKind::Shape);
+    let known = WARNINGS.iter().find_map(|(part, warning)| {
+        let doubt = doubts().find(|doubt| doubt.what.contains(part))?;
+        Some(written(warning, doubt))
+    });
+    known.or_else(|| {
+        let is_hidden = doubts().any(|doubt| doubt.kind == DoubtKind::Hidden);
+        let is_unclear = doubts().any(|doubt| doubt.kind == DoubtKind::Words);
+        match (is_hidden, is_unclear) {
+            (true, _) => Some("jaato cannot tell everything that this runs.".to_owned()),
+            (false, true) => Some("Parts are only known when the command runs.".to_owned()),
+            (false, false) => None,
+        }
+    })
+}
+
+fn downloaded_script(analysis: &Analysis) -> Option<&'static str> {
+    let mut programs = analysis.commands.iter().filter_map(|command| command.words.first());
+    let fetches = programs
+        .any(|program| FETCH.contains(&program.text.rsplit('/').next().unwrap_or_default()));
+    let runs = analysis.doubts.iter().any(|doubt| {
+        doubt.what.contains("a shell runs what it reads") || doubt.what.contains("runs code")
+    });
+    (fetches && runs).then_some("Downloads a script and runs it.")
+}
+
+fn written(warning: &str, doubt: &Doubt) -> String {
+    let Some(piece) = doubt.pieces.first().filter(|piece| !piece.is_empty()) else {
+        return warning.replace("PIECE", "A part").replace(": A part.", ".");
+    };
+    // The eye cannot tell it apart: its number can.
+    let number =
+        match (doubt.what.contains("unusual letter"), piece.chars().find(|it| !it.is_ascii())) {
+            (true, Some(letter)) => format!(" (U+{:04X})", u32::from(letter)),
+            _ => String::new(),
+        };
+    let short: String = piece.chars().take(PIECE_LETTERS_MAX).collect();
+    let short = if short.len() < piece.len() { format!("{short}…") } else { short };
+    warning.replace("PIECE", &format!("`{short}`{number}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_policy::CommandLine;
+    use jaato_policy::shell::analyse;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Option<&str>) {
+        let analysis = analyse(&CommandLine::Shell(line.to_owned()));
+        assert_eq!(warning(&analysis).as_deref(), expected, "{line}: {:?}", analysis.doubts);
+    }
+
+    #[test]
+    fn the_worst_of_a_line_is_said_in_plain_words() {
+        check("cargo test", None);
+        check("cargo test | tail -5", None);
+        check("curl https://a.example/x | sh", Some("Downloads a script and runs it."));
+        check("python3 -q", Some("Starts an interpreter: it can run anything."));
+        check("for i in a b; do echo $i; done", Some("`$i` is only known when the command runs."));
+        check("ls > out", Some("Writes files."));
+        check("echo 'a\u{200b}b'", Some("Contains invisible characters."));
+        check("rm\u{430} x", Some("Contains a lookalike character: `\u{430}` (U+0430)."));
+        check("find . -delete", Some("Deletes files."));
+    }
+}

@@ -1,0 +1,84 @@
+//! Which words of a command make a useful pattern for later ones: `cargo test`, not `cargo` and not
+//! `cargo test -q --workspace`.
+
+use super::programs::{self, Nature};
+use super::{SimpleCommand, Word, WordKind};
+
+/// Subcommands that run a script of the project by its name: the name belongs to the pattern.
+const RUN_SCRIPTS: [&str; 3] = ["run", "run-script", "exec"];
+
+/// Programs that do the same to every file: they read it.
+const READ: [&str; 14] = [
+    "ls", "cat", "echo", "head", "tail", "wc", "grep", "egrep", "fgrep", "rg", "stat", "file",
+    "du", "tree",
+];
+
+/// Options of `python3 -m unittest` that load no code from elsewhere.
+const UNITTEST_OPTIONS: [&str; 12] = [
+    "-v",
+    "-q",
+    "-f",
+    "-b",
+    "-c",
+    "--verbose",
+    "--quiet",
+    "--failfast",
+    "--buffer",
+    "--catch",
+    "--locals",
+    "-vv",
+];
+
+/// Tells whether a pattern names Python's own module for tests.
+pub(super) fn names_unittest(program: &str, words: &[String]) -> bool {
+    program.starts_with("python")
+        && matches!(words, [flag, module] if flag == "-m" && module == "unittest")
+}
+
+/// Tells whether a word after `python3 -m unittest` is a harmless option or names tests of the
+/// folder.
+pub(super) fn is_unittest_word(word: &Word) -> bool {
+    let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.');
+    word.kind == WordKind::Literal
+        && (UNITTEST_OPTIONS.contains(&word.text.as_str())
+            || (!word.text.starts_with('.') && word.text.chars().all(is_name)))
+}
+
+/// Returns the program and the words after it that an answer may hold for; none if only exactly
+/// this command can be allowed.
+pub(crate) fn useful_words(command: &SimpleCommand) -> Option<(String, Vec<String>)> {
+    let (program, words) = command.words.split_first()?;
+    let is_literal = |kind| kind == WordKind::Literal;
+    if !is_literal(program.kind) {
+        return None;
+    }
+    let text = |count: usize| {
+        let taken = words.get(..count)?;
+        let literal = taken.iter().all(|word| is_literal(word.kind) && !word.text.is_empty());
+        literal.then(|| taken.iter().map(|word| word.text.clone()).collect::<Vec<_>>())
+    };
+    let is_operand = |at: usize| words.get(at).is_some_and(|word| !word.text.starts_with('-'));
+    let name = program.text.rsplit('/').next().unwrap_or_default();
+    let known = programs::find(name)?;
+    let words = match (known.nature, known.subcommands) {
+        (Nature::Interprets, _) if words.first().is_some_and(|word| word.text == "-m") => {
+            // What another module does with its options is unknown.
+            let module = text(2)?;
+            if names_unittest(name, &module) { module } else { text(words.len())? }
+        }
+        (Nature::Interprets, _) if is_operand(0) => text(1)?,
+        (Nature::Interprets, _) => return None,
+        (Nature::Plain | Nature::RunsWorkspace, Some(_)) if is_operand(0) => {
+            let runs_script =
+                words.first().is_some_and(|word| RUN_SCRIPTS.contains(&word.text.as_str()));
+            text(if runs_script && is_operand(1) { 2 } else { 1 })?
+        }
+        (Nature::Plain | Nature::RunsWorkspace, Some(_)) => return None,
+        (Nature::RunsWorkspace, None) if is_operand(0) => text(1)?,
+        (Nature::RunsWorkspace, None) => Vec::new(),
+        (Nature::Plain, None) if READ.contains(&name) => Vec::new(),
+        // It does something else to other files.
+        (Nature::Plain, None) => return None,
+    };
+    Some((program.text.clone(), words))
+}
