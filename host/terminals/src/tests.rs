@@ -9,7 +9,8 @@ use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use jaato_config::Folders;
 use jaato_log::Log;
-use jaato_session::{Answer, Asker, Cancel, Emitter, EventSink, Question};
+use jaato_session::{Asker, Cancel, Emitter, EventSink, NoAnswer, PermissionAsker};
+use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 use jaato_types::terminal::{TerminalNews, TerminalScreen, TerminalState};
 use jaato_types::{Envelope, Error, Event, Frame, PluginName, SessionId};
 use parking_lot::Mutex;
@@ -46,13 +47,19 @@ impl Seen {
 
 struct Nobody;
 
-impl Asker for Nobody {
-    fn nobody(&self) -> Option<String> {
+impl Asker for Nobody {}
+
+impl PermissionAsker for Nobody {
+    fn unavailable(&self) -> Option<String> {
         Some("nobody".to_owned())
     }
 
-    fn ask<'a>(&'a self, _question: Question<'a>) -> BoxFuture<'a, Answer> {
-        std::future::ready(Answer::Nobody { reason: "nobody".to_owned() }).boxed()
+    fn ask<'a>(
+        &'a self,
+        _session: &'a SessionId,
+        _prompt: &'a PermissionPrompt,
+    ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
+        std::future::ready(Err(NoAnswer::new("nobody"))).boxed()
     }
 }
 
