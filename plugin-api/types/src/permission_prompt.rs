@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::hooks::Preview;
+use crate::preview::Preview;
 use crate::{CallId, PluginName, ToolName};
 
 /// A question whether a tool call may run.
