@@ -68,8 +68,8 @@ impl Scene {
     }
 }
 
-/// The answer to a call: an allowance for the widest pattern that a shipped tool's prompt offers, and
-/// else for exactly this call; a denial for the tool.
+/// The answer to a call: an allowance for the widest pattern that a shipped tool's prompt offers,
+/// and else for exactly this call; a denial for the tool.
 fn answer(call: &str, decision: PermissionDecision) -> SessionRule {
     let scene = Scene::parse(call);
     let call = scene.call();
