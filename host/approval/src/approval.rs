@@ -82,7 +82,7 @@ impl Approval<'_> {
             let attempt =
                 Attempt { approval: self, candidate, context, call: &call, times, was_edited };
             match attempt.run(asks, equal).await {
-                Step::Decided(verdict) => return self.conclude(&call, verdict, changed, context),
+                Step::Decided(verdict) => return self.conclude(&call, *verdict, changed, context),
                 Step::Edited(arguments) => {
                     was_edited = true;
                     if let Err(error) = edit(candidate.call, arguments, &mut changed, context) {

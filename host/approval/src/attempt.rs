@@ -27,7 +27,7 @@ pub(crate) struct Attempt<'a> {
 
 /// How an attempt ends.
 pub(crate) enum Step {
-    Decided(Verdict),
+    Decided(Box<Verdict>),
     /// The user wants other arguments.
     Edited(Value),
 }
@@ -69,8 +69,8 @@ impl Attempt<'_> {
             decision = self.decision(&facts);
         }
         let reason = match (decision.outcome, guard) {
-            (Outcome::Deny, _) => return Step::Decided(Verdict::denied(&facts, &decision)),
-            (Outcome::Allow, None) => return Step::Decided(Verdict::allowed(&decision)),
+            (Outcome::Deny, _) => return decided(Verdict::denied(&facts, &decision)),
+            (Outcome::Allow, None) => return decided(Verdict::allowed(&decision)),
             (Outcome::Ask, None) => PromptReason::rule(&facts, &decision),
             (Outcome::Allow | Outcome::Ask, Some((plugin, reason))) => {
                 PromptReason::guard(&plugin, &reason)
@@ -82,7 +82,7 @@ impl Attempt<'_> {
             None => self.ask(preview, (&facts, &place), &reason, &offer).await,
         };
         let remembering = Remembering { approval: self.approval, context: self.context };
-        Step::Decided(match end {
+        decided(match end {
             PromptEnd::Answered(answer) if answer.decision == PermissionDecision::Edit => {
                 return Step::Edited(answer.arguments.unwrap_or_default());
             }
@@ -217,6 +217,10 @@ impl Attempt<'_> {
         let paths = facts.named_paths();
         paths.iter().filter_map(|path| self.approval.gate.resolve(path)).collect()
     }
+}
+
+fn decided(verdict: Verdict) -> Step {
+    Step::Decided(Box::new(verdict))
 }
 
 /// Reads what a plugin says of who reads what is typed.

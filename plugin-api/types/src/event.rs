@@ -41,10 +41,6 @@ impl Envelope {
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a question is rare, and a box would show in whatever reads events"
-)]
 pub enum Event {
     /// A session begins.
     SessionStarted {
