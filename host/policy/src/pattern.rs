@@ -101,19 +101,36 @@ impl Pattern {
             Self::Exact(digest) => *digest == ArgumentsDigest::of(call.arguments),
             Self::Command { program, words } => runs_only(call, program, words),
             Self::Path(folder) => {
-                let paths = call.paths();
-                let is_inside = |path: &PathBuf| path.starts_with(folder);
-                call.command_line().is_none() && !paths.is_empty() && paths.iter().all(is_inside)
+                let Touches { paths, hosts } = Touches::of(call);
+                !paths.is_empty()
+                    && hosts.is_empty()
+                    && paths.iter().all(|path| path.starts_with(folder))
             }
             Self::Host(host) => {
-                let hosts = call.hosts();
-                call.command_line().is_none()
-                    && !hosts.is_empty()
-                    && hosts.iter().all(|named| named == host)
+                let Touches { paths, hosts } = Touches::of(call);
+                paths.is_empty() && !hosts.is_empty() && hosts.iter().all(|named| named == host)
             }
             Self::Terminal(name) => terminal_of(call) == Some(name),
             Self::Tool => true,
         }
+    }
+}
+
+/// The paths and hosts of a call of which nothing else has to be known; none for others.
+#[derive(Default)]
+struct Touches {
+    paths: Vec<PathBuf>,
+    hosts: Vec<String>,
+}
+
+impl Touches {
+    fn of(call: &Call<'_>) -> Self {
+        let touched = call.touched();
+        let is_known = call.source == PluginSource::Shipped && touched.is_complete();
+        if !is_known || call.line_of(&touched).is_some() {
+            return Self::default();
+        }
+        Self { paths: call.paths_of(&touched), hosts: call.hosts_of(&touched) }
     }
 }
 
@@ -129,9 +146,14 @@ fn terminal_of<'a>(call: &Call<'a>) -> Option<&'a str> {
 /// first is the call itself.
 pub fn proposals(call: &Call<'_>) -> Vec<Pattern> {
     let mut proposals = vec![Pattern::exactly(call)];
-    // What a stranger's arguments mean is the stranger's word.
-    if call.source == PluginSource::Elsewhere {
-        return proposals;
+    match call.source {
+        // What the arguments of a foreign tool mean is its author's word.
+        PluginSource::Elsewhere => return proposals,
+        PluginSource::Relayed => {
+            proposals.push(Pattern::Tool);
+            return proposals;
+        }
+        PluginSource::Shipped => {}
     }
     if call.command_line().is_some() {
         // A pattern for a command line is for one simple command: what runs beside it is another
@@ -140,13 +162,13 @@ pub fn proposals(call: &Call<'_>) -> Vec<Pattern> {
         proposals.extend(terminal_of(call).map(str::to_owned).map(Pattern::Terminal));
         return proposals.into_iter().filter(|pattern| pattern.covers(call)).collect();
     }
-    let paths = call.paths();
+    let Touches { paths, hosts } = Touches::of(call);
     if let [path] = paths.as_slice() {
         proposals.push(Pattern::Path(path.clone()));
         let folder = path.parent().filter(|folder| folder.parent().is_some());
         proposals.extend(folder.map(Path::to_owned).map(Pattern::Path));
     }
-    if let [host] = call.hosts().as_slice() {
+    if let [host] = hosts.as_slice() {
         proposals.push(Pattern::Host(host.clone()));
     }
     proposals.push(Pattern::Tool);

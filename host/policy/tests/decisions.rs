@@ -57,6 +57,7 @@ impl Scene {
             auto_approval: self.has("auto_approval"),
             caller: if self.has("person") { Caller::Person } else { Caller::Model },
             arguments: &self.arguments,
+            schema: &Value::Null,
             agent: CallingAgent::MAIN,
             directory: None,
             home: None,

@@ -7,6 +7,7 @@ use jaato_policy::{
     DenyRules, Glob, Layer, Mode, Outcome, PathPattern, Pattern, PluginSource, RestOfCommand, Rule,
     RuleFile, Rules, Scope, SessionRule, TypedInto, WorkspaceTrust, decide, evaluate, proposals,
 };
+use jaato_types::touches::KEYWORD;
 use jaato_types::{Annotations, PluginName, ToolName};
 use serde_json::{Value, json};
 
@@ -15,6 +16,7 @@ struct Scene {
     tool: ToolName,
     plugin: PluginName,
     arguments: Value,
+    schema: Value,
     annotations: Annotations,
     caller: Caller,
     agent: CallingAgent<'static>,
@@ -29,6 +31,7 @@ impl Scene {
             tool: tool.into(),
             plugin: "tool-file-edit".into(),
             arguments,
+            schema: schema(),
             annotations: Annotations { open_world: false, ..Annotations::default() },
             caller: Caller::Model,
             agent: CallingAgent::MAIN,
@@ -51,6 +54,7 @@ impl Scene {
             auto_approval: false,
             caller: self.caller,
             arguments: &self.arguments,
+            schema: &self.schema,
             agent: self.agent,
             directory: Some(Path::new("/project")),
             home: Some(Path::new("/home/ann")),
@@ -59,6 +63,34 @@ impl Scene {
             typed_into: self.typed_into,
         }
     }
+}
+
+/// The arguments of all tools here, as shipped tools declare theirs.
+fn schema() -> Value {
+    let string = |touches: Value| json!({ "type": "string", KEYWORD: touches });
+    let many =
+        |touches: &str| json!({ "type": "array", "items": { "type": "string" }, KEYWORD: touches });
+    let text = || string(json!({ "text": "a test" }));
+    let operation = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "path": string(json!("write")), "from": string(json!("write")),
+            "to": string(json!("write")), "content": text(),
+        },
+    });
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "path": string(json!("write")), "source_path": string(json!("write")),
+            "destination_path": string(json!("write")), "root": string(json!("search_root")),
+            "pattern": string(json!("pattern")), "url": string(json!("host")),
+            "command": string(json!("command")), "args": many("command"),
+            "input": string(json!("command")), "session_id": text(), "text": text(),
+            "operations": { "type": "array", "items": operation },
+        },
+    })
 }
 
 /// A rule a line: `DECISION KEY VALUE`, in the file of a layer.
@@ -264,7 +296,7 @@ fn hosts_are_found_in_urls_and_command_lines() {
         "https://docs.rs@evil.com/",
         "https://evil.com/docs.rs",
         "https://evil.com#docs.rs",
-        "docs.rs",
+        "docs.rs.evil.com",
     ] {
         check(&rules, &fetch(other), "ask ask.silence");
     }

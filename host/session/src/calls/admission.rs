@@ -241,7 +241,8 @@ impl CallRunner<'_> {
         place: &'a CallPlace,
     ) -> Call<'a> {
         Call {
-            source: if tool.shipped { PluginSource::Shipped } else { PluginSource::Elsewhere },
+            source: PluginSource::of(tool.shipped, tool.spec.foreign),
+            schema: tool.schema(),
             annotations: tool.spec.annotations,
             auto_approval: tool.spec.auto_approval,
             caller: match self.initiative {
