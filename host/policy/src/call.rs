@@ -127,8 +127,8 @@ pub enum AlwaysScope {
 }
 
 impl PluginSource {
-    /// Returns the source of a tool: whether its plugin is shipped, and whether the plugin says that
-    /// another program wrote the tool.
+    /// Returns the source of a tool: whether its plugin is shipped, and whether the plugin says
+    /// that another program wrote the tool.
     pub fn of(is_shipped: bool, is_foreign: bool) -> Self {
         match (is_shipped, is_foreign) {
             (true, false) => Self::Shipped,

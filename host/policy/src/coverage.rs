@@ -84,9 +84,9 @@ pub(crate) fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'
         && shell::covers(pattern, command, facts.call.workspace)
 }
 
-/// Tells whether a rule speaks of the tool. A foreign tool has whatever name and promises its author
-/// chose, so a rule must name its plugin in full, or the tool in full if a shipped plugin passes it
-/// on: that name holds the server's.
+/// Tells whether a rule speaks of the tool. A foreign tool has whatever name and promises its
+/// author chose, so a rule must name its plugin in full, or the tool in full if a shipped plugin
+/// passes it on: that name holds the server's.
 fn means(when: &Conditions, facts: &Facts<'_>) -> bool {
     let call = facts.call;
     let names = |named: &Option<Glob>, name: &str| {

@@ -85,8 +85,8 @@ impl Call<'_> {
     }
 
     /// Returns the declared paths, each whole, and where links on the call's paths lead, as far as
-    /// the host found out. Of a pattern it is the folder below which all matches are. Relative paths
-    /// stay relative when the working directory is not known.
+    /// the host found out. Of a pattern it is the folder below which all matches are. Relative
+    /// paths stay relative when the working directory is not known.
     pub(crate) fn paths_of(&self, touched: &Touched) -> Vec<PathBuf> {
         let declared = [&touched.reads, &touched.writes, &touched.search_roots];
         let declared = declared.into_iter().flatten().filter(|text| !text.is_empty());
@@ -152,8 +152,8 @@ pub(crate) fn possible_hosts(text: &str) -> impl Iterator<Item = String> {
     text.split(is_between).map(bare_host).filter(|host| !host.is_empty())
 }
 
-/// Returns the host of `HOST`, `HOST:PORT`, `USER@HOST`, `HOST/PATH` and of a URL that is not written
-/// well.
+/// Returns the host of `HOST`, `HOST:PORT`, `USER@HOST`, `HOST/PATH` and of a URL that is not
+/// written well.
 fn bare_host(text: &str) -> String {
     let rest = text.split_once(':').map(|(_, rest)| rest).filter(|rest| rest.starts_with('/'));
     let rest = rest.unwrap_or(text).trim_start_matches('/');

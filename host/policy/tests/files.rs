@@ -12,21 +12,21 @@ use jaato_types::{Annotations, PluginName, ToolName};
 use serde_json::{Value, json};
 
 /// A call to decide about; fields that a test does not name are those of a shell command.
-struct Scene {
+pub struct Scene {
     tool: ToolName,
-    plugin: PluginName,
-    arguments: Value,
-    schema: Value,
+    pub plugin: PluginName,
+    pub arguments: Value,
+    pub schema: Value,
     annotations: Annotations,
     caller: Caller,
     agent: CallingAgent<'static>,
     resolved: Vec<PathBuf>,
-    source: PluginSource,
+    pub source: PluginSource,
     typed_into: Option<TypedInto>,
 }
 
 impl Scene {
-    fn new(tool: &str, arguments: Value) -> Self {
+    pub fn new(tool: &str, arguments: Value) -> Self {
         Self {
             tool: tool.into(),
             plugin: "tool-file-edit".into(),
@@ -45,7 +45,7 @@ impl Scene {
         Self::new("cli_based_tool", json!({ "command": command }))
     }
 
-    fn call(&self) -> Call<'_> {
+    pub fn call(&self) -> Call<'_> {
         Call {
             tool: &self.tool,
             plugin: &self.plugin,
@@ -131,12 +131,12 @@ fn file(layer: Layer, text: &str) -> RuleFile {
     RuleFile { layer, path, default: None, rules, broken: None }
 }
 
-fn user(text: &str) -> Rules {
+pub fn user(text: &str) -> Rules {
     Rules::of_files(vec![file(Layer::User, text)])
 }
 
 #[track_caller]
-fn check(rules: &Rules, scene: &Scene, expected: &str) {
+pub fn check(rules: &Rules, scene: &Scene, expected: &str) {
     let call = scene.call();
     let decision = decide(rules, &call);
     let place = decision.rule.place().unwrap_or_default();

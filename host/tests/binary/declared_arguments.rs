@@ -34,7 +34,8 @@ fn rules(house: &House, rules: &[&str]) {
     house.write(FILE, &format!("version = 1\n{}", rules.collect::<String>()));
 }
 
-/// Runs calls, one an answer, and returns how each was decided: `allowed` or `denied`, and the rule.
+/// Runs calls, one an answer, and returns how each was decided: `allowed` or `denied`, and the
+/// rule.
 fn decided(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<String> {
     let answer = |(name, arguments): &(&str, Value)| json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] });
     let mut answers: Vec<Value> = calls.iter().map(answer).collect();

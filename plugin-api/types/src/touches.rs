@@ -2,8 +2,8 @@
 //!
 //! A property of a tool's parameters says by the keyword [`KEYWORD`] what its strings are. The word
 //! holds for every string below the property, unless a property further down has its own. Rules
-//! about files, hosts and commands read the result ([`Touched`]) instead of guessing by the names of
-//! arguments. The host takes the keyword out of the schema before a model sees it.
+//! about files, hosts and commands read the result ([`Touched`]) instead of guessing by the names
+//! of arguments. The host takes the keyword out of the schema before a model sees it.
 //!
 //! Invariant: each string of the arguments appears in a [`Touched`], or is declared as plain text.
 

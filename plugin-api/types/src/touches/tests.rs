@@ -1,3 +1,5 @@
+//! Schemas, arguments, and the strings that are read from both.
+
 use serde_json::json;
 
 use super::*;
