@@ -164,15 +164,14 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
         let allowed = Allowed::parse(text);
         let by = setter(allowed.tool.as_str()).map(|entry| &entry.candidate);
         let is_covered = |by: &Candidate| {
-            let is_shipped = by.trust == Trust::Shipped;
-            let source = if is_shipped { PluginSource::Shipped } else { PluginSource::Elsewhere };
+            let source = PluginSource::of(by.trust == Trust::Shipped, false);
             allowed.covers(&allowed.tool, &by.manifest.name, source)
         };
         if by.is_some_and(is_covered) {
             continue;
         }
         let tool = find(allowed.tool.as_str())?;
-        let source = if tool.is_shipped { PluginSource::Shipped } else { PluginSource::Elsewhere };
+        let source = PluginSource::of(tool.is_shipped, tool.spec.foreign);
         if !allowed.covers(&allowed.tool, tool.plugin, source) {
             return Err(not_allowed(&allowed, &tool));
         }

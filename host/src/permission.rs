@@ -13,7 +13,7 @@ use jaato_runtime::config::permissions::{RuleCase, RuleFiles, read_cases};
 use jaato_runtime::policy::shell::Doubt;
 use jaato_runtime::policy::{
     Allowed, Call, CallingAgent, Decision, DenyRules, Evaluation, Layer, Outcome as Ruling, Rules,
-    evaluate,
+    Touch, evaluate,
 };
 use jaato_runtime::registry::ToolEntry;
 use jaato_runtime::types::ToolName;
@@ -201,7 +201,8 @@ impl Asked<'_> {
         };
         let place = call_place(runtime.setup());
         let call = Call {
-            source: if is_shipped { PluginSource::Shipped } else { PluginSource::Elsewhere },
+            source: PluginSource::of(is_shipped, spec.foreign),
+            schema: &spec.parameters,
             annotations: spec.annotations,
             auto_approval: spec.auto_approval,
             agent: self.agent,
@@ -236,10 +237,13 @@ fn to_json(evaluation: &Evaluation, why: &str) -> Value {
             "matched": tried.matched,
         })
     });
+    let touches = evaluation.touches.iter();
+    let touches = touches.map(|touch| json!({ "kind": touch.kind, "name": touch.name }));
     json!({
         "outcome": evaluation.decision.outcome.name(),
         "rule": place(&evaluation.decision),
         "why": why,
+        "touches": touches.collect::<Vec<_>>(),
         "commands": evaluation.commands,
         "waits_for_trust": evaluation.waits_for_trust,
         "doubts": evaluation.doubts.iter().map(Doubt::told).collect::<Vec<_>>(),
@@ -248,10 +252,16 @@ fn to_json(evaluation: &Evaluation, why: &str) -> Value {
 }
 
 fn as_text(evaluation: &Evaluation, why: &str, hint: Option<String>) -> String {
-    let Evaluation { decision, tried, commands, doubts, .. } = evaluation;
+    let Evaluation { decision, tried, touches, commands, doubts, .. } = evaluation;
     let mut text = format!("{}: {why} (rule `{}`)\n", decision.outcome.name(), decision.rule);
     if let Some(hint) = hint {
         text += &format!("  hint: {hint}\n");
+    }
+    if !touches.is_empty() {
+        text += "\nthe call touches:\n";
+    }
+    for Touch { kind, name } in touches {
+        text += &format!("  {kind:11} {}\n", name.replace('\n', " "));
     }
     if !commands.is_empty() {
         text += "\nthe call runs:\n";

@@ -2,6 +2,7 @@
 
 use jaato_runtime::registry::{ToolEntry, ToolStatus};
 use jaato_runtime::session_loop::own_tools;
+use jaato_runtime::types::touches::{self, Kind};
 use jaato_runtime::types::{Annotations, Availability, Offer, PluginName, ToolSpec};
 use serde_json::{Value, json};
 
@@ -85,6 +86,8 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
         return report::exact_json(&to_json(&tool));
     }
     let spec = tool.spec;
+    let mut parameters = spec.parameters.clone();
+    touches::strip(&mut parameters);
     let mut text = format!(
         "{} of {} ({}, {}; {})\n\n{}\n\narguments:\n{:#}\n",
         spec.name,
@@ -93,8 +96,9 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
         availability(&tool),
         promises(spec.annotations),
         spec.description,
-        spec.parameters
+        parameters
     );
+    text.push_str(&declarations(&tool));
     for line in conditions(&tool) {
         text.push_str(&format!("\n{line}\n"));
     }
@@ -110,6 +114,24 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     }
     report::line(text.trim_end())?;
     Ok(Exit::Done)
+}
+
+/// Says what a shipped tool does with the strings of its arguments.
+fn declarations(tool: &ToolEntry<'_>) -> String {
+    let is_known = tool.is_shipped && !tool.spec.foreign;
+    let mut text = String::new();
+    for (place, kind) in touches::strings_of(&tool.spec.parameters).iter().filter(|_| is_known) {
+        let says = match kind {
+            Some(Kind::Text(reason)) => format!("text ({reason})"),
+            Some(kind) => kind.told().to_owned(),
+            None => "not declared".to_owned(),
+        };
+        text.push_str(&format!("  {place}: {says}\n"));
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("\nfor the permission check:\n{text}"),
+    }
 }
 
 fn status(tool: &ToolEntry<'_>) -> &'static str {

@@ -45,6 +45,8 @@ pub struct Candidate<'a> {
     pub call: &'a ToolCall,
     /// The tool.
     pub spec: &'a ToolSpec,
+    /// The schema of its arguments, with the declarations of what they touch.
+    pub schema: &'a Value,
     /// The plugin that offers the tool.
     pub plugin: &'a PluginName,
     /// Where that plugin comes from.

@@ -198,9 +198,10 @@ impl Attempt<'_> {
     }
 
     fn facts<'b>(&'b self, place: &'b CallPlace) -> Call<'b> {
-        let Candidate { spec, plugin, source, .. } = self.candidate;
+        let Candidate { spec, schema, plugin, source, .. } = self.candidate;
         Call {
             source: *source,
+            schema,
             annotations: spec.annotations,
             auto_approval: spec.auto_approval,
             caller: self.approval.caller,

@@ -73,7 +73,7 @@ impl Offer {
             AllowedAnswer::like(decision, at, label)
         };
         let mut answers = Vec::new();
-        if facts.source == PluginSource::Elsewhere && widest > 0 {
+        if facts.source != PluginSource::Shipped && widest > 0 {
             answers.push(like(PermissionDecision::AllowInSession, 0, "session"));
         }
         answers.push(like(PermissionDecision::AllowInSession, widest, "session"));
@@ -107,7 +107,7 @@ fn named(pattern: &Pattern, facts: &Call<'_>) -> String {
         Pattern::Host(host) => host.clone(),
         Pattern::Terminal(name) => format!("typing into {name}"),
         Pattern::Tool => match facts.source {
-            PluginSource::Shipped => format!("`{}`", facts.tool),
+            PluginSource::Shipped | PluginSource::Relayed => format!("`{}`", facts.tool),
             PluginSource::Elsewhere => format!("`{}` of `{}`", facts.tool, facts.plugin),
         },
     }

@@ -377,6 +377,10 @@ fn the_examples_of_the_documentation_are_decided_as_it_says() {
     let home = machine.folder.path().join("home");
     let rules = Rules::of_files(files);
     let cases = read_cases(&machine.folder.path().join("project/cases.toml")).unwrap();
+    let schema = serde_json::json!({ "type": "object", "properties": {
+        "path": { "type": "string", "x-jaato-touches": "write" },
+        "url": { "type": "string", "x-jaato-touches": "host" },
+    } });
     for case in cases {
         let (tool, plugin) = (case.tool.as_str().into(), "tool-x".into());
         let (agent_type, agent_name) = (case.agent_type.as_str(), case.agent_name.as_str());
@@ -385,6 +389,7 @@ fn the_examples_of_the_documentation_are_decided_as_it_says() {
             agent: CallingAgent { agent_type, agent_name },
             directory: Some(Path::new("/project")),
             home: Some(&home),
+            schema: &schema,
             workspace: WorkspaceTrust::Trusted,
             ..Call::new(&tool, &plugin, &case.arguments)
         };

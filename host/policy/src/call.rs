@@ -22,6 +22,9 @@ pub struct Call<'a> {
     pub caller: Caller,
     /// The arguments, as they would run.
     pub arguments: &'a Value,
+    /// The schema of the arguments, with the tool's declarations. Only those of a shipped tool
+    /// count.
+    pub schema: &'a Value,
     /// The agent that makes the call.
     pub agent: CallingAgent<'a>,
     /// Where relative paths among the arguments start; `None` when that is not known.
@@ -49,6 +52,7 @@ impl<'a> Call<'a> {
             auto_approval: false,
             caller: Caller::Model,
             arguments,
+            schema: &Value::Null,
             agent: CallingAgent::MAIN,
             directory: None,
             home: None,
@@ -91,11 +95,14 @@ pub enum TypedInto {
     Unknown,
 }
 
-/// Where a plugin comes from, as far as its promises are concerned.
+/// Who wrote a tool, as far as its promises are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PluginSource {
     /// Shipped with the host, or part of it: its promises are the host's.
     Shipped,
+    /// A shipped plugin passes on a tool of another program, such as an MCP server. Neither its
+    /// promises nor its schema count.
+    Relayed,
     /// From anywhere else, trusted or not. Trust in a file lets it run; it does not make what it
     /// says of itself true.
     Elsewhere,
@@ -108,6 +115,18 @@ pub enum Caller {
     Model,
     /// A person, who typed the call.
     Person,
+}
+
+impl PluginSource {
+    /// Returns the source of a tool: whether its plugin is shipped, and whether the plugin says
+    /// that another program wrote the tool.
+    pub fn of(is_shipped: bool, is_foreign: bool) -> Self {
+        match (is_shipped, is_foreign) {
+            (true, false) => Self::Shipped,
+            (true, true) => Self::Relayed,
+            (false, _) => Self::Elsewhere,
+        }
+    }
 }
 
 impl Call<'_> {

@@ -32,18 +32,29 @@ pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
     if !arguments(when, facts).is_certain() {
         return false;
     }
-    let is_narrow = when.path.is_some() || when.host.is_some();
-    // A shell reaches more than the paths and hosts that stand in its command line.
-    if is_narrow && facts.shell.is_some() {
+    if when.path.is_none() && when.host.is_none() {
+        return true;
+    }
+    // A shell reaches more than the paths and hosts that stand in its command line, and nothing is
+    // known of what a foreign tool does with its arguments.
+    let is_known = facts.call.source == PluginSource::Shipped && facts.touched.is_complete();
+    if !is_known || facts.shell.is_some() {
         return false;
     }
-    let paths_are_inside = when.path.as_ref().is_none_or(|wanted| {
-        !facts.paths.is_empty() && facts.paths.iter().all(|path| is_at_or_below(wanted, path))
-    });
-    let hosts_are_named = when.host.as_ref().is_none_or(|wanted| {
-        let wanted = Glob::new(wanted.as_str().to_ascii_lowercase());
-        !facts.hosts.is_empty() && facts.hosts.iter().all(|host| wanted.matches(host))
-    });
+    // A rule that names only paths says nothing of hosts, and the other way round.
+    let paths_are_inside = match &when.path {
+        Some(wanted) => {
+            !facts.paths.is_empty() && facts.paths.iter().all(|path| is_at_or_below(wanted, path))
+        }
+        None => facts.paths.is_empty(),
+    };
+    let hosts_are_named = match &when.host {
+        Some(wanted) => {
+            let wanted = Glob::new(wanted.as_str().to_ascii_lowercase());
+            !facts.hosts.is_empty() && facts.hosts.iter().all(|host| wanted.matches(host))
+        }
+        None => facts.hosts.is_empty(),
+    };
     paths_are_inside && hosts_are_named
 }
 
@@ -98,15 +109,18 @@ pub(crate) fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'
         && shell::covers(pattern, command, facts.call.workspace)
 }
 
-/// Tells whether a rule speaks of the tool. A stranger's tool has whatever name and promises it
-/// gives itself: it is meant only where its plugin is named, in full.
+/// Tells whether a rule speaks of the tool. A foreign tool has whatever name and promises its
+/// author chose, so a rule must name its plugin in full, or the tool in full if a shipped plugin
+/// passes it on: that name holds the server's.
 fn means(when: &Conditions, facts: &Facts<'_>) -> bool {
     let call = facts.call;
+    let names = |named: &Option<Glob>, name: &str| {
+        named.as_ref().is_some_and(|named| named.as_str() == name)
+    };
     let is_meant = match call.source {
         PluginSource::Shipped => true,
-        PluginSource::Elsewhere => {
-            when.plugin.as_ref().is_some_and(|named| named.as_str() == call.plugin.as_str())
-        }
+        PluginSource::Relayed => names(&when.tool, call.tool.as_str()),
+        PluginSource::Elsewhere => names(&when.plugin, call.plugin.as_str()),
     };
     is_meant && speaks_of(when, facts) && promises(when, facts).is_certain()
 }

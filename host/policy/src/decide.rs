@@ -106,7 +106,7 @@ fn promised(_: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     };
     match call.source {
         PluginSource::Shipped => Some(RuleRef::unwritten(rule)),
-        PluginSource::Elsewhere => None,
+        PluginSource::Relayed | PluginSource::Elsewhere => None,
     }
 }
 

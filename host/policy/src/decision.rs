@@ -109,7 +109,7 @@ fn explain_written(id: RuleId, written: &Written) -> String {
 /// Writes a tool as `--allow` takes it.
 fn allow_word(call: &Call<'_>) -> String {
     match call.source {
-        PluginSource::Shipped => call.tool.to_string(),
+        PluginSource::Shipped | PluginSource::Relayed => call.tool.to_string(),
         PluginSource::Elsewhere => format!("{}:{}", call.plugin, call.tool),
     }
 }

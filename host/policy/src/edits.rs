@@ -21,6 +21,9 @@ pub(crate) fn is_inside_edit(facts: &Facts<'_>) -> bool {
     call.source == PluginSource::Shipped
         && call.plugin.as_str() == EDITING_PLUGIN
         && !call.annotations.open_world
+        && facts.touched.is_complete()
+        && facts.hosts.is_empty()
+        && facts.shell.is_none()
         && !facts.paths.is_empty()
         && facts.paths.iter().all(|path| is_plain_inside(path, directory))
 }

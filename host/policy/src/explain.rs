@@ -1,5 +1,7 @@
 //! The whole evaluation of a call, for people who wonder about a decision.
 
+use jaato_types::touches::Touched;
+
 use crate::coverage::{covers, covers_whole};
 use crate::decide::deciding_rule;
 use crate::facts::Facts;
@@ -14,12 +16,24 @@ pub struct Evaluation {
     pub decision: Decision,
     /// Every rule of the files, in their order, and what came of it.
     pub tried: Vec<Tried>,
+    /// The paths and hosts that the call names.
+    pub touches: Vec<Touch>,
     /// The commands that the call runs, one line each.
     pub commands: Vec<String>,
     /// What keeps its command line from being plain.
     pub doubts: Vec<Doubt>,
     /// A rule of the files would allow it if the person trusted the workspace.
     pub waits_for_trust: bool,
+}
+
+/// A path or host that a call names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touch {
+    /// `read`, `write`, `search_root`, `pattern`, `host`, `word` of a command line, `link` for the
+    /// place to which links lead, `undeclared` for a string that may be any of these.
+    pub kind: &'static str,
+    /// A path whole, anything else as the call has it.
+    pub name: String,
 }
 
 /// What came of one rule.
@@ -56,10 +70,11 @@ pub fn evaluate(rules: &Rules, call: &Call<'_>) -> Evaluation {
             tried.push(Tried { rule: rule_ref, outcome: rule.outcome, matched });
         }
     }
+    let touches = touches(&facts);
     let (commands, doubts) = facts.shell.map_or_else(Default::default, |shell| {
         (shell.commands.iter().map(|command| command.text()).collect(), shell.doubts)
     });
-    Evaluation { decision, tried, commands, doubts, waits_for_trust }
+    Evaluation { decision, tried, touches, commands, doubts, waits_for_trust }
 }
 
 /// A rule that allows a command speaks of each one that it covers: the line is allowed when all of
@@ -72,4 +87,27 @@ fn allows(rule: &crate::Rule, facts: &Facts<'_>) -> (Option<bool>, Option<String
     let mut commands = shell.flat_map(|shell| &shell.commands);
     let covered = commands.find(|command| covers(&rule.when, command, facts));
     (Some(covered.is_some()), covered.map(|command| format!("`{}`", command.text())))
+}
+
+fn touches(facts: &Facts<'_>) -> Vec<Touch> {
+    let Touched { reads, writes, search_roots, patterns, undeclared, .. } = &facts.touched;
+    let path = |kind, text: &String| {
+        let name = facts.call.whole(text).display().to_string();
+        Touch { kind, name }
+    };
+    let of_paths =
+        |kind, texts: &[String]| texts.iter().map(|text| path(kind, text)).collect::<Vec<_>>();
+    let mut touches = of_paths("read", reads);
+    touches.extend(of_paths("write", writes));
+    touches.extend(of_paths("search_root", search_roots));
+    let named = |kind, name: String| Touch { kind, name };
+    touches.extend(patterns.iter().map(|text| named("pattern", text.clone())));
+    let words = facts.shell_paths_written().map(|path| path.display().to_string());
+    touches.extend(words.map(|path| named("word", path)));
+    let links = facts.call.resolved.iter().map(|path| path.display().to_string());
+    touches.extend(links.map(|path| named("link", path)));
+    let hosts = facts.hosts.iter().chain(&facts.shell_hosts);
+    touches.extend(hosts.map(|host| named("host", host.clone())));
+    touches.extend(undeclared.iter().map(|it| named("undeclared", it.text.clone())));
+    touches
 }

@@ -1,21 +1,16 @@
-//! What a call names, read out of its arguments: paths, hosts, a command line.
+//! The facts of a call that rules match: paths, hosts, a command line.
 //!
 //! Reading is generous on purpose: what is found here lets rules forbid and ask. For a rule that
 //! allows, everything found must be allowed.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use serde_json::Value;
+use jaato_types::touches::Touched;
 
+use crate::Call;
 use crate::shell::{self, Analysis, CommandLine};
-use crate::{Call, PluginSource, TypedInto};
-
-/// Deepest nesting of arguments that is read.
-const DEPTH_MAX: usize = 16;
-
-/// Most values of a call that are read. A call with more counts as naming every path and host.
-const VALUES_MAX: usize = 10_000;
 
 /// Most paths of a call of which links are followed: each costs the file system a look.
 const PATHS_MAX: usize = 256;
@@ -23,7 +18,13 @@ const PATHS_MAX: usize = 256;
 /// What rules need to know of a call, read once for all of them.
 pub(crate) struct Facts<'a> {
     pub(crate) call: &'a Call<'a>,
+    /// The strings of the arguments, by their declarations.
+    pub(crate) touched: Touched,
+    /// The declared paths, and where links on the call's paths lead.
     pub(crate) paths: Vec<PathBuf>,
+    /// Undeclared strings, read as paths.
+    pub(crate) undeclared_paths: Vec<PathBuf>,
+    /// The declared hosts, and those of URLs in undeclared strings.
     pub(crate) hosts: Vec<String>,
     pub(crate) line: Option<CommandLine>,
     pub(crate) shell: Option<Analysis>,
@@ -34,11 +35,14 @@ pub(crate) struct Facts<'a> {
     pub(crate) shell_hosts: Vec<String>,
     /// Which commands of the line are unlike all before them.
     pub(crate) distinct: Vec<usize>,
+    /// Undeclared strings, read as command lines once a rule needs that.
+    undeclared_lines: OnceCell<Vec<Analysis>>,
 }
 
 impl<'a> Facts<'a> {
     pub(crate) fn of(call: &'a Call<'a>) -> Self {
-        let line = call.command_line();
+        let touched = call.touched();
+        let line = call.line_of(&touched);
         let shell = line.as_ref().map(shell::analyse);
         let mut words: Vec<String> = shell.iter().flat_map(Analysis::values).collect();
         words.sort();
@@ -46,18 +50,28 @@ impl<'a> Facts<'a> {
         let distinct = shell.as_ref().map_or_else(Vec::new, distinct);
         let shell_paths = words.iter().map(|word| call.whole(word)).collect();
         let shell_hosts = words.iter().filter_map(|word| host_of(word)).collect();
-        let (paths, hosts) = (call.paths(), call.hosts());
         Self {
             call,
-            paths,
-            hosts,
+            paths: call.paths_of(&touched),
+            undeclared_paths: call.undeclared_paths(&touched),
+            hosts: call.hosts_of(&touched),
+            touched,
             line,
             shell,
             shell_paths,
             shell_words: words,
             shell_hosts,
             distinct,
+            undeclared_lines: OnceCell::new(),
         }
+    }
+
+    /// The undeclared strings as command lines.
+    pub(crate) fn undeclared_lines(&self) -> &[Analysis] {
+        self.undeclared_lines.get_or_init(|| {
+            let texts = self.touched.undeclared.iter().map(|it| it.text.clone());
+            texts.map(|text| shell::analyse(&CommandLine::Shell(text))).collect()
+        })
     }
 
     /// The words of the command line that are written as paths.
@@ -98,82 +112,13 @@ fn distinct(shell: &Analysis) -> Vec<usize> {
 }
 
 impl Call<'_> {
-    /// Returns true if it types into a terminal, and nobody has said yet who reads there.
-    pub fn is_typed_unseen(&self) -> bool {
-        let is_shipped = self.source == PluginSource::Shipped;
-        is_shipped && self.tool.as_str() == "shell_input" && self.typed_into.is_none()
-    }
-
-    /// Returns the command line that the call runs, if its tool runs such.
-    pub fn command_line(&self) -> Option<CommandLine> {
-        let text = |name: &str| self.arguments.get(name).and_then(Value::as_str).map(str::to_owned);
-        let is_shipped = self.source == PluginSource::Shipped;
-        match self.tool.as_str() {
-            "cli_based_tool" if is_shipped => {
-                let command = text("command")?;
-                let words = self.arguments.get("args").and_then(Value::as_array);
-                let Some(words) = words.filter(|words| !words.is_empty()) else {
-                    return Some(CommandLine::Shell(command));
-                };
-                let words = words.iter().map(|word| word.as_str().unwrap_or_default().to_owned());
-                Some(CommandLine::Words(std::iter::once(command).chain(words).collect()))
-            }
-            "shell_spawn" if is_shipped => text("command").map(CommandLine::Shell),
-            "shell_input" if is_shipped => {
-                let input = text("input").unwrap_or_default();
-                Some(match self.typed_into {
-                    // A tab would have the shell complete the line: what it runs nobody knows.
-                    Some(TypedInto::ShellPrompt) if !input.contains('\t') => {
-                        CommandLine::Shell(input)
-                    }
-                    Some(TypedInto::ShellPrompt | TypedInto::Unknown) | None => {
-                        CommandLine::Unknown(input)
-                    }
-                })
-            }
-            _ => ["command", "cmd", "command_line", "script"]
-                .into_iter()
-                .find_map(text)
-                .map(if is_shipped { CommandLine::Shell } else { CommandLine::Unknown }),
-        }
-    }
-
-    /// Returns the paths that the arguments name, each whole; those that links lead to are among
-    /// them, as far as the host found out. Relative ones stay relative where nobody knows from
-    /// where.
-    pub fn paths(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> = Vec::new();
-        visit(self.arguments, &mut |name, text| {
-            if is_path_name(name) && !text.is_empty() {
-                paths.push(self.whole(text));
-            }
-        });
-        paths.extend(self.resolved.iter().cloned());
-        paths.sort();
-        paths.dedup();
-        paths
-    }
-
     /// Returns every path that the call names, also among the words of its command line: what links
     /// may lead away from.
     pub fn named_paths(&self) -> Vec<PathBuf> {
         let facts = Facts::of(self);
         let of_shell = facts.shell_paths_written().cloned().collect::<Vec<_>>();
-        facts.paths.into_iter().chain(of_shell).take(PATHS_MAX).collect()
-    }
-
-    /// Returns the hosts that the arguments name in URLs, in small letters.
-    pub fn hosts(&self) -> Vec<String> {
-        let mut hosts: Vec<String> = Vec::new();
-        visit(self.arguments, &mut |name, text| {
-            hosts.extend(host_of(text));
-            if matches!(name, "host" | "hostname" | "domain") && !text.contains('/') {
-                hosts.push(plain_host(text));
-            }
-        });
-        hosts.sort();
-        hosts.dedup();
-        hosts
+        let undeclared = facts.undeclared_paths.into_iter();
+        facts.paths.into_iter().chain(of_shell).chain(undeclared).take(PATHS_MAX).collect()
     }
 
     /// Makes a path whole: `~` and relative ones as far as they are known, without `.` and `..`.
@@ -230,61 +175,10 @@ pub(crate) fn host_of(text: &str) -> Option<String> {
 }
 
 /// A host without its port, without a final dot, in small letters.
-fn plain_host(text: &str) -> String {
+pub(crate) fn plain_host(text: &str) -> String {
     let host = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
         None => text.split(':').next().unwrap_or(text),
     };
     host.trim_end_matches('.').to_ascii_lowercase()
-}
-
-fn is_path_name(name: &str) -> bool {
-    const WHOLE: [&str; 14] = [
-        "path",
-        "paths",
-        "file",
-        "files",
-        "filename",
-        "file_name",
-        "directory",
-        "dir",
-        "folder",
-        "root",
-        "cwd",
-        "source",
-        "destination",
-        "target",
-    ];
-    WHOLE.contains(&name)
-        || ["_path", "_paths", "_file", "_files", "_dir", "_directory", "_folder"]
-            .iter()
-            .any(|ending| name.ends_with(ending))
-}
-
-/// Shows each text among the arguments with the name that it stands under.
-fn visit(arguments: &Value, show: &mut dyn FnMut(&str, &str)) {
-    fn walk(
-        name: &str,
-        value: &Value,
-        depth: usize,
-        left: &mut usize,
-        show: &mut dyn FnMut(&str, &str),
-    ) {
-        if *left == 0 || depth > DEPTH_MAX {
-            return;
-        }
-        *left -= 1;
-        match value {
-            Value::String(text) => show(name, text),
-            Value::Array(items) => {
-                items.iter().for_each(|item| walk(name, item, depth + 1, left, show))
-            }
-            Value::Object(entries) => {
-                entries.iter().for_each(|(name, value)| walk(name, value, depth + 1, left, show));
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-    let mut left = VALUES_MAX;
-    walk("", arguments, 0, &mut left, show);
 }

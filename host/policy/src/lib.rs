@@ -23,6 +23,7 @@ mod pattern;
 mod rule;
 mod rules;
 pub mod shell;
+mod touched;
 mod written;
 
 pub use arguments::ArgumentsDigest;
@@ -30,7 +31,7 @@ pub use call::{Call, Caller, CallingAgent, PluginSource, TypedInto, WorkspaceTru
 pub use conditions::{Annotation, CommandPattern, Conditions, PathPattern, RestOfCommand};
 pub use decide::decide;
 pub use decision::Decision;
-pub use explain::{Evaluation, Tried, evaluate};
+pub use explain::{Evaluation, Touch, Tried, evaluate};
 pub use glob::Glob;
 pub use layer::Layer;
 pub use mode::Mode;

@@ -1,10 +1,11 @@
 //! Whether a rule that forbids or asks matches a call. Generous: one part that matches is enough,
 //! and what cannot be read may match.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::facts::Facts;
-use crate::shell::{SimpleCommand, WordKind};
+use crate::shell::{Analysis, SimpleCommand, WordKind};
+use crate::touched::possible_hosts;
 use crate::{
     Annotation, ArgumentsDigest, CommandPattern, Conditions, Glob, PathPattern, PluginSource, Rule,
 };
@@ -112,10 +113,12 @@ pub(crate) fn promises(when: &Conditions, facts: &Facts<'_>) -> Matched {
             };
             match call.source {
                 _ if promised == wanted => Matched::Yes(None),
-                PluginSource::Elsewhere if wanted != harmless => {
+                PluginSource::Relayed | PluginSource::Elsewhere if wanted != harmless => {
                     Matched::Perhaps(format!("what plugin `{}` says of itself", call.plugin))
                 }
-                PluginSource::Shipped | PluginSource::Elsewhere => Matched::No,
+                PluginSource::Shipped | PluginSource::Relayed | PluginSource::Elsewhere => {
+                    Matched::No
+                }
             }
         })
     })
@@ -137,13 +140,32 @@ pub(crate) fn arguments(when: &Conditions, facts: &Facts<'_>) -> Matched {
 }
 
 fn command(wanted: &CommandPattern, facts: &Facts<'_>) -> Matched {
-    let Some(analysis) = &facts.shell else { return Matched::No };
-    let commands = facts.distinct.iter().map(|&at| &analysis.commands[at]);
-    let found = commands.fold(Matched::No, |so_far, command| so_far.or(|| runs(wanted, command)));
-    found.or(|| match analysis.hidden() {
-        Some(doubt) => Matched::Perhaps(doubt.what.clone()),
-        None => Matched::No,
+    let of_line = facts.shell.as_ref().map_or(Matched::No, |analysis| {
+        let commands = facts.distinct.iter().map(|&at| &analysis.commands[at]);
+        let found =
+            commands.fold(Matched::No, |so_far, command| so_far.or(|| runs(wanted, command)));
+        found.or(|| match analysis.hidden() {
+            Some(doubt) => Matched::Perhaps(doubt.what.clone()),
+            None => Matched::No,
+        })
+    });
+    of_line.or(|| {
+        let mut commands = facts.undeclared_lines().iter().flat_map(|line| &line.commands);
+        let found = commands.find(|command| runs(wanted, command).is_possible());
+        found.map_or_else(|| unread(facts), |command| Matched::Perhaps(about_undeclared(command)))
     })
+}
+
+fn about_undeclared(command: &SimpleCommand) -> String {
+    format!("`{}`, which the tool may run", command.text())
+}
+
+/// A call with more values than are read may touch anything.
+fn unread(facts: &Facts<'_>) -> Matched {
+    match facts.touched.everything {
+        true => Matched::Perhaps("it has more arguments than jaato reads".to_owned()),
+        false => Matched::No,
+    }
 }
 
 /// Whether a simple command is one that a rule speaks of: the program by its last name, and the
@@ -186,7 +208,8 @@ fn is_program(wanted: &str, called: &str) -> bool {
 fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
     let takes_folders = facts.shell.as_ref().is_some_and(|analysis| analysis.takes_folders());
     let pattern = PathMatcher::new(wanted);
-    let named = facts.paths.iter().find(|path| pattern.is_at_or_below(path));
+    let mut named = facts.paths.iter().chain(&facts.undeclared_paths);
+    let named = named.find(|path| pattern.is_at_or_below(path));
     let in_line = || {
         // `rm -r ~` takes `~/.ssh` with it.
         let is_above = |path: &Path| takes_folders && is_above(wanted, path);
@@ -195,8 +218,25 @@ fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
     if let Some(path) = named.or_else(in_line) {
         return Matched::Yes(Some(format!("`{}`", path.display())));
     }
-    let unclear = facts.shell.as_ref().and_then(|analysis| analysis.unclear_words());
-    unclear.map_or(Matched::No, |doubt| Matched::Perhaps(doubt.what.clone()))
+    unclear(facts).or(|| {
+        let call = facts.call;
+        let written = facts.touched.writes.iter().map(|text| call.whole(text));
+        // What a foreign tool does with a folder is not known. A shipped tool that reads one leaves
+        // out what is denied.
+        let mut folders = written.chain(facts.undeclared_paths.iter().cloned());
+        let words = facts.undeclared_lines().iter().flat_map(Analysis::values);
+        let mut words = words.map(|word| call.whole(&word));
+        let possible = folders
+            .find(|path| is_above(wanted, path))
+            .or_else(|| words.find(|path| pattern.is_at_or_below(path)));
+        possible.map_or(Matched::No, |path| Matched::Perhaps(format!("`{}`", path.display())))
+    })
+}
+
+/// Words of the command line, or values of the arguments, that are not known.
+fn unclear(facts: &Facts<'_>) -> Matched {
+    let doubt = facts.shell.as_ref().and_then(|analysis| analysis.unclear_words());
+    doubt.map_or_else(|| unread(facts), |doubt| Matched::Perhaps(doubt.what.clone()))
 }
 
 /// Tells whether a path is the one that a rule names, or lies below it.
@@ -235,7 +275,10 @@ fn is_above(wanted: &PathPattern, folder: &Path) -> bool {
 /// Matches a call that names something outside of folders. Words of a command line count where they
 /// look like paths.
 fn outside(when: &Conditions, facts: &Facts<'_>) -> Matched {
-    let named = facts.paths.iter().chain(facts.shell_paths_written());
+    let is_written_as_path = |text: &str| text.starts_with(['~', '.']) || text.contains('/');
+    let undeclared = facts.touched.undeclared.iter().filter(|it| is_written_as_path(&it.text));
+    let undeclared: Vec<PathBuf> = undeclared.map(|it| facts.call.whole(&it.text)).collect();
+    let named = facts.paths.iter().chain(facts.shell_paths_written()).chain(&undeclared);
     let mut left = named.filter(|path| {
         path.as_path() != Path::new("/dev/null")
             && !when.outside.iter().any(|folder| is_at_or_below(folder, path))
@@ -243,8 +286,7 @@ fn outside(when: &Conditions, facts: &Facts<'_>) -> Matched {
     if let Some(path) = left.next() {
         return Matched::Yes(Some(format!("`{}`", path.display())));
     }
-    let unclear = facts.shell.as_ref().and_then(|analysis| analysis.unclear_words());
-    unclear.map_or(Matched::No, |doubt| Matched::Perhaps(doubt.what.clone()))
+    unclear(facts)
 }
 
 fn compound(facts: &Facts<'_>) -> Matched {
@@ -263,8 +305,14 @@ fn host(wanted: &Glob, facts: &Facts<'_>) -> Matched {
     {
         return Matched::Yes(Some(format!("`{host}`")));
     }
-    let unclear = facts.shell.as_ref().and_then(|analysis| analysis.unclear_words());
-    unclear.map_or(Matched::No, |doubt| Matched::Perhaps(doubt.what.clone()))
+    unclear(facts).or(|| {
+        let is_pattern = wanted.as_str().contains(['*', '?']);
+        let texts = facts.touched.undeclared.iter().map(|it| it.text.as_str());
+        let mut hosts = texts.flat_map(possible_hosts);
+        // A pattern would match any word.
+        let found = hosts.find(|host| (!is_pattern || host.contains('.')) && wanted.matches(host));
+        found.map_or(Matched::No, |host| Matched::Perhaps(format!("`{host}`")))
+    })
 }
 
 fn signature(wanted: &Glob, facts: &Facts<'_>) -> Matched {

@@ -92,15 +92,14 @@ impl Pattern {
                 analysis.is_plain() && commands.all(|command| self.covers_command(command))
             }
             Self::Path(folder) => {
-                let paths = call.paths();
-                let is_inside = |path: &PathBuf| path.starts_with(folder);
-                call.command_line().is_none() && !paths.is_empty() && paths.iter().all(is_inside)
+                let Touches { paths, hosts } = Touches::of(call);
+                !paths.is_empty()
+                    && hosts.is_empty()
+                    && paths.iter().all(|path| path.starts_with(folder))
             }
             Self::Host(host) => {
-                let hosts = call.hosts();
-                call.command_line().is_none()
-                    && !hosts.is_empty()
-                    && hosts.iter().all(|named| named == host)
+                let Touches { paths, hosts } = Touches::of(call);
+                paths.is_empty() && !hosts.is_empty() && hosts.iter().all(|named| named == host)
             }
             Self::Terminal(name) => terminal_of(call) == Some(name),
             Self::Tool => true,
@@ -142,6 +141,24 @@ impl Pattern {
     }
 }
 
+/// The paths and hosts of a call of which nothing else has to be known; none for others.
+#[derive(Default)]
+struct Touches {
+    paths: Vec<PathBuf>,
+    hosts: Vec<String>,
+}
+
+impl Touches {
+    fn of(call: &Call<'_>) -> Self {
+        let touched = call.touched();
+        let is_known = call.source == PluginSource::Shipped && touched.is_complete();
+        if !is_known || call.line_of(&touched).is_some() {
+            return Self::default();
+        }
+        Self { paths: call.paths_of(&touched), hosts: call.hosts_of(&touched) }
+    }
+}
+
 /// Returns the terminal that a call types into.
 fn terminal_of<'a>(call: &Call<'a>) -> Option<&'a str> {
     let is_typing = matches!(call.tool.as_str(), "shell_input" | "shell_control");
@@ -155,8 +172,9 @@ fn terminal_of<'a>(call: &Call<'a>) -> Option<&'a str> {
 /// Commands of a pipeline that rules of files allow need no answer: the pattern is for the others.
 pub fn proposals(rules: &Rules, call: &Call<'_>) -> Vec<Pattern> {
     let mut proposals = vec![Pattern::exactly(call)];
-    // Only the untrusted plugin says what its arguments mean: the tool as a whole can be allowed.
-    if call.source == PluginSource::Elsewhere {
+    // Only its author says what the arguments of a foreign tool mean: the tool as a whole can be
+    // allowed.
+    if call.source != PluginSource::Shipped {
         proposals.push(Pattern::Tool);
         return proposals;
     }
@@ -165,7 +183,7 @@ pub fn proposals(rules: &Rules, call: &Call<'_>) -> Vec<Pattern> {
         proposals.extend(terminal_of(call).map(str::to_owned).map(Pattern::Terminal));
         return proposals;
     }
-    let (paths, hosts) = (call.paths(), call.hosts());
+    let Touches { paths, hosts } = Touches::of(call);
     match (paths.as_slice(), hosts.as_slice()) {
         ([], []) if call.is_harmless_tool() => proposals.push(Pattern::Tool),
         ([path], _) => {

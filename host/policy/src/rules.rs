@@ -59,7 +59,8 @@ impl Allowed {
     pub fn covers(&self, tool: &ToolName, plugin: &PluginName, source: PluginSource) -> bool {
         let is_this_plugin = match (&self.plugin, source) {
             (Some(named), _) => named == plugin,
-            (None, PluginSource::Shipped) => true,
+            // The name of a tool that is passed on holds the server's.
+            (None, PluginSource::Shipped | PluginSource::Relayed) => true,
             (None, PluginSource::Elsewhere) => false,
         };
         is_this_plugin && self.tool == *tool

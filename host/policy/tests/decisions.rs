@@ -58,6 +58,7 @@ impl Scene {
             auto_approval: self.has("auto_approval"),
             caller: if self.has("person") { Caller::Person } else { Caller::Model },
             arguments: &self.arguments,
+            schema: &Value::Null,
             agent: CallingAgent::MAIN,
             directory: None,
             home: None,
@@ -75,7 +76,7 @@ fn answer(call: &str, decision: PermissionDecision) -> SessionRule {
     let call = scene.call();
     let pattern = match (decision.runs(), call.source) {
         (true, PluginSource::Shipped) => proposals(&Rules::default(), &call).pop().unwrap(),
-        (true, PluginSource::Elsewhere) => Pattern::exactly(&call),
+        (true, PluginSource::Relayed | PluginSource::Elsewhere) => Pattern::exactly(&call),
         (false, _) => Pattern::Tool,
     };
     SessionRule::new(&call, decision, pattern)

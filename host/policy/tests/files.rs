@@ -8,28 +8,31 @@ use jaato_policy::{
     RuleFile, Rules, SessionRule, TypedInto, WorkspaceTrust, decide, evaluate, proposals,
 };
 use jaato_types::permission_prompt::PermissionDecision;
+use jaato_types::touches::KEYWORD;
 use jaato_types::{Annotations, PluginName, ToolName};
 use serde_json::{Value, json};
 
 /// A call to decide about; fields that a test does not name are those of a shell command.
-struct Scene {
+pub struct Scene {
     tool: ToolName,
-    plugin: PluginName,
-    arguments: Value,
+    pub plugin: PluginName,
+    pub arguments: Value,
+    pub schema: Value,
     annotations: Annotations,
     caller: Caller,
     agent: CallingAgent<'static>,
     resolved: Vec<PathBuf>,
-    source: PluginSource,
+    pub source: PluginSource,
     typed_into: Option<TypedInto>,
 }
 
 impl Scene {
-    fn new(tool: &str, arguments: Value) -> Self {
+    pub fn new(tool: &str, arguments: Value) -> Self {
         Self {
             tool: tool.into(),
             plugin: "tool-file-edit".into(),
             arguments,
+            schema: schema(),
             annotations: Annotations { open_world: false, ..Annotations::default() },
             caller: Caller::Model,
             agent: CallingAgent::MAIN,
@@ -43,7 +46,7 @@ impl Scene {
         Self::new("cli_based_tool", json!({ "command": command }))
     }
 
-    fn call(&self) -> Call<'_> {
+    pub fn call(&self) -> Call<'_> {
         Call {
             tool: &self.tool,
             plugin: &self.plugin,
@@ -52,6 +55,7 @@ impl Scene {
             auto_approval: false,
             caller: self.caller,
             arguments: &self.arguments,
+            schema: &self.schema,
             agent: self.agent,
             directory: Some(Path::new("/project")),
             home: Some(Path::new("/home/ann")),
@@ -60,6 +64,34 @@ impl Scene {
             typed_into: self.typed_into,
         }
     }
+}
+
+/// The arguments of all tools here, as shipped tools declare theirs.
+fn schema() -> Value {
+    let string = |touches: Value| json!({ "type": "string", KEYWORD: touches });
+    let many =
+        |touches: &str| json!({ "type": "array", "items": { "type": "string" }, KEYWORD: touches });
+    let text = || string(json!({ "text": "a test" }));
+    let operation = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "path": string(json!("write")), "from": string(json!("write")),
+            "to": string(json!("write")), "content": text(),
+        },
+    });
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "path": string(json!("write")), "source_path": string(json!("write")),
+            "destination_path": string(json!("write")), "root": string(json!("search_root")),
+            "pattern": string(json!("pattern")), "url": string(json!("host")),
+            "command": string(json!("command")), "args": many("command"),
+            "input": string(json!("command")), "session_id": text(), "text": text(),
+            "operations": { "type": "array", "items": operation },
+        },
+    })
 }
 
 /// A rule a line: `DECISION KEY VALUE`, in the file of a layer.
@@ -100,12 +132,12 @@ fn file(layer: Layer, text: &str) -> RuleFile {
     RuleFile { layer, path, default: None, rules, broken: None }
 }
 
-fn user(text: &str) -> Rules {
+pub fn user(text: &str) -> Rules {
     Rules::of_files(vec![file(Layer::User, text)])
 }
 
 #[track_caller]
-fn check(rules: &Rules, scene: &Scene, expected: &str) {
+pub fn check(rules: &Rules, scene: &Scene, expected: &str) {
     let call = scene.call();
     let decision = decide(rules, &call);
     let place = decision.rule.place().unwrap_or_default();
@@ -277,7 +309,7 @@ fn hosts_are_found_in_urls_and_command_lines() {
         "https://docs.rs@evil.com/",
         "https://evil.com/docs.rs",
         "https://evil.com#docs.rs",
-        "docs.rs",
+        "docs.rs.evil.com",
     ] {
         check(&rules, &fetch(other), "ask ask.silence");
     }

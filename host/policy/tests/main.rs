@@ -8,3 +8,4 @@ mod files;
 mod fuzz;
 #[path = "../../../plugin-api/testkit/src/skip.rs"]
 mod skip;
+mod touches;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use jaato_registry::{Registry, ToolEntry, ToolStatus};
 use jaato_session::{estimate_tokens, tools_that_find};
-use jaato_types::{Availability, PluginName, ToolName, ToolSpec};
+use jaato_types::{Availability, PluginName, ToolName, ToolSpec, touches};
 use serde_json::json;
 
 /// What core tools may cost a model.
@@ -69,10 +69,12 @@ pub fn instructions<'a>(registry: &'a Registry, plugin: &PluginName) -> Option<&
 
 /// What a tool costs, about: providers write it in ways of their own.
 fn tokens(spec: &ToolSpec) -> u64 {
+    let mut parameters = spec.parameters.clone();
+    touches::strip(&mut parameters);
     let shown = json!({
         "name": spec.name,
         "description": spec.description,
-        "parameters": spec.parameters,
+        "parameters": parameters,
     });
     estimate_tokens(&shown.to_string())
 }

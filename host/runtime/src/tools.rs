@@ -202,13 +202,14 @@ impl ToolSet for PluginTools {
 }
 
 /// Keeps a tool that a session was lent, and offers it.
-fn lent(tool: KnownTool, only: &[ToolName]) -> Option<KnownTool> {
+fn lent(mut tool: KnownTool, only: &[ToolName]) -> Option<KnownTool> {
     let is_lent = only.contains(&tool.spec.name);
     let state = match tool.state {
         ToolState::Inactive => ToolState::Active,
         state => state,
     };
-    is_lent.then_some(KnownTool { state, ..tool })
+    tool.state = state;
+    is_lent.then_some(tool)
 }
 
 fn known(tool: ToolEntry<'_>, core: &BTreeSet<ToolName>) -> KnownTool {
@@ -220,10 +221,7 @@ fn known(tool: ToolEntry<'_>, core: &BTreeSet<ToolName>) -> KnownTool {
             by: "because `[tools] enabled` or `--tools` does not name it".into(),
         },
     };
-    KnownTool {
-        spec: tool.spec.clone(),
-        plugin: tool.plugin.clone(),
-        shipped: tool.is_shipped,
-        state,
-    }
+    let mut known = KnownTool::new(tool.spec.clone(), tool.plugin.clone(), tool.is_shipped);
+    known.state = state;
+    known
 }

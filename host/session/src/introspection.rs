@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use jaato_types::touches::KEYWORD;
 use jaato_types::{
     Annotations, Availability, Error, ErrorKind, Output, PluginName, Result, ToolCall, ToolName,
     ToolSpec,
@@ -54,7 +55,10 @@ pub(crate) fn tools() -> [KnownTool; 2] {
     // Every request carries them: what the names say already is not said again.
     let category = json!({ "type": "string", "enum": words });
     let verbose = json!({ "type": "boolean" });
-    let names = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
+    let names = json!({
+        "type": "array", "items": { "type": "string" }, "minItems": 1,
+        KEYWORD: { "text": "names of tools" },
+    });
     [
         known(
             LIST_TOOLS,
@@ -108,12 +112,7 @@ pub(crate) fn known(
         run_if: None,
         previews: false,
     };
-    KnownTool {
-        spec,
-        plugin: PluginName::from(HOST_PLUGIN),
-        shipped: true,
-        state: ToolState::Active,
-    }
+    KnownTool::new(spec, PluginName::from(HOST_PLUGIN), true)
 }
 
 /// Returns the schema that calls are checked by, where it lets through more than the model is

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use jaato_objects::{Filter, ObjectEnvironment, Selection};
 use jaato_types::objects::{ObjectsAdd, ObjectsChanged, ObjectsFilter};
+use jaato_types::touches::KEYWORD;
 use jaato_types::{
     Data, DataContent, Error, ErrorKind, Event, Output, Part, Result, ToolCall, ToolSpec,
 };
@@ -166,12 +167,12 @@ impl SharedObjects {
 /// Returns all tools of the host itself, for lists. Each stands in requests only while there is
 /// something to find with it, or to look at.
 pub fn own_tools() -> Vec<ToolSpec> {
-    introspection::tools_that_find().into_iter().chain([view_tool().spec]).collect()
+    introspection::tools().into_iter().chain([view_tool()]).map(KnownTool::into_spec).collect()
 }
 
 /// Makes the tool.
 pub(crate) fn view_tool() -> KnownTool {
-    let text = |about: &str| json!({ "type": "string", "description": about });
+    let text = |about: &str, reason: &str| json!({ "type": "string", "description": about, KEYWORD: { "text": reason } });
     let number = |about: &str| json!({ "type": "integer", "minimum": 0, "description": about });
     let properties = Map::from_iter([
         (
@@ -180,10 +181,20 @@ pub(crate) fn view_tool() -> KnownTool {
                 "type": "array",
                 "items": { "type": "string" },
                 "description": "Only objects of these tools.",
+                KEYWORD: { "text": "names of tools" },
             }),
         ),
-        ("metadata_key".to_owned(), text("Only items that have this key in their metadata…")),
-        ("metadata_value".to_owned(), json!({ "description": "…with exactly this value." })),
+        (
+            "metadata_key".to_owned(),
+            text("Only items that have this key in their metadata…", "a key of metadata"),
+        ),
+        (
+            "metadata_value".to_owned(),
+            json!({
+                "description": "…with exactly this value.",
+                KEYWORD: { "text": "a value to compare with" },
+            }),
+        ),
         ("skip".to_owned(), number("Objects to pass over.")),
         ("take".to_owned(), number("Most objects to give (50).")),
     ]);

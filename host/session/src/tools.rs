@@ -6,12 +6,14 @@ use futures_util::future::BoxFuture;
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::file_change::FileChange;
 use jaato_types::hooks::{PREVIEW, Preview, PreviewRequest};
+use jaato_types::touches;
 use jaato_types::work_plan::WorkPlan;
 use jaato_types::{
     CallId, ConditionAnswer, ConditionRequest, Delta, Error, ErrorKind, Event, Output, PluginName,
     Result, SessionId, ToolCall, ToolSpec,
 };
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use crate::events::Emitter;
 use crate::tasks::TaskOutput;
@@ -71,9 +73,12 @@ pub struct Renewal {
 
 /// A tool and where it comes from.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct KnownTool {
-    /// What the model and the rules see.
+    /// What the model and the rules see. The schema has no declarations of what the tool touches.
     pub spec: ToolSpec,
+    /// The schema with these declarations, if there are any.
+    declared: Option<Value>,
     /// The plugin that it comes from.
     pub plugin: PluginName,
     /// Whether the plugin was shipped with the host.
@@ -97,6 +102,26 @@ pub enum ToolState {
 }
 
 impl KnownTool {
+    /// Makes one that is in requests.
+    pub fn new(mut spec: ToolSpec, plugin: PluginName, shipped: bool) -> Self {
+        let mut shown = spec.parameters.clone();
+        touches::strip(&mut shown);
+        let is_declared = shown != spec.parameters;
+        let declared = is_declared.then(|| std::mem::replace(&mut spec.parameters, shown));
+        Self { spec, declared, plugin, shipped, state: ToolState::Active }
+    }
+
+    /// Returns the spec as its author wrote it.
+    pub(crate) fn into_spec(self) -> ToolSpec {
+        let parameters = self.declared.unwrap_or(self.spec.parameters);
+        ToolSpec { parameters, ..self.spec }
+    }
+
+    /// Returns the schema of the arguments as rules read it.
+    pub fn schema(&self) -> &Value {
+        self.declared.as_ref().unwrap_or(&self.spec.parameters)
+    }
+
     /// Returns what events call the plugin: a shipped one by its name without its kind, any other
     /// by the whole of it, so that nobody's lines look like those of jaato or of a plugin of
     /// another kind.

@@ -237,7 +237,9 @@ impl Gate for Links {
 
 #[tokio::test(start_paused = true)]
 async fn accepted_edits_stay_inside_and_away_from_what_runs_code_also_through_links() {
-    let mut edit = Tool::echo("updateFile").writing();
+    let written = json!({ "type": "string", "x-jaato-touches": "write" });
+    let schema = json!({ "type": "object", "properties": { "path": written } });
+    let mut edit = Tool::echo("updateFile").writing().schema(schema);
     edit.known.plugin = "tool-file-edit".into();
     edit.known.spec.annotations.open_world = false;
     let mut stranger = Tool::echo("strangersEdit").writing();

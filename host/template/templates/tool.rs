@@ -13,6 +13,7 @@ use jaato_plugin_sdk::prelude::*;
 )]
 struct TemplateName {
     /// Text to count. At most 1 MiB.
+    #[schemars(extend("x-jaato-touches" = { "text": "words to count" }))]
     text: String,
 }
 

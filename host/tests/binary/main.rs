@@ -24,6 +24,7 @@ mod command;
 mod company;
 mod conditions;
 mod config;
+mod declared_arguments;
 mod docker;
 mod doctor;
 mod embedded;

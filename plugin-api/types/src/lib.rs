@@ -59,6 +59,7 @@ mod tool;
 pub mod tool_calls;
 pub mod tools_list;
 pub mod tools_set;
+pub mod touches;
 pub mod work_plan;
 mod worker_variable;
 pub mod workspace_file;

@@ -10,6 +10,7 @@ mod told;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::task::{TaskRead, TaskStart, TaskStatus};
+use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::types::{CommandSpec, ToolName};
 
 /// Longest wait of one read, in seconds.
@@ -26,8 +27,8 @@ const WAIT_SECONDS_MAX: u64 = 60;
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "tool_name": { "type": "string", "description": "Its name." },
-            "arguments": { "type": "object", "description": "Of that tool." },
+            "tool_name": { "type": "string", TOUCHES: { "text": "the name of a tool" }, "description": "Its name." },
+            "arguments": { "type": "object", TOUCHES: { "text": "the call that is started has a check of its own" }, "description": "Of that tool." },
             "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": 86400, "description": "Then it is ended." },
         },
         "required": ["tool_name", "arguments"],
@@ -72,7 +73,7 @@ async fn start_background_task(
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "task_id": { "type": "string", "description": "Which task." },
+            "task_id": { "type": "string", TOUCHES: { "text": "the name of a task" }, "description": "Which task." },
             "stdout_offset": {
                 "type": "integer", "minimum": 0, "default": 0,
                 "description": "The one that the last answer gave.",
@@ -112,7 +113,7 @@ async fn get_background_task(
     schema = json!({
         "type": "object",
         "additionalProperties": false,
-        "properties": { "task_id": { "type": "string", "description": "Which task." } },
+        "properties": { "task_id": { "type": "string", TOUCHES: { "text": "the name of a task" }, "description": "Which task." } },
         "required": ["task_id"],
     })
 )]
@@ -131,7 +132,7 @@ async fn cancel_background_task(cx: &Cx<Background>, task_id: String) -> Result<
     schema = json!({
         "type": "object",
         "additionalProperties": false,
-        "properties": { "plugin_name": { "type": "string", "description": "Of this plugin alone." } },
+        "properties": { "plugin_name": { "type": "string", TOUCHES: { "text": "the name of a plugin" }, "description": "Of this plugin alone." } },
     })
 )]
 async fn list_background_tasks(

@@ -27,6 +27,7 @@ pub use expression::calculate as calculated;
 async fn calculate(
     _cx: &Cx,
     /// Such as `(19.99 * 3 + 4.5) * 1.19`.
+    #[schemars(extend("x-jaato-touches" = { "text": "an expression of numbers" }))]
     expression: String,
 ) -> Result<Output> {
     let result = calculated(&expression).map_err(explained)?;

@@ -9,6 +9,7 @@ mod question;
 use jaato_plugin_sdk::form::{FormAnswer, FormOutcome, form};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
+use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 
 use question::Question;
 
@@ -26,12 +27,12 @@ const QUESTIONS_MAX: usize = 20;
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "context": { "type": "string", "description": "Why you ask." },
+            "context": { "type": "string", TOUCHES: { "text": "a question to the user" }, "description": "Why you ask." },
             "questions": { "type": "array", "minItems": 1, "maxItems": QUESTIONS_MAX, "description": "At most 20.", "items": {
                 "type": "object",
                 "additionalProperties": false,
                 "properties": {
-                    "text": { "type": "string", "description": "The question." },
+                    "text": { "type": "string", TOUCHES: { "text": "a question to the user" }, "description": "The question." },
                     "question_type": {
                         "enum": ["single_choice", "multiple_choice", "free_text"],
                         "default": "single_choice",
@@ -40,6 +41,7 @@ const QUESTIONS_MAX: usize = 20;
                     "choices": {
                         "type": "array",
                         "items": { "type": ["string", "object"] },
+                        TOUCHES: { "text": "answers to choose from" },
                         "description": "To choose from.",
                     },
                     "required": {

@@ -33,8 +33,10 @@ const GRACE: Duration = Duration::from_secs(5);
 )]
 struct GlobFiles {
     /// Such as `**/*.py` or `src/*.{ts,tsx}`.
+    #[schemars(extend("x-jaato-touches" = "pattern"))]
     pattern: String,
     /// Folder to search in; default the workspace.
+    #[schemars(extend("x-jaato-touches" = "search_root"))]
     root: Option<String>,
     /// Default 500.
     #[schemars(range(min = 1, max = 10000))]

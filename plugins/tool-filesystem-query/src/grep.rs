@@ -29,10 +29,13 @@ use crate::time_limit::{Came, TimeLimit, late};
 )]
 struct GrepContent {
     /// Regular expression.
+    #[schemars(extend("x-jaato-touches" = { "text": "a regular expression" }))]
     pattern: String,
     /// Folder or file; default the workspace.
+    #[schemars(extend("x-jaato-touches" = "search_root"))]
     path: Option<String>,
     /// Only files that fit, such as `*.py` or `src/**/*.ts`.
+    #[schemars(extend("x-jaato-touches" = "pattern"))]
     file_glob: Option<Globs>,
     /// Lines around a match, default 2.
     #[schemars(range(min = 0, max = 50))]
@@ -193,13 +196,17 @@ async fn collect(
 
 #[cfg(test)]
 mod tests {
+    use jaato_plugin_sdk::types::touches;
+
     use super::*;
 
     /// A model reads them when it looks for tools.
     #[test]
     fn a_model_reads_few_words() {
         let spec = GrepContent::spec();
-        let bytes = spec.description.len() + spec.parameters.to_string().len();
+        let mut parameters = spec.parameters.clone();
+        touches::strip(&mut parameters);
+        let bytes = spec.description.len() + parameters.to_string().len();
         assert!(bytes <= 1200, "{bytes}: {}", spec.parameters);
         assert_eq!(spec.parameters["required"], json!(["pattern"]));
         let kinds = &spec.parameters["properties"]["file_glob"];

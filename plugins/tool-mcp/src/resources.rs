@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk::types::Annotations;
 use rmcp::model::{
     ClientRequest, ListResourceTemplatesRequest, ListResourcesRequest, PaginatedRequestParams,
     ServerResult,
@@ -36,15 +35,8 @@ pub fn specs() -> [ToolSpec; 2] {
             "type": "object", "properties": properties, "required": required,
             "additionalProperties": false,
         }),
-        // Not read-only: what a server does with an address is its own affair, and a model that may
-        // name any could tell it anything. So the person is asked.
-        annotations: Annotations {
-            read_only: false,
-            destructive: false,
-            idempotent: true,
-            open_world: true,
-            parallel_safe: true,
-        },
+        // A server answers, and an address means whatever that server takes it for.
+        foreign: true,
         category: crate::names::CATEGORY.to_owned(),
         ..ToolSpec::default()
     };

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::hooks::{BeforePrompt, Hook, Hooks, PromptAddition};
 use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 
 use record::{MATURITY, NewMemory, Scope, checked_tags, quoted};
 use scopes::{Gathered, Scopes};
@@ -44,12 +45,12 @@ const RETRIEVED_MAX: u32 = 20;
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "content": { "type": "string", "description": "What to remember, at most 64 KiB." },
-            "description": { "type": "string", "description": "One line, by which it is chosen later." },
-            "tags": { "type": "array", "items": { "type": "string" }, "description": "Words by which it is found." },
+            "content": { "type": "string", TOUCHES: { "text": "a fact to remember" }, "description": "What to remember, at most 64 KiB." },
+            "description": { "type": "string", TOUCHES: { "text": "a fact to remember" }, "description": "One line, by which it is chosen later." },
+            "tags": { "type": "array", "items": { "type": "string" }, TOUCHES: { "text": "words to search by" }, "description": "Words by which it is found." },
             "confidence": { "type": "number", "default": 0.5, "description": "How sure it is, 0 to 1." },
             "scope": { "enum": ["project", "universal"], "default": "project", "description": "This workspace, or all." },
-            "evidence": { "type": "string", "description": "How it is known." },
+            "evidence": { "type": "string", TOUCHES: { "text": "how a fact is known" }, "description": "How it is known." },
         },
         "required": ["content", "description", "tags"],
     })
@@ -90,7 +91,7 @@ async fn store_memory(
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "tags": { "type": "array", "items": { "type": "string" }, "description": "Any of these." },
+            "tags": { "type": "array", "items": { "type": "string" }, TOUCHES: { "text": "words to search by" }, "description": "Any of these." },
             "limit": { "type": "integer", "minimum": 1, "maximum": 20, "default": 3, "description": "How many." },
         },
         "required": ["tags"],

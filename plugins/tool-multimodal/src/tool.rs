@@ -24,6 +24,7 @@ const PIECE_BYTES: u64 = 4 * 1024 * 1024;
 )]
 struct ViewImage {
     /// The path of the file.
+    #[schemars(extend("x-jaato-touches" = "read"))]
     path: String,
 }
 

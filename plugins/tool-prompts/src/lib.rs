@@ -20,6 +20,7 @@ use std::sync::Arc;
 use jaato_plugin_sdk::dynamic::ToolsSet;
 use jaato_plugin_sdk::hooks::{CompleteWords, WordChoice, WordChoices};
 use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::{schemars, serde_json};
 
 use library::{Library, Prompt, cut};
@@ -49,9 +50,9 @@ const NAMES_TOLD_MAX: usize = 20;
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "name": { "type": "string", "description": "Which." },
-            "arguments": { "type": "string", "description": "Words for its placeholders, or NAME=VALUE." },
-            "file": { "type": "string", "description": "A file of the skill, in its place." },
+            "name": { "type": "string", TOUCHES: { "text": "the name of a prompt" }, "description": "Which." },
+            "arguments": { "type": "string", TOUCHES: { "text": "words for the prompt" }, "description": "Words for its placeholders, or NAME=VALUE." },
+            "file": { "type": "string", TOUCHES: { "text": "a file in the folder of the skill, which the plugin checks" }, "description": "A file of the skill, in its place." },
         },
         "required": ["name"],
     })

@@ -15,6 +15,7 @@ mod told;
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
+use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
 
 use board::Todo;
@@ -36,8 +37,8 @@ use board::Todo;
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "title": { "type": "string", "description": "What it is for." },
-            "steps": { "type": "array", "items": { "type": "string" }, "description": "In order." },
+            "title": { "type": "string", TOUCHES: { "text": "a title" }, "description": "What it is for." },
+            "steps": { "type": "array", "items": { "type": "string" }, TOUCHES: { "text": "what is to be done" }, "description": "In order." },
         },
         "required": ["title", "steps"],
     })
@@ -58,7 +59,7 @@ async fn create_plan(cx: &Cx<Todo>, title: String, steps: Vec<String>) -> Result
     schema = json!({
         "type": "object",
         "additionalProperties": false,
-        "properties": { "message": { "type": "string", "description": "For the user." } },
+        "properties": { "message": { "type": "string", TOUCHES: { "text": "a message to the user" }, "description": "For the user." } },
     })
 )]
 struct StartPlan {
@@ -108,10 +109,10 @@ enum NewStatus {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "step_id": { "type": "string", "description": "Its id or number." },
+            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
             "status": { "enum": ["in_progress", "completed", "failed", "skipped"], "description": "Now." },
-            "result": { "type": "string", "description": "What came of it." },
-            "error": { "type": "string", "description": "Why it failed." },
+            "result": { "type": "string", TOUCHES: { "text": "a report" }, "description": "What came of it." },
+            "error": { "type": "string", TOUCHES: { "text": "a report" }, "description": "Why it failed." },
         },
         "required": ["step_id", "status"],
     })
@@ -153,7 +154,7 @@ enum End {
         "additionalProperties": false,
         "properties": {
             "status": { "enum": ["completed", "failed", "cancelled"], "description": "How." },
-            "summary": { "type": "string", "description": "What came of it." },
+            "summary": { "type": "string", TOUCHES: { "text": "a report" }, "description": "What came of it." },
         },
         "required": ["status"],
     })
@@ -182,8 +183,8 @@ async fn complete_plan(
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "description": { "type": "string", "description": "What is to be done." },
-            "after_step_id": { "type": "string", "description": "Behind which." },
+            "description": { "type": "string", TOUCHES: { "text": "what is to be done" }, "description": "What is to be done." },
+            "after_step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Behind which." },
         },
         "required": ["description"],
     })
@@ -203,7 +204,7 @@ async fn add_step(
     read_only,
     open_world = false,
     auto_approval,
-    schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", "description": "The one of this session where empty." } } })
+    schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "The one of this session where empty." } } })
 )]
 async fn get_plan_status(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
     let board = cx.state().board();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
 use jaato_plugin_sdk::serde_json::Map;
+use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::types::work_plan::PlanStepStatus as Status;
 
 use crate::board::Todo;
@@ -39,17 +40,17 @@ struct Dependency {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "description": { "type": "string", "description": "What is to be done." },
+            "description": { "type": "string", TOUCHES: { "text": "what is to be done" }, "description": "What is to be done." },
             "depends_on": { "type": "array", "minItems": 1, "description": "What comes first.", "items": {
                 "type": "object",
                 "additionalProperties": false,
                 "properties": {
-                    "step_id": { "type": "string", "description": "Its id or number." },
-                    "agent_id": { "type": "string", "default": THIS_AGENT, "description": "This one where empty." },
+                    "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
+                    "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "default": THIS_AGENT, "description": "This one where empty." },
                 },
                 "required": ["step_id"],
             } },
-            "provides": { "type": "string", "description": "A name for its output." },
+            "provides": { "type": "string", TOUCHES: { "text": "the name of an output" }, "description": "A name for its output." },
         },
         "required": ["description", "depends_on"],
     })
@@ -79,9 +80,9 @@ async fn add_dependent_step(
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "step_id": { "type": "string", "description": "Its id or number." },
-            "output": { "type": "object", "description": "What they get." },
-            "result": { "type": "string", "description": "What came of it." },
+            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
+            "output": { "type": "object", TOUCHES: { "text": "a report to later steps" }, "description": "What they get." },
+            "result": { "type": "string", TOUCHES: { "text": "a report" }, "description": "What came of it." },
         },
         "required": ["step_id", "output"],
     })
@@ -102,7 +103,7 @@ async fn complete_step_with_output(
     read_only,
     open_world = false,
     auto_approval,
-    schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", "description": "The one of this session where empty." } } })
+    schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "The one of this session where empty." } } })
 )]
 async fn get_blocked_steps(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
     let board = cx.state().board();
@@ -128,9 +129,9 @@ async fn get_blocked_steps(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> 
         "additionalProperties": false,
         "properties": {
             "event_types": { "type": "array", "minItems": 1, "items": { "enum": EVENT_TYPES }, "description": "Which." },
-            "agent_id": { "type": "string", "description": "This one where empty." },
-            "plan_id": { "type": "string", "description": "The one of this session where empty." },
-            "step_id": { "type": "string", "description": "Its id or number." },
+            "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "description": "This one where empty." },
+            "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "The one of this session where empty." },
+            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
         },
         "required": ["event_types"],
     })
@@ -170,7 +171,7 @@ async fn list_subscriptions(cx: &Cx<Todo>) -> Result<Output> {
     schema = json!({
         "type": "object",
         "additionalProperties": false,
-        "properties": { "subscription_id": { "type": "string", "description": "Which." } },
+        "properties": { "subscription_id": { "type": "string", TOUCHES: { "text": "the name of a subscription" }, "description": "Which." } },
         "required": ["subscription_id"],
     })
 )]
@@ -190,14 +191,14 @@ async fn unsubscribe(cx: &Cx<Todo>, subscription_id: String) -> Result<Output> {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "agent_id": { "type": "string", "description": "This one where empty." },
+            "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "description": "This one where empty." },
             "event_types": { "type": "array", "items": { "enum": EVENT_TYPES }, "description": "Which." },
             "limit": { "type": "integer", "minimum": 0, "default": 20, "description": "0: all" },
             "timeout": {
                 "type": "number", "minimum": 0, "maximum": 30, "default": 0,
                 "description": "Seconds to wait where there is none.",
             },
-            "after_event": { "type": "string", "description": "Its event_id." },
+            "after_event": { "type": "string", TOUCHES: { "text": "the name of an event" }, "description": "Its event_id." },
         },
     })
 )]

@@ -63,8 +63,9 @@ impl CallRunner<'_> {
         times: usize,
         done: &mut CallsDone,
     ) -> Admitted<'a> {
-        let source = if tool.shipped { PluginSource::Shipped } else { PluginSource::Elsewhere };
-        let candidate = Candidate { call, spec: &tool.spec, plugin: &tool.plugin, source, times };
+        let source = PluginSource::of(tool.shipped, tool.spec.foreign);
+        let (spec, schema, plugin) = (&tool.spec, tool.schema(), &tool.plugin);
+        let candidate = Candidate { call, spec, schema, plugin, source, times };
         let approval = self.approval();
         let context = ToolContext { runner: self, tool };
         let Verdict { refusal, changed, lacks_user, .. } = tokio::select! {

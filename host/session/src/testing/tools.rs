@@ -78,7 +78,7 @@ impl Tool {
             foreign: false,
         };
         let plugin = PluginName::new(format!("tool-{name}"));
-        let known = KnownTool { spec, plugin, shipped: true, state: ToolState::Active };
+        let known = KnownTool::new(spec, plugin, true);
         let behaviour: Behaviour = Arc::new(move |call, scope| behaviour(call, scope).boxed());
         Self { known, behaviour, condition: None, preview: None }
     }
@@ -118,7 +118,10 @@ impl Tool {
     /// Gives it a schema.
     #[must_use]
     pub fn schema(mut self, parameters: Value) -> Self {
-        self.known.spec.parameters = parameters;
+        let KnownTool { spec, plugin, shipped, state, .. } = self.known;
+        let spec = ToolSpec { parameters, ..spec };
+        self.known = KnownTool::new(spec, plugin, shipped);
+        self.known.state = state;
         self
     }
 

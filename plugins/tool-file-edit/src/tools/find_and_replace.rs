@@ -59,10 +59,13 @@ const MADE: [&str; 11] = [
 )]
 struct FindAndReplace {
     /// The expression.
+    #[schemars(extend("x-jaato-touches" = { "text": "a regular expression" }))]
     pattern: String,
     /// What comes in place of a match; `\1` or `$1` is its first group.
+    #[schemars(extend("x-jaato-touches" = { "text": "what comes in place of a match" }))]
     replacement: String,
     /// Which files, as `src/**/*.rs`.
+    #[schemars(extend("x-jaato-touches" = "pattern"))]
     paths: String,
     /// Whether it is only told what would change: no without it.
     #[serde(default)]

@@ -28,6 +28,7 @@ const BACKUPS_TOLD_MAX: usize = 100;
 )]
 struct ListBackups {
     /// One file: all of the workspace without it.
+    #[schemars(extend("x-jaato-touches" = "read"))]
     path: Option<String>,
 }
 

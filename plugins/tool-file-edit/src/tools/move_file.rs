@@ -27,8 +27,10 @@ use crate::text::{decode, lines_of};
 )]
 struct MoveFile {
     /// The file.
+    #[schemars(extend("x-jaato-touches" = "write"))]
     source_path: String,
     /// Its new path, with its name.
+    #[schemars(extend("x-jaato-touches" = "write"))]
     destination_path: String,
     /// Whether a file that is there is replaced: no without it.
     #[serde(default)]
@@ -51,8 +53,10 @@ struct MoveFile {
 )]
 struct RenameFile {
     /// The file.
+    #[schemars(extend("x-jaato-touches" = "write"))]
     source_path: String,
     /// Its new path, with its name.
+    #[schemars(extend("x-jaato-touches" = "write"))]
     destination_path: String,
     /// Whether a file that is there is replaced: no without it.
     #[serde(default)]

@@ -41,26 +41,37 @@ struct MultiFileEdit {
 #[derive(Clone, Default)]
 struct Operation {
     /// `edit` (path, old, new), `create` (path, content), `delete` (path) or `rename` (from, to).
+    #[schemars(extend("x-jaato-touches" = { "text": "the name of an operation" }))]
     action: String,
     /// The file; not for rename.
+    #[schemars(extend("x-jaato-touches" = "write"))]
     path: Option<String>,
     /// edit: text to replace, exactly as in the file. It must stand there once.
+    #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     old: Option<String>,
     /// edit: what comes in its place.
+    #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     new: Option<String>,
     /// edit: text right before `old`, where `old` stands more than once. It stays.
+    #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     prologue: Option<String>,
     /// edit: text right after `old`. It stays.
+    #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     epilogue: Option<String>,
     /// create: the file's text.
+    #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     content: Option<String>,
     /// rename: the file.
+    #[schemars(extend("x-jaato-touches" = "write"))]
     from: Option<String>,
     /// rename: its new path.
+    #[schemars(extend("x-jaato-touches" = "write"))]
     to: Option<String>,
     /// Another name of `from`.
+    #[schemars(extend("x-jaato-touches" = "write"))]
     source_path: Option<String>,
     /// Another name of `to`.
+    #[schemars(extend("x-jaato-touches" = "write"))]
     destination_path: Option<String>,
 }
 

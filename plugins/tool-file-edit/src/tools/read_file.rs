@@ -56,6 +56,7 @@ const IMAGE_BYTES_MAX: u64 = 10 * 1024 * 1024;
 )]
 struct ReadFile {
     /// The file.
+    #[schemars(extend("x-jaato-touches" = "read"))]
     path: String,
     /// First line, from 1.
     #[schemars(range(min = 1))]

@@ -27,6 +27,7 @@ use crate::plan::Plan;
 )]
 struct RemoveFile {
     /// The file.
+    #[schemars(extend("x-jaato-touches" = "write"))]
     path: String,
 }
 

@@ -26,8 +26,10 @@ use crate::plan::{Plan, absolute};
 )]
 struct RestoreFile {
     /// The file.
+    #[schemars(extend("x-jaato-touches" = "write"))]
     path: String,
     /// Which backup, as listBackups names it: the latest without it.
+    #[schemars(extend("x-jaato-touches" = { "text": "the name of a backup of this file" }))]
     backup_path: Option<String>,
 }
 

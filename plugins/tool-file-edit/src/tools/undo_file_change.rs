@@ -27,6 +27,7 @@ use crate::plan::{Plan, absolute};
 )]
 struct UndoFileChange {
     /// The file.
+    #[schemars(extend("x-jaato-touches" = "write"))]
     path: String,
     /// Whether the last undo is taken back instead: no without it.
     #[serde(default)]

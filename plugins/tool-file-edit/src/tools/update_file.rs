@@ -30,16 +30,22 @@ use crate::text::{decode, lines_of};
 )]
 struct UpdateFile {
     /// The file.
+    #[schemars(extend("x-jaato-touches" = "write"))]
     path: String,
     /// Text to replace, exactly as in the file. It must stand there once.
+    #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     old: Option<String>,
     /// What comes in its place.
+    #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     new: Option<String>,
     /// Text right before `old`, where `old` stands more than once. It stays.
+    #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     prologue: Option<String>,
     /// Text right after `old`. It stays.
+    #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     epilogue: Option<String>,
     /// Instead of `old` and `new`: the whole new text.
+    #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     new_content: Option<String>,
 }
 

@@ -27,8 +27,10 @@ use crate::text::lines_of;
 )]
 struct WriteNewFile {
     /// The file.
+    #[schemars(extend("x-jaato-touches" = "write"))]
     path: String,
     /// Its text.
+    #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     content: String,
 }
 

@@ -22,6 +22,7 @@ use crate::{close, join, output};
 )]
 struct ShellClose {
     /// The session.
+    #[schemars(extend("x-jaato-touches" = { "text": "the name of a terminal" }))]
     session_id: String,
 }
 

@@ -27,8 +27,10 @@ use crate::shells::Shells;
 )]
 struct ShellControl {
     /// The session.
+    #[schemars(extend("x-jaato-touches" = { "text": "the name of a terminal" }))]
     session_id: String,
     /// The key.
+    #[schemars(extend("x-jaato-touches" = { "text": "the name of a key" }))]
     key: Option<String>,
     /// A signal instead of a key.
     signal: Option<ShellSignal>,

@@ -33,8 +33,10 @@ const INPUT_BYTES_MAX: usize = 1024 * 1024;
 )]
 struct ShellInput {
     /// The session.
+    #[schemars(extend("x-jaato-touches" = { "text": "the name of a terminal" }))]
     session_id: String,
     /// The text. Passwords are not typed by you: see ask_user.
+    #[schemars(extend("x-jaato-touches" = "command"))]
     input: Option<String>,
     /// Let the user type a password or another secret instead; you do not see it.
     ask_user: Option<bool>,

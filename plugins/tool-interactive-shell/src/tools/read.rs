@@ -39,11 +39,13 @@ const RAW_BYTES_MAX: usize = 2 * 1024;
 )]
 struct ShellRead {
     /// The session.
+    #[schemars(extend("x-jaato-touches" = { "text": "the name of a terminal" }))]
     session_id: String,
     /// Seconds to wait at most: 2 without it.
     #[schemars(range(min = 0.0, max = 30.0))]
     timeout: Option<f64>,
     /// Wait until this regular expression is shown; the word prompt stands for the next prompt.
+    #[schemars(extend("x-jaato-touches" = { "text": "a regular expression" }))]
     wait_for: Option<String>,
     /// Give the bytes as they came instead, escape sequences too, oldest first, without waiting.
     raw: Option<bool>,

@@ -29,8 +29,10 @@ const NAME_CHARACTERS_MAX: usize = 56;
 )]
 struct ShellSpawn {
     /// The program with its arguments.
+    #[schemars(extend("x-jaato-touches" = "command"))]
     command: String,
     /// A name for the session instead of session_0, session_1, ….
+    #[schemars(extend("x-jaato-touches" = { "text": "the name of a terminal" }))]
     session_name: Option<String>,
     /// Lines of the terminal: 24 without it.
     #[schemars(range(min = 2, max = 500))]

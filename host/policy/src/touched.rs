@@ -1,0 +1,162 @@
+//! Reads the paths, hosts and the command line of a call by the declarations of its tool.
+
+use std::path::PathBuf;
+
+use jaato_types::touches::Touched;
+use serde_json::Value;
+
+use crate::facts::{host_of, plain_host};
+use crate::shell::CommandLine;
+use crate::{Call, PluginSource, TypedInto};
+
+/// Names under which tools of others commonly take a command line.
+const COMMAND_NAMES: [&str; 5] = ["command", "cmd", "command_line", "script", "shell"];
+
+/// Longest text that can be a path.
+const PATH_BYTES_MAX: usize = 4096;
+
+impl Call<'_> {
+    /// Reads the strings of the arguments. A declaration of a foreign tool is its author's word, so
+    /// it counts for nothing.
+    pub(crate) fn touched(&self) -> Touched {
+        match self.source {
+            PluginSource::Shipped => Touched::of(self.schema, self.arguments),
+            PluginSource::Relayed | PluginSource::Elsewhere => {
+                Touched::of_foreign(self.schema, self.arguments)
+            }
+        }
+    }
+
+    /// Returns true if it types into a terminal, and nobody has said yet who reads there.
+    pub fn is_typed_unseen(&self) -> bool {
+        let is_shipped = self.source == PluginSource::Shipped;
+        is_shipped && self.tool.as_str() == "shell_input" && self.typed_into.is_none()
+    }
+
+    /// Returns the command line that the call runs, if its tool runs such.
+    pub fn command_line(&self) -> Option<CommandLine> {
+        self.line_of(&self.touched())
+    }
+
+    pub(crate) fn line_of(&self, touched: &Touched) -> Option<CommandLine> {
+        if self.source == PluginSource::Shipped {
+            match self.tool.as_str() {
+                "cli_based_tool" => return self.words_of_cli(),
+                "shell_input" => return Some(self.typed_line()),
+                _ => {}
+            }
+            if !touched.commands.is_empty() {
+                return Some(CommandLine::Shell(touched.commands.join("\n")));
+            }
+        }
+        let is_command = |name: &str| COMMAND_NAMES.contains(&name);
+        let lines = touched.undeclared.iter().filter(|it| is_command(&it.name));
+        let lines: Vec<&str> = lines.map(|it| it.text.as_str()).collect();
+        (!lines.is_empty()).then(|| CommandLine::Unknown(lines.join("\n")))
+    }
+
+    /// Returns the hosts that the arguments name.
+    pub fn hosts(&self) -> Vec<String> {
+        self.hosts_of(&self.touched())
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.arguments.get(name).and_then(Value::as_str).map(str::to_owned)
+    }
+
+    /// `args` are words that no shell reads.
+    fn words_of_cli(&self) -> Option<CommandLine> {
+        let command = self.text("command")?;
+        let words = self.arguments.get("args").and_then(Value::as_array);
+        let Some(words) = words.filter(|words| !words.is_empty()) else {
+            return Some(CommandLine::Shell(command));
+        };
+        let words = words.iter().map(|word| word.as_str().unwrap_or_default().to_owned());
+        Some(CommandLine::Words(std::iter::once(command).chain(words).collect()))
+    }
+
+    fn typed_line(&self) -> CommandLine {
+        let input = self.text("input").unwrap_or_default();
+        match self.typed_into {
+            // A tab makes the shell complete the line to something unknown.
+            Some(TypedInto::ShellPrompt) if !input.contains('\t') => CommandLine::Shell(input),
+            Some(TypedInto::ShellPrompt | TypedInto::Unknown) | None => CommandLine::Unknown(input),
+        }
+    }
+
+    /// Returns the declared paths, each whole, and where links on the call's paths lead, as far as
+    /// the host found out. Of a pattern it is the folder below which all matches are. Relative
+    /// paths stay relative when the working directory is not known.
+    pub(crate) fn paths_of(&self, touched: &Touched) -> Vec<PathBuf> {
+        let declared = [&touched.reads, &touched.writes, &touched.search_roots];
+        let declared = declared.into_iter().flatten().filter(|text| !text.is_empty());
+        let mut paths: Vec<PathBuf> = declared.map(|text| self.whole(text)).collect();
+        let roots = touched.search_roots.iter().filter(|text| !text.is_empty());
+        let mut roots: Vec<&str> = roots.map(String::as_str).collect();
+        if roots.is_empty() {
+            roots.push(".");
+        }
+        for pattern in &touched.patterns {
+            paths.extend(roots.iter().flat_map(|root| self.reach_of(root, pattern)));
+        }
+        paths.extend(self.resolved.iter().cloned());
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
+    /// Returns the paths at or below which all matches of a pattern are.
+    fn reach_of(&self, root: &str, pattern: &str) -> Vec<PathBuf> {
+        let below_root = |text: &str| match text.starts_with(['/', '~']) {
+            true => self.whole(text),
+            false => self.whole(&format!("{root}/{text}")),
+        };
+        let Some(end) = pattern.find(['*', '?', '[', '{', '\\']) else {
+            let mut reach = vec![below_root(pattern)];
+            if !pattern.contains('/') {
+                // Some tools find a name at any depth.
+                reach.push(self.whole(root));
+            }
+            return reach;
+        };
+        let (literal, rest) = pattern.split_at(end);
+        if ["..", "{/", ",/"].iter().any(|part| rest.contains(part)) {
+            return vec![PathBuf::from("/")];
+        }
+        let folder = literal.rfind('/').map_or("", |at| &literal[..=at]);
+        vec![below_root(folder)]
+    }
+
+    /// Returns the undeclared strings as paths.
+    pub(crate) fn undeclared_paths(&self, touched: &Touched) -> Vec<PathBuf> {
+        let texts = touched.undeclared.iter().map(|it| it.text.as_str());
+        let can_be_path = |text: &&str| !text.is_empty() && text.len() <= PATH_BYTES_MAX;
+        texts.filter(can_be_path).map(|text| self.whole(text)).collect()
+    }
+
+    /// Returns the declared hosts, and those of URLs in undeclared strings, in small letters.
+    pub(crate) fn hosts_of(&self, touched: &Touched) -> Vec<String> {
+        let declared = touched.hosts.iter().filter(|text| !text.is_empty());
+        let declared = declared.map(|text| host_of(text).unwrap_or_else(|| bare_host(text)));
+        let undeclared = touched.undeclared.iter().filter_map(|it| host_of(&it.text));
+        let mut hosts: Vec<String> = declared.chain(undeclared).collect();
+        hosts.sort();
+        hosts.dedup();
+        hosts
+    }
+}
+
+/// Returns the words of a text that may be hosts, in small letters.
+pub(crate) fn possible_hosts(text: &str) -> impl Iterator<Item = String> {
+    let is_between = |sign: char| sign.is_whitespace() || "\"'`<>()[]{},;|=&".contains(sign);
+    text.split(is_between).map(bare_host).filter(|host| !host.is_empty())
+}
+
+/// Returns the host of `HOST`, `HOST:PORT`, `USER@HOST`, `HOST/PATH` and of a URL that is not
+/// written well.
+fn bare_host(text: &str) -> String {
+    let rest = text.split_once(':').map(|(_, rest)| rest).filter(|rest| rest.starts_with('/'));
+    let rest = rest.unwrap_or(text).trim_start_matches('/');
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    plain_host(authority.rsplit('@').next().unwrap_or_default())
+}

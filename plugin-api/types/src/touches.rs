@@ -1,0 +1,174 @@
+//! What a tool call touches, as the tool's schema declares it: files, hosts, command lines.
+//!
+//! A property of a tool's parameters says by the keyword [`KEYWORD`] what its strings are. The word
+//! holds for every string below the property, unless a property further down has its own. Rules
+//! about files, hosts and commands read the result ([`Touched`]) instead of guessing by the names
+//! of arguments. The host takes the keyword out of the schema before a model sees it.
+//!
+//! Invariant: each string of the arguments appears in a [`Touched`], or is declared as plain text.
+
+mod walk;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use walk::{Place, Trust, Walk};
+
+/// The keyword of a JSON Schema that declares what a string is.
+pub const KEYWORD: &str = "x-jaato-touches";
+
+/// What a declared string is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The path of a file or folder that the tool reads: `"read"`.
+    Read,
+    /// A path that the tool writes, moves or deletes: `"write"`.
+    Write,
+    /// A folder that the tool reads with all that is below it: `"search_root"`.
+    SearchRoot,
+    /// A pattern of file names. It is relative to the search roots of the call, or to the working
+    /// directory when the call names none: `"pattern"`.
+    Pattern,
+    /// A host, or a URL: `"host"`.
+    Host,
+    /// A command line: `"command"`.
+    Command,
+    /// Plain text, for this reason: `{"text": "REASON"}`.
+    Text(String),
+}
+
+/// The declared and undeclared strings of one call's arguments, in the order of the arguments.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Touched {
+    /// Paths that the call reads.
+    pub reads: Vec<String>,
+    /// Paths that the call writes, moves or deletes.
+    pub writes: Vec<String>,
+    /// Folders that the call reads recursively.
+    pub search_roots: Vec<String>,
+    /// Patterns of file names, relative to each search root, or to the working directory when there
+    /// is no search root.
+    pub patterns: Vec<String>,
+    /// Hosts and URLs.
+    pub hosts: Vec<String>,
+    /// Command lines.
+    pub commands: Vec<String>,
+    /// Strings that the schema does not declare. Each may be a path, a host or a command line.
+    pub undeclared: Vec<Undeclared>,
+    /// The arguments hold more values than are read: the call may touch anything.
+    pub everything: bool,
+}
+
+/// A string that the schema does not declare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Undeclared {
+    /// The name of the nearest property; empty at the top.
+    pub name: String,
+    /// The string.
+    pub text: String,
+}
+
+impl Kind {
+    /// Reads the keyword's value. Returns nothing for an unknown word and for an empty reason.
+    pub fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::String(word) => match word.as_str() {
+                "read" => Some(Self::Read),
+                "write" => Some(Self::Write),
+                "search_root" => Some(Self::SearchRoot),
+                "pattern" => Some(Self::Pattern),
+                "host" => Some(Self::Host),
+                "command" => Some(Self::Command),
+                _ => None,
+            },
+            Value::Object(object) => {
+                let reason = object.get("text")?.as_str()?.trim();
+                let is_alone = object.len() == 1 && !reason.is_empty();
+                is_alone.then(|| Self::Text(reason.to_owned()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Says in words what the tool does with the string.
+    pub fn told(&self) -> &str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "written",
+            Self::SearchRoot => "searched",
+            Self::Pattern => "file pattern",
+            Self::Host => "contacted",
+            Self::Command => "run",
+            Self::Text(_) => "text",
+        }
+    }
+}
+
+impl Touched {
+    /// Reads the strings of a call's arguments by the schema of its tool.
+    pub fn of(schema: &Value, arguments: &Value) -> Self {
+        Walk::through(schema, Trust::Declarations).arguments(arguments)
+    }
+
+    /// Reads the strings of a call's arguments when the author of the schema is not trusted: each
+    /// is undeclared. The schema only tells which names of properties the caller did not choose.
+    pub fn of_foreign(schema: &Value, arguments: &Value) -> Self {
+        Walk::through(schema, Trust::Nothing).arguments(arguments)
+    }
+
+    /// Tells whether the schema declares every string, so that the lists are complete.
+    pub fn is_complete(&self) -> bool {
+        !self.everything && self.undeclared.is_empty()
+    }
+
+    fn add(&mut self, kind: Option<&Kind>, name: &str, text: &str) {
+        let list = match kind {
+            Some(Kind::Read) => &mut self.reads,
+            Some(Kind::Write) => &mut self.writes,
+            Some(Kind::SearchRoot) => &mut self.search_roots,
+            Some(Kind::Pattern) => &mut self.patterns,
+            Some(Kind::Host) => &mut self.hosts,
+            Some(Kind::Command) => &mut self.commands,
+            Some(Kind::Text(_)) => return,
+            None => {
+                let (name, text) = (name.to_owned(), text.to_owned());
+                return self.undeclared.push(Undeclared { name, text });
+            }
+        };
+        list.push(text.to_owned());
+    }
+}
+
+/// Returns where a schema takes strings that its caller chooses, as `operations[].path`, and what
+/// they are declared to be.
+pub fn strings_of(schema: &Value) -> BTreeSet<(String, Option<Kind>)> {
+    let mut found = BTreeSet::new();
+    let mut walk = Walk::through(schema, Trust::Declarations);
+    walk.schema("", &Place { schema: Some(schema), kind: None }, 0, &mut found);
+    found
+}
+
+/// Returns where a schema takes strings that it does not declare. Empty for the schema of a tool
+/// that declares everything.
+pub fn undeclared_in(schema: &Value) -> Vec<String> {
+    let strings = strings_of(schema).into_iter();
+    strings.filter(|(_, kind)| kind.is_none()).map(|(place, _)| place).collect()
+}
+
+/// Takes the keyword out of a schema.
+pub fn strip(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            object.shift_remove(KEYWORD);
+            object.values_mut().for_each(strip);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

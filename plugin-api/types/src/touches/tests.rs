@@ -1,0 +1,191 @@
+//! Schemas, arguments, and the strings that are read from both.
+
+use serde_json::json;
+
+use super::*;
+
+/// Shows a call's strings as `KIND: TEXT`.
+#[track_caller]
+fn check(schema: &Value, arguments: Value, expected: &[&str]) {
+    assert_eq!(shown(&Touched::of(schema, &arguments)), expected);
+}
+
+fn shown(touched: &Touched) -> Vec<String> {
+    let lists = [
+        ("read", &touched.reads),
+        ("write", &touched.writes),
+        ("search_root", &touched.search_roots),
+        ("pattern", &touched.patterns),
+        ("host", &touched.hosts),
+        ("command", &touched.commands),
+    ];
+    let declared = lists.into_iter().flat_map(|(kind, texts)| {
+        texts.iter().map(move |text| format!("{kind}: {text}")).collect::<Vec<_>>()
+    });
+    let undeclared = touched.undeclared.iter().map(|it| format!("{}? {}", it.name, it.text));
+    let everything = touched.everything.then(|| "everything".to_owned());
+    declared.chain(undeclared).chain(everything).collect()
+}
+
+fn string(kind: impl Into<Value>) -> Value {
+    json!({ "type": "string", KEYWORD: kind.into() })
+}
+
+fn closed(properties: Value) -> Value {
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+#[test]
+fn each_kind_is_read() {
+    let schema = closed(json!({
+        "a": string("read"), "b": string("write"), "c": string("search_root"),
+        "d": string("pattern"), "e": string("host"), "f": string("command"),
+        "g": string(json!({ "text": "a name" })),
+        "h": { "enum": ["x", "y"] }, "i": { "type": "string" }, "j": { "type": "integer" },
+    }));
+    check(
+        &schema,
+        json!({ "a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6", "g": "7", "h": "x",
+                "i": "8", "j": 9 }),
+        &["read: 1", "write: 2", "search_root: 3", "pattern: 4", "host: 5", "command: 6", "i? 8"],
+    );
+    assert_eq!(undeclared_in(&schema), ["i"]);
+}
+
+#[test]
+fn a_kind_holds_for_all_strings_below_it_until_another_one_is_declared() {
+    let operation = closed(json!({
+        "from": string("write"),
+        "note": string(json!({ "text": "a note" })),
+        "more": { "type": "array", "items": { "type": "string" } },
+    }));
+    let schema = closed(json!({
+        "operations": { "type": "array", "items": operation, KEYWORD: "read" },
+        "map": { "type": "object", "additionalProperties": { "type": "string" }, KEYWORD: "host" },
+    }));
+    check(
+        &schema,
+        json!({ "operations": [{ "from": "1", "note": "2", "more": ["3", "4"] }],
+                "map": { "k": "v" } }),
+        &["read: 3", "read: 4", "write: 1", "host: k", "host: v"],
+    );
+    assert_eq!(undeclared_in(&schema), [""; 0]);
+}
+
+#[test]
+fn alternatives_parts_and_references_are_followed() {
+    let schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "$defs": {
+            "path": string("write"),
+            "node": closed(json!({
+                "path": { "$ref": "#/$defs/path" },
+                "children": { "type": "array", "items": { "$ref": "#/$defs/node" } },
+            })),
+            "again": { "$ref": "#/$defs/again" },
+        },
+        "properties": {
+            "one": { "anyOf": [string("read"), { "type": "null" }] },
+            "several": {
+                "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }],
+                KEYWORD: "pattern",
+            },
+            "both": { "oneOf": [string("read"), string("host")] },
+            "part": { "allOf": [{ "$ref": "#/$defs/path" }] },
+            "node": { "$ref": "#/$defs/node" },
+            "again": { "$ref": "#/$defs/again" },
+            "nowhere": { "$ref": "#/$defs/nowhere" },
+            "pair": { "type": "array", "prefixItems": [string("read"), string("host")] },
+        },
+    });
+    check(&schema, json!({ "one": "1", "several": "2" }), &["read: 1", "pattern: 2"]);
+    check(&schema, json!({ "several": ["2", "3"] }), &["pattern: 2", "pattern: 3"]);
+    check(&schema, json!({ "both": "b" }), &["read: b", "host: b"]);
+    check(&schema, json!({ "part": "p", "pair": ["x", "y"] }), &["read: x", "write: p", "host: y"]);
+    let node = json!({ "path": "a", "children": [{ "path": "b" }] });
+    check(&schema, json!({ "node": node }), &["write: a", "write: b"]);
+    check(&schema, json!({ "again": "c", "nowhere": "d" }), &["again? c", "nowhere? d"]);
+}
+
+#[test]
+fn keys_and_values_that_the_schema_does_not_know_are_undeclared() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "path": string("read") },
+    });
+    check(
+        &schema,
+        json!({ "path": "a", "b": "c", "d": [{ "e": "f" }] }),
+        &["read: a", "? b", "b? c", "? d", "d? e", "e? f"],
+    );
+    check(&schema, json!({ "path": { "x": "y" } }), &["read: x", "read: y"]);
+    check(&Value::Null, json!("text"), &["? text"]);
+    let map = closed(json!({ "files": {
+        "type": "object",
+        "propertyNames": { KEYWORD: "write" },
+        "additionalProperties": string(json!({ "text": "the content" })),
+    } }));
+    check(&map, json!({ "files": { "a.txt": "hello" } }), &["write: a.txt"]);
+}
+
+#[test]
+fn a_schema_of_someone_else_declares_nothing() {
+    let schema = closed(json!({
+        "path": string(json!({ "text": "harmless" })),
+        "mode": { "enum": ["a"] },
+    }));
+    let touched = Touched::of_foreign(&schema, &json!({ "path": "x", "mode": "a" }));
+    assert_eq!(shown(&touched), ["path? x", "mode? a"]);
+    assert!(!touched.is_complete());
+}
+
+#[test]
+fn more_than_is_read_counts_as_everything() {
+    let schema = closed(json!({ "paths": {
+        "type": "array", "items": { "type": "string" }, KEYWORD: "read",
+    } }));
+    let many = Touched::of(&schema, &json!({ "paths": vec!["a"; 20_000] }));
+    assert!(many.everything && !many.is_complete());
+    let mut deep = json!("x");
+    for _ in 0..100 {
+        deep = json!([deep]);
+    }
+    assert!(Touched::of(&schema, &json!({ "paths": deep })).everything);
+    assert!(Touched::of(&schema, &json!({ "paths": ["a"] })).is_complete());
+}
+
+#[test]
+fn what_a_schema_does_not_declare_is_found() {
+    for (property, places) in [
+        (json!({ "type": "string" }), vec!["p"]),
+        (json!({ "description": "anything" }), vec!["p"]),
+        (string("written"), vec!["p"]),
+        (string(json!({ "text": " " })), vec!["p"]),
+        (string(json!({ "text": "a", "more": 1 })), vec!["p"]),
+        (json!({ "type": ["string", "null"] }), vec!["p"]),
+        (json!({ "type": "array" }), vec!["p[]"]),
+        (json!({ "type": "array", "items": { "type": "string" } }), vec!["p[]"]),
+        (json!({ "type": "object" }), vec!["p.*"]),
+        (json!({ "type": "object", "additionalProperties": string("read") }), vec!["p.*"]),
+        (json!({ "anyOf": [string("read"), { "type": "string" }] }), vec!["p"]),
+        (json!({ "type": "array", "items": closed(json!({ "q": { "type": "string" } })) }), {
+            vec!["p[].q"]
+        }),
+        (json!({ "enum": ["a", "b"] }), vec![]),
+        (json!({ "type": "integer" }), vec![]),
+        (json!({ "type": ["string", "null"], KEYWORD: "host" }), vec![]),
+        (json!({ "type": "object", KEYWORD: { "text": "a reason" } }), vec![]),
+    ] {
+        assert_eq!(undeclared_in(&closed(json!({ "p": property }))), places, "{property}");
+    }
+    assert_eq!(undeclared_in(&json!({ "type": "object" })), ["*"]);
+}
+
+#[test]
+fn models_do_not_see_the_keyword() {
+    let mut schema = closed(json!({ "a": { "type": "array", "items": string("read") } }));
+    strip(&mut schema);
+    let plain = json!({ "type": "array", "items": { "type": "string" } });
+    assert_eq!(schema, closed(json!({ "a": plain })));
+}

@@ -1,0 +1,277 @@
+//! Walks a schema and the arguments of a call together.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{KEYWORD, Kind, Touched};
+
+/// Deepest nesting of arguments that is read.
+const DEPTH_MAX: usize = 32;
+
+/// Most values of a call that are read.
+const VALUES_MAX: usize = 10_000;
+
+/// Most schemas that can apply to one value. Alternatives inside alternatives multiply.
+const SCHEMAS_MAX: usize = 64;
+
+/// A schema that can apply to a value, and the kind that holds there.
+#[derive(Clone)]
+pub(super) struct Place<'a> {
+    /// `None` when nothing is known of the value.
+    pub(super) schema: Option<&'a Value>,
+    pub(super) kind: Option<Kind>,
+}
+
+impl<'a> Place<'a> {
+    fn keyword(&self, name: &str) -> Option<&'a Value> {
+        self.schema?.get(name)
+    }
+
+    /// A schema below this one, which inherits its kind.
+    fn below(&self, schema: Option<&'a Value>) -> Self {
+        Self { schema, kind: self.kind.clone() }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let is_same_schema = match (self.schema, other.schema) {
+            (Some(one), Some(other)) => std::ptr::eq(one, other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        is_same_schema && self.kind == other.kind
+    }
+
+    /// Tells whether values of a type can be here.
+    fn takes(&self, wanted: &str) -> bool {
+        self.keyword("type").is_none() || self.names_type(wanted)
+    }
+
+    fn names_type(&self, wanted: &str) -> bool {
+        match self.keyword("type") {
+            Some(Value::String(name)) => name == wanted,
+            Some(Value::Array(names)) => names.iter().any(|name| name == wanted),
+            _ => false,
+        }
+    }
+
+    /// Returns the schema of an item of a list.
+    fn item(&self, at: usize) -> Option<&'a Value> {
+        let listed = ["prefixItems", "items"]
+            .into_iter()
+            .find_map(|name| self.keyword(name).and_then(Value::as_array)?.get(at));
+        let others = || self.keyword("items").filter(|items| items.is_object());
+        listed.or_else(others).or_else(|| self.keyword("additionalItems"))
+    }
+
+    /// Returns the schema of a property that the schema names.
+    fn property(&self, name: &str) -> Option<&'a Value> {
+        self.keyword("properties")?.get(name)
+    }
+
+    /// Returns a schema of properties whose names the caller chooses.
+    fn free_property(&self) -> Option<&'a Value> {
+        let by_pattern = self.keyword("patternProperties").and_then(Value::as_object);
+        let first = by_pattern.and_then(|schemas| schemas.values().next());
+        first.or_else(|| self.keyword("additionalProperties").filter(|it| it.is_object()))
+    }
+
+    /// Tells whether the author of the schema lists all values, so that no caller chooses a path.
+    fn is_listed(&self) -> bool {
+        self.keyword("enum").is_some() || self.keyword("const").is_some()
+    }
+
+    /// Tells whether other schemas say what strings are here.
+    fn is_combined(&self) -> bool {
+        ["anyOf", "oneOf", "allOf", "$ref"].iter().any(|name| self.keyword(name).is_some())
+    }
+}
+
+/// Whether the author of a schema is believed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    Declarations,
+    Nothing,
+}
+
+pub(super) struct Walk<'a> {
+    root: &'a Value,
+    trust: Trust,
+    left: usize,
+    touched: Touched,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn through(root: &'a Value, trust: Trust) -> Self {
+        Self { root, trust, left: VALUES_MAX, touched: Touched::default() }
+    }
+
+    pub(super) fn arguments(mut self, arguments: &Value) -> Touched {
+        let places = self.places(Place { schema: Some(self.root), kind: None });
+        self.value("", arguments, &places, 0);
+        self.touched
+    }
+
+    /// Returns a place with all alternatives, parts and references of its schema.
+    fn places(&self, place: Place<'a>) -> Vec<Place<'a>> {
+        let mut found: Vec<Place<'a>> = Vec::new();
+        let mut open = vec![place];
+        while let Some(mut place) = open.pop() {
+            if found.len() >= SCHEMAS_MAX {
+                return vec![Place { schema: None, kind: None }];
+            }
+            if let (Some(declared), Trust::Declarations) = (place.keyword(KEYWORD), self.trust) {
+                // A keyword that cannot be read declares nothing.
+                place.kind = Kind::read(declared);
+            }
+            if found.iter().any(|known| known.is_same(&place)) {
+                continue;
+            }
+            for name in ["anyOf", "oneOf", "allOf"] {
+                let schemas = place.keyword(name).and_then(Value::as_array).into_iter().flatten();
+                open.extend(schemas.map(|schema| place.below(Some(schema))));
+            }
+            for name in ["then", "else"] {
+                open.extend(place.keyword(name).map(|schema| place.below(Some(schema))));
+            }
+            if let Some(reference) = place.keyword("$ref").and_then(Value::as_str) {
+                let target = reference.strip_prefix('#');
+                open.push(place.below(target.and_then(|pointer| self.root.pointer(pointer))));
+            }
+            found.push(place);
+        }
+        found
+    }
+
+    fn value(&mut self, name: &str, value: &Value, places: &[Place<'a>], depth: usize) {
+        if self.left == 0 || depth > DEPTH_MAX {
+            self.touched.everything = true;
+            return;
+        }
+        self.left -= 1;
+        match value {
+            Value::String(text) => self.string(name, text, places),
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    let below = self.all(places, |place| place.item(at));
+                    self.value(name, item, &below, depth + 1);
+                }
+            }
+            Value::Object(entries) => {
+                for (key, value) in entries {
+                    if !places.iter().any(|place| place.property(key).is_some()) {
+                        // The caller chose the key.
+                        let keys = self.all(places, |place| place.keyword("propertyNames"));
+                        self.string(name, key, &keys);
+                    }
+                    let below = self
+                        .all(places, |place| place.property(key).or_else(|| place.free_property()));
+                    self.value(key, value, &below, depth + 1);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Returns the places below some, by the schemas that are found there. When there is none, only
+    /// the kinds go on.
+    fn all(
+        &self,
+        places: &[Place<'a>],
+        find: impl Fn(&Place<'a>) -> Option<&'a Value>,
+    ) -> Vec<Place<'a>> {
+        let found = places.iter().filter_map(|place| Some(place.below(Some(find(place)?))));
+        let found: Vec<_> = found.flat_map(|place| self.places(place)).collect();
+        if found.is_empty() {
+            return places.iter().map(|place| place.below(None)).collect();
+        }
+        found
+    }
+
+    fn string(&mut self, name: &str, text: &str, places: &[Place<'a>]) {
+        let places = places.iter().filter(|place| place.takes("string") && !place.is_combined());
+        let mut kinds: Vec<Option<&Kind>> = Vec::new();
+        let mut is_listed = false;
+        for place in places {
+            if place.is_listed() && self.trust == Trust::Declarations {
+                is_listed = true;
+            } else if !kinds.contains(&place.kind.as_ref()) {
+                kinds.push(place.kind.as_ref());
+            }
+        }
+        if kinds.is_empty() && !is_listed {
+            kinds.push(None);
+        }
+        kinds.into_iter().for_each(|kind| self.touched.add(kind, name, text));
+    }
+
+    /// Finds the strings that a schema takes.
+    pub(super) fn schema(
+        &mut self,
+        path: &str,
+        place: &Place<'a>,
+        depth: usize,
+        found: &mut Strings,
+    ) {
+        if self.left == 0 || depth > DEPTH_MAX {
+            found.insert((format!("{path}: more than is read"), None));
+            return;
+        }
+        self.left -= 1;
+        for place in self.places(place.clone()) {
+            if place.is_listed() {
+                continue;
+            }
+            if place.takes("string") && !place.is_combined() {
+                found.insert((path.to_owned(), place.kind.clone()));
+            }
+            if place.names_type("array") || place.keyword("items").is_some() {
+                let inside = format!("{path}[]");
+                let listed = place.keyword("prefixItems").and_then(Value::as_array);
+                let items = listed.into_iter().flatten().chain(place.item(usize::MAX));
+                let items: Vec<_> = items.map(|items| place.below(Some(items))).collect();
+                if items.is_empty() {
+                    found.insert((inside.clone(), place.kind.clone()));
+                }
+                for items in items {
+                    self.schema(&inside, &items, depth + 1, found);
+                }
+            }
+            if place.names_type("object") || place.keyword("properties").is_some() {
+                self.properties(path, &place, depth, found);
+            }
+        }
+    }
+
+    fn properties(&mut self, path: &str, place: &Place<'a>, depth: usize, found: &mut Strings) {
+        let named = |name: &str| match path {
+            "" => name.to_owned(),
+            _ => format!("{path}.{name}"),
+        };
+        let properties = place.keyword("properties").and_then(Value::as_object);
+        for (name, schema) in properties.into_iter().flatten() {
+            self.schema(&named(name), &place.below(Some(schema)), depth + 1, found);
+        }
+        let is_closed = place.keyword("additionalProperties") == Some(&Value::Bool(false));
+        if is_closed && place.keyword("patternProperties").is_none() {
+            return;
+        }
+        // The caller chooses keys and values.
+        let keys = place.keyword("propertyNames").map(|schema| place.below(Some(schema)));
+        for keys in keys.iter().flat_map(|keys| self.places(keys.clone())) {
+            found.insert((named("*"), keys.kind));
+        }
+        if keys.is_none() {
+            found.insert((named("*"), place.kind.clone()));
+        }
+        match place.free_property() {
+            Some(schema) => {
+                self.schema(&named("*"), &place.below(Some(schema)), depth + 1, found);
+            }
+            None => _ = found.insert((named("*"), place.kind.clone())),
+        }
+    }
+}
+
+/// Where strings are, and what they are declared to be.
+type Strings = BTreeSet<(String, Option<Kind>)>;
