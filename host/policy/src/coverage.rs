@@ -6,6 +6,7 @@ use crate::matching::{arguments, is_at_or_below, promises, speaks_of};
 use crate::shell::{self, SimpleCommand};
 use crate::{
     CommandLine, Conditions, Glob, Outcome, PluginSource, Rule, RuleFile, RuleId, RuleRef, Rules,
+    WorkspaceTrust,
 };
 
 /// Returns a rule that allows the call, if rules of files allow all of it.
@@ -30,6 +31,10 @@ pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
         return false;
     }
     if !arguments(when, facts).is_certain() {
+        return false;
+    }
+    // The user saw the whole line, but not the files whose code it runs.
+    if when.exactly.is_some() && needs_trust(facts) {
         return false;
     }
     let is_narrow = when.path.is_some() || when.host.is_some();
@@ -84,6 +89,16 @@ fn is_granted(rules: &Rules, command: &SimpleCommand, facts: &Facts<'_>) -> bool
 /// Tells whether a rule of a file allows a command of a line.
 pub(crate) fn allowed_by_files(rules: &Rules, command: &SimpleCommand, facts: &Facts<'_>) -> bool {
     covering_rule(rules, command, facts).is_some()
+}
+
+/// Tells whether a call runs, or may run, code of a workspace that the user does not trust.
+pub(crate) fn needs_trust(facts: &Facts<'_>) -> bool {
+    let trust = facts.call.workspace;
+    let is_trusted = |command| shell::is_trusted(command, trust);
+    facts.shell.as_ref().is_some_and(|analysis| {
+        let may_run_any = trust == WorkspaceTrust::Untrusted && analysis.hidden().is_some();
+        may_run_any || !analysis.commands.iter().all(is_trusted)
+    })
 }
 
 pub(crate) fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'_>) -> bool {

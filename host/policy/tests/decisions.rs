@@ -63,6 +63,8 @@ impl Scene {
             home: None,
             resolved: &[],
             workspace: WorkspaceTrust::Trusted,
+            root: None,
+            own_folders: &[],
             typed_into: None,
         }
     }
