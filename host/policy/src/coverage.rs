@@ -1,18 +1,22 @@
 //! Whether rules that allow cover a call. Strict: everything that the call does must be allowed,
 //! and what cannot be read is not.
 
+use std::path::PathBuf;
+
+use crate::edits::protected_files;
 use crate::facts::Facts;
 use crate::matching::{arguments, is_at_or_below, promises, speaks_of};
 use crate::shell::{self, SimpleCommand};
 use crate::{
-    CommandLine, Conditions, Glob, Outcome, PluginSource, Rule, RuleFile, RuleId, RuleRef, Rules,
+    CommandLine, Conditions, Glob, Layer, Outcome, PluginSource, Rule, RuleFile, RuleId, RuleRef,
+    Rules, WorkspaceTrust,
     WorkspaceTrust,
 };
 
 /// Returns a rule that allows the call, if rules of files allow all of it.
 pub(crate) fn allowing(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     allow_rules(rules)
-        .find(|(_, rule)| covers_whole(&rule.when, facts))
+        .find(|(file, rule)| covers_whole(&rule.when, facts) && file.may_allow(facts))
         .map(|(file, rule)| file.rule_ref(rule, None))
         .or_else(|| covering_commands(rules, facts))
 }
@@ -22,6 +26,21 @@ fn allow_rules(rules: &Rules) -> impl Iterator<Item = (&RuleFile, &Rule)> {
         let allowing = file.rules.iter().filter(|rule| rule.outcome == Outcome::Allow);
         allowing.map(move |rule| (file, rule))
     })
+}
+
+impl RuleFile {
+    /// Tells whether a rule of the file that names no command may allow a call. The file of a
+    /// workspace comes with the repository: it allows command lines by `command` alone, and no
+    /// change of protected files.
+    pub(crate) fn may_allow(&self, facts: &Facts<'_>) -> bool {
+        if self.layer != Layer::Workspace {
+            return true;
+        }
+        let changes = !facts.call.annotations.read_only;
+        let protected = protected_files(facts.call).filter(|_| changes);
+        let is_protected = |path: &PathBuf| protected.as_ref().is_some_and(|it| it.protects(path));
+        facts.shell.is_none() && !facts.paths.iter().any(is_protected)
+    }
 }
 
 /// Tells whether a rule that names no command allows the call.

@@ -327,6 +327,9 @@ impl Reader<'_> {
     }
 
     fn add(&mut self, outcome: Outcome, written: &str, when: Conditions) {
+        if let Err(what) = self.origin.check_allow_of_workspace(outcome, &when) {
+            return self.warn(written, &format!("{what}: this one allows nothing"));
+        }
         let line = self.line(written);
         self.file.rules.push(Rule { outcome, when, line, why: None });
     }

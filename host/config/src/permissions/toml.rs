@@ -156,6 +156,7 @@ fn rule(origin: &Origin<'_>, entries: &[(String, Node)], line: usize) -> Result<
     }
     when.exactly = digest.map(|digest| ExactCall { digest, text: call });
     check_allow(outcome, &when).map_err(wrong)?;
+    origin.check_allow_of_workspace(outcome, &when).map_err(|what| (line, what))?;
     Ok(Rule { outcome, when, line, why })
 }
 
