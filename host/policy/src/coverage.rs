@@ -10,7 +10,6 @@ use crate::shell::{self, SimpleCommand};
 use crate::{
     CommandLine, Conditions, Glob, Layer, Outcome, PluginSource, Rule, RuleFile, RuleId, RuleRef,
     Rules, WorkspaceTrust,
-    WorkspaceTrust,
 };
 
 /// Returns a rule that allows the call, if rules of files allow all of it.
