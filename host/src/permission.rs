@@ -209,6 +209,8 @@ impl Asked<'_> {
             directory: place.directory.as_deref(),
             home: place.home.as_deref(),
             workspace: place.workspace,
+            root: place.root.as_deref(),
+            own_folders: &place.own_folders,
             ..Call::new(&spec.name, plugin, self.arguments)
         };
         let resolved: Vec<_> =

@@ -108,8 +108,8 @@ impl Remembering<'_> {
             shorter => return shorter,
         };
         match self.approval.rules.keeper().map(|keeper| keeper.keep(rule)) {
-            Some(Ok(place)) => {
-                notice(self.context, format!("written into `{place}`"));
+            Some(Ok(written)) => {
+                notice(self.context, written);
                 decision
             }
             Some(Err(error)) => {

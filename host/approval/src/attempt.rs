@@ -209,6 +209,8 @@ impl Attempt<'_> {
             directory: place.directory.as_deref(),
             home: place.home.as_deref(),
             workspace: place.workspace,
+            root: place.root.as_deref(),
+            own_folders: &place.own_folders,
             ..Call::new(&self.call.name, plugin, &self.call.arguments)
         }
     }

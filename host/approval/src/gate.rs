@@ -62,6 +62,10 @@ pub struct CallPlace {
     pub home: Option<PathBuf>,
     /// Whether the person trusts the workspace.
     pub workspace: WorkspaceTrust,
+    /// The workspace's root.
+    pub root: Option<PathBuf>,
+    /// The folders with jaato's own files.
+    pub own_folders: Vec<PathBuf>,
     /// What the execution environment is called, where it is not this machine.
     pub environment: Option<String>,
 }
@@ -72,6 +76,8 @@ impl Default for CallPlace {
             directory: None,
             home: None,
             workspace: WorkspaceTrust::Untrusted,
+            root: None,
+            own_folders: Vec::new(),
             environment: None,
         }
     }

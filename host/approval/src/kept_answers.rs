@@ -1,4 +1,5 @@
-//! Writes answers that hold for good into the person's `permissions.toml`.
+//! Writes answers that hold for good into the user's `permissions.toml`, each for the workspace in
+//! which the user gave it.
 
 use std::fs;
 use std::io::Write as _;
@@ -46,7 +47,11 @@ impl KeepAnswers for KeptAnswers {
         if let Some(text) = add_rule(&text, &new).map_err(wrong)? {
             write(&path, &text).map_err(|error| wrong(error.to_string()))?;
         }
-        Ok(path.display().to_string())
+        let written = format!("written into `{}` for this workspace", path.display());
+        Ok(match rule.place().waits_for_trust {
+            true => written + "; it holds once `jaato trust` trusts the workspace",
+            false => written,
+        })
     }
 }
 
@@ -61,7 +66,10 @@ fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
         return Err(cannot("its tool"));
     }
     match rule.pattern() {
-        Pattern::Exact { digest, .. } => keys.push(("exactly".to_owned(), digest.to_string())),
+        Pattern::Exact { digest, text } => {
+            keys.push(("call".to_owned(), text.clone()));
+            keys.push(("exactly".to_owned(), digest.to_string()));
+        }
         Pattern::Command { program, words } => {
             let words: Vec<&str> =
                 std::iter::once(program).chain(words).map(String::as_str).collect();
@@ -82,6 +90,9 @@ fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
         Pattern::Terminal(_) => return Err(cannot("a terminal, which ends with the session")),
         Pattern::Tool => {}
     }
+    let root = rule.place().root.as_deref().ok_or_else(|| cannot("a call outside this machine"))?;
+    let root = root.to_str().ok_or_else(|| cannot("a workspace whose path is not UTF-8"))?;
+    keys.push(("workspace".to_owned(), root.to_owned()));
     Ok(NewRule { decision: decision.to_owned(), keys })
 }
 
@@ -117,16 +128,29 @@ mod tests {
 
     use super::*;
 
-    /// Decides about a call of a tool by rules of files in a folder, after the person allowed one
+    const ROOT: &str = "/project";
+
+    /// Decides about a call of a tool by rules of files in a folder, after the user allowed one
     /// for good by this pattern.
     fn decided(kept: &Value, pattern: usize, call: &Value) -> Outcome {
+        decided_in(kept, pattern, call, (ROOT, WorkspaceTrust::Trusted))
+    }
+
+    fn decided_in(
+        kept: &Value,
+        pattern: usize,
+        call: &Value,
+        (root, trust): (&str, WorkspaceTrust),
+    ) -> Outcome {
         let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
-        let call_of = |arguments| Call {
+        let call_at = |arguments, root, trust| Call {
             source: PluginSource::Shipped,
             directory: Some(Path::new("/project")),
-            workspace: WorkspaceTrust::Trusted,
+            workspace: trust,
+            root: Some(Path::new::<str>(root)),
             ..Call::new(&tool, &plugin, arguments)
         };
+        let call_of = |arguments| call_at(arguments, ROOT, WorkspaceTrust::Trusted);
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("jaato");
         let pattern = proposals(&Rules::default(), &call_of(kept)).swap_remove(pattern);
@@ -134,7 +158,8 @@ mod tests {
         let keeper = KeptAnswers::in_folder(place.clone());
         // Twice is once.
         for _ in 0..2 {
-            assert!(keeper.keep(&rule).unwrap().ends_with("jaato/permissions.toml"));
+            let said = keeper.keep(&rule).unwrap();
+            assert!(said.ends_with("jaato/permissions.toml` for this workspace"), "{said}");
         }
         let text = fs::read_to_string(place.join(RULES_FILE)).unwrap();
         assert_eq!(text.matches("[[rules]]").count(), 1, "{text}");
@@ -149,7 +174,50 @@ mod tests {
         let mut rules = Rules::default();
         rules.files = load_rules(&sources).files;
         assert_eq!(rules.files[0].broken, None, "{text}");
-        decide(&rules, &call_of(call)).outcome
+        decide(&rules, &call_at(call, root, trust)).outcome
+    }
+
+    #[test]
+    fn an_answer_holds_in_its_workspace_and_with_the_trust_that_it_needs() {
+        let (make, date) = (json!({ "command": "make" }), json!({ "command": "date -u" }));
+        let (trusted, untrusted) = (WorkspaceTrust::Trusted, WorkspaceTrust::Untrusted);
+        for (call, place, expected) in [
+            (&make, (ROOT, trusted), Outcome::Allow),
+            (&make, (ROOT, untrusted), Outcome::Ask),
+            (&make, ("/other", trusted), Outcome::Ask),
+            (&make, ("/project/inner", trusted), Outcome::Ask),
+            (&date, (ROOT, untrusted), Outcome::Allow),
+            (&date, ("/other", untrusted), Outcome::Ask),
+        ] {
+            assert_eq!(decided_in(call, 0, call, place), expected, "{call} {place:?}");
+        }
+        for line in ["pytest", "./run", "python3 setup.py", "sh run.sh", "npm test", "git status"] {
+            let call = json!({ "command": line });
+            assert_eq!(decided_in(&call, 0, &call, (ROOT, untrusted)), Outcome::Ask, "{line}");
+        }
+        let hidden = json!({ "command": "$x" });
+        assert_eq!(decided_in(&hidden, 0, &hidden, (ROOT, trusted)), Outcome::Allow);
+        assert_eq!(decided_in(&hidden, 0, &hidden, (ROOT, untrusted)), Outcome::Ask);
+    }
+
+    #[test]
+    fn a_kept_answer_can_be_read() {
+        let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
+        let arguments = json!({ "command": "make -j4" });
+        let call = Call {
+            source: PluginSource::Shipped,
+            directory: Some(Path::new(ROOT)),
+            root: Some(Path::new(ROOT)),
+            ..Call::new(&tool, &plugin, &arguments)
+        };
+        let (pattern, decision) = (Pattern::exactly(&call), PermissionDecision::AllowAlways);
+        let rule = SessionRule::new(&call, decision, pattern);
+        let new = rule_for_file(&rule).unwrap();
+        let value = |key: &str| new.keys.iter().find(|(name, _)| name == key).unwrap().1.clone();
+        assert_eq!((value("call").as_str(), value("workspace").as_str()), ("make -j4", ROOT));
+        let folder = tempfile::tempdir().unwrap();
+        let said = KeptAnswers::in_folder(folder.path().to_owned()).keep(&rule).unwrap();
+        assert!(said.ends_with("it holds once `jaato trust` trusts the workspace"), "{said}");
     }
 
     #[test]

@@ -10,8 +10,8 @@ use tokio::sync::watch;
 
 /// Writes down the answers that hold for good.
 pub trait KeepAnswers: Send + Sync {
-    /// Writes one down, and says where it stands. Called while a turn waits: a short write to a
-    /// file, no more.
+    /// Writes one down, and returns a line for the user that says where. Called while a turn
+    /// waits: a short write to a file, no more.
     ///
     /// # Errors
     /// When it cannot be written; the answer then holds for the session.

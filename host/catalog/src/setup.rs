@@ -117,7 +117,8 @@ impl Setup {
         if let Some(argument) = started_as_child() {
             return Err(SetupError::StartedAsChild(argument));
         }
-        let workspace = Workspace::find(working_directory).map_err(SetupError::Trust)?;
+        let home = variables.get("HOME").map(Path::new);
+        let workspace = Workspace::find(working_directory, home).map_err(SetupError::Trust)?;
         let workspace_state = state_of(&workspace, &folders).map_err(SetupError::Trust)?;
         let config = load(Sources {
             folders: &folders,

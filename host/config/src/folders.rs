@@ -125,6 +125,13 @@ impl Folders {
         Ok(self.cache()?.join("descriptions.json"))
     }
 
+    /// Every folder that only jaato writes.
+    pub fn all(&self) -> Vec<&Path> {
+        let Some(places) = &self.places else { return Vec::new() };
+        let own = [&places.config, &places.data, &places.cache].into_iter();
+        own.chain(&places.runtime).map(PathBuf::as_path).collect()
+    }
+
     fn places(&self) -> Result<&Places, NoHome> {
         self.places.as_ref().ok_or(NoHome)
     }

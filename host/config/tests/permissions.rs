@@ -32,7 +32,7 @@ impl Machine {
 
     fn load(&self, is_trusted: bool) -> RuleFiles {
         let root = self.folder.path();
-        let workspace = Workspace::find(&root.join("project")).unwrap();
+        let workspace = Workspace::find(&root.join("project"), None).unwrap();
         let store = TrustStore::in_folder(&root.join("data"));
         if is_trusted {
             store.trust_workspace(&workspace, SystemTime::UNIX_EPOCH).unwrap();
@@ -222,7 +222,7 @@ fn the_originals_file_is_read_in_full() {
   },
   "sanitization": {
     "enabled": true,
-    "block_shell_metacharacters": true,
+    "block_dangerous_commands": false,
     "custom_blocked_commands": ["terraform"],
     "path_scope": { "enabled": true, "allowed_roots": ["."] }
   },
@@ -246,7 +246,7 @@ fn the_originals_file_is_read_in_full() {
               7: deny tool = "note", argument.text = "x*"
               7: deny tool = "note", argument.text = "* x"
               7: deny tool = "note", argument.text = "* x *"
-              16: deny compound = true
+              14: deny compound = true
               17: deny command = "terraform"
               18: deny outside = [".", "/tmp"]
               10: allow tool = "look"
@@ -261,6 +261,30 @@ fn the_originals_file_is_read_in_full() {
             AskingChannel { kind: "webhook", endpoint: Some("http://127.0.0.1:1/x"), timeout_s: 5 }
         "#]],
     );
+}
+
+#[test]
+fn a_sanitization_that_is_enabled_blocks_unless_a_flag_says_otherwise() {
+    let rules = |block: &str| {
+        let text = format!("{{\n\"sanitization\": {block}\n}}");
+        let machine = Machine::with(&[("user/permissions.json", &text)]);
+        let files = machine.load(true).files;
+        assert_eq!(files[0].broken, None, "{text}");
+        let written = files[0].rules.iter().map(|rule| format!("{}: {rule}", rule.line));
+        written.collect::<Vec<_>>()
+    };
+    let all = rules(r#"{"enabled": true}"#);
+    assert_eq!(all[0], "2: deny compound = true");
+    assert!(all.contains(&r#"2: deny command = "rm""#.to_owned()), "{all:?}");
+    let no_shell = rules(r#"{"enabled": true, "block_shell_metacharacters": false}"#);
+    assert_eq!(no_shell, all[1..]);
+    let no_commands = rules(r#"{"enabled": true, "block_dangerous_commands": false}"#);
+    assert_eq!(no_commands, all[..1]);
+    let scope = rules(r#"{"enabled": true, "path_scope": {}}"#);
+    assert_eq!(scope.last().unwrap(), r#"2: deny outside = [".", "/tmp"]"#);
+    for off in [r#"{"enabled": false}"#, r#"{}"#, r#"{"block_dangerous_commands": true}"#] {
+        assert_eq!(rules(off), Vec::<String>::new(), "{off}");
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn store(bench: &Bench) -> TrustStore {
 }
 
 fn workspace(bench: &Bench) -> Workspace {
-    Workspace::find(&bench.work()).unwrap()
+    Workspace::find(&bench.work(), None).unwrap()
 }
 
 #[track_caller]
@@ -182,11 +182,35 @@ fn the_root_is_the_nearest_folder_with_a_mark_else_the_directory_itself() {
     let bench = Bench::new();
     let work = bench.work();
     fs::create_dir_all(work.join("a/b")).unwrap();
-    assert_eq!(Workspace::find(&work.join("a/b")).unwrap().root(), work);
+    assert_eq!(Workspace::find(&work.join("a/b"), None).unwrap().root(), work);
     fs::create_dir_all(work.join("a/.jaato")).unwrap();
-    let inner = Workspace::find(&work.join("a/b/../b")).unwrap();
+    let inner = Workspace::find(&work.join("a/b/../b"), None).unwrap();
     assert_eq!(inner.root(), work.join("a"));
-    assert!(Workspace::find(&work.join("gone")).is_err());
+    assert!(Workspace::find(&work.join("gone"), None).is_err());
+}
+
+#[test]
+fn a_mark_in_the_home_folder_or_in_a_folder_of_everybody_does_not_count_below_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bench = Bench::new();
+    let home = bench.work();
+    fs::create_dir_all(home.join("mine/sub")).unwrap();
+    fs::create_dir_all(home.join(".jaato")).unwrap();
+    let root_at = |folder: &Path, home: Option<&Path>| {
+        Workspace::find(folder, home).unwrap().root().to_owned()
+    };
+    let (mine, sub) = (home.join("mine"), home.join("mine/sub"));
+    assert_eq!(root_at(&mine, Some(&home)), mine);
+    assert_eq!(root_at(&home, Some(&home)), home);
+    assert_eq!(root_at(&mine, Some(&home.join("mine/.."))), mine);
+    assert_eq!(root_at(&mine, None), home);
+    fs::create_dir_all(mine.join(".git")).unwrap();
+    assert_eq!(root_at(&sub, Some(&home)), mine);
+    for mode in [0o777, 0o1777] {
+        fs::set_permissions(&mine, fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(root_at(&sub, Some(&home)), sub);
+        assert_eq!(root_at(&mine, Some(&home)), mine);
+    }
 }
 
 #[test]
@@ -298,7 +322,7 @@ fn instructions_on_the_way_to_the_working_directory_count_and_stay_counted() {
     bench.workspace_file("AGENTS.md", "root");
     bench.workspace_file("a/b/AGENTS.md", "deep");
     let store = store(&bench);
-    let deep = Workspace::find(&bench.work().join("a/b")).unwrap();
+    let deep = Workspace::find(&bench.work().join("a/b"), None).unwrap();
     store.trust_workspace(&workspace(&bench), NOW).unwrap();
     let WorkspaceState::Changed { files } = store.workspace_state(&deep).unwrap() else {
         panic!("a file that nobody trusted")
@@ -319,7 +343,7 @@ fn claude_md_counts_in_a_folder_without_agents_md() {
     bench.workspace_file("a/b/CLAUDE.md", "deep");
     bench.workspace_file("a/b/c/CLAUDE.md", "below");
     let store = store(&bench);
-    let deep = Workspace::find(&bench.work().join("a/b")).unwrap();
+    let deep = Workspace::find(&bench.work().join("a/b"), None).unwrap();
     let found = ["CLAUDE.md", "a/AGENTS.md", "a/b/CLAUDE.md"];
     let state = store.workspace_state(&deep).unwrap();
     assert_eq!(state, WorkspaceState::Untrusted { found: found.map(str::to_owned).to_vec() });

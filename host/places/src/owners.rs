@@ -28,7 +28,8 @@ impl Owners {
         self
     }
 
-    pub(crate) fn include(&self, user: u32) -> bool {
+    /// Tells whether a user is one of them.
+    pub fn include(&self, user: u32) -> bool {
         self.0.contains(&user)
     }
 }

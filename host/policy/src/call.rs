@@ -36,6 +36,10 @@ pub struct Call<'a> {
     pub resolved: &'a [PathBuf],
     /// Whether the person trusts the workspace.
     pub workspace: WorkspaceTrust,
+    /// The workspace's root; `None` if it is unknown.
+    pub root: Option<&'a Path>,
+    /// The folders with jaato's own files.
+    pub own_folders: &'a [PathBuf],
     /// What reads the text that the call types into a terminal; `None` for other calls.
     pub typed_into: Option<TypedInto>,
 }
@@ -58,6 +62,8 @@ impl<'a> Call<'a> {
             home: None,
             resolved: &[],
             workspace: WorkspaceTrust::Untrusted,
+            root: None,
+            own_folders: &[],
             typed_into: None,
         }
     }

@@ -17,7 +17,9 @@ pub struct Conditions {
     /// Arguments by name; the text of each must match.
     pub arguments: Vec<(String, Glob)>,
     /// The arguments, all of them and no others.
-    pub exactly: Option<ArgumentsDigest>,
+    pub exactly: Option<ExactCall>,
+    /// The root of the workspace in which the call runs.
+    pub workspace: Option<PathPattern>,
     /// A simple command that the call runs.
     pub command: Option<CommandPattern>,
     /// A file or folder: the call names it, or something below it.
@@ -35,6 +37,15 @@ pub struct Conditions {
     /// The whole call as one line, in the form of the original's patterns. Such a rule can only
     /// forbid and ask; it is read from `permissions.json` alone.
     pub signature: Option<Glob>,
+}
+
+/// One call, whatever else its tool can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExactCall {
+    /// The digest of its arguments.
+    pub digest: ArgumentsDigest,
+    /// The call in words, for readers of the rule; it decides nothing.
+    pub text: Option<String>,
 }
 
 /// What a tool can promise.
@@ -133,7 +144,13 @@ impl fmt::Display for Conditions {
         for (name, value) in &self.arguments {
             add(&format!("argument.{name}"), Some(value.to_string()));
         }
-        add("exactly", self.exactly.map(|digest| digest.to_string()));
+        if let Some(exactly) = &self.exactly {
+            match &exactly.text {
+                Some(text) => add("call", Some(text.clone())),
+                None => add("exactly", Some(exactly.digest.to_string())),
+            }
+        }
+        add("workspace", self.workspace.as_ref().map(|root| root.written.clone()));
         add("agent_type", text(&self.agent_type));
         add("agent_name", text(&self.agent_name));
         add("signature", text(&self.signature));

@@ -1,17 +1,21 @@
 //! Whether rules that allow cover a call. Strict: everything that the call does must be allowed,
 //! and what cannot be read is not.
 
+use std::path::PathBuf;
+
+use crate::edits::protected_files;
 use crate::facts::Facts;
 use crate::matching::{arguments, is_at_or_below, promises, speaks_of};
 use crate::shell::{self, SimpleCommand};
 use crate::{
-    CommandLine, Conditions, Glob, Outcome, PluginSource, Rule, RuleFile, RuleId, RuleRef, Rules,
+    CommandLine, Conditions, Glob, Layer, Outcome, PluginSource, Rule, RuleFile, RuleId, RuleRef,
+    Rules, WorkspaceTrust,
 };
 
 /// Returns a rule that allows the call, if rules of files allow all of it.
 pub(crate) fn allowing(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     allow_rules(rules)
-        .find(|(_, rule)| covers_whole(&rule.when, facts))
+        .find(|(file, rule)| covers_whole(&rule.when, facts) && file.may_allow(facts))
         .map(|(file, rule)| file.rule_ref(rule, None))
         .or_else(|| covering_commands(rules, facts))
 }
@@ -23,6 +27,21 @@ fn allow_rules(rules: &Rules) -> impl Iterator<Item = (&RuleFile, &Rule)> {
     })
 }
 
+impl RuleFile {
+    /// Tells whether a rule of the file that names no command may allow a call. The file of a
+    /// workspace comes with the repository: it allows command lines by `command` alone, and no
+    /// change of protected files.
+    pub(crate) fn may_allow(&self, facts: &Facts<'_>) -> bool {
+        if self.layer != Layer::Workspace {
+            return true;
+        }
+        let changes = !facts.call.annotations.read_only;
+        let protected = protected_files(facts.call).filter(|_| changes);
+        let is_protected = |path: &PathBuf| protected.as_ref().is_some_and(|it| it.protects(path));
+        facts.shell.is_none() && !facts.paths.iter().any(is_protected)
+    }
+}
+
 /// Tells whether a rule that names no command allows the call.
 pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
     let is_for_denials = when.signature.is_some() || when.compound || !when.outside.is_empty();
@@ -30,6 +49,10 @@ pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
         return false;
     }
     if !arguments(when, facts).is_certain() {
+        return false;
+    }
+    // The user saw the whole line, but not the files whose code it runs.
+    if when.exactly.is_some() && needs_trust(facts) {
         return false;
     }
     if when.path.is_none() && when.host.is_none() {
@@ -95,6 +118,16 @@ fn is_granted(rules: &Rules, command: &SimpleCommand, facts: &Facts<'_>) -> bool
 /// Tells whether a rule of a file allows a command of a line.
 pub(crate) fn allowed_by_files(rules: &Rules, command: &SimpleCommand, facts: &Facts<'_>) -> bool {
     covering_rule(rules, command, facts).is_some()
+}
+
+/// Tells whether a call runs, or may run, code of a workspace that the user does not trust.
+pub(crate) fn needs_trust(facts: &Facts<'_>) -> bool {
+    let trust = facts.call.workspace;
+    let is_trusted = |command| shell::is_trusted(command, trust);
+    facts.shell.as_ref().is_some_and(|analysis| {
+        let may_run_any = trust == WorkspaceTrust::Untrusted && analysis.hidden().is_some();
+        may_run_any || !analysis.commands.iter().all(is_trusted)
+    })
 }
 
 pub(crate) fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'_>) -> bool {

@@ -1,23 +1,73 @@
-//! Which calls change files inside the workspace and do nothing else.
+//! Decides which calls only change files in the working directory that are not protected.
 
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::LazyLock;
 
-use crate::PluginSource;
+use jaato_types::protected::{ProtectedFiles, fold_name};
+use serde::Deserialize;
+
 use crate::facts::Facts;
+use crate::{Call, PluginSource};
 
 /// The shipped plugin whose tools change the files that their arguments name, and keep a copy.
 const EDITING_PLUGIN: &str = "tool-file-edit";
 
-/// Folders whose files configure programs that run code: a change there is no mere edit.
-const GUARDED: [&str; 6] = [".git", ".jaato", ".claude", ".agents", ".vscode", ".idea"];
+/// The protected files, with the reasons.
+const FILE: &str = include_str!("../data/protected.toml");
 
-/// Files that configure agents, wherever they lie.
-const GUARDED_FILES: [&str; 5] = ["AGENTS.md", "CLAUDE.md", ".mcp.json", ".env", ".envrc"];
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    harmless: Vec<String>,
+    protected: Vec<Group>,
+}
 
-/// Tells whether a call changes files below its working directory and nothing else.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Group {
+    /// For readers of the file.
+    #[serde(rename = "why")]
+    _why: String,
+    names: Vec<String>,
+    last_names: Vec<String>,
+    top_names: Vec<String>,
+}
+
+static NAMES: LazyLock<ProtectedFiles> = LazyLock::new(|| {
+    let Ok(file) = toml::from_str::<File>(FILE) else {
+        unreachable!("a test reads `protected.toml`");
+    };
+    let folded = |names: &[String]| -> Vec<String> {
+        let fold = |name: &String| name.split('/').map(fold_name).collect::<Vec<_>>().join("/");
+        names.iter().map(fold).collect()
+    };
+    let all = |names: fn(&Group) -> &Vec<String>| -> Vec<String> {
+        file.protected.iter().flat_map(|group| folded(names(group))).collect()
+    };
+    ProtectedFiles {
+        names: all(|group| &group.names),
+        last_names: all(|group| &group.last_names),
+        top_names: all(|group| &group.top_names),
+        harmless: folded(&file.harmless),
+        ..ProtectedFiles::default()
+    }
+});
+
+/// Returns the files that `accept-edits` does not cover where a call runs; `None` if the working
+/// directory is unknown.
+pub fn protected_files(call: &Call<'_>) -> Option<ProtectedFiles> {
+    Some(ProtectedFiles {
+        directory: call.directory?.to_owned(),
+        home: call.home.map(PathBuf::from),
+        folders: call.own_folders.to_vec(),
+        ..NAMES.clone()
+    })
+}
+
+/// Tells whether a call changes unprotected files below its working directory and nothing else.
 pub(crate) fn is_inside_edit(facts: &Facts<'_>) -> bool {
     let call = facts.call;
-    let Some(directory) = call.directory else { return false };
+    let Some(protected) = protected_files(call) else { return false };
     call.source == PluginSource::Shipped
         && call.plugin.as_str() == EDITING_PLUGIN
         && !call.annotations.open_world
@@ -25,15 +75,70 @@ pub(crate) fn is_inside_edit(facts: &Facts<'_>) -> bool {
         && facts.hosts.is_empty()
         && facts.shell.is_none()
         && !facts.paths.is_empty()
-        && facts.paths.iter().all(|path| is_plain_inside(path, directory))
+        && !facts.paths.iter().any(|path| protected.protects(path))
 }
 
-fn is_plain_inside(path: &Path, directory: &Path) -> bool {
-    let Ok(inside) = path.strip_prefix(directory) else { return false };
-    let mut names = inside.components().map(|part| part.as_os_str().to_string_lossy());
-    // Some file systems do not tell capital letters apart.
-    let is_guarded = |name: &str| {
-        GUARDED.iter().chain(&GUARDED_FILES).any(|guarded| name.eq_ignore_ascii_case(guarded))
-    };
-    !names.any(|name| is_guarded(&name))
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn protected() -> ProtectedFiles {
+        let directory = PathBuf::from("/srv/project");
+        let home = Some("/home/ann".into());
+        ProtectedFiles { directory, home, ..NAMES.clone() }
+    }
+
+    /// Every name of the file, as it could be called.
+    fn entries(names: fn(&Group) -> &Vec<String>) -> Vec<String> {
+        let file: File = toml::from_str(FILE).unwrap();
+        let entries = file.protected.iter().flat_map(names);
+        entries.map(|name| name.replace('*', "x")).collect()
+    }
+
+    #[track_caller]
+    fn check(path: &str, expected: bool) {
+        let path = Path::new("/srv/project").join(path);
+        assert_eq!(protected().protects(&path), expected, "{}", path.display());
+    }
+
+    #[test]
+    fn each_entry_is_protected_at_any_depth_and_in_any_spelling() {
+        for name in entries(|group| &group.names) {
+            let spellings = [name.clone(), name.to_uppercase(), format!("{name}.")];
+            for name in &spellings {
+                check(name, true);
+                check(&format!("sub/{name}"), true);
+                check(&format!("sub/{name}/deep/file"), true);
+            }
+        }
+    }
+
+    #[test]
+    fn files_of_bare_repositories_are_protected_where_they_make_one() {
+        for name in entries(|group| &group.last_names) {
+            check(&name, true);
+            check(&format!("sub/{}", name.to_uppercase()), true);
+            check(&format!("sub/{name}/routes.rb"), false);
+        }
+        for name in entries(|group| &group.top_names) {
+            check(&name, true);
+            check(&format!("{name}/x"), true);
+            check(&format!("src/{name}/x"), false);
+        }
+    }
+
+    #[test]
+    fn harmless_names_and_source_files_are_not_protected() {
+        let file: File = toml::from_str(FILE).unwrap();
+        for name in &file.harmless {
+            check(name, false);
+            check(&format!("sub/{name}"), false);
+        }
+        for name in ["src/main.rs", "Makefile", "package.json", "docs/agents.txt", "environment"] {
+            check(name, false);
+        }
+        check(".anything-else", true);
+    }
 }

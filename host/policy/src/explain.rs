@@ -7,7 +7,7 @@ use crate::decide::deciding_rule;
 use crate::facts::Facts;
 use crate::matching::{Matched, matches};
 use crate::shell::Doubt;
-use crate::{Call, Decision, Outcome, RuleId, RuleRef, Rules, WorkspaceTrust};
+use crate::{Call, Decision, Outcome, Rule, RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust};
 
 /// A decision, and all that was looked at for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub fn evaluate(rules: &Rules, call: &Call<'_>) -> Evaluation {
                     Matched::Yes(about) => (Some(true), about),
                     Matched::Perhaps(about) => (None, Some(about)),
                 },
-                Outcome::Allow => allows(rule, &facts),
+                Outcome::Allow => allows(file, rule, &facts),
             };
             let rule_ref = file.rule_ref(rule, about);
             tried.push(Tried { rule: rule_ref, outcome: rule.outcome, matched });
@@ -79,8 +79,8 @@ pub fn evaluate(rules: &Rules, call: &Call<'_>) -> Evaluation {
 
 /// A rule that allows a command speaks of each one that it covers: the line is allowed when all of
 /// them are covered.
-fn allows(rule: &crate::Rule, facts: &Facts<'_>) -> (Option<bool>, Option<String>) {
-    if covers_whole(&rule.when, facts) {
+fn allows(file: &RuleFile, rule: &Rule, facts: &Facts<'_>) -> (Option<bool>, Option<String>) {
+    if covers_whole(&rule.when, facts) && file.may_allow(facts) {
         return (Some(true), None);
     }
     let shell = facts.shell.iter().filter(|shell| shell.is_plain());

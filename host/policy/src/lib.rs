@@ -28,15 +28,18 @@ mod written;
 
 pub use arguments::ArgumentsDigest;
 pub use call::{Call, Caller, CallingAgent, PluginSource, TypedInto, WorkspaceTrust};
-pub use conditions::{Annotation, CommandPattern, Conditions, PathPattern, RestOfCommand};
+pub use conditions::{
+    Annotation, CommandPattern, Conditions, ExactCall, PathPattern, RestOfCommand,
+};
 pub use decide::decide;
 pub use decision::Decision;
+pub use edits::protected_files;
 pub use explain::{Evaluation, Touch, Tried, evaluate};
 pub use glob::Glob;
 pub use layer::Layer;
 pub use mode::Mode;
 pub use pattern::{Pattern, proposals};
 pub use rule::{Outcome, RuleId};
-pub use rules::{Allowed, DenyRules, Rules, SessionRule};
+pub use rules::{Allowed, AnswerPlace, DenyRules, Rules, SessionRule};
 pub use shell::CommandLine;
 pub use written::{Rule, RuleFile, RuleRef, Written};

@@ -96,7 +96,11 @@ pub(crate) fn speaks_of(when: &Conditions, facts: &Facts<'_>) -> bool {
         && is(&when.plugin, call.plugin.as_str())
         && is(&when.agent_type, call.agent.agent_type)
         && is(&when.agent_name, call.agent.agent_name)
-        && when.exactly.is_none_or(|wanted| wanted == ArgumentsDigest::of(call.arguments))
+        && when.workspace.as_ref().is_none_or(|wanted| call.root == Some(&wanted.path))
+        && when
+            .exactly
+            .as_ref()
+            .is_none_or(|wanted| wanted.digest == ArgumentsDigest::of(call.arguments))
 }
 
 /// Matches what the tool promises. Of a stranger's tool that promises to do no harm nobody can tell

@@ -2,10 +2,13 @@
 //! person answered so far.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use jaato_types::permission_prompt::PermissionDecision;
 use jaato_types::{PluginName, ToolName};
 
+use crate::coverage::needs_trust;
+use crate::facts::Facts;
 use crate::{Call, Mode, Pattern, PluginSource, RuleFile};
 
 /// Rules as data. Made once a session; [`Rules::remember`] adds a person's answers.
@@ -75,13 +78,32 @@ pub struct SessionRule {
     plugin: PluginName,
     decision: PermissionDecision,
     pattern: Pattern,
+    place: AnswerPlace,
+}
+
+/// Where a user answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AnswerPlace {
+    /// The workspace's root; `None` if the call does not run on this machine.
+    pub root: Option<PathBuf>,
+    /// Whether an answer that is kept needs the workspace's trust.
+    pub waits_for_trust: bool,
+}
+
+impl AnswerPlace {
+    fn of(call: &Call<'_>) -> Self {
+        Self {
+            root: call.root.filter(|_| call.directory.is_some()).map(Path::to_owned),
+            waits_for_trust: needs_trust(&Facts::of(call)),
+        }
+    }
 }
 
 impl SessionRule {
     /// What an answer to this call means for later ones that the pattern covers.
     pub fn new(call: &Call<'_>, decision: PermissionDecision, pattern: Pattern) -> Self {
         let (tool, plugin) = (call.tool.clone(), call.plugin.clone());
-        Self { tool, plugin, decision, pattern }
+        Self { tool, plugin, decision, pattern, place: AnswerPlace::of(call) }
     }
 
     /// Returns the user's decision, with how long it holds.
@@ -106,6 +128,11 @@ impl SessionRule {
 
     fn covers(&self, call: &Call<'_>) -> bool {
         self.is_about(call) && self.pattern.covers(call)
+    }
+
+    /// Returns where the user answered.
+    pub fn place(&self) -> &AnswerPlace {
+        &self.place
     }
 
     fn is_about(&self, call: &Call<'_>) -> bool {

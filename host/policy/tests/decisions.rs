@@ -64,6 +64,8 @@ impl Scene {
             home: None,
             resolved: &[],
             workspace: WorkspaceTrust::Trusted,
+            root: None,
+            own_folders: &[],
             typed_into: None,
         }
     }

@@ -61,6 +61,8 @@ impl Scene {
             home: Some(Path::new("/home/ann")),
             resolved: &self.resolved,
             workspace: WorkspaceTrust::Trusted,
+            root: Some(Path::new("/project")),
+            own_folders: &[],
             typed_into: self.typed_into,
         }
     }

@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use jaato_catalog::Setup;
+use jaato_config::Endpoint;
 use jaato_config::permissions::{
     ENTERPRISE_FOLDER, ORIGINAL_VARIABLE, RuleFiles, RuleSources, load_rules,
 };
 use jaato_config::trust::{TrustedWorkspace, WorkspaceState};
 use jaato_policy::WorkspaceTrust;
 use jaato_session::{CallPlace, Gate};
+
+use crate::ledger::ledger_path;
 
 /// The execution environment that is this machine: paths mean there what they mean here.
 const LOCAL: &str = "local";
@@ -80,8 +83,34 @@ pub fn call_place(setup: &Setup) -> CallPlace {
         directory: is_local.then(|| setup.workspace.working_directory().to_owned()),
         home: home(setup).filter(|_| is_local),
         workspace,
+        root: Some(setup.workspace.root().to_owned()),
+        own_folders: own_folders(setup),
         environment: (!is_local).then(|| setup.config.environment.clone()),
     }
+}
+
+/// Returns jaato's own folders and files, as they are written and where links lead.
+fn own_folders(setup: &Setup) -> Vec<PathBuf> {
+    let config = &setup.config;
+    let mut own: Vec<PathBuf> = setup.folders.all().into_iter().map(Path::to_owned).collect();
+    own.push(ENTERPRISE_FOLDER.into());
+    own.extend(named_rules(setup));
+    own.extend(ledger_path(setup));
+    own.extend(setup.plugin_dirs.iter().chain(&config.plugin_dirs).cloned());
+    if let Some(Endpoint::Folder(folder)) = &config.permissions.endpoint {
+        own.push(folder.clone());
+    }
+    let resolved: Vec<PathBuf> = own.iter().filter_map(|path| leads_to(path)).collect();
+    own.extend(resolved);
+    own.sort();
+    own.dedup();
+    own
+}
+
+/// Returns the file with rules that [`ORIGINAL_VARIABLE`] names.
+fn named_rules(setup: &Setup) -> Option<PathBuf> {
+    let named = setup.variables.get(ORIGINAL_VARIABLE).filter(|path| !path.is_empty())?;
+    Some(setup.workspace.working_directory().join(named))
 }
 
 /// Returns where links on a path lead, as the gate of this host sees it.
@@ -101,8 +130,7 @@ pub(crate) fn own_rule_files(setup: &Setup) -> RuleFiles {
 
 fn read_rules(setup: &Setup, workspace: Option<&TrustedWorkspace>) -> RuleFiles {
     let home = home(setup);
-    let named = setup.variables.get(ORIGINAL_VARIABLE).filter(|path| !path.is_empty());
-    let named = named.map(|path| setup.workspace.working_directory().join(path));
+    let named = named_rules(setup);
     load_rules(&RuleSources {
         enterprise: Path::new(ENTERPRISE_FOLDER),
         user: setup.folders.config().ok(),

@@ -292,7 +292,7 @@ impl KeepAnswers for Kept {
             return Err(jaato_types::Error::new(ErrorKind::Io, "the disk is full"));
         }
         self.rules.lock().push(rule.clone());
-        Ok("/rules".to_owned())
+        Ok("written into `/rules`".to_owned())
     }
 }
 

@@ -227,7 +227,7 @@ struct Links;
 impl Gate for Links {
     fn place(&self) -> CallPlace {
         let workspace = WorkspaceTrust::Trusted;
-        CallPlace { directory: Some("/project".into()), home: None, workspace, environment: None }
+        CallPlace { directory: Some("/project".into()), workspace, ..CallPlace::default() }
     }
 
     fn resolve(&self, path: &Path) -> Option<PathBuf> {

@@ -26,5 +26,5 @@ pub use file::{Appended, LedgerFile};
 pub use ledger::{Ledger, RECORDS_WAITING_MAX};
 pub use read::{LINE_BYTES_MAX, Line, Reader};
 pub use record::{Record, Stage};
-pub use recorder::{Now, Recorder, rfc3339};
+pub use recorder::{Now, Recorder, read_moment, rfc3339};
 pub use summary::{Summary, Totals, TurnRow};

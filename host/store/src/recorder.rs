@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use jaato_types::{CallId, Envelope, Error, ErrorKind, Event, FinishReason, SessionId, Usage};
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use crate::digest::{ArgumentsMark, DigestKey, json_bytes};
@@ -392,6 +394,16 @@ pub fn rfc3339(wall_ms: u64) -> String {
     let moment = i64::try_from(wall_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     // A clock past the year 9999 is wrong whatever is written.
     format!("{:.3}", moment.unwrap_or(Timestamp::MAX))
+}
+
+/// Reads a moment, in milliseconds since 1970. One without an offset is in UTC.
+pub fn read_moment(text: &str) -> Option<i64> {
+    let moment = text.trim().parse::<Timestamp>().ok();
+    let in_utc = || {
+        let moment: DateTime = text.trim().parse().ok()?;
+        Some(moment.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    };
+    Some(moment.or_else(in_utc)?.as_millisecond())
 }
 
 /// Reads the kind out of a failed call's result.

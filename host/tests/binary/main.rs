@@ -76,6 +76,7 @@ mod questions;
 mod reload;
 mod reload_by_hand;
 mod reload_embedded;
+mod remembered;
 mod resources;
 mod run;
 mod run_bad;

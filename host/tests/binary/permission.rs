@@ -163,3 +163,16 @@ fn permission_files_that_are_broken_deny_everything() {
     assert!(output.stderr.contains("did you mean `decision`"), "{output}");
     house.run(&["permission", "list"]).code(3);
 }
+
+#[test]
+fn permission_sanitization_that_is_enabled_denies_dangerous_commands_and_shell_signs() {
+    let Some(house) = with_cli() else { return };
+    let text = r#"{"defaultPolicy": "allow", "sanitization": {"enabled": true}}"#;
+    house.write("home/.jaato/permissions.json", text);
+    for (command, expected) in [("rm a", "deny"), ("ls; id", "deny"), ("id", "allow")] {
+        let arguments = json!({ "command": command }).to_string();
+        let words = ["permission", "explain", "cli_based_tool", &arguments];
+        let said = house.run(&words).code(0).stdout;
+        assert!(said.starts_with(expected), "{command}: {said}");
+    }
+}

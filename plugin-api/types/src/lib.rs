@@ -48,6 +48,7 @@ pub mod permission_prompt;
 mod preview;
 mod price;
 pub mod process;
+pub mod protected;
 mod pull;
 pub mod resources;
 pub mod secret;

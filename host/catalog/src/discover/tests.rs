@@ -20,7 +20,7 @@ fn trusted_with(name: &str, content: &str) -> (TempDir, PathBuf) {
     let folders = Folders::below(root.path());
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     TrustStore::in_folder(folders.data().unwrap())
-        .trust_workspace(&Workspace::find(&work).unwrap(), now)
+        .trust_workspace(&Workspace::find(&work, None).unwrap(), now)
         .unwrap();
     (root, plugin)
 }

@@ -45,7 +45,7 @@ struct List {
     arguments: Map<String, Value>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Sanitization {
     enabled: bool,
@@ -54,6 +54,19 @@ struct Sanitization {
     allowed_dangerous_commands: Vec<String>,
     custom_blocked_commands: Vec<String>,
     path_scope: Option<PathScope>,
+}
+
+impl Default for Sanitization {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            block_shell_metacharacters: true,
+            block_dangerous_commands: true,
+            allowed_dangerous_commands: Vec::new(),
+            custom_blocked_commands: Vec::new(),
+            path_scope: None,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -71,7 +84,7 @@ struct PathScope {
 impl Default for PathScope {
     fn default() -> Self {
         Self {
-            enabled: false,
+            enabled: true,
             allowed_roots: vec![".".to_owned()],
             block_absolute: true,
             block_parent_traversal: true,
@@ -269,13 +282,16 @@ impl Reader<'_> {
     }
 
     fn sanitization(&mut self, wanted: &Sanitization) -> Result<(), (usize, String)> {
+        // A flag that is not written counts as true, so it can have no line of its own.
+        let written = |key: &'static str| match self.text.contains(&format!("\"{key}\"")) {
+            true => key,
+            false => "sanitization",
+        };
+        let (shell, dangerous_key) =
+            (written("block_shell_metacharacters"), written("block_dangerous_commands"));
         if wanted.block_shell_metacharacters {
             let compound = true;
-            self.add(
-                Outcome::Deny,
-                "block_shell_metacharacters",
-                Conditions { compound, ..Conditions::default() },
-            );
+            self.add(Outcome::Deny, shell, Conditions { compound, ..Conditions::default() });
         }
         let dangerous = DANGEROUS.iter().filter(|_| wanted.block_dangerous_commands);
         let dangerous = dangerous.map(|name| (*name).to_owned());
@@ -286,8 +302,8 @@ impl Reader<'_> {
             .collect();
         for name in blocked {
             let command = CommandPattern::parse(&name, RestOfCommand::SafeOptions);
-            let key = "block_dangerous_commands";
-            let at = if self.text.contains(&format!("\"{name}\"")) { name.as_str() } else { key };
+            let is_written = self.text.contains(&format!("\"{name}\""));
+            let at = if is_written { name.as_str() } else { dangerous_key };
             self.add(Outcome::Deny, at, Conditions { command, ..Conditions::default() });
         }
         let Some(scope) = wanted.path_scope.as_ref().filter(|scope| scope.enabled) else {
@@ -311,6 +327,9 @@ impl Reader<'_> {
     }
 
     fn add(&mut self, outcome: Outcome, written: &str, when: Conditions) {
+        if let Err(what) = self.origin.check_allow_of_workspace(outcome, &when) {
+            return self.warn(written, &format!("{what}: this one allows nothing"));
+        }
         let line = self.line(written);
         self.file.rules.push(Rule { outcome, when, line, why: None });
     }

@@ -11,7 +11,7 @@ mod toml;
 
 use std::path::{Path, PathBuf};
 
-use jaato_policy::{Layer, PathPattern, RuleFile};
+use jaato_policy::{Conditions, Glob, Layer, Outcome, PathPattern, RestOfCommand, RuleFile};
 
 use crate::CONFIG_BYTES_MAX;
 use crate::trust::TrustedWorkspace;
@@ -172,6 +172,33 @@ impl Origin<'_> {
     fn empty(&self) -> RuleFile {
         let path = self.path.display().to_string().into();
         RuleFile { layer: self.layer, path, default: None, rules: Vec::new(), broken: None }
+    }
+
+    /// Refuses a rule of a workspace that allows more than the user can see in it: the file comes
+    /// with the repository.
+    fn check_allow_of_workspace(&self, outcome: Outcome, when: &Conditions) -> Result<(), String> {
+        if outcome != Outcome::Allow || self.layer != Layer::Workspace {
+            return Ok(());
+        }
+        let refused = |what: &str| Err(format!("a rule of a workspace that allows {what}"));
+        let is_broad = |glob: &Option<Glob>| {
+            glob.as_ref().is_some_and(|glob| glob.as_str().contains(['*', '?']))
+        };
+        if is_broad(&when.tool) || is_broad(&when.plugin) {
+            return refused("names its tool and plugin in full, without `*` and `?`");
+        }
+        match &when.command {
+            None if when.tool.is_none() => refused("names a tool or a command"),
+            Some(command) if command.rest == RestOfCommand::AnyOptions => {
+                refused("cannot say `options = \"any\"`")
+            }
+            Some(_) | None => match &when.path {
+                Some(path) if !path.path.starts_with(self.root) => {
+                    refused(&format!("names a path inside the workspace, not `{}`", path.written))
+                }
+                Some(_) | None => Ok(()),
+            },
+        }
     }
 
     /// Reads a path of a rule: `~` and relative ones are made whole.

@@ -1,7 +1,8 @@
 //! `permissions.toml`: a list of rules, each with the line at which it begins.
 
 use jaato_policy::{
-    Annotation, CommandPattern, Conditions, Glob, Layer, Outcome, RestOfCommand, Rule, RuleFile,
+    Annotation, CommandPattern, Conditions, ExactCall, Glob, Layer, Outcome, RestOfCommand, Rule,
+    RuleFile,
 };
 
 use super::{Origin, Parsed};
@@ -13,7 +14,7 @@ use crate::toml_tree::{self, Node, Value};
 const VERSION: i64 = 1;
 
 /// Every key of a rule.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 20] = [
     "decision",
     "tool",
     "plugin",
@@ -24,6 +25,8 @@ const KEYS: [&str; 18] = [
     "host",
     "argument",
     "exactly",
+    "call",
+    "workspace",
     "agent_type",
     "agent_name",
     "read_only",
@@ -85,6 +88,7 @@ fn rules(origin: &Origin<'_>, items: &[Node], file: &mut RuleFile) -> Result<(),
 fn rule(origin: &Origin<'_>, entries: &[(String, Node)], line: usize) -> Result<Rule, Wrong> {
     let mut when = Conditions::default();
     let (mut decision, mut why, mut options, mut command) = (None, None, None, None);
+    let (mut digest, mut call) = (None, None);
     for (name, node) in entries {
         let wrong = |what: String| (node.line, what);
         let value = &node.value;
@@ -122,8 +126,13 @@ fn rule(origin: &Origin<'_>, entries: &[(String, Node)], line: usize) -> Result<
                 }
             }
             "exactly" => {
-                let digest = text(value, name).map_err(wrong)?;
-                when.exactly = Some(digest.parse().map_err(|what: &str| wrong(what.to_owned()))?);
+                let written = text(value, name).map_err(wrong)?;
+                digest = Some(written.parse().map_err(|what: &str| wrong(what.to_owned()))?);
+            }
+            "call" => call = Some(text(value, name).map_err(wrong)?.to_owned()),
+            "workspace" => {
+                let written = text(value, name).map_err(wrong)?;
+                when.workspace = Some(origin.path(written).map_err(wrong)?);
             }
             "compound" => when.compound = flag(value, name).map_err(wrong)?,
             other => {
@@ -142,7 +151,12 @@ fn rule(origin: &Origin<'_>, entries: &[(String, Node)], line: usize) -> Result<
     } else if options.is_some() {
         return Err(wrong("`options` says what may follow a `command`, and there is none"));
     }
+    if call.is_some() && digest.is_none() {
+        return Err(wrong("`call` describes the call of `exactly`, and there is none"));
+    }
+    when.exactly = digest.map(|digest| ExactCall { digest, text: call });
     check_allow(outcome, &when).map_err(wrong)?;
+    origin.check_allow_of_workspace(outcome, &when).map_err(|what| (line, what))?;
     Ok(Rule { outcome, when, line, why })
 }
 
@@ -151,7 +165,7 @@ fn check_allow(outcome: Outcome, when: &Conditions) -> Result<(), &'static str> 
     if outcome != Outcome::Allow {
         return Ok(());
     }
-    if *when == Conditions::default() {
+    if (Conditions { workspace: None, ..when.clone() }) == Conditions::default() {
         return Err("a rule that allows must say what it allows; `default` is for all calls");
     }
     if when.compound || !when.outside.is_empty() {

@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+use jaato_places::Owners;
 
 use super::stamp::{self, Stamps};
 use super::{AGENTS_FILE, CLAUDE_FILE, TrustError, WORKSPACE_FOLDER, WorkspaceTrust, scan};
@@ -64,20 +67,29 @@ pub struct TrustedWorkspace {
 }
 
 impl Workspace {
-    /// The workspace around a working directory: the nearest folder upwards that holds `.jaato` or
-    /// `.git`, else the directory itself.
-    pub fn find(working_directory: &Path) -> Result<Self, TrustError> {
+    /// Returns the workspace around a working directory: the nearest folder upwards with a mark
+    /// (`.jaato` or `.git`) that counts, else the directory itself.
+    ///
+    /// A mark in the home folder does not count for the folders below: `~/.jaato` has files of the
+    /// user, and what is in the home folder comes from everywhere. Nor does a mark in a folder that
+    /// every user can write to, or a `.jaato` of another user: others could choose the workspace.
+    ///
+    /// # Errors
+    /// When the working directory cannot be resolved.
+    pub fn find(working_directory: &Path, home: Option<&Path>) -> Result<Self, TrustError> {
         let here = working_directory.canonicalize().map_err(|error| TrustError::Io {
             path: working_directory.to_owned(),
             doing: "find",
             cause: error.to_string(),
         })?;
-        let marks = |folder: &Path| {
-            [WORKSPACE_FOLDER, ".git"]
-                .iter()
-                .any(|mark| folder.join(mark).symlink_metadata().is_ok())
+        let home = home.and_then(|home| home.canonicalize().ok());
+        let may_mark = |folder: &&Path| home.as_deref() != Some(*folder) && !is_everybodys(folder);
+        let mut above = here.ancestors().skip(1).filter(may_mark);
+        let root = match has_mark(&here) {
+            true => &here,
+            false => above.find(|folder| has_mark(folder)).unwrap_or(&here),
         };
-        let root = here.ancestors().find(|folder| marks(folder)).unwrap_or(&here).to_owned();
+        let root = root.to_owned();
         Ok(Self { root, working_directory: here })
     }
 
@@ -197,6 +209,19 @@ impl Workspace {
             .collect();
         scan::digests(&self.root, names, known)
     }
+}
+
+/// Tells whether a folder has a mark of a workspace's root.
+fn has_mark(folder: &Path) -> bool {
+    let has_git = folder.join(".git").symlink_metadata().is_ok();
+    let own = folder.join(WORKSPACE_FOLDER).symlink_metadata();
+    has_git || own.is_ok_and(|own| Owners::own().include(own.uid()))
+}
+
+/// Tells whether every user can make files in a folder.
+fn is_everybodys(folder: &Path) -> bool {
+    const WRITE_BY_OTHERS: u32 = 0o002;
+    folder.metadata().is_ok_and(|metadata| metadata.mode() & WRITE_BY_OTHERS != 0)
 }
 
 impl TrustedWorkspace {

@@ -55,7 +55,7 @@ impl Bench {
     }
 
     pub fn trust(&mut self) {
-        let workspace = Workspace::find(&self.work()).unwrap();
+        let workspace = Workspace::find(&self.work(), None).unwrap();
         let store = TrustStore::in_folder(self.folders.data().unwrap());
         self.trusted = Some(store.trust_workspace(&workspace, SystemTime::UNIX_EPOCH).unwrap());
     }

@@ -24,25 +24,21 @@ pub(super) fn covers(
     }
     let rest = &words[named.len()..];
     if rest.is_empty() && pattern.rest == RestOfCommand::Nothing {
-        return is_trusted(program, words, command, workspace);
+        return is_trusted(command, workspace);
     }
     match pattern.rest {
         RestOfCommand::Nothing => false,
-        RestOfCommand::AnyOptions => is_trusted(program, words, command, workspace),
+        RestOfCommand::AnyOptions => is_trusted(command, workspace),
         RestOfCommand::SafeOptions => {
-            rest_is_safe(program, pattern, rest) && is_trusted(program, words, command, workspace)
+            rest_is_safe(program, pattern, rest) && is_trusted(command, workspace)
         }
     }
 }
 
 /// Tells whether nothing in the folder where a command works may be somebody else's code that it
 /// runs.
-fn is_trusted(
-    program: &Word,
-    words: &[Word],
-    command: &SimpleCommand,
-    workspace: WorkspaceTrust,
-) -> bool {
+pub(super) fn is_trusted(command: &SimpleCommand, workspace: WorkspaceTrust) -> bool {
+    let Some((program, words)) = command.words.split_first() else { return true };
     let is_elsewhere = command.folder.is_some()
         || program.text == "git" && words.iter().any(|word| word.text == "-C");
     // A program that lies in the workspace is the workspace's code.

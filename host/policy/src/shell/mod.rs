@@ -295,6 +295,11 @@ pub(crate) fn covers(
     cover::covers(pattern, command, workspace)
 }
 
+/// Tells whether trust in the workspace suffices for the code that a command runs.
+pub(crate) fn is_trusted(command: &SimpleCommand, workspace: WorkspaceTrust) -> bool {
+    cover::is_trusted(command, workspace)
+}
+
 #[cfg(test)]
 mod tests {
     use super::plain::{UNSEEN, UNUSUAL};

@@ -125,6 +125,20 @@ struct Response {
     arguments: Option<Value>,
 }
 
+impl Response {
+    /// Tells whether the answer no longer counts. A moment that jaato cannot read has passed.
+    fn is_expired(&self) -> bool {
+        let Some(expires_at) = &self.expires_at else { return false };
+        let moment = match expires_at {
+            Value::String(text) => jaato_store::read_moment(text),
+            Value::Number(seconds) => seconds.as_f64().map(|seconds| (seconds * 1e3) as i64),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        };
+        let now = i64::try_from(SystemClock::new().wall_ms()).unwrap_or(i64::MAX);
+        moment.is_none_or(|moment| moment <= now)
+    }
+}
+
 /// Reads an answer to a prompt.
 ///
 /// # Errors
@@ -138,6 +152,9 @@ pub fn answer(
         .map_err(|_| "the answer is not a JSON object with a text `decision`".to_owned())?;
     if response.request_id.as_ref().is_some_and(|named| named != id) {
         return Err("the answer is for another prompt".to_owned());
+    }
+    if response.is_expired() {
+        return Ok(PermissionAnswer::once(PermissionDecision::Deny));
     }
     let mut pattern = match &response.remember_pattern {
         None => None,
@@ -250,9 +267,34 @@ mod tests {
 
     #[test]
     fn what_should_end_at_some_time_holds_once() {
-        let expires_at = "2020-01-01T00:00:00Z";
-        let response = json!({ "decision": "allow_session", "expires_at": expires_at });
-        check(response, like(Is::AllowOnce, None));
+        for expires_at in [json!("9999-01-01T00:00:00Z"), json!("9998-12-31"), json!(1e11)] {
+            let response = json!({ "decision": "allow_session", "expires_at": expires_at });
+            check(response, like(Is::AllowOnce, None));
+        }
+        let without_end = json!({ "decision": "allow", "expires_at": null });
+        check(without_end, like(Is::AllowOnce, None));
+    }
+
+    #[test]
+    fn an_expired_answer_denies() {
+        for expires_at in [
+            json!("2001-01-01T00:00:00Z"),
+            json!("2001-01-01T00:00:00.123456"),
+            json!("2001-01-01 00:00:00+02:00"),
+            json!("2001-01-01"),
+            json!(978_307_200),
+            json!(0),
+            json!(-1.5),
+            json!("soon"),
+            json!(""),
+            json!(true),
+            json!({}),
+        ] {
+            for decision in ["allow", "y", "allow_session", "allow_always", "deny", "edit"] {
+                let response = json!({ "decision": decision, "expires_at": expires_at });
+                check(response, like(Is::Deny, None));
+            }
+        }
     }
 
     #[test]

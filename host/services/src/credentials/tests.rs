@@ -70,7 +70,7 @@ fn read(case: &Case<'_>) -> Result<Credentials, Error> {
         root.path().join("named.env")
     });
     let store = TrustStore::in_folder(folders.data().unwrap());
-    let workspace = Workspace::find(&place).unwrap();
+    let workspace = Workspace::find(&place, None).unwrap();
     store.trust_workspace(&workspace, std::time::SystemTime::UNIX_EPOCH).unwrap();
     let WorkspaceState::Trusted(workspace) = store.workspace_state(&workspace).unwrap() else {
         panic!("the workspace is trusted");

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use jaato_types::files::*;
+use jaato_types::protected::ProtectedFiles;
 
 use super::Shapes;
 
@@ -131,5 +132,15 @@ fn search(shapes: &mut Shapes) {
         files: vec![SearchedFile { path: "moon.txt".to_owned(), lines: vec![line] }],
         totals,
         unreadable: Vec::new(),
+    });
+    let texts = |text: &str| vec![text.to_owned()];
+    shapes.add(&ProtectedFiles {
+        directory: "/work".into(),
+        home: Some("/home/ann".into()),
+        folders: vec!["/home/ann/.config/jaato".into()],
+        names: texts("agents.md"),
+        last_names: texts("config"),
+        top_names: texts("refs"),
+        harmless: texts(".gitignore"),
     });
 }

@@ -1,0 +1,259 @@
+//! What an answer that is kept for good covers in later sessions, and which files edits without a
+//! question never touch.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::answers::{call, says};
+use crate::support::cli::with_cli;
+use crate::support::{House, fixtures, is_root, library_name, set_mode};
+
+const RULES: &str = "home/.config/jaato/permissions.toml";
+
+/// Runs one command in a folder; the user keeps every answer for good.
+fn keep(house: &House, command: &str, folder: &Path) -> String {
+    house.script(&json!({ "answers": [
+        call("cli_based_tool", json!({ "command": command })),
+        says("done"),
+    ] }));
+    let words = ["run", "--output", "json", "--answers", "go"];
+    let mut running = house.command(&words).directory(folder).start();
+    let asked = running.wait_for("\"event\":\"permission_asked\"");
+    let asked: Value = serde_json::from_str(&asked).unwrap();
+    let answer = json!({ "call_id": asked["call_id"], "decision": "allow_always", "pattern": 0 });
+    running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
+    running.finish().code(0).stdout
+}
+
+/// What the rules decide about a command in a folder.
+fn decided(house: &House, command: &str, folder: &Path) -> String {
+    let arguments = json!({ "command": command }).to_string();
+    let words = ["permission", "explain", "cli_based_tool", &arguments];
+    let said = house.command(&words).directory(folder).run().code(0).stdout;
+    said.split(':').next().unwrap().to_owned()
+}
+
+fn project(house: &House, name: &str) -> std::path::PathBuf {
+    house.write(&format!("{name}/.git/HEAD"), "ref: refs/heads/main\n");
+    house.write(&format!("{name}/Makefile"), "all:\n\ttouch ran\n");
+    house.path().join(name)
+}
+
+#[test]
+fn an_answer_that_is_kept_holds_in_its_workspace_with_its_trust_and_can_be_read() {
+    let Some(house) = with_cli() else { return };
+    let (mine, other) = (project(&house, "mine"), project(&house, "other"));
+    let inner = project(&house, "mine/inner");
+    for line in ["make", "./build.sh", "npm test", "python3 setup.py", "sh run.sh", "pytest"] {
+        keep(&house, line, &mine);
+        assert_eq!(decided(&house, line, &mine), "ask", "{line}: not trusted");
+        for elsewhere in [&other, &inner] {
+            assert_eq!(decided(&house, line, elsewhere), "ask", "{line}: elsewhere");
+        }
+    }
+    for folder in [&mine, &other, &inner] {
+        house.command(&["trust"]).directory(folder).run().code(0);
+    }
+    for line in ["make", "./build.sh", "npm test", "python3 setup.py", "sh run.sh", "pytest"] {
+        assert_eq!(decided(&house, line, &mine), "allow", "{line}: trusted");
+        for elsewhere in [&other, &inner] {
+            assert_eq!(decided(&house, line, elsewhere), "ask", "{line}: trusted elsewhere");
+        }
+    }
+    let text = fs::read_to_string(house.path().join(RULES)).unwrap();
+    for line in ["call = \"make\"", "call = \"npm test\"", "workspace = \""] {
+        assert!(text.contains(line), "{text}");
+    }
+    let listed = house.run(&["permission", "list"]).code(0).stdout;
+    assert!(listed.contains("call = \"python3 setup.py\""), "{listed}");
+}
+
+#[test]
+fn the_user_is_told_that_a_kept_answer_waits_for_trust() {
+    let Some(house) = with_cli() else { return };
+    let mine = project(&house, "mine");
+    let said = keep(&house, "make", &mine);
+    assert!(said.contains("holds once `jaato trust` trusts the workspace"), "{said}");
+    let said = keep(&house, "date -u", &mine);
+    assert!(!said.contains("holds once"), "{said}");
+    assert_eq!(decided(&house, "date -u", &mine), "allow");
+}
+
+/// A house with the tools that edit files, whose mode accepts edits.
+fn editing() -> Option<House> {
+    let house = House::new()?;
+    let plugins = fixtures::house()?.join("plugins");
+    for name in ["tool_file_edit", "environment_local"] {
+        house.ship(&plugins.join(library_name(name)));
+    }
+    Some(house)
+}
+
+/// Writes files from a folder in mode `accept-edits`; tells which were written without a question.
+fn written(house: &House, names: &[&str], folder: &Path) -> Vec<String> {
+    let steps: Vec<Value> = names
+        .iter()
+        .map(|name| {
+            let arguments = json!({ "path": name, "content": "new" });
+            json!({ "call": { "name": "writeNewFile", "arguments": arguments } })
+        })
+        .collect();
+    house.script(&json!({ "answers": [{ "steps": steps }, says("done")] }));
+    let words = ["run", "--mode", "accept-edits", "go"];
+    house.command(&words).directory(folder).no_input().run();
+    let is_written = |name: &&&str| folder.join(name).symlink_metadata().is_ok();
+    names.iter().filter(is_written).map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn edits_without_a_question_leave_protected_files_alone() {
+    let Some(house) = editing() else { return };
+    let work = house.workspace();
+    let protected = [
+        ".husky/pre-commit",
+        ".githooks/x",
+        ".github/workflows/ci.yml",
+        ".GitHub/Workflows/ci.yml",
+        ".gitlab-ci.yml",
+        ".circleci/config.yml",
+        ".cargo/config.toml",
+        ".npmrc",
+        ".yarnrc.yml",
+        ".pnpmfile.cjs",
+        ".gitmodules",
+        ".gitattributes",
+        ".devcontainer/devcontainer.json",
+        ".cursor/mcp.json",
+        ".gemini/settings.json",
+        ".codex/config.toml",
+        "GEMINI.md",
+        "agents.md",
+        "sub/AGENTS.md",
+        ".env.local",
+        ".envrc",
+        ".zed/tasks.json",
+        ".pre-commit-config.yaml",
+        "lefthook.yml",
+        "x.code-workspace",
+        "./.vscode/tasks.json",
+        "sub/../.idea/x.xml",
+        ".some-new-tool.yml",
+        "HEAD",
+        "config",
+        "sub/HEAD",
+        "sub/config",
+        "objects/x",
+        "refs/x",
+        "packed-refs",
+        "hooks/post-checkout",
+        "AGENTS\u{200c}.md",
+        "sitecustomize.py",
+    ];
+    let plain = ["src/main.rs", ".gitignore", "Makefile", "package.json", "src/config/a.rs"];
+    for names in [&protected[..], &plain[..]] {
+        let got = written(&house, names, &work);
+        let expected: &[&str] = if names.len() == plain.len() { &plain } else { &[] };
+        assert_eq!(got, expected, "{got:?}");
+    }
+}
+
+#[test]
+fn edits_without_a_question_leave_the_home_and_jaatos_own_files_alone() {
+    let Some(house) = editing() else { return };
+    let names = [
+        ".config/jaato/permissions.toml",
+        ".local/share/jaato/grants.json",
+        ".bashrc",
+        ".profile",
+        ".ssh/authorized_keys2",
+        ".gitconfig",
+        ".config/systemd/user/x.service",
+    ];
+    let got = written(&house, &names, &house.home());
+    assert_eq!(got, Vec::<String>::new());
+    let config = house.home().join(".config");
+    let got = written(&house, &["git/config", "fish/config.fish", "new"], &config);
+    assert_eq!(got, Vec::<String>::new());
+    assert_eq!(written(&house, &["notes.md"], &house.home()), ["notes.md"]);
+}
+
+#[test]
+fn a_mark_at_home_or_of_another_user_makes_no_workspace_of_the_folder() {
+    let Some(house) = with_cli() else { return };
+    house.run(&["permission", "allow", "--command", "make"]).code(0);
+    house.write("home/.jaato/prompts/x.md", "say x");
+    for name in ["mine", "Downloads/evil"] {
+        house.write(&format!("home/{name}/Makefile"), "all:\n\ttouch ran\n");
+    }
+    let (mine, evil) = (house.home().join("mine"), house.home().join("Downloads/evil"));
+    house.command(&["trust"]).directory(&mine).run().code(0);
+    assert_eq!(decided(&house, "make", &mine), "allow");
+    assert_eq!(decided(&house, "make", &evil), "ask");
+    house.command(&["trust"]).directory(&house.home()).run().code(0);
+    assert_eq!(decided(&house, "make", &evil), "ask");
+
+    // As `/tmp`: everybody can write there.
+    let (open, work) = (house.path().join("open"), house.path().join("open/work"));
+    fs::create_dir_all(&work).unwrap();
+    fs::create_dir_all(open.join(".jaato")).unwrap();
+    set_mode(&open, 0o1777);
+    house.command(&["trust"]).directory(&work).run().code(0);
+    assert_eq!(decided(&house, "make", &open), "ask");
+    if !is_root() {
+        return;
+    }
+    let shared = house.path().join("shared");
+    fs::create_dir_all(shared.join("work")).unwrap();
+    fs::create_dir_all(shared.join(".jaato")).unwrap();
+    std::os::unix::fs::chown(shared.join(".jaato"), Some(64_001), None).unwrap();
+    let said = house.command(&["trust"]).directory(&shared.join("work")).run().code(0).stdout;
+    assert!(said.contains("shared/work`"), "{said}");
+}
+
+#[test]
+fn no_rule_of_a_workspace_allows_everything() {
+    let Some(house) = with_cli() else { return };
+    let decided = |name: &str, text: &str| {
+        for old in ["permissions.toml", "permissions.json"] {
+            let _ = fs::remove_file(house.workspace().join(".jaato").join(old));
+        }
+        house.write(&format!("workspace/.jaato/{name}"), text);
+        house.run(&["trust"]).code(0);
+        decided(&house, "date", &house.workspace())
+    };
+    for rule in [
+        "tool = \"*\"",
+        "tool = \"?*\"",
+        "tool = \"*_tool\"",
+        "tool = \"cli_based_tool\"\nplugin = \"*\"",
+        "plugin = \"tool-cli\"",
+        "read_only = false",
+        "agent_type = \"main\"",
+        "host = \"*\"",
+        "path = \"/\"",
+        "argument.command = \"*\"",
+        "command = \"date\"\noptions = \"any\"",
+    ] {
+        let text = format!("[[rules]]\ndecision = \"allow\"\n{rule}\n");
+        assert_eq!(decided("permissions.toml", &text), "deny", "{rule}");
+    }
+    for rule in ["tool = \"cli_based_tool\"", "tool = \"cli_based_tool\"\nargument.command = \"*\""]
+    {
+        let text = format!("[[rules]]\ndecision = \"allow\"\n{rule}\n");
+        assert_eq!(decided("permissions.toml", &text), "ask", "{rule}");
+    }
+    for list in [
+        r#"{"tools": ["*"]}"#,
+        r#"{"tools": ["cli*"]}"#,
+        r#"{"tools": ["cli_based_tool"]}"#,
+        r#"{"patterns": ["*", "cli_based_tool(*)"]}"#,
+        r#"{"arguments": {"*": {"command": ["date"]}}}"#,
+    ] {
+        let text = format!("{{\"whitelist\": {list}}}");
+        assert_eq!(decided("permissions.json", &text), "ask", "{list}");
+    }
+    let text = "[[rules]]\ndecision = \"allow\"\ncommand = \"date\"\n";
+    assert_eq!(decided("permissions.toml", text), "allow");
+}

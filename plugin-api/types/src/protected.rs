@@ -1,0 +1,164 @@
+//! Files that a permission mode never covers, as data that the host and the file engine share.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Names and folders that are protected from edits without a question.
+///
+/// Names compare without regard to letter case, trailing dots and spaces, and characters that some
+/// file systems ignore: one file must not have a second name that is not protected. The lists hold
+/// names as [`fold_name`] writes them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProtectedFiles {
+    /// The folder that edits may change. A name that begins with a dot is protected below it.
+    pub directory: PathBuf,
+    /// The home folder of the user. A name in it that begins with a dot is protected.
+    pub home: Option<PathBuf>,
+    /// Whole folders that are protected, for example those of jaato.
+    pub folders: Vec<PathBuf>,
+    /// Names at any depth. A name with `/` is a path of several names; `*` stands for any
+    /// characters.
+    pub names: Vec<String>,
+    /// Names that are protected if they end a path.
+    pub last_names: Vec<String>,
+    /// Names directly in [`Self::directory`].
+    pub top_names: Vec<String>,
+    /// Names that begin with a dot and are not protected.
+    pub harmless: Vec<String>,
+}
+
+impl ProtectedFiles {
+    /// Tells whether a path is protected. The path must be absolute, with `..` and links resolved.
+    /// A path outside of [`Self::directory`] is always protected.
+    pub fn protects(&self, path: &Path) -> bool {
+        let Ok(inside) = path.strip_prefix(&self.directory) else { return true };
+        let (whole, inside) = (folded_names(path), folded_names(inside));
+        self.names.iter().any(|name| holds(&whole, name))
+            || self.is_dotted(&inside)
+            || inside.last().is_some_and(|last| is_any(&self.last_names, last))
+            || inside.first().is_some_and(|first| is_any(&self.top_names, first))
+            || self.home.as_deref().is_some_and(|home| is_dotted_below(&whole, home))
+            || self.folders.iter().any(|folder| overlaps(&whole, &folded_names(folder)))
+    }
+
+    fn is_dotted(&self, inside: &[String]) -> bool {
+        inside.iter().any(|name| name.starts_with('.') && !is_any(&self.harmless, name))
+    }
+}
+
+/// Returns the names of a path in the form in which they are compared.
+fn folded_names(path: &Path) -> Vec<String> {
+    path.components().map(|part| fold_name(&part.as_os_str().to_string_lossy())).collect()
+}
+
+/// Writes a name so that all names of one file on any file system are the same.
+pub fn fold_name(name: &str) -> String {
+    // Some file systems read the part after `:` as a stream of the file.
+    let name = name.split_once(':').map_or(name, |(name, _)| name);
+    let letters = name.chars().filter(|letter| !is_ignored(*letter));
+    // Both directions: `ſ` and `K` (Kelvin) have an ASCII letter on one side only.
+    let folded: String =
+        letters.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect();
+    folded.trim_end_matches(['.', ' ']).to_owned()
+}
+
+/// Tells whether HFS+ ignores a character in names.
+fn is_ignored(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+    )
+}
+
+fn is_any(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| is_name(pattern, name))
+}
+
+/// Tells whether a path contains a protected path of one or more names. A path that ends inside of
+/// the protected path counts too: a folder can be moved there.
+fn holds(names: &[String], pattern: &str) -> bool {
+    let is_at = |at: usize| {
+        let mut pairs = names[at..].iter().zip(pattern.split('/'));
+        pairs.all(|(name, wanted)| is_name(wanted, name))
+    };
+    (0..names.len()).any(is_at)
+}
+
+/// Tells whether one path is at or below the other.
+fn overlaps(path: &[String], folder: &[String]) -> bool {
+    path.iter().zip(folder).all(|(one, other)| one == other)
+}
+
+/// Tells whether a path is in the home folder, under a name that begins with a dot.
+fn is_dotted_below(path: &[String], home: &Path) -> bool {
+    let home = folded_names(home);
+    path.starts_with(&home) && path.get(home.len()).is_some_and(|name| name.starts_with('.'))
+}
+
+/// Matches a name with `*`. Both are folded.
+fn is_name(pattern: &str, name: &str) -> bool {
+    let Some((before, after)) = pattern.split_once('*') else { return pattern == name };
+    let Some(rest) = name.strip_prefix(before) else { return false };
+    let mut ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+    ends.any(|at| is_name(after, &rest[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn protected() -> ProtectedFiles {
+        let fold = |path: &str| path.split('/').map(fold_name).collect::<Vec<_>>().join("/");
+        let texts = |texts: &[&str]| texts.iter().map(|text| fold(text)).collect();
+        ProtectedFiles {
+            directory: "/home/ann/work".into(),
+            home: Some("/home/ann".into()),
+            folders: vec!["/home/ann/work/data/jaato".into()],
+            names: texts(&["AGENTS.md", ".github/workflows", "*.code-workspace", "husky"]),
+            last_names: texts(&["config"]),
+            top_names: texts(&["refs"]),
+            harmless: texts(&[".gitignore"]),
+        }
+    }
+
+    #[track_caller]
+    fn check(path: &str, expected: bool) {
+        let whole = Path::new("/home/ann/work").join(path);
+        assert_eq!(protected().protects(&whole), expected, "{path}");
+    }
+
+    #[test]
+    fn ordinary_files_are_not_protected() {
+        for path in ["a", "src/main.rs", "config/a", "src/refs/a", "data/a", ".gitignore", "a.md"] {
+            check(path, false);
+        }
+    }
+
+    #[test]
+    fn names_are_protected_at_their_place_with_everything_below() {
+        for path in
+            ["AGENTS.md", "sub/AGENTS.md", "sub/.github/workflows/ci.yml", "x.code-workspace"]
+        {
+            check(path, true);
+        }
+        for path in ["config", "sub/config", "refs", "refs/heads/x", ".new", "sub/.new/a"] {
+            check(path, true);
+        }
+        for path in ["data/jaato", "data/jaato/a", "data", "/etc/passwd", "/home/ann/.bashrc"] {
+            check(path, true);
+        }
+    }
+
+    #[test]
+    fn a_second_name_of_the_same_file_is_protected() {
+        for path in ["agents.MD", "AGENTS.md.", "AGENTS.md ", "AG\u{200c}ENTS.md", "hu\u{17f}ky"] {
+            check(path, true);
+        }
+        for path in ["hus\u{212a}y", "AGENTS.md::$DATA", "\u{200b}.new"] {
+            check(path, true);
+        }
+    }
+}
