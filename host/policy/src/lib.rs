@@ -15,7 +15,6 @@ mod decision;
 mod edits;
 mod explain;
 mod facts;
-mod glob;
 mod layer;
 mod matching;
 mod mode;
@@ -32,7 +31,7 @@ pub use conditions::{Annotation, CommandPattern, Conditions, PathPattern, RestOf
 pub use decide::decide;
 pub use decision::Decision;
 pub use explain::{Evaluation, Touch, Tried, evaluate};
-pub use glob::Glob;
+pub use jaato_types::Glob;
 pub use layer::Layer;
 pub use mode::Mode;
 pub use pattern::{Pattern, proposals};
