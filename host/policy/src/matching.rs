@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use jaato_types::PathGlob;
+
 use crate::facts::Facts;
 use crate::shell::{Analysis, SimpleCommand, WordKind};
 use crate::touched::possible_hosts;
@@ -211,13 +213,13 @@ fn is_program(wanted: &str, called: &str) -> bool {
 
 fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
     let takes_folders = facts.shell.as_ref().is_some_and(|analysis| analysis.takes_folders());
-    let pattern = PathMatcher::new(wanted);
+    let pattern = PathGlob::new(&wanted.path);
     let mut named = facts.paths.iter().chain(&facts.undeclared_paths);
-    let named = named.find(|path| pattern.is_at_or_below(path));
+    let named = named.find(|path| pattern.covers(path));
     let in_line = || {
         // `rm -r ~` takes `~/.ssh` with it.
         let is_above = |path: &Path| takes_folders && is_above(wanted, path);
-        facts.shell_paths.iter().find(|path| pattern.is_at_or_below(path) || is_above(path))
+        facts.shell_paths.iter().find(|path| pattern.covers(path) || is_above(path))
     };
     if let Some(path) = named.or_else(in_line) {
         return Matched::Yes(Some(format!("`{}`", path.display())));
@@ -232,7 +234,7 @@ fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
         let mut words = words.map(|word| call.whole(&word));
         let possible = folders
             .find(|path| is_above(wanted, path))
-            .or_else(|| words.find(|path| pattern.is_at_or_below(path)));
+            .or_else(|| words.find(|path| pattern.covers(path)));
         possible.map_or(Matched::No, |path| Matched::Perhaps(format!("`{}`", path.display())))
     })
 }
@@ -245,30 +247,7 @@ fn unclear(facts: &Facts<'_>) -> Matched {
 
 /// Tells whether a path is the one that a rule names, or lies below it.
 pub(crate) fn is_at_or_below(wanted: &PathPattern, path: &Path) -> bool {
-    PathMatcher::new(wanted).is_at_or_below(path)
-}
-
-/// The path of a rule, made ready for many paths.
-struct PathMatcher<'a> {
-    path: &'a Path,
-    /// Where it holds `*` or `?`.
-    glob: Option<Glob>,
-}
-
-impl<'a> PathMatcher<'a> {
-    fn new(wanted: &'a PathPattern) -> Self {
-        let written = wanted.path.to_string_lossy();
-        let glob = written.contains(['*', '?']).then(|| Glob::new(written.as_ref()));
-        Self { path: &wanted.path, glob }
-    }
-
-    fn is_at_or_below(&self, path: &Path) -> bool {
-        let Some(glob) = &self.glob else { return path.starts_with(self.path) };
-        let whole = path.to_string_lossy();
-        // Most paths lie elsewhere, which is seen at once.
-        whole.starts_with(glob.beginning())
-            && path.ancestors().any(|part| glob.matches(&part.to_string_lossy()))
-    }
+    PathGlob::new(&wanted.path).covers(path)
 }
 
 /// Tells whether a folder holds what a rule names.

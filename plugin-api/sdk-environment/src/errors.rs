@@ -24,7 +24,7 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Write => "write",
@@ -127,6 +127,13 @@ pub(crate) fn keeps_changing(verb: Verb, shown: &Path) -> Error {
 pub(crate) fn changed(shown: &Path) -> Error {
     let text = format!("cannot write `{}`: it was changed meanwhile", shown.display());
     Error::new(ErrorKind::Conflict, text).with_hint("read it again, then change it anew")
+}
+
+/// Makes the error of a path that leads elsewhere than when the call was checked.
+pub(crate) fn changed_since_check(verb: Verb, shown: &Path) -> Error {
+    let text =
+        format!("cannot {} `{}`: it changed since it was checked", verb.word(), shown.display());
+    Error::new(ErrorKind::Conflict, text).with_hint("call again: then the path is checked again")
 }
 
 /// Makes the error of a bound.

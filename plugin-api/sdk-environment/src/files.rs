@@ -16,6 +16,7 @@ mod draft;
 mod edit;
 mod facts;
 mod folder;
+mod kept_off;
 mod limits;
 mod list;
 mod moving;
@@ -37,4 +38,6 @@ pub use self::limits::{COPY_ENTRIES_MAX, LINKS_MAX};
 pub use self::search::Pages;
 pub use self::settings::{Access, Root, Settings, TemporarySettings};
 pub use self::stream::{PIECE_BYTES, Pieces, Writer};
-pub use crate::engine::{Cancel, DEPTH_MAX, EDIT_BYTES_MAX, FOLDER_ENTRIES_MAX, PATH_BYTES_MAX};
+pub use crate::engine::{
+    CallLimits, Cancel, DEPTH_MAX, EDIT_BYTES_MAX, FOLDER_ENTRIES_MAX, PATH_BYTES_MAX,
+};

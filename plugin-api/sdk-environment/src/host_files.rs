@@ -7,8 +7,8 @@ use jaato_plugin_sdk::Reporter;
 use jaato_types::execution::PIECE_BYTES_MAX;
 use jaato_types::files::{
     FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FilePair, FilePath, FileRead,
-    FileReadText, FileSearch, FileText, FileWalk, FileWrite, FolderEntries, FolderList, FolderMake,
-    FoundPage, SearchedPage, WalkedPage,
+    FileReadText, FileResolve, FileSearch, FileText, FileWalk, FileWrite, FilesResolved,
+    FolderEntries, FolderList, FolderMake, FoundPage, SearchedPage, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};
@@ -16,11 +16,11 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::environment::{
     FilePieces, FileSink, FileWriter, Files, PageStream, Pages as StreamedPages, PieceStream,
 };
-use crate::files::{Cancel, Confined, Pages, Pieces, Writer};
+use crate::files::{CallLimits, Cancel, Confined, Pages, Pieces, Writer};
 
 /// Files of this machine, confined to allowed folders.
 #[derive(Debug, Clone)]
-pub struct HostFiles(Arc<Confined>);
+pub struct HostFiles(Confined);
 
 /// A file of this machine that is read piece by piece.
 #[derive(Debug)]
@@ -33,11 +33,11 @@ struct HostWriter(Arc<Mutex<Option<Writer>>>);
 impl HostFiles {
     /// Makes them of what was opened.
     pub fn new(confined: Confined) -> Self {
-        Self(Arc::new(confined))
+        Self(confined)
     }
 
     /// What they are: for its folders, and to close it.
-    pub fn confined(&self) -> &Arc<Confined> {
+    pub fn confined(&self) -> &Confined {
         &self.0
     }
 
@@ -46,7 +46,7 @@ impl HostFiles {
         host: &Reporter,
         work: impl FnOnce(&Confined) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let confined = Arc::clone(&self.0);
+        let confined = self.0.clone();
         host.blocking(move |_| work(&confined)).await?
     }
 }
@@ -80,6 +80,14 @@ impl Files for HostFiles {
 
     async fn make_folder(&self, host: &Reporter, make: FolderMake) -> Result<()> {
         self.blocking(host, move |it| it.make_folder(&make)).await
+    }
+
+    async fn resolve(&self, host: &Reporter, resolve: FileResolve) -> Result<FilesResolved> {
+        self.blocking(host, move |it| Ok(it.resolve(&resolve))).await
+    }
+
+    fn limited(&self, limits: &Arc<CallLimits>) -> Option<Self> {
+        Some(Self(self.0.limited(limits)))
     }
 
     async fn read_text(&self, host: &Reporter, read: FileReadText) -> Result<FileText> {

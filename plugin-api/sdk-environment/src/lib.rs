@@ -33,7 +33,7 @@ mod host_files;
 mod platform;
 pub mod waiting;
 
-pub use engine::{PageFiller, matches_in, searched_line, wrong_regex};
+pub use engine::{CallLimits, PageFiller, matches_in, searched_line, wrong_regex};
 pub use environment::{
     ExecutionEnvironment, FilePieces, FileSink, FileWriter, Files, NoFiles, NoShell, NoTerminals,
     PageStream, Pages, PieceStream, Program, ProgramEvents, Shell, Terminal, TerminalEvents,

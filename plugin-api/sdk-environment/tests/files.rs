@@ -3,6 +3,7 @@
 
 mod change;
 mod find;
+mod limits;
 mod read;
 mod search;
 mod streams;

@@ -20,6 +20,9 @@ pub const EDIT: &str = "files.edit";
 pub const DELETE: &str = "files.delete";
 /// Lists a folder, sorted by name: [`FolderList`], [`FolderEntries`].
 pub const LIST: &str = "files.list";
+/// Tells where paths lead: [`FileResolve`], [`FilesResolved`]. The host asks it, plugins cannot. It
+/// looks beyond the allowed folders too, where the environment's commands can.
+pub const RESOLVE: &str = "files.resolve";
 /// Tells what something is: [`FilePath`], [`FileFacts`]. A link that leads outside is an error.
 pub const STAT: &str = "files.stat";
 /// Makes a folder; one that is there already will do: [`FolderMake`]; no answer JSON.
@@ -66,6 +69,10 @@ pub const SEARCH_LINE_BYTES_MAX: usize = 2000;
 pub const WALK_ENTRIES_MAX: usize = 1000;
 /// Bytes of JSON of a page of a walk, about: one frame of a stream holds twice that.
 pub const WALK_BYTES_MAX: usize = 32 * 1024;
+/// Key of every request `files.*` by which the host sends the [`FileLimits`] of the call.
+pub const LIMITS_KEY: &str = "limits";
+/// Paths that one [`RESOLVE`] takes.
+pub const RESOLVE_PATHS_MAX: usize = 10_000;
 /// Folders that could not be read that are told; the rest is left out.
 pub const UNREADABLE_MAX: usize = 100;
 
@@ -248,8 +255,11 @@ pub struct FolderEntries {
     /// At most [`LIST_ENTRIES_MAX`], and names of [`LIST_BYTES_MAX`] bytes. A name that is no text
     /// has `�` in it, and cannot be asked for.
     pub entries: Vec<FolderEntry>,
-    /// Entries in all.
+    /// Entries in all, without those that are denied.
     pub count: usize,
+    /// Entries that the limits of the call leave out.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub denied: usize,
 }
 
 /// One of a folder's entries.
@@ -398,6 +408,9 @@ pub struct FoundFile {
     pub size: u64,
     /// When it was changed, in milliseconds since 1970 UTC.
     pub modified_ms: i64,
+    /// Whether the user must be asked before this call changes it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub protected: bool,
 }
 
 /// Searches texts.
@@ -490,6 +503,9 @@ pub struct LeftOut {
     /// Those that the request left out.
     #[serde(skip_serializing_if = "is_zero")]
     pub excluded: u64,
+    /// Those that the limits of the call deny.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub denied: u64,
 }
 
 impl LeftOut {
@@ -585,6 +601,83 @@ pub struct FileBegun {
 pub struct FileNumber {
     /// Its number.
     pub file: u64,
+}
+
+/// What the file operations of one call must keep off. The host makes it from the rules and from
+/// what it found when it checked the call, and sends it with each operation; a plugin can neither
+/// leave it out nor write its own.
+///
+/// A pattern is a whole path in which `*` stands for any characters and `?` for one. It matches
+/// that path and all that is below it, after links and `..` were followed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileLimits {
+    /// Paths that a rule denies: they are neither read, told, counted nor changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<String>,
+    /// Paths that the user must be asked about before they are read or changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<String>,
+    /// Paths that the user must be asked about before they are changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protected: Vec<String>,
+    /// Where the paths of the call led when it was checked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expected: Vec<ResolvedPath>,
+}
+
+impl FileLimits {
+    /// Tells whether there is nothing to keep off.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Asks where paths lead.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileResolve {
+    /// The paths, at most [`RESOLVE_PATHS_MAX`].
+    pub paths: Vec<String>,
+}
+
+/// Where paths lead.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FilesResolved {
+    /// One for each path, in the same order; none where nobody can tell.
+    pub paths: Vec<Option<ResolvedPath>>,
+}
+
+/// Where a path leads.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ResolvedPath {
+    /// The path that was asked for, absolute; links and `..` are not followed.
+    pub asked: String,
+    /// Where it leads, links and `..` followed name by name.
+    pub path: String,
+    /// The same, but if the path ends at a link, the link itself.
+    pub entry: String,
+    /// What is there; none if nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<FileKind>,
+    /// Where the identity was found: at `path`, or if nothing is there, at the innermost folder
+    /// above it that exists.
+    pub found: String,
+    /// The identity of what was found; none if the environment knows no identities. The path was
+    /// then compared as it is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<FileIdentity>,
+}
+
+/// Tells files apart, whatever they are called.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FileIdentity {
+    /// The file system.
+    pub device: u64,
+    /// The number of the file there.
+    pub inode: u64,
 }
 
 fn is_zero<T: Default + PartialEq>(number: &T) -> bool {

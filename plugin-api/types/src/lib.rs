@@ -30,6 +30,7 @@ pub mod file_change;
 pub mod files;
 mod frame;
 mod gc;
+mod glob;
 pub mod grant;
 pub mod history;
 pub mod hooks;
@@ -79,6 +80,7 @@ pub use error::{Error, ErrorKind, Result, Retry};
 pub use event::{Envelope, Event, Outcome, SecretOutcome};
 pub use frame::{FRAME_BYTES_MAX, Frame, FrameError};
 pub use gc::{GcPlan, GcReason, GcRequest};
+pub use glob::{Glob, PathGlob};
 pub use id::{CallId, ModelId, PluginName, SessionId, ToolName};
 pub use manifest::{
     API_VERSION, Isolation, Kind, MANIFEST_BYTES_MAX, Manifest, ManifestError, Scope,

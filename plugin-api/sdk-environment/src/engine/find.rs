@@ -43,22 +43,27 @@ struct Find<F> {
     is_over: bool,
 }
 
+/// Returns the folder in which a request looks; the file itself if the pattern names one.
+pub(crate) fn folder_of(request: &FileFind) -> Result<String> {
+    let pattern = Pattern::new(&request.pattern)?;
+    if pattern.folder.starts_with('/') {
+        let text = format!("the pattern `{}` is absolute", request.pattern);
+        return Err(wrong(&text, "name the folder apart from the pattern"));
+    }
+    Ok(match (request.path.as_str(), pattern.folder) {
+        ("", folder) => folder.to_owned(),
+        (path, "") => path.to_owned(),
+        (path, folder) => format!("{path}/{folder}"),
+    })
+}
+
 /// Begins to find files by a pattern. Files of the same age come in the order of their paths.
 pub(crate) fn find<S: Files>(
     files: &S,
     request: &FileFind,
     cancel: &Cancel,
 ) -> Result<impl Iterator<Item = Result<FoundPage>> + Send + use<S>> {
-    let pattern = Pattern::new(&request.pattern)?;
-    if pattern.folder.starts_with('/') {
-        let text = format!("the pattern `{}` is absolute", request.pattern);
-        return Err(wrong(&text, "name the folder apart from the pattern"));
-    }
-    let folder = match (request.path.as_str(), pattern.folder) {
-        ("", folder) => folder.to_owned(),
-        (path, "") => path.to_owned(),
-        (path, folder) => format!("{path}/{folder}"),
-    };
+    let (pattern, folder) = (Pattern::new(&request.pattern)?, folder_of(request)?);
     let mut find: Find<S::Folder> = Find {
         tree: None,
         folder: pattern.folder.to_owned(),
@@ -147,12 +152,20 @@ impl<F: Folder> Iterator for Find<F> {
                 self.is_over = true;
                 break;
             };
+            let limits = self.tree.as_ref().and_then(|(tree, _)| tree.limits.as_ref());
+            let protected = limits.is_some_and(|limits| limits.is_protected(&one.path));
             let path = format!("{}{}", self.folder, String::from_utf8_lossy(&one.path));
             bytes += FACTS_BYTES + json_bytes(&path);
             let (seconds, nanoseconds) = one.modified;
             let modified_ms = seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000);
             let size = one.size;
-            page.files.push(FoundFile { path, size, modified_ms, ..FoundFile::default() });
+            page.files.push(FoundFile {
+                path,
+                size,
+                modified_ms,
+                protected,
+                ..FoundFile::default()
+            });
         }
         Some(Ok(page))
     }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use jaato_types::Result;
 use jaato_types::files::FileKind;
 
+use super::call_limits::TreeLimits;
 use super::limits::FOLDER_ENTRIES_MAX;
 use crate::errors::Verb;
 use crate::platform::Moment;
@@ -60,6 +61,8 @@ pub(crate) struct Top<F> {
     pub(crate) folder: F,
     /// The path as errors name it.
     pub(crate) shown: PathBuf,
+    /// What the call keeps off in it.
+    pub(crate) limits: Option<TreeLimits>,
 }
 
 /// The facts of a file.
@@ -107,6 +110,14 @@ impl Names {
 
     pub(crate) fn sort(&mut self) {
         self.names.sort_unstable_by(|a, b| a.of(&self.bytes).cmp(b.of(&self.bytes)));
+    }
+
+    /// Keeps some names; returns how many are gone.
+    pub(crate) fn retain(&mut self, keeps: impl Fn(&OsStr) -> bool) -> usize {
+        let count = self.names.len();
+        let bytes = &self.bytes;
+        self.names.retain(|name| keeps(OsStr::from_bytes(name.of(bytes))));
+        count - self.names.len()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -6,6 +6,7 @@
 //! plugins.
 
 mod best;
+mod call_limits;
 mod edit;
 mod find;
 mod folder;
@@ -17,9 +18,11 @@ mod search;
 mod text;
 mod tree;
 
+pub use call_limits::CallLimits;
+pub(crate) use call_limits::{Does, TreeLimits, TruePath};
 pub use edit::EDIT_BYTES_MAX;
 pub(crate) use edit::edited;
-pub(crate) use find::find;
+pub(crate) use find::{find, folder_of};
 pub(crate) use folder::{Files, Folder, Found, Names, Sorted, Top};
 pub use limits::{DEPTH_MAX, FOLDER_ENTRIES_MAX, PATH_BYTES_MAX};
 pub use lines::{PageFiller, matches_in, searched_line, wrong_regex};

@@ -11,6 +11,7 @@ use jaato_types::files::{
     WalkedPage,
 };
 
+use super::call_limits::TreeLimits;
 use super::folder::{Files, Folder, Found, Names, Sorted, Top};
 use super::ignored::{Ignored, Patterns, Said};
 use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
@@ -49,6 +50,7 @@ pub(crate) struct Tree<F> {
     /// How much was left out so far.
     pub(crate) left_out: LeftOut,
     shown: PathBuf,
+    pub(crate) limits: Option<TreeLimits>,
 }
 
 /// Which entries of a tree a walk visits.
@@ -122,7 +124,7 @@ impl<F: Folder> Iterator for Walk<F> {
 impl<F: Folder> Tree<F> {
     /// Begins at the top.
     pub(crate) fn begin(top: Top<F>, looks: Looks) -> Result<Self> {
-        let Top { above, folder, shown } = top;
+        let Top { above, folder, shown, limits } = top;
         let names = folder.names(looks.sorted);
         let names = names.map_err(|error| errors::of_io(Verb::Search, &shown, &error))?;
         let mut ignored = (!looks.include_ignored).then(Ignored::default);
@@ -154,6 +156,7 @@ impl<F: Folder> Tree<F> {
             unreadable,
             left_out: LeftOut::default(),
             shown,
+            limits,
         })
     }
 
@@ -194,6 +197,11 @@ impl<F: Folder> Tree<F> {
 
     /// Whether the entry is left out; counts it if so.
     fn leaves_out(&mut self, is_folder: bool, is_hidden: bool) -> bool {
+        let path = &self.path[self.start..];
+        if self.limits.as_ref().is_some_and(|limits| limits.leaves_out(path)) {
+            self.left_out.denied += 1;
+            return true;
+        }
         let (said, is_in_repository) = match &self.ignored {
             Some(ignored) => (ignored.says(&self.path, is_folder), ignored.is_in_repository()),
             None => (Said::Nothing, true),

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use super::files::Files;
 use super::remote::Remote;
 use super::streams::{NextPage, PageStream, Step};
-use crate::engine::{self, Cancel};
+use crate::engine::{self, Cancel, TreeLimits};
 
 /// Files and folders that one operation lists: each may cost a question to the environment.
 pub(super) const ENTRIES_MAX: usize = 100_000;
@@ -32,8 +32,9 @@ pub(super) async fn find<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
     find: FileFind,
+    limits: Option<TreeLimits>,
 ) -> Result<PageStream<F, FoundPage>> {
-    let work = move |line| engine::find(&Remote::new(line), &find, &Cancel::default());
+    let work = move |line| engine::find(&Remote::new(line, limits), &find, &Cancel::default());
     Ok(PageStream::over(Exchange::begin(files, host, work).await?))
 }
 
@@ -42,8 +43,9 @@ pub(super) async fn search<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
     search: FileSearch,
+    limits: Option<TreeLimits>,
 ) -> Result<PageStream<F, SearchedPage>> {
-    let work = move |line| engine::search(&Remote::new(line), &search, &Cancel::default());
+    let work = move |line| engine::search(&Remote::new(line, limits), &search, &Cancel::default());
     Ok(PageStream::over(Exchange::begin(files, host, work).await?))
 }
 
@@ -52,8 +54,9 @@ pub(super) async fn walk<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
     walk: FileWalk,
+    limits: Option<TreeLimits>,
 ) -> Result<PageStream<F, WalkedPage>> {
-    let work = move |line| engine::walk(&Remote::new(line), &walk);
+    let work = move |line| engine::walk(&Remote::new(line, limits), &walk);
     Ok(PageStream::over(Exchange::begin(files, host, work).await?))
 }
 

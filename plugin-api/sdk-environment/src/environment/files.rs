@@ -1,17 +1,19 @@
 //! The files of an execution environment: what authors implement.
 
 use std::future::{Future, ready};
+use std::sync::Arc;
 
 use jaato_plugin_sdk::Reporter;
 use jaato_types::Result;
 use jaato_types::files::{
     FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FilePair, FilePath, FileRead,
-    FileReadText, FileSearch, FileText, FileWalk, FileWrite, FolderEntries, FolderList, FolderMake,
-    FoundPage, SearchedPage, WalkedPage,
+    FileReadText, FileResolve, FileSearch, FileText, FileWalk, FileWrite, FilesResolved,
+    FolderEntries, FolderList, FolderMake, FoundPage, SearchedPage, WalkedPage,
 };
 
 use super::streams::{FileSink, PageStream, PieceStream};
 use super::{by_default, copy, exchange};
+use crate::engine::CallLimits;
 
 /// The files of an execution environment. Paths outside of the allowed folders are refused,
 /// whatever links and `..` make of them.
@@ -107,6 +109,29 @@ pub trait Files: Send + Sync + 'static {
         make: FolderMake,
     ) -> impl Future<Output = Result<()>> + Send;
 
+    /// Tells where paths lead: links and `..` followed name by name, with what tells the file there
+    /// from others. By default nobody can tell.
+    ///
+    /// # Errors
+    /// What keeps it from telling.
+    fn resolve(
+        &self,
+        _host: &Reporter,
+        resolve: FileResolve,
+    ) -> impl Future<Output = Result<FilesResolved>> + Send {
+        let paths = vec![None; resolve.paths.len()];
+        ready(Ok(FilesResolved { paths, ..FilesResolved::default() }))
+    }
+
+    /// Returns the same files with the limits of one call, if they hold to these themselves, on
+    /// handles. By default they do not: limits are then held to by path, before each operation.
+    fn limited(&self, _limits: &Arc<CallLimits>) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// Reads text. By default over [`Files::stat`] and [`Files::read`].
     ///
     /// # Errors
@@ -160,7 +185,7 @@ pub trait Files: Send + Sync + 'static {
         host: &Reporter,
         find: FileFind,
     ) -> impl Future<Output = Result<PageStream<Self, FoundPage>>> + Send {
-        exchange::find(self, host, find)
+        exchange::find(self, host, find, None)
     }
 
     /// Begins to search texts. By default over [`Files::list`] and [`Files::read`]. One of your own
@@ -175,7 +200,7 @@ pub trait Files: Send + Sync + 'static {
         host: &Reporter,
         search: FileSearch,
     ) -> impl Future<Output = Result<PageStream<Self, SearchedPage>>> + Send {
-        exchange::search(self, host, search)
+        exchange::search(self, host, search, None)
     }
 
     /// Begins to go through a tree. By default over [`Files::list`]: folder by folder, without what
@@ -188,7 +213,7 @@ pub trait Files: Send + Sync + 'static {
         host: &Reporter,
         walk: FileWalk,
     ) -> impl Future<Output = Result<PageStream<Self, WalkedPage>>> + Send {
-        exchange::walk(self, host, walk)
+        exchange::walk(self, host, walk, None)
     }
 
     /// Opens a file that is read piece by piece; gives the bytes that it has. By default it is read

@@ -5,6 +5,7 @@
 
 mod background;
 mod by_default;
+mod by_path;
 mod copy;
 mod desk;
 mod dispatch;

@@ -9,11 +9,14 @@ use jaato_types::{Error, ErrorKind, Result};
 
 use super::by_default::{named, range};
 use super::exchange::{Line, joined};
-use crate::engine::{self, Folder, Found, Names, Sorted, Top};
+use crate::engine::{self, Folder, Found, Names, Sorted, Top, TreeLimits};
 use crate::errors::Verb;
 
 /// The files of an environment.
-pub(super) struct Remote(Line);
+pub(super) struct Remote {
+    line: Line,
+    limits: Option<TreeLimits>,
+}
 
 /// A folder, by its path.
 #[derive(Debug, Clone)]
@@ -35,19 +38,19 @@ pub(super) struct RemoteFile {
 }
 
 impl Remote {
-    pub(super) fn new(line: Line) -> Self {
-        Self(line)
+    pub(super) fn new(line: Line, limits: Option<TreeLimits>) -> Self {
+        Self { line, limits }
     }
 
     fn folder(&self, path: String) -> RemoteFolder {
-        RemoteFolder { line: self.0.clone(), path }
+        RemoteFolder { line: self.line.clone(), path }
     }
 
     /// The folders above one whose ignore rules count: from the root of its repository on; without
     /// a repository, from the default folder on if the path is relative.
     fn above(&self, path: &str) -> Vec<(RemoteFolder, OsString)> {
         let asked = if path.is_empty() { "." } else { path };
-        let Ok(facts) = self.0.stat(named(asked)) else { return Vec::new() };
+        let Ok(facts) = self.line.stat(named(asked)) else { return Vec::new() };
         let absolute = facts.path.trim_end_matches("/.").trim_end_matches('/');
         let names = path.split('/').filter(|name| !name.is_empty() && *name != ".");
         let goes_up = names.clone().any(|name| name == "..");
@@ -79,16 +82,17 @@ impl engine::Files for Remote {
     type Folder = RemoteFolder;
 
     fn look(&self, path: &str, _verb: Verb) -> Result<Found> {
-        found(&self.0, path)
+        found(&self.line, path)
     }
 
     fn top(&self, path: &str) -> Result<Top<RemoteFolder>> {
         let folder = self.folder(path.to_owned());
-        Ok(Top { above: self.above(path), folder, shown: path.into() })
+        let limits = self.limits.clone();
+        Ok(Top { above: self.above(path), folder, shown: path.into(), limits })
     }
 
     fn open(&self, path: &str) -> Result<(RemoteFile, u64)> {
-        RemoteFile::open(&self.0, path.to_owned(), READ_BYTES_MAX)
+        RemoteFile::open(&self.line, path.to_owned(), READ_BYTES_MAX)
     }
 
     fn shown(&self, path: &str) -> PathBuf {

@@ -3,10 +3,11 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jaato_types::{Error, ErrorKind, Result};
 
-use crate::engine::PATH_BYTES_MAX;
+use crate::engine::{CallLimits, PATH_BYTES_MAX};
 
 /// A path as it was asked for: absolute, as the environment shows it, not yet looked up.
 #[derive(Debug, Clone)]
@@ -15,6 +16,8 @@ pub(crate) struct Asked {
     pub(crate) parts: Vec<OsString>,
     /// Whether what is there must be a folder, as after a slash at the end.
     pub(crate) wants_folder: bool,
+    /// The limits of the call that asks.
+    pub(crate) limits: Option<Arc<CallLimits>>,
 }
 
 impl Asked {
@@ -41,7 +44,7 @@ impl Asked {
         }
         push_parts(&mut parts, OsStr::new(path));
         let last = path.rsplit('/').next().unwrap_or_default();
-        Ok(Self { parts, wants_folder: matches!(last, "" | "." | "..") })
+        Ok(Self { parts, wants_folder: matches!(last, "" | "." | ".."), limits: None })
     }
 
     /// Whether it goes up somewhere.

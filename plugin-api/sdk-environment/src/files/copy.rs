@@ -16,7 +16,7 @@ use super::limits::{COPY_ENTRIES_MAX, RACES_MAX};
 use super::place::Place;
 use super::removal::delete_folder;
 use super::steps::{Last, Missing};
-use crate::engine::{DEPTH_MAX, Sorted};
+use crate::engine::{DEPTH_MAX, Does, Sorted};
 use crate::errors::{self, Verb};
 use crate::platform::Facts;
 
@@ -25,8 +25,8 @@ impl Confined {
     /// Links in a folder are copied as they are, and followed no more than the old ones are; a link
     /// that is named itself is followed.
     pub fn copy(&self, request: &FilePair) -> Result<()> {
-        let from = self.roots.asked(&request.from)?;
-        let to = self.roots.asked(&request.to)?;
+        let from = self.asked(&request.from)?;
+        let to = self.asked(&request.to)?;
         let mut source = self.roots.find(&from, Last::Follow, Verb::Copy)?;
         let place = self.roots.find_name(&to, Last::Stay, Missing::Fail, Verb::Copy)?;
         for _ in 0..RACES_MAX {
@@ -37,7 +37,10 @@ impl Confined {
                 _ if from.wants_folder && facts.kind != FileKind::Folder => {
                     return Err(errors::failed(Verb::Copy, &source.shown, Errno::NOTDIR));
                 }
-                _ => return copy_to(&source, &place, facts.kind, taken(request)),
+                _ => {
+                    self.check_below(&source, Does::Read, Some(&place), Verb::Copy)?;
+                    return copy_to(&source, &place, facts.kind, taken(request));
+                }
             }
         }
         Err(errors::keeps_changing(Verb::Copy, &source.shown))

@@ -8,13 +8,14 @@ use rustix::io::Errno;
 use super::confined::Confined;
 use super::removal::delete_folder;
 use super::steps::Last;
+use crate::engine::Does;
 use crate::errors::{self, Verb};
 
 impl Confined {
     /// Deletes a file, a link itself, or a folder. Where not all of a folder can be deleted, the
     /// rest stays.
     pub fn delete(&self, request: &FileDelete) -> Result<()> {
-        let asked = self.roots.asked(&request.path)?;
+        let asked = self.asked(&request.path)?;
         let place = self.roots.find(&asked, Last::Stay, Verb::Delete)?;
         self.roots.check_writable(Verb::Delete, &place)?;
         self.roots.check_holds_no_root(Verb::Delete, &place)?;
@@ -27,6 +28,7 @@ impl Confined {
             }
             return unlinkat(&*place.dir, name, AtFlags::empty()).map_err(failed);
         }
+        self.check_below(&place, Does::Write, None, Verb::Delete)?;
         if request.recursive {
             return delete_folder(&*place.dir, name, &place.shown, Verb::Delete);
         }

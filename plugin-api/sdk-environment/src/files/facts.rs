@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use jaato_types::files::FileFacts;
+use jaato_types::files::{FileFacts, FileIdentity};
 
 use crate::platform::Facts;
 
@@ -12,6 +12,12 @@ impl Facts {
         let (_, number) = self.identity;
         let (modified, changed) = (nanoseconds(self.modified), nanoseconds(self.changed));
         format!("{number:x}-{:x}-{modified:x}-{changed:x}", self.size)
+    }
+
+    /// What tells it from other files.
+    pub(crate) fn identity(&self) -> FileIdentity {
+        let (device, inode) = self.identity;
+        FileIdentity { device, inode }
     }
 
     /// All of it.

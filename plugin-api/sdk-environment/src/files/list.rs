@@ -1,5 +1,7 @@
 //! What is in a folder, what something is, and new folders.
 
+use std::ffi::OsStr;
+
 use jaato_types::Result;
 use jaato_types::files::{
     FileFacts, FileKind, FilePath, FolderEntries, FolderEntry, FolderList, FolderMake,
@@ -9,18 +11,27 @@ use rustix::fs::{Mode, mkdirat};
 use rustix::io::Errno;
 
 use super::confined::Confined;
-use super::folder::{Listed, facts};
+use super::folder::{Listed, facts, open_in};
 use super::steps::{Last, Missing};
-use crate::engine::Sorted;
+use crate::engine::{Sorted, TreeLimits};
 use crate::errors::{self, Verb};
 
 impl Confined {
     /// Lists a folder, sorted by name. What cannot be looked at is listed with what is known.
     pub fn list(&self, request: &FolderList) -> Result<FolderEntries> {
-        let asked = self.roots.asked_folder(&request.path)?;
-        let folder = self.roots.open_folder(&asked, Verb::List)?;
-        let Listed { handle, mut names } = Listed::read(folder, Sorted::Yes)
-            .map_err(|errno| errors::failed(Verb::List, &asked.shown(), errno))?;
+        let asked = self.asked_folder(&request.path)?;
+        let failed = |errno| errors::failed(Verb::List, &asked.shown(), errno);
+        let (folder, limits) = match &asked.limits {
+            None => (self.roots.open_folder(&asked, Verb::List)?, None),
+            Some(limits) => {
+                let place = self.roots.open_folder_place(&asked, Verb::List)?;
+                let folder = open_in(&*place.dir, OsStr::new(".")).map_err(failed)?;
+                (folder, Some(TreeLimits::new(limits, self.roots.names_of(&place))))
+            }
+        };
+        let Listed { handle, mut names } = Listed::read(folder, Sorted::Yes).map_err(failed)?;
+        let denied = limits
+            .map_or(0, |limits| names.retain(|name| !limits.leaves_out(name.as_encoded_bytes())));
         names.skip(request.skip);
         let (mut entries, mut bytes) = (Vec::new(), 0);
         while entries.len() < LIST_ENTRIES_MAX && bytes < LIST_BYTES_MAX {
@@ -34,12 +45,12 @@ impl Confined {
             bytes += name.len();
             entries.push(FolderEntry { name, kind, size, ..FolderEntry::default() });
         }
-        Ok(FolderEntries { entries, count: names.len(), ..FolderEntries::default() })
+        Ok(FolderEntries { entries, count: names.len(), denied, ..FolderEntries::default() })
     }
 
     /// Tells what something is, links followed.
     pub fn stat(&self, request: &FilePath) -> Result<FileFacts> {
-        let asked = self.roots.asked(&request.path)?;
+        let asked = self.asked(&request.path)?;
         if request.itself {
             let place = self.roots.find(&asked, Last::Stay, Verb::Find)?;
             let failed = |errno| errors::failed(Verb::Find, &place.shown, errno);
@@ -56,13 +67,13 @@ impl Confined {
     /// Tells what something is if that is in memory: without waiting for a disk. None where that is
     /// not so, or not known; then [`Self::stat`] tells.
     pub fn stat_cached(&self, request: &FilePath) -> Option<FileFacts> {
-        let asked = self.roots.asked(&request.path).ok().filter(|_| !request.itself)?;
+        let asked = self.asked(&request.path).ok().filter(|_| !request.itself)?;
         Some(self.roots.look_at_once(&asked)?.told(&asked.shown()))
     }
 
     /// Makes a folder. One that is there already will do.
     pub fn make_folder(&self, request: &FolderMake) -> Result<()> {
-        let asked = self.roots.asked(&request.path)?;
+        let asked = self.asked(&request.path)?;
         let missing = if request.parents { Missing::Make } else { Missing::Fail };
         let place = self.roots.find_target(&asked, missing, Verb::Make)?;
         let Some(name) = &place.name else { return Ok(()) };

@@ -11,17 +11,19 @@ use super::draft::{Taken, rename_new, unique_name};
 use super::place::Place;
 use super::removal::delete_folder;
 use super::steps::{Last, Missing};
+use crate::engine::Does;
 use crate::errors::{self, Verb};
 
 impl Confined {
     /// Moves a file, a folder, or a link itself.
     pub fn move_to(&self, request: &FilePair) -> Result<()> {
-        let from = self.roots.asked(&request.from)?;
-        let to = self.roots.asked(&request.to)?;
+        let from = self.asked(&request.from)?;
+        let to = self.asked(&request.to)?;
         let source = self.roots.find(&from, Last::Stay, Verb::Move)?;
         self.roots.check_writable(Verb::Move, &source)?;
         self.roots.check_holds_no_root(Verb::Move, &source)?;
         let place = self.roots.find_name(&to, Last::Stay, Missing::Fail, Verb::Move)?;
+        self.check_below(&source, Does::Write, Some(&place), Verb::Move)?;
         let failed = |errno| errors::failed(Verb::Move, &source.shown, errno);
         let (old, new) = (source.name(Verb::Move)?, place.name(Verb::Move)?);
         let kind = source.facts().map_err(failed)?.kind;

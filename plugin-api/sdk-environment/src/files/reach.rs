@@ -1,11 +1,12 @@
 //! Goes where a path leads: by one call of the kernel if it can, else step by step.
 
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jaato_types::Result;
-use jaato_types::files::FileKind;
+use jaato_types::files::{FileIdentity, FileKind, ResolvedPath};
 use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 
@@ -14,6 +15,7 @@ use super::limits::RACES_MAX;
 use super::place::Place;
 use super::roots::Roots;
 use super::steps::{Last, Missing, Steps};
+use crate::engine::Does;
 use crate::errors::{self, Verb};
 use crate::platform::{Facts, PASS_THROUGH, Wait, open_beneath};
 
@@ -51,7 +53,8 @@ impl Roots {
     fn reach_at_once(&self, asked: &Asked, flags: OFlags) -> Option<OwnedFd> {
         let (root, used) = self.beneath(asked).filter(|_| !asked.wants_folder)?;
         let rest = rest(asked, used);
-        open_beneath(&*self.get(root).handle, &rest, flags, Wait::MustNot)?.ok()
+        let file = open_beneath(&*self.get(root).handle, &rest, flags, Wait::MustNot)?.ok()?;
+        is_same(asked, &file)?.then_some(file)
     }
 
     /// Tells what is there, links followed.
@@ -62,8 +65,15 @@ impl Roots {
             let flags = if asked.wants_folder { flags } else { flags - OFlags::DIRECTORY };
             let rest = rest(asked, used);
             if let Some(opened) = open_beneath(&*self.get(root).handle, &rest, flags, Wait::May) {
-                let stat = opened.and_then(|file| fstat(&file)).map_err(failed)?;
-                return Ok(Facts::from(&stat));
+                let file = opened.map_err(failed)?;
+                match is_same(asked, &file) {
+                    Some(true) => {
+                        let stat = fstat(&file).map_err(failed)?;
+                        return Ok(Facts::from(&stat));
+                    }
+                    Some(false) => return Err(errors::changed_since_check(verb, &asked.shown())),
+                    None => {}
+                }
             }
         }
         for _ in 0..RACES_MAX {
@@ -82,7 +92,97 @@ impl Roots {
 
     /// Goes to a place step by step.
     pub(crate) fn find(&self, asked: &Asked, last: Last, verb: Verb) -> Result<Place> {
-        Steps::new(self, asked, verb, Missing::Fail).reach(last)
+        let place = Steps::new(self, asked, verb, Missing::Fail).reach(last)?;
+        let does = if matches!(verb, Verb::Delete | Verb::Move) { Does::Write } else { Does::Read };
+        self.check_limits(asked, &place, does, verb)?;
+        Ok(place)
+    }
+
+    /// Refuses a place that the call keeps off, or that its path did not lead to when the call was
+    /// checked.
+    fn check_limits(&self, asked: &Asked, place: &Place, does: Does, verb: Verb) -> Result<()> {
+        let Some(limits) = &asked.limits else { return Ok(()) };
+        limits.check(verb, &place.shown, &self.names_of(place), does)?;
+        let expected = limits.expected(&asked.shown());
+        if expected.is_some_and(|expected| !self.is_expected(place, expected)) {
+            return Err(errors::changed_since_check(verb, &place.shown));
+        }
+        Ok(())
+    }
+
+    fn is_expected(&self, place: &Place, expected: &ResolvedPath) -> bool {
+        let names = self.names_of(place);
+        let is_there = |path: &str| names.names().any(|name| name == Path::new(path));
+        if is_there(&expected.path) {
+            return expected
+                .identity
+                .is_none_or(|identity| self.identity_at(place, &expected.found) == Some(identity));
+        }
+        // A link itself, or one that is still to be followed.
+        is_there(&expected.entry)
+    }
+
+    /// Returns the identity of what is at that path, on the way to a place.
+    fn identity_at(&self, place: &Place, path: &str) -> Option<FileIdentity> {
+        let path = Path::new(path);
+        let is_at = |place: &Place| self.names_of(place).names().any(|name| name == path);
+        if is_at(place) {
+            return place.facts().ok().map(|facts| facts.identity());
+        }
+        let root = self.get(place.root);
+        (0..=place.above.len()).find_map(|count| {
+            let above = place.above[..count].to_vec();
+            let dir = above.last().map_or(&root.handle, |it| &it.folder).clone();
+            let folder = Place { name: None, dir, above, ..place.clone() };
+            is_at(&folder).then(|| folder.facts().ok().map(|facts| facts.identity()))?
+        })
+    }
+
+    /// Tells where a path leads, as far as something is there.
+    pub(crate) fn resolve(&self, asked: &Asked) -> Option<ResolvedPath> {
+        let go = |last| {
+            let steps = Steps::new(self, asked, Verb::Find, Missing::Stop);
+            steps.reach_what_is_there(last).ok()
+        };
+        let (entry, rest) = go(Last::Stay)?;
+        let is_link = rest.is_empty() && is_link(&entry);
+        let entry_path = behind(&self.true_path(&entry), &rest);
+        let (place, rest) = if is_link { go(Last::Follow)? } else { (entry, rest) };
+        let facts = place.facts().ok().filter(|_| rest.is_empty());
+        let path = behind(&self.true_path(&place), &rest);
+        let (found, identity) = match &facts {
+            Some(facts) => (path.clone(), Some(facts.identity())),
+            None => {
+                let identity = fstat(&*place.dir).ok().map(|stat| Facts::from(&stat).identity());
+                (self.true_path(&Place { name: None, ..place }), identity)
+            }
+        };
+        let told = |path: PathBuf| path.to_string_lossy().into_owned();
+        Some(ResolvedPath {
+            asked: told(asked.shown()),
+            path: told(path),
+            entry: told(entry_path),
+            kind: facts.map(|facts| facts.kind),
+            found: told(found),
+            identity,
+            ..ResolvedPath::default()
+        })
+    }
+
+    /// Refuses a path that leads elsewhere than when the call was checked, before folders are made
+    /// on the way.
+    fn check_way(&self, asked: &Asked, missing: Missing, verb: Verb) -> Result<()> {
+        let Some(limits) = asked.limits.as_ref().filter(|_| missing == Missing::Make) else {
+            return Ok(());
+        };
+        let Some(expected) = limits.expected(&asked.shown()) else { return Ok(()) };
+        let steps = Steps::new(self, asked, verb, Missing::Stop);
+        let (place, rest) = steps.reach_what_is_there(Last::Follow)?;
+        let names = self.names_of(&place);
+        match names.names().any(|name| behind(name, &rest) == Path::new(&expected.path)) {
+            true => Ok(()),
+            false => Err(errors::changed_since_check(verb, &place.shown)),
+        }
     }
 
     /// Goes to a name that is to be made or exchanged. What is there may be a link with
@@ -95,17 +195,21 @@ impl Roots {
         missing: Missing,
         verb: Verb,
     ) -> Result<Place> {
+        self.check_way(asked, missing, verb)?;
         let place = match self.find_fast(asked, verb) {
             Some(place) => place?,
             None => Steps::new(self, asked, verb, missing).reach(last)?,
         };
+        self.check_limits(asked, &place, Does::Write, verb)?;
         self.check_writable(verb, &place)?;
         Ok(place)
     }
 
     /// Goes to where a link leads that is to be written through.
     pub(crate) fn find_target(&self, asked: &Asked, missing: Missing, verb: Verb) -> Result<Place> {
+        self.check_way(asked, missing, verb)?;
         let place = Steps::new(self, asked, verb, missing).reach(Last::Follow)?;
+        self.check_limits(asked, &place, Does::Write, verb)?;
         self.check_writable(verb, &place)?;
         Ok(place)
     }
@@ -113,6 +217,9 @@ impl Roots {
     /// As far as the kernel goes in one call; the last name may still be a link. None where steps
     /// are needed.
     fn find_fast(&self, asked: &Asked, verb: Verb) -> Option<Result<Place>> {
+        if asked.limits.is_some() {
+            return None;
+        }
         let (root, used) = self.beneath(asked)?;
         let (name, folders) = asked.parts[used..].split_last()?;
         let handle = &self.get(root).handle;
@@ -142,7 +249,9 @@ impl Roots {
         // A name more makes the last folder one on the way.
         inside.parts.push(".".into());
         let place = Steps::new(self, &inside, verb, Missing::Fail).reach(Last::Stay)?;
-        Ok(Place { name: None, shown: asked.shown(), ..place })
+        let place = Place { name: None, shown: asked.shown(), ..place };
+        self.check_limits(asked, &place, Does::Read, verb)?;
+        Ok(place)
     }
 
     /// Opens a folder to list it.
@@ -155,7 +264,12 @@ impl Roots {
         if let Some((root, used)) = self.beneath(asked) {
             let rest = rest(asked, used);
             if let Some(opened) = open_beneath(&*self.get(root).handle, &rest, flags, Wait::May) {
-                return opened.map_err(failed);
+                let file = opened.map_err(failed)?;
+                match is_same(asked, &file) {
+                    Some(true) => return Ok(file),
+                    Some(false) => return Err(errors::changed_since_check(verb, &asked.shown())),
+                    None => {}
+                }
             }
         }
         for _ in 0..RACES_MAX {
@@ -167,6 +281,28 @@ impl Roots {
         }
         Err(errors::keeps_changing(verb, &asked.shown()))
     }
+}
+
+/// Tells whether a file is the one that the path led to when the call was checked; none if only its
+/// path can tell.
+fn is_same(asked: &Asked, file: impl AsFd) -> Option<bool> {
+    let expected = asked.limits.as_ref().and_then(|limits| limits.expected(&asked.shown()));
+    let Some(expected) = expected else { return Some(true) };
+    let identity = expected.identity.filter(|_| expected.kind.is_some())?;
+    Some(Facts::from(&fstat(file).ok()?).identity() == identity)
+}
+
+/// A path, and names behind it that nothing has.
+fn behind(path: &Path, ahead: &[OsString]) -> PathBuf {
+    let mut path = path.to_owned();
+    for name in ahead.iter().rev() {
+        if name == ".." {
+            path.pop();
+        } else {
+            path.push(name);
+        }
+    }
+    path
 }
 
 fn is_link(place: &Place) -> bool {

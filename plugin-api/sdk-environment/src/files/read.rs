@@ -18,7 +18,7 @@ pub const CACHED_BYTES_MAX: u64 = 64 * 1024;
 impl Confined {
     /// Reads bytes.
     pub fn read(&self, request: &FileRead) -> Result<(FileBytes, Vec<u8>)> {
-        let asked = self.roots.asked(&request.path)?;
+        let asked = self.asked(&request.path)?;
         let (file, facts) = self.roots.open_file(&asked, Verb::Read)?;
         let wanted = request.length.unwrap_or(READ_BYTES_MAX).min(READ_BYTES_MAX);
         let bytes = read_range(&file, request.offset, wanted, &facts, &asked.shown())?;
@@ -29,7 +29,7 @@ impl Confined {
     /// which must not wait may call it. None where that is not so, or not known; then
     /// [`Self::read`] tells.
     pub fn read_cached(&self, request: &FileRead) -> Option<(FileBytes, Vec<u8>)> {
-        let asked = self.roots.asked(&request.path).ok()?;
+        let asked = self.asked(&request.path).ok()?;
         let (file, facts) = self.roots.open_at_once(&asked)?;
         let ahead = facts.size.checked_sub(request.offset)?;
         let wanted = request.length.unwrap_or(READ_BYTES_MAX).min(ahead);

@@ -10,6 +10,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use super::asked::{Asked, joined, push_parts};
 use super::place::{Handle, Place};
 use super::settings::{Access, Root};
+use crate::engine::TruePath;
 use crate::errors::{self, Verb};
 
 /// The allowed folders, open.
@@ -66,17 +67,6 @@ impl Roots {
         self.roots.iter().map(|root| root.shown.as_path())
     }
 
-    /// Takes a path apart.
-    pub(crate) fn asked(&self, path: &str) -> Result<Asked> {
-        Asked::new(path, &self.default)
-    }
-
-    /// Takes the path of a folder apart; the default one where it is empty.
-    pub(crate) fn asked_folder(&self, path: &str) -> Result<Asked> {
-        let asked = self.asked(if path.is_empty() { "." } else { path })?;
-        Ok(Asked { wants_folder: true, ..asked })
-    }
-
     pub(crate) fn get(&self, root: usize) -> &OpenRoot {
         &self.roots[root]
     }
@@ -97,7 +87,10 @@ impl Roots {
                 }
             }
         }
-        found.filter(|(at, _)| !asked.goes_up() && !self.roots[*at].has_roots_below)
+        // What a call keeps off is seen name by name.
+        let keeps_off = asked.limits.as_ref().is_some_and(|limits| limits.has_patterns());
+        let needs_steps = keeps_off || asked.goes_up();
+        found.filter(|(at, _)| !needs_steps && !self.roots[*at].has_roots_below)
     }
 
     /// Refuses to change what may only be read.
@@ -142,6 +135,11 @@ impl Roots {
     /// Where a place is on this machine.
     pub(crate) fn host_path(&self, place: &Place) -> PathBuf {
         place.path_from(&self.roots[place.root].host)
+    }
+
+    /// Both names of a place, without links.
+    pub(crate) fn names_of(&self, place: &Place) -> TruePath {
+        TruePath::new(self.true_path(place), self.host_path(place))
     }
 
     /// Makes the error of a path outside.
@@ -191,6 +189,11 @@ impl OpenRoot {
     /// How it is shown, in pieces.
     pub(crate) fn parts(&self) -> &[OsString] {
         &self.names[0]
+    }
+
+    /// How it is shown.
+    pub(crate) fn shown(&self) -> &Path {
+        &self.shown
     }
 
     /// Where it is on this machine.

@@ -13,7 +13,7 @@ use rustix::fs::{CWD, Mode, openat};
 use super::confined::Confined;
 use super::folder::open_in;
 use super::place::{Handle, Place};
-use crate::engine::{self, Cancel, Files, Folder, Found, Top};
+use crate::engine::{self, Cancel, Files, Folder, Found, Top, TreeLimits};
 use crate::errors::{self, Verb};
 use crate::platform::PASS_THROUGH;
 
@@ -110,25 +110,27 @@ impl Files for Confined {
     type Folder = Handle;
 
     fn look(&self, path: &str, verb: Verb) -> Result<Found> {
-        Ok(self.roots.look(&self.roots.asked(path)?, verb)?.into())
+        Ok(self.roots.look(&self.asked(path)?, verb)?.into())
     }
 
     fn top(&self, path: &str) -> Result<Top<Handle>> {
-        let asked = self.roots.asked_folder(path)?;
+        let asked = self.asked_folder(path)?;
         let shown = asked.shown();
         let place = self.roots.open_folder_place(&asked, Verb::Search)?;
         let folder = open_in(&*place.dir, OsStr::new("."))
             .map_err(|errno| errors::failed(Verb::Search, &shown, errno))?;
-        Ok(Top { above: self.above(&place), folder: Arc::new(folder), shown })
+        let limits = asked.limits.as_ref();
+        let limits = limits.map(|limits| TreeLimits::new(limits, self.roots.names_of(&place)));
+        Ok(Top { above: self.above(&place), folder: Arc::new(folder), shown, limits })
     }
 
     fn open(&self, path: &str) -> Result<(File, u64)> {
-        let (file, facts) = self.roots.open_file(&self.roots.asked(path)?, Verb::Search)?;
+        let (file, facts) = self.roots.open_file(&self.asked(path)?, Verb::Search)?;
         Ok((file.into(), facts.size))
     }
 
     fn shown(&self, path: &str) -> PathBuf {
-        self.roots.asked(path).map_or_else(|_| path.into(), |asked| asked.shown())
+        self.asked(path).map_or_else(|_| path.into(), |asked| asked.shown())
     }
 }
 

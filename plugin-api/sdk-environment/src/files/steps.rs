@@ -8,7 +8,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jaato_types::Result;
@@ -19,7 +19,7 @@ use super::asked::{Asked, push_parts};
 use super::limits::{LINKS_MAX, RACES_MAX};
 use super::place::{Below, Handle, Place};
 use super::roots::Roots;
-use crate::engine::PATH_BYTES_MAX;
+use crate::engine::{CallLimits, Does, PATH_BYTES_MAX, TruePath};
 use crate::errors::{self, Verb};
 use crate::platform::PASS_THROUGH;
 
@@ -35,6 +35,8 @@ pub(crate) enum Last {
 pub(crate) enum Missing {
     Fail,
     Make,
+    /// The way ends in front of them.
+    Stop,
 }
 
 /// A way through names, as far as it has come.
@@ -48,6 +50,7 @@ pub(crate) struct Steps<'a> {
     links: u32,
     steps: usize,
     at: At,
+    limits: Option<Arc<CallLimits>>,
 }
 
 /// Where it is.
@@ -72,6 +75,7 @@ impl<'a> Steps<'a> {
             links: 0,
             steps: 0,
             at: At::Outside(Vec::new()),
+            limits: asked.limits.clone(),
         };
         steps.enter();
         steps
@@ -79,6 +83,16 @@ impl<'a> Steps<'a> {
 
     /// Goes to the end: to the folder that holds the last name.
     pub(crate) fn reach(mut self, last: Last) -> Result<Place> {
+        self.go(last)
+    }
+
+    /// Goes as far as there is something; returns the names ahead of that, too.
+    pub(crate) fn reach_what_is_there(mut self, last: Last) -> Result<(Place, Vec<OsString>)> {
+        let place = self.go(last)?;
+        Ok((place, self.ahead))
+    }
+
+    fn go(&mut self, last: Last) -> Result<Place> {
         while let Some(part) = self.ahead.pop() {
             self.steps += 1;
             if self.steps > STEPS_MAX {
@@ -91,22 +105,45 @@ impl<'a> Steps<'a> {
                 self.enter();
             } else if self.enters_root(&part) {
             } else if !self.ahead.is_empty() {
-                self.down(part)?;
-            } else if last == Last::Stay || !self.follows(&part)? {
-                return self.place(Some(part));
+                self.check_kept_off(&part, Does::Read)?;
+                if let Some(missing) = self.down(part)? {
+                    return self.place(Some(missing));
+                }
+            } else {
+                self.check_kept_off(&part, Does::Read)?;
+                if last == Last::Stay || !self.follows(&part)? {
+                    return self.place(Some(part));
+                }
             }
         }
         self.place(None)
     }
 
-    fn place(self, name: Option<OsString>) -> Result<Place> {
-        let At::Inside { root, below } = self.at else {
+    /// Refuses to look at what the call keeps off.
+    fn check_kept_off(&self, part: &OsStr, does: Does) -> Result<()> {
+        let (Some(limits), At::Inside { root, below }) = (&self.limits, &self.at) else {
+            return Ok(());
+        };
+        let root = self.roots.get(*root);
+        let whole = |top: &Path| {
+            let mut path = top.to_owned();
+            path.extend(below.iter().map(|it| &*it.name).chain([part]));
+            path
+        };
+        let path = TruePath::new(whole(root.shown()), whole(root.host()));
+        limits.check(self.verb, &self.shown, &path, does)
+    }
+
+    fn place(&mut self, name: Option<OsString>) -> Result<Place> {
+        let at = std::mem::replace(&mut self.at, At::Outside(Vec::new()));
+        let At::Inside { root, below } = at else {
             let shown = self.shown.display();
             let verb = if self.links == 0 { "is" } else { "leads" };
             return Err(self.roots.outside(&format!("`{shown}` {verb}")));
         };
         let dir = below.last().map_or(&self.roots.get(root).handle, |it| &it.folder);
-        Ok(Place { root, dir: Arc::clone(dir), name, above: below, shown: self.shown })
+        let shown = std::mem::take(&mut self.shown);
+        Ok(Place { root, dir: Arc::clone(dir), name, above: below, shown })
     }
 
     /// Where only names have led to an allowed folder, it goes on there.
@@ -161,8 +198,9 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Goes into a folder, or where a link leads.
-    fn down(&mut self, part: OsString) -> Result<()> {
+    /// Goes into a folder, or where a link leads. Returns the name if nothing has it, and that is
+    /// where the way ends.
+    fn down(&mut self, part: OsString) -> Result<Option<OsString>> {
         let folder = self.folder();
         for _ in 0..RACES_MAX {
             match openat(&*folder, &part, PASS_THROUGH, Mode::empty()) {
@@ -170,25 +208,30 @@ impl<'a> Steps<'a> {
                     if let At::Inside { below, .. } = &mut self.at {
                         below.push(Below { folder: Arc::new(handle), name: part });
                     }
-                    return Ok(());
+                    return Ok(None);
                 }
                 Err(Errno::NOTDIR | Errno::LOOP) => {
                     if self.follows(&part)? {
-                        return Ok(());
+                        return Ok(None);
                     }
                     let stat = statat(&*folder, &part, AtFlags::SYMLINK_NOFOLLOW);
                     // Else it was exchanged since we looked.
                     if stat.is_ok_and(|stat| is_neither(FileType::from_raw_mode(stat.st_mode))) {
+                        if self.missing == Missing::Stop {
+                            return Ok(Some(part));
+                        }
                         return Err(self.failed(Errno::NOTDIR));
                     }
                 }
                 Err(Errno::NOENT) if self.missing == Missing::Make => {
                     self.check_writable()?;
+                    self.check_kept_off(&part, Does::Write)?;
                     match mkdirat(&*folder, &part, Mode::from_raw_mode(0o777)) {
                         Ok(()) | Err(Errno::EXIST) => {}
                         Err(errno) => return Err(self.failed(errno)),
                     }
                 }
+                Err(Errno::NOENT) if self.missing == Missing::Stop => return Ok(Some(part)),
                 Err(errno) => return Err(self.failed(errno)),
             }
         }

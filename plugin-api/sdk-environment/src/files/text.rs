@@ -18,7 +18,7 @@ const MIN_CHUNK_BYTES: usize = 4096;
 impl Confined {
     /// Reads text: as it is, no line end changed.
     pub fn read_text(&self, request: &FileReadText) -> Result<FileText> {
-        let asked = self.roots.asked(&request.path)?;
+        let asked = self.asked(&request.path)?;
         let shown = asked.shown();
         let (file, facts) = self.roots.open_file(&asked, Verb::Read)?;
         let told = shown.to_string_lossy();

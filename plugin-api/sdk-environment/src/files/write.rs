@@ -55,7 +55,7 @@ impl Confined {
 
     /// Takes the path of a file apart.
     pub(crate) fn asked_file(&self, path: &str, verb: Verb) -> Result<Asked> {
-        let asked = self.roots.asked(path)?;
+        let asked = self.asked(path)?;
         if asked.wants_folder {
             let reason = "a path that ends so names a folder, not a file";
             return Err(errors::refused(verb, &asked.shown(), reason));

@@ -230,9 +230,15 @@ fn a_folder_is_listed_by_name_with_links_as_links_and_names_that_are_no_text() {
         entry("out", FileKind::Link, 0),
     ];
     expected.extend(has_odd.then(|| entry("x\u{fffd}", FileKind::File, 0)));
-    assert_eq!(listed, FolderEntries { count: expected.len(), entries: expected.clone() });
+    assert_eq!(
+        listed,
+        FolderEntries { count: expected.len(), entries: expected.clone(), denied: 0 }
+    );
     let skipped = confined.list(&FolderList { path: String::new(), skip: 3 }).unwrap();
-    assert_eq!(skipped, FolderEntries { count: expected.len(), entries: expected.split_off(3) });
+    assert_eq!(
+        skipped,
+        FolderEntries { count: expected.len(), entries: expected.split_off(3), denied: 0 }
+    );
     assert!(confined.walk(&FileWalk::default()).unwrap().next().is_some());
 }
 

@@ -13,6 +13,7 @@ pub fn shapes(shapes: &mut Shapes) {
     writeln!(shapes.text, "{READ} {READ_TEXT} {WRITE} {EDIT} {DELETE} {LIST} {STAT}").unwrap();
     writeln!(shapes.text, "{MAKE_FOLDER} {MOVE} {COPY} {WALK} {FIND} {SEARCH}").unwrap();
     writeln!(shapes.text, "{READ_STREAM} {WRITE_STREAM} {WRITE_PIECE} {WRITE_FINISH}").unwrap();
+    writeln!(shapes.text, "{RESOLVE} {LIMITS_KEY}").unwrap();
     shapes.words(&[TextUnit::Characters, TextUnit::Lines]);
     shapes.words(&[WriteMode::Replace, WriteMode::CreateNew, WriteMode::Append]);
     shapes.words(&[FileKind::File, FileKind::Folder, FileKind::Link, FileKind::Other]);
@@ -21,6 +22,7 @@ pub fn shapes(shapes: &mut Shapes) {
     folders(shapes);
     find(shapes);
     streams(shapes);
+    limits(shapes);
 }
 
 fn path() -> String {
@@ -60,7 +62,7 @@ fn folders(shapes: &mut Shapes) {
     shapes.add(&FileDelete { path: path(), recursive: true });
     shapes.add(&FolderList { path: path(), skip: 1 });
     let entry = FolderEntry { name: "moon.txt".to_owned(), kind: FileKind::File, size: 4 };
-    shapes.add(&FolderEntries { entries: vec![entry], count: 2 });
+    shapes.add(&FolderEntries { entries: vec![entry], count: 2, denied: 1 });
     shapes.add(&FolderMake { path: path(), parents: true });
     shapes.add(&FilePair { from: path(), to: "sun.txt".to_owned(), overwrite: true });
 }
@@ -79,8 +81,8 @@ fn find(shapes: &mut Shapes) {
         limit: Some(1),
         within_ms: Some(1000),
     });
-    let left_out = LeftOut { ignored: 1, hidden: 2, excluded: 3 };
-    let file = FoundFile { path: "moon.txt".to_owned(), size: 4, modified_ms: 1 };
+    let left_out = LeftOut { ignored: 1, hidden: 2, excluded: 3, denied: 4 };
+    let file = FoundFile { path: "moon.txt".to_owned(), size: 4, modified_ms: 1, protected: true };
     shapes.add(&FoundPage {
         files: vec![file],
         count: 2,
@@ -97,6 +99,28 @@ fn streams(shapes: &mut Shapes) {
     shapes.add(&FileStreamed { size: 4 });
     shapes.add(&FileBegun { file: 1 });
     shapes.add(&FileNumber { file: 1 });
+}
+
+fn limits(shapes: &mut Shapes) {
+    let identity = FileIdentity { device: 1, inode: 2 };
+    shapes.add(&identity);
+    let resolved = ResolvedPath {
+        asked: "/w/link".to_owned(),
+        path: path(),
+        entry: "/w/link".to_owned(),
+        kind: Some(FileKind::File),
+        found: path(),
+        identity: Some(identity),
+    };
+    shapes.add(&resolved);
+    shapes.add(&FileResolve { paths: vec!["link".to_owned()] });
+    shapes.add(&FilesResolved { paths: vec![Some(resolved.clone()), None] });
+    shapes.add(&FileLimits {
+        denied: vec!["/w/secret".to_owned()],
+        asked: vec!["/w/asked".to_owned()],
+        protected: vec!["*/.env".to_owned()],
+        expected: vec![resolved],
+    });
 }
 
 fn search(shapes: &mut Shapes) {

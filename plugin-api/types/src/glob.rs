@@ -1,6 +1,8 @@
-//! Names with `*` and `?`, as rules write them. Work is bounded by the product of both lengths.
+//! Names and paths with `*` and `?`, as rules write them. Work is bounded by the product of both
+//! lengths.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 /// A name in which `*` stands for any characters and `?` for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +57,7 @@ impl Glob {
     }
 
     /// Returns what every text that it stands for begins with.
-    pub(crate) fn beginning(&self) -> &str {
+    pub fn beginning(&self) -> &str {
         let end = self.0.find(['*', '?']).unwrap_or(self.0.len());
         &self.0[..end]
     }
@@ -64,6 +66,41 @@ impl Glob {
 /// Tells whether a byte of UTF-8 goes on with a letter that an earlier one began.
 fn is_inside_letter(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
+}
+
+/// A whole path in which `*` stands for any characters, `/` among them, and `?` for one. It matches
+/// that path and all that is below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathGlob {
+    path: PathBuf,
+    /// If it has `*` or `?`.
+    glob: Option<Glob>,
+}
+
+impl PathGlob {
+    /// Takes the path as a rule has it.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let written = path.to_string_lossy();
+        let glob = written.contains(['*', '?']).then(|| Glob::new(written.as_ref()));
+        Self { glob, path }
+    }
+
+    /// Tells whether it matches a path, or a folder above it.
+    pub fn covers(&self, path: &Path) -> bool {
+        let Some(glob) = &self.glob else { return path.starts_with(&self.path) };
+        let whole = path.to_string_lossy();
+        // Most paths lie elsewhere, which is seen at once.
+        whole.starts_with(glob.beginning())
+            && path.ancestors().any(|part| glob.matches(&part.to_string_lossy()))
+    }
+
+    /// Tells whether something below a folder may match.
+    pub fn may_cover_below(&self, folder: &Path) -> bool {
+        let Some(glob) = &self.glob else { return self.path.starts_with(folder) };
+        let folder = folder.to_string_lossy();
+        folder.starts_with(glob.beginning()) || glob.beginning().starts_with(folder.as_ref())
+    }
 }
 
 impl fmt::Display for Glob {
@@ -91,6 +128,18 @@ mod tests {
         check("*.rs", &["a.rs", ".rs", "a/b.rs"], &["a.rsx", "rs"]);
         check("a*b*c", &["abc", "axbxc", "abbcc", "abcbc"], &["ab", "acb", "abcd"]);
         check("exact", &["exact"], &["Exact", "exact ", "exac"]);
+    }
+
+    #[test]
+    fn a_path_covers_itself_and_what_is_below_it() {
+        let covers = |glob: &str, path: &str| PathGlob::new(glob).covers(Path::new(path));
+        assert!(covers("/w/secret", "/w/secret") && covers("/w/secret", "/w/secret/a/b"));
+        assert!(!covers("/w/secret", "/w/secrets") && !covers("/w/secret", "/w"));
+        assert!(covers("*/.env*", "/w/a/.env.local") && covers("/w/*/key", "/w/a/b/key/c"));
+        assert!(!covers("*/.env*", "/w/env") && !covers("/w/?", "/w/ab"));
+        let may = |glob: &str, path: &str| PathGlob::new(glob).may_cover_below(Path::new(path));
+        assert!(may("/w/a/secret", "/w/a") && may("/w/a*", "/w") && may("*/.env", "/w"));
+        assert!(!may("/w/a/secret", "/w/b") && !may("/w/a*", "/x"));
     }
 
     #[test]

@@ -1,0 +1,206 @@
+//! What the operations of one call keep off.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jaato_types::files::{FileLimits, ResolvedPath};
+use jaato_types::{Error, ErrorKind, PathGlob, Result};
+
+use crate::errors::Verb;
+
+/// The limits of one call, ready for many paths.
+#[derive(Debug)]
+pub struct CallLimits {
+    denied: Vec<PathGlob>,
+    asked: Vec<PathGlob>,
+    protected: Vec<PathGlob>,
+    expected: Vec<ResolvedPath>,
+    /// Where in `expected` a path stands, by each way in which an operation may name it.
+    named: HashMap<PathBuf, usize>,
+}
+
+/// What an operation does to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Does {
+    Read,
+    Write,
+}
+
+/// Why an operation keeps off a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeptOff {
+    /// A rule denies it.
+    Denied,
+    /// The user must be asked first.
+    Asked,
+}
+
+/// A path without links, as the environment shows it, and as this machine calls it.
+#[derive(Debug, Clone)]
+pub(crate) struct TruePath {
+    shown: PathBuf,
+    /// If that is another.
+    host: Option<PathBuf>,
+}
+
+/// The limits of a call in a tree, by the paths of its entries from the top.
+#[derive(Debug, Clone)]
+pub(crate) struct TreeLimits {
+    limits: Arc<CallLimits>,
+    top: TruePath,
+}
+
+impl CallLimits {
+    /// Makes them ready; none if there is nothing to keep off.
+    pub fn new(limits: FileLimits) -> Option<Arc<Self>> {
+        if limits.is_empty() {
+            return None;
+        }
+        let globs = |written: Vec<String>| written.into_iter().map(PathGlob::new).collect();
+        let mut named = HashMap::new();
+        for (at, path) in limits.expected.iter().enumerate() {
+            for name in [&path.asked, &path.entry, &path.path] {
+                named.entry(PathBuf::from(name)).or_insert(at);
+            }
+        }
+        Some(Arc::new(Self {
+            denied: globs(limits.denied),
+            asked: globs(limits.asked),
+            protected: globs(limits.protected),
+            expected: limits.expected,
+            named,
+        }))
+    }
+
+    /// Tells whether an operation keeps off a path.
+    pub(crate) fn keeps_off(&self, path: &TruePath, does: Does) -> Option<KeptOff> {
+        let has = |globs: &[PathGlob]| {
+            globs.iter().any(|glob| path.names().any(|path| glob.covers(path)))
+        };
+        if has(&self.denied) {
+            return Some(KeptOff::Denied);
+        }
+        let is_asked = has(&self.asked) || (does == Does::Write && has(&self.protected));
+        is_asked.then_some(KeptOff::Asked)
+    }
+
+    /// Refuses to touch a path that the call keeps off.
+    pub(crate) fn check(
+        &self,
+        verb: Verb,
+        shown: &Path,
+        path: &TruePath,
+        does: Does,
+    ) -> Result<()> {
+        self.keeps_off(path, does).map_or(Ok(()), |why| Err(why.error(verb, shown)))
+    }
+
+    /// Tells whether the call may keep off something below a folder.
+    pub(crate) fn may_keep_off_below(&self, folder: &TruePath, does: Does) -> bool {
+        let protected = if does == Does::Write { &self.protected[..] } else { &[] };
+        let mut globs = self.denied.iter().chain(&self.asked).chain(protected);
+        globs.any(|glob| folder.names().any(|folder| glob.may_cover_below(folder)))
+    }
+
+    /// Tells whether it keeps off paths, however these are reached.
+    pub(crate) fn has_patterns(&self) -> bool {
+        !(self.denied.is_empty() && self.asked.is_empty() && self.protected.is_empty())
+    }
+
+    /// Returns where a path led when the call was checked.
+    pub(crate) fn expected(&self, asked: &Path) -> Option<&ResolvedPath> {
+        self.named.get(asked).map(|&at| &self.expected[at])
+    }
+}
+
+impl KeptOff {
+    fn error(self, verb: Verb, shown: &Path) -> Error {
+        let cannot = format!("cannot {} `{}`", verb.word(), shown.display());
+        match self {
+            Self::Denied => {
+                let text = format!("{cannot}: a rule denies this path");
+                Error::new(ErrorKind::PermissionDenied, text)
+                    .with_hint("the user's permission rules say so; go on without it")
+            }
+            Self::Asked => {
+                let text = format!("{cannot}: the user must be asked about this path first");
+                Error::new(ErrorKind::PermissionDenied, text)
+                    .with_hint("name this file alone in a call: then the user is asked")
+            }
+        }
+    }
+}
+
+impl TruePath {
+    pub(crate) fn new(shown: PathBuf, host: PathBuf) -> Self {
+        Self { host: (host != shown).then_some(host), shown }
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(&*self.shown).chain(self.host.as_deref())
+    }
+
+    pub(crate) fn join(&self, name: &OsStr) -> Self {
+        let host = self.host.as_ref().map(|host| host.join(name));
+        Self { shown: self.shown.join(name), host }
+    }
+}
+
+impl TreeLimits {
+    pub(crate) fn new(limits: &Arc<CallLimits>, top: TruePath) -> Self {
+        Self { limits: Arc::clone(limits), top }
+    }
+
+    /// Tells whether an entry is left out of what is read.
+    pub(crate) fn leaves_out(&self, path: &[u8]) -> bool {
+        self.keeps_off(path, Does::Read).is_some()
+    }
+
+    /// Tells whether the user must be asked before an entry is changed.
+    pub(crate) fn is_protected(&self, path: &[u8]) -> bool {
+        self.keeps_off(path, Does::Write).is_some()
+    }
+
+    fn keeps_off(&self, path: &[u8], does: Does) -> Option<KeptOff> {
+        self.limits.keeps_off(&self.top.join(OsStr::from_bytes(path)), does)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(path: &str) -> TruePath {
+        TruePath::new(path.into(), path.into())
+    }
+
+    #[test]
+    fn a_call_keeps_off_what_its_limits_name() {
+        let limits = FileLimits {
+            denied: vec!["/w/secret".into()],
+            asked: vec!["/w/asked/*.txt".into()],
+            protected: vec!["*/.env".into()],
+            ..FileLimits::default()
+        };
+        let limits = CallLimits::new(limits).unwrap();
+        let kept = |path: &str, does| limits.keeps_off(&at(path), does);
+        assert_eq!(kept("/w/secret/a", Does::Read), Some(KeptOff::Denied));
+        assert_eq!(kept("/w/asked/a.txt", Does::Read), Some(KeptOff::Asked));
+        assert_eq!(kept("/w/.env", Does::Read), None);
+        assert_eq!(kept("/w/.env", Does::Write), Some(KeptOff::Asked));
+        assert_eq!(kept("/w/plain", Does::Write), None);
+        let mapped = TruePath::new("/workspace/secret".into(), "/w/secret".into());
+        assert_eq!(limits.keeps_off(&mapped, Does::Read), Some(KeptOff::Denied));
+        assert!(limits.may_keep_off_below(&at("/w"), Does::Read));
+        assert!(!limits.may_keep_off_below(&at("/v"), Does::Read));
+        assert!(limits.may_keep_off_below(&at("/v"), Does::Write));
+    }
+
+    #[test]
+    fn limits_of_nothing_are_none() {
+        assert!(CallLimits::new(FileLimits::default()).is_none());
+    }
+}

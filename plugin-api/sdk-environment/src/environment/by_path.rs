@@ -1,0 +1,223 @@
+//! The limits of a call, held to by path: for files of an environment that has no handles for us.
+//!
+//! Such an environment cannot say where a link leads, so that a call with limits may not go through
+//! one.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jaato_plugin_sdk::Reporter;
+use jaato_types::files::{
+    FileDelete, FileFind, FileKind, FilePair, FileSearch, FileWalk, FolderEntries, FolderEntry,
+    FolderList, FoundPage, LIST_ENTRIES_MAX, SearchedPage, WalkedPage,
+};
+use jaato_types::{Error, ErrorKind, Result};
+
+use super::by_default::named;
+use super::exchange::{self, ENTRIES_MAX, joined};
+use super::files::Files;
+use super::streams::PageStream;
+use crate::engine::{self, CallLimits, DEPTH_MAX, Does, TreeLimits, TruePath};
+use crate::errors::Verb;
+
+/// Files with the limits of a call.
+pub(super) struct ByPath<'a, F: ?Sized> {
+    files: &'a F,
+    host: &'a Reporter,
+    limits: &'a Arc<CallLimits>,
+}
+
+/// What becomes of a link at the end of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AtLink {
+    /// It is followed, which nobody can see through.
+    Refuse,
+    /// The operation is about the link itself.
+    Stay,
+}
+
+impl<'a, F: Files + ?Sized> ByPath<'a, F> {
+    pub(super) fn new(files: &'a F, host: &'a Reporter, limits: &'a Arc<CallLimits>) -> Self {
+        Self { files, host, limits }
+    }
+
+    /// Refuses a path that the call keeps off, or that leads through a link. Returns it whole.
+    pub(super) async fn check(
+        &self,
+        verb: Verb,
+        path: &str,
+        does: Does,
+        at_link: AtLink,
+    ) -> Result<TruePath> {
+        let mut ahead: Vec<&str> = path.split('/').rev().collect();
+        let folder = match path.starts_with('/') {
+            true => "/".to_owned(),
+            false => self.files.stat(self.host, named(".")).await?.path,
+        };
+        let mut whole: PathBuf = Path::new(&folder).components().collect();
+        while let Some(name) = ahead.pop() {
+            match name {
+                "" | "." => continue,
+                ".." => {
+                    whole.pop();
+                    continue;
+                }
+                name => whole.push(name),
+            }
+            let here = TruePath::new(whole.clone(), whole.clone());
+            self.limits.check(verb, Path::new(path), &here, Does::Read)?;
+            let stays = at_link == AtLink::Stay && ahead.is_empty();
+            if !stays && self.limits.has_patterns() && self.is_link(&whole, name).await {
+                let text = format!(
+                    "cannot {} `{path}`: it leads through the link `{}`, and this environment \
+                     cannot tell where that leads",
+                    verb.word(),
+                    whole.display()
+                );
+                let error = Error::new(ErrorKind::PermissionDenied, text);
+                return Err(error.with_hint("name the path that the link leads to"));
+            }
+        }
+        let whole = TruePath::new(whole.clone(), whole);
+        self.limits.check(verb, Path::new(path), &whole, does)?;
+        Ok(whole)
+    }
+
+    /// Tells whether an entry of a folder is a link. What cannot be listed is none of the files in
+    /// which a call works.
+    async fn is_link(&self, path: &Path, name: &str) -> bool {
+        let Some(folder) = path.parent() else { return false };
+        let mut skip = 0;
+        loop {
+            let folder = folder.to_string_lossy().into_owned();
+            let list = FolderList { path: folder, skip, ..FolderList::default() };
+            let Ok(listed) = self.files.list(self.host, list).await else { return false };
+            if let Some(entry) = listed.entries.iter().find(|entry| entry.name == name) {
+                return entry.kind == FileKind::Link;
+            }
+            skip += listed.entries.len();
+            if listed.entries.is_empty() || skip >= listed.count {
+                return false;
+            }
+        }
+    }
+
+    /// Lists a folder without what the call keeps off.
+    pub(super) async fn list(&self, request: FolderList) -> Result<FolderEntries> {
+        let path = if request.path.is_empty() { "." } else { &request.path };
+        let folder = self.check(Verb::List, path, Does::Read, AtLink::Refuse).await?;
+        let all = self.entries(&request.path).await?;
+        let count = all.len();
+        let keeps = |entry: &FolderEntry| {
+            self.limits.keeps_off(&folder.join(OsStr::new(&entry.name)), Does::Read).is_none()
+        };
+        let entries: Vec<_> = all.into_iter().filter(keeps).collect();
+        let (count, denied) = (entries.len(), count - entries.len());
+        let entries = entries.into_iter().skip(request.skip).take(LIST_ENTRIES_MAX).collect();
+        Ok(FolderEntries { entries, count, denied, ..FolderEntries::default() })
+    }
+
+    async fn entries(&self, path: &str) -> Result<Vec<FolderEntry>> {
+        let mut all = Vec::new();
+        loop {
+            let skip = all.len();
+            let list = FolderList { path: path.to_owned(), skip, ..FolderList::default() };
+            let listed = self.files.list(self.host, list).await?;
+            let is_end = listed.entries.is_empty() || skip + listed.entries.len() >= listed.count;
+            all.extend(listed.entries);
+            if is_end {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Checks what is to be deleted.
+    pub(super) async fn check_delete(&self, delete: &FileDelete) -> Result<()> {
+        let path = self.check(Verb::Delete, &delete.path, Does::Write, AtLink::Stay).await?;
+        match delete.recursive {
+            true => self.check_below(Verb::Delete, &delete.path, (path, Does::Write), None).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Checks what is to be moved or copied. A link is copied as what it leads to.
+    pub(super) async fn check_pair(&self, verb: Verb, pair: &FilePair) -> Result<()> {
+        let does = if verb == Verb::Move { Does::Write } else { Does::Read };
+        let from = self.check(verb, &pair.from, does, AtLink::Refuse).await?;
+        let to = self.check(verb, &pair.to, Does::Write, AtLink::Refuse).await?;
+        self.check_below(verb, &pair.from, (from, does), Some(to)).await
+    }
+
+    /// Refuses a folder that holds what the call keeps off, here or at its new place.
+    async fn check_below(
+        &self,
+        verb: Verb,
+        path: &str,
+        (from, does): (TruePath, Does),
+        to: Option<TruePath>,
+    ) -> Result<()> {
+        let is_free = !self.limits.may_keep_off_below(&from, does)
+            && to.as_ref().is_none_or(|to| !self.limits.may_keep_off_below(to, Does::Write));
+        let folder = match self.files.stat(self.host, named(path)).await {
+            Ok(facts) => facts.kind == FileKind::Folder,
+            Err(_) => false,
+        };
+        if is_free || !folder {
+            return Ok(());
+        }
+        let (mut open, mut count) = (vec![(path.to_owned(), from, to, 1)], 0);
+        while let Some((folder, from, to, depth)) = open.pop() {
+            let entries = self.entries(&folder).await?;
+            count += entries.len();
+            if count > ENTRIES_MAX || depth > DEPTH_MAX {
+                let text = format!(
+                    "cannot {} `{path}`: it holds too much to see whether a rule denies some of it",
+                    verb.word()
+                );
+                return Err(Error::new(ErrorKind::LimitReached, text));
+            }
+            for entry in entries {
+                let name = OsStr::new(&entry.name);
+                let (from, to) = (from.join(name), to.as_ref().map(|to| to.join(name)));
+                self.limits.check(verb, Path::new(path), &from, does)?;
+                if let Some(to) = &to {
+                    self.limits.check(verb, Path::new(path), to, Does::Write)?;
+                }
+                let below = joined(&folder, &entry.name);
+                match entry.kind {
+                    FileKind::Folder => open.push((below, from, to, depth + 1)),
+                    FileKind::Link if verb != Verb::Delete => {
+                        self.check(verb, &below, Does::Read, AtLink::Refuse).await?;
+                    }
+                    FileKind::File | FileKind::Link | FileKind::Other => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds files by a pattern.
+    pub(super) async fn find(&self, find: FileFind) -> Result<PageStream<F, FoundPage>> {
+        let limits = self.tree(&engine::folder_of(&find)?).await?;
+        exchange::find(self.files, self.host, find, Some(limits)).await
+    }
+
+    /// Searches texts.
+    pub(super) async fn search(&self, search: FileSearch) -> Result<PageStream<F, SearchedPage>> {
+        let limits = self.tree(&search.path).await?;
+        exchange::search(self.files, self.host, search, Some(limits)).await
+    }
+
+    /// Goes through a tree.
+    pub(super) async fn walk(&self, walk: FileWalk) -> Result<PageStream<F, WalkedPage>> {
+        let limits = self.tree(&walk.path).await?;
+        exchange::walk(self.files, self.host, walk, Some(limits)).await
+    }
+
+    async fn tree(&self, path: &str) -> Result<TreeLimits> {
+        let path = if path.is_empty() { "." } else { path };
+        let top = self.check(Verb::Search, path, Does::Read, AtLink::Refuse).await?;
+        Ok(TreeLimits::new(self.limits, top))
+    }
+}

@@ -1,0 +1,83 @@
+//! Folders that are moved, copied or deleted whole: nothing in them may be what the call keeps off.
+
+use jaato_types::Result;
+use jaato_types::files::FileKind;
+use rustix::io::Errno;
+
+use super::confined::Confined;
+use super::folder::{Listed, open_in};
+use super::limits::COPY_ENTRIES_MAX;
+use super::place::Place;
+use crate::engine::{CallLimits, DEPTH_MAX, Does, Sorted, TruePath};
+use crate::errors::{self, Verb};
+
+/// A folder that is looked through.
+struct Level {
+    folder: Listed,
+    from: TruePath,
+    /// Where it is to be.
+    to: Option<TruePath>,
+}
+
+impl Confined {
+    /// Refuses a folder that holds what the call keeps off, here or at its new place.
+    pub(crate) fn check_below(
+        &self,
+        place: &Place,
+        does: Does,
+        to: Option<&Place>,
+        verb: Verb,
+    ) -> Result<()> {
+        let Some(limits) = &self.limits else { return Ok(()) };
+        let from = self.roots.names_of(place);
+        let to = to.map(|place| self.roots.names_of(place));
+        let is_free = !limits.may_keep_off_below(&from, does)
+            && to.as_ref().is_none_or(|to| !limits.may_keep_off_below(to, Does::Write));
+        let is_folder = place.facts().is_ok_and(|facts| facts.kind == FileKind::Folder);
+        if is_free || !is_folder {
+            return Ok(());
+        }
+        let name = place.name.clone().unwrap_or_else(|| ".".into());
+        let failed = |errno| errors::failed(verb, &place.shown, errno);
+        let read = |dir: &rustix::fd::OwnedFd, name: &std::ffi::OsStr| {
+            open_in(dir, name).and_then(|it| Listed::read(it, Sorted::No))
+        };
+        let folder = read(&place.dir, &name).map_err(failed)?;
+        let (mut levels, mut count) = (vec![Level { folder, from, to }], 0);
+        while let Some(level) = levels.last_mut() {
+            let Some((name, kind)) = level.folder.names.next() else {
+                levels.pop();
+                continue;
+            };
+            let name = name.to_owned();
+            let (from, to) = (level.from.join(&name), level.to.as_ref().map(|to| to.join(&name)));
+            check_entry(limits, (&from, does), to.as_ref(), (verb, place))?;
+            count += 1;
+            if count > COPY_ENTRIES_MAX || levels.len() >= DEPTH_MAX {
+                let what = "it holds too much to see whether a rule denies some of it";
+                return Err(errors::too_large(verb, &place.shown, what));
+            }
+            if kind != FileKind::Folder {
+                continue;
+            }
+            let Some(level) = levels.last() else { break };
+            match read(&level.folder.handle, &name) {
+                Ok(folder) => levels.push(Level { folder, from, to }),
+                // It is gone, or no folder any more.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_entry(
+    limits: &CallLimits,
+    (from, does): (&TruePath, Does),
+    to: Option<&TruePath>,
+    (verb, place): (Verb, &Place),
+) -> Result<()> {
+    limits.check(verb, &place.shown, from, does)?;
+    to.map_or(Ok(()), |to| limits.check(verb, &place.shown, to, Does::Write))
+}

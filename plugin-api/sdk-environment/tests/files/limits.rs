@@ -1,0 +1,270 @@
+//! What a call keeps off, whatever path leads there.
+
+use jaato_plugin_sdk_environment::files::{CallLimits, Confined};
+use jaato_types::files::{
+    FileDelete, FileEdit, FileFind, FileKind, FileLimits, FilePair, FilePath, FileRead,
+    FileReadText, FileResolve, FileSearch, FileWalk, FileWrite, FolderList, FolderMake,
+    ResolvedPath, TextEdit,
+};
+use jaato_types::{ErrorKind, Result};
+
+use crate::support::Ground;
+
+/// Paths that lead to the denied `secret/key`, or to what is in `secret`.
+const WAYS: [&str; 9] = [
+    "secret/key",
+    "./secret/../secret/key",
+    "dl/../key",
+    "dl/../../secret/key",
+    "to_key",
+    "to_folder/key",
+    "absolute/key",
+    "chain/key",
+    "plain/../to_folder/sub/../key",
+];
+
+fn ground() -> Ground {
+    let ground = Ground::new();
+    ground.put("work/secret/key", "TOP\n");
+    ground.put("work/secret/sub/deep", "TOP\n");
+    ground.put("work/plain/a.txt", "TOP\n");
+    ground.put("work/.env", "TOP\n");
+    ground.link("secret/sub", "work/dl");
+    ground.link("secret/key", "work/to_key");
+    ground.link("secret", "work/to_folder");
+    ground.link(ground.path("work/secret"), "work/absolute");
+    ground.link("plain/../to_folder", "work/chain");
+    ground
+}
+
+fn denied(ground: &Ground) -> FileLimits {
+    FileLimits {
+        denied: vec![ground.shown("work/secret")],
+        protected: vec!["*/.env".into()],
+        ..FileLimits::default()
+    }
+}
+
+fn limited(ground: &Ground, limits: FileLimits) -> Confined {
+    ground.open().limited(&CallLimits::new(limits).unwrap())
+}
+
+#[track_caller]
+fn refused<T>(done: Result<T>, way: &str) {
+    let Err(error) = done else { panic!("{way}: not refused") };
+    assert_eq!(error.kind, ErrorKind::PermissionDenied, "{way}: {error}");
+    assert!(!error.to_string().contains("TOP"), "{way}: {error}");
+}
+
+fn pair(from: &str, to: &str) -> FilePair {
+    FilePair { from: from.into(), to: to.into(), overwrite: true }
+}
+
+fn write(path: &str) -> FileWrite {
+    FileWrite { path: path.into(), parents: true, ..FileWrite::default() }
+}
+
+#[test]
+fn what_is_denied_is_neither_read_nor_changed_by_any_way() {
+    let ground = ground();
+    let files = limited(&ground, denied(&ground));
+    for way in WAYS {
+        let read = FileRead { path: way.into(), ..FileRead::default() };
+        refused(files.read(&read), way);
+        assert!(files.read_cached(&read).is_none(), "{way}");
+        refused(files.read_stream(&read), way);
+        refused(files.read_text(&FileReadText { path: way.into(), ..Default::default() }), way);
+        let path = FilePath { path: way.into(), ..FilePath::default() };
+        refused(files.stat(&path), way);
+        assert!(files.stat_cached(&path).is_none(), "{way}");
+        refused(files.write(&write(way), b"x"), way);
+        refused(files.write_stream(&write(way)), way);
+        let edits = vec![TextEdit { old: "TOP".into(), new: "x".into(), all: false }];
+        refused(files.edit(&FileEdit { path: way.into(), edits, expected: None }), way);
+        refused(files.copy(&pair(way, "copy")), way);
+        refused(files.copy(&pair("plain/a.txt", &format!("{way}/new"))), way);
+    }
+    // Deleting and moving are about a link itself.
+    for way in WAYS.iter().filter(|way| **way != "to_key") {
+        let delete = FileDelete { path: (*way).into(), ..FileDelete::default() };
+        refused(files.delete(&delete), way);
+        refused(files.move_to(&pair(way, "moved")), way);
+        refused(files.move_to(&pair("plain/a.txt", way)), way);
+    }
+    for way in ["secret", "to_folder", "absolute", "chain", "dl", "dl/.."] {
+        refused(files.list(&FolderList { path: way.into(), skip: 0 }), way);
+        refused(files.walk(&FileWalk { path: way.into(), ..FileWalk::default() }).map(drop), way);
+        let search = FileSearch { path: way.into(), pattern: "TOP".into(), ..Default::default() };
+        refused(files.search(&search).map(drop), way);
+        let find = FileFind { pattern: format!("{way}/*"), ..FileFind::default() };
+        refused(files.find(&find).map(drop), way);
+        let make = FolderMake { path: format!("{way}/new/er"), parents: true };
+        refused(files.make_folder(&make), way);
+    }
+    // Whether something is there is not told either.
+    let missing = FileRead { path: "secret/no/such".into(), ..FileRead::default() };
+    refused(files.read(&missing), "secret/no/such");
+    assert_eq!(ground.text("work/secret/key"), "TOP\n");
+}
+
+#[test]
+fn a_folder_that_holds_what_is_denied_is_not_taken_along() {
+    let ground = ground();
+    let files = limited(&ground, denied(&ground));
+    std::fs::create_dir(ground.path("work/in")).unwrap();
+    std::fs::rename(ground.path("work/secret"), ground.path("work/in/secret")).unwrap();
+    let limits = FileLimits { denied: vec![ground.shown("work/in/se*")], ..FileLimits::default() };
+    for limits in
+        [FileLimits { denied: vec![ground.shown("work/in/secret")], ..limits.clone() }, limits]
+    {
+        let files = limited(&ground, limits);
+        refused(files.copy(&pair("in", "out")), "copy");
+        refused(files.move_to(&pair("in", "out")), "move");
+        let delete = FileDelete { path: "in".into(), recursive: true };
+        refused(files.delete(&delete), "delete");
+    }
+    // What would come to a denied place is refused, too.
+    ground.put("work/other/key", "new");
+    refused(files.move_to(&pair("other", "secret")), "onto");
+    ground.put("work/with/secret/key", "new");
+    let below =
+        FileLimits { denied: vec![ground.shown("work/to/secret")], ..FileLimits::default() };
+    refused(limited(&ground, below.clone()).copy(&pair("with", "to")), "copy below");
+    refused(limited(&ground, below).move_to(&pair("with", "to")), "move below");
+    let protects = FileLimits { protected: vec!["*/key".into()], ..FileLimits::default() };
+    refused(limited(&ground, protects.clone()).move_to(&pair("with", "to")), "protected");
+    assert_eq!(ground.text("work/in/secret/key"), "TOP\n");
+    limited(&ground, protects).copy(&pair("plain", "plain2")).unwrap();
+}
+
+#[test]
+fn searches_leave_out_what_is_denied_and_tell_only_how_many() {
+    let ground = ground();
+    ground.put("work/deep/er/secret/key", "TOP\n");
+    let limits = FileLimits { denied: vec!["*/secret".into()], ..FileLimits::default() };
+    let files = limited(&ground, limits);
+    let search = FileSearch { pattern: "TOP".into(), ..FileSearch::default() };
+    let pages: Vec<_> = files.search(&search).unwrap().map(Result::unwrap).collect();
+    let found: Vec<_> = pages.iter().flat_map(|page| &page.files).map(|it| &*it.path).collect();
+    assert_eq!(found, ["plain/a.txt"]);
+    let totals = pages.last().unwrap().totals;
+    assert_eq!((totals.matches, totals.files_searched, totals.left_out.denied), (1, 1, 2));
+    for pattern in ["**/*", "s*/*", "s*/k*", "{secret,plain}/*", "[s]ecret/key", "*/*/secret/*"] {
+        let find = FileFind { pattern: pattern.into(), ..FileFind::default() };
+        let pages: Vec<_> = files.find(&find).unwrap().map(Result::unwrap).collect();
+        let found: Vec<_> = pages.iter().flat_map(|page| &page.files).collect();
+        assert!(found.iter().all(|file| file.path == "plain/a.txt"), "{pattern} {found:?}");
+        assert_eq!(pages.last().unwrap().count, found.len() as u64, "{pattern}");
+    }
+    let walk = files.walk(&FileWalk::default()).unwrap().flat_map(|page| page.unwrap().entries);
+    assert!(walk.map(|entry| entry.path).all(|path| !path.contains("secret")));
+    let listed = files.list(&FolderList::default()).unwrap();
+    assert!(listed.entries.iter().all(|entry| entry.name != "secret"));
+    assert_eq!((listed.count, listed.denied), (listed.entries.len(), 1));
+}
+
+#[test]
+fn what_is_protected_is_read_but_not_changed_and_told() {
+    let ground = ground();
+    let files = limited(&ground, denied(&ground));
+    let read = FileRead { path: ".env".into(), ..FileRead::default() };
+    assert_eq!(files.read(&read).unwrap().1, b"TOP\n");
+    let error = files.write(&write(".env"), b"x").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::PermissionDenied);
+    assert!(error.to_string().contains("alone"), "{error}");
+    refused(files.write(&write("new/.env"), b"x"), "a folder is not made either");
+    refused(files.make_folder(&FolderMake { path: "new/.env/x".into(), parents: true }), "mkdir");
+    assert!(!ground.path("work/new/.env").exists());
+    let find = FileFind { pattern: "*".into(), include_hidden: true, ..FileFind::default() };
+    let found = files.find(&find).unwrap().flat_map(|page| page.unwrap().files);
+    let told: Vec<_> = found.map(|file| (file.path, file.protected)).collect();
+    assert_eq!(told, [(".env".to_owned(), true)]);
+}
+
+fn resolved(files: &Confined, path: &str) -> ResolvedPath {
+    let request = FileResolve { paths: vec![path.into()] };
+    files.resolve(&request).paths.remove(0).unwrap()
+}
+
+#[test]
+fn a_path_is_resolved_as_the_operations_go() {
+    let ground = ground();
+    let files = ground.open();
+    let root = ground.path("work").canonicalize().unwrap();
+    let leads = |path: &str| {
+        let found = resolved(&files, path);
+        let below = |path: &str| {
+            let below = std::path::Path::new(path).strip_prefix(&root);
+            below.map_or_else(|_| path.to_owned(), |it| it.display().to_string())
+        };
+        (below(&found.path), below(&found.entry), found.kind, below(&found.found))
+    };
+    let key = || "secret/key".to_owned();
+    for way in WAYS.iter().filter(|way| **way != "to_key") {
+        assert_eq!(leads(way), (key(), key(), Some(FileKind::File), key()), "{way}");
+    }
+    assert_eq!(leads("to_key"), (key(), "to_key".into(), Some(FileKind::File), key()));
+    let new = || "secret/sub/new/x".to_owned();
+    assert_eq!(leads("dl/new/x"), (new(), new(), None, "secret/sub".into()));
+    ground.link("secret/hook", "work/to_nothing");
+    let (path, entry, kind, found) = leads("to_nothing");
+    assert_eq!((&*path, &*entry, kind, &*found), ("secret/hook", "to_nothing", None, "secret"));
+    assert_eq!(leads("plain/a.txt/x").0, "plain/a.txt/x");
+    ground.link("/etc", "work/out");
+    assert_eq!(leads("out/passwd").0, "/etc/passwd");
+    ground.link("round", "work/round");
+    let round = FileResolve { paths: vec!["round/x".into(), "plain".into()] };
+    let told = files.resolve(&round).paths;
+    assert!(told[0].is_none() && told[1].is_some());
+    let (one, other) = (resolved(&files, "dl/../key"), resolved(&files, "secret/key"));
+    assert_eq!((one.identity, one.identity.is_some()), (other.identity, true));
+}
+
+#[test]
+fn a_path_that_leads_elsewhere_since_it_was_checked_is_refused() {
+    let ground = ground();
+    let files = ground.open();
+    let exchanges: [(&str, &dyn Fn()); 4] = [
+        ("a link", &|| ground.link("../secret/key", "work/plain/a.txt")),
+        ("a hard link", &|| {
+            std::fs::hard_link(ground.path("work/secret/key"), ground.path("work/plain/a.txt"))
+                .unwrap();
+        }),
+        ("another file", &|| ground.put("work/plain/a.txt", "other")),
+        ("a folder", &|| std::fs::create_dir(ground.path("work/plain/a.txt")).unwrap()),
+    ];
+    for (what, exchange) in exchanges {
+        let _ = std::fs::remove_dir_all(ground.path("work/plain"));
+        ground.put("work/plain/a.txt", "old");
+        let expected = vec![resolved(&files, "plain/a.txt")];
+        let files = limited(&ground, FileLimits { expected, ..FileLimits::default() });
+        files.write(&FileWrite { mode: Default::default(), ..write("plain/b.txt") }, b"x").unwrap();
+        std::fs::rename(ground.path("work/plain/a.txt"), ground.path("work/away")).unwrap();
+        exchange();
+        let absolute = ground.shown("work/plain/a.txt");
+        for path in ["plain/a.txt", "./plain//a.txt", &absolute] {
+            let error = files.write(&write(path), b"new").unwrap_err();
+            assert!(error.to_string().contains("changed since it was checked"), "{what} {error}");
+            let read = FileRead { path: path.into(), ..FileRead::default() };
+            assert!(files.read(&read).is_err(), "{what}");
+        }
+    }
+    assert_eq!(ground.text("work/secret/key"), "TOP\n");
+}
+
+#[test]
+fn a_missing_file_is_expected_in_its_folder() {
+    let ground = ground();
+    let files = ground.open();
+    let expected = vec![resolved(&files, "plain/new/x")];
+    let limited = limited(&ground, FileLimits { expected, ..FileLimits::default() });
+    limited.write(&write("plain/new/x"), b"1").unwrap();
+    limited.write(&write("plain/new/x"), b"2").unwrap();
+    std::fs::rename(ground.path("work/plain"), ground.path("work/plain.old")).unwrap();
+    ground.link("secret", "work/plain");
+    assert!(limited.write(&write("plain/new/x"), b"3").is_err());
+    std::fs::remove_file(ground.path("work/plain")).unwrap();
+    std::fs::create_dir(ground.path("work/plain")).unwrap();
+    assert!(limited.write(&write("plain/new/x"), b"3").is_err());
+    assert!(!ground.path("work/secret/new").exists());
+}
