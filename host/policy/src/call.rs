@@ -34,12 +34,17 @@ pub struct Call<'a> {
     /// Where links on the paths of the arguments lead, as the host found out before. Rules see
     /// these beside what is written.
     pub resolved: &'a [PathBuf],
+    /// The host has expanded every pattern of the command line: `resolved` has the links among the
+    /// names.
+    pub patterns_are_resolved: bool,
     /// Whether the person trusts the workspace.
     pub workspace: WorkspaceTrust,
     /// The workspace's root; `None` if it is unknown.
     pub root: Option<&'a Path>,
     /// The folders with jaato's own files.
     pub own_folders: &'a [PathBuf],
+    /// The repository of the working directory configures nothing that `git` would run to read.
+    pub repository_is_plain: bool,
     /// What reads the text that the call types into a terminal; `None` for other calls.
     pub typed_into: Option<TypedInto>,
 }
@@ -61,6 +66,8 @@ impl<'a> Call<'a> {
             directory: None,
             home: None,
             resolved: &[],
+            patterns_are_resolved: false,
+            repository_is_plain: false,
             workspace: WorkspaceTrust::Untrusted,
             root: None,
             own_folders: &[],

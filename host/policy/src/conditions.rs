@@ -80,6 +80,9 @@ pub enum RestOfCommand {
     /// Words, and those options of which it is known that they run nothing and write nothing.
     #[default]
     SafeOptions,
+    /// Words and options with which, as jaato knows, the program only reads. Written as
+    /// `options = "read"`.
+    Reading,
     /// Anything. Written as `options = "any"`: the person takes the risk.
     AnyOptions,
 }

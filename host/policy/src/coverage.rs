@@ -1,15 +1,15 @@
 //! Whether rules that allow cover a call. Strict: everything that the call does must be allowed,
 //! and what cannot be read is not.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::edits::protected_files;
 use crate::facts::Facts;
 use crate::matching::{arguments, is_at_or_below, promises, speaks_of};
-use crate::shell::{self, SimpleCommand};
+use crate::shell::{self, Reach, SimpleCommand};
 use crate::{
-    CommandLine, Conditions, Glob, Layer, Outcome, PluginSource, Rule, RuleFile, RuleId, RuleRef,
-    Rules, WorkspaceTrust,
+    CommandLine, CommandPattern, Conditions, Glob, Layer, Outcome, PluginSource, RestOfCommand, Rule,
+    RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust,
 };
 
 /// Returns a rule that allows the call, if rules of files allow all of it.
@@ -21,7 +21,10 @@ pub(crate) fn allowing(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
 }
 
 fn allow_rules(rules: &Rules) -> impl Iterator<Item = (&RuleFile, &Rule)> {
-    rules.files.iter().flat_map(|file| {
+    // The shipped rules say what is harmless, which is not enough where only what is allowed runs.
+    let denies = rules.files.iter().any(|file| matches!(file.default, Some((Outcome::Deny, _))));
+    let files = rules.files.iter().filter(move |file| !(denies && file.layer == Layer::Shipped));
+    files.flat_map(|file| {
         let allowing = file.rules.iter().filter(|rule| rule.outcome == Outcome::Allow);
         allowing.map(move |rule| (file, rule))
     })
@@ -130,6 +133,22 @@ pub(crate) fn needs_trust(facts: &Facts<'_>) -> bool {
     })
 }
 
+/// Tells whether rules for what only reads cover all of a call.
+pub(crate) fn only_reads(rules: &Rules, facts: &Facts<'_>) -> bool {
+    let Some(analysis) = &facts.shell else { return false };
+    let is_read = |command: &SimpleCommand| {
+        let mut covering =
+            allow_rules(rules).filter(|(_, rule)| covers(&rule.when, command, facts));
+        covering.any(|(_, rule)| {
+            let pattern = rule.when.command.as_ref();
+            pattern.is_some_and(|pattern| pattern.rest == RestOfCommand::Reading)
+        })
+    };
+    facts.call.source == PluginSource::Shipped
+        && analysis.is_plain()
+        && analysis.commands.iter().all(is_read)
+}
+
 pub(crate) fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'_>) -> bool {
     let Some(pattern) = &when.command else { return false };
     let is_narrow = when.path.is_some() || when.host.is_some();
@@ -139,8 +158,37 @@ pub(crate) fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'
         && means(when, facts)
         && arguments(when, facts).is_certain()
         && matches!(facts.line, Some(CommandLine::Shell(_) | CommandLine::Words(_)))
-        && shell::covers(pattern, command, facts.call.workspace)
+        && shell::covers(pattern, command, trust(pattern, command, facts))
+        && (pattern.rest != RestOfCommand::Reading || reads_inside(command, facts))
 }
+
+/// Of a plain repository `git` reads without running anything, trusted or not.
+fn trust(pattern: &CommandPattern, command: &SimpleCommand, facts: &Facts<'_>) -> WorkspaceTrust {
+    let is_plain = pattern.rest == RestOfCommand::Reading
+        && command.program_name() == "git"
+        && facts.call.repository_is_plain;
+    if is_plain { WorkspaceTrust::Trusted } else { facts.call.workspace }
+}
+
+/// Tells whether a command names nothing outside the working directory, links included. What is
+/// typed into a terminal starts elsewhere.
+fn reads_inside(command: &SimpleCommand, facts: &Facts<'_>) -> bool {
+    let call = facts.call;
+    let Some(directory) = call.directory.filter(|_| call.typed_into.is_none()) else {
+        return false;
+    };
+    let is_inside = |path: &Path| {
+        path.starts_with(directory) || NO_FILES.iter().any(|file| path == Path::new(file))
+    };
+    facts.paths.iter().all(|path| is_inside(path))
+        && command.file_names().iter().all(|name| {
+            let is_resolved = name.reach != Reach::Pattern || call.patterns_are_resolved;
+            is_resolved && is_inside(&call.whole_name(name))
+        })
+}
+
+/// Files of devices that hold nothing.
+const NO_FILES: [&str; 4] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
 
 /// Tells whether a rule speaks of the tool. A foreign tool has whatever name and promises its
 /// author chose, so a rule must name its plugin in full, or the tool in full if a shipped plugin

@@ -38,7 +38,8 @@ fn forbidden(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
         return Some(RuleRef::unwritten(RuleId::SessionNever));
     }
     let changes = rules.mode == Mode::ReadOnly && call.caller == Caller::Model;
-    (changes && !is_proven_read_only(call)).then(|| RuleRef::unwritten(RuleId::ModeReadOnly))
+    let reads = || is_proven_read_only(call) || coverage::only_reads(rules, facts);
+    (changes && !reads()).then(|| RuleRef::unwritten(RuleId::ModeReadOnly))
 }
 
 /// What a person typed is no question for that person.

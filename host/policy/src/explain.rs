@@ -106,7 +106,8 @@ fn touches(facts: &Facts<'_>) -> Vec<Touch> {
     touches.extend(words.map(|path| named("word", path)));
     let links = facts.call.resolved.iter().map(|path| path.display().to_string());
     touches.extend(links.map(|path| named("link", path)));
-    let hosts = facts.hosts.iter().chain(&facts.shell_hosts);
+    let of_shell = facts.shell_hosts.iter().filter(|named| named.is_certain);
+    let hosts = facts.hosts.iter().chain(of_shell.map(|named| &named.host));
     touches.extend(hosts.map(|host| named("host", host.clone())));
     touches.extend(undeclared.iter().map(|it| named("undeclared", it.text.clone())));
     touches

@@ -9,11 +9,8 @@ use std::path::{Component, Path, PathBuf};
 
 use jaato_types::touches::Touched;
 
-use crate::Call;
-use crate::shell::{self, Analysis, CommandLine};
-
-/// Most paths of a call of which links are followed: each costs the file system a look.
-const PATHS_MAX: usize = 256;
+use crate::shell::{self, Analysis, CommandLine, Named, NamedHost, Reach};
+use crate::{Call, expansion};
 
 /// What rules need to know of a call, read once for all of them.
 pub(crate) struct Facts<'a> {
@@ -28,15 +25,23 @@ pub(crate) struct Facts<'a> {
     pub(crate) hosts: Vec<String>,
     pub(crate) line: Option<CommandLine>,
     pub(crate) shell: Option<Analysis>,
-    /// Paths and hosts among the words of the command line.
-    pub(crate) shell_paths: Vec<PathBuf>,
-    /// The same words as they are written.
-    shell_words: Vec<String>,
-    pub(crate) shell_hosts: Vec<String>,
+    /// What the words of the command line may name as files.
+    pub(crate) shell_paths: Vec<ShellPath>,
+    /// The hosts that they may name.
+    pub(crate) shell_hosts: Vec<NamedHost>,
     /// Which commands of the line are unlike all before them.
     pub(crate) distinct: Vec<usize>,
     /// Undeclared strings, read as command lines once a rule needs that.
     undeclared_lines: OnceCell<Vec<Analysis>>,
+}
+
+/// A file that a command line may name.
+#[derive(Debug, Clone)]
+pub(crate) struct ShellPath {
+    /// The path, whole.
+    pub(crate) path: PathBuf,
+    /// The name in the line.
+    pub(crate) named: Named,
 }
 
 impl<'a> Facts<'a> {
@@ -44,12 +49,11 @@ impl<'a> Facts<'a> {
         let touched = call.touched();
         let line = call.line_of(&touched);
         let shell = line.as_ref().map(shell::analyse);
-        let mut words: Vec<String> = shell.iter().flat_map(Analysis::values).collect();
-        words.sort();
-        words.dedup();
         let distinct = shell.as_ref().map_or_else(Vec::new, distinct);
-        let shell_paths = words.iter().map(|word| call.whole(word)).collect();
-        let shell_hosts = words.iter().filter_map(|word| host_of(word)).collect();
+        let named = shell.iter().flat_map(Analysis::names);
+        let shell_paths = named.map(|named| ShellPath { path: call.whole_name(&named), named });
+        let shell_paths = shell_paths.collect();
+        let shell_hosts = shell.iter().flat_map(Analysis::hosts).collect();
         Self {
             call,
             paths: call.paths_of(&touched),
@@ -59,7 +63,6 @@ impl<'a> Facts<'a> {
             line,
             shell,
             shell_paths,
-            shell_words: words,
             shell_hosts,
             distinct,
             undeclared_lines: OnceCell::new(),
@@ -76,10 +79,13 @@ impl<'a> Facts<'a> {
 
     /// The words of the command line that are written as paths.
     pub(crate) fn shell_paths_written(&self) -> impl Iterator<Item = &PathBuf> {
-        self.shell_paths.iter().zip(&self.shell_words).filter_map(|(path, word)| {
-            let is_path = word.starts_with(['/', '~', '.']) || word.contains("/");
-            (is_path && !word.contains("://")).then_some(path)
-        })
+        let words = self.shell_paths.iter().filter(|name| {
+            let Named { text, reach } = &name.named;
+            let is_word = matches!(reach, Reach::Word | Reach::Folder | Reach::Pattern);
+            let is_path = text.starts_with(['/', '~', '.']) || text.contains('/');
+            is_word && is_path && !text.contains("://")
+        });
+        words.map(|name| &name.path)
     }
 
     /// The whole call as one line, as the original's patterns see it: a command as it is written,
@@ -116,21 +122,48 @@ impl Call<'_> {
     /// may lead away from.
     pub fn named_paths(&self) -> Vec<PathBuf> {
         let facts = Facts::of(self);
-        let of_shell = facts.shell_paths_written().cloned().collect::<Vec<_>>();
-        let undeclared = facts.undeclared_paths.into_iter();
-        facts.paths.into_iter().chain(of_shell).chain(undeclared).take(PATHS_MAX).collect()
+        // A name without a slash may be a link, too.
+        let of_shell = facts.shell_paths.iter().map(|name| self.joined(&name.named.text));
+        let paths = facts.paths.iter().chain(&facts.undeclared_paths).cloned();
+        let mut paths: Vec<PathBuf> = paths.chain(of_shell).collect();
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
+    /// Returns the patterns among the words of its command line, each whole as far as the first `*`.
+    pub fn patterns(&self) -> Vec<PathBuf> {
+        let facts = Facts::of(self);
+        let is_pattern = |name: &&ShellPath| name.named.reach == Reach::Pattern;
+        facts.shell_paths.iter().filter(is_pattern).map(|name| name.path.clone()).collect()
     }
 
     /// Makes a path whole: `~` and relative ones as far as they are known, without `.` and `..`.
     pub(crate) fn whole(&self, text: &str) -> PathBuf {
+        without_dots(&self.joined(text))
+    }
+
+    /// Puts `~` and the working directory in front of a path.
+    fn joined(&self, text: &str) -> PathBuf {
         let path = text.strip_prefix("file://").unwrap_or(text);
-        let joined = match (path.strip_prefix('~'), self.home, self.directory) {
+        match (path.strip_prefix('~'), self.home, self.directory) {
             (Some(""), Some(home), _) => home.to_owned(),
-            (Some(rest), Some(home), _) if rest.starts_with('/') => home.join(&rest[1..]),
+            (Some(rest), Some(home), _) if rest.starts_with('/') => {
+                home.join(rest.trim_start_matches('/'))
+            }
             (None, _, Some(directory)) => directory.join(path),
             _ => PathBuf::from(path),
-        };
-        without_dots(&joined)
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Makes a name of a command line whole. What follows a pattern stays as it is.
+    pub(crate) fn whole_name(&self, name: &Named) -> PathBuf {
+        match name.reach {
+            Reach::Pattern => expansion::without_dots_before(&self.joined(&name.text)),
+            Reach::Word | Reach::Folder | Reach::Piece | Reach::Below => self.whole(&name.text),
+        }
     }
 }
 

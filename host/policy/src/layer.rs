@@ -13,6 +13,8 @@ pub enum Layer {
     CommandLine,
     /// What the person answered in this session.
     Session,
+    /// The rules that jaato ships.
+    Shipped,
     /// What holds where nobody says anything.
     BuiltIn,
 }
@@ -26,6 +28,7 @@ impl Layer {
             Self::Workspace => "workspace",
             Self::CommandLine => "command_line",
             Self::Session => "session",
+            Self::Shipped => "shipped",
             Self::BuiltIn => "built_in",
         }
     }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use jaato_types::PathGlob;
 
 use crate::facts::Facts;
-use crate::shell::{Analysis, SimpleCommand, WordKind};
-use crate::touched::possible_hosts;
+use crate::reach::{host, path, unclear};
+use crate::shell::{self, SimpleCommand, WordKind};
 use crate::{
     Annotation, ArgumentsDigest, CommandPattern, Conditions, Glob, PathPattern, PluginSource, Rule,
 };
@@ -57,7 +57,7 @@ impl Matched {
     }
 
     /// One that matches is enough.
-    fn or(self, other: impl FnOnce() -> Self) -> Self {
+    pub(crate) fn or(self, other: impl FnOnce() -> Self) -> Self {
         match self {
             Self::Yes(about) => Self::Yes(about),
             Self::No => other(),
@@ -167,7 +167,7 @@ fn about_undeclared(command: &SimpleCommand) -> String {
 }
 
 /// A call with more values than are read may touch anything.
-fn unread(facts: &Facts<'_>) -> Matched {
+pub(crate) fn unread(facts: &Facts<'_>) -> Matched {
     match facts.touched.everything {
         true => Matched::Perhaps("it has more arguments than jaato reads".to_owned()),
         false => Matched::No,
@@ -178,16 +178,29 @@ fn unread(facts: &Facts<'_>) -> Matched {
 /// words in their order, whatever stands between them.
 fn runs(wanted: &CommandPattern, command: &SimpleCommand) -> Matched {
     let Some((program, words)) = command.words.split_first() else { return Matched::No };
-    if program.kind != WordKind::Literal || !is_program(&wanted.program, &program.text) {
+    // `git-push` is `git push`.
+    let of_git = command.program_name().strip_prefix("git-");
+    let subcommand = of_git.filter(|_| wanted.program == "git");
+    if program.kind != WordKind::Literal
+        || subcommand.is_none() && !is_program(&wanted.program, &program.text)
+    {
         return Matched::No;
     }
     let about = || format!("`{}`", command.text());
+    let is_word = |next: &Glob, text: &str| {
+        next.matches(text) || shell::is_same(&wanted.program, next.as_str(), text)
+    };
     let mut left = wanted.words.iter().map(|word| Glob::new(word.clone())).peekable();
+    if let (Some(subcommand), Some(next)) = (subcommand, left.peek())
+        && is_word(next, subcommand)
+    {
+        left.next();
+    }
     let mut is_unclear = false;
     for word in words {
         let Some(next) = left.peek() else { break };
         match word.kind {
-            WordKind::Literal if next.matches(&word.text) => _ = left.next(),
+            WordKind::Literal if is_word(next, &word.text) => _ = left.next(),
             WordKind::Literal => {}
             WordKind::Glob | WordKind::Dynamic => is_unclear = true,
         }
@@ -211,48 +224,9 @@ fn is_program(wanted: &str, called: &str) -> bool {
     wanted.eq_ignore_ascii_case(name)
 }
 
-fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
-    let takes_folders = facts.shell.as_ref().is_some_and(|analysis| analysis.takes_folders());
-    let pattern = PathGlob::new(&wanted.path);
-    let mut named = facts.paths.iter().chain(&facts.undeclared_paths);
-    let named = named.find(|path| pattern.covers(path));
-    let in_line = || {
-        // `rm -r ~` takes `~/.ssh` with it.
-        let is_above = |path: &Path| takes_folders && is_above(wanted, path);
-        facts.shell_paths.iter().find(|path| pattern.covers(path) || is_above(path))
-    };
-    if let Some(path) = named.or_else(in_line) {
-        return Matched::Yes(Some(format!("`{}`", path.display())));
-    }
-    unclear(facts).or(|| {
-        let call = facts.call;
-        let written = facts.touched.writes.iter().map(|text| call.whole(text));
-        // What a foreign tool does with a folder is not known. A shipped tool that reads one leaves
-        // out what is denied.
-        let mut folders = written.chain(facts.undeclared_paths.iter().cloned());
-        let words = facts.undeclared_lines().iter().flat_map(Analysis::values);
-        let mut words = words.map(|word| call.whole(&word));
-        let possible = folders
-            .find(|path| is_above(wanted, path))
-            .or_else(|| words.find(|path| pattern.covers(path)));
-        possible.map_or(Matched::No, |path| Matched::Perhaps(format!("`{}`", path.display())))
-    })
-}
-
-/// Words of the command line, or values of the arguments, that are not known.
-fn unclear(facts: &Facts<'_>) -> Matched {
-    let doubt = facts.shell.as_ref().and_then(|analysis| analysis.unclear_words());
-    doubt.map_or_else(|| unread(facts), |doubt| Matched::Perhaps(doubt.what.clone()))
-}
-
 /// Tells whether a path is the one that a rule names, or lies below it.
 pub(crate) fn is_at_or_below(wanted: &PathPattern, path: &Path) -> bool {
     PathGlob::new(&wanted.path).covers(path)
-}
-
-/// Tells whether a folder holds what a rule names.
-fn is_above(wanted: &PathPattern, folder: &Path) -> bool {
-    folder.components().next().is_some() && wanted.path.starts_with(folder)
 }
 
 /// Matches a call that names something outside of folders. Words of a command line count where they
@@ -279,23 +253,6 @@ fn compound(facts: &Facts<'_>) -> Matched {
     }
     let doubt = analysis.doubts.first().map(|doubt| doubt.what.clone());
     Matched::Yes(Some(doubt.unwrap_or_else(|| "several commands".to_owned())))
-}
-
-fn host(wanted: &Glob, facts: &Facts<'_>) -> Matched {
-    let wanted = Glob::new(wanted.as_str().to_ascii_lowercase());
-    if let Some(host) =
-        facts.hosts.iter().chain(&facts.shell_hosts).find(|host| wanted.matches(host))
-    {
-        return Matched::Yes(Some(format!("`{host}`")));
-    }
-    unclear(facts).or(|| {
-        let is_pattern = wanted.as_str().contains(['*', '?']);
-        let texts = facts.touched.undeclared.iter().map(|it| it.text.as_str());
-        let mut hosts = texts.flat_map(possible_hosts);
-        // A pattern would match any word.
-        let found = hosts.find(|host| (!is_pattern || host.contains('.')) && wanted.matches(host));
-        found.map_or(Matched::No, |host| Matched::Perhaps(format!("`{host}`")))
-    })
 }
 
 fn signature(wanted: &Glob, facts: &Facts<'_>) -> Matched {

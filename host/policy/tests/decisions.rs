@@ -63,6 +63,8 @@ impl Scene {
             directory: None,
             home: None,
             resolved: &[],
+            patterns_are_resolved: true,
+            repository_is_plain: false,
             workspace: WorkspaceTrust::Trusted,
             root: None,
             own_folders: &[],

@@ -60,6 +60,8 @@ impl Scene {
             directory: Some(Path::new("/project")),
             home: Some(Path::new("/home/ann")),
             resolved: &self.resolved,
+            patterns_are_resolved: true,
+            repository_is_plain: false,
             workspace: WorkspaceTrust::Trusted,
             root: Some(Path::new("/project")),
             own_folders: &[],

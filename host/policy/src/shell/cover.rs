@@ -32,14 +32,45 @@ pub(super) fn covers(
         RestOfCommand::SafeOptions => {
             rest_is_safe(program, pattern, rest) && is_trusted(command, workspace)
         }
+        RestOfCommand::Reading => {
+            only_reads(command, words) && is_trusted(command, workspace)
+        }
     }
+}
+
+/// Tells whether a command only reads, and in a form that `data/programs.toml` lists.
+fn only_reads(command: &SimpleCommand, words: &[Word]) -> bool {
+    // The command after it needs a rule of its own.
+    if nested::is_wrapper(command.program_name()) && command.program_name() != "command" {
+        return true;
+    }
+    let Some(known) = programs::find(command.program_name()) else { return false };
+    if known.subcommands.is_empty() {
+        return known.only_reads(words);
+    }
+    let options = words.iter().take_while(|word| word.text.starts_with('-')).count();
+    let (options, words) = words.split_at(options);
+    let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    let are_literal = options.iter().chain(words.iter().take(2)).all(|word| {
+        word.kind != WordKind::Dynamic
+    });
+    let subcommand = known.subcommand(&texts).filter(|_| are_literal);
+    let is_known = |word: &Word| word.kind == WordKind::Literal && known.takes(&word.text);
+    options.iter().all(is_known)
+        && match subcommand {
+            Some((row, count)) => {
+                words[..count].iter().all(|word| word.kind == WordKind::Literal)
+                    && row.only_reads(&words[count..])
+            }
+            None => known.only_reads(words) && words.is_empty() && !options.is_empty(),
+        }
 }
 
 /// Tells whether nothing in the folder where a command works may be somebody else's code that it
 /// runs.
 pub(super) fn is_trusted(command: &SimpleCommand, workspace: WorkspaceTrust) -> bool {
     let Some((program, words)) = command.words.split_first() else { return true };
-    let is_elsewhere = command.folder.is_some()
+    let is_elsewhere = command.is_elsewhere()
         || program.text == "git" && words.iter().any(|word| word.text == "-C");
     // A program that lies in the workspace is the workspace's code.
     let is_of_workspace = program.text.contains('/') && !is_of_system(&program.text);
@@ -70,17 +101,8 @@ fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool
         // The line is plain, so the command that it runs is known, and needs a rule of its own.
         return true;
     }
-    let names_much = rest.iter().any(|word| match name {
-        // `make SHELL=x`, and `ext::` by which git runs any program.
-        "make" | "gmake" => word.text.contains('='),
-        // `just` puts its words into the lines that a shell reads.
-        "just" => {
-            !word.text.chars().all(|sign| sign.is_alphanumeric() || "-_.:/@+,%".contains(sign))
-        }
-        "git" => word.text.contains("::"),
-        _ => false,
-    });
-    if names_much {
+    // `ext::`, by which git runs any program.
+    if name == "git" && rest.iter().any(|word| word.text.contains("::")) {
         return false;
     }
     let Some(known) = programs::find(name) else {
@@ -97,19 +119,23 @@ fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool
             || is_whole(pattern, rest)
             || tests;
     }
-    match known.subcommands {
-        None if HARMLESS.contains(&name) => rest.iter().all(|word| {
+    if !known.takes_operands(rest) {
+        return false;
+    }
+    match known.subcommands.as_slice() {
+        [] if HARMLESS.contains(&name) => rest.iter().all(|word| {
             word.kind == WordKind::Glob || known.takes(&word.text) || word.text == "--"
         }),
-        None => all_taken(known, rest, known.nature == Nature::Plain),
-        Some(of) => {
+        [] => all_taken(known, rest, known.nature == Nature::Plain),
+        _ => {
             let ends_options = name == "git";
-            let subcommand = pattern.words.iter().find(|word| !word.starts_with('-'));
-            match subcommand {
+            let words = pattern.words.iter().skip_while(|word| word.starts_with('-'));
+            let words: Vec<&str> = words.map(String::as_str).collect();
+            match (words.as_slice(), known.subcommand(&words)) {
+                ([], _) => with_subcommand(known, rest, ends_options),
+                (_, Some((known, _))) => all_taken(known, rest, ends_options),
                 // What an unknown one does with its words, such as to run them, nobody knows.
-                Some(subcommand) => programs::find_in(of, subcommand)
-                    .map_or(rest.is_empty(), |known| all_taken(known, rest, ends_options)),
-                None => with_subcommand(known, of, rest, ends_options),
+                (_, None) => rest.is_empty(),
             }
         }
     }
@@ -121,12 +147,7 @@ fn is_whole(pattern: &CommandPattern, rest: &[Word]) -> bool {
 }
 
 /// `git *`: options of the program, a subcommand that is known, and its options.
-fn with_subcommand(
-    program: &Program,
-    of: &'static [programs::Entry],
-    rest: &[Word],
-    ends_options: bool,
-) -> bool {
+fn with_subcommand(program: &Program, rest: &[Word], ends_options: bool) -> bool {
     let is_option = |word: &&Word| word.text.starts_with('-');
     let options = rest.iter().take_while(is_option).count();
     if !all_taken(program, &rest[..options], false) {
@@ -134,8 +155,8 @@ fn with_subcommand(
     }
     let Some((subcommand, rest)) = rest[options..].split_first() else { return true };
     let is_literal = subcommand.kind == WordKind::Literal;
-    let known = programs::find_in(of, &subcommand.text).filter(|_| is_literal);
-    known.is_some_and(|known| all_taken(known, rest, ends_options))
+    let known = program.subcommand(&[&subcommand.text]).filter(|_| is_literal);
+    known.is_some_and(|(known, _)| all_taken(known, rest, ends_options))
 }
 
 /// Programs of which no option runs or writes anything: a file that is called like one is no

@@ -4,6 +4,8 @@
 //! a line with one is never plain.
 
 mod cover;
+mod hosts;
+mod names;
 mod nested;
 mod plain;
 mod programs;
@@ -13,6 +15,9 @@ mod words;
 
 use script::Reading;
 pub(crate) use useful::useful_words;
+
+pub(crate) use hosts::{NamedHost, canonical};
+pub(crate) use names::{Named, Reach};
 
 use crate::{CommandPattern, WorkspaceTrust};
 
@@ -36,6 +41,8 @@ pub struct Analysis {
     pub doubts: Vec<Doubt>,
     /// Files that redirections name.
     files: Vec<Word>,
+    /// Texts next to the commands.
+    texts: Vec<String>,
 }
 
 /// One program with its words.
@@ -43,8 +50,8 @@ pub struct Analysis {
 pub struct SimpleCommand {
     /// The program, then its words.
     pub words: Vec<Word>,
-    /// Where it runs, if a `cd` before it says so.
-    pub folder: Option<String>,
+    /// Where it may run, if a `cd` before it says so: the empty one is where the call starts.
+    pub folders: Vec<String>,
 }
 
 /// One word of a command.
@@ -170,27 +177,6 @@ impl Analysis {
         };
         self.doubts.iter().find(|doubt| is_unclear(doubt.kind))
     }
-
-    /// Returns what words may name: each word, and what stands behind the `=` of options.
-    pub(crate) fn values(&self) -> Vec<String> {
-        let of_commands = self.commands.iter().flat_map(|command| {
-            command.words.iter().flat_map(|word| {
-                let value = word.text.split_once('=').map(|(_, value)| value);
-                [Some(word.text.as_str()), value]
-                    .into_iter()
-                    .flatten()
-                    .map(|text| command.placed(text))
-            })
-        });
-        of_commands.chain(self.files.iter().map(|file| file.text.clone())).collect()
-    }
-
-    /// Tells whether a command of the line works on whole folders.
-    pub(crate) fn takes_folders(&self) -> bool {
-        const LOOK_AT_NAMES: [&str; 8] = ["cd", "ls", "pwd", "echo", "stat", "test", "[", "mkdir"];
-        let mut programs = self.commands.iter().filter_map(|command| command.words.first());
-        programs.any(|program| !LOOK_AT_NAMES.contains(&program.text.as_str()))
-    }
 }
 
 impl SimpleCommand {
@@ -199,12 +185,28 @@ impl SimpleCommand {
         self.words.iter().map(Word::shown).collect::<Vec<_>>().join(" ")
     }
 
-    fn placed(&self, text: &str) -> String {
-        match &self.folder {
-            Some(folder) if !text.starts_with(['/', '~']) => format!("{folder}/{text}"),
-            _ => text.to_owned(),
-        }
+    /// Tells whether it may run elsewhere than where the call starts.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.folders.iter().any(|folder| !folder.is_empty())
     }
+
+    /// The program by its last name.
+    pub(crate) fn program_name(&self) -> &str {
+        let program = self.words.first().map_or("", |word| word.text.as_str());
+        program.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// Puts each folder in front of a relative name.
+fn placed(folders: &[String], text: &str) -> Vec<String> {
+    if folders.is_empty() || text.starts_with(['/', '~']) {
+        return vec![text.to_owned()];
+    }
+    let place = |folder: &String| match folder.as_str() {
+        "" => text.to_owned(),
+        folder => format!("{folder}/{text}"),
+    };
+    folders.iter().map(place).collect()
 }
 
 /// Reads a command line.
@@ -225,7 +227,8 @@ pub fn analyse(line: &CommandLine) -> Analysis {
         }
     }
     doubts.extend(reading.doubts);
-    Analysis { commands: reading.commands, doubts, files: reading.files }
+    let Reading { commands, files, texts, .. } = reading;
+    Analysis { commands, doubts, files, texts }
 }
 
 /// Reads the line a second time, by rules that every shell shares. Two readers that were written
@@ -284,6 +287,11 @@ fn not_plain_doubts(text: &str, not_plain: plain::NotPlain, reading: &Reading) -
 fn mixes_scripts(word: &str) -> bool {
     let looks_alike = |letter: char| matches!(letter, '\u{370}'..='\u{52f}');
     word.contains(looks_alike) && word.contains(|letter: char| letter.is_ascii_alphabetic())
+}
+
+/// Tells whether a subcommand does the same as one that a rule names.
+pub(crate) fn is_same(program: &str, wanted: &str, word: &str) -> bool {
+    programs::commands().is_same(program, wanted, word)
 }
 
 /// Tells whether a pattern of a rule that allows covers a simple command of a plain line.

@@ -1,5 +1,6 @@
 //! Commands that programs run which stand in their own words: `env ls`, `sh -c 'ls'`, `find -exec`.
 
+use super::programs::{self, Wrapper};
 use super::{Word, WordKind};
 
 /// What a command runs beside itself.
@@ -25,240 +26,9 @@ impl Inside {
     }
 }
 
-/// A program that runs the command behind its own options.
-struct Wrapper {
-    names: &'static [&'static str],
-    /// Letters of short options that take the next word, where none stands in theirs.
-    short_with_value: &'static str,
-    /// Letters of those that take none.
-    short: &'static str,
-    /// Long options. One that ends with `=` takes a value, and is understood with it in one word.
-    long: &'static [&'static str],
-    /// Words between the options and the command.
-    words: usize,
-}
-
-const WRAPPERS: &[Wrapper] = &[
-    wrapper(&["nohup", "builtin"], "", "", &[], 0),
-    wrapper(&["setsid"], "", "cfw", &[], 0),
-    // Without `-f` and `-o`, which take a word where `time` is a program of its own.
-    wrapper(&["time"], "", "p", &[], 0),
-    wrapper(&["command"], "", "p", &[], 0),
-    wrapper(&["exec"], "a", "cl", &[], 0),
-    wrapper(&["nice"], "n", "", &["adjustment="], 0),
-    wrapper(&["ionice"], "cn", "t", &["class=", "classdata=", "ignore"], 0),
-    wrapper(&["stdbuf"], "ioe", "", &["input=", "output=", "error="], 0),
-    wrapper(
-        &["timeout", "gtimeout"],
-        "ks",
-        "fpv",
-        &["kill-after=", "signal=", "foreground", "preserve-status", "verbose"],
-        1,
-    ),
-    // Without what changes the folder or the root in which the command runs.
-    wrapper(
-        &["sudo", "doas"],
-        "ugphCU",
-        "AbEHnPSkK",
-        &["user=", "group=", "preserve-env", "preserve-env=", "non-interactive", "set-home"],
-        0,
-    ),
-    wrapper(&["env"], "u", "i0v", &["ignore-environment", "unset=", "null"], 0),
-    wrapper(
-        &["xargs"],
-        "EIPLnsda",
-        "0rtxp",
-        &[
-            "null",
-            "no-run-if-empty",
-            "verbose",
-            "max-args=",
-            "max-procs=",
-            "max-lines=",
-            "delimiter=",
-            "replace=",
-            "arg-file=",
-            "exit",
-        ],
-        0,
-    ),
-    // Without `-o`, whose value may be a command, and `-E`, which sets variables.
-    wrapper(&["strace", "ltrace"], "es", "fcqv", &[], 0),
-    wrapper(
-        &["watch"],
-        "n",
-        "bcdegtx",
-        &["interval=", "differences", "no-title", "exec", "color"],
-        0,
-    ),
-];
-
-const fn wrapper(
-    names: &'static [&'static str],
-    short_with_value: &'static str,
-    short: &'static str,
-    long: &'static [&'static str],
-    words: usize,
-) -> Wrapper {
-    Wrapper { names, short_with_value, short, long, words }
-}
-
-/// Shells whose scripts are read as this one's are.
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash"];
-
-/// Builtins of a shell after which other words mean something else.
-const CHANGES_MEANING: &[&str] = &[
-    "alias",
-    "unalias",
-    "export",
-    "declare",
-    "typeset",
-    "local",
-    "readonly",
-    "set",
-    "shopt",
-    "setopt",
-    "unsetopt",
-    "unset",
-    "hash",
-    "enable",
-    "trap",
-    "let",
-    "read",
-    "mapfile",
-    "readarray",
-    "getopts",
-    "bind",
-    "bindkey",
-    "complete",
-    "compgen",
-    "compdef",
-    "fc",
-    "history",
-    "coproc",
-    "zmodload",
-    "autoload",
-    "functions",
-    "integer",
-    "float",
-    "private",
-    "emulate",
-    "disown",
-    "nameref",
-    "print",
-    "noglob",
-    "nocorrect",
-    "-",
-    "zle",
-    "sched",
-    "fg",
-    "bg",
-    "pushd",
-    "popd",
-    "chdir",
-    "vared",
-    "zparseopts",
-    "zstyle",
-    "r",
-    "rehash",
-    "source",
-    ".",
-];
-
-/// Programs that run a command in a way of their own.
-const RUNS_OTHERS: &[&str] = &[
-    // Shells with a language of their own, and one that is many programs.
-    "fish",
-    "csh",
-    "tcsh",
-    "nu",
-    "pwsh",
-    "xonsh",
-    "elvish",
-    "busybox",
-    "toybox",
-    "parallel",
-    "su",
-    "sg",
-    "newgrp",
-    "runcon",
-    "setarch",
-    "linux32",
-    "linux64",
-    "firejail",
-    "bwrap",
-    "cgexec",
-    "eatmydata",
-    "trickle",
-    "sshpass",
-    "chpst",
-    "envdir",
-    "setuidgid",
-    "envuidgid",
-    "osascript",
-    "nix-shell",
-    "lxc-attach",
-    "runuser",
-    "setpriv",
-    "chroot",
-    "unshare",
-    "nsenter",
-    "flock",
-    "script",
-    "ssh",
-    "rsh",
-    "mosh",
-    "entr",
-    "tmux",
-    "screen",
-    "expect",
-    "at",
-    "batch",
-    "crontab",
-    "systemd-run",
-    "pkexec",
-    "run0",
-    "start-stop-daemon",
-    "ssh-agent",
-    "run-parts",
-    "rlwrap",
-    "capsh",
-    "cpulimit",
-    "gdb",
-    "lldb",
-    "valgrind",
-    "perf",
-    "bpftrace",
-    "dtrace",
-    "torsocks",
-    "proxychains",
-    "proxychains4",
-    "logsave",
-    "softlimit",
-    "tini",
-    "dumb-init",
-    "gosu",
-    "su-exec",
-    "fakeroot-ng",
-    "aa-exec",
-    "caffeinate",
-    "unbuffer",
-    "dbus-run-session",
-    "faketime",
-    "proot",
-    "fakeroot",
-    "chrt",
-    "taskset",
-    "choom",
-    "prlimit",
-    "numactl",
-    "uclampset",
-    "hyperfine",
-];
-
 /// Tells whether a program runs the command behind its own options, and nothing else.
 pub(super) fn is_wrapper(name: &str) -> bool {
-    WRAPPERS.iter().any(|wrapper| wrapper.names.contains(&name))
+    programs::commands().wrapper(name).is_some()
 }
 
 /// Finds what a simple command runs beside itself.
@@ -272,18 +42,25 @@ pub(super) fn inside(words: &[Word]) -> Inside {
     // On some systems capital letters do not tell programs apart.
     let name = name.to_ascii_lowercase();
     let name = name.as_str();
-    if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
+    let known = programs::commands();
+    if name == "command" && rest.first().is_some_and(|word| looks_up(&word.text)) {
+        return Inside::default();
+    }
+    if let Some(wrapper) = known.wrapper(name) {
         return wrapper.inside(name, rest);
     }
+    if known.evaluates.has(name) && rest.iter().any(|word| is_evaluated(name, word)) {
+        return Inside::hidden("the shell evaluates a word of this when it runs");
+    }
     match name {
-        _ if SHELLS.contains(&name) => of_shell(rest),
+        _ if known.shells.has(name) => of_shell(rest),
         "eval" => of_eval(rest),
         "find" => of_find(rest),
         "cd" => of_cd(rest),
-        _ if CHANGES_MEANING.contains(&name) => {
+        _ if known.changes_meaning.has(name) => {
             Inside::hidden("what stands behind this may mean something else than it says")
         }
-        _ if RUNS_OTHERS.contains(&name) => {
+        _ if known.runs_others.has(name) => {
             Inside::hidden("this runs another program, in a way that is not understood")
         }
         _ => of_options(name, rest),
@@ -365,7 +142,7 @@ impl Wrapper {
         let skipped = words.iter().take_while(|word| is_variable(word)).count();
         let dangerous = words[..skipped].iter().any(|word| {
             let name = word.text.split('=').next().unwrap_or_default();
-            is_dangerous_variable(name)
+            programs::commands().is_dangerous_variable(name)
         });
         let mut inside = match words.get(skipped..) {
             Some(command) if !command.is_empty() => self.runs(name, command),
@@ -387,12 +164,12 @@ impl Wrapper {
                 Some((name, _)) => format!("{name}="),
                 None => long.to_owned(),
             };
-            return self.long.contains(&written.as_str()).then_some(false);
+            return self.long.has(&written).then_some(false);
         }
         let letters = text.strip_prefix('-').filter(|letters| !letters.is_empty())?;
         let mut letters = letters.chars();
         while let Some(letter) = letters.next() {
-            if self.short_with_value.contains(letter) {
+            if self.short_value.contains(letter) {
                 return Some(letters.as_str().is_empty());
             }
             if !self.short.contains(letter) {
@@ -420,54 +197,6 @@ fn are_literal(words: &[Word]) -> bool {
 /// Tells whether a word before a command sets a variable.
 fn is_variable(word: &Word) -> bool {
     word.text.contains('=') && !word.text.starts_with('-')
-}
-
-/// Tells whether a variable makes programs run others, or changes which ones run.
-pub(super) fn is_dangerous_variable(name: &str) -> bool {
-    const NAMES: [&str; 24] = [
-        "PATH",
-        "IFS",
-        "ENV",
-        "BASH_ENV",
-        "SHELLOPTS",
-        "BASHOPTS",
-        "PS0",
-        "PS1",
-        "PS2",
-        "PS3",
-        "PS4",
-        "CDPATH",
-        "ZDOTDIR",
-        "HOME",
-        "SHELL",
-        "BROWSER",
-        "NODE_OPTIONS",
-        "RUBYOPT",
-        "JAVA_TOOL_OPTIONS",
-        "_JAVA_OPTIONS",
-        "LESSOPEN",
-        "LESSCLOSE",
-        "MAKEFLAGS",
-        "RUSTC_WRAPPER",
-    ];
-    const PARTS: [&str; 14] = [
-        "LD_",
-        "DYLD_",
-        "GIT_",
-        "PYTHON",
-        "PERL",
-        "RUBY",
-        "PAGER",
-        "EDITOR",
-        "VISUAL",
-        "COMMAND",
-        "BASH_FUNC",
-        "CARGO_",
-        "NPM_",
-        "SSH_",
-    ];
-    let name = name.trim_end_matches('+').to_ascii_uppercase();
-    NAMES.contains(&name.as_str()) || PARTS.iter().any(|part| name.contains(part))
 }
 
 fn of_shell(words: &[Word]) -> Inside {
@@ -506,74 +235,8 @@ fn of_eval(words: &[Word]) -> Inside {
     Inside { scripts: vec![words.join(" ")], ..Inside::default() }
 }
 
-/// Tests of `find` that only look.
-const FIND_LOOKS: &[&str] = &[
-    "-name",
-    "-iname",
-    "-path",
-    "-ipath",
-    "-wholename",
-    "-regex",
-    "-iregex",
-    "-type",
-    "-xtype",
-    "-size",
-    "-empty",
-    "-mtime",
-    "-atime",
-    "-ctime",
-    "-mmin",
-    "-amin",
-    "-cmin",
-    "-newer",
-    "-anewer",
-    "-cnewer",
-    "-user",
-    "-group",
-    "-uid",
-    "-gid",
-    "-perm",
-    "-links",
-    "-inum",
-    "-samefile",
-    "-maxdepth",
-    "-mindepth",
-    "-depth",
-    "-mount",
-    "-xdev",
-    "-follow",
-    "-prune",
-    "-print",
-    "-print0",
-    "-printf",
-    "-ls",
-    "-quit",
-    "-not",
-    "-a",
-    "-and",
-    "-o",
-    "-or",
-    "-true",
-    "-false",
-    "-readable",
-    "-writable",
-    "-executable",
-    "-nouser",
-    "-nogroup",
-    "-daystart",
-    "-noleaf",
-    "-regextype",
-    "-warn",
-    "-nowarn",
-    "-L",
-    "-H",
-    "-P",
-    "-E",
-    "-x",
-    "-s",
-];
-
 fn of_find(words: &[Word]) -> Inside {
+    let looks = programs::find("find");
     let mut inside = Inside::default();
     let mut at = 0;
     while let Some(word) = words.get(at) {
@@ -591,11 +254,8 @@ fn of_find(words: &[Word]) -> Inside {
             "-fprint" | "-fprint0" | "-fprintf" | "-fls" => {
                 inside.effect = Some("this writes a file");
             }
-            text if text.starts_with('-') && !FIND_LOOKS.contains(&text) => {
-                let is_number = text[1..].bytes().all(|byte| byte.is_ascii_digit());
-                if !is_number {
-                    inside.hidden = Some("a test of `find` that is not known");
-                }
+            text if text.starts_with('-') && !looks.is_some_and(|row| row.looks(text)) => {
+                inside.hidden = Some("a test of `find` that is not known");
             }
             _ => {}
         }
@@ -628,7 +288,10 @@ fn placed(word: Word) -> Word {
 fn of_cd(words: &[Word]) -> Inside {
     match words {
         [] => Inside::default(),
-        [target] if target.kind == WordKind::Literal && target.text != "-" => Inside::default(),
+        [option] if matches!(option.text.as_str(), "-L" | "-P" | "--") => Inside::default(),
+        [target] if target.kind == WordKind::Literal && !target.text.starts_with(['-', '+']) => {
+            Inside::default()
+        }
         _ => Inside::hidden("nobody knows in which folder the rest runs"),
     }
 }
@@ -636,77 +299,31 @@ fn of_cd(words: &[Word]) -> Inside {
 /// Options by which programs that are allowed for something else run commands: for rules that
 /// forbid. What allows looks at lists of harmless ones instead.
 fn of_options(name: &str, words: &[Word]) -> Inside {
-    let has = |option: &str| {
-        words.iter().any(|word| {
-            let text = word.text.as_str();
-            text == option || text.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))
-        })
-    };
+    let known = programs::commands();
     let runs = match name {
-        "git" => {
-            const OPTIONS: [&str; 7] = [
-                "-c",
-                "--config-env",
-                "--exec-path",
-                "--upload-pack",
-                "--receive-pack",
-                "--exec",
-                "--ext-diff",
-            ];
-            let attached = |subcommand, option| {
-                has(subcommand) && words.iter().any(|word| word.text.starts_with(option))
-            };
-            OPTIONS.iter().any(|option| has(option))
-                || has("filter-branch")
-                || has("for-each-repo")
-                || has("bisect") && has("run")
-                || has("hook") && has("run")
-                || has("submodule") && has("foreach")
-                || attached("rebase", "-x")
-                || attached("difftool", "-x")
-                || attached("grep", "-O")
-        }
-        "tar" => words.iter().any(|word| {
-            [
-                "--checkpoint-action",
-                "--to-command",
-                "--use-compress-program",
-                "--rsh-command",
-                "-I",
-                "--info-script",
-            ]
-            .iter()
-            .any(|option| word.text.starts_with(option))
-        }),
-        "python" | "python2" | "python3" | "pypy" | "pypy3" | "perl" | "ruby" | "node"
-        | "nodejs" | "deno" | "bun" | "php" | "lua" | "luajit" | "Rscript" | "julia" => {
-            has_code(words)
-        }
         "sed" | "gsed" => words.iter().any(|word| runs_in_sed(&word.text)),
-        "ip" | "lxc" | "vagrant" => has("exec") || has("ssh"),
-        "poetry" | "pipenv" | "uv" | "conda" | "mise" | "asdf" | "direnv" | "doppler"
-        | "aws-vault" | "nix" => ["run", "exec", "x", "shell", "develop"].iter().any(|it| has(it)),
-        "nc" | "ncat" | "netcat" => has("-e") || has("-c") || has("--exec") || has("--sh-exec"),
-        "socat" => words.iter().any(|word| {
-            let text = word.text.to_ascii_lowercase();
-            text.contains("exec:") || text.contains("system:") || text.contains("shell:")
-        }),
-        "sqlite3" | "psql" | "mysql" | "mariadb" => words
-            .iter()
-            .any(|word| [".shell", ".system", "\\!"].iter().any(|it| word.text.contains(it))),
-        "awk" | "gawk" | "mawk" | "nawk" => {
-            words.iter().any(|word| word.text.contains("system") || word.text.contains('|'))
-        }
-        "vim" | "vi" | "nvim" | "ex" | "ed" | "emacs" => true,
-        "rsync" | "scp" | "sftp" => has("-e") || has("--rsh") || has("-S") || has("-o"),
-        "sort" => words.iter().any(|word| word.text.starts_with("--comp")),
-        "zip" | "7z" => has("-TT") || has("--unzip-command"),
-        "docker" | "podman" | "kubectl" => has("exec") || has("run"),
-        "rg" => has("--pre") || has("--hostname-bin"),
-        "npx" | "bunx" | "uvx" | "pnpx" => true,
-        _ => false,
+        _ if known.interpreters.has(name) => has_code(words),
+        _ => known.runs_code(name, words),
     };
     if runs { Inside::hidden("this runs code that stands in its words") } else { Inside::default() }
+}
+
+/// Tells whether `command` with this option only looks a program up.
+fn looks_up(option: &str) -> bool {
+    matches!(option, "-v" | "-V" | "-pv" | "-pV")
+}
+
+/// Tells whether a builtin of the shell evaluates a word: the names of variables may hold
+/// subscripts, and these commands.
+fn is_evaluated(name: &str, word: &Word) -> bool {
+    let text = word.text.as_str();
+    let names_variable = match name {
+        "printf" | "test" | "[" => ["-v", "-R"].iter().any(|option| text.starts_with(option)),
+        "wait" => text.starts_with("-p"),
+        _ => false,
+    };
+    names_variable || text.contains("$(") || text.contains('`')
+        || text.contains('[') && text.contains('$')
 }
 
 /// Tells whether code stands in the words of an interpreter, or comes from its input.

@@ -12,7 +12,8 @@ use brush_parser::ast::{
 };
 use brush_parser::{Parser, ParserOptions, SourceInfo};
 
-use super::nested::{self, Inside, is_dangerous_variable};
+use super::nested::{self, Inside};
+use super::programs;
 use super::words::take;
 use super::{Doubt, DoubtKind, SimpleCommand, Word, WordKind};
 
@@ -25,6 +26,9 @@ const DEPTH_MAX: usize = 8;
 /// How deep brackets may stand inside of each other: the parser goes back and tries anew at some.
 const BRACKETS_MAX: usize = 12;
 
+/// Most folders in which commands may run.
+const FOLDERS_MAX: usize = 8;
+
 /// Most commands and doubts that are collected.
 const COLLECTED_MAX: usize = 512;
 
@@ -33,12 +37,16 @@ const COLLECTED_MAX: usize = 512;
 pub(super) struct Reading {
     pub(super) commands: Vec<SimpleCommand>,
     pub(super) doubts: Vec<Doubt>,
-    /// Files that redirections name.
+    /// Files that redirections name, one for each folder in which they may be.
     pub(super) files: Vec<Word>,
+    /// Texts next to the commands: values of variables, what a program reads.
+    pub(super) texts: Vec<String>,
     /// The commands that stand in no other, in order: what a strict reader must find as well.
     pub(super) outermost: Vec<Vec<Word>>,
-    /// Where the commands run, if not where the call starts.
-    folder: Option<String>,
+    /// Where the commands may run; the empty one is where the call starts.
+    folders: Vec<String>,
+    /// The folders after a `cd` that worked.
+    moved: Option<Vec<String>>,
     bytes_read: usize,
     depth: usize,
 }
@@ -93,12 +101,25 @@ impl Reading {
             if matches!(separator, brush_parser::ast::SeparatorOperator::Async) {
                 self.doubt(DoubtKind::Effect, "it runs something in the background");
             }
+            let before = self.folders.clone();
+            self.moved = None;
             self.pipeline(&and_or.first);
             for next in &and_or.additional {
                 match next {
-                    AndOr::And(pipeline) | AndOr::Or(pipeline) => self.pipeline(pipeline),
+                    AndOr::And(pipeline) => {
+                        if let Some(folders) = self.moved.take() {
+                            self.folders = folders;
+                        }
+                        self.pipeline(pipeline);
+                    }
+                    AndOr::Or(pipeline) => {
+                        self.moved = None;
+                        self.pipeline(pipeline);
+                    }
                 }
             }
+            // A `cd` may have failed.
+            before.into_iter().for_each(|folder| self.may_run_in(folder));
         }
     }
 
@@ -118,7 +139,7 @@ impl Reading {
                 Command::ExtendedTest(test) => {
                     // Some tests compute, and what computes may run commands.
                     self.doubt(DoubtKind::Hidden, "a test in double brackets may run commands");
-                    let _ = self.value(&test.to_string());
+                    self.text(&test.to_string());
                 }
             }
         }
@@ -135,19 +156,19 @@ impl Reading {
             }
             CompoundCommand::BraceGroup(group) => self.block("commands in braces", &[&group.list]),
             CompoundCommand::Subshell(SubshellCommand { list, .. }) => {
-                let folder = self.folder.clone();
+                let folders = self.folders.clone();
                 self.block("a shell inside of the shell", &[list]);
-                self.folder = folder;
+                self.folders = folders;
             }
             CompoundCommand::ForClause(clause) => {
-                clause.values.iter().flatten().for_each(|word| _ = self.value(&word.value));
-                if is_dangerous_variable(&clause.variable_name) {
+                clause.values.iter().flatten().for_each(|word| self.text(&word.value));
+                if programs::commands().is_dangerous_variable(&clause.variable_name) {
                     self.doubt(DoubtKind::Hidden, "this variable makes programs run others");
                 }
-                self.block("a loop", &[&clause.body.list]);
+                self.repeat(&[&clause.body.list]);
             }
             CompoundCommand::CaseClause(clause) => {
-                let _ = self.value(&clause.value.value);
+                self.text(&clause.value.value);
                 for case in &clause.cases {
                     case.patterns.iter().for_each(|word| _ = self.value(&word.value));
                     self.block("a choice", case.cmd.as_ref().as_slice());
@@ -161,7 +182,7 @@ impl Reading {
                 }
             }
             CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
-                self.block("a loop", &[&clause.0, &clause.1.list]);
+                self.repeat(&[&clause.0, &clause.1.list]);
             }
         }
     }
@@ -177,6 +198,15 @@ impl Reading {
         self.depth -= 1;
     }
 
+    /// Reads a loop. After a `cd` in it, the next round runs elsewhere.
+    fn repeat(&mut self, lists: &[&CompoundList]) {
+        let before = self.folders.len();
+        self.block("a loop", lists);
+        if self.folders.len() > before {
+            self.doubt(DoubtKind::Words, "a loop runs in other folders from round to round");
+        }
+    }
+
     fn simple(&mut self, command: &Parsed) {
         let prefix = command.prefix.iter().flat_map(|prefix| &prefix.0);
         let suffix = command.suffix.iter().flat_map(|suffix| &suffix.0);
@@ -190,15 +220,15 @@ impl Reading {
                         name.as_str()
                     }
                 };
-                if is_dangerous_variable(name) {
+                if programs::commands().is_dangerous_variable(name) {
                     self.doubt(DoubtKind::Hidden, "this variable makes programs run others");
                 } else {
                     self.doubt(DoubtKind::Effect, "it sets a variable");
                 }
                 match &assignment.value {
-                    AssignmentValue::Scalar(word) => _ = self.value(&word.value),
+                    AssignmentValue::Scalar(word) => self.text(&word.value),
                     AssignmentValue::Array(items) => items.iter().for_each(|(index, word)| {
-                        index.iter().chain([word]).for_each(|word| _ = self.value(&word.value));
+                        index.iter().chain([word]).for_each(|word| self.text(&word.value));
                     }),
                 }
             }
@@ -267,13 +297,14 @@ impl Reading {
             IoRedirect::HereDocument(_, document) => {
                 self.doubt(DoubtKind::Effect, "text that a program reads");
                 if document.requires_expansion {
-                    let text = document.doc.value.replace(['\'', '"'], " ");
-                    let _ = self.value(&text);
+                    self.text(&document.doc.value.replace(['\'', '"'], " "));
+                } else {
+                    self.texts.push(document.doc.value.clone());
                 }
             }
             IoRedirect::HereString(_, word) => {
                 self.doubt(DoubtKind::Effect, "text that a program reads");
-                let _ = self.value(&word.value);
+                self.text(&word.value);
             }
         }
     }
@@ -288,7 +319,14 @@ impl Reading {
         if word.kind == WordKind::Dynamic {
             self.doubt(DoubtKind::Words, "nobody knows the name of a file before it runs");
         }
-        self.files.push(self.placed(word));
+        let places = super::placed(&self.folders, &word.text).into_iter();
+        self.files.extend(places.map(|text| Word { text, ..word.clone() }));
+    }
+
+    /// Takes a word that no program gets; reads the scripts inside of it.
+    fn text(&mut self, written: &str) {
+        let word = self.value(written);
+        self.texts.push(word.text);
     }
 
     /// Takes a word; reads the scripts inside of it.
@@ -297,6 +335,9 @@ impl Reading {
         for script in std::mem::take(&mut taken.scripts) {
             self.doubt(DoubtKind::Shape, "it runs commands inside of others");
             self.script(&script);
+        }
+        if taken.is_evaluated {
+            self.doubt(DoubtKind::Hidden, "the shell evaluates text when it runs");
         }
         let mut word = taken.into_word();
         if word.kind != WordKind::Literal {
@@ -314,7 +355,7 @@ impl Reading {
             return self.doubt(DoubtKind::Hidden, "it has too many commands to be read");
         }
         let inside = nested::inside(&words);
-        self.commands.push(SimpleCommand { words: words.clone(), folder: self.folder.clone() });
+        self.commands.push(SimpleCommand { words: words.clone(), folders: self.folders.clone() });
         let Inside { commands, scripts, hidden, effect } = inside;
         hidden.into_iter().for_each(|what| self.doubt(DoubtKind::Hidden, what));
         effect.into_iter().for_each(|what| self.doubt(DoubtKind::Effect, what));
@@ -330,20 +371,29 @@ impl Reading {
             scripts.iter().for_each(|script| self.script(script));
         }
         self.depth -= 1;
-        if let [program, target] = words.as_slice()
-            && program.text == "cd"
-        {
-            self.folder = Some(self.placed(target.clone()).text);
+        self.moved = None;
+        if words[0].text == "cd" {
+            self.change_folder(&words[1..]);
         }
     }
 
-    /// Puts the folder in front of a relative name, where commands before have changed it.
-    fn placed(&self, word: Word) -> Word {
-        match &self.folder {
-            Some(folder) if !word.text.starts_with(['/', '~']) => {
-                Word { text: format!("{folder}/{}", word.text), ..word }
-            }
-            _ => word,
+    /// Reads the words of `cd`: without one it goes home. `nested` says so of what is not known.
+    fn change_folder(&mut self, words: &[Word]) {
+        let mut targets = words.iter().filter(|word| !matches!(word.text.as_str(), "-L" | "-P" | "--"));
+        let target = targets.next().map_or("~", |word| word.text.as_str());
+        let folders = super::placed(&self.folders, target);
+        self.moved = Some(folders.clone());
+        folders.into_iter().for_each(|folder| self.may_run_in(folder));
+    }
+
+    fn may_run_in(&mut self, folder: String) {
+        if self.folders.is_empty() {
+            self.folders.push(String::new());
+        }
+        if self.folders.len() >= FOLDERS_MAX {
+            self.doubt(DoubtKind::Words, "it runs in too many folders");
+        } else if !self.folders.contains(&folder) {
+            self.folders.push(folder);
         }
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn useful_words(command: &SimpleCommand) -> Option<(String, Vec<Strin
     let is_operand = |at: usize| words.get(at).is_some_and(|word| !word.text.starts_with('-'));
     let name = program.text.rsplit('/').next().unwrap_or_default();
     let known = programs::find(name)?;
-    let words = match (known.nature, known.subcommands) {
+    let words = match (known.nature, known.subcommands.is_empty()) {
         (Nature::Interprets, _) if words.first().is_some_and(|word| word.text == "-m") => {
             // What another module does with its options is unknown.
             let module = text(2)?;
@@ -68,17 +68,17 @@ pub(crate) fn useful_words(command: &SimpleCommand) -> Option<(String, Vec<Strin
         }
         (Nature::Interprets, _) if is_operand(0) => text(1)?,
         (Nature::Interprets, _) => return None,
-        (Nature::Plain | Nature::RunsWorkspace, Some(_)) if is_operand(0) => {
+        (Nature::Plain | Nature::RunsWorkspace, false) if is_operand(0) => {
             let runs_script =
                 words.first().is_some_and(|word| RUN_SCRIPTS.contains(&word.text.as_str()));
             text(if runs_script && is_operand(1) { 2 } else { 1 })?
         }
-        (Nature::Plain | Nature::RunsWorkspace, Some(_)) => return None,
-        (Nature::RunsWorkspace, None) if is_operand(0) => text(1)?,
-        (Nature::RunsWorkspace, None) => Vec::new(),
-        (Nature::Plain, None) if READ.contains(&name) => Vec::new(),
+        (Nature::Plain | Nature::RunsWorkspace, false) => return None,
+        (Nature::RunsWorkspace, true) if is_operand(0) => text(1)?,
+        (Nature::RunsWorkspace, true) => Vec::new(),
+        (Nature::Plain, true) if READ.contains(&name) => Vec::new(),
         // It does something else to other files.
-        (Nature::Plain, None) => return None,
+        (Nature::Plain, true) => return None,
     };
     Some((program.text.clone(), words))
 }

@@ -8,6 +8,8 @@ pub(super) struct Taken {
     pub(super) text: String,
     is_glob: bool,
     is_dynamic: bool,
+    /// The shell evaluates text that is only known when it runs.
+    pub(super) is_evaluated: bool,
     /// Scripts of `$(…)`, backquotes and `<(…)`.
     pub(super) scripts: Vec<String>,
 }
@@ -70,6 +72,11 @@ pub(super) fn take(written: &str) -> Taken {
                 taken.is_glob |= letter != '[' || letters.len() > 1;
                 taken.text.push(letter);
             }
+            // `@(a|b)` and the like.
+            '(' | ')' if !is_double => {
+                taken.is_glob = true;
+                taken.text.push(letter);
+            }
             '{' if !is_double && next != Some('}') => {
                 // Several words may come of it.
                 taken.is_dynamic = true;
@@ -89,21 +96,48 @@ pub(super) fn take(written: &str) -> Taken {
 /// What `$(…)`, `${…}` and `$[…]` hold.
 fn inner(taken: &mut Taken, opening: Option<char>, inside: &str) {
     taken.is_dynamic = true;
-    if opening == Some('(') && !inside.starts_with('(') {
-        taken.scripts.push(inside.to_owned());
-        return;
+    match opening {
+        Some('(') if !inside.starts_with('(') => {
+            taken.scripts.push(inside.to_owned());
+            return;
+        }
+        // `((` may also begin a subshell inside a substitution.
+        Some('(') => taken.scripts.push(inside.to_owned()),
+        _ => {}
     }
-    // Arithmetic and `${name:-$(command)}`: only the scripts inside of them count. `((` may also
-    // begin a subshell inside a substitution.
-    if opening == Some('(') {
-        taken.scripts.push(inside.to_owned());
+    taken.is_evaluated |= match opening {
+        Some('{') => is_evaluated(inside),
+        // The value of a name in arithmetic is arithmetic again, and may run commands.
+        _ => inside.contains(|letter: char| !letter.is_ascii_digit() && !" +-*/%()<>".contains(letter)),
+    };
+    // One level at a time: what is nested deeper is found when the script is read.
+    if inside.contains(['$', '`']) {
+        let inside = take(inside);
+        taken.is_evaluated |= inside.is_evaluated;
+        taken.scripts.extend(inside.scripts);
     }
-    taken.scripts.extend(take_inner(inside));
 }
 
-fn take_inner(inside: &str) -> Vec<String> {
-    // One level at a time: what is nested deeper is found when the script is read.
-    if inside.contains(['$', '`']) { take(inside).scripts } else { Vec::new() }
+/// Tells whether `${…}` does more than put in a variable, perhaps another word in its place, or a
+/// part of it that a pattern finds.
+fn is_evaluated(inside: &str) -> bool {
+    let name = inside.strip_prefix('#').filter(|rest| !rest.is_empty()).unwrap_or(inside);
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let end = name.find(|letter| !is_name(letter)).unwrap_or(name.len());
+    let (name, mut rest) = name.split_at(end);
+    if name.is_empty() {
+        return !matches!(inside, "@" | "*" | "#" | "?" | "-" | "$" | "!");
+    }
+    if let Some((index, behind)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        if !matches!(index, "@" | "*") && !index.bytes().all(|byte| byte.is_ascii_digit()) {
+            return true;
+        }
+        rest = behind;
+    }
+    match rest.strip_prefix(':') {
+        Some(rest) => !rest.starts_with(['-', '=', '?', '+']),
+        None => !(rest.is_empty() || rest.starts_with(['-', '=', '?', '+', '#', '%', '/', '^', ','])),
+    }
 }
 
 fn escape(taken: &mut Taken, is_double: bool, next: Option<char>) -> usize {

@@ -1,0 +1,118 @@
+//! Whether a pattern of a shell may stand for a path that a rule names.
+//!
+//! Generous: the file system is not asked, so what could be there counts as being there.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::Glob;
+use crate::facts::without_dots;
+
+/// Takes `.` and `..` out of a path as far as its first pattern.
+pub(crate) fn without_dots_before(path: &Path) -> PathBuf {
+    let is_plain = |part: &Component<'_>| !is_pattern(&part.as_os_str().to_string_lossy());
+    let plain: PathBuf = path.components().take_while(is_plain).collect();
+    let rest: PathBuf = path.components().skip_while(is_plain).collect();
+    without_dots(&plain).join(rest)
+}
+
+/// Tells whether a name that comes of a pattern may be at, below or above a path of a rule.
+pub(crate) fn may_reach(pattern: &Path, wanted: &Path) -> bool {
+    if leads_anywhere(pattern) {
+        return true;
+    }
+    let mut wanted = wanted.components();
+    pattern.components().all(|part| {
+        let Some(other) = wanted.next() else { return true };
+        let part = part.as_os_str().to_string_lossy();
+        let other = other.as_os_str().to_string_lossy();
+        match (is_pattern(&part), is_pattern_of_rule(&other)) {
+            (false, false) => part == other,
+            (false, true) => Glob::new(other.as_ref()).matches(&part),
+            (true, false) => loose(&part).matches(&other),
+            (true, true) => true,
+        }
+    })
+}
+
+/// Tells whether a pattern stands for names at any depth: that of `*` may be a link, so that `*/..`
+/// is any folder.
+fn leads_anywhere(pattern: &Path) -> bool {
+    let mut parts = pattern.components().map(|part| part.as_os_str().to_string_lossy());
+    parts.any(|part| is_pattern(&part) && part.contains("**")) || {
+        let is_plain = |part: &Component<'_>| !is_pattern(&part.as_os_str().to_string_lossy());
+        pattern.components().skip_while(is_plain).any(|part| part == Component::ParentDir)
+    }
+}
+
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '[', '(', '{', '%'])
+}
+
+fn is_pattern_of_rule(text: &str) -> bool {
+    text.contains(['*', '?'])
+}
+
+/// Makes a wider pattern of one of a shell: brackets stand for any letters.
+fn loose(text: &str) -> Glob {
+    let mut wide = String::new();
+    let mut depth = 0_usize;
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '[' | '(' | '{' => {
+                depth += 1;
+                wide.push('*');
+            }
+            ']' | ')' | '}' if depth > 0 => depth -= 1,
+            // `%2e`, as programs that take URLs read it.
+            '%' => {
+                wide.push('*');
+                letters.nth(1);
+            }
+            _ if depth > 0 => {}
+            '+' | '@' | '!' => wide.push('*'),
+            other => wide.push(other),
+        }
+    }
+    if depth > 0 {
+        // A bracket that does not close stands for itself, or the shell reads more than is known.
+        return Glob::new("*");
+    }
+    Glob::new(wide)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, wanted: &str, is_reached: bool) {
+        let reached = may_reach(Path::new(pattern), Path::new(wanted));
+        assert_eq!(reached, is_reached, "{pattern} {wanted}");
+    }
+
+    #[test]
+    fn a_pattern_reaches_what_it_may_stand_for() {
+        let wanted = "/home/ann/.ssh";
+        for pattern in [
+            "/home/ann/.s*h/id",
+            "/home/ann/.ss?/id",
+            "/home/ann/.*/id",
+            "/home/ann/.[r-t]sh/id",
+            "/home/ann/.@(ssh|x)/id",
+            "/home/*/.ssh",
+            "/*/ann",
+            "/h*",
+            "/home/ann/**/id",
+            "/work/*/../x",
+            "/home/ann/.[s",
+        ] {
+            check(pattern, wanted, true);
+        }
+        for pattern in ["/work/*.rs", "/home/ann/*.rs", "/home/bob/.*", "/home/ann/.s*t/id"] {
+            check(pattern, wanted, false);
+        }
+        check("/work/*.key", "/work/*.pem", true);
+        check("/work/a[12]/x.key", "/work/*/*.key", true);
+    }
+}

@@ -1,0 +1,127 @@
+//! Whether a call reaches a path or a host that a rule forbids or asks about.
+
+use std::path::Path;
+
+use jaato_types::PathGlob;
+
+use crate::facts::{Facts, ShellPath};
+use crate::matching::{Matched, unread};
+use crate::shell::{self, Analysis, Reach};
+use crate::touched::possible_hosts;
+use crate::{Glob, PathPattern, expansion};
+
+/// Matches the path of a rule.
+pub(crate) fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
+    let wanted = Wanted {
+        path: &wanted.path,
+        glob: PathGlob::new(&wanted.path),
+        links_are_known: facts.call.patterns_are_resolved,
+    };
+    let mut named = facts.paths.iter().chain(&facts.undeclared_paths);
+    if let Some(path) = named.find(|path| wanted.glob.covers(path)) {
+        return Matched::Yes(Some(format!("`{}`", path.display())));
+    }
+    let names = facts.shell_paths.iter();
+    let in_line = names.fold(Matched::No, |so_far, name| so_far.or(|| wanted.reached(name)));
+    in_line.or(|| unclear(facts)).or(|| wanted.reached_by_undeclared(facts))
+}
+
+/// Words of the command line, or values of the arguments, that are not known.
+pub(crate) fn unclear(facts: &Facts<'_>) -> Matched {
+    let what = facts.shell.as_ref().and_then(Analysis::unclear_names);
+    what.map_or_else(|| unread(facts), |what| Matched::Perhaps(what.to_owned()))
+}
+
+/// The path of a rule, made ready for many names.
+struct Wanted<'a> {
+    path: &'a Path,
+    glob: PathGlob,
+    /// The host has followed links among the names that patterns stand for.
+    links_are_known: bool,
+}
+
+impl Wanted<'_> {
+    fn is_below(&self, folder: &Path) -> bool {
+        folder.components().next().is_some() && self.path.starts_with(folder)
+    }
+
+    /// Tells whether a name in a command line reaches the path.
+    fn reached(&self, name: &ShellPath) -> Matched {
+        let path = name.path.as_path();
+        let (is_certain, is_reached) = match name.named.reach {
+            Reach::Word => (true, self.glob.covers(path)),
+            // `rm -r ~` takes `~/.ssh` with it.
+            Reach::Folder => (true, self.glob.covers(path) || self.is_below(path)),
+            Reach::Piece => (false, self.glob.covers(path)),
+            Reach::Below => (false, self.is_below(path)),
+            // One of its names may be a link, unless the host has looked.
+            Reach::Pattern => {
+                (false, !self.links_are_known || expansion::may_reach(path, self.path))
+            }
+        };
+        let about = || format!("`{}`", path.display());
+        match (is_certain, is_reached) {
+            (true, true) => Matched::Yes(Some(about())),
+            (false, true) => Matched::Perhaps(about()),
+            (_, false) if self.is_inside_text(&name.named.text) => Matched::Perhaps(about()),
+            (_, false) => Matched::No,
+        }
+    }
+
+    /// A program may take a name out of a text: `sed '1r.ssh/key'`.
+    fn is_inside_text(&self, text: &str) -> bool {
+        let last = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        last.starts_with('.') && last.len() > 2 && text.contains(last)
+    }
+
+    /// What a foreign tool does with a folder is not known. A shipped tool that reads one leaves
+    /// out what is denied.
+    fn reached_by_undeclared(&self, facts: &Facts<'_>) -> Matched {
+        let call = facts.call;
+        let written = facts.touched.writes.iter().map(|text| call.whole(text));
+        let mut folders = written.chain(facts.undeclared_paths.iter().cloned());
+        let names = facts.undeclared_lines().iter().flat_map(Analysis::names);
+        let mut names = names.map(|name| call.whole(&name.text));
+        let possible = folders
+            .find(|path| self.is_below(path))
+            .or_else(|| names.find(|path| self.glob.covers(path)));
+        possible.map_or(Matched::No, |path| Matched::Perhaps(format!("`{}`", path.display())))
+    }
+}
+
+/// Matches the host of a rule.
+pub(crate) fn host(wanted: &Glob, facts: &Facts<'_>) -> Matched {
+    let written = wanted.as_str().to_ascii_lowercase();
+    let has_letters = written.contains(|letter: char| letter.is_ascii_alphanumeric());
+    let wanted = Glob::new(shell::canonical(&written).unwrap_or(written));
+    let is_local =
+        |host: &str| host.starts_with("127.") || matches!(host, "::1" | "0.0.0.0" | "::");
+    let names = |host: &str| {
+        wanted.matches(host)
+            || wanted.as_str() == "localhost" && is_local(host)
+            || host == "localhost" && is_local(wanted.as_str())
+    };
+    // A pattern for every host means none of the words that only look like one.
+    let of_shell = facts.shell_hosts.iter().filter(|named| {
+        (named.is_certain || has_letters) && names(&named.host)
+    });
+    let certain = of_shell.clone().filter(|named| named.is_certain).map(|named| &named.host);
+    let mut certain = facts.hosts.iter().filter(|host| names(host)).chain(certain);
+    if let Some(host) = certain.next() {
+        return Matched::Yes(Some(format!("`{host}`")));
+    }
+    let texts = facts.touched.undeclared.iter().map(|it| it.text.as_str());
+    let is_pattern = wanted.as_str().contains(['*', '?']);
+    // A pattern would match any word.
+    let undeclared = texts
+        .flat_map(possible_hosts)
+        .filter(|host| (!is_pattern || host.contains('.')) && names(host));
+    let possible = of_shell.map(|named| named.host.clone()).chain(undeclared).next();
+    possible.map_or_else(
+        || {
+            let unclear = facts.shell.as_ref().and_then(Analysis::unclear_hosts);
+            unclear.map_or_else(|| unread(facts), |what| Matched::Perhaps(what.to_owned()))
+        },
+        |host| Matched::Perhaps(format!("`{host}`")),
+    )
+}

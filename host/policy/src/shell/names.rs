@@ -1,0 +1,211 @@
+//! The files that a command line may name.
+//!
+//! Generous: for rules that deny and ask. A part of a word counts as well, because programs take
+//! words apart in their own ways: `-I/path`, `if=/path`, `@file`, `host:path`.
+
+use super::programs::{self, Program};
+use super::{Analysis, SimpleCommand, Word, WordKind};
+
+/// Longest part of a word that is looked at as a name.
+const NAME_BYTES_MAX: usize = 4096;
+
+/// Most names that are taken from a line. A line with more may name anything.
+const NAMES_MAX: usize = 4096;
+
+/// Something in a command line that may name a file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Named {
+    /// The name, relative to where the call starts.
+    pub(crate) text: String,
+    /// How the line reaches it.
+    pub(crate) reach: Reach,
+}
+
+/// How a line reaches a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reach {
+    /// A program gets exactly this word.
+    Word,
+    /// A program gets exactly this word, and goes into it if it is a folder.
+    Folder,
+    /// A pattern, of which names of files come.
+    Pattern,
+    /// A part of a word, or a word in another folder.
+    Piece,
+    /// No word says so, but the program reads this folder.
+    Below,
+}
+
+impl Analysis {
+    /// Returns what the line may name, each once.
+    pub(crate) fn names(&self) -> Vec<Named> {
+        let mut names = Names::default();
+        self.commands.iter().for_each(|command| names.command(command));
+        self.files.iter().for_each(|file| names.word(&file.text, file.kind, Reach::Word, &[]));
+        self.texts.iter().for_each(|text| names.pieces(text, &[]));
+        names.found.sort();
+        names.found.dedup();
+        names.found
+    }
+
+    /// Returns the first reason why the line may name what stands nowhere in it.
+    pub(crate) fn unclear_names(&self) -> Option<&str> {
+        let doubt = self.unclear_words().map(|doubt| doubt.what.as_str());
+        doubt.or_else(|| self.commands.iter().find_map(unclear_names))
+    }
+}
+
+/// Returns why a command may name what is none of its words.
+fn unclear_names(command: &SimpleCommand) -> Option<&'static str> {
+    let (known, name) = (programs::commands(), command.program_name());
+    let reads_names = command.words.iter().enumerate().skip(1).any(|(at, word)| {
+        // `tar cfT`: the first word of `tar` needs no dash.
+        let is_bundle = at == 1 && name == "tar" && !word.text.starts_with('-');
+        known.reads_names(name, &word.text)
+            || is_bundle && known.reads_names(name, &format!("-{}", word.text))
+    });
+    if reads_names {
+        return Some("it reads names of files from a file");
+    }
+    let is_dynamic = command.words.iter().any(|word| word.kind == WordKind::Dynamic);
+    if is_dynamic {
+        return Some("nobody knows before it runs which files this names");
+    }
+    let is_own = |word: &Word| {
+        let mut parts = word.text.split('/');
+        let has = |part: &str| word.text.split('/').any(|it| it == part);
+        parts.any(|part| part == "proc")
+            && ["cwd", "root", "fd", "task", "map_files", "exe"].into_iter().any(has)
+    };
+    let names_process = command.words.iter().any(is_own);
+    names_process.then_some("it names files by a process that has them open")
+}
+
+impl SimpleCommand {
+    /// Returns the words of the command that may name files, for what allows: not those that are
+    /// text for sure.
+    pub(crate) fn file_names(&self) -> Vec<Named> {
+        let mut names = Names::default();
+        let words = self.words.get(1..).unwrap_or_default();
+        match row(self) {
+            Some((row, count)) => {
+                let words = words.get(count..).unwrap_or_default();
+                row.file_words(words).for_each(|word| names.of_program(word, self));
+            }
+            None => words.iter().for_each(|word| names.of_program(word, self)),
+        }
+        names.found
+    }
+}
+
+/// Finds the row of a program or of its subcommand, and how many words the subcommand has.
+fn row(command: &SimpleCommand) -> Option<(&'static Program, usize)> {
+    let program = programs::find(command.program_name())?;
+    let words: Vec<&str> = command.words.iter().skip(1).map(|word| word.text.as_str()).collect();
+    program.subcommand(&words).or(Some((program, 0)))
+}
+
+#[derive(Debug, Default)]
+struct Names {
+    found: Vec<Named>,
+}
+
+impl Names {
+    fn command(&mut self, command: &SimpleCommand) {
+        let known = programs::commands();
+        let words = command.words.get(1..).unwrap_or_default();
+        if let Some(program) = command.words.first() {
+            self.word(&program.text, program.kind, Reach::Word, &command.folders);
+        }
+        words.iter().for_each(|word| self.of_program(word, command));
+        let of_options = words.iter().enumerate().filter_map(|(at, word)| {
+            let (option, glued) = word.text.split_once('=').unwrap_or((&word.text, ""));
+            if known.folder_options.has(option) {
+                return if glued.is_empty() { Some(words.get(at + 1)?.text.as_str()) } else { Some(glued) };
+            }
+            word.text.strip_prefix("-C").filter(|folder| !folder.is_empty())
+        });
+        for folder in of_options {
+            let folders = super::placed(&command.folders, folder);
+            words.iter().for_each(|word| self.pieces(&word.text, &folders));
+        }
+        let reads_below = row(command).is_some_and(|(row, count)| {
+            let words = &words[count.min(words.len())..];
+            row.reads_below(words) && row.names_no_file(words)
+        });
+        if reads_below {
+            super::placed(&command.folders, ".")
+                .into_iter()
+                .for_each(|text| self.add(text, Reach::Below));
+        }
+    }
+
+    /// Takes a word that a program gets.
+    fn of_program(&mut self, word: &Word, command: &SimpleCommand) {
+        let is_recursive = || word_is_recursive(command);
+        let stays = programs::commands().stays_outside.has(command.program_name());
+        let reach = if stays && !is_recursive() { Reach::Word } else { Reach::Folder };
+        self.word(&word.text, word.kind, reach, &command.folders);
+    }
+
+    fn word(&mut self, text: &str, kind: WordKind, reach: Reach, folders: &[String]) {
+        let values = text.match_indices('=').map(|(at, _)| &text[at + 1..]);
+        for name in std::iter::once(text).chain(values) {
+            let may_be_pattern = name.contains(['*', '?', '[', '{', '(']);
+            let reach = match kind {
+                WordKind::Glob if may_be_pattern => Reach::Pattern,
+                WordKind::Literal | WordKind::Glob | WordKind::Dynamic => reach,
+            };
+            for (at, place) in super::placed(folders, name).into_iter().enumerate() {
+                // Only one of the folders is the right one, and the start is the least likely.
+                let is_start = folders.len() > 1 && folders[at.min(folders.len() - 1)].is_empty();
+                self.add(place, if is_start && reach != Reach::Pattern { Reach::Piece } else { reach });
+            }
+        }
+        self.pieces(text, folders);
+    }
+
+    /// Takes the parts of a text that a program may look at as names.
+    fn pieces(&mut self, text: &str, folders: &[String]) {
+        let parts_names = |letter: char| {
+            letter.is_whitespace() || "'\"(){}<>;,:=@|&`".contains(letter)
+        };
+        if text.contains(parts_names) {
+            let pieces = text.split(parts_names).filter(|piece| !piece.is_empty());
+            pieces.for_each(|piece| self.piece(piece, folders));
+        }
+        // `-I/path`, and `-xzf/path`.
+        let glued = text.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
+        let letters = glued.chars().take_while(char::is_ascii_alphanumeric).count().min(8);
+        (1..=letters).for_each(|count| self.piece(&glued[count..], folders));
+        // `1r/path` in a script.
+        text.find('/').into_iter().for_each(|at| self.piece(&text[at..], folders));
+        if let Some((_, rest)) = text.split_once("file:").or_else(|| text.split_once("FILE:")) {
+            let path = rest.trim_start_matches('/');
+            let path = path.strip_prefix("localhost/").unwrap_or(path);
+            self.piece(&format!("/{path}"), folders);
+        }
+        self.piece(text, folders);
+    }
+
+    fn piece(&mut self, piece: &str, folders: &[String]) {
+        if piece.is_empty() {
+            return;
+        }
+        let is_pattern = piece.contains(['*', '?', '[', '{', '%']);
+        let reach = if is_pattern { Reach::Pattern } else { Reach::Piece };
+        super::placed(folders, piece).into_iter().for_each(|place| self.add(place, reach));
+    }
+
+    fn add(&mut self, text: String, reach: Reach) {
+        if text.len() <= NAME_BYTES_MAX && self.found.len() < NAMES_MAX {
+            self.found.push(Named { text, reach });
+        }
+    }
+}
+
+/// Tells whether a program that stays out of folders is told to go into them.
+fn word_is_recursive(command: &SimpleCommand) -> bool {
+    let words = command.words.get(1..).unwrap_or_default();
+    row(command).is_some_and(|(row, _)| row.reads_below(words))
+}

@@ -1,0 +1,63 @@
+//! The rules that jaato ships: commands that only read.
+
+use serde::Deserialize;
+
+use crate::{CommandPattern, Conditions, Layer, Outcome, RestOfCommand, Rule, RuleFile};
+
+/// Where the rules come from, as users see it.
+pub const SHIPPED_RULES: &str = "(shipped) read_only.toml";
+
+/// The rules, in the form of `permissions.toml`.
+pub const SHIPPED_RULES_TEXT: &str = include_str!("../data/read_only.toml");
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(rename = "version")]
+    _version: u8,
+    rules: Vec<Written>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(rename = "decision")]
+    _decision: Allow,
+    #[serde(rename = "options")]
+    _options: Read,
+    command: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Allow {
+    Allow,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Read {
+    Read,
+}
+
+/// Returns the rules as a file of the lowest layer.
+pub fn shipped_rules() -> RuleFile {
+    let file: File = toml::from_str(SHIPPED_RULES_TEXT)
+        .unwrap_or_else(|error| unreachable!("a test reads the file: {error}"));
+    let lines = SHIPPED_RULES_TEXT.lines().enumerate();
+    let mut begins = lines.filter(|(_, line)| *line == "[[rules]]").map(|(at, _)| at + 2);
+    let rules = file.rules.iter().map(|written| {
+        let when = Conditions {
+            command: CommandPattern::parse(&written.command, RestOfCommand::Reading),
+            ..Conditions::default()
+        };
+        Rule { outcome: Outcome::Allow, when, line: begins.next().unwrap_or_default(), why: None }
+    });
+    RuleFile {
+        layer: Layer::Shipped,
+        path: SHIPPED_RULES.into(),
+        default: None,
+        rules: rules.collect(),
+        broken: None,
+    }
+}
