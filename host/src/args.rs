@@ -61,7 +61,7 @@ pub struct SessionArgs {
     pub yes: bool,
 
     /// How much is asked: `ask`; `accept-edits` allows changes of files inside the workspace;
-    /// `read-only` denies what changes anything
+    /// `plan` denies what changes anything until you agree to a plan; `read-only` denies it
     #[arg(long, value_name = "MODE", value_parser = crate::permissions::parse_mode)]
     pub mode: Option<Mode>,
 

@@ -35,7 +35,7 @@ const HELP: &str = "\
 /again                  sends the last request again, after it failed
 /attach FILE…           shows the model an image, a PDF or text with your next message, as `@FILE` in it does
 /help                   lists all this
-/mode [NAME]            what needs no question: ask, accept-edits or read-only; alone says which one holds
+/mode [NAME]            what needs no question: ask, accept-edits, plan or read-only; alone says which one holds
 /model [NAME]           another model answers from here on; alone says which one does
 /permissions            what you answered for later calls; `remove NUMBER|all` takes it back
 /plugin list|show|reload [NAME]   the plugins; a replaced file is taken by itself

@@ -108,6 +108,7 @@ fn mode_line(rules: &Rules) -> String {
             "Mode: edits in this folder run without asking; commands are still asked."
         }
         Mode::ReadOnly => "Mode: read-only, nothing may change files or run commands that do.",
+        Mode::Plan => "Mode: plan. Only reading tools run; ends when you agree to a plan.",
     }
     .to_owned()
 }
@@ -124,8 +125,12 @@ mod tests {
     #[test]
     fn modes_have_names_and_no_others() {
         assert_eq!(parse_mode(" read-only "), Ok(Mode::ReadOnly));
+        assert_eq!(parse_mode("plan"), Ok(Mode::Plan));
         assert_eq!(parse_mode("accept-edits"), Ok(Mode::AcceptEdits));
-        assert_eq!(parse_mode("auto"), Err("a mode is ask, accept-edits, read-only".to_owned()));
+        assert_eq!(
+            parse_mode("auto"),
+            Err("a mode is ask, accept-edits, plan, read-only".to_owned())
+        );
     }
 
     #[test]

@@ -126,7 +126,8 @@ fn print_prompt(
     additions: &[Addition],
 ) -> Outcome {
     let request = session.request();
-    let system = runtime.system_prompt(system, &request.tools)?;
+    let mode = session.rules().lock().mode;
+    let system = runtime.system_prompt(system, &request.tools)?.in_mode(mode);
     let mut total = 0;
     for (label, tokens) in system.estimates(&request.tools) {
         total += tokens;

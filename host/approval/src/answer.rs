@@ -1,5 +1,7 @@
 //! Turns the user's answer into a verdict, and remembers it for equal and later calls.
 
+use std::mem;
+
 use jaato_policy::{ArgumentsDigest, Call, Mode, Pattern, SessionRule};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision};
 use jaato_types::{Event, PluginName, ToolName};
@@ -67,8 +69,10 @@ impl Remembering<'_> {
     ) -> Verdict {
         let channel = self.approval.asker.channel();
         if let Some(mode) = answer.mode.as_deref().and_then(Mode::named) {
-            self.approval.rules.change(|rules| rules.mode = mode);
-            self.context.emit(Event::ModeChanged { mode: mode.name().to_owned() });
+            let before = self.approval.rules.change(|rules| mem::replace(&mut rules.mode, mode));
+            if before != mode {
+                self.context.emit(Event::ModeChanged { mode: mode.name().to_owned() });
+            }
         }
         let remembered = self.remember(&answer, facts, offer);
         match answer.decision.runs() {

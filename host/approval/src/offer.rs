@@ -12,12 +12,15 @@ pub(crate) struct Offer {
     /// Whether the mode `accept-edits` would allow the call.
     is_plain_edit: bool,
     is_each: bool,
+    /// Whether `--yes` allows every later call.
+    allows_all: bool,
 }
 
 impl Offer {
     pub(crate) fn of(rules: &Rules, facts: &Call<'_>, is_each: bool) -> Self {
         let patterns = if is_each { Vec::new() } else { proposals(rules, facts) };
-        Self { patterns, is_plain_edit: !is_each && Mode::AcceptEdits.allows(facts), is_each }
+        let is_plain_edit = !is_each && Mode::AcceptEdits.allows(facts);
+        Self { patterns, is_plain_edit, is_each, allows_all: rules.allow_all }
     }
 
     /// Lists the answers, in the order to show.
@@ -34,13 +37,27 @@ impl Offer {
         };
         let mut answers = vec![AllowedAnswer::once(PermissionDecision::AllowOnce, yes)];
         match subject {
+            PromptSubject::Plan { .. } => answers = self.plan_answers(),
             _ if self.is_each => {}
-            PromptSubject::Plan { .. } => answers = plan_answers(),
             PromptSubject::Edit => answers.extend(self.edit_answers(preview)),
             _ => answers.extend(self.pattern_answers(facts)),
         }
         answers.push(AllowedAnswer::once(PermissionDecision::Deny, "No"));
         answers
+    }
+
+    /// Offers the modes in which the session carries out the plan.
+    fn plan_answers(&self) -> Vec<AllowedAnswer> {
+        let modes = [
+            (Mode::Ask, "Yes, and ask before each change"),
+            (Mode::AcceptEdits, "Yes, and edit files in this folder without asking"),
+        ];
+        let modes = match self.allows_all {
+            true => &[(Mode::Ask, "Yes, and run everything without asking (--yes)")][..],
+            false => &modes,
+        };
+        let answer = |(mode, label): &(Mode, &str)| AllowedAnswer::with_mode(mode.name(), *label);
+        modes.iter().map(answer).collect()
     }
 
     fn edit_answers(&self, preview: Option<&Preview>) -> Vec<AllowedAnswer> {
@@ -82,16 +99,6 @@ impl Offer {
         }
         answers
     }
-}
-
-fn plan_answers() -> Vec<AllowedAnswer> {
-    vec![
-        AllowedAnswer::with_mode(Mode::Ask.name(), "Yes, and ask before each change"),
-        AllowedAnswer::with_mode(
-            Mode::AcceptEdits.name(),
-            "Yes, and edit files in this folder without asking",
-        ),
-    ]
 }
 
 /// Names the later calls of a pattern within an answer.

@@ -12,8 +12,6 @@ use crate::warning::warning;
 
 /// The shipped tool that types into a terminal.
 const TYPING_TOOL: &str = "shell_input";
-/// The shipped tool that starts a plan.
-const PLAN_TOOL: &str = "startPlan";
 
 /// What a prompt is made of.
 pub(crate) struct PromptParts<'a> {
@@ -79,7 +77,7 @@ fn title_and_subject(facts: &Call<'_>, preview: Option<&Preview>) -> (String, Pr
     if let Some(line) = facts.command_line() {
         return ("Run this command?".to_owned(), PromptSubject::Command { line: written(line) });
     }
-    if tool == PLAN_TOOL {
+    if facts.starts_plan() {
         let steps = preview.map(|preview| plan_steps(&preview.text)).unwrap_or_default();
         return ("Start this plan?".to_owned(), PromptSubject::Plan { steps });
     }

@@ -17,6 +17,8 @@ pub enum PermissionMode {
     AcceptEdits,
     /// What changes anything is denied.
     ReadOnly,
+    /// The same, but the model may write a plan, and the mode ends when the user agrees to it.
+    Plan,
 }
 
 /// The way on which questions about calls reach who answers them.
@@ -41,9 +43,10 @@ pub enum Endpoint {
 }
 
 /// The words for [`PermissionMode`].
-const MODES: [(&str, PermissionMode); 3] = [
+const MODES: [(&str, PermissionMode); 4] = [
     ("ask", PermissionMode::Ask),
     ("accept-edits", PermissionMode::AcceptEdits),
+    ("plan", PermissionMode::Plan),
     ("read-only", PermissionMode::ReadOnly),
 ];
 
@@ -61,7 +64,7 @@ impl PermissionMode {
     }
 }
 
-/// Reads a word for a mode: `ask`, `accept-edits` or `read-only`.
+/// Reads a word for a mode: `ask`, `accept-edits`, `plan` or `read-only`.
 pub fn parse_mode(text: &str) -> Option<PermissionMode> {
     read(&MODES, text)
 }
@@ -127,5 +130,5 @@ macro_rules! word_setting {
     };
 }
 
-word_setting!(PermissionMode, MODES, "`ask`, `accept-edits` or `read-only`");
+word_setting!(PermissionMode, MODES, "`ask`, `accept-edits`, `plan` or `read-only`");
 word_setting!(PermissionChannel, CHANNELS, "`terminal`, `webhook` or `file`");

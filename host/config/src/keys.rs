@@ -462,7 +462,7 @@ keys! {
 
     section permissions: PermissionSettings, "How a person is asked whether a call may run." {
         /// What needs no question: `accept-edits` allows changes of files inside the workspace,
-        /// `read-only` denies what changes anything.
+        /// `plan` denies what changes anything until you agree to a plan, `read-only` denies it.
         mode: PermissionMode = PermissionMode::Ask,
             row().option("--mode").owner(Owner::Only("read-only"));
         /// Longest wait for an answer; then the call is denied. 0 leaves it to the way of asking: a

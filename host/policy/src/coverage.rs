@@ -8,8 +8,8 @@ use crate::facts::Facts;
 use crate::matching::{arguments, is_at_or_below, promises, speaks_of};
 use crate::shell::{self, Reach, SimpleCommand};
 use crate::{
-    CommandLine, CommandPattern, Conditions, Glob, Layer, Outcome, PluginSource, RestOfCommand, Rule,
-    RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust,
+    CommandLine, CommandPattern, Conditions, Glob, Layer, Outcome, PluginSource, RestOfCommand,
+    Rule, RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust,
 };
 
 /// Returns a rule that allows the call, if rules of files allow all of it.

@@ -14,8 +14,8 @@ pub fn decide(rules: &Rules, call: &Call<'_>) -> Decision {
 }
 
 pub(crate) fn deciding_rule(rules: &Rules, facts: &Facts<'_>) -> RuleRef {
-    let steps: [fn(&Rules, &Facts<'_>) -> Option<RuleRef>; 6] =
-        [forbidden, typed_by_person, unclear, granted, by_files, promised];
+    let steps: [fn(&Rules, &Facts<'_>) -> Option<RuleRef>; 7] =
+        [forbidden, typed_by_person, unclear, starts_plan, granted, by_files, promised];
     let mut steps = steps.iter();
     steps.find_map(|step| step(rules, facts)).unwrap_or_else(|| by_default(rules, facts.call))
 }
@@ -37,9 +37,20 @@ fn forbidden(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     if rules.is_refused(call) {
         return Some(RuleRef::unwritten(RuleId::SessionNever));
     }
-    let changes = rules.mode == Mode::ReadOnly && call.caller == Caller::Model;
+    forbidding_mode(rules, facts).map(RuleRef::unwritten)
+}
+
+/// What the mode forbids: anything but reading, in the modes that only read.
+fn forbidding_mode(rules: &Rules, facts: &Facts<'_>) -> Option<RuleId> {
+    let call = facts.call;
+    let rule = match rules.mode {
+        Mode::Ask | Mode::AcceptEdits => return None,
+        Mode::Plan if call.writes_plan() => return None,
+        Mode::Plan => RuleId::ModePlan,
+        Mode::ReadOnly => RuleId::ModeReadOnly,
+    };
     let reads = || is_proven_read_only(call) || coverage::only_reads(rules, facts);
-    (changes && !reads()).then(|| RuleRef::unwritten(RuleId::ModeReadOnly))
+    (call.caller == Caller::Model && !reads()).then_some(rule)
 }
 
 /// What a person typed is no question for that person.
@@ -69,6 +80,12 @@ fn unclear(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     }
     first(rules, facts, Outcome::Ask, Matched::is_possible)
         .filter(|rule| rule.layer == Layer::Enterprise)
+}
+
+/// Only the user ends the mode `plan`: starting the plan asks, whatever allows the call.
+fn starts_plan(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+    let ends_mode = rules.mode == Mode::Plan && facts.call.starts_plan();
+    ends_mode.then(|| RuleRef::unwritten(RuleId::ModeStartPlan))
 }
 
 /// What the person granted for this session.

@@ -28,6 +28,14 @@ impl Decision {
             RuleId::ModeReadOnly => format!(
                 "this session only reads (mode `read-only`), and tool `{tool}` may change something"
             ),
+            RuleId::ModePlan => {
+                format!(
+                    "this session only plans (mode `plan`), and tool `{tool}` may change something"
+                )
+            }
+            RuleId::ModeStartPlan => {
+                "this session only plans (mode `plan`) until the user agrees to the plan".to_owned()
+            }
             RuleId::OwnCall => "the person typed this call".to_owned(),
             RuleId::AllowOption => format!("`--allow {}` was given", allow_word(call)),
             RuleId::YesOption => "`--yes` was given".to_owned(),
@@ -72,6 +80,12 @@ impl Decision {
                 call.tool
             )),
             (_, RuleId::ModeReadOnly) => Some("choose another mode for the session".to_owned()),
+            (_, RuleId::ModePlan) => Some(
+                "find out what you need by reading, write the plan with `createPlan`, then call \
+                 `startPlan`: the user decides"
+                    .to_owned(),
+            ),
+            (_, RuleId::ModeStartPlan) => Some("choose another mode for the session".to_owned()),
             (_, RuleId::FileBroken) => Some(
                 "put the file right: `jaato permission list` reads it and says what is wrong"
                     .to_owned(),

@@ -1,7 +1,13 @@
 //! How much a person wants to be asked, for the whole session.
 
 use crate::facts::Facts;
-use crate::{Call, edits};
+use crate::{Call, PluginSource, edits};
+
+/// The shipped plugin with which a model plans. Its tools change only the plan.
+const PLANNING_PLUGIN: &str = "tool-todo";
+
+/// The tool of that plugin by which the user agrees to a plan.
+const START_PLAN: &str = "startPlan";
 
 /// What the session may do without a question, beside what rules say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -13,6 +19,9 @@ pub enum Mode {
     AcceptEdits,
     /// What changes anything is denied, whatever allows it.
     ReadOnly,
+    /// As [`Mode::ReadOnly`], but the model may write a plan. The mode ends when the user agrees
+    /// to the plan.
+    Plan,
 }
 
 impl Mode {
@@ -21,12 +30,12 @@ impl Mode {
     pub fn allows(self, call: &Call<'_>) -> bool {
         match self {
             Self::AcceptEdits => edits::is_inside_edit(&Facts::of(call)),
-            Self::Ask | Self::ReadOnly => false,
+            Self::Ask | Self::ReadOnly | Self::Plan => false,
         }
     }
 
     /// Every mode, in the order in which people see them.
-    pub const ALL: [Self; 3] = [Self::Ask, Self::AcceptEdits, Self::ReadOnly];
+    pub const ALL: [Self; 4] = [Self::Ask, Self::AcceptEdits, Self::Plan, Self::ReadOnly];
 
     /// Finds a mode by its name.
     pub fn named(name: &str) -> Option<Self> {
@@ -39,6 +48,22 @@ impl Mode {
             Self::Ask => "ask",
             Self::AcceptEdits => "accept-edits",
             Self::ReadOnly => "read-only",
+            Self::Plan => "plan",
         }
+    }
+}
+
+impl Call<'_> {
+    /// Tells whether the call starts the plan that the model has written.
+    pub fn starts_plan(&self) -> bool {
+        self.writes_plan() && self.tool.as_str() == START_PLAN
+    }
+
+    /// Tells whether the call changes only the plan of the session.
+    pub(crate) fn writes_plan(&self) -> bool {
+        self.source == PluginSource::Shipped
+            && self.plugin.as_str() == PLANNING_PLUGIN
+            && !self.annotations.destructive
+            && !self.annotations.open_world
     }
 }

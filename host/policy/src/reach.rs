@@ -102,9 +102,10 @@ pub(crate) fn host(wanted: &Glob, facts: &Facts<'_>) -> Matched {
             || host == "localhost" && is_local(wanted.as_str())
     };
     // A pattern for every host means none of the words that only look like one.
-    let of_shell = facts.shell_hosts.iter().filter(|named| {
-        (named.is_certain || has_letters) && names(&named.host)
-    });
+    let of_shell = facts
+        .shell_hosts
+        .iter()
+        .filter(|named| (named.is_certain || has_letters) && names(&named.host));
     let certain = of_shell.clone().filter(|named| named.is_certain).map(|named| &named.host);
     let mut certain = facts.hosts.iter().filter(|host| names(host)).chain(certain);
     if let Some(host) = certain.next() {

@@ -28,10 +28,14 @@ pub enum RuleId {
     SessionNever,
     /// The session's mode forbids what changes anything.
     ModeReadOnly,
+    /// The session's mode allows only reading and planning.
+    ModePlan,
     /// A person typed the call.
     OwnCall,
     /// Nobody can tell whether a rule that forbids matches: the command line is not clear.
     FileUnclear,
+    /// The call would end the session's mode `plan`.
+    ModeStartPlan,
     /// `--allow` names the tool.
     AllowOption,
     /// `--yes` was given.
@@ -89,8 +93,10 @@ impl RuleId {
             Self::FileDeny => "file.deny",
             Self::SessionNever => "session.never",
             Self::ModeReadOnly => "mode.read_only",
+            Self::ModePlan => "mode.plan",
             Self::OwnCall => "own_call",
             Self::FileUnclear => "file.unclear",
+            Self::ModeStartPlan => "mode.start_plan",
             Self::AllowOption => "option.allow",
             Self::YesOption => "option.yes",
             Self::SessionAlways => "session.always",
@@ -115,6 +121,7 @@ impl RuleId {
             | Self::FileDeny
             | Self::SessionNever
             | Self::ModeReadOnly
+            | Self::ModePlan
             | Self::FileDefaultDeny => Outcome::Deny,
             Self::OwnCall
             | Self::AllowOption
@@ -126,6 +133,7 @@ impl RuleId {
             | Self::AutoApproval
             | Self::FileDefaultAllow => Outcome::Allow,
             Self::FileUnclear
+            | Self::ModeStartPlan
             | Self::FileAsk
             | Self::FileDefaultAsk
             | Self::UnprovenPromise
@@ -140,6 +148,8 @@ impl RuleId {
             Self::SessionNever
             | Self::SessionAlways
             | Self::ModeReadOnly
+            | Self::ModePlan
+            | Self::ModeStartPlan
             | Self::ModeAcceptEdits => Layer::Session,
             Self::FileBroken
             | Self::FileDeny

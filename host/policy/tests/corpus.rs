@@ -69,8 +69,7 @@ impl Section {
     fn decide(&self, line: &str) -> Outcome {
         let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
         let arguments = json!({ "command": line });
-        let schema =
-            json!({ "properties": { "command": { "type": "string", "x-jaato-touches": "command" } } });
+        let schema = json!({ "properties": { "command": { "type": "string", "x-jaato-touches": "command" } } });
         let call = Call {
             source: PluginSource::Shipped,
             directory: Some(Path::new("/work")),

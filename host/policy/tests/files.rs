@@ -601,6 +601,46 @@ fn modes_deny_changes_or_accept_edits_in_the_workspace() {
 }
 
 #[test]
+fn the_mode_plan_allows_reading_and_planning_and_asks_before_it_ends() {
+    let mut rules = Rules::default();
+    rules.mode = Mode::Plan;
+    rules.allow_all = true;
+    rules.files = vec![file(Layer::User, "allow tool startPlan")];
+    check(&rules, &Scene::new("updateFile", json!({ "path": "a" })), "deny mode.plan");
+    check(&rules, &Scene::shell("rm x"), "deny mode.plan");
+    let mut look = Scene::new("readFile", json!({ "path": "a" }));
+    look.annotations.read_only = true;
+    check(&rules, &look, "allow option.yes");
+    let planning = |tool| {
+        let mut scene = Scene::new(tool, json!({}));
+        scene.plugin = "tool-todo".into();
+        scene.annotations =
+            Annotations { destructive: false, open_world: false, ..scene.annotations };
+        scene
+    };
+    check(&rules, &planning("createPlan"), "allow option.yes");
+    check(&rules, &planning("startPlan"), "ask mode.start_plan");
+    // The names and promises of other plugins' tools do not count.
+    for tool in ["createPlan", "startPlan"] {
+        let mut foreign = planning(tool);
+        foreign.source = PluginSource::Elsewhere;
+        check(&rules, &foreign, "deny mode.plan");
+        let mut other = planning(tool);
+        other.plugin = "tool-x".into();
+        check(&rules, &other, "deny mode.plan");
+        let mut destructive = planning(tool);
+        destructive.annotations.destructive = true;
+        check(&rules, &destructive, "deny mode.plan");
+    }
+    // A rule that denies holds, and in other modes starting a plan is a call as any other.
+    rules.files = vec![file(Layer::User, "deny tool startPlan")];
+    check(&rules, &planning("startPlan"), "deny file.deny user.toml:1");
+    rules.files = Vec::new();
+    rules.mode = Mode::Ask;
+    check(&rules, &planning("startPlan"), "allow option.yes");
+}
+
+#[test]
 fn an_explanation_shows_every_rule_and_what_runs() {
     let rules = user("deny command rm\nallow command ls\nallow command cat");
     let scene = Scene::shell("ls | cat -n; x=$y");

@@ -324,6 +324,7 @@ pub(crate) fn rules(setup: &Setup, options: &SessionOptions) -> Rules {
         PermissionMode::Ask => Mode::Ask,
         PermissionMode::AcceptEdits => Mode::AcceptEdits,
         PermissionMode::ReadOnly => Mode::ReadOnly,
+        PermissionMode::Plan => Mode::Plan,
     });
     rules.files = rule_files(setup).files;
     rules.deny_rules = if options.ignore_deny_rules { DenyRules::Ignored } else { DenyRules::Hold };

@@ -75,7 +75,7 @@ pub use objects::{SharedObjects, VIEW_ENVIRONMENT, own_tools};
 pub use origin::{CALL_DEPTH_MAX, CallOrigin};
 pub use output::{OutputStore, OutputWriter, StreamedOutput, error_content, note_bytes};
 pub use ports::Ports;
-pub use prompt::{BUILT_IN_PROMPT, PromptPart, PromptParts, SystemPrompt};
+pub use prompt::{BUILT_IN_PROMPT, PLAN_PROMPT, PromptPart, PromptParts, SystemPrompt};
 pub use prompt_parts::Prompt;
 pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};

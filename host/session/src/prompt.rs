@@ -1,5 +1,6 @@
 //! Builds the system text, in a fixed order and once per session, so that prefix caches hit.
 
+use jaato_policy::Mode;
 use jaato_types::ToolSpec;
 
 use crate::estimate_tokens;
@@ -9,6 +10,12 @@ pub const BUILT_IN_PROMPT: &str = "\
 You are an agent on the user's computer. Call a tool when it is needed to get the answer or to \
 do the task; otherwise just answer. If a call fails, read its error and correct the call. Never \
 invent a result. When the task is done, say briefly what came of it.";
+
+/// The last part of the system text while the mode `plan` holds.
+pub const PLAN_PROMPT: &str = "\
+The session is in plan mode: only tools that read run, every other call is denied. Read what you \
+need, write a plan with `createPlan`, then call `startPlan`. If the user agrees, plan mode ends \
+and you carry out the plan; if not, improve it.";
 
 /// What the system text is made of, besides the built-in part; all of it may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,6 +59,16 @@ impl SystemPrompt {
             .chain(system.map(|text| PromptPart::new("--system", text)));
         let trimmed = ordered.map(|part| PromptPart::new(part.label, part.text.trim()));
         Self { parts: trimmed.filter(|part| !part.text.is_empty()).collect() }
+    }
+
+    /// Adds the part of the mode: only `plan` has one. The parts before it stay as they are.
+    #[must_use]
+    pub fn in_mode(mut self, mode: Mode) -> Self {
+        match mode {
+            Mode::Plan => self.parts.push(PromptPart::new("mode plan", PLAN_PROMPT)),
+            Mode::Ask | Mode::AcceptEdits | Mode::ReadOnly => {}
+        }
+        self
     }
 
     /// Returns the parts, in order.
@@ -106,6 +123,16 @@ mod tests {
             ["built-in", "/home/u/prompt.md", "/r/AGENTS.md", "/r/s/AGENTS.md", "cli", "--system"];
         assert_eq!(labels, expected);
         assert!(prompt.text().ends_with("mine\n\nroot\n\nsub\n\nplugin\n\nlast"));
+    }
+
+    #[test]
+    fn only_the_mode_plan_adds_a_part_and_it_comes_last() {
+        let prompt = SystemPrompt::build(PromptParts::default());
+        for mode in Mode::ALL {
+            let text = prompt.clone().in_mode(mode).text();
+            let more = text.strip_prefix(&prompt.text()).unwrap().trim();
+            assert_eq!(more, if mode == Mode::Plan { PLAN_PROMPT } else { "" }, "{mode:?}");
+        }
     }
 
     #[test]

@@ -142,6 +142,8 @@ pub struct Session {
     /// Answers of commands that the model is shown with the next request.
     pub(crate) answers: Mutex<Vec<Part>>,
     pub(crate) gc: GcState,
+    /// The system text without the part of the mode.
+    pub(crate) system: SystemPrompt,
     /// What every request begins with; its messages are empty.
     pub(crate) prefix: Request,
     /// The options of the request that is sent next, where plugins changed them.
@@ -176,7 +178,7 @@ impl Session {
         let id = id.unwrap_or_else(|| ports.ids.session());
         let toolbox = Toolbox::new(ports.tools.tools());
         let mut prefix = Request::new("", Vec::new());
-        prefix.system = system.text();
+        prefix.system = system.clone().in_mode(rules.lock().mode).text();
         prefix.tools = toolbox.active().cloned().collect();
         model::ask_for(&mut prefix, &model, options, &takes, &id);
         let told_tools = prefix.tools.clone();
@@ -226,6 +228,7 @@ impl Session {
             conditions: Conditions::default(),
             answers: Mutex::default(),
             gc: GcState::new(gc, context_limit, origin),
+            system,
             prefix,
             options_asked: None,
             model: model.clone(),

@@ -21,6 +21,7 @@ mod introspection;
 mod model_change;
 mod objects;
 mod people;
+mod plan_mode;
 mod random;
 mod random_turns;
 mod renewal;

@@ -124,7 +124,7 @@ fn in_the_mode_read_only_nothing_changes_whatever_else_is_said() {
     assert!(output.stdout.contains("done"), "{output}");
     assert_eq!(made(&house), "");
     let output = house.run(&["run", "--mode", "auto", "go"]).code(2);
-    assert!(output.stderr.contains("a mode is ask, accept-edits, read-only"), "{output}");
+    assert!(output.stderr.contains("a mode is ask, accept-edits, plan, read-only"), "{output}");
 }
 
 #[test]

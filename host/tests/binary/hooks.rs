@@ -198,12 +198,12 @@ fn files_that_would_change_are_drawn_line_by_line_and_nothing_in_them_drives_the
         running.write(b"y\n");
         let output = running.wait_with_open_input().code(0);
         let rows = [
-            "changes, says fixture-hooks: 2 files (+41 -1)",
-            "changes notes/moon.txt (+1 -1), says fixture-hooks:",
+            "Edit 2 files? +41 −1",
+            "changes notes/moon.txt (+1 -1):",
             " 9   before",
             "10 - <U+2551> old <U+001B>[2J<U+202E>",
             "10 + t",
-            "creates notes/new.txt (+40 -0), says fixture-hooks:",
+            "creates notes/new.txt (+40 -0):",
             "more lines",
         ];
         for row in rows {

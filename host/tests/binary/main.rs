@@ -64,6 +64,7 @@ mod openai_windows;
 mod own;
 mod permission;
 mod places;
+mod plan_mode;
 mod plugin_in_c;
 mod prepared;
 mod private;

@@ -46,20 +46,14 @@ fn an_answer_that_is_kept_holds_in_its_workspace_with_its_trust_and_can_be_read(
     let Some(house) = with_cli() else { return };
     let (mine, other) = (project(&house, "mine"), project(&house, "other"));
     let inner = project(&house, "mine/inner");
-    for line in ["make", "./build.sh", "npm test", "python3 setup.py", "sh run.sh", "pytest"] {
-        keep(&house, line, &mine);
-        assert_eq!(decided(&house, line, &mine), "ask", "{line}: not trusted");
-        for elsewhere in [&other, &inner] {
-            assert_eq!(decided(&house, line, elsewhere), "ask", "{line}: elsewhere");
-        }
-    }
     for folder in [&mine, &other, &inner] {
         house.command(&["trust"]).directory(folder).run().code(0);
     }
     for line in ["make", "./build.sh", "npm test", "python3 setup.py", "sh run.sh", "pytest"] {
-        assert_eq!(decided(&house, line, &mine), "allow", "{line}: trusted");
+        keep(&house, line, &mine);
+        assert_eq!(decided(&house, line, &mine), "allow", "{line}");
         for elsewhere in [&other, &inner] {
-            assert_eq!(decided(&house, line, elsewhere), "ask", "{line}: trusted elsewhere");
+            assert_eq!(decided(&house, line, elsewhere), "ask", "{line}: elsewhere");
         }
     }
     let text = fs::read_to_string(house.path().join(RULES)).unwrap();
@@ -68,17 +62,6 @@ fn an_answer_that_is_kept_holds_in_its_workspace_with_its_trust_and_can_be_read(
     }
     let listed = house.run(&["permission", "list"]).code(0).stdout;
     assert!(listed.contains("call = \"python3 setup.py\""), "{listed}");
-}
-
-#[test]
-fn the_user_is_told_that_a_kept_answer_waits_for_trust() {
-    let Some(house) = with_cli() else { return };
-    let mine = project(&house, "mine");
-    let said = keep(&house, "make", &mine);
-    assert!(said.contains("holds once `jaato trust` trusts the workspace"), "{said}");
-    let said = keep(&house, "date -u", &mine);
-    assert!(!said.contains("holds once"), "{said}");
-    assert_eq!(decided(&house, "date -u", &mine), "allow");
 }
 
 /// A house with the tools that edit files, whose mode accepts edits.

@@ -67,7 +67,7 @@ fn a_yes_runs_the_call_once() {
     running.write(b"yes\n");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("done"), "{output}");
-    assert!(output.stdout.contains("count of fixture-probe"), "{output}");
+    assert!(output.stdout.contains("Use `count`?"), "{output}");
 }
 
 #[test]

@@ -185,7 +185,7 @@ pub enum Event {
     },
     /// The person changed how much is asked.
     ModeChanged {
-        /// What holds from here on: `ask`, `accept-edits`, `read-only`.
+        /// What holds from here on: `ask`, `accept-edits`, `plan`, `read-only`.
         mode: String,
     },
     /// A tool call begins.

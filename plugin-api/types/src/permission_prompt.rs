@@ -117,7 +117,7 @@ pub struct AllowedAnswer {
     /// The pattern of later calls, as its place from 0; absent if the answer holds for one call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<usize>,
-    /// The mode that the session changes to with this answer: `accept-edits`.
+    /// The mode that the session changes to with this answer: `ask` or `accept-edits`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// The answer in words: ``Yes, and don't ask again for `cargo test` in this folder``.

@@ -83,19 +83,28 @@ impl Board {
         Ok(answer)
     }
 
+    /// Returns the plan that waits for the user to agree.
+    ///
+    /// # Errors
+    /// If there is none, or it has begun.
+    pub fn proposed(&self) -> Result<&Plan> {
+        let plan = self.plan.as_ref().ok_or_else(no_plan)?;
+        match plan.status {
+            PlanStatus::Proposed => Ok(plan),
+            PlanStatus::Active => {
+                Err(unavailable("Plan already started. Proceed with setStepStatus."))
+            }
+            _ => Err(no_plan()),
+        }
+    }
+
     /// Begins the plan: the person has agreed.
     ///
     /// # Errors
     /// Where there is none, or it has begun.
     pub fn start(&mut self, message: Option<String>) -> Result<Value> {
+        self.proposed()?;
         let plan = self.plan.as_mut().ok_or_else(no_plan)?;
-        match plan.status {
-            PlanStatus::Proposed => {}
-            PlanStatus::Active => {
-                return Err(unavailable("Plan already started. Proceed with setStepStatus."));
-            }
-            _ => return Err(no_plan()),
-        }
         plan.status = PlanStatus::Active;
         self.events.note("plan_started", plan, None);
         let message = message.filter(|message| !message.trim().is_empty());

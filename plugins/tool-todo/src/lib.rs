@@ -76,13 +76,10 @@ impl Tool for StartPlan {
 
     async fn preview(self, cx: &Cx<Todo>) -> Result<Preview> {
         let board = cx.state().board();
-        match board.find(None) {
-            Ok(plan) if plan.status == PlanStatus::Proposed => {
-                Ok(Preview::text(told::for_people(plan)))
-            }
-            // The call itself says what is wrong.
-            _ => Ok(Preview::default()),
-        }
+        // The user agrees only to a plan that they see.
+        Ok(board
+            .proposed()
+            .map_or_else(Preview::refused, |plan| Preview::text(told::for_people(plan))))
     }
 }
 

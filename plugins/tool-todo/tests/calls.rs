@@ -33,6 +33,18 @@ fn set(host: &FakeHost, step: &str, status: &str) -> Value {
 }
 
 #[test]
+fn a_preview_shows_the_proposed_plan_and_refuses_if_there_is_none() {
+    let host = host();
+    let preview = || host.preview("startPlan", json!({})).unwrap();
+    assert!(preview().refusal.is_some());
+    call(&host, "createPlan", json!({ "title": "Mend it", "steps": ["look"] }));
+    assert!(preview().text.contains("1. pending: look"), "{:?}", preview());
+    call(&host, "startPlan", json!({}));
+    let error = preview().refusal.unwrap();
+    assert_eq!(error.message, "Plan already started. Proceed with setStepStatus.");
+}
+
+#[test]
 fn a_plan_is_made_agreed_to_worked_through_and_ended() {
     let host = host();
     let made = call(&host, "createPlan", json!({ "title": "Mend it", "steps": ["look", "edit"] }));

@@ -70,8 +70,8 @@ impl Workspace {
     /// Returns the workspace around a working directory: the nearest folder upwards with a mark
     /// (`.jaato` or `.git`) that counts, else the directory itself.
     ///
-    /// A mark in the home folder does not count for the folders below: `~/.jaato` has files of the
-    /// user, and what is in the home folder comes from everywhere. Nor does a mark in a folder that
+    /// A mark in the home folder or above it does not count for the folders below: `~/.jaato` has
+    /// files of the user, and what is in the home folder comes from everywhere. Nor does a mark in a folder that
     /// every user can write to, or a `.jaato` of another user: others could choose the workspace.
     ///
     /// # Errors
@@ -83,8 +83,9 @@ impl Workspace {
             cause: error.to_string(),
         })?;
         let home = home.and_then(|home| home.canonicalize().ok());
-        let may_mark = |folder: &&Path| home.as_deref() != Some(*folder) && !is_everybodys(folder);
-        let mut above = here.ancestors().skip(1).filter(may_mark);
+        let is_below_home = |folder: &&Path| home.as_deref() != Some(*folder);
+        let above = here.ancestors().skip(1).take_while(is_below_home);
+        let mut above = above.filter(|folder| !is_everybodys(folder));
         let root = match has_mark(&here) {
             true => &here,
             false => above.find(|folder| has_mark(folder)).unwrap_or(&here),

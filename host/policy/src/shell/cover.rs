@@ -32,9 +32,7 @@ pub(super) fn covers(
         RestOfCommand::SafeOptions => {
             rest_is_safe(program, pattern, rest) && is_trusted(command, workspace)
         }
-        RestOfCommand::Reading => {
-            only_reads(command, words) && is_trusted(command, workspace)
-        }
+        RestOfCommand::Reading => only_reads(command, words) && is_trusted(command, workspace),
     }
 }
 
@@ -51,9 +49,8 @@ fn only_reads(command: &SimpleCommand, words: &[Word]) -> bool {
     let options = words.iter().take_while(|word| word.text.starts_with('-')).count();
     let (options, words) = words.split_at(options);
     let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
-    let are_literal = options.iter().chain(words.iter().take(2)).all(|word| {
-        word.kind != WordKind::Dynamic
-    });
+    let are_literal =
+        options.iter().chain(words.iter().take(2)).all(|word| word.kind != WordKind::Dynamic);
     let subcommand = known.subcommand(&texts).filter(|_| are_literal);
     let is_known = |word: &Word| word.kind == WordKind::Literal && known.takes(&word.text);
     options.iter().all(is_known)

@@ -50,8 +50,9 @@ fn is_network(command: &SimpleCommand) -> bool {
 
 /// Programs decode hosts, expand patterns in them and know letters that stand for others.
 fn unclear_hosts(command: &SimpleCommand) -> Option<&'static str> {
-    let is_odd = |text: &str| text.contains(['%', '{', '[', '*']) && !text.starts_with('[')
-        || !text.is_ascii();
+    let is_odd = |text: &str| {
+        text.contains(['%', '{', '[', '*']) && !text.starts_with('[') || !text.is_ascii()
+    };
     let mut words = command.words.iter().skip(1);
     let is_unclear = is_network(command)
         && words.any(|word| word.kind != WordKind::Literal || is_odd(authority(&word.text)));

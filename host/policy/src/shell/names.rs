@@ -121,7 +121,11 @@ impl Names {
         let of_options = words.iter().enumerate().filter_map(|(at, word)| {
             let (option, glued) = word.text.split_once('=').unwrap_or((&word.text, ""));
             if known.folder_options.has(option) {
-                return if glued.is_empty() { Some(words.get(at + 1)?.text.as_str()) } else { Some(glued) };
+                return if glued.is_empty() {
+                    Some(words.get(at + 1)?.text.as_str())
+                } else {
+                    Some(glued)
+                };
             }
             word.text.strip_prefix("-C").filter(|folder| !folder.is_empty())
         });
@@ -159,7 +163,10 @@ impl Names {
             for (at, place) in super::placed(folders, name).into_iter().enumerate() {
                 // Only one of the folders is the right one, and the start is the least likely.
                 let is_start = folders.len() > 1 && folders[at.min(folders.len() - 1)].is_empty();
-                self.add(place, if is_start && reach != Reach::Pattern { Reach::Piece } else { reach });
+                self.add(
+                    place,
+                    if is_start && reach != Reach::Pattern { Reach::Piece } else { reach },
+                );
             }
         }
         self.pieces(text, folders);
@@ -167,15 +174,15 @@ impl Names {
 
     /// Takes the parts of a text that a program may look at as names.
     fn pieces(&mut self, text: &str, folders: &[String]) {
-        let parts_names = |letter: char| {
-            letter.is_whitespace() || "'\"(){}<>;,:=@|&`".contains(letter)
-        };
+        let parts_names =
+            |letter: char| letter.is_whitespace() || "'\"(){}<>;,:=@|&`".contains(letter);
         if text.contains(parts_names) {
             let pieces = text.split(parts_names).filter(|piece| !piece.is_empty());
             pieces.for_each(|piece| self.piece(piece, folders));
         }
         // `-I/path`, and `-xzf/path`.
-        let glued = text.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
+        let glued =
+            text.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
         let letters = glued.chars().take_while(char::is_ascii_alphanumeric).count().min(8);
         (1..=letters).for_each(|count| self.piece(&glued[count..], folders));
         // `1r/path` in a script.

@@ -322,7 +322,9 @@ fn is_evaluated(name: &str, word: &Word) -> bool {
         "wait" => text.starts_with("-p"),
         _ => false,
     };
-    names_variable || text.contains("$(") || text.contains('`')
+    names_variable
+        || text.contains("$(")
+        || text.contains('`')
         || text.contains('[') && text.contains('$')
 }
 

@@ -239,15 +239,16 @@ impl Program {
             }
             (_, WordKind::Literal) => self.takes(&word.text) || word.text == "--",
         });
-        let is_refused =
-            |word: &Word| self.unless.iter().any(|piece| word.text.contains(piece));
+        let is_refused = |word: &Word| self.unless.iter().any(|piece| word.text.contains(piece));
         let has_option = |names: &Words| words.iter().any(|word| names.has(&word.text));
         let is_form = match read {
             Read::Yes | Read::Dashed => true,
             Read::Listing => self.operands(words).is_empty() || has_option(&self.lists),
             Read::Lookup => words.first().is_some_and(|word| word.text.starts_with('-')),
-            Read::Print => is_quiet(words)
-                && self.operands(words).first().is_some_and(|script| is_printing(&script.text)),
+            Read::Print => {
+                is_quiet(words)
+                    && self.operands(words).first().is_some_and(|script| is_printing(&script.text))
+            }
         };
         are_known && is_form && !words.iter().any(is_refused) && self.takes_operands(words)
     }
@@ -273,17 +274,18 @@ impl Program {
         }
         let are_known = words.iter().all(|word| self.takes(&word.text) || self.looks(&word.text));
         let operands = self.operands(words);
-        !are_known || !self.file_words(words).any(|word| {
-            operands.iter().any(|operand| std::ptr::eq(*operand, word))
-        })
+        !are_known
+            || !self
+                .file_words(words)
+                .any(|word| operands.iter().any(|operand| std::ptr::eq(*operand, word)))
     }
 
     /// Tells whether the program reads the folders below, although no word names them.
     pub(super) fn reads_below(&self, words: &[Word]) -> bool {
         self.below.has("always")
-            || words.iter().any(|word| {
-                self.below.has(&word.text) || is_cluster_with(&word.text, &self.below)
-            })
+            || words
+                .iter()
+                .any(|word| self.below.has(&word.text) || is_cluster_with(&word.text, &self.below))
     }
 }
 
@@ -334,7 +336,8 @@ fn is_printing(script: &str) -> bool {
         let mut parts = addresses.splitn(2, ',');
         parts.all(|address| {
             let address = address.trim().trim_end_matches('!');
-            let is_line = address.bytes().all(|byte| byte.is_ascii_digit() || b"$~+".contains(&byte));
+            let is_line =
+                address.bytes().all(|byte| byte.is_ascii_digit() || b"$~+".contains(&byte));
             let inside = address.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
             is_line || inside.is_some_and(|inside| !inside.contains(['/', '\\']))
         })
@@ -416,7 +419,9 @@ impl Commands {
         let rows = self.names_in_file.get(name).into_iter().chain(self.names_in_file.get("all"));
         let mut options = rows.flat_map(Words::iter);
         options.any(|known| match known.strip_prefix('-').filter(|rest| rest.len() == 1) {
-            Some(letter) => word.starts_with('-') && !word.starts_with("--") && word.contains(letter),
+            Some(letter) => {
+                word.starts_with('-') && !word.starts_with("--") && word.contains(letter)
+            }
             None => known == option,
         })
     }

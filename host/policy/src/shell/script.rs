@@ -379,7 +379,8 @@ impl Reading {
 
     /// Reads the words of `cd`: without one it goes home. `nested` says so of what is not known.
     fn change_folder(&mut self, words: &[Word]) {
-        let mut targets = words.iter().filter(|word| !matches!(word.text.as_str(), "-L" | "-P" | "--"));
+        let mut targets =
+            words.iter().filter(|word| !matches!(word.text.as_str(), "-L" | "-P" | "--"));
         let target = targets.next().map_or("~", |word| word.text.as_str());
         let folders = super::placed(&self.folders, target);
         self.moved = Some(folders.clone());

@@ -108,7 +108,8 @@ fn inner(taken: &mut Taken, opening: Option<char>, inside: &str) {
     taken.is_evaluated |= match opening {
         Some('{') => is_evaluated(inside),
         // The value of a name in arithmetic is arithmetic again, and may run commands.
-        _ => inside.contains(|letter: char| !letter.is_ascii_digit() && !" +-*/%()<>".contains(letter)),
+        _ => inside
+            .contains(|letter: char| !letter.is_ascii_digit() && !" +-*/%()<>".contains(letter)),
     };
     // One level at a time: what is nested deeper is found when the script is read.
     if inside.contains(['$', '`']) {
@@ -136,7 +137,9 @@ fn is_evaluated(inside: &str) -> bool {
     }
     match rest.strip_prefix(':') {
         Some(rest) => !rest.starts_with(['-', '=', '?', '+']),
-        None => !(rest.is_empty() || rest.starts_with(['-', '=', '?', '+', '#', '%', '/', '^', ','])),
+        None => {
+            !(rest.is_empty() || rest.starts_with(['-', '=', '?', '+', '#', '%', '/', '^', ',']))
+        }
     }
 }
 

@@ -18,7 +18,8 @@ fn row_of(prompt: &PermissionPrompt, answer: &PermissionAnswer, columns: usize) 
     let is_allowed = answer.decision.runs();
     let verdict = if is_allowed { "✓ allowed: " } else { "✗ denied: " };
     let comment = answer.comment.as_deref().map(|comment| format!("“{comment}”"));
-    let more = comment.or_else(|| scope_of(answer.decision).map(str::to_owned));
+    let mode = answer.mode.as_deref().map(|mode| format!("mode is now {mode}"));
+    let more = comment.or(mode).or_else(|| scope_of(answer.decision).map(str::to_owned));
     let more = more.map(|more| format!(" ({more})")).unwrap_or_default();
     // The last column stays free.
     let room = columns.saturating_sub(verdict.chars().count() + 1);
@@ -90,6 +91,9 @@ mod tests {
         };
         check("rm -rf b", denied.clone(), 80, "✗ denied: rm -rf b (“no, use the package”)");
         check("rm -rf build/\u{202e}", denied, 30, "✗ denied: rm -rf buil… (“no,…");
+        let edits = Some("accept-edits".to_owned());
+        let edits = PermissionAnswer { mode: edits, ..once(PermissionDecision::AllowOnce) };
+        check("x", edits, 80, "✓ allowed: x (mode is now accept-edits)");
         let mut edit = PermissionPrompt::default();
         edit.title = "Edit app.py? +4 −1".to_owned();
         let row = row_of(&edit, &once(PermissionDecision::AllowOnce), 80).styled(Style::new);

@@ -1,0 +1,116 @@
+//! The mode `plan` in whole sessions: how it begins, what the model is told, how it ends.
+
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{Cancel, Mode, PLAN_PROMPT, Session};
+use jaato_types::hooks::{Hook, Preview};
+use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is, PromptSubject};
+use jaato_types::{Error, ErrorKind, Event};
+use serde_json::json;
+
+/// A plan tool of the shipped plugin.
+fn planning(name: &str) -> Tool {
+    let mut tool = Tool::echo(name).writing();
+    tool.known.plugin = "tool-todo".into();
+    tool.known.spec.annotations.destructive = false;
+    tool.known.spec.annotations.open_world = false;
+    tool
+}
+
+fn stage() -> Stage {
+    let start = planning("startPlan");
+    let start = start.previews(|_| async { Ok(Preview::text("Count\n  1. pending: write two")) });
+    Stage::new([start, Tool::echo("write").writing(), Tool::echo("look")])
+}
+
+fn session(stage: &Stage, allows_all: bool) -> Session {
+    let setup = Stage::setup();
+    setup.rules.change(|rules| (rules.mode, rules.allow_all) = (Mode::Plan, allows_all));
+    stage.start(setup).unwrap()
+}
+
+fn yes(mode: &str) -> PermissionAnswer {
+    PermissionAnswer { mode: Some(mode.to_owned()), ..PermissionAnswer::once(Is::AllowOnce) }
+}
+
+async fn turn(stage: &Stage, session: &mut Session, calls: &[&str]) {
+    let beats = calls.iter().enumerate();
+    stage.provider.then(beats.map(|(id, name)| Beat::call(&id.to_string(), name, json!({}))));
+    stage.provider.then([Beat::text("done")]);
+    session.turn("x", &Cancel::new()).await;
+}
+
+/// The rule of each decision, and the modes that the session changes to.
+fn told(stage: &Stage) -> Vec<String> {
+    let told = |event| match event {
+        Event::PermissionDecided { rule, .. } => Some(rule),
+        Event::ModeChanged { mode } => Some(format!("mode {mode}")),
+        _ => None,
+    };
+    stage.events.events().into_iter().filter_map(told).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_mode_ends_with_the_answer_and_only_then_is_the_system_text_as_in_other_modes() {
+    let stage = stage();
+    stage.person.answers([yes("ask"), PermissionAnswer::once(Is::AllowOnce)]);
+    let mut session = session(&stage, false);
+    turn(&stage, &mut session, &["look", "write", "startPlan", "write"]).await;
+    let expected = ["shipped.read_only", "mode.plan", "mode ask", "person.once", "person.once"];
+    assert_eq!(told(&stage), expected);
+    let prompt = &stage.person.prompts()[0];
+    assert_eq!(prompt.title, "Start this plan?");
+    assert_eq!(prompt.subject, PromptSubject::Plan { steps: vec!["write two".to_owned()] });
+    let labels: Vec<_> = prompt.answers.iter().map(|answer| answer.label.as_str()).collect();
+    let expected = [
+        "Yes, and ask before each change",
+        "Yes, and edit files in this folder without asking",
+        "No",
+    ];
+    assert_eq!(labels, expected);
+    let requests = stage.provider.requests();
+    let is_told = |at: usize| requests[at].system.ends_with(PLAN_PROMPT);
+    assert_eq!([0, 1, 2, 3, 4].map(is_told), [true, true, true, false, false]);
+    session.handle().set_mode(Mode::Plan).unwrap();
+    turn(&stage, &mut session, &[]).await;
+    assert!(stage.provider.requests().last().unwrap().system.ends_with(PLAN_PROMPT));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_a_mode_or_a_denial_leaves_the_mode() {
+    let stage = stage();
+    stage.person.answers([
+        PermissionAnswer::once(Is::Deny),
+        PermissionAnswer::once(Is::AllowOnce),
+        yes("read-only"),
+    ]);
+    let mut session = session(&stage, false);
+    turn(&stage, &mut session, &["startPlan", "startPlan", "startPlan", "write"]).await;
+    let expected = ["person.denied", "person.not_offered", "person.not_offered", "mode.plan"];
+    assert_eq!(told(&stage), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_asks_does_not_hide_the_modes_and_yes_says_what_it_means() {
+    let stage = stage();
+    stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "see" }));
+    stage.person.answers([yes("ask")]);
+    let mut session = session(&stage, true);
+    turn(&stage, &mut session, &["startPlan"]).await;
+    assert_eq!(told(&stage), ["mode ask", "person.once"]);
+    let labels: Vec<_> =
+        stage.person.prompts()[0].answers.iter().map(|answer| answer.label.clone()).collect();
+    assert_eq!(labels, ["Yes, and run everything without asking (--yes)", "No"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_user_is_not_asked_about_a_plan_that_does_not_exist() {
+    let none = || Error::new(ErrorKind::Unavailable, "no plan");
+    let start =
+        planning("startPlan").previews(move |_| async move { Ok(Preview::refused(none())) });
+    let stage = Stage::new([start]);
+    stage.person.answers([yes("ask")]);
+    let mut session = session(&stage, false);
+    turn(&stage, &mut session, &["startPlan"]).await;
+    assert_eq!(told(&stage), ["preview.refuses"]);
+    assert_eq!(stage.person.prompts().len(), 0);
+}

@@ -1,0 +1,181 @@
+//! The mode `plan`: the model reads and plans, and changes nothing before the user agrees.
+
+use serde_json::{Value, json};
+
+use crate::support::answers::{call, says, told};
+use crate::support::cli::with_cli;
+use crate::support::command::Running;
+use crate::support::{House, Output, fixtures, library_name};
+
+/// A house with the file tools, the shell and the plan tools, and a file to edit.
+fn furnish() -> Option<House> {
+    let house = with_cli()?;
+    let plugins = fixtures::house()?.join("plugins");
+    for name in ["tool_file_edit", "tool_todo"] {
+        house.ship(&plugins.join(library_name(name)));
+    }
+    house.write("workspace/a.txt", "one\n");
+    Some(house)
+}
+
+fn edit(old: &str, new: &str) -> Value {
+    call("updateFile", json!({ "path": "a.txt", "old": old, "new": new }))
+}
+
+fn create_plan() -> Value {
+    call("createPlan", json!({ "title": "Count", "steps": ["write two"] }))
+}
+
+fn content(house: &House) -> String {
+    std::fs::read_to_string(house.workspace().join("a.txt")).unwrap()
+}
+
+/// Waits for the permission prompt of a tool and returns it.
+#[track_caller]
+fn asked(running: &Running, tool: &str) -> Value {
+    let line = running.wait_for("\"event\":\"permission_asked\"");
+    let prompt: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(prompt["name"], tool, "{prompt}");
+    prompt
+}
+
+fn answer(running: &mut Running, prompt: &Value, decision: &str, mode: Option<&str>) {
+    let mut answer = json!({ "call_id": prompt["call_id"], "decision": decision });
+    if let Some(mode) = mode {
+        answer["mode"] = mode.into();
+    }
+    running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
+}
+
+/// The decision about each call: tool, `allowed` or `denied`, rule.
+fn decisions(output: &Output) -> Vec<String> {
+    let lines = output.json_lines();
+    let decided = lines.iter().filter(|line| line["event"] == "permission_decided");
+    let text = |line: &Value| {
+        let word = if line["allowed"] == true { "allowed" } else { "denied" };
+        format!("{} {word} {}", line["name"].as_str().unwrap(), line["rule"].as_str().unwrap())
+    };
+    decided.map(text).collect()
+}
+
+/// The modes that the session changed to.
+fn modes(output: &Output) -> Vec<String> {
+    let lines = output.json_lines();
+    let changed = lines.iter().filter(|line| line["event"] == "mode_changed");
+    changed.map(|line| line["mode"].as_str().unwrap().to_owned()).collect()
+}
+
+const RUN: [&str; 7] = ["run", "--output", "json", "--answers", "--mode", "plan", "go"];
+
+#[test]
+fn the_model_reads_and_plans_until_the_user_agrees_and_then_edits_in_the_chosen_mode() {
+    let rules = "version = 1\n[[rules]]\ndecision = \"allow\"\ntool = \"startPlan\"\n";
+    for (mode, rule) in [("accept-edits", "mode.accept_edits"), ("ask", "person.once")] {
+        let Some(house) = furnish() else { return };
+        // A rule that allows starting a plan does not end the mode.
+        house.write("home/.config/jaato/permissions.toml", rules);
+        house.script(&json!({ "answers": [
+            told("system", "The session is in plan mode", edit("one", "two")),
+            told("tool_result", "(rule `mode.plan`)", call("readFile", json!({ "path": "a.txt" }))),
+            told("tool_result", "one", call("cli_based_tool", json!({ "command": "touch made" }))),
+            told("tool_result", "(rule `mode.plan`)", create_plan()),
+            told("tool_result", "plan_1", call("startPlan", json!({}))),
+            told("tool_result", "\"confirmed\":true", edit("one", "two")),
+            says("done"),
+        ] }));
+        let mut running = house.command(&RUN).start();
+        let prompt = asked(&running, "startPlan");
+        assert_eq!(prompt["title"], "Start this plan?");
+        assert_eq!(prompt["subject"], json!({ "kind": "plan", "steps": ["write two"] }));
+        assert_eq!(prompt["rule"], "mode.start_plan");
+        answer(&mut running, &prompt, "allow_once", Some(mode));
+        if mode == "ask" {
+            let prompt = asked(&running, "updateFile");
+            answer(&mut running, &prompt, "allow_once", None);
+        }
+        let output = running.finish().code(0);
+        let expected = [
+            "updateFile denied mode.plan",
+            "readFile allowed shipped.read_only",
+            "cli_based_tool denied mode.plan",
+            "createPlan allowed shipped.auto_approval",
+            "startPlan allowed person.once",
+            &format!("updateFile allowed {rule}"),
+        ];
+        assert_eq!(decisions(&output), expected, "{output}");
+        assert_eq!(modes(&output), [mode]);
+        assert_eq!(content(&house), "two\n");
+        assert!(!house.workspace().join("made").exists());
+    }
+}
+
+#[test]
+fn a_plan_that_the_user_denies_leaves_the_mode_as_it_is() {
+    let Some(house) = furnish() else { return };
+    house.script(&json!({ "answers": [
+        create_plan(),
+        call("startPlan", json!({})),
+        told("tool_result", "the user denied the call of `startPlan`", edit("one", "two")),
+        told("tool_result", "(rule `mode.plan`)", says("done")),
+    ] }));
+    let mut running = house.command(&RUN).start();
+    let prompt = asked(&running, "startPlan");
+    answer(&mut running, &prompt, "deny", None);
+    let output = running.finish().code(0);
+    assert_eq!(modes(&output), [""; 0], "{output}");
+    assert_eq!(content(&house), "one\n");
+}
+
+#[test]
+fn without_a_plan_or_without_a_user_the_mode_does_not_end() {
+    let Some(house) = furnish() else { return };
+    // The user is not asked about a plan that does not exist.
+    house.script(&json!({ "answers": [call("startPlan", json!({})), says("done")] }));
+    let output = house.command(&RUN).start().finish();
+    assert_eq!(decisions(&output), ["startPlan denied preview.refuses"], "{output}");
+    // `--yes` does not agree to a plan.
+    house.script(&json!({ "answers": [
+        create_plan(),
+        call("startPlan", json!({})),
+        told("tool_result", "(rule `mode.start_plan`)", edit("one", "two")),
+        told("tool_result", "(rule `mode.plan`)", says("done")),
+    ] }));
+    let words = ["run", "--yes", "--output", "json", "--mode", "plan", "go"];
+    let output = house.command(&words).no_input().run();
+    let expected = [
+        "createPlan allowed option.yes",
+        "startPlan denied mode.start_plan",
+        "updateFile denied mode.plan",
+    ];
+    assert_eq!(decisions(&output), expected, "{output}");
+    assert_eq!(content(&house), "one\n");
+}
+
+#[test]
+fn the_system_prompt_says_so_in_this_mode_only() {
+    let Some(house) = furnish() else { return };
+    let shown = |mode: &str| {
+        let output = house.run(&["run", "--show-prompt", "--mode", mode, "go"]).code(0);
+        output.stdout
+    };
+    let plan = shown("plan");
+    assert!(plan.contains("--- mode plan (about"), "{plan}");
+    for mode in ["ask", "accept-edits", "read-only"] {
+        assert!(!shown(mode).contains("plan mode"), "{mode}");
+    }
+}
+
+#[test]
+fn a_chat_changes_to_the_mode_and_back() {
+    let Some(house) = furnish() else { return };
+    house.script(&json!({ "answers": [
+        told("system", "The session is in plan mode", says("I plan.")),
+        edit("one", "two"),
+        told("tool_result", "\"path\"", says("done")),
+    ] }));
+    let lines = "/mode plan\ngo\n/mode accept-edits\ngo\n";
+    let output = house.command(&["chat"]).input(lines).run();
+    let line = "Mode: plan. Only reading tools run; ends when you agree to a plan.";
+    assert!(output.stderr.contains(line), "{output}");
+    assert_eq!(content(&house), "two\n", "{output}");
+}
