@@ -19,7 +19,9 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 fn stage() -> Stage {
-    Stage::new([Tool::echo("write").writing(), Tool::echo("look")])
+    let path = json!({ "type": "string", "x-jaato-touches": "write" });
+    let schema = json!({ "type": "object", "properties": { "path": path } });
+    Stage::new([Tool::echo("write").writing().schema(schema), Tool::echo("look")])
 }
 
 /// Plays a turn whose first answer makes these calls of `write`; returns their results.

@@ -25,7 +25,8 @@ fn whole_plugins_build_unchanged_with_one_more_key_in_every_type() {
     let mut grown = 0;
     for entry in fs::read_dir(sdk.join("plugin-api/types/src")).unwrap() {
         let path = entry.unwrap().path();
-        if NO_DATA.iter().all(|name| !path.ends_with(name)) {
+        // The folders hold no types that cross.
+        if path.is_file() && NO_DATA.iter().all(|name| !path.ends_with(name)) {
             let mut source = Growing::default();
             source.read(&fs::read_to_string(&path).unwrap());
             grown += source.grown;
