@@ -155,7 +155,13 @@ commands! {
         /// Take the trust back
         #[arg(long)]
         remove: bool,
-    } |global| trust::workspace(global, remove);
+        /// Send no variable to the workspace's MCP servers: those that refer to one do not start
+        #[arg(long, conflicts_with = "remove")]
+        no_variables: bool,
+    } |global| match remove {
+        true => trust::remove(global),
+        false => trust::workspace(global, no_variables),
+    };
 
     /// The configuration and where each value came from
     Config {

@@ -1,10 +1,14 @@
-//! `jaato trust`: the person trusts the workspace as it is.
+//! `jaato trust`: the user trusts the workspace as it is.
 
 use std::io;
+use std::path::Path;
 use std::time::SystemTime;
 
-use jaato_runtime::config::trust::{TrustError, TrustStore, WorkspaceState, refuse_inside_session};
+use jaato_runtime::config::trust::{
+    AgreedVariables, Candidate, TrustError, TrustStore, WorkspaceState, refuse_inside_session,
+};
 use jaato_runtime::{Setup, visible};
+use serde_json::Value;
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
@@ -12,22 +16,28 @@ use crate::prompts::trust::{Answer, Brings};
 use crate::terminal::{self, Reply};
 use crate::{prompts, report, start};
 
-/// Trusts the workspace, or takes the trust back.
-pub fn workspace(global: Global, remove: bool) -> Outcome {
-    let setup = start::setup(start::arguments(global))?;
-    refuse_inside_session(&setup.variables).map_err(failed)?;
-    let store = TrustStore::in_folder(setup.folders.data()?);
-    let root = setup.workspace.root().display().to_string();
-    let root = visible::name(&root);
-    if remove {
-        let was_trusted = store.untrust_workspace(&setup.workspace).map_err(failed)?;
-        let said = if was_trusted { "is not trusted any more" } else { "was not trusted" };
-        report::line(&format!("workspace `{root}` {said}"))?;
-        return Ok(Exit::Done);
-    }
-    let trusted = store.trust_workspace(&setup.workspace, SystemTime::now()).map_err(failed)?;
-    let names: Vec<_> = trusted.names().collect();
-    if names.is_empty() {
+/// What the question calls the names of the files.
+const FILES: &str = "it brings";
+
+/// Takes the trust in the workspace back.
+pub fn remove(global: Global) -> Outcome {
+    let (setup, store) = opened(global)?;
+    let was_trusted = store.untrust_workspace(&setup.workspace).map_err(failed)?;
+    let said = if was_trusted { "is not trusted any more" } else { "was not trusted" };
+    report::line(&format!("workspace `{}` {said}", root(&setup)))?;
+    Ok(Exit::Done)
+}
+
+/// Trusts the workspace as it is, and says what that enables.
+pub fn workspace(global: Global, no_variables: bool) -> Outcome {
+    let (setup, store) = opened(global)?;
+    let root = root(&setup);
+    let seen = store.look_at(&setup.workspace).map_err(failed)?;
+    let listed = variables_of(&seen);
+    let variables = if no_variables { Vec::new() } else { listed.clone() };
+    let now = SystemTime::now();
+    store.trust_as_seen(&setup.workspace, &seen, variables, now).map_err(failed)?;
+    if seen.names().next().is_none() {
         report::line(&format!(
             "workspace `{root}` is trusted: your rules may allow what runs its code (git, cargo, make)\n\
              it has no file that jaato itself reads; one that comes withdraws the trust"
@@ -35,8 +45,20 @@ pub fn workspace(global: Global, remove: bool) -> Outcome {
         return Ok(Exit::Done);
     }
     report::line(&format!("workspace `{root}` is trusted with these files as they are:"))?;
-    for name in names {
+    for name in seen.names() {
         report::line(&format!("  {}", visible::name(name)))?;
+    }
+    for part in enables(&setup, &seen) {
+        report::line(&format!("{}:", part.what))?;
+        for line in part.lines() {
+            report::line(&format!("  {line}"))?;
+        }
+    }
+    if !listed.is_empty() {
+        report::line(match no_variables {
+            true => "no variable is sent, so these servers do not start; `jaato trust` agrees",
+            false => "`jaato trust --no-variables` trusts the files and sends no variable",
+        })?;
     }
     report::line(
         "a change to one of them withdraws the trust; plugins among them are trusted one by one",
@@ -44,44 +66,143 @@ pub fn workspace(global: Global, remove: bool) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Asks the person at the terminal, once, whether an untrusted workspace is trusted; tells whether
-/// it is by then. Without a terminal, or after a no, nothing is asked.
+fn opened(global: Global) -> Result<(Setup, TrustStore), Failure> {
+    let setup = start::setup(start::arguments(global))?;
+    refuse_inside_session(&setup.variables).map_err(failed)?;
+    let store = TrustStore::in_folder(setup.folders.data()?);
+    Ok((setup, store))
+}
+
+fn root(setup: &Setup) -> String {
+    visible::name(&setup.workspace.root().display().to_string()).into_owned()
+}
+
+/// Asks the user at the terminal whether a workspace is trusted that never was, or that changed
+/// since; returns true if it is trusted then. Without a terminal, or after a no to the same files,
+/// nothing is asked.
 pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
-    let WorkspaceState::Untrusted { found } = &setup.workspace_state else { return Ok(false) };
     let Ok(data) = setup.folders.data() else { return Ok(false) };
     let store = TrustStore::in_folder(data);
     let can_ask = terminal::nobody_types().is_none() && terminal::errors_are_terminal();
     if !can_ask || refuse_inside_session(&setup.variables).is_err() {
         return Ok(false);
     }
-    match store.is_declined(&setup.workspace, found) {
+    let seen = || store.look_at(&setup.workspace);
+    // `declined` is what a remembered no is about.
+    let (seen, declined, what, items) = match &setup.workspace_state {
+        WorkspaceState::Nothing | WorkspaceState::Trusted(_) => return Ok(false),
+        WorkspaceState::Untrusted { found } => (None, found.clone(), FILES, found.clone()),
+        WorkspaceState::Changed { files } => {
+            let seen = seen();
+            let changes: Vec<String> = files.iter().map(ToString::to_string).collect();
+            let digest = seen.as_ref().ok().map(Candidate::digest);
+            let declined = changes.iter().cloned().chain(digest).collect();
+            (Some(seen), declined, "changed since you trusted it", changes)
+        }
+    };
+    match store.is_declined(&setup.workspace, &declined) {
         Ok(false) => {}
         Ok(true) => return Ok(false),
         // A yes could not be recorded; what is wrong is told with what else cannot be used.
         Err(error) if error.is_of_record() => return Ok(false),
         Err(error) => return Err(failed(error)),
     }
+    let seen = seen.unwrap_or_else(|| store.look_at(&setup.workspace));
+    let mut brings = seen.as_ref().map(|seen| enables(setup, seen)).unwrap_or_default();
+    brings.push(Brings { what: what.to_owned(), items });
     let said = |error: io::Error| Failure::new(Exit::Failed, format!("cannot ask: {error}"));
     let root = setup.workspace.root().display().to_string();
-    match prompts::trust::ask(&root, &brings(found)).await.map_err(said)? {
+    match prompts::trust::ask(&root, &brings).await.map_err(said)? {
         Reply::Answer(Answer::Trust) => {
-            store.trust_workspace(&setup.workspace, SystemTime::now()).map_err(failed)?;
+            let seen = seen.map_err(failed)?;
+            let (variables, now) = (variables_of(&seen), SystemTime::now());
+            store.trust_as_seen(&setup.workspace, &seen, variables, now).map_err(failed)?;
             Ok(true)
         }
         Reply::Answer(Answer::Decline) => {
-            store.decline_workspace(&setup.workspace, found).map_err(failed)?;
+            store.decline_workspace(&setup.workspace, &declined).map_err(failed)?;
             Ok(false)
         }
         Reply::Nobody(_) => Ok(false),
     }
 }
 
-/// Tells what the files of a workspace enable.
-fn brings(found: &[String]) -> Vec<Brings> {
-    vec![Brings { what: "it brings".to_owned(), items: found.to_vec() }]
+/// Says what trust in the files of a workspace enables, besides instructions for the model.
+fn enables(setup: &Setup, seen: &Candidate) -> Vec<Brings> {
+    let entries = seen.mcp_entries();
+    let named = |text: fn(&Value) -> Option<String>| -> Vec<String> {
+        let all =
+            entries.iter().filter_map(|it| Some(format!("{}: {}", it.server, text(&it.entry)?)));
+        all.collect()
+    };
+    let home = setup.variables.get("HOME").map(Path::new).filter(|home| home.is_absolute());
+    let variables = variables_of(seen).into_iter().map(|agreed| {
+        let names: Vec<String> = agreed.variables.into_iter().collect();
+        format!("{}: {}", agreed.server, names.join(", "))
+    });
+    let parts = [
+        ("MCP servers that it starts", named(command_of)),
+        ("MCP servers that it connects to", named(address_of)),
+        ("variables of yours that it sends to MCP servers", variables.collect()),
+        ("calls that its rules allow", seen.allow_rules(home)),
+    ];
+    let parts = parts.into_iter().filter(|(_, items)| !items.is_empty());
+    parts.map(|(what, items)| Brings { what: what.to_owned(), items }).collect()
+}
+
+/// Returns the variables that MCP servers of the workspace would be sent.
+fn variables_of(seen: &Candidate) -> Vec<AgreedVariables> {
+    let all = seen.mcp_entries().into_iter().map(|entry| entry.variables());
+    all.filter(|agreed| !agreed.variables.is_empty()).collect()
+}
+
+/// Returns the command line of an entry, with the variables that it sets.
+fn command_of(entry: &Value) -> Option<String> {
+    let command = entry["command"].as_str()?;
+    let set = entry["env"].as_object().into_iter().flatten();
+    let set = set.map(|(name, value)| format!("{name}={}", word(value)));
+    let args = entry["args"].as_array().into_iter().flatten().map(word);
+    let mut words: Vec<String> = set.collect();
+    words.push(word(&Value::from(command)));
+    words.extend(args);
+    words.extend(entry["cwd"].as_str().map(|folder| format!("(in {folder})")));
+    Some(words.join(" "))
+}
+
+fn address_of(entry: &Value) -> Option<String> {
+    entry["url"].as_str().map(str::to_owned)
+}
+
+/// Returns a value as one word of a command line.
+fn word(value: &Value) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,${}".contains(c);
+    match value.as_str() {
+        Some(text) if !text.is_empty() && text.chars().all(plain) => text.to_owned(),
+        Some(text) => format!("'{}'", text.replace('\'', "'\\''")),
+        None => value.to_string(),
+    }
 }
 
 /// Turns an error of the trust record into a failure.
 pub fn failed(error: TrustError) -> Failure {
     Failure::new(Exit::Configuration, &error).maybe_hint(error.hint())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_command_line_shows_all_that_an_entry_says() {
+        let entry = json!({
+            "command": "/bin/sh", "args": ["-c", "it's; x", "", "${KEY}", 1],
+            "env": { "LD_PRELOAD": "./x.so" }, "cwd": "sub",
+        });
+        let line = r"LD_PRELOAD=./x.so /bin/sh -c 'it'\''s; x' '' ${KEY} 1 (in sub)";
+        assert_eq!(command_of(&entry).as_deref(), Some(line));
+        assert_eq!(command_of(&json!({ "command": 1 })), None);
+        assert_eq!(command_of(&json!("x")), None);
+    }
 }

@@ -3,7 +3,9 @@
 use std::time::SystemTime;
 
 use jaato_catalog::Setup;
-use jaato_config::trust::{TrustError, TrustStore, Workspace, WorkspaceState, inside_session};
+use jaato_config::trust::{
+    TrustError, TrustStore, TrustedWorkspace, Workspace, WorkspaceState, inside_session,
+};
 
 /// A workspace that was trusted when the process began.
 #[derive(Clone)]
@@ -24,10 +26,10 @@ impl WorkspaceTrust {
         Some(Self { store, workspace, is_inside_session: inside_session(variables) })
     }
 
-    /// Returns the root, unless a file that the trust covers has changed. Reads files.
-    pub fn root_now(&self) -> Option<String> {
+    /// Returns the workspace, unless a file that the trust covers has changed. Reads files.
+    pub fn now(&self) -> Option<TrustedWorkspace> {
         match self.store.workspace_state(&self.workspace) {
-            Ok(WorkspaceState::Trusted(trusted)) => Some(trusted.root().display().to_string()),
+            Ok(WorkspaceState::Trusted(trusted)) => Some(trusted),
             Ok(
                 WorkspaceState::Nothing
                 | WorkspaceState::Untrusted { .. }

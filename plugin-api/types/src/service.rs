@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::mcp_entry::AgreedVariables;
+
 /// Asks for [`SessionFacts`]; no request JSON.
 pub const SESSION: &str = "session";
 /// Asks for the plugin's configuration, `[plugins.NAME]`, as JSON; no request JSON.
@@ -64,6 +66,9 @@ pub struct SessionFacts {
     /// a stranger's word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trusted_workspace: Option<String>,
+    /// Variables that the user agreed to send to MCP servers of that workspace.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agreed_variables: Vec<AgreedVariables>,
     /// The terminal that the person sits at.
     pub terminal: TerminalFacts,
     /// The name of the process that started the host, where known: the current shell.

@@ -19,6 +19,7 @@ use expect_test::expect_file;
 use jaato_types::execution::{EnvironmentPart, EnvironmentSpec};
 use jaato_types::http::{HttpAnswer, HttpBody, HttpBodyAnswer, HttpRequest};
 use jaato_types::large::{self, Large, LargeOf};
+use jaato_types::mcp_entry::AgreedVariables;
 use jaato_types::process::*;
 use jaato_types::service::*;
 use jaato_types::*;
@@ -450,6 +451,11 @@ fn session_services(shapes: &mut Shapes) {
         output_bytes_max: Some(1000),
         working_directory: "/w".to_owned(),
         trusted_workspace: Some("/w".to_owned()),
+        agreed_variables: vec![AgreedVariables {
+            server: "moon".to_owned(),
+            entry: "00".to_owned(),
+            variables: ["TOKEN".to_owned()].into(),
+        }],
         terminal: TerminalFacts {
             input_is_terminal: true,
             output_is_terminal: true,

@@ -68,6 +68,7 @@ impl State for Mcp {
         };
         let places = Places {
             workspace: facts.trusted_workspace.map(PathBuf::from),
+            agreed: facts.agreed_variables,
             home: folder.filter(|folder| folder.is_absolute()),
             settings: config.servers,
         };

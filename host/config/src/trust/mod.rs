@@ -4,6 +4,7 @@
 //! Nothing here asks: it records what was decided, tells whether it still holds, and if not, which
 //! file changed. Of a workspace that is not trusted only names are looked at.
 
+mod candidate;
 mod error;
 mod grants;
 mod record;
@@ -14,6 +15,9 @@ mod stamp;
 mod store;
 mod workspace;
 
+pub use jaato_types::mcp_entry::AgreedVariables;
+
+pub use candidate::{Candidate, McpEntry};
 pub use error::TrustError;
 pub use grants::{GrantStore, Grants, LiveGrants, PluginGrants};
 pub use record::RecordKind;

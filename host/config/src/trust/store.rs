@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use jaato_types::mcp_entry::AgreedVariables;
 use serde::{Deserialize, Serialize};
 
 use super::record::{RECORD_VERSION, RecordFile, RecordKind, checked_digest, seconds};
 use super::stamp::Stamps;
 use super::workspace::changes;
 use super::{
-    ChangeKind, FileChange, TrustError, TrustedWorkspace, Workspace, WorkspaceState, scan,
+    Candidate, ChangeKind, FileChange, TrustError, TrustedWorkspace, Workspace, WorkspaceState,
+    candidate, scan,
 };
 
 /// The record of what the person trusts, in a folder of theirs.
@@ -57,6 +59,9 @@ pub struct WorkspaceTrust {
     /// Of big files, by which a later look sees that they did not change.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) stamps: Stamps,
+    /// Variables that its MCP servers may be sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<AgreedVariables>,
     /// When, in seconds since 1970.
     pub trusted_at_s: u64,
 }
@@ -143,32 +148,52 @@ impl TrustStore {
         Ok(if !files.is_empty() {
             WorkspaceState::Changed { files }
         } else {
-            WorkspaceState::Trusted(TrustedWorkspace::new(workspace.root(), present))
+            WorkspaceState::Trusted(TrustedWorkspace::new(
+                workspace.root(),
+                present,
+                known.variables.clone(),
+            ))
         })
     }
 
-    /// Trusts a workspace as it is: reads and digests its covered files.
+    /// Trusts a workspace as it is, without any variable for its MCP servers.
     pub fn trust_workspace(
         &self,
         workspace: &Workspace,
         now: SystemTime,
     ) -> Result<TrustedWorkspace, TrustError> {
+        self.trust_as_seen(workspace, &self.look_at(workspace)?, Vec::new(), now)
+    }
+
+    /// Trusts a workspace as the user has seen it, and records the variables that its MCP servers
+    /// may be sent.
+    ///
+    /// # Errors
+    /// [`TrustError::Changed`] if a covered file is not as it was seen; what the file system says.
+    pub fn trust_as_seen(
+        &self,
+        workspace: &Workspace,
+        seen: &Candidate,
+        variables: Vec<AgreedVariables>,
+        now: SystemTime,
+    ) -> Result<TrustedWorkspace, TrustError> {
         let root = workspace.recorded_root()?.to_owned();
         self.file.change(|trust: &mut Trust| {
-            let known = trust.workspaces.get(&root).map(|known| known.files.clone());
-            let mut recorded = known.unwrap_or_default();
-            recorded.retain(|name, _| !workspace.is_replaced(name));
-            let names = workspace.names(&recorded)?;
+            let names = candidate::names(workspace, trust)?;
             let (files, stamps) = workspace.digest_all(&names, now)?;
+            if let Some(change) = changes(seen.files(), &files).first() {
+                return Err(TrustError::Changed { path: workspace.root().join(&change.name) });
+            }
             let entry = WorkspaceTrust {
                 digest: scan::whole(&files),
                 files: files.clone(),
                 stamps,
+                variables: variables.clone(),
                 trusted_at_s: seconds(now),
             };
             trust.declined.remove(&root);
             trust.workspaces.insert(root, entry);
-            Ok(TrustedWorkspace::new(workspace.root(), files))
+            Ok(TrustedWorkspace::new(workspace.root(), files, variables))
         })?
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use jaato_places::Owners;
+use jaato_types::mcp_entry::AgreedVariables;
 
 use super::stamp::{self, Stamps};
 use super::{AGENTS_FILE, CLAUDE_FILE, TrustError, WORKSPACE_FOLDER, WorkspaceTrust, scan};
@@ -63,7 +64,8 @@ pub enum ChangeKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedWorkspace {
     root: PathBuf,
-    files: BTreeMap<String, String>,
+    pub(super) files: BTreeMap<String, String>,
+    agreed_variables: Vec<AgreedVariables>,
 }
 
 impl Workspace {
@@ -226,8 +228,17 @@ fn is_everybodys(folder: &Path) -> bool {
 }
 
 impl TrustedWorkspace {
-    pub(super) fn new(root: &Path, files: BTreeMap<String, String>) -> Self {
-        Self { root: root.to_owned(), files }
+    pub(super) fn new(
+        root: &Path,
+        files: BTreeMap<String, String>,
+        agreed_variables: Vec<AgreedVariables>,
+    ) -> Self {
+        Self { root: root.to_owned(), files, agreed_variables }
+    }
+
+    /// The variables that the user agreed to send to MCP servers of the workspace.
+    pub fn agreed_variables(&self) -> &[AgreedVariables] {
+        &self.agreed_variables
     }
 
     /// The root, canonical.

@@ -22,8 +22,12 @@ impl Service for Session {
         };
         let facts = facts(call);
         Box::pin(async move {
-            let trusted_workspace = blocking(move || Ok(trust.root_now())).await?;
-            frame(&SessionFacts { trusted_workspace, ..facts })
+            let Some(trusted) = blocking(move || Ok(trust.now())).await? else {
+                return frame(&facts);
+            };
+            let trusted_workspace = Some(trusted.root().display().to_string());
+            let agreed_variables = trusted.agreed_variables().to_vec();
+            frame(&SessionFacts { trusted_workspace, agreed_variables, ..facts })
         })
     }
 }
@@ -42,6 +46,7 @@ fn facts(call: &Call) -> SessionFacts {
         context: call.site.facts.as_ref().map(SharedFacts::read),
         working_directory: shared.working_directory.display().to_string(),
         trusted_workspace: None,
+        agreed_variables: Vec::new(),
         terminal: shared.terminal.clone(),
         parent_process: shared.parent_process.clone(),
         output_bytes_max: Some(shared.output_bytes_max),

@@ -3,6 +3,8 @@
 //! As in Claude Code: `$NAME` is never one, a default is not expanded itself, and a variable that
 //! is unset and has no default stays as it is written and is told.
 
+use jaato_plugin_sdk::types::mcp_entry::Reference;
+
 /// Where variables come from.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
@@ -25,7 +27,7 @@ pub fn expand(text: &str, lookup: Lookup<'_>) -> Expanded {
     while let Some(at) = rest.find("${") {
         let (before, from) = rest.split_at(at);
         expanded.text.push_str(before);
-        let Some((whole, name, default)) = reference(from) else {
+        let Some(Reference { whole, name, default }) = Reference::at_start_of(from) else {
             expanded.text.push_str("${");
             rest = &from[2..];
             continue;
@@ -46,21 +48,6 @@ pub fn expand(text: &str, lookup: Lookup<'_>) -> Expanded {
     let end = expanded.text.floor_char_boundary(EXPANDED_BYTES_MAX);
     expanded.text.truncate(end);
     expanded
-}
-
-/// Reads the reference that a text begins with: all of it, the name, the default.
-fn reference(text: &str) -> Option<(&str, &str, Option<&str>)> {
-    let end = text.find('}')?;
-    let whole = &text[..=end];
-    let inside = &text[2..end];
-    let (name, default) = match inside.split_once(":-") {
-        Some((name, default)) => (name, Some(default)),
-        None => (inside, None),
-    };
-    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
-    let is_name =
-        name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit());
-    is_name.then_some((whole, name, default))
 }
 
 #[cfg(test)]

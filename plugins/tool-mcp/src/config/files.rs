@@ -2,11 +2,13 @@
 //!
 //! A file or an entry that cannot be used costs itself and one line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value};
+use jaato_plugin_sdk::types::mcp_entry::{AgreedVariables, canonical, variables_of};
+use sha2::{Digest as _, Sha256};
 
 use super::entry::{self, Origin, ServerEntry};
 use super::expand::Lookup;
@@ -17,12 +19,16 @@ pub const FILE_NAME: &str = ".mcp.json";
 pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Servers that are used: each may be a program.
 pub const SERVERS_MAX: usize = 32;
+/// Variables that one line names.
+const NAMES_SHOWN_MAX: usize = 8;
 
 /// Where files lie.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     /// The workspace, if it is trusted.
     pub workspace: Option<PathBuf>,
+    /// The variables that servers of the workspace may be sent.
+    pub agreed: Vec<AgreedVariables>,
     /// The person's folder.
     pub home: Option<PathBuf>,
     /// What the configuration files say.
@@ -47,13 +53,63 @@ impl Places {
         let is_same = self.workspace == self.home;
         for (origin, folder) in files.into_iter().take(if is_same { 1 } else { 2 }) {
             let Some(path) = folder.as_ref().map(|folder| folder.join(FILE_NAME)) else { continue };
-            match read_file(&path) {
+            let servers = match origin == Origin::Workspace && !is_same {
+                true => read_inside(&path).map(|servers| self.agreed(servers, &mut configured)),
+                false => read_file(&path),
+            };
+            match servers {
                 Ok(servers) => configured.take(&servers, origin, lookup),
                 Err(why) => configured.lines.push(format!("`{}`: {why}", path.display())),
             }
         }
         configured.take(&self.settings, Origin::Settings, lookup);
         configured
+    }
+}
+
+impl Places {
+    /// Returns the servers of the workspace that get no variable without the user's agreement;
+    /// each of the others is a line.
+    fn agreed(
+        &self,
+        servers: Map<String, Value>,
+        configured: &mut Configured,
+    ) -> Map<String, Value> {
+        let mut agreed = Map::new();
+        for (name, entry) in servers {
+            let missing = self.not_agreed(&name, &entry);
+            if missing.is_empty() {
+                agreed.insert(name, entry);
+                continue;
+            }
+            let listed: Vec<&str> =
+                missing.iter().take(NAMES_SHOWN_MAX).map(String::as_str).collect();
+            let more = match missing.len() - listed.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            configured.lines.push(format!(
+                "server `{name}` is not started: you have not agreed to send it {}{more}; \
+                 `jaato trust` shows this and agrees",
+                listed.join(", ")
+            ));
+        }
+        agreed
+    }
+
+    /// Returns the variables that an entry refers to and that the user has not agreed to send.
+    fn not_agreed(&self, name: &str, entry: &Value) -> BTreeSet<String> {
+        let mut missing = variables_of(entry);
+        if missing.is_empty() {
+            return missing;
+        }
+        let digest = Sha256::digest(canonical(entry))
+            .iter()
+            .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        for it in self.agreed.iter().filter(|it| it.server == name && it.entry == digest) {
+            missing.retain(|variable| !it.variables.contains(variable));
+        }
+        missing
     }
 }
 
@@ -77,6 +133,18 @@ impl Configured {
             }
             self.lines.extend(warnings.into_iter().map(|it| format!("server `{name}`: {it}")));
         }
+    }
+}
+
+/// Reads the servers of the workspace's file. A link that leads out of the workspace is refused:
+/// trust does not cover what it leads to.
+fn read_inside(path: &Path) -> Result<Map<String, Value>, String> {
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    match (path.canonicalize(), folder) {
+        (Ok(file), Some(folder)) if !file.starts_with(folder) => {
+            Err("it is a link that leads out of the workspace".to_owned())
+        }
+        _ => read_file(path),
     }
 }
 
@@ -158,6 +226,50 @@ mod tests {
         // A workspace that is not trusted says nothing.
         places.workspace = None;
         assert_eq!(places.read(&|_| None).servers["a"].shown(), "far");
+    }
+
+    #[test]
+    fn a_workspace_gets_a_variable_only_by_agreement_to_that_entry() {
+        let (_folder, mut places) = places();
+        let entry = json!({ "url": "http://e.example/${KEY}" });
+        let text = json!({ "mcpServers": { "a": entry, "b": { "command": "x" } } }).to_string();
+        file(&places.workspace, &text);
+        file(&places.home, &json!({ "mcpServers": { "own": entry } }).to_string());
+        let lookup = |name: &str| (name == "KEY").then(|| "k".to_owned());
+        let configured = places.read(&lookup);
+        assert_eq!(names(&configured), [("b", Origin::Workspace), ("own", Origin::Home)]);
+        let line = "server `a` is not started: you have not agreed to send it KEY; \
+                    `jaato trust` shows this and agrees";
+        assert_eq!(configured.lines, [line]);
+        let digest = Sha256::digest(canonical(&entry));
+        let agreed = AgreedVariables {
+            server: "a".to_owned(),
+            entry: digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")),
+            variables: ["KEY".to_owned()].into(),
+        };
+        places.agreed = vec![agreed.clone()];
+        assert_eq!(places.read(&lookup).servers["a"].shown(), "http://e.example/k");
+        // Another server, another entry or another variable has no agreement.
+        places.agreed = vec![AgreedVariables { server: "b".to_owned(), ..agreed.clone() }];
+        assert!(!places.read(&lookup).servers.contains_key("a"));
+        places.agreed = vec![AgreedVariables { variables: BTreeSet::new(), ..agreed.clone() }];
+        assert!(!places.read(&lookup).servers.contains_key("a"));
+        places.agreed = vec![agreed];
+        file(&places.workspace, &text.replace("e.example", "evil.example"));
+        assert!(!places.read(&lookup).servers.contains_key("a"));
+    }
+
+    #[test]
+    fn a_link_out_of_the_workspace_is_not_read() {
+        let (_folder, places) = places();
+        let home = places.home.as_ref().unwrap();
+        let outside = home.join("servers.json");
+        fs::write(&outside, r#"{"mcpServers": {"a": {"command": "x"}}}"#).unwrap();
+        let link = places.workspace.as_ref().unwrap().join(FILE_NAME);
+        std::os::unix::fs::symlink(&outside, &link).unwrap();
+        let configured = places.read(&|_| None);
+        assert!(configured.servers.is_empty(), "{configured:?}");
+        assert!(configured.lines[0].contains("leads out of the workspace"), "{configured:?}");
     }
 
     #[test]

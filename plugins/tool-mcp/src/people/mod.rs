@@ -194,8 +194,9 @@ async fn reload(host: &Reporter, servers: &Arc<Servers>) -> Result<String> {
 pub(super) async fn take_files(host: &Reporter, servers: &Arc<Servers>) -> Result<()> {
     let mut places = servers.places.clone();
     // Trust may have been taken back since.
-    let trusted = host.session().await?.trusted_workspace.map(std::path::PathBuf::from);
-    places.workspace = trusted;
+    let facts = host.session().await?;
+    places.workspace = facts.trusted_workspace.map(std::path::PathBuf::from);
+    places.agreed = facts.agreed_variables;
     let (configured, prints) = host.blocking(move |_| read(&places)).await?;
     servers.take(configured, prints);
     Ok(())

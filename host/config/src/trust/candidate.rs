@@ -1,0 +1,109 @@
+//! A workspace as the user is asked about it: what its files would enable.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use jaato_policy::{Layer, Outcome, RuleFile};
+use jaato_types::mcp_entry::{AgreedVariables, canonical, variables_of};
+use serde_json::Value;
+
+use super::store::Trust;
+use super::{MCP_FILE, TrustError, TrustStore, TrustedWorkspace, Workspace, scan};
+use crate::CONFIG_BYTES_MAX;
+use crate::permissions::{RuleSources, load_rules};
+
+/// The covered files of a workspace at one moment. They are not trusted: their content is only
+/// shown.
+#[derive(Debug)]
+pub struct Candidate(TrustedWorkspace);
+
+/// An entry of the workspace's `.mcp.json`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct McpEntry {
+    /// The server's key.
+    pub server: String,
+    /// The entry as it is written.
+    pub entry: Value,
+}
+
+impl TrustStore {
+    /// Reads a workspace for the question whether the user trusts it.
+    ///
+    /// # Errors
+    /// What the file system says; bounds.
+    pub fn look_at(&self, workspace: &Workspace) -> Result<Candidate, TrustError> {
+        let names = names(workspace, &self.read()?)?;
+        let files = scan::digests(workspace.root(), &names, BTreeMap::new())?;
+        Ok(Candidate(TrustedWorkspace::new(workspace.root(), files, Vec::new())))
+    }
+}
+
+/// Names of the files that trust would cover.
+pub(super) fn names(workspace: &Workspace, trust: &Trust) -> Result<BTreeSet<String>, TrustError> {
+    let known = trust.workspaces.get(workspace.recorded_root()?);
+    let mut recorded = known.map(|known| known.files.clone()).unwrap_or_default();
+    recorded.retain(|name, _| !workspace.is_replaced(name));
+    workspace.names(&recorded)
+}
+
+impl Candidate {
+    /// Names of the covered files.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.names()
+    }
+
+    /// The digest over all covered files.
+    pub fn digest(&self) -> String {
+        self.0.digest()
+    }
+
+    pub(super) fn files(&self) -> &BTreeMap<String, String> {
+        &self.0.files
+    }
+
+    /// The MCP servers that the workspace names; none if the file cannot be understood, as nothing
+    /// starts then.
+    pub fn mcp_entries(&self) -> Vec<McpEntry> {
+        let Ok(Some(bytes)) = self.0.read(MCP_FILE) else { return Vec::new() };
+        if bytes.len() as u64 > CONFIG_BYTES_MAX {
+            return Vec::new();
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let document = serde_json::from_str(text.trim_start_matches('\u{feff}'));
+        let Ok(Value::Object(mut document)) = document else { return Vec::new() };
+        let Some(Value::Object(servers)) = document.remove("mcpServers") else { return Vec::new() };
+        servers.into_iter().map(|(server, entry)| McpEntry { server, entry }).collect()
+    }
+
+    /// The rules of the workspace that allow calls, as they are written in messages.
+    pub fn allow_rules(&self, home: Option<&Path>) -> Vec<String> {
+        let sources = RuleSources {
+            enterprise: Path::new("/dev/null"),
+            user: None,
+            home,
+            named: None,
+            workspace: Some(&self.0),
+            root: self.0.root(),
+        };
+        let mut files = load_rules(&sources).files;
+        files.retain(|file| file.layer == Layer::Workspace);
+        let allows = |file: &RuleFile| -> Vec<String> {
+            let default = file.default.filter(|(outcome, _)| *outcome == Outcome::Allow);
+            let default = default.map(|_| "allow by default".to_owned());
+            let rules = file.rules.iter().filter(|rule| rule.outcome == Outcome::Allow);
+            rules.map(ToString::to_string).chain(default).collect()
+        };
+        files.iter().flat_map(allows).collect()
+    }
+}
+
+impl McpEntry {
+    /// The variables that would be sent to the server.
+    pub fn variables(&self) -> AgreedVariables {
+        AgreedVariables {
+            server: self.server.clone(),
+            entry: scan::content_digest(canonical(&self.entry).as_bytes()),
+            variables: variables_of(&self.entry),
+        }
+    }
+}
