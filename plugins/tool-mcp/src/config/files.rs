@@ -141,7 +141,7 @@ impl Configured {
 fn read_inside(path: &Path) -> Result<Map<String, Value>, String> {
     let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
     match (path.canonicalize(), folder) {
-        (Ok(file), Some(folder)) if !file.starts_with(folder) => {
+        (Ok(file), Some(folder)) if !file.starts_with(&folder) => {
             Err("it is a link that leads out of the workspace".to_owned())
         }
         _ => read_file(path),
