@@ -32,9 +32,11 @@ fn yes(mode: &str) -> PermissionAnswer {
     PermissionAnswer { mode: Some(mode.to_owned()), ..PermissionAnswer::once(Is::AllowOnce) }
 }
 
+/// Plays a turn whose answers make one call each.
 async fn turn(stage: &Stage, session: &mut Session, calls: &[&str]) {
-    let beats = calls.iter().enumerate();
-    stage.provider.then(beats.map(|(id, name)| Beat::call(&id.to_string(), name, json!({}))));
+    for (id, name) in calls.iter().enumerate() {
+        stage.provider.then([Beat::call(&id.to_string(), name, json!({}))]);
+    }
     stage.provider.then([Beat::text("done")]);
     session.turn("x", &Cancel::new()).await;
 }
