@@ -38,6 +38,8 @@ enum PromptEnd {
     /// The answer is none of those that the prompt allows.
     NotOffered,
     NoAnswer(NoAnswer),
+    /// Agreement to a plan, while no user can be asked and no rule or guard wants a prompt.
+    UnattendedPlan(String),
     /// The rules have changed meanwhile and decide.
     Decided(Decision),
     Late {
@@ -101,6 +103,7 @@ impl Attempt<'_> {
             PromptEnd::NoAnswer(NoAnswer { reason: why }) => {
                 Verdict::denied_without_user(&facts, &reason, &why)
             }
+            PromptEnd::UnattendedPlan(why) => Verdict::unattended_plan(&why),
             PromptEnd::Refused(error) => Verdict::refused_by_preview(error),
         })
     }
@@ -114,8 +117,11 @@ impl Attempt<'_> {
         offer: &Offer,
     ) -> PromptEnd {
         let Approval { asker, rules, .. } = self.approval;
-        if let Some(reason) = asker.unavailable() {
-            return PromptEnd::NoAnswer(NoAnswer { reason });
+        if let Some(why) = asker.unavailable() {
+            return match facts.starts_plan() && reason.is_silence {
+                true => PromptEnd::UnattendedPlan(why),
+                false => PromptEnd::NoAnswer(NoAnswer { reason: why }),
+            };
         }
         let preview = match preview {
             Some(made) => Some(made),

@@ -1,6 +1,6 @@
 //! The verdict about a call, and the words in which the model is told of a refusal.
 
-use jaato_policy::{Call, Decision, RuleId};
+use jaato_policy::{Call, Decision, Layer, RuleId};
 use jaato_types::{Error, ErrorKind, PluginName, ToolName};
 
 use crate::ChangedCall;
@@ -15,6 +15,8 @@ const USER_LATE: &str = "person.late";
 const USER_NOT_OFFERED: &str = "person.not_offered";
 /// The rule's name if the user changed the arguments again and again.
 const USER_EDITS: &str = "person.edits";
+/// The rule's name if a plan starts while no user can be asked.
+const UNATTENDED_PLAN: &str = "plan.unattended";
 /// The rule's name if a guard denied the call.
 const GUARD_DENIED: &str = "guard.denied";
 /// The rule's name if a guard wants the user to decide.
@@ -32,6 +34,10 @@ pub struct Verdict {
     pub changed: Option<ChangedCall>,
     /// Whether the call was denied because no user answered.
     pub lacks_user: bool,
+    /// Whether a permission that you gave lets the call run, and not its being harmless.
+    pub is_permitted: bool,
+    /// What the model is told next to the result of the call.
+    pub note: Option<String>,
     pub(crate) rule: &'static str,
     /// Where the rule is written, as `FILE:LINE`.
     pub(crate) place: Option<String>,
@@ -88,7 +94,9 @@ impl PromptReason {
 
 impl Verdict {
     pub(crate) fn allowed(decision: &Decision) -> Self {
-        Self { rule: decision.rule.name(), place: decision.rule.place(), ..Self::default() }
+        let is_permitted = decision.rule.layer != Layer::BuiltIn;
+        let (rule, place) = (decision.rule.name(), decision.rule.place());
+        Self { rule, place, is_permitted, ..Self::default() }
     }
 
     pub(crate) fn allowed_by_user(channel: &str, remembered: Option<Remembered>) -> Self {
@@ -96,7 +104,17 @@ impl Verdict {
             Some(_) => RuleId::SessionAlways.name(),
             None => USER_ONCE,
         };
-        Self { rule, ..Self::default() }.answered(channel, remembered)
+        Self { rule, is_permitted: true, ..Self::default() }.answered(channel, remembered)
+    }
+
+    /// A plan only says what the model means to do: each call of it is still decided on its own.
+    pub(crate) fn unattended_plan(why: &str) -> Self {
+        let note = format!(
+            "no user was there to agree to the plan ({why}); the permission rules still decide \
+             about each call"
+        );
+        let comment = Some(format!("no user can be asked: {why}"));
+        Self { rule: UNATTENDED_PLAN, comment, note: Some(note), ..Self::default() }
     }
 
     pub(crate) fn denied(facts: &Call<'_>, decision: &Decision) -> Self {

@@ -43,7 +43,8 @@ pub const MARK_CONTEXT_FULL: &str = "[Stopped: the context window is full]";
 struct Progress {
     steps: u32,
     empty_answers: u32,
-    /// The first call that was refused because nobody could be asked.
+    /// The first call that was refused because no user could be asked, unless a later answer made
+    /// a permitted call that succeeded.
     without_user: Option<Error>,
     usage: Usage,
 }
@@ -438,12 +439,17 @@ impl Session {
         }
         self.tell_record();
         let runner = self.shared.runner(Initiative::Model, cancel);
-        let CallsDone { results, without_user, activated, .. } = runner.run(calls).await;
+        let CallsDone { results, without_user, did_permitted, activated, .. } =
+            runner.run(calls).await;
         if results.iter().any(|result| !result.attachments.is_empty()) {
             self.wait_for_sight(cancel).await;
         }
         self.offer_view();
         self.history.append_results(results, self.take_news()).map_err(host_bug)?;
+        if did_permitted {
+            // The model knew of the earlier refusal and went on in a way that it may.
+            progress.without_user = None;
+        }
         progress.without_user = progress.without_user.take().or(without_user);
         self.activate(&activated);
         if cancel.is_cancelled() {

@@ -452,3 +452,49 @@ async fn text_between_calls_stays_where_the_model_put_it() {
     assert!(matches!(parts[..], [Part::ToolCall(_), Part::Text { .. }, Part::ToolCall(_)]));
     assert_eq!(stage.tools.seats().len(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_runs_while_the_next_of_the_answer_is_being_decided() {
+    let mut touch = Tool::sleeper("touch").writing();
+    touch.known.spec.annotations.parallel_safe = true;
+    let stage = Stage::new([touch]);
+    // The second prompt is never answered.
+    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
+    stage
+        .provider
+        .then((0..2).map(|id| Beat::call(&id.to_string(), "touch", json!({ "ms": 10 + id }))));
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let cancel = Cancel::new();
+    let stop = async {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        cancel.cancel();
+    };
+    let (report, ()) = tokio::join!(session.turn("x", &cancel), stop);
+    assert_eq!(report.outcome, Outcome::Cancelled);
+    assert_eq!(stage.person.questions().len(), 2);
+    let ended: Vec<bool> = stage.tools.seats().iter().map(|seat| seat.ended).collect();
+    assert_eq!(ended, [true], "the first ran to its end, the second never began");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_user_a_plan_starts_with_a_note_and_permitted_work_makes_up_for_a_refusal() {
+    let mut plan = Tool::echo("startPlan").writing();
+    plan.known.plugin = PluginName::from("tool-todo");
+    plan.known.spec.annotations.destructive = false;
+    plan.known.spec.annotations.open_world = false;
+    let work = Tool::echo("work").writing();
+    let other = Tool::echo("other").writing();
+    let stage = Stage::new([plan, work, other, Tool::echo("look")]);
+    let setup = Stage::setup();
+    setup.rules.lock().allowed.insert(Allowed::parse("work"));
+    let mut session = stage.start(setup).unwrap();
+    let (results, report) = play_on(&stage, &mut session, vec![("startPlan", json!({}))]).await;
+    assert_eq!((results[0].is_error, report.outcome), (false, Outcome::Done));
+    let note = results[0].content["note"].as_str().unwrap();
+    assert!(note.starts_with("no user was there to agree to the plan"), "{note}");
+    for (later, outcome) in [("look", Outcome::Denied), ("work", Outcome::Done)] {
+        stage.provider.then([Beat::call("refused", "other", json!({}))]);
+        let (_, report) = play_on(&stage, &mut session, vec![(later, json!({}))]).await;
+        assert_eq!(report.outcome, outcome, "{later}");
+    }
+}

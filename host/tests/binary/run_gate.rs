@@ -130,3 +130,23 @@ fn a_tool_of_a_plugin_that_is_not_trusted_is_offered_and_asked_about() {
     house.script(&calling("echo", "\"text\":\"t\""));
     house.run(&["run", "--yes", "echo"]).code(0);
 }
+
+#[test]
+fn a_plan_starts_without_a_user_and_the_run_ends_with_0() {
+    let Some(house) = crate::support::cli::with_cli() else { return };
+    let Some(fixtures) = crate::support::fixtures::house() else { return };
+    house.ship(&fixtures.join("plugins").join(crate::support::library_name("tool_todo")));
+    let call =
+        |name: &str, arguments: Value| json!({ "call": { "name": name, "arguments": arguments } });
+    house.script(&json!({ "answers": [
+        { "steps": [call("createPlan", json!({ "title": "A file", "steps": ["make it"] }))] },
+        { "steps": [call("startPlan", json!({}))] },
+        {
+            "expect": { "tool_result": "no user was there to agree to the plan" },
+            "steps": [call("cli_based_tool", json!({ "command": "touch made" }))],
+        },
+        { "steps": [{ "text": "All done" }] },
+    ] }));
+    house.run(&["run", "--allow", "cli_based_tool", "go"]).code(0);
+    house.run(&["run", "go"]).code(6);
+}

@@ -45,7 +45,7 @@ impl CallRunner<'_> {
         let checked = withheld.map_or_else(|| self.toolbox.check(tool, &call.arguments), Err);
         if let Err(error) = checked {
             let tool = Some(tool);
-            return Admitted { call, changed: None, tool, fate: Fate::Refuse(error) };
+            return Admitted { tool, ..Admitted::without_tool(call, Fate::Refuse(error)) };
         }
         let times = all.iter().filter(|it| is_equal(it, call)).count();
         let admitted = self.approve(call, tool, times, done).await;
@@ -68,10 +68,11 @@ impl CallRunner<'_> {
         let candidate = Candidate { call, spec, schema, plugin, source, times };
         let approval = self.approval();
         let context = ToolContext { runner: self, tool };
-        let Verdict { refusal, changed, lacks_user, .. } = tokio::select! {
+        let Verdict { refusal, changed, lacks_user, is_permitted, note, .. } = tokio::select! {
             biased;
             () = self.cancel.cancelled() => {
-                return Admitted { call, changed: None, tool: Some(tool), fate: Fate::Drop };
+                let tool = Some(tool);
+                return Admitted { tool, ..Admitted::without_tool(call, Fate::Drop) };
             }
             verdict = approval.decide(&candidate, &context, &mut done.equal) => verdict,
         };
@@ -79,7 +80,7 @@ impl CallRunner<'_> {
             done.without_user = done.without_user.take().or_else(|| refusal.clone());
         }
         let fate = refusal.map_or(Fate::Run, Fate::Refuse);
-        Admitted { call, changed, tool: Some(tool), fate }
+        Admitted { call, changed, tool: Some(tool), fate, is_permitted, note }
     }
 
     fn approval(&self) -> Approval<'_> {

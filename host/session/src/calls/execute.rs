@@ -277,6 +277,9 @@ impl Admitted<'_> {
         if let (Some(changed), Fate::Run) = (&self.changed, &self.fate) {
             note_change(changed, content);
         }
+        if let Some(note) = &self.note {
+            content.insert("note".to_owned(), note.as_str().into());
+        }
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) use running::{Running, Start};
 use std::sync::Arc;
 
 use futures_util::future::FutureExt;
-use futures_util::stream::{self, StreamExt};
+use futures_util::stream::{FuturesOrdered, StreamExt};
 use jaato_approval::{ChangedCall, EqualCalls};
 use jaato_types::{Error, ErrorKind, SessionId, ToolCall, ToolName, ToolResult};
 
@@ -67,6 +67,8 @@ pub(crate) struct CallsDone {
     pub(crate) results: Vec<ToolResult>,
     /// The first refusal for want of somebody to ask.
     pub(crate) without_user: Option<Error>,
+    /// Whether a call succeeded that a permission let run.
+    pub(crate) did_permitted: bool,
     /// Tools that were called although they did not stand in the request.
     pub(crate) activated: Vec<ToolName>,
     /// The user's answers so far, for equal calls.
@@ -82,12 +84,16 @@ struct Admitted<'a> {
     /// The tool, where there is one of that name that may be called.
     tool: Option<&'a KnownTool>,
     fate: Fate,
+    /// Whether a permission lets it run, and not its being harmless.
+    is_permitted: bool,
+    /// What the model is told next to the result.
+    note: Option<String>,
 }
 
 impl<'a> Admitted<'a> {
     /// A call that comes to nothing before any plugin sees it.
     fn without_tool(call: &'a ToolCall, fate: Fate) -> Self {
-        Self { call, changed: None, tool: None, fate }
+        Self { call, changed: None, tool: None, fate, is_permitted: false, note: None }
     }
 
     /// Returns the call with the arguments that it runs with.
@@ -128,17 +134,31 @@ impl CallRunner<'_> {
         done
     }
 
+    /// Starts each call as soon as it is allowed, while the next one is being decided.
     async fn run_batch(&self, batch: &[ToolCall], all: &[ToolCall], done: &mut CallsDone) {
-        let mut admitted = Vec::with_capacity(batch.len());
-        for call in batch {
-            admitted.push(self.admit(call, all, done).await);
-        }
-        // Boxed and gathered first: a lazy chain of closures would keep the turn from being `Send`.
-        let mut running = Vec::with_capacity(admitted.len());
-        for call in admitted {
-            running.push(self.settle(call).boxed());
-        }
         let at_once = self.limits.parallel_calls_max.max(1);
-        done.results.extend(stream::iter(running).buffered(at_once).collect::<Vec<_>>().await);
+        let mut results = Vec::with_capacity(batch.len());
+        let mut permitted = Vec::with_capacity(batch.len());
+        let mut running = FuturesOrdered::new();
+        for call in batch {
+            if running.len() >= at_once {
+                results.extend(running.next().await);
+            }
+            let mut admitting = self.admit(call, all, done).boxed();
+            let admitted = loop {
+                tokio::select! {
+                    biased;
+                    admitted = &mut admitting => break admitted,
+                    Some(result) = running.next() => results.push(result),
+                }
+            };
+            drop(admitting);
+            permitted.push(admitted.is_permitted);
+            running.push_back(self.settle(admitted).boxed());
+        }
+        results.extend(running.collect::<Vec<_>>().await);
+        let mut outcomes = permitted.iter().zip(&results);
+        done.did_permitted |= outcomes.any(|(permitted, result)| *permitted && !result.is_error);
+        done.results.extend(results);
     }
 }
