@@ -35,7 +35,7 @@ fn set(host: &FakeHost, step: &str, status: &str) -> Value {
 #[test]
 fn a_preview_shows_the_proposed_plan_and_refuses_if_there_is_none() {
     let host = host();
-    let preview = || host.preview("startPlan", json!({})).unwrap();
+    let preview = || host.instance().unwrap().preview("startPlan", json!({})).unwrap();
     assert!(preview().refusal.is_some());
     call(&host, "createPlan", json!({ "title": "Mend it", "steps": ["look"] }));
     assert!(preview().text.contains("1. pending: look"), "{:?}", preview());
