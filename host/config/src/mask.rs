@@ -29,26 +29,9 @@ pub(crate) fn is_secret_number(name: &str) -> bool {
     SECRET_WORDS.iter().any(|word| name.ends_with(word))
 }
 
-/// Replaces user and password in the URLs of a text: `http://u:p@host` becomes `http://***@host`.
+/// Hides secrets in the URLs of a text: `http://u:p@host?key=x` becomes `http://***@host?…`.
 pub fn mask_credentials(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("://") {
-        let (before, after) = rest.split_at(at + 3);
-        shown.push_str(before);
-        let end = after.find(['/', '?', '#', ' ', '\t', '\n', '"', '\'']).unwrap_or(after.len());
-        let (authority, tail) = after.split_at(end);
-        match authority.rfind('@') {
-            Some(sign) => {
-                shown.push_str("***");
-                shown.push_str(&authority[sign..]);
-            }
-            None => shown.push_str(authority),
-        }
-        rest = tail;
-    }
-    shown.push_str(rest);
-    shown
+    jaato_types::mask::urls(text)
 }
 
 /// Cuts a value to what fits into one line of an error.
@@ -108,6 +91,7 @@ mod tests {
         let text = "via http://bob:p%40ss@proxy:8080/a@b and https://plain/x";
         assert_eq!(mask_credentials(text), "via http://***@proxy:8080/a@b and https://plain/x");
         assert_eq!(mask_credentials("a://b:c@d@e"), "a://***@e");
+        assert_eq!(mask_credentials("a://b/c?d=e"), "a://b/c?…");
         assert_eq!(mask_credentials("no url"), "no url");
     }
 

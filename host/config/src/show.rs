@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jaato_types::mask;
 use serde_json::Value as Json;
 
 use crate::file::{PLUGINS, PROVIDERS};
@@ -9,8 +10,8 @@ use crate::keys::Config;
 use crate::mask::{MASK, is_secret_name, is_secret_number, mask_credentials};
 use crate::origin::Origin;
 
-/// What says where a key is, and is none.
-const NAMES_OF_WHERE_KEYS_ARE: [&str; 2] = ["api_key_env", "api_key_command"];
+/// The setting that names the variable with a key.
+const NAME_OF_KEY_VARIABLE: &str = "api_key_env";
 
 /// One value, as a person is shown it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,8 +100,11 @@ impl Entry {
 }
 
 fn masked(name: &str, value: &Json) -> Json {
-    if NAMES_OF_WHERE_KEYS_ARE.contains(&name) {
+    if name == NAME_OF_KEY_VARIABLE {
         return value.clone();
+    }
+    if let Some(shown) = shown_by_kind(name, value) {
+        return shown;
     }
     let is_secret = match value {
         Json::Null | Json::Bool(_) => false,
@@ -118,6 +122,40 @@ fn masked(name: &str, value: &Json) -> Json {
             entries.iter().map(|(name, value)| (name.clone(), masked(name, value))).collect(),
         ),
         other => other.clone(),
+    }
+}
+
+/// Hides the values of settings whose kind holds secrets under any name: headers, variables,
+/// arguments, commands.
+fn shown_by_kind(name: &str, value: &Json) -> Option<Json> {
+    let name = name.to_ascii_lowercase();
+    match value {
+        Json::Object(entries) if ["headers", "env", "environment"].contains(&name.as_str()) => {
+            let shown = |(key, value): (&String, &Json)| {
+                let text = match value {
+                    Json::String(text) => mask::value(text),
+                    Json::Null | Json::Bool(_) => return (key.clone(), value.clone()),
+                    other => mask::value(&other.to_string()),
+                };
+                (key.clone(), Json::String(text))
+            };
+            Some(Json::Object(entries.iter().map(shown).collect()))
+        }
+        Json::Array(words) if name == "args" || name.ends_with("command") => {
+            let words: Vec<&str> = words.iter().map(Json::as_str).collect::<Option<_>>()?;
+            let shown = match name.as_str() {
+                "args" => mask::arguments(words),
+                _ => mask::command_line(words),
+            };
+            Some(Json::from(shown))
+        }
+        Json::String(text) if name == "args" => {
+            Some(Json::String(mask::arguments(text.split_whitespace()).join(" ")))
+        }
+        Json::String(text) if name.ends_with("command") => {
+            Some(Json::String(mask::command_line(text.split_whitespace()).join(" ")))
+        }
+        _ => None,
     }
 }
 

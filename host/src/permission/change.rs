@@ -8,7 +8,13 @@ use jaato_runtime::config::permissions::{
     NewRule, RULES_FILE, add_rule, edit_rules, load_text_rules, remove_rule,
 };
 use jaato_runtime::config::trust::{TrustStore, WorkspaceState, refuse_inside_session};
+use jaato_runtime::policy::{
+    Call, CommandPattern, Conditions, Layer, Outcome as Ruling, PluginSource, RestOfCommand, Rule,
+    RuleFile, Rules, WorkspaceTrust, decide,
+};
+use jaato_runtime::types::{PluginName, ToolName};
 use jaato_runtime::{Setup, visible};
+use serde_json::json;
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
@@ -52,6 +58,7 @@ pub struct RuleArgs {
 /// Adds a rule.
 pub fn add(global: Global, decision: &str, args: RuleArgs) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
+    args.tool.as_deref().map_or(Ok(()), check_tool)?;
     let rule = new_rule(decision, &args)?;
     let place = Place::of(&setup, args.workspace)?;
     let changed = place.edit(&setup, |text| {
@@ -62,7 +69,62 @@ pub fn add(global: Global, decision: &str, args: RuleArgs) -> Outcome {
     let path = visible::name(&place.path.display().to_string()).into_owned();
     let said = if changed { "is in" } else { "was there already, in" };
     report::sentence(&format!("the rule {said} `{path}`"))?;
+    if let Some(command) = args.command.as_deref().filter(|_| decision == "allow")
+        && !allows_something(command, args.options.as_deref())
+    {
+        let text = format!(
+            "the rule allows no call yet, because `{command}` can run or write anything; name more \
+             words, for example the script, or add `--options any` to allow every option"
+        );
+        report::problems(&[text]);
+    }
     Ok(Exit::Done)
+}
+
+/// Tells whether a rule for this command allows its simplest calls in a trusted workspace.
+fn allows_something(command: &str, options: Option<&str>) -> bool {
+    let rest = match options {
+        Some("any") => RestOfCommand::AnyOptions,
+        Some("none") => RestOfCommand::Nothing,
+        _ => RestOfCommand::SafeOptions,
+    };
+    let when =
+        Conditions { command: CommandPattern::parse(command, rest), ..Conditions::default() };
+    let rule = Rule { outcome: Ruling::Allow, when, line: 1, why: None };
+    let file = RuleFile {
+        layer: Layer::User,
+        path: "".into(),
+        rules: vec![rule],
+        default: None,
+        broken: None,
+    };
+    let rules = Rules::of_files(vec![file]);
+    let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
+    let schema = json!({ "type": "object", "properties": {
+        "command": { "type": "string", "x-jaato-touches": "command" },
+    } });
+    let words = command.trim().trim_end_matches('*').trim_end();
+    [words.to_owned(), format!("{words} x")].iter().any(|line| {
+        let arguments = json!({ "command": line });
+        let call = Call {
+            source: PluginSource::Shipped,
+            workspace: WorkspaceTrust::Trusted,
+            directory: Some(Path::new("/")),
+            schema: &schema,
+            ..Call::new(&tool, &plugin, &arguments)
+        };
+        decide(&rules, &call).outcome == Ruling::Allow
+    })
+}
+
+/// Refuses a command line in the place of a tool's name.
+fn check_tool(tool: &str) -> Result<(), Failure> {
+    let letters = tool.replace(['*', '?'], "x");
+    if ToolName::from(letters.as_str()).is_valid() {
+        return Ok(());
+    }
+    let text = format!("no tool is called `{tool}`; did you mean `--command '{tool}'`?");
+    Err(Failure::new(Exit::Usage, text))
 }
 
 /// Removes a rule by its number.
@@ -151,5 +213,28 @@ impl Place {
             Some((line, what)) => Err(format!("line {line}: {what}")),
             None => Ok(text),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_that_allows_no_call_is_recognised() {
+        for command in ["git status", "git log *", "ls", "cargo test", "make"] {
+            assert!(allows_something(command, None), "{command}");
+        }
+        for command in ["python3", "sh"] {
+            assert!(!allows_something(command, None), "{command}");
+        }
+        assert!(allows_something("python3", Some("any")));
+    }
+
+    #[test]
+    fn a_command_line_is_not_the_name_of_a_tool() {
+        assert!(check_tool("mcp__*").is_ok() && check_tool("readFile").is_ok());
+        let failure = check_tool("git log").unwrap_err();
+        assert!(failure.message.contains("--command 'git log'"), "{}", failure.message);
     }
 }

@@ -344,3 +344,19 @@ fn secrets_are_not_shown() {
     let output = house.run(&["config", "show"]).code(0);
     assert!(!output.stdout.contains("hush-hush"), "{output}");
 }
+
+#[test]
+fn values_of_headers_variables_arguments_and_queries_are_not_shown() {
+    let house = house!();
+    house.configure(
+        r#"[plugins.tool-moon]
+base_url = "https://u:HUSH-1@e.example/v1?key=HUSH-2"
+api_key_command = "echo HUSH-3"
+headers = { cookie = "HUSH-4" }
+servers = { a = { command = "srv", args = ["--token", "HUSH-5", "HUSH-6"], env = { X = "HUSH-7" } } }
+"#,
+    );
+    let shown = house.run(&["config", "show"]).stdout;
+    assert!(shown.contains("https://***@e.example/v1?…") && shown.contains("--token"), "{shown}");
+    assert!(!shown.contains("HUSH"), "{shown}");
+}

@@ -176,3 +176,15 @@ fn permission_sanitization_that_is_enabled_denies_dangerous_commands_and_shell_s
         assert!(said.starts_with(expected), "{command}: {said}");
     }
 }
+
+#[test]
+fn permission_allow_says_when_the_rule_allows_nothing() {
+    let house = house!();
+    for command in ["python3", "sh"] {
+        let output = house.run(&["permission", "allow", "--command", command]).code(0);
+        assert!(output.stderr.contains("allows no call yet"), "{command}: {output}");
+    }
+    house.run(&["permission", "allow", "--command", "git status"]).silent();
+    let output = house.run(&["permission", "allow", "git log"]).code(2);
+    assert!(output.stderr.contains("did you mean `--command 'git log'`?"), "{output}");
+}

@@ -39,6 +39,7 @@ pub mod http;
 mod id;
 pub mod large;
 mod manifest;
+pub mod mask;
 pub mod mcp_entry;
 pub mod media_type;
 mod message;

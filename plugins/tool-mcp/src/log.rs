@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jaato_plugin_sdk::types::mask;
 use parking_lot::Mutex;
 
 /// Lines that are kept of all servers, as in the original.
@@ -20,6 +21,8 @@ pub struct Lines(Mutex<VecDeque<Line>>);
 pub struct ServerLog {
     server: Arc<str>,
     lines: Arc<Lines>,
+    /// The texts that no line shows, the longest first.
+    secrets: Arc<[String]>,
 }
 
 /// One of them.
@@ -36,7 +39,8 @@ pub struct Line {
 impl Lines {
     /// Returns where the lines of a server go.
     pub fn of(self: &Arc<Self>, server: &str) -> ServerLog {
-        ServerLog { server: server.into(), lines: Arc::clone(self) }
+        let lines = Arc::clone(self);
+        ServerLog { server: server.into(), lines, secrets: Arc::default() }
     }
 
     /// Lists the lines of one server or of all, the oldest first.
@@ -52,9 +56,24 @@ impl Lines {
 }
 
 impl ServerLog {
+    /// Hides these texts in every line. The longest comes first.
+    pub fn hiding(mut self, secrets: Vec<String>) -> Self {
+        self.secrets = secrets.into();
+        self
+    }
+
+    /// Makes a text one line that shows no secret of the server's entry.
+    pub fn scrubbed(&self, text: &str) -> String {
+        let text = self
+            .secrets
+            .iter()
+            .fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), mask::HIDDEN));
+        safe(&mask::urls(&text))
+    }
+
     /// Adds a line.
     pub fn line(&self, text: &str) {
-        let text = safe(text);
+        let text = self.scrubbed(text);
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
         let mut lines = self.lines.0.lock();
         if lines.len() >= LINES_MAX {
@@ -102,5 +121,13 @@ mod tests {
         moon.line(&"x".repeat(LINE_CHARS_MAX + 1));
         assert_eq!(lines.list(None)[LINES_MAX - 1].text.chars().count(), LINE_CHARS_MAX + 1);
         assert_eq!(lines.clear(), LINES_MAX);
+    }
+
+    #[test]
+    fn lines_hide_the_secrets_of_the_entry() {
+        let lines = Arc::new(Lines::default());
+        let log = lines.of("moon").hiding(vec!["SECRET-1".to_owned()]);
+        log.line("started with SECRET-1 at https://e.example/?key=SECRET-2");
+        assert_eq!(lines.list(None)[0].text, "started with … at https://e.example/?…");
     }
 }

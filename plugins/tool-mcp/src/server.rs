@@ -120,7 +120,7 @@ impl Server {
         let known = around.cache.get(&fingerprint).and_then(|record| record.described);
         let status = if entry.disabled { Status::Disabled } else { Status::Starting };
         Arc::new(Self {
-            log: around.lines.of(&entry.name),
+            log: around.lines.of(&entry.name).hiding(entry.secrets()),
             around: Arc::clone(around),
             status: watch::Sender::new(status),
             described: Mutex::new(known.map(Arc::new)),
@@ -136,6 +136,11 @@ impl Server {
     /// Returns its name.
     pub fn name(&self) -> &str {
         &self.entry.name
+    }
+
+    /// Returns its log.
+    pub fn log(&self) -> &ServerLog {
+        &self.log
     }
 
     /// Returns how it stands with it.

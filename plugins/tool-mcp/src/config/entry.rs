@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::serde::Deserialize;
 use jaato_plugin_sdk::serde_json::{self, Value};
+use jaato_plugin_sdk::types::mask;
 
 use super::expand::{Lookup, expand};
 use super::oauth::OAuthSettings;
@@ -17,6 +18,8 @@ const TIMEOUT_MS_MAX: u64 = 24 * 3600 * 1000;
 const TIMEOUT_MS_MIN: u64 = 1000;
 /// Arguments, variables and headers that one entry may have.
 const WORDS_MAX: usize = 256;
+/// Shortest text that is taken out of logs: a shorter one is part of other words.
+const SECRET_BYTES_MIN: usize = 6;
 
 /// Where an entry comes from, the nearest first: of two with one name the nearer counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +49,9 @@ pub struct ServerEntry {
     pub disabled: bool,
     /// Whether its tools stand in every request.
     pub always_load: bool,
+    /// The command line or the address as it is shown: with variables as the file has them, and
+    /// without values that may be secret.
+    pub shown: String,
 }
 
 /// How a server is reached.
@@ -120,6 +126,7 @@ pub fn read(
     if words > WORDS_MAX {
         return Err(format!("{words} arguments, variables and headers: {WORDS_MAX} at most"));
     }
+    let shown = shown(&written);
     let mut text = |text: &str| {
         let expanded = expand(text, lookup);
         for unset in expanded.unset {
@@ -174,13 +181,25 @@ pub fn read(
         tools: written.tools.filter(|tools| !tools.iter().any(|it| it == "*")),
         disabled: written.disabled,
         always_load: written.always_load,
+        shown,
     })
+}
+
+/// Writes how a server is reached for lists.
+fn shown(written: &Written) -> String {
+    match (&written.command, &written.url) {
+        (Some(command), _) => {
+            let args = written.args.iter().map(String::as_str);
+            mask::command_line(std::iter::once(command.as_str()).chain(args)).join(" ")
+        }
+        (None, url) => mask::urls(url.as_deref().unwrap_or_default()),
+    }
 }
 
 /// Checks the address of an endpoint.
 fn check_address(url: &str) -> Result<(), String> {
     if !url.starts_with("http://") && !url.starts_with("https://") {
-        return Err(format!("`{url}` is no http address"));
+        return Err("`url` does not begin with `http://` or `https://`".to_owned());
     }
     let parsed = url::Url::parse(url).map_err(|error| format!("`url` is no address: {error}"))?;
     if !parsed.username().is_empty() || parsed.password().is_some() {
@@ -204,17 +223,42 @@ impl ServerEntry {
         }
     }
 
-    /// Returns what a list shows of how it is reached: the command line, or the address. Values of
-    /// variables and headers are nobody's to see.
-    pub fn shown(&self) -> String {
+    /// Lists the texts of the entry that logs and errors must not show.
+    pub fn secrets(&self) -> Vec<String> {
+        let mut secrets = Vec::new();
+        let mut add = |text: &str| {
+            if text.len() >= SECRET_BYTES_MIN && !secrets.iter().any(|it| it == text) {
+                secrets.push(text.to_owned());
+            }
+        };
         match &self.reach {
-            Reach::Http(http) => http.url.clone(),
+            Reach::Http(http) => {
+                for value in http.headers.values().filter(|it| mask::value(it) != **it) {
+                    add(value);
+                    // The key follows the scheme: `Bearer KEY`.
+                    value.split_whitespace().for_each(&mut add);
+                }
+                if mask::urls(&http.url) != http.url {
+                    let query = http.url.split_once(['?', '#']).map_or("", |(_, query)| query);
+                    add(query);
+                    query.split('&').filter_map(|it| it.split_once('=')).for_each(|it| add(it.1));
+                }
+            }
             Reach::Stdio(stdio) => {
-                let words = std::iter::once(&stdio.command).chain(&stdio.args);
-                let words: Vec<&str> = words.map(String::as_str).collect();
-                shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "))
+                stdio.env.values().filter(|it| mask::value(it) != **it).for_each(|it| add(it));
+                let words = stdio.args.iter().map(String::as_str);
+                let hidden = mask::arguments(words).into_iter().zip(&stdio.args);
+                for (_, word) in hidden.filter(|(shown, word)| shown != *word) {
+                    add(word);
+                    if let Some((_, value)) = word.split_once('=') {
+                        add(value);
+                    }
+                }
             }
         }
+        // A longer text may hold a shorter one.
+        secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
+        secrets
     }
 }
 
@@ -240,7 +284,7 @@ mod tests {
         let entry = entry.unwrap();
         let Reach::Stdio(stdio) = &entry.reach else { panic!("{entry:?}") };
         assert_eq!((stdio.command.as_str(), stdio.args[1].as_str()), ("/h/mcp-gh", "/r"));
-        assert_eq!(entry.shown(), "/h/mcp-gh --root /r");
+        assert_eq!(entry.shown, "${HOME}/mcp-gh --root ${ROOT}");
         assert!(entry.always_load && entry.timeout == Duration::from_secs(5));
         assert_eq!(warnings, ["`TOKEN` is not set, and `${TOKEN}` stays as it is"]);
     }
@@ -261,7 +305,10 @@ mod tests {
         for (value, why) in [
             (json!({}), "`command` is missing"),
             (json!({ "type": "http" }), "`url` is missing"),
-            (json!({ "type": "http", "url": "file:///x" }), "`file:///x` is no http address"),
+            (
+                json!({ "type": "http", "url": "file:///x" }),
+                "`url` does not begin with `http://` or `https://`",
+            ),
             (
                 json!({ "type": "carrier-pigeon", "command": "x" }),
                 "`type` is `stdio` or `http`, not `carrier-pigeon`",
@@ -286,5 +333,30 @@ mod tests {
         assert_eq!(entry.timeout, TIMEOUT_DEFAULT);
         assert_eq!(warnings.len(), 1);
         assert!(parsed(json!({ "command": "x", "tools": ["*"] })).0.unwrap().allows("b"));
+    }
+
+    #[test]
+    fn secrets_are_not_shown_and_are_known_to_the_log() {
+        let lookup = |name: &str| (name == "TOKEN").then(|| "from-variable".to_owned());
+        let read = |value: Value| {
+            super::read("gh", &value, Origin::Home, &lookup, &mut Vec::new()).unwrap()
+        };
+        let entry = read(json!({
+            "command": "srv", "args": ["--token", "${TOKEN}", "--key=SECRET-1", "SECRET-2"],
+            "env": { "X": "SECRET-3", "LEVEL": "debug" },
+        }));
+        assert_eq!(entry.shown, "srv --token ${TOKEN} --key=… …");
+        let secrets = entry.secrets();
+        for secret in ["from-variable", "SECRET-1", "SECRET-2", "SECRET-3"] {
+            assert!(secrets.iter().any(|it| it == secret), "{secret}: {secrets:?}");
+        }
+        let entry = read(json!({
+            "url": "https://e.example/mcp?key=${TOKEN}", "headers": { "X-A": "Bearer SECRET-4" },
+        }));
+        assert_eq!(entry.shown, "https://e.example/mcp?…");
+        let secrets = entry.secrets();
+        for secret in ["from-variable", "SECRET-4"] {
+            assert!(secrets.iter().any(|it| it == secret), "{secret}: {secrets:?}");
+        }
     }
 }

@@ -222,10 +222,10 @@ mod tests {
         let configured = places.read(&|_| None);
         let expected = [("a", Origin::Workspace), ("b", Origin::Home), ("c", Origin::Settings)];
         assert_eq!(names(&configured), expected);
-        assert_eq!(configured.servers["a"].shown(), "near");
+        assert_eq!(configured.servers["a"].shown, "near");
         // A workspace that is not trusted says nothing.
         places.workspace = None;
-        assert_eq!(places.read(&|_| None).servers["a"].shown(), "far");
+        assert_eq!(places.read(&|_| None).servers["a"].shown, "far");
     }
 
     #[test]

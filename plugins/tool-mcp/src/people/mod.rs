@@ -123,7 +123,7 @@ pub fn words(servers: &Servers, asked: &CompleteWords) -> WordChoices {
             let is_taken = takes.iter().any(|it| it.eq_ignore_ascii_case(action));
             let all = servers.list();
             let named = all.iter().filter(|_| is_taken);
-            named.map(|it| WordChoice::new(it.name(), it.entry.shown())).collect()
+            named.map(|it| WordChoice::new(it.name(), it.entry.shown.clone())).collect()
         }
         _ => Vec::new(),
     };

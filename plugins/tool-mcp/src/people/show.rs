@@ -33,7 +33,7 @@ pub fn list(servers: &Servers) -> String {
     let all = servers.list();
     let mut lines = vec!["Configured MCP servers:".to_owned()];
     let line = |server: &std::sync::Arc<Server>| {
-        format!("  {}: {} [{}]", server.name(), safe(&server.entry.shown()), state(server))
+        format!("  {}: {} [{}]", server.name(), safe(&server.entry.shown), state(server))
     };
     lines.extend(all.iter().map(line));
     if all.is_empty() {
@@ -59,7 +59,7 @@ pub fn status(servers: &Servers) -> String {
             Status::Up(connection) => {
                 line += &format!(", protocol {}", connection.info.protocol_version);
             }
-            Status::Down { why } => line += &format!(": {}", safe(&why.message)),
+            Status::Down { why } => line += &format!(": {}", server.log().scrubbed(&why.message)),
             Status::Starting | Status::Stopped | Status::Disabled => {}
         }
         lines.push(line);
@@ -84,14 +84,14 @@ pub fn server(server: &Server) -> String {
     ];
     match &entry.reach {
         Reach::Stdio(stdio) => {
-            lines.push(format!("  Command: {}", safe(&entry.shown())));
+            lines.push(format!("  Command: {}", safe(&entry.shown)));
             if !stdio.env.is_empty() {
                 let names: Vec<&str> = stdio.env.keys().map(String::as_str).collect();
                 lines.push(format!("  Variables: {}", safe(&names.join(", "))));
             }
         }
         Reach::Http(http) => {
-            lines.push(format!("  URL: {}", safe(&http.url)));
+            lines.push(format!("  URL: {}", safe(&entry.shown)));
             if !http.headers.is_empty() {
                 let names: Vec<&str> = http.headers.keys().map(String::as_str).collect();
                 lines.push(format!("  Headers: {}", safe(&names.join(", "))));
@@ -99,8 +99,8 @@ pub fn server(server: &Server) -> String {
         }
     }
     if let Status::Down { why } = server.status() {
-        lines.push(format!("  Problem: {}", safe(&why.message)));
-        lines.extend(why.hint.map(|hint| format!("  Hint: {}", safe(&hint))));
+        lines.push(format!("  Problem: {}", server.log().scrubbed(&why.message)));
+        lines.extend(why.hint.map(|hint| format!("  Hint: {}", server.log().scrubbed(&hint))));
     }
     if let Some(described) = server.described() {
         lines.push(format!("  Says it is: {} ({})", safe(&described.title), described.protocol));

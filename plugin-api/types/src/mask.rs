@@ -1,0 +1,293 @@
+//! Hides the parts of URLs, command lines and values that may be secret.
+//!
+//! Errs on the side of hiding: only text that plainly is not a secret is shown. References such as
+//! `${NAME}` are shown as written.
+
+/// Shown in place of a secret.
+pub const HIDDEN: &str = "…";
+
+/// Longest plain word, such as a name of a package or a folder.
+const WORD_CHARS_MAX: usize = 40;
+
+/// Most digits of a plain number, such as a port or a year.
+const DIGITS_MAX: usize = 6;
+
+/// Shortest part of a URL's path that may be a token if it has letters and digits.
+const TOKEN_CHARS_MIN: usize = 16;
+
+/// Words that mark a text as secret.
+const SECRET_WORDS: [&str; 9] =
+    ["key", "token", "secret", "pass", "pwd", "credential", "auth", "bearer", "cookie"];
+
+/// Options of one letter whose value may be a secret: `-H`, `-u`, `-p`, `-t`, `-k`.
+const SECRET_LETTERS: [&str; 7] = ["H", "u", "p", "P", "t", "k", "K"];
+
+/// Hides user, password, query and fragment of every URL in a text, and parts of its path that look
+/// like tokens.
+pub fn urls(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        shown.push_str(before);
+        let end = after.find([' ', '\t', '\n', '"', '\'', '`', '<', '>']).unwrap_or(after.len());
+        let (url, tail) = after.split_at(end);
+        shown.push_str(&url_without_scheme(url));
+        rest = tail;
+    }
+    shown.push_str(rest);
+    shown
+}
+
+/// Hides a value unless it plainly is not a secret: a reference, a flag, a short number, a path, a
+/// URL.
+pub fn value(text: &str) -> String {
+    match text.contains("://") {
+        true => urls(text),
+        false if is_plain_value(text) => without_defaults(text),
+        false => HIDDEN.to_owned(),
+    }
+}
+
+/// Hides the words of a command line that may be secrets. The first word is the program.
+pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut words = words.into_iter();
+    let mut shown: Vec<String> =
+        words.next().into_iter().map(|program| without_defaults(&urls(program))).collect();
+    shown.extend(arguments(words));
+    shown
+}
+
+/// Hides the arguments of a command that may be secrets.
+pub fn arguments<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut follows_secret_option = false;
+    let mut shown = Vec::new();
+    for word in words {
+        let is_value = std::mem::take(&mut follows_secret_option);
+        let option = word.starts_with('-').then(|| word.trim_start_matches('-'));
+        shown.push(match option {
+            Some(option) => {
+                let (name, given) = match option.split_once('=') {
+                    Some((name, given)) => (name, Some(given)),
+                    None => (option, None),
+                };
+                follows_secret_option = given.is_none() && is_secret_option(name);
+                if is_value { HIDDEN.to_owned() } else { shown_option(word, name, given) }
+            }
+            None if is_value => secret_value(word),
+            None => shown_word(word),
+        });
+    }
+    shown
+}
+
+fn shown_option(word: &str, name: &str, given: Option<&str>) -> String {
+    // A value may follow without a sign between: `-pSECRET`.
+    let is_name = match word.starts_with("--") {
+        true => is_plain_word(name),
+        false => name.len() <= 1 || (is_plain_name(name) && !begins_with_secret_letter(name)),
+    };
+    if !is_name {
+        let letter: String = word.chars().take(2).collect();
+        return letter + HIDDEN;
+    }
+    let Some(given) = given else { return word.to_owned() };
+    let dashes = &word[..word.len() - word.trim_start_matches('-').len()];
+    let given = if is_secret_option(name) { secret_value(given) } else { shown_word(given) };
+    format!("{dashes}{name}={given}")
+}
+
+fn begins_with_secret_letter(name: &str) -> bool {
+    SECRET_LETTERS.iter().any(|letter| name.starts_with(letter))
+}
+
+fn secret_value(text: &str) -> String {
+    if is_reference(text) { without_defaults(text) } else { HIDDEN.to_owned() }
+}
+
+fn shown_word(word: &str) -> String {
+    match word.contains("://") {
+        true => urls(word),
+        false if is_plain_value(word) => without_defaults(word),
+        false if is_plain_word(word) && !is_secret_text(word) => word.to_owned(),
+        false => HIDDEN.to_owned(),
+    }
+}
+
+fn is_secret_option(name: &str) -> bool {
+    SECRET_LETTERS.contains(&name)
+        || is_secret_text(name)
+        || name.to_ascii_lowercase().contains("header")
+}
+
+fn is_secret_text(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    SECRET_WORDS.iter().any(|word| text.contains(word))
+}
+
+/// Returns true for a text of which only references are left, with at most the scheme of an
+/// `Authorization` header before one.
+fn is_reference(text: &str) -> bool {
+    let literal = literal(text);
+    let scheme = ["Bearer", "Basic", "Token", "token"].contains(&literal.trim());
+    literal.len() < text.len() && (literal.trim().is_empty() || scheme)
+}
+
+fn is_plain_value(text: &str) -> bool {
+    let is_number = !text.is_empty()
+        && text.len() <= DIGITS_MAX
+        && text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let flags = ["true", "false", "yes", "no", "on", "off", "debug", "info", "warn", "error"];
+    text.is_empty()
+        || is_number
+        || flags.contains(&text.to_ascii_lowercase().as_str())
+        || is_reference(text)
+        || is_plain_path(text)
+}
+
+/// Returns true for a path: it begins as one and each name in it is short.
+fn is_plain_path(text: &str) -> bool {
+    let literal = literal(text);
+    let begins = ["/", "./", "../", "~/"].iter().any(|begin| literal.starts_with(begin));
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "/._-~@ ".contains(c);
+    begins
+        && literal.chars().all(is_letter)
+        && literal.split('/').all(|name| !is_token(name) && name.len() <= WORD_CHARS_MAX)
+}
+
+/// Returns true for the name of an option of one dash that is written out: `-module`.
+fn is_plain_name(name: &str) -> bool {
+    name.len() <= 12 && name.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+}
+
+/// Returns true for words of lower-case letters, or of few digits, joined by signs: `server.py`,
+/// `@scope/mcp-server@1.2.3`.
+fn is_plain_word(word: &str) -> bool {
+    let is_piece = |piece: &str| {
+        piece.chars().all(|c| c.is_ascii_lowercase())
+            || (piece.len() <= 4 && piece.chars().all(|c| c.is_ascii_digit()))
+    };
+    word.len() <= WORD_CHARS_MAX && word.split(['-', '_', '.', '/', '@', ':', ',']).all(is_piece)
+}
+
+fn is_token(text: &str) -> bool {
+    text.len() >= TOKEN_CHARS_MIN
+        && text.chars().any(|c| c.is_ascii_digit())
+        && text.chars().any(|c| c.is_ascii_alphabetic())
+}
+
+/// Returns a text without its references.
+fn literal(text: &str) -> String {
+    let mut left = String::with_capacity(text.len());
+    parts(text, |part| {
+        if let Part::Literal(text) = part {
+            left.push_str(text);
+        }
+    });
+    left
+}
+
+/// Replaces the defaults of references: `${NAME:-default}` becomes `${NAME}`.
+fn without_defaults(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    parts(text, |part| match part {
+        Part::Literal(text) => shown.push_str(text),
+        Part::Reference(name) => shown.push_str(&format!("${{{name}}}")),
+    });
+    shown
+}
+
+enum Part<'a> {
+    Literal(&'a str),
+    Reference(&'a str),
+}
+
+fn parts<'a>(text: &'a str, mut take: impl FnMut(Part<'a>)) {
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let Some(length) = rest[at..].find('}') else { break };
+        let inside = &rest[at + 2..at + length];
+        let name = inside.split_once(":-").map_or(inside, |(name, _)| name);
+        let is_name =
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !is_name {
+            take(Part::Literal(&rest[..at + 2]));
+            rest = &rest[at + 2..];
+            continue;
+        }
+        take(Part::Literal(&rest[..at]));
+        take(Part::Reference(name));
+        rest = &rest[at + length + 1..];
+    }
+    take(Part::Literal(rest));
+}
+
+fn url_without_scheme(url: &str) -> String {
+    let shown = without_defaults(url);
+    let (address, more) = match shown.find(['?', '#']) {
+        Some(at) => (&shown[..at], Some(&shown[at..])),
+        None => (shown.as_str(), None),
+    };
+    let mut parts = address.split('/');
+    let authority = parts.next().unwrap_or_default();
+    let mut address = match authority.rfind('@') {
+        Some(at) => format!("***{}", &authority[at..]),
+        None => authority.to_owned(),
+    };
+    for part in parts {
+        address.push('/');
+        address.push_str(if is_token(&literal(part)) { HIDDEN } else { part });
+    }
+    if let Some(more) = more {
+        address.push_str(&more[..1]);
+        address.push_str(HIDDEN);
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(words: &str, expected: &str) {
+        assert_eq!(command_line(words.split(' ')).join(" "), expected, "{words}");
+    }
+
+    #[test]
+    fn urls_lose_everything_that_may_be_secret() {
+        for (url, expected) in [
+            ("https://e.example/mcp", "https://e.example/mcp"),
+            ("https://u:p@e.example:1/mcp?key=S#S", "https://***@e.example:1/mcp?…"),
+            ("see `http://e/?a=S` and http://f#S", "see `http://e/?…` and http://f#…"),
+            ("https://e/hook/T0123456789abcdefXYZ/x", "https://e/hook/…/x"),
+            ("https://${HOST}/${TOKEN:-S}", "https://${HOST}/${TOKEN}"),
+        ] {
+            assert_eq!(urls(url), expected);
+        }
+    }
+
+    #[test]
+    fn words_that_may_be_secret_are_hidden_and_the_rest_is_shown() {
+        check("npx -y @scope/mcp-server@1.2.3 /data", "npx -y @scope/mcp-server@1.2.3 /data");
+        check("python3 -m my_server --port 8080", "python3 -m my_server --port 8080");
+        check("srv --token swordfish", "srv --token …");
+        check("srv --api-key=swordfish", "srv --api-key=…");
+        check("srv --token ${TOKEN}", "srv --token ${TOKEN}");
+        check("srv --token=${TOKEN:-S}", "srv --token=${TOKEN}");
+        check("srv SEC-arg hunter2 my-secret", "srv … … …");
+        check("srv -pSECRET -pswordfish -H X-Key:abc", "srv -p… -p… -H …");
+        check("srv --token -abc -k --token swordfish", "srv --token … -k … …");
+        check("srv postgres://u:S@h/db?x=S", "srv postgres://***@h/db?…");
+    }
+
+    #[test]
+    fn values_are_hidden_unless_they_are_plain() {
+        for plain in ["true", "8080", "/usr/bin", "${X}", "Bearer ${X}", "debug"] {
+            assert_eq!(value(plain), plain);
+        }
+        for secret in ["swordfish", "Bearer abc", "x${X}", "SEC", "1234567"] {
+            assert_eq!(value(secret), HIDDEN, "{secret}");
+        }
+    }
+}
