@@ -153,7 +153,8 @@ pub async fn explain(global: Global, args: ExplainArgs) -> Outcome {
         let evaluation = evaluate(&rules, call);
         let (why, hint) = (evaluation.decision.explain(call), evaluation.decision.hint(call));
         (evaluation, why, hint)
-    })?;
+    });
+    let answer = answer.await?;
     let (evaluation, why, mut hint) = answer;
     if evaluation.waits_for_trust {
         let text =
@@ -192,7 +193,11 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     /// Shows the call with the facts of its tool.
-    fn of<T>(&self, runtime: &Runtime, show: impl FnOnce(&Call<'_>) -> T) -> Result<T, Failure> {
+    async fn of<T>(
+        &self,
+        runtime: &Runtime,
+        show: impl FnOnce(&Call<'_>) -> T,
+    ) -> Result<T, Failure> {
         let registry = runtime.registry();
         let Some(ToolEntry { spec, plugin, is_shipped, .. }) = registry.tool(self.tool) else {
             let text = format!("there is no tool `{}`", self.tool);
@@ -213,9 +218,8 @@ impl Asked<'_> {
             own_folders: &place.own_folders,
             ..Call::new(&spec.name, plugin, self.arguments)
         };
-        let resolved: Vec<_> =
-            call.named_paths().iter().filter_map(|path| runtime.resolve_path(path)).collect();
-        Ok(show(&Call { resolved: &resolved, ..call }))
+        let resolved = runtime.resolve_paths(call.named_paths()).await;
+        Ok(show(&Call { resolved: resolved.as_ref(), ..call }))
     }
 }
 
@@ -313,7 +317,7 @@ pub async fn test(global: Global, file: &Path) -> Outcome {
             let why = decision.explain(call);
             (decision.outcome, why)
         });
-        let (outcome, why) = decided.map_err(|failure| {
+        let (outcome, why) = decided.await.map_err(|failure| {
             let text = format!("line {line}: {}", failure.message);
             Failure::new(failure.exit, text)
         })?;

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use jaato_policy::{ArgumentsDigest, Call, Mode, Pattern, SessionRule};
+use jaato_policy::{ArgumentsDigest, Call, Mode, PathsResolved, Pattern, SessionRule};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision};
 use jaato_types::{Event, PluginName, ToolName};
 
@@ -22,6 +22,7 @@ struct AnsweredCall {
     tool: ToolName,
     plugin: PluginName,
     arguments: ArgumentsDigest,
+    resolved: Option<PathsResolved>,
     answer: PermissionAnswer,
 }
 
@@ -30,7 +31,9 @@ impl EqualCalls {
     pub(crate) fn answer_to(&self, call: &Call<'_>) -> Option<PermissionAnswer> {
         let arguments = ArgumentsDigest::of(call.arguments);
         let is_equal = |it: &&AnsweredCall| {
-            (&it.tool, &it.plugin) == (call.tool, call.plugin) && it.arguments == arguments
+            (&it.tool, &it.plugin) == (call.tool, call.plugin)
+                && it.arguments == arguments
+                && leads_there_still(it.resolved.as_ref(), call.resolved)
         };
         self.answered.iter().find(is_equal).map(|it| it.answer.clone())
     }
@@ -45,11 +48,22 @@ impl EqualCalls {
             tool: call.tool.clone(),
             plugin: call.plugin.clone(),
             arguments: ArgumentsDigest::of(call.arguments),
+            resolved: call.resolved.cloned(),
             answer: PermissionAnswer {
                 comment: answer.comment.clone(),
                 ..PermissionAnswer::once(decision)
             },
         });
+    }
+}
+
+/// Tells whether the paths of two calls lead to the same places. The files there may be others: the
+/// first call may have written them.
+fn leads_there_still(one: Option<&PathsResolved>, other: Option<&PathsResolved>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.changed_places(other).is_empty(),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
     }
 }
 

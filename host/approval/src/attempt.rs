@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use jaato_policy::{Call, Decision, Outcome, TypedInto};
+use jaato_types::files::FileLimits;
 use jaato_types::hooks::{Preview, SHELL_PROMPT};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision, PermissionPrompt};
 use jaato_types::{Error, Event, PluginName, ToolCall};
@@ -14,6 +15,9 @@ use crate::offer::Offer;
 use crate::prompt::{PromptParts, permission_prompt};
 use crate::verdict::PromptReason;
 use crate::{Approval, CallContext, CallPlace, Candidate, EqualCalls, NoAnswer, Verdict};
+
+/// How often a call is looked at whose files change while the user is asked.
+const CHECKS_MAX: usize = 4;
 
 /// A call with the arguments that it would run with.
 pub(crate) struct Attempt<'a> {
@@ -30,6 +34,13 @@ pub(crate) enum Step {
     Decided(Box<Verdict>),
     /// The user wants other arguments.
     Edited(Value),
+}
+
+/// How one look at a call ends.
+enum Checked {
+    Step(Step),
+    /// These paths changed while the user was asked.
+    Changed(Vec<PathBuf>),
 }
 
 /// How a prompt ends.
@@ -50,62 +61,133 @@ enum PromptEnd {
 }
 
 impl Attempt<'_> {
+    /// Decides; asks again if the files of the call changed while the user was asked.
     pub(crate) async fn run(
         &self,
         guard: Option<(PluginName, String)>,
         equal: &mut EqualCalls,
     ) -> Step {
+        let mut changed = Vec::new();
+        for _ in 0..CHECKS_MAX {
+            match self.check(guard.as_ref(), &changed, equal).await {
+                Checked::Step(step) => return step,
+                Checked::Changed(paths) => changed = paths,
+            }
+        }
+        decided(Verdict::denied_after_changes(&self.call.name))
+    }
+
+    /// Decides by what the paths of the call lead to at this moment.
+    async fn check(
+        &self,
+        guard: Option<&(PluginName, String)>,
+        changed: &[PathBuf],
+        equal: &mut EqualCalls,
+    ) -> Checked {
         let place = self.approval.gate.place();
         let mut facts = self.facts(&place);
-        let resolved = self.resolved(&facts);
-        facts.resolved = &resolved;
+        let resolved = self.approval.resolve(&facts).await;
+        facts.resolved = resolved.as_ref();
         let mut decision = self.decision(&facts);
         let resolved_again;
         let mut preview = None;
         if decision.outcome == Outcome::Ask && facts.is_typed_unseen() {
             // Only the tool's own plugin sees the terminal.
-            preview = self.context.preview(self.call).await;
+            preview = self.preview(&facts).await;
             facts.typed_into = Some(typed_into(preview.as_ref()));
-            resolved_again = self.resolved(&facts);
-            facts.resolved = &resolved_again;
+            resolved_again = self.approval.resolve(&facts).await;
+            facts.resolved = resolved_again.as_ref();
             decision = self.decision(&facts);
         }
         let reason = match (decision.outcome, guard) {
-            (Outcome::Deny, _) => return decided(Verdict::denied(&facts, &decision)),
-            (Outcome::Allow, None) => return decided(Verdict::allowed(&decision)),
-            (Outcome::Ask, None) => PromptReason::rule(&facts, &decision),
+            (Outcome::Deny, _) => return Checked::verdict(Verdict::denied(&facts, &decision)),
+            (Outcome::Allow, None) if changed.is_empty() => {
+                return Checked::verdict(self.allowed(&facts, &decision).await);
+            }
+            (Outcome::Allow | Outcome::Ask, None) => PromptReason::rule(&facts, &decision),
             (Outcome::Allow | Outcome::Ask, Some((plugin, reason))) => {
-                PromptReason::guard(&plugin, &reason)
+                PromptReason::guard(plugin, reason)
             }
         };
+        let reason = if changed.is_empty() { reason } else { reason.changed(changed) };
         let offer = Offer::of(&self.approval.rules.lock(), &facts, reason.is_each);
         let end = match equal.answer_to(&facts) {
             Some(answer) => PromptEnd::Answered(answer),
             None => self.ask(preview, (&facts, &place), &reason, &offer).await,
         };
+        let runs = match &end {
+            PromptEnd::Answered(answer) => answer.decision.runs(),
+            PromptEnd::Decided(decision) => decision.outcome == Outcome::Allow,
+            _ => false,
+        };
+        if runs {
+            let changed = self.changed_since(&facts).await;
+            if !changed.is_empty() {
+                return Checked::Changed(changed);
+            }
+        }
+        self.settle(end, (&facts, &reason), &offer, equal).await
+    }
+
+    /// Turns the end of a prompt into a step.
+    async fn settle(
+        &self,
+        end: PromptEnd,
+        (facts, reason): (&Call<'_>, &PromptReason),
+        offer: &Offer,
+        equal: &mut EqualCalls,
+    ) -> Checked {
         let remembering = Remembering { approval: self.approval, context: self.context };
-        decided(match end {
+        let verdict = match end {
             PromptEnd::Answered(answer) if answer.decision == PermissionDecision::Edit => {
-                return Step::Edited(answer.arguments.unwrap_or_default());
+                return Checked::Step(Step::Edited(answer.arguments.unwrap_or_default()));
             }
             PromptEnd::Answered(answer) => {
-                equal.note(&facts, &answer);
-                remembering.verdict(answer, &facts, &offer)
+                equal.note(facts, &answer);
+                let runs = answer.decision.runs();
+                let verdict = remembering.verdict(answer, facts, offer);
+                let limits = match runs {
+                    true => self.approval.file_limits(facts, None).await,
+                    false => FileLimits::default(),
+                };
+                Verdict { limits, ..verdict }
             }
             PromptEnd::NotOffered => {
-                Verdict::denied_not_offered(&facts, self.approval.asker.channel())
+                Verdict::denied_not_offered(facts, self.approval.asker.channel())
             }
             PromptEnd::Decided(decision) if decision.outcome == Outcome::Allow => {
-                Verdict::allowed(&decision)
+                self.allowed(facts, &decision).await
             }
-            PromptEnd::Decided(decision) => Verdict::denied(&facts, &decision),
-            PromptEnd::Late { patience_ms } => Verdict::denied_late(&facts, patience_ms),
+            PromptEnd::Decided(decision) => Verdict::denied(facts, &decision),
+            PromptEnd::Late { patience_ms } => Verdict::denied_late(facts, patience_ms),
             PromptEnd::NoAnswer(NoAnswer { reason: why }) => {
-                Verdict::denied_without_user(&facts, &reason, &why)
+                Verdict::denied_without_user(facts, reason, &why)
             }
             PromptEnd::UnattendedPlan(why) => Verdict::unattended_plan(&why),
             PromptEnd::Refused(error) => Verdict::refused_by_preview(error),
-        })
+        };
+        Checked::verdict(verdict)
+    }
+
+    async fn allowed(&self, facts: &Call<'_>, decision: &Decision) -> Verdict {
+        let limits = self.approval.file_limits(facts, Some(&decision.rule)).await;
+        Verdict { limits, ..Verdict::allowed(decision) }
+    }
+
+    /// Returns the paths of the call that lead elsewhere by now. Of a command line the files may be
+    /// others: programs that run meanwhile write them.
+    async fn changed_since(&self, facts: &Call<'_>) -> Vec<PathBuf> {
+        let Some(before) = facts.resolved else { return Vec::new() };
+        let Some(now) = self.approval.resolve(facts).await else { return Vec::new() };
+        match facts.command_line() {
+            Some(_) => before.changed_places(&now),
+            None => before.changed_files(&now),
+        }
+    }
+
+    async fn preview(&self, facts: &Call<'_>) -> Option<Preview> {
+        let limits = self.approval.file_limits(facts, None).await;
+        self.context.preview(self.call, limits).await
     }
 
     /// Shows a prompt and waits for its answer.
@@ -125,7 +207,7 @@ impl Attempt<'_> {
         }
         let preview = match preview {
             Some(made) => Some(made),
-            None => self.context.preview(self.call).await,
+            None => self.preview(facts).await,
         };
         if let Some(error) = preview.as_ref().and_then(|preview| preview.refusal.clone()) {
             return PromptEnd::Refused(error);
@@ -220,11 +302,11 @@ impl Attempt<'_> {
             ..Call::new(&self.call.name, plugin, &self.call.arguments)
         }
     }
+}
 
-    /// Returns where links on the paths of a call lead: rules, modes and answers look at paths.
-    fn resolved(&self, facts: &Call<'_>) -> Vec<PathBuf> {
-        let paths = facts.named_paths();
-        paths.iter().filter_map(|path| self.approval.gate.resolve(path)).collect()
+impl Checked {
+    fn verdict(verdict: Verdict) -> Self {
+        Self::Step(decided(verdict))
     }
 }
 

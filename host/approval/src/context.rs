@@ -1,6 +1,7 @@
 //! What the decision about one call needs from the session in which it is made.
 
 use futures_util::future::BoxFuture;
+use jaato_types::files::FileLimits;
 use jaato_types::hooks::Preview;
 use jaato_types::{Error, Event, PluginName, Result, ToolCall};
 use serde_json::Value;
@@ -10,8 +11,13 @@ pub trait CallContext: Send + Sync {
     /// Asks the guards about the call.
     fn guard<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Guarded>;
 
-    /// Asks the tool's plugin what the call would change; `None` if it does not say.
-    fn preview<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Option<Preview>>;
+    /// Asks the tool's plugin what the call would change; `None` if it does not say. It reads files
+    /// with these limits.
+    fn preview<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        limits: FileLimits,
+    ) -> BoxFuture<'a, Option<Preview>>;
 
     /// Checks arguments against the tool's schema.
     ///

@@ -3,9 +3,11 @@
 //! Plugins have no part in it: a guard denies a call or wants it asked, and that is looked at
 //! beside what is decided here.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use futures_util::future::BoxFuture;
 use jaato_policy::{Call, Decision, Rules, WorkspaceTrust, decide};
+use jaato_types::files::ResolvedPath;
 
 /// Decides about calls. A program that embeds jaato puts its own in place of [`RulesGate`]; what it
 /// allows runs, so it is as trusted as the program.
@@ -40,10 +42,14 @@ pub trait Gate: Send + Sync {
         CallPlace::default()
     }
 
-    /// Returns where links on a path lead; `None` when there are none, or nobody knows.
-    fn resolve(&self, path: &Path) -> Option<PathBuf> {
-        let _ = path;
-        None
+    /// Asks the execution environment where paths lead, one answer for each. `None` if there is
+    /// none: rules then see paths as they are written.
+    fn resolve<'a>(
+        &'a self,
+        paths: &'a [PathBuf],
+    ) -> BoxFuture<'a, Option<Vec<Option<ResolvedPath>>>> {
+        let _ = paths;
+        Box::pin(std::future::ready(None))
     }
 }
 

@@ -18,6 +18,7 @@ mod context;
 mod gate;
 mod kept_answers;
 mod offer;
+mod paths;
 mod prompt;
 mod shared_rules;
 mod verdict;

@@ -42,7 +42,8 @@ pub(crate) fn permission_prompt(parts: PromptParts<'_>) -> PermissionPrompt {
     prompt.agent_type = facts.agent.agent_type.to_owned();
     prompt.agent_name = facts.agent.agent_name.to_owned();
     prompt.environment = environment;
-    prompt.warning = match subject {
+    prompt.warning = match &subject {
+        _ if reason.changed.is_some() => changed_warning(reason),
         PromptSubject::Command { .. } => warning(&analysis).unwrap_or_default(),
         _ => String::new(),
     };
@@ -62,6 +63,12 @@ pub(crate) fn permission_prompt(parts: PromptParts<'_>) -> PermissionPrompt {
     prompt.answers = answers;
     prompt.patience_ms = patience_ms;
     prompt
+}
+
+/// Says what changed since the user was asked first, as one line.
+fn changed_warning(reason: &PromptReason) -> String {
+    let changed = reason.changed.as_deref().unwrap_or_default();
+    format!("Look again: {changed}.")
 }
 
 /// Names the question and what the call would do. Only of shipped tools is it known what their

@@ -1,6 +1,9 @@
 //! The verdict about a call, and the words in which the model is told of a refusal.
 
+use std::path::PathBuf;
+
 use jaato_policy::{Call, Decision, Layer, RuleId};
+use jaato_types::files::FileLimits;
 use jaato_types::{Error, ErrorKind, PluginName, ToolName};
 
 use crate::ChangedCall;
@@ -13,6 +16,8 @@ const USER_DENIED: &str = "person.denied";
 const USER_LATE: &str = "person.late";
 /// The rule's name if an answer came that the prompt does not allow.
 const USER_NOT_OFFERED: &str = "person.not_offered";
+/// The rule's name if the paths of the call changed again and again while the user was asked.
+const USER_CHANGES: &str = "person.changes";
 /// The rule's name if the user changed the arguments again and again.
 const USER_EDITS: &str = "person.edits";
 /// The rule's name if a plan starts while no user can be asked.
@@ -38,6 +43,8 @@ pub struct Verdict {
     pub is_permitted: bool,
     /// What the model is told next to the result of the call.
     pub note: Option<String>,
+    /// What the file operations of the call keep off, if it may run.
+    pub limits: FileLimits,
     pub(crate) rule: &'static str,
     /// Where the rule is written, as `FILE:LINE`.
     pub(crate) place: Option<String>,
@@ -61,6 +68,8 @@ pub(crate) struct PromptReason {
     /// Whether no rule allows the call, and none asks.
     pub(crate) is_silence: bool,
     hint: Option<String>,
+    /// What has changed since the user was asked first.
+    pub(crate) changed: Option<String>,
     /// Every such call asks, so that no answer holds for later ones.
     pub(crate) is_each: bool,
 }
@@ -82,13 +91,22 @@ impl PromptReason {
             why: decision.explain(facts),
             is_silence: decision.rule.id == RuleId::Silence,
             hint: decision.hint(facts),
+            changed: None,
             is_each: false,
         }
     }
 
+    /// The paths of the call have changed since the user allowed it.
+    pub(crate) fn changed(self, paths: &[PathBuf]) -> Self {
+        let told: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
+        let changed = format!("{} changed while you were asked", told.join(", "));
+        Self { why: changed.clone(), changed: Some(changed), is_silence: false, ..self }
+    }
+
     pub(crate) fn guard(plugin: &PluginName, reason: &str) -> Self {
         let why = format!("plugin `{plugin}` wants you to decide: {reason}");
-        Self { rule: GUARD_ASKS, place: None, why, is_silence: false, hint: None, is_each: true }
+        let (rule, changed) = (GUARD_ASKS, None);
+        Self { rule, place: None, why, is_silence: false, hint: None, changed, is_each: true }
     }
 }
 
@@ -179,6 +197,13 @@ impl Verdict {
             "the call of `{tool}` is denied: its arguments were changed more than {edits_max} times"
         );
         Self::refuse(text, USER_EDITS, None, None)
+    }
+
+    pub(crate) fn denied_after_changes(tool: &ToolName) -> Self {
+        let text = format!(
+            "the call of `{tool}` is denied: its files changed again and again while the user was asked"
+        );
+        Self::refuse(text, USER_CHANGES, None, None)
     }
 
     pub(crate) fn refused_by_preview(error: Error) -> Self {

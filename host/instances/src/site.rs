@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::Served;
-use jaato_session::{CallScope, Hold, SharedFacts, SharedObjects, StreamedOutput};
+use jaato_session::{CallFiles, CallScope, Hold, SharedFacts, SharedObjects, StreamedOutput};
 use jaato_types::{CallId, Data, Delta, Error, PluginName, SessionId};
 use parking_lot::Mutex;
 
@@ -60,6 +60,8 @@ pub struct CallSite {
     pub hold: Hold,
     /// What it may ask of the host.
     pub access: Access,
+    /// What the file operations of the call keep off; without it, what rules deny to all.
+    pub files: Option<Arc<CallFiles>>,
 }
 
 /// The objects of a session, as one call of a plugin has them.
@@ -95,6 +97,8 @@ pub struct EnvironmentRequest {
     pub operation: String,
     /// Its frame.
     pub request: Vec<u8>,
+    /// The limits of the call's file operations, if a call asks.
+    pub files: Option<Arc<CallFiles>>,
     /// Who hears of it.
     pub tell: Tell,
 }
@@ -122,6 +126,7 @@ impl CallSite {
             depth: 0,
             hold: Hold::default(),
             access: Access::Full,
+            files: None,
         }
     }
 
@@ -137,7 +142,7 @@ impl CallSite {
         let objects = CallObjects { shared: scope.objects.clone(), tool: name.to_owned() };
         let facts = has_model.then(|| scope.facts.clone());
         let (depth, hold) = (scope.depth, scope.hold.clone());
-        Self { facts, objects: Some(objects), depth, hold, ..self }
+        Self { facts, objects: Some(objects), depth, hold, files: scope.files.clone(), ..self }
     }
 
     /// The same for the instance that the call has made, which outlives it.
@@ -154,6 +159,7 @@ impl CallSite {
             depth: 0,
             hold: Hold::default(),
             access: Access::Full,
+            files: None,
             ..self.clone()
         }
     }

@@ -1,9 +1,11 @@
 //! What the rules may know about a call.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jaato_types::{Annotations, PluginName, ToolName};
 use serde_json::Value;
+
+use crate::PathsResolved;
 
 /// The facts of one call.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +35,7 @@ pub struct Call<'a> {
     pub home: Option<&'a Path>,
     /// Where links on the paths of the arguments lead, as the host found out before. Rules see
     /// these beside what is written.
-    pub resolved: &'a [PathBuf],
+    pub resolved: Option<&'a PathsResolved>,
     /// The host has expanded every pattern of the command line: `resolved` has the links among the
     /// names.
     pub patterns_are_resolved: bool,
@@ -65,7 +67,7 @@ impl<'a> Call<'a> {
             agent: CallingAgent::MAIN,
             directory: None,
             home: None,
-            resolved: &[],
+            resolved: None,
             patterns_are_resolved: false,
             repository_is_plain: false,
             workspace: WorkspaceTrust::Untrusted,

@@ -63,7 +63,9 @@ pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
     }
     // A shell reaches more than the paths and hosts that stand in its command line, and nothing is
     // known of what a foreign tool does with its arguments.
-    let is_known = facts.call.source == PluginSource::Shipped && facts.touched.is_complete();
+    let is_known = facts.call.source == PluginSource::Shipped
+        && facts.touched.is_complete()
+        && facts.call.has_known_paths();
     if !is_known || facts.shell.is_some() {
         return false;
     }

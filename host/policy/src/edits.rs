@@ -74,6 +74,7 @@ pub(crate) fn is_inside_edit(facts: &Facts<'_>) -> bool {
         && facts.touched.is_complete()
         && facts.hosts.is_empty()
         && facts.shell.is_none()
+        && facts.call.has_known_paths()
         && !facts.paths.is_empty()
         && !facts.paths.iter().any(|path| protected.protects(path))
 }

@@ -7,7 +7,9 @@ use crate::decide::deciding_rule;
 use crate::facts::Facts;
 use crate::matching::{Matched, matches};
 use crate::shell::Doubt;
-use crate::{Call, Decision, Outcome, Rule, RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust};
+use crate::{
+    Call, Decision, Outcome, PathsResolved, Rule, RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust,
+};
 
 /// A decision, and all that was looked at for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +106,8 @@ fn touches(facts: &Facts<'_>) -> Vec<Touch> {
     touches.extend(patterns.iter().map(|text| named("pattern", text.clone())));
     let words = facts.shell_paths_written().map(|path| path.display().to_string());
     touches.extend(words.map(|path| named("word", path)));
-    let links = facts.call.resolved.iter().map(|path| path.display().to_string());
+    let places = facts.call.resolved.into_iter().flat_map(PathsResolved::places);
+    let links = places.map(|path| path.display().to_string());
     touches.extend(links.map(|path| named("link", path)));
     let of_shell = facts.shell_hosts.iter().filter(|named| named.is_certain);
     let hosts = facts.hosts.iter().chain(of_shell.map(|named| &named.host));

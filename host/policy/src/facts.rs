@@ -10,7 +10,8 @@ use std::path::{Component, Path, PathBuf};
 use jaato_types::touches::Touched;
 
 use crate::shell::{self, Analysis, CommandLine, Named, NamedHost, Reach};
-use crate::{Call, expansion};
+use crate::touched::PATH_BYTES_MAX;
+use crate::{Call, PathsResolved, expansion};
 
 /// What rules need to know of a call, read once for all of them.
 pub(crate) struct Facts<'a> {
@@ -118,14 +119,18 @@ fn distinct(shell: &Analysis) -> Vec<usize> {
 }
 
 impl Call<'_> {
-    /// Returns every path that the call names, also among the words of its command line: what links
-    /// may lead away from.
+    /// Returns every path that the call names, also among the words of its command line, with the
+    /// `..` that it has: an environment resolves these.
     pub fn named_paths(&self) -> Vec<PathBuf> {
         let facts = Facts::of(self);
+        let declared = self.path_texts(&facts.touched);
         // A name without a slash may be a link, too.
-        let of_shell = facts.shell_paths.iter().map(|name| self.joined(&name.named.text));
-        let paths = facts.paths.iter().chain(&facts.undeclared_paths).cloned();
-        let mut paths: Vec<PathBuf> = paths.chain(of_shell).collect();
+        let words = facts.shell_paths.iter().map(|name| name.named.text.clone());
+        let undeclared = self.undeclared_texts(&facts.touched).map(str::to_owned);
+        let texts = declared.into_iter().chain(words).chain(undeclared);
+        let can_be_path = |text: &String| !text.is_empty() && text.len() <= PATH_BYTES_MAX;
+        let mut paths: Vec<PathBuf> =
+            texts.filter(can_be_path).map(|text| self.joined(&text)).collect();
         paths.sort();
         paths.dedup();
         paths
@@ -138,9 +143,25 @@ impl Call<'_> {
         facts.shell_paths.iter().filter(is_pattern).map(|name| name.path.clone()).collect()
     }
 
+    /// Tells whether the call may touch anything, because it has more paths than anybody looks at.
+    pub(crate) fn may_be_anywhere(&self) -> bool {
+        self.resolved.is_some_and(PathsResolved::may_be_anything)
+    }
+
+    /// Tells whether it is known where the paths of the call lead, as far as anybody tried. Else a
+    /// rule by path cannot allow it.
+    pub(crate) fn has_known_paths(&self) -> bool {
+        self.resolved.is_none_or(PathsResolved::is_whole)
+    }
+
     /// Makes a path whole: `~` and relative ones as far as they are known, without `.` and `..`.
+    /// `..` leads where the environment says; only where nobody asked it, the name before it counts
+    /// as a folder.
     pub(crate) fn whole(&self, text: &str) -> PathBuf {
-        without_dots(&self.joined(text))
+        let joined = self.joined(text);
+        let has_dots = joined.components().any(|part| part == Component::ParentDir);
+        let resolved = self.resolved.filter(|_| has_dots).and_then(|it| it.of(&joined));
+        resolved.map_or_else(|| without_dots(&joined), |it| PathBuf::from(&it.path))
     }
 
     /// Puts `~` and the working directory in front of a path.

@@ -94,6 +94,7 @@ impl Pattern {
             Self::Path(folder) => {
                 let Touches { paths, hosts } = Touches::of(call);
                 !paths.is_empty()
+                    && call.has_known_paths()
                     && hosts.is_empty()
                     && paths.iter().all(|path| path.starts_with(folder))
             }

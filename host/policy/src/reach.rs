@@ -28,6 +28,9 @@ pub(crate) fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
 
 /// Words of the command line, or values of the arguments, that are not known.
 pub(crate) fn unclear(facts: &Facts<'_>) -> Matched {
+    if facts.call.may_be_anywhere() {
+        return Matched::Perhaps("more paths than are looked at".to_owned());
+    }
     let what = facts.shell.as_ref().and_then(Analysis::unclear_names);
     what.map_or_else(|| unread(facts), |what| Matched::Perhaps(what.to_owned()))
 }

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::facts::{host_of, plain_host};
 use crate::shell::CommandLine;
-use crate::{Call, PluginSource, TypedInto};
+use crate::{Call, PathsResolved, PluginSource, TypedInto};
 
 /// Names under which tools of others commonly take a command line.
 const COMMAND_NAMES: [&str; 5] = ["command", "cmd", "command_line", "script", "shell"];
 
 /// Longest text that can be a path.
-const PATH_BYTES_MAX: usize = 4096;
+pub(crate) const PATH_BYTES_MAX: usize = 4096;
 
 impl Call<'_> {
     /// Reads the strings of the arguments. A declaration of a foreign tool is its author's word, so
@@ -88,50 +88,42 @@ impl Call<'_> {
     /// the host found out. Of a pattern it is the folder below which all matches are. Relative
     /// paths stay relative when the working directory is not known.
     pub(crate) fn paths_of(&self, touched: &Touched) -> Vec<PathBuf> {
+        let texts = self.path_texts(touched);
+        let mut paths: Vec<PathBuf> = texts.iter().map(|text| self.whole(text)).collect();
+        paths.extend(self.resolved.into_iter().flat_map(PathsResolved::places));
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
+    /// Returns the declared paths as they are written.
+    pub(crate) fn path_texts(&self, touched: &Touched) -> Vec<String> {
         let declared = [&touched.reads, &touched.writes, &touched.search_roots];
         let declared = declared.into_iter().flatten().filter(|text| !text.is_empty());
-        let mut paths: Vec<PathBuf> = declared.map(|text| self.whole(text)).collect();
+        let mut texts: Vec<String> = declared.cloned().collect();
         let roots = touched.search_roots.iter().filter(|text| !text.is_empty());
         let mut roots: Vec<&str> = roots.map(String::as_str).collect();
         if roots.is_empty() {
             roots.push(".");
         }
         for pattern in &touched.patterns {
-            paths.extend(roots.iter().flat_map(|root| self.reach_of(root, pattern)));
+            texts.extend(roots.iter().flat_map(|root| reach_of(root, pattern)));
         }
-        paths.extend(self.resolved.iter().cloned());
-        paths.sort();
-        paths.dedup();
-        paths
-    }
-
-    /// Returns the paths at or below which all matches of a pattern are.
-    fn reach_of(&self, root: &str, pattern: &str) -> Vec<PathBuf> {
-        let below_root = |text: &str| match text.starts_with(['/', '~']) {
-            true => self.whole(text),
-            false => self.whole(&format!("{root}/{text}")),
-        };
-        let Some(end) = pattern.find(['*', '?', '[', '{', '\\']) else {
-            let mut reach = vec![below_root(pattern)];
-            if !pattern.contains('/') {
-                // Some tools find a name at any depth.
-                reach.push(self.whole(root));
-            }
-            return reach;
-        };
-        let (literal, rest) = pattern.split_at(end);
-        if ["..", "{/", ",/"].iter().any(|part| rest.contains(part)) {
-            return vec![PathBuf::from("/")];
-        }
-        let folder = literal.rfind('/').map_or("", |at| &literal[..=at]);
-        vec![below_root(folder)]
+        texts
     }
 
     /// Returns the undeclared strings as paths.
     pub(crate) fn undeclared_paths(&self, touched: &Touched) -> Vec<PathBuf> {
+        self.undeclared_texts(touched).map(|text| self.whole(text)).collect()
+    }
+
+    /// Returns the undeclared strings that can be paths.
+    pub(crate) fn undeclared_texts<'t>(
+        &self,
+        touched: &'t Touched,
+    ) -> impl Iterator<Item = &'t str> + use<'t> {
         let texts = touched.undeclared.iter().map(|it| it.text.as_str());
-        let can_be_path = |text: &&str| !text.is_empty() && text.len() <= PATH_BYTES_MAX;
-        texts.filter(can_be_path).map(|text| self.whole(text)).collect()
+        texts.filter(|text| !text.is_empty() && text.len() <= PATH_BYTES_MAX)
     }
 
     /// Returns the declared hosts, and those of URLs in undeclared strings, in small letters.
@@ -144,6 +136,28 @@ impl Call<'_> {
         hosts.dedup();
         hosts
     }
+}
+
+/// Returns the paths at or below which all matches of a pattern are, as they are written.
+fn reach_of(root: &str, pattern: &str) -> Vec<String> {
+    let below_root = |text: &str| match text.starts_with(['/', '~']) {
+        true => text.to_owned(),
+        false => format!("{root}/{text}"),
+    };
+    let Some(end) = pattern.find(['*', '?', '[', '{', '\\']) else {
+        let mut reach = vec![below_root(pattern)];
+        if !pattern.contains('/') {
+            // Some tools find a name at any depth.
+            reach.push(root.to_owned());
+        }
+        return reach;
+    };
+    let (literal, rest) = pattern.split_at(end);
+    if ["..", "{/", ",/"].iter().any(|part| rest.contains(part)) {
+        return vec!["/".to_owned()];
+    }
+    let folder = literal.rfind('/').map_or("", |at| &literal[..=at]);
+    vec![below_root(folder)]
 }
 
 /// Returns the words of a text that may be hosts, in small letters.

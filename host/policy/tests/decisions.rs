@@ -62,7 +62,7 @@ impl Scene {
             agent: CallingAgent::MAIN,
             directory: None,
             home: None,
-            resolved: &[],
+            resolved: None,
             patterns_are_resolved: true,
             repository_is_plain: false,
             workspace: WorkspaceTrust::Trusted,

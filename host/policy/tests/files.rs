@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use jaato_policy::{
     Allowed, Annotation, Call, Caller, CallingAgent, CommandPattern, Conditions, Decision,
-    DenyRules, Glob, Layer, Mode, Outcome, PathPattern, Pattern, PluginSource, RestOfCommand, Rule,
-    RuleFile, Rules, SessionRule, TypedInto, WorkspaceTrust, decide, evaluate, proposals,
+    DenyRules, Glob, Layer, Mode, Outcome, PathPattern, PathsResolved, Pattern, PluginSource,
+    RestOfCommand, Rule, RuleFile, Rules, SessionRule, TypedInto, WorkspaceTrust, decide, evaluate,
+    proposals,
 };
+use jaato_types::files::{FileIdentity, RESOLVE_PATHS_MAX, ResolvedPath};
 use jaato_types::permission_prompt::PermissionDecision;
 use jaato_types::touches::KEYWORD;
 use jaato_types::{Annotations, PluginName, ToolName};
@@ -21,7 +23,7 @@ pub struct Scene {
     annotations: Annotations,
     caller: Caller,
     agent: CallingAgent<'static>,
-    resolved: Vec<PathBuf>,
+    resolved: Option<PathsResolved>,
     pub source: PluginSource,
     typed_into: Option<TypedInto>,
 }
@@ -36,7 +38,7 @@ impl Scene {
             annotations: Annotations { open_world: false, ..Annotations::default() },
             caller: Caller::Model,
             agent: CallingAgent::MAIN,
-            resolved: Vec::new(),
+            resolved: None,
             source: PluginSource::Shipped,
             typed_into: None,
         }
@@ -59,7 +61,7 @@ impl Scene {
             agent: self.agent,
             directory: Some(Path::new("/project")),
             home: Some(Path::new("/home/ann")),
-            resolved: &self.resolved,
+            resolved: self.resolved.as_ref(),
             patterns_are_resolved: true,
             repository_is_plain: false,
             workspace: WorkspaceTrust::Trusted,
@@ -68,6 +70,18 @@ impl Scene {
             typed_into: self.typed_into,
         }
     }
+}
+
+/// Where a path leads; nowhere known without a place.
+fn leads(written: &str, place: Option<&str>) -> PathsResolved {
+    let resolved = place.map(|place| ResolvedPath {
+        asked: written.to_owned(),
+        path: place.to_owned(),
+        entry: place.to_owned(),
+        identity: Some(FileIdentity { device: 1, inode: 2 }),
+        ..ResolvedPath::default()
+    });
+    PathsResolved::new(vec![written.into()], vec![resolved])
 }
 
 /// The arguments of all tools here, as shipped tools declare theirs.
@@ -261,10 +275,21 @@ fn paths_are_matched_whole_and_where_links_lead() {
         check(&rules, &at(denied), "deny file.deny user.toml:1");
     }
     let mut linked = at("src/link");
-    linked.resolved = vec!["/home/ann/.ssh/id".into()];
+    linked.resolved = Some(leads("/project/src/link", Some("/home/ann/.ssh/id")));
     check(&rules, &linked, "deny file.deny user.toml:1");
-    linked.resolved = vec!["/etc/passwd".into()];
+    linked.resolved = Some(leads("/project/src/link", Some("/etc/passwd")));
     check(&rules, &linked, "ask ask.silence");
+    let mut dotted = at("src/link/../key");
+    dotted.resolved = Some(leads("/project/src/link/../key", Some("/home/ann/.ssh/key")));
+    check(&rules, &dotted, "deny file.deny user.toml:1");
+    dotted.resolved = Some(leads("/project/src/link/../key", Some("/project/src/deep/key")));
+    check(&rules, &dotted, "allow file.allow user.toml:2");
+    let mut unknown = at("src/a");
+    unknown.resolved = Some(leads("/project/src/a", None));
+    check(&rules, &unknown, "ask ask.silence");
+    let paths: Vec<PathBuf> = (0..=RESOLVE_PATHS_MAX).map(|it| it.to_string().into()).collect();
+    unknown.resolved = Some(PathsResolved::new(paths, Vec::new()));
+    check(&rules, &unknown, "ask file.unclear user.toml:1");
     let many = Scene::new(
         "multiFileEdit",
         json!({ "operations": [{ "path": "src/a" }, { "path": "b" }] }),

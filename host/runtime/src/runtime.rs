@@ -10,12 +10,14 @@ use jaato_environments::{EndedProcess, Environments, Outputs, Processes, declare
 use jaato_instances::{CallSite, Instances, PluginCaller, ServiceFactory, Workers, why_in_worker};
 use jaato_loader::{Executor, Report, Watch};
 use jaato_log::Log;
+use jaato_policy::PathsResolved;
 use jaato_process::{Orphan, Supervisor};
 use jaato_registry::{PluginEntry, Registry, Status};
 use jaato_services::{Assets, HostServices, Shared, given_entries, problems_of_settings};
 use jaato_terminals::{Door, Terminals, own_temporary_folder};
 use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId};
 use parking_lot::Mutex;
+use serde_json::Map;
 
 use crate::about_models;
 use crate::gc;
@@ -149,10 +151,15 @@ impl Runtime {
         (&self.supervisor, &self.host.setup.executable)
     }
 
-    /// Returns where links on a path lead, as the rules of its sessions see it; `None` where there
-    /// are none.
-    pub fn resolve_path(&self, path: &Path) -> Option<PathBuf> {
-        crate::gate::resolve(&self.host.setup, path)
+    /// Asks the configured environment where paths lead, as the rules of a session see them; `None`
+    /// if there is none that could tell.
+    pub async fn resolve_paths(&self, paths: Vec<PathBuf>) -> Option<PathsResolved> {
+        let environments = &self.host.environments;
+        let session = SessionId::from("paths-of-a-call");
+        environments.enter(&session, None, Map::new()).ok()?;
+        let resolved = environments.resolve(&session, &paths).await;
+        environments.leave(&session).await;
+        Some(PathsResolved::new(paths, resolved?))
     }
 
     /// Returns what the host is made of.

@@ -8,7 +8,7 @@ use jaato_approval::KeptAnswers;
 use jaato_catalog::Setup;
 use jaato_config::{Caps, Config, NamedModel, PermissionMode};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
-use jaato_policy::{Allowed, DenyRules, Rules};
+use jaato_policy::{Allowed, DenyRules, Rules, denied_to_all};
 use jaato_services::Entered;
 use jaato_session::{
     AnsweringModel, Asker, EventSink, History, Ids, Mode, NoAnswer, PermissionAsker, Ports,
@@ -177,7 +177,7 @@ impl Host {
         if let Some(child) = &child {
             child.set_up(&mut setup);
         }
-        self.join_environment(&id, &options)?;
+        self.join_environment(&id, &options, &setup.rules)?;
         let asker = Arc::clone(&options.asker);
         let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self), id.clone()));
         let provider_plugin = ready.provider;
@@ -218,7 +218,7 @@ impl Host {
         let ids = ids();
         let id = ids.session();
         setup.id = Some(id.clone());
-        self.join_environment(&id, &options)?;
+        self.join_environment(&id, &options, &setup.rules)?;
         let asker = Arc::clone(&options.asker);
         let events = Arc::clone(&options.events);
         let tools = PluginTools::new(Arc::clone(self), id.clone(), false);
@@ -240,9 +240,17 @@ impl Host {
 
     /// Gives a session its execution environment. That the default one is not there is told when a
     /// tool needs it.
-    fn join_environment(&self, id: &SessionId, options: &SessionOptions) -> Result<(), Error> {
+    fn join_environment(
+        &self,
+        id: &SessionId,
+        options: &SessionOptions,
+        rules: &SharedRules,
+    ) -> Result<(), Error> {
         let (shared, of_own) = (options.environment.as_ref(), options.environment_options.clone());
-        self.environments.enter(id, shared, of_own)
+        self.environments.enter(id, shared, of_own)?;
+        let rules = Arc::clone(rules);
+        self.environments.hold_to(id, Arc::new(move || denied_to_all(&rules.lock())));
+        Ok(())
     }
 
     /// Lets terminals and services reach a session.
@@ -291,7 +299,7 @@ fn ports(
         None => told as _,
     };
     Ports {
-        gate: Arc::new(HostGate::of(&host.setup, options.environment.is_some())),
+        gate: Arc::new(HostGate::of(host, session.clone(), options.environment.is_some())),
         provider,
         hooks: Arc::new(PluginHooks::new(Arc::clone(host))),
         tools: Arc::new(tools),

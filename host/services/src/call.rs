@@ -206,6 +206,7 @@ impl Call {
             making: self.site.making.clone(),
             operation: operation.to_owned(),
             request,
+            files: self.site.files.clone(),
             tell: Arc::clone(&self.tell),
         }
     }

@@ -3,6 +3,8 @@
 //! It is the person's own act, so no gate stands before it and nothing of it joins the history by
 //! itself. Where its plugin says so, the model is shown the answer with the next request.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use jaato_types::{CallId, Error, ErrorKind, Event, Output, Part, Result, ToolCall, ToolName};
 use parking_lot::MutexGuard;
@@ -94,6 +96,8 @@ impl Session {
             objects: self.shared.objects.clone(),
             depth: 0,
             hold: hold.clone(),
+            // The user typed it.
+            files: Some(Arc::default()),
         };
         let name = ToolName::from(command.name.as_str());
         Running::new(Start {

@@ -253,6 +253,7 @@ impl Session {
             objects: self.shared.objects.clone(),
             depth: 0,
             hold: Hold::default(),
+            files: None,
         };
         let answer = tokio::select! {
             biased;

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod ask;
+mod call_files;
 mod calls;
 mod cancel;
 mod clock;
@@ -48,6 +49,7 @@ mod turn;
 
 pub use arguments::ArgumentChecks;
 pub use ask::{Asker, FormQuestion, Secret, SecretAnswer, SecretQuestion};
+pub use call_files::{CallFiles, NamedPaths};
 pub use calls::PREVIEW_BYTES_MAX;
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};

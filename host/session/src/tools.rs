@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::events::Emitter;
 use crate::tasks::TaskOutput;
-use crate::{Cancel, Hold, SharedFacts, SharedObjects, StreamedOutput};
+use crate::{CallFiles, Cancel, Hold, SharedFacts, SharedObjects, StreamedOutput};
 
 /// The tools of a session.
 pub trait ToolSet: Send + Sync {
@@ -156,6 +156,8 @@ pub struct CallScope {
     pub depth: u32,
     /// Stops its deadline while it waits for a person.
     pub hold: Hold,
+    /// What its file operations keep off; what rules deny to all without it.
+    pub files: Option<Arc<CallFiles>>,
 }
 
 /// Shows what a running call has to say, from any thread. Refuses everything once the call is over.

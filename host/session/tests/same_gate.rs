@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use futures_util::future::BoxFuture;
 use jaato_policy::{Conditions, Glob, Layer, Outcome as Wanted, Rule, RuleFile, WorkspaceTrust};
 use jaato_session::testing::{Beat, Stage, Tool};
 use jaato_session::{
     Agent, CallOrigin, CallPlace, Cancel, Gate, Hold, Mode, Ports, Session, SessionHandle,
     SessionSetup,
 };
+use jaato_types::files::{FileIdentity, ResolvedPath};
 use jaato_types::hooks::Hook;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is};
 use jaato_types::tasks::TaskStart;
@@ -230,8 +232,23 @@ impl Gate for Links {
         CallPlace { directory: Some("/project".into()), workspace, ..CallPlace::default() }
     }
 
-    fn resolve(&self, path: &Path) -> Option<PathBuf> {
-        path.ends_with("link").then(|| PathBuf::from("/project/.git/hooks/pre-commit"))
+    fn resolve<'a>(
+        &'a self,
+        paths: &'a [PathBuf],
+    ) -> BoxFuture<'a, Option<Vec<Option<ResolvedPath>>>> {
+        let resolved = paths.iter().map(|path| {
+            let asked = path.display().to_string();
+            let hook = "/project/.git/hooks/pre-commit".to_owned();
+            let leads_to = if path.ends_with("link") { hook } else { asked.clone() };
+            Some(ResolvedPath {
+                entry: asked.clone(),
+                asked,
+                path: leads_to,
+                identity: Some(FileIdentity::default()),
+                ..ResolvedPath::default()
+            })
+        });
+        Box::pin(std::future::ready(Some(resolved.collect())))
     }
 }
 

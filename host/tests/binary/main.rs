@@ -25,6 +25,7 @@ mod company;
 mod conditions;
 mod config;
 mod declared_arguments;
+mod denied_paths;
 mod docker;
 mod doctor;
 mod embedded;

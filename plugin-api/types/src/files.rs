@@ -8,6 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::protected::ProtectedFiles;
+
 /// Reads bytes: [`FileRead`], [`FileBytes`] with the bytes beside it.
 pub const READ: &str = "files.read";
 /// Reads text: [`FileReadText`], [`FileText`].
@@ -618,9 +620,9 @@ pub struct FileLimits {
     /// Paths that the user must be asked about before they are read or changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
-    /// Paths that the user must be asked about before they are changed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub protected: Vec<String>,
+    /// Files that the user must be asked about before they are changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protected: Option<ProtectedFiles>,
     /// Where the paths of the call led when it was checked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expected: Vec<ResolvedPath>,

@@ -186,7 +186,7 @@ pub fn tell_beside(
 
 /// How many files and folders were left out, and how to look at them.
 fn told_left_out(query: &Query, left_out: LeftOut) -> Value {
-    let LeftOut { ignored, hidden, excluded, .. } = left_out;
+    let LeftOut { ignored, hidden, excluded, denied, .. } = left_out;
     let excluded_way = if query.leave_out.is_empty() {
         "include_ignored, or name the folder"
     } else {
@@ -203,7 +203,12 @@ fn told_left_out(query: &Query, left_out: LeftOut) -> Value {
         told.insert(key.to_owned(), count.into());
         ways.push(way);
     }
-    told.insert("to_include".to_owned(), ways.join("; ").into());
+    if !ways.is_empty() {
+        told.insert("to_include".to_owned(), ways.join("; ").into());
+    }
+    if denied > 0 {
+        told.insert("denied".to_owned(), denied.into());
+    }
     told.into()
 }
 

@@ -38,17 +38,18 @@ impl EnvironmentAccess for SessionEnvironment {
     fn call(&self, asked: EnvironmentRequest) -> Option<BoxFuture<'static, Result<Served, Error>>> {
         let member = self.member.as_ref()?;
         let Some(host) = self.host.upgrade() else { return Some(ended()) };
-        let EnvironmentRequest { plugin, session, operation, request, tell, .. } = asked;
+        let EnvironmentRequest { plugin, session, operation, request, files, tell, .. } = asked;
         if is_terminal_operation(&operation) {
             let board = Arc::clone(&host.terminals);
             return Some(TerminalServices { board, plugin, session }.call(&operation, request));
         }
-        Some(member.call(host, &plugin, &operation, request, tell))
+        Some(member.call(host, &plugin, &operation, (request, files), tell))
     }
 
     fn resources(&self, asked: EnvironmentRequest) -> BoxFuture<'static, Result<Served, Error>> {
         let Some(host) = self.host.upgrade() else { return ended() };
-        let EnvironmentRequest { plugin, session, asker, making, operation, request, tell } = asked;
+        let EnvironmentRequest { plugin, session, asker, making, operation, request, tell, .. } =
+            asked;
         let (resources, plugin) = (Arc::clone(&self.resources), Some(plugin));
         let asking = Asking { host, resources, plugin, session, asker, making, tell };
         Box::pin(async move { asking.answer(&operation, &request).await })

@@ -1,5 +1,6 @@
 //! What embedders and people reach of environments: lists, facts, sharing.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jaato_config::DEFAULT_ENVIRONMENT;
@@ -8,6 +9,7 @@ use jaato_loader::Served;
 use jaato_registry::Status;
 use jaato_session::Cancel;
 use jaato_types::execution::{EnvironmentFacts, EnvironmentPart, EnvironmentSpec};
+use jaato_types::files::{FileResolve, FilesResolved, RESOLVE, RESOLVE_PATHS_MAX, ResolvedPath};
 use jaato_types::process::{
     OutputStream, ProcessEvent, ProcessExit, ProcessWrite, SPAWN, Spawn, Stdin, WRITE,
 };
@@ -15,9 +17,10 @@ use jaato_types::{Delta, Error, ErrorKind, Frame, PluginName, SessionId};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use super::scope::write;
+use super::scope::{read, write};
 use super::{
-    Environments, Member, Scope, SessionEnvironment, SharedEnvironment, choose, with_options_of,
+    Environments, LimitsOfAll, Member, Scope, SessionEnvironment, SharedEnvironment, choose,
+    with_options_of,
 };
 
 /// An environment in the list.
@@ -96,7 +99,7 @@ impl Environments {
         let nobody = PluginName::from("host");
         let call = |operation: &str, frame| {
             let host = Arc::clone(self);
-            member.call(host, &nobody, operation, frame, Arc::clone(&quiet))
+            member.call(host, &nobody, operation, (frame, None), Arc::clone(&quiet))
         };
         let stdin = if input.is_some() { Stdin::Piped } else { Stdin::Closed };
         let spawned = call(SPAWN, write(&Spawn { stdin, ..spawn.clone() })?).await?;
@@ -168,6 +171,35 @@ impl Environments {
             }
         });
         member.scope().facts(self, &tell).await
+    }
+
+    /// Says what file operations of a session keep off that belong to no call.
+    pub fn hold_to(&self, session: &SessionId, limits: LimitsOfAll) {
+        if let Some(member) = self.of(session) {
+            member.hold_to(limits);
+        }
+    }
+
+    /// Asks a session's environment where paths lead, one answer for each; none if it has no files
+    /// or cannot say. An environment that cannot be reached knows nothing of any path.
+    pub async fn resolve(
+        self: &Arc<Self>,
+        session: &SessionId,
+        paths: &[PathBuf],
+    ) -> Option<Vec<Option<ResolvedPath>>> {
+        let member = self.of(session)?;
+        if !member.scope().has(self, EnvironmentPart::Files) {
+            return None;
+        }
+        let quiet: Tell = Arc::new(|_| {});
+        let asked = paths.iter().take(RESOLVE_PATHS_MAX);
+        let paths = asked.map(|path| path.to_string_lossy().into_owned()).collect();
+        let request = write(&FileResolve { paths, ..FileResolve::default() }).ok()?;
+        match member.ask(self, RESOLVE, request, &quiet).await {
+            Ok(answer) => read::<FilesResolved>(&answer).ok().map(|it| it.paths),
+            Err(error) if error.kind == ErrorKind::UnknownOperation => None,
+            Err(_) => Some(Vec::new()),
+        }
     }
 
     /// Tells whether the plugin of a session's environment says that it has something; it need not

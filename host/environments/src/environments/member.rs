@@ -7,16 +7,18 @@ use futures_util::future::BoxFuture;
 use jaato_config::trust::SESSION_MARKER;
 use jaato_instances::Tell;
 use jaato_loader::Served;
-use jaato_session::Cancel;
+use jaato_session::{CallFiles, Cancel, NamedPaths};
 use jaato_types::execution::{DESCRIBE, STREAM_KEY};
-use jaato_types::files::{READ_STREAM, WRITE_STREAM};
+use jaato_types::files::{
+    FileLimits, LIMITS_KEY, READ_STREAM, RESOLVE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM,
+};
 use jaato_types::process::{FORGET, LIST, PREPARE, ProcessFacts, ProcessRef, SPAWN, START, Spawn};
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId, terminal};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::Environments;
-use super::scope::{Scope, read, write};
+use super::scope::{Scope, host_bug, read, write};
 use super::stream::{EnvironmentStream, OnEnd};
 
 /// Keys by which requests and answers name what runs or is open.
@@ -25,6 +27,9 @@ const NUMBER_KEYS: [&str; 3] = ["process", "terminal", "file"];
 /// Terminals that have ended of which is still known whose they were: their last screens come in
 /// the moment after. As many as a session may have in an environment at once can end together.
 const ENDED_TERMINALS_MAX: usize = 1024;
+
+/// Tells what file operations of a session keep off that belong to no call, at this moment.
+pub type LimitsOfAll = Arc<dyn Fn() -> FileLimits + Send + Sync>;
 
 /// A session in its environment.
 pub struct Member {
@@ -35,6 +40,8 @@ pub struct Member {
     /// Of that, programs that outlive the plugin that started them.
     lasting: Mutex<HashSet<u64>>,
     terminals: Mutex<HeldTerminals>,
+    /// What file operations keep off that belong to no call.
+    limits_of_all: Mutex<Option<LimitsOfAll>>,
 }
 
 /// The terminals of a session, those that ended last too: their last screens may come late.
@@ -56,7 +63,7 @@ struct HeldTerminal {
 pub fn is_operation(operation: &str) -> bool {
     let is_passed_on =
         ["files.", "process.", "terminal."].iter().any(|prefix| operation.starts_with(prefix));
-    operation == DESCRIBE || (is_passed_on && operation != PREPARE)
+    operation == DESCRIBE || (is_passed_on && ![PREPARE, RESOLVE].contains(&operation))
 }
 
 impl Member {
@@ -68,6 +75,7 @@ impl Member {
             numbers: Mutex::default(),
             lasting: Mutex::default(),
             terminals: Mutex::default(),
+            limits_of_all: Mutex::default(),
         }
     }
 
@@ -94,17 +102,24 @@ impl Member {
         host: Arc<Environments>,
         plugin: &PluginName,
         operation: &str,
-        request: Vec<u8>,
+        (request, files): (Vec<u8>, Option<Arc<CallFiles>>),
         tell: Tell,
     ) -> BoxFuture<'static, Result<Served, Error>> {
         let (own, operation) = (Arc::clone(self), operation.to_owned());
         let plugin = plugin.clone();
         Box::pin(async move {
-            let request = own.prepared(&operation, request)?;
+            let mut request = own.prepared(&operation, request)?;
+            let paths = named_paths(&operation, &request);
+            if let Some(named) = &paths {
+                request = with_limits(request, &own.limits(files.as_deref(), named))?;
+            }
             if let Some(served) = own.run_here(&host, &operation, &request, &tell).await? {
                 return Ok(served);
             }
             let (answer, ready) = own.scope.call(&host, &operation, request, &tell).await?;
+            if let (Some(files), Some(named)) = (&files, &paths) {
+                files.changed(&operation, named);
+            }
             own.served(&operation, answer, |stream, number| {
                 let stream = EnvironmentStream::new(ready, stream);
                 match (operation.as_str(), number) {
@@ -115,6 +130,22 @@ impl Member {
                 }
             })
         })
+    }
+
+    /// Returns what a file operation keeps off: that of its call, or what rules deny to all.
+    fn limits(&self, files: Option<&CallFiles>, named: &NamedPaths) -> FileLimits {
+        match files {
+            Some(files) => files.limits_of(named),
+            None => {
+                let of_all = self.limits_of_all.lock().clone();
+                of_all.map_or_else(FileLimits::default, |limits| limits())
+            }
+        }
+    }
+
+    /// Says what file operations keep off that belong to no call.
+    pub(super) fn hold_to(&self, limits: LimitsOfAll) {
+        *self.limits_of_all.lock() = Some(limits);
     }
 
     /// Runs a program on this machine as the environment says, and does what is asked of one that
@@ -293,6 +324,28 @@ fn opens(operation: &str) -> bool {
     use jaato_types::files::{FIND, SEARCH, WALK};
     let files = [READ_STREAM, WALK, FIND, SEARCH, WRITE_STREAM];
     files.contains(&operation) || [SPAWN, START, terminal::SPAWN].contains(&operation)
+}
+
+/// Reads which paths a file operation names; none for what names no paths.
+fn named_paths(operation: &str, request: &[u8]) -> Option<NamedPaths> {
+    let is_of_paths = operation.starts_with("files.") && operation != WRITE_PIECE;
+    let named = || Frame::read(request).unwrap_or_default();
+    (is_of_paths && operation != WRITE_FINISH).then(named)
+}
+
+/// Puts limits into a request. A request that has the key already is not read by the environment.
+fn with_limits(request: Vec<u8>, limits: &FileLimits) -> Result<Vec<u8>, Error> {
+    if limits.is_empty() {
+        return Ok(request);
+    }
+    let Frame { json, bytes } = Frame::parse(&request).map_err(bad_request)?;
+    let Some(rest) = json.trim_ascii_start().strip_prefix(b"{") else { return Ok(request) };
+    let limits = serde_json::to_string(limits)
+        .map_err(|error| host_bug(FrameError::Json(error.to_string())))?;
+    let comma = if rest.trim_ascii_start().starts_with(b"}") { "" } else { "," };
+    let head = format!("{{\"{LIMITS_KEY}\":{limits}{comma}");
+    let json = [head.as_bytes(), rest].concat();
+    Frame::from_json_text(&json, bytes).map_err(bad_request)
 }
 
 fn bad_request(error: FrameError) -> Error {

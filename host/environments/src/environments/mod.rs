@@ -27,7 +27,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 
 pub use describe::EnvironmentListed;
-pub use member::{Member, is_operation};
+pub use member::{LimitsOfAll, Member, is_operation};
 pub use outputs::SessionOutputs;
 pub use resources::{Resources, SavedResources, is_operation as is_resource_operation};
 pub use scope::{Choice, Scope};

@@ -1,16 +1,19 @@
 //! Takes a call to the point where it may run: the tool exists, the arguments match, and
 //! [`jaato_approval`] allows it.
 
+use std::sync::Arc;
+
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_approval::{Approval, CallContext, Candidate, Guarded, Verdict};
 use jaato_policy::{Caller, CallingAgent, PluginSource};
+use jaato_types::files::FileLimits;
 use jaato_types::hooks::{CalledBy, Preview};
 use jaato_types::{Event, Result, ToolCall};
 use serde_json::Value;
 
 use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
 use crate::hooks::AboutCall;
-use crate::{Agent, KnownTool, introspection};
+use crate::{Agent, CallFiles, KnownTool, introspection};
 
 impl CallRunner<'_> {
     /// Admits a call that is in no answer of the model.
@@ -49,7 +52,7 @@ impl CallRunner<'_> {
         }
         let times = all.iter().filter(|it| is_equal(it, call)).count();
         let admitted = self.approve(call, tool, times, done).await;
-        if matches!(admitted.fate, Fate::Run) && introspection::is_own(tool) {
+        if matches!(admitted.fate, Fate::Run(_)) && introspection::is_own(tool) {
             done.activated.extend(introspection::wanted(&self.toolbox, admitted.runs()));
         }
         admitted
@@ -68,7 +71,7 @@ impl CallRunner<'_> {
         let candidate = Candidate { call, spec, schema, plugin, source, times };
         let approval = self.approval();
         let context = ToolContext { runner: self, tool };
-        let Verdict { refusal, changed, lacks_user, is_permitted, note, .. } = tokio::select! {
+        let Verdict { refusal, changed, lacks_user, limits, is_permitted, note, .. } = tokio::select! {
             biased;
             () = self.cancel.cancelled() => {
                 let tool = Some(tool);
@@ -79,7 +82,10 @@ impl CallRunner<'_> {
         if lacks_user {
             done.without_user = done.without_user.take().or_else(|| refusal.clone());
         }
-        let fate = refusal.map_or(Fate::Run, Fate::Refuse);
+        let fate = match refusal {
+            None => Fate::Run(Arc::new(CallFiles::new(limits))),
+            Some(error) => Fate::Refuse(error),
+        };
         Admitted { call, changed, tool: Some(tool), fate, is_permitted, note }
     }
 
@@ -139,8 +145,12 @@ impl CallContext for ToolContext<'_> {
         self.unless_cancelled(self.runner.ask_guards(call, self.tool)).boxed()
     }
 
-    fn preview<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Option<Preview>> {
-        self.unless_cancelled(self.runner.preview(call, self.tool)).boxed()
+    fn preview<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        limits: FileLimits,
+    ) -> BoxFuture<'a, Option<Preview>> {
+        self.unless_cancelled(self.runner.preview(call, self.tool, limits)).boxed()
     }
 
     fn check_arguments(&self, arguments: &Value) -> Result<()> {

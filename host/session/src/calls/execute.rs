@@ -12,7 +12,8 @@ use crate::hooks::{Changed, note_change};
 use crate::output::{self, error_content};
 use crate::tasks::{self, Surroundings};
 use crate::{
-    CallScope, Cancel, Hold, KnownTool, OutputSink, StreamedOutput, VIEW_ENVIRONMENT, introspection,
+    CallFiles, CallScope, Cancel, Hold, KnownTool, OutputSink, StreamedOutput, VIEW_ENVIRONMENT,
+    introspection,
 };
 
 impl CallRunner<'_> {
@@ -109,14 +110,19 @@ impl CallRunner<'_> {
 
     async fn outcome(&self, admitted: &Admitted<'_>, source: &str) -> Result<Output, Error> {
         match &admitted.fate {
-            Fate::Run => self.execute(admitted, source).await,
+            Fate::Run(files) => self.execute(admitted, files, source).await,
             Fate::Refuse(error) => Err(error.clone()),
             Fate::Drop => Err(never_began()),
         }
     }
 
     /// Runs the call to its end; one that takes long goes on as a task where it may.
-    async fn execute(&self, admitted: &Admitted<'_>, source: &str) -> Result<Output, Error> {
+    async fn execute(
+        &self,
+        admitted: &Admitted<'_>,
+        files: &Arc<CallFiles>,
+        source: &str,
+    ) -> Result<Output, Error> {
         let call = admitted.runs();
         let background = match self.toolbox.find(&call.name) {
             // The host's own tools are answered here, all others by their plugins.
@@ -130,8 +136,13 @@ impl CallRunner<'_> {
             Err(error) => return Err(error),
         };
         let keeps = if background { Keeps::Output } else { Keeps::Nothing };
-        let mut running =
-            self.start(call, source, self.cancel.child(), keeps, self.limits.call_deadline_ms);
+        let mut running = self.start(
+            (call, files),
+            source,
+            self.cancel.child(),
+            keeps,
+            self.limits.call_deadline_ms,
+        );
         if !background {
             return running.finish().await;
         }
@@ -158,7 +169,7 @@ impl CallRunner<'_> {
         let admitted = self.admit_alone(call).await;
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
         let started = match &admitted.fate {
-            Fate::Run => self.detach(&admitted, &begun.source, by, timeout_ms),
+            Fate::Run(files) => self.detach((&admitted, files), &begun.source, by, timeout_ms),
             Fate::Refuse(error) => Err(error.clone()),
             Fate::Drop => Err(never_began()),
         };
@@ -172,7 +183,7 @@ impl CallRunner<'_> {
 
     fn detach(
         &self,
-        admitted: &Admitted<'_>,
+        (admitted, files): (&Admitted<'_>, &Arc<CallFiles>),
         source: &str,
         by: &str,
         timeout_ms: Option<u64>,
@@ -190,7 +201,7 @@ impl CallRunner<'_> {
         }
         // It goes on after the call that started it.
         let deadline_ms = timeout_ms.unwrap_or(self.limits.call_deadline_ms);
-        let running = self.start(call, source, Cancel::new(), Keeps::Output, deadline_ms);
+        let running = self.start((call, files), source, Cancel::new(), Keeps::Output, deadline_ms);
         let number =
             self.tasks.take_over(running, Some(by.to_owned()), self.surroundings(admitted.tool));
         Ok(tasks::id_of(number))
@@ -215,7 +226,7 @@ impl CallRunner<'_> {
 
     fn start(
         &self,
-        call: &ToolCall,
+        (call, files): (&ToolCall, &Arc<CallFiles>),
         source: &str,
         stop: Cancel,
         keeps: Keeps,
@@ -243,6 +254,7 @@ impl CallRunner<'_> {
             objects: self.objects.clone(),
             depth: self.depth(),
             hold: hold.clone(),
+            files: Some(Arc::clone(files)),
         };
         let work = self.ports.tools.call(call.clone(), scope);
         let work = async move {
@@ -274,7 +286,7 @@ impl CallRunner<'_> {
 impl Admitted<'_> {
     /// Says in the result of a call that ran with other arguments which those were.
     fn note(&self, content: &mut Map<String, Value>) {
-        if let (Some(changed), Fate::Run) = (&self.changed, &self.fate) {
+        if let (Some(changed), Fate::Run(_)) = (&self.changed, &self.fate) {
             note_change(changed, content);
         }
         if let Some(note) = &self.note {

@@ -21,8 +21,8 @@ use crate::events::Emitter;
 use crate::hooks::HookAsker;
 use crate::tasks::Tasks;
 use crate::{
-    Agent, CallOrigin, Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects, SharedRules,
-    Toolbox,
+    Agent, CallFiles, CallOrigin, Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects,
+    SharedRules, Toolbox,
 };
 
 /// What the calls of a step run with.
@@ -104,7 +104,8 @@ impl<'a> Admitted<'a> {
 
 /// What is to become of a call.
 enum Fate {
-    Run,
+    /// It runs, with these limits of its file operations.
+    Run(Arc<CallFiles>),
     Refuse(Error),
     /// The turn was cancelled before the call began: no event tells of it, for it never was.
     Drop,

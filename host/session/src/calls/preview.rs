@@ -1,11 +1,14 @@
 //! What a call would change, as the tool's own plugin shows it to the person who is asked.
 
+use std::sync::Arc;
+
 use jaato_types::file_change::FileChange;
+use jaato_types::files::FileLimits;
 use jaato_types::hooks::{HOOK_MS_MAX, Preview, PreviewRequest};
 use jaato_types::{Error, ErrorKind, ToolCall};
 
 use super::CallRunner;
-use crate::{CallScope, Hold, KnownTool, OutputSink};
+use crate::{CallFiles, CallScope, Hold, KnownTool, OutputSink};
 
 /// Longest preview, in bytes of all that it says: an event holds it.
 pub const PREVIEW_BYTES_MAX: usize = 64 * 1024;
@@ -15,7 +18,12 @@ const CUT: &str = "\n[… the rest is left out]";
 
 impl CallRunner<'_> {
     /// Asks for a preview; nothing where the tool has none. One that fails costs only itself.
-    pub(super) async fn preview(&self, call: &ToolCall, tool: &KnownTool) -> Option<Preview> {
+    pub(super) async fn preview(
+        &self,
+        call: &ToolCall,
+        tool: &KnownTool,
+        limits: FileLimits,
+    ) -> Option<Preview> {
         if !tool.spec.previews {
             return None;
         }
@@ -33,6 +41,7 @@ impl CallRunner<'_> {
             objects: self.objects.clone(),
             depth: 0,
             hold: Hold::default(),
+            files: Some(Arc::new(CallFiles::new(limits))),
         };
         let request = PreviewRequest::new(call.name.clone(), call.arguments.clone());
         let answer = tokio::select! {

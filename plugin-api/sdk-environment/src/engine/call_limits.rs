@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jaato_types::files::{FileLimits, ResolvedPath};
+use jaato_types::protected::ProtectedFiles;
 use jaato_types::{Error, ErrorKind, PathGlob, Result};
 
 use crate::errors::Verb;
@@ -16,7 +17,7 @@ use crate::errors::Verb;
 pub struct CallLimits {
     denied: Vec<PathGlob>,
     asked: Vec<PathGlob>,
-    protected: Vec<PathGlob>,
+    protected: Option<ProtectedFiles>,
     expected: Vec<ResolvedPath>,
     /// Where in `expected` a path stands, by each way in which an operation may name it.
     named: HashMap<PathBuf, usize>,
@@ -69,7 +70,7 @@ impl CallLimits {
         Some(Arc::new(Self {
             denied: globs(limits.denied),
             asked: globs(limits.asked),
-            protected: globs(limits.protected),
+            protected: limits.protected,
             expected: limits.expected,
             named,
         }))
@@ -83,8 +84,10 @@ impl CallLimits {
         if has(&self.denied) {
             return Some(KeptOff::Denied);
         }
-        let is_asked = has(&self.asked) || (does == Does::Write && has(&self.protected));
-        is_asked.then_some(KeptOff::Asked)
+        // One name of a path may be outside of the folder that edits may change.
+        let protects = |it: &ProtectedFiles| path.names().all(|path| it.protects(path));
+        let is_protected = does == Does::Write && self.protected.as_ref().is_some_and(protects);
+        (is_protected || has(&self.asked)).then_some(KeptOff::Asked)
     }
 
     /// Refuses to touch a path that the call keeps off.
@@ -100,14 +103,14 @@ impl CallLimits {
 
     /// Tells whether the call may keep off something below a folder.
     pub(crate) fn may_keep_off_below(&self, folder: &TruePath, does: Does) -> bool {
-        let protected = if does == Does::Write { &self.protected[..] } else { &[] };
-        let mut globs = self.denied.iter().chain(&self.asked).chain(protected);
-        globs.any(|glob| folder.names().any(|folder| glob.may_cover_below(folder)))
+        let mut globs = self.denied.iter().chain(&self.asked);
+        (does == Does::Write && self.protected.is_some())
+            || globs.any(|glob| folder.names().any(|folder| glob.may_cover_below(folder)))
     }
 
     /// Tells whether it keeps off paths, however these are reached.
     pub(crate) fn has_patterns(&self) -> bool {
-        !(self.denied.is_empty() && self.asked.is_empty() && self.protected.is_empty())
+        !(self.denied.is_empty() && self.asked.is_empty() && self.protected.is_none())
     }
 
     /// Returns where a path led when the call was checked.
@@ -182,7 +185,7 @@ mod tests {
         let limits = FileLimits {
             denied: vec!["/w/secret".into()],
             asked: vec!["/w/asked/*.txt".into()],
-            protected: vec!["*/.env".into()],
+            protected: Some(ProtectedFiles { directory: "/".into(), ..ProtectedFiles::default() }),
             ..FileLimits::default()
         };
         let limits = CallLimits::new(limits).unwrap();

@@ -6,6 +6,7 @@ use jaato_types::files::{
     FileReadText, FileResolve, FileSearch, FileWalk, FileWrite, FolderList, FolderMake,
     ResolvedPath, TextEdit,
 };
+use jaato_types::protected::ProtectedFiles;
 use jaato_types::{ErrorKind, Result};
 
 use crate::support::Ground;
@@ -40,8 +41,17 @@ fn ground() -> Ground {
 fn denied(ground: &Ground) -> FileLimits {
     FileLimits {
         denied: vec![ground.shown("work/secret")],
-        protected: vec!["*/.env".into()],
+        protected: Some(protected(ground, &[])),
         ..FileLimits::default()
+    }
+}
+
+/// All that begins with a dot, and these names.
+fn protected(ground: &Ground, names: &[&str]) -> ProtectedFiles {
+    ProtectedFiles {
+        directory: ground.path("work").canonicalize().unwrap(),
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        ..ProtectedFiles::default()
     }
 }
 
@@ -131,7 +141,8 @@ fn a_folder_that_holds_what_is_denied_is_not_taken_along() {
         FileLimits { denied: vec![ground.shown("work/to/secret")], ..FileLimits::default() };
     refused(limited(&ground, below.clone()).copy(&pair("with", "to")), "copy below");
     refused(limited(&ground, below).move_to(&pair("with", "to")), "move below");
-    let protects = FileLimits { protected: vec!["*/key".into()], ..FileLimits::default() };
+    let protected = Some(protected(&ground, &["key"]));
+    let protects = FileLimits { protected, ..FileLimits::default() };
     refused(limited(&ground, protects.clone()).move_to(&pair("with", "to")), "protected");
     assert_eq!(ground.text("work/in/secret/key"), "TOP\n");
     limited(&ground, protects).copy(&pair("plain", "plain2")).unwrap();

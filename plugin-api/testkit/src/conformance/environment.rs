@@ -7,6 +7,7 @@
 
 mod commands;
 mod files;
+mod limits;
 mod searches;
 mod terminals;
 
@@ -34,6 +35,10 @@ pub use commands::{
 pub use files::{
     edits_are_made_whole_or_not_at_all, files_are_copied_and_moved, files_come_and_go_in_pieces,
     texts_are_read_in_ranges, trees_are_gone_through,
+};
+pub use limits::{
+    searches_leave_out_what_is_denied, what_changed_since_it_was_checked_is_refused,
+    what_is_denied_is_kept_off, what_is_protected_is_not_changed,
 };
 pub use searches::{files_are_found_with_their_facts, texts_are_searched};
 pub use terminals::{

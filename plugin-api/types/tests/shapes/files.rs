@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use jaato_types::files::*;
 use jaato_types::protected::ProtectedFiles;
+use jaato_types::protected::ProtectedFiles;
 
 use super::Shapes;
 
@@ -118,7 +119,7 @@ fn limits(shapes: &mut Shapes) {
     shapes.add(&FileLimits {
         denied: vec!["/w/secret".to_owned()],
         asked: vec!["/w/asked".to_owned()],
-        protected: vec!["*/.env".to_owned()],
+        protected: Some(ProtectedFiles::default()),
         expected: vec![resolved],
     });
 }

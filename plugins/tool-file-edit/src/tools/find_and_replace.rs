@@ -25,6 +25,9 @@ const FILES_TOLD_MAX: usize = 20;
 /// Files that could not be read that are told.
 const UNREADABLE_TOLD_MAX: usize = 10;
 
+/// Protected files that are told.
+const PROTECTED_TOLD_MAX: usize = 100;
+
 /// What a pattern never changes: what version control and jaato keep.
 const LEFT_OUT: [&str; 5] = [".git", ".svn", ".hg", ".bzr", ".jaato"];
 
@@ -82,6 +85,10 @@ struct Found {
     too_large: usize,
     unreadable: Vec<String>,
     files: Vec<(String, Replaced)>,
+    /// Files and folders that rules deny.
+    denied: u64,
+    /// Files that the user must be asked about one by one.
+    protected: Vec<String>,
 }
 
 impl Tool for FindAndReplace {
@@ -110,6 +117,7 @@ impl Tool for FindAndReplace {
             let told = &found.unreadable[..found.unreadable.len().min(UNREADABLE_TOLD_MAX)];
             result.insert("files_unreadable".to_owned(), json!(told));
         }
+        found.tell_left_out(&mut result);
         let by_file: Vec<Value> = found.files.iter().take(FILES_TOLD_MAX).map(told_file).collect();
         if !by_file.is_empty() {
             result.insert("matches_by_file".to_owned(), by_file.into());
@@ -142,6 +150,21 @@ impl Tool for FindAndReplace {
 
 tool!(FindAndReplace);
 
+impl Found {
+    /// Tells what was left out because of the user's rules, and how to have it changed.
+    fn tell_left_out(&self, result: &mut Map<String, Value>) {
+        if self.denied > 0 {
+            result.insert("left_out_denied".to_owned(), self.denied.into());
+        }
+        if !self.protected.is_empty() {
+            let told = &self.protected[..self.protected.len().min(PROTECTED_TOLD_MAX)];
+            result.insert("left_out_protected".to_owned(), json!(told));
+            let hint = "name a protected file alone in a call: then the user is asked";
+            result.insert("left_out_hint".to_owned(), hint.into());
+        }
+    }
+}
+
 impl FindAndReplace {
     async fn find(&self, cx: &Cx<Editor>) -> Result<Found> {
         let pattern = given("pattern", &self.pattern)?;
@@ -151,8 +174,15 @@ impl FindAndReplace {
         let replacer = Arc::new(replacer);
         let folder = cx.state().place(cx).await?.folder.clone();
         let plan = Plan::new(&folder);
-        let mut found =
-            Found { plan, searched: 0, too_large: 0, unreadable: Vec::new(), files: Vec::new() };
+        let mut found = Found {
+            plan,
+            searched: 0,
+            too_large: 0,
+            unreadable: Vec::new(),
+            files: Vec::new(),
+            denied: 0,
+            protected: Vec::new(),
+        };
         for path in self.files(cx, paths, &folder, &mut found).await? {
             match self.search(cx, &replacer, &path, &mut found).await {
                 Ok(()) => {}
@@ -194,15 +224,19 @@ impl FindAndReplace {
         let (mut pages, mut files, mut count) = (cx.files().find(find).await?, Vec::new(), 0);
         while let Some(page) = pages.next().await? {
             count = page.count;
+            found.denied = page.left_out.denied;
             found.unreadable.extend(page.unreadable);
             for file in page.files {
-                match file.size > FILE_BYTES_MAX {
-                    true => found.too_large += 1,
-                    false => files.push(file.path),
+                if file.protected {
+                    found.protected.push(file.path);
+                } else if file.size > FILE_BYTES_MAX {
+                    found.too_large += 1;
+                } else {
+                    files.push(file.path);
                 }
             }
         }
-        if count <= (files.len() + found.too_large) as u64 {
+        if count <= (files.len() + found.too_large + found.protected.len()) as u64 {
             return Ok(files);
         }
         let text = format!("`{paths}` names {count} files, at most {FIND_FILES_MAX} are searched");

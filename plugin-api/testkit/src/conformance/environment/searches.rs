@@ -146,7 +146,7 @@ pub fn texts_are_searched(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.ends(host, has)
 }
 
-fn merge(request: &mut Value, more: &Value) {
+pub(super) fn merge(request: &mut Value, more: &Value) {
     for (key, value) in more.as_object().into_iter().flatten() {
         request[key] = value.clone();
     }

@@ -1,0 +1,70 @@
+//! What the file operations of an allowed call keep off, by the rules.
+
+use jaato_types::files::FileLimits;
+
+use crate::edits::protected_files;
+use crate::facts::Facts;
+use crate::matching::{arguments, promises, speaks_of};
+use crate::{Call, Conditions, DenyRules, Layer, Outcome, RuleId, RuleRef, Rules};
+
+/// Returns what the file operations of a call keep off: what rules deny, and if a rule or a mode
+/// allows the call, what a question is missing for. `allowed_by` is that rule; none while nobody
+/// has allowed the call, and if the user did.
+pub fn file_limits(rules: &Rules, call: &Call<'_>, allowed_by: Option<&RuleRef>) -> FileLimits {
+    let facts = Facts::of(call);
+    let denied = match rules.deny_rules {
+        DenyRules::Hold => patterns(rules, &facts, Outcome::Deny, |_| true),
+        DenyRules::Ignored => Vec::new(),
+    };
+    let asked = match allowed_by.map(|rule| rule.id) {
+        None | Some(RuleId::OwnCall) => Vec::new(),
+        // The user answers for all that such a call does, but for what this machine wants asked.
+        Some(RuleId::AllowOption | RuleId::YesOption | RuleId::SessionAlways) => {
+            patterns(rules, &facts, Outcome::Ask, |layer| layer == Layer::Enterprise)
+        }
+        Some(_) => patterns(rules, &facts, Outcome::Ask, |_| true),
+    };
+    let is_narrow = allowed_by
+        .is_some_and(|rule| rule.id == RuleId::ModeAcceptEdits || rule.layer == Layer::Workspace);
+    let protected = protected_files(call).filter(|_| is_narrow);
+    FileLimits { denied, asked, protected, ..FileLimits::default() }
+}
+
+/// Returns what rules deny to each file operation that belongs to no call.
+pub fn denied_to_all(rules: &Rules) -> FileLimits {
+    let is_for_all = |when: &Conditions| Conditions { path: None, ..when.clone() };
+    let of_file = rules.files.iter().flat_map(|file| &file.rules);
+    let denying = of_file.filter(|rule| rule.outcome == Outcome::Deny);
+    let denying = denying.filter(|rule| is_for_all(&rule.when) == Conditions::default());
+    let paths = denying.filter_map(|rule| rule.when.path.as_ref());
+    let denied = match rules.deny_rules {
+        DenyRules::Hold => paths.map(|it| it.path.to_string_lossy().into_owned()).collect(),
+        DenyRules::Ignored => Vec::new(),
+    };
+    FileLimits { denied, ..FileLimits::default() }
+}
+
+/// Returns the paths of the rules with an outcome that may be about the call, whatever it touches.
+fn patterns(
+    rules: &Rules,
+    facts: &Facts<'_>,
+    outcome: Outcome,
+    is_wanted: impl Fn(Layer) -> bool,
+) -> Vec<String> {
+    let files = rules.files.iter().filter(|file| is_wanted(file.layer));
+    let of_outcome = files.flat_map(|file| &file.rules).filter(|rule| rule.outcome == outcome);
+    let speaking = of_outcome.filter(|rule| {
+        let when = &rule.when;
+        let is_of_paths = when.command.is_none()
+            && when.host.is_none()
+            && when.signature.is_none()
+            && when.outside.is_empty()
+            && !when.compound;
+        is_of_paths
+            && speaks_of(when, facts)
+            && promises(when, facts).is_possible()
+            && arguments(when, facts).is_possible()
+    });
+    let paths = speaking.filter_map(|rule| rule.when.path.as_ref());
+    paths.map(|it| it.path.to_string_lossy().into_owned()).collect()
+}

@@ -1,0 +1,119 @@
+//! What the file operations of a running call keep off, and what it has changed itself.
+
+use std::path::{Component, Path, PathBuf};
+
+use jaato_types::files::{
+    COPY, DELETE, EDIT, FileLimits, MAKE_FOLDER, MOVE, ResolvedPath, WRITE, WRITE_STREAM,
+};
+use parking_lot::Mutex;
+use serde::Deserialize;
+
+/// The limits of a call, kept while it runs. The host sends them with each of its file operations.
+#[derive(Debug, Default)]
+pub struct CallFiles(Mutex<FileLimits>);
+
+/// The paths of a request `files.*`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct NamedPaths {
+    path: String,
+    from: String,
+    to: String,
+}
+
+impl CallFiles {
+    /// Keeps limits.
+    pub fn new(limits: FileLimits) -> Self {
+        Self(Mutex::new(limits))
+    }
+
+    /// Returns the limits of an operation: of what is expected, what its paths are about.
+    pub fn limits_of(&self, named: &NamedPaths) -> FileLimits {
+        let limits = self.0.lock();
+        let is_named = |expected: &&ResolvedPath| named.paths().any(|path| is_at(expected, path));
+        let expected = limits.expected.iter().filter(is_named).cloned().collect();
+        let (denied, asked) = (limits.denied.clone(), limits.asked.clone());
+        FileLimits { denied, asked, protected: limits.protected.clone(), expected }
+    }
+
+    /// Notes what the call itself has changed: from here on its paths must lead where they led, but
+    /// another file may be there.
+    pub fn changed(&self, operation: &str, named: &NamedPaths) {
+        let mut limits = self.0.lock();
+        match operation {
+            WRITE | WRITE_STREAM | EDIT | MAKE_FOLDER | COPY => {
+                let about = limits.expected.iter_mut();
+                about
+                    .filter(|expected| named.paths().any(|path| is_at(expected, path)))
+                    .for_each(|expected| expected.identity = None);
+            }
+            // Folders may have gone with it, and what is below them.
+            MOVE | DELETE => limits.expected.iter_mut().for_each(|it| it.identity = None),
+            _ => {}
+        }
+    }
+}
+
+impl NamedPaths {
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        [&*self.path, &self.from, &self.to].into_iter().filter(|path| !path.is_empty())
+    }
+}
+
+/// Tells whether a path, absolute or from the environment's folder, may be one that is expected.
+fn is_at(expected: &ResolvedPath, path: &str) -> bool {
+    let parts = Path::new(path).components().filter(|part| *part != Component::CurDir);
+    let path: PathBuf = parts.collect();
+    [&expected.asked, &expected.path, &expected.entry]
+        .iter()
+        .any(|it| Path::new(it).ends_with(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_types::files::FileIdentity;
+
+    use super::*;
+
+    fn expected(path: &str) -> ResolvedPath {
+        ResolvedPath {
+            asked: path.to_owned(),
+            path: path.to_owned(),
+            entry: path.to_owned(),
+            identity: Some(FileIdentity { device: 1, inode: 2 }),
+            ..ResolvedPath::default()
+        }
+    }
+
+    fn named(path: &str) -> NamedPaths {
+        NamedPaths { path: path.to_owned(), ..NamedPaths::default() }
+    }
+
+    #[test]
+    fn an_operation_is_sent_what_its_paths_are_about() {
+        let denied = vec!["/w/secret".to_owned()];
+        let expected = vec![expected("/w/a"), expected("/w/b"), expected("/w/x/a")];
+        let files = CallFiles::new(FileLimits { denied, expected, ..FileLimits::default() });
+        let asked = |path: &str| -> Vec<String> {
+            let limits = files.limits_of(&named(path));
+            assert_eq!(limits.denied, ["/w/secret"]);
+            limits.expected.into_iter().map(|it| it.path).collect()
+        };
+        assert_eq!(asked("/w/a"), ["/w/a"]);
+        assert_eq!(asked("./a"), ["/w/a", "/w/x/a"]);
+        assert_eq!(asked("/w/./b"), ["/w/b"]);
+        assert!(asked("c").is_empty());
+    }
+
+    #[test]
+    fn what_the_call_changes_itself_may_be_another_file_afterwards() {
+        let all = vec![expected("/w/a"), expected("/w/b")];
+        let files = CallFiles::new(FileLimits { expected: all, ..FileLimits::default() });
+        let is_same_file =
+            |path: &str| files.limits_of(&named(path)).expected[0].identity.is_some();
+        files.changed(WRITE, &named("a"));
+        assert!(!is_same_file("a") && is_same_file("b"));
+        files.changed(DELETE, &named("c"));
+        assert!(!is_same_file("b"));
+    }
+}

@@ -1,0 +1,193 @@
+//! Checks that operations hold to the limits of a call. What an environment does itself, and what
+//! the sdk does in its place, are held to the same.
+
+use jaato_types::ErrorKind;
+use jaato_types::files::{
+    COPY, DELETE, EDIT, FIND, FileLimits, FilesResolved, FolderEntries, FoundPage, LIST,
+    MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, RESOLVE, SEARCH, STAT, SearchedPage, WALK,
+    WRITE, WRITE_STREAM, WalkedPage,
+};
+use jaato_types::protected::ProtectedFiles;
+use jaato_types::{Frame, files::FileFacts};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::files::FOLDER;
+use super::{Ready, ask_with_bytes};
+use crate::FakeHost;
+use crate::conformance::{Suite, Verdict, ensure, told};
+
+type Told<T> = Result<T, String>;
+
+const FILES: [(&str, &str); 4] = [
+    ("secret/key", "moon\n"),
+    ("secret/deep/key", "moon\n"),
+    ("plain.txt", "moon\n"),
+    ("in/secret/key", "moon\n"),
+];
+
+/// Ways to a file that is denied.
+const WAYS: [&str; 3] = ["secret/key", "./secret//key", "in/../secret/deep/../key"];
+
+/// Returns the folder of the checks, whole.
+fn folder(ready: &Ready<'_>) -> Told<String> {
+    let facts: FileFacts =
+        ready.ask(STAT, json!({ "path": FOLDER })).map_err(told("its folder"))?;
+    Ok(facts.path)
+}
+
+fn limited(limits: &FileLimits, mut request: Value) -> Value {
+    if let (Some(request), Ok(limits)) = (request.as_object_mut(), serde_json::to_value(limits)) {
+        request.insert("limits".to_owned(), limits);
+    }
+    request
+}
+
+fn below(path: &str) -> String {
+    format!("{FOLDER}/{path}")
+}
+
+/// What a rule denies is neither read nor told nor changed, and what stands above it is not moved,
+/// copied or deleted.
+pub fn what_is_denied_is_kept_off(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    let has = ready.has_files(READ, &FILES)?;
+    if has {
+        let top = folder(&ready)?;
+        let denied = vec![format!("{top}/secret"), format!("{top}/in/sec*")];
+        let limits = FileLimits { denied, ..FileLimits::default() };
+        let refuses = |operation: &str, request: Value| {
+            ready.refuses(operation, limited(&limits, request), ErrorKind::PermissionDenied)
+        };
+        for way in WAYS {
+            let path = below(way);
+            for operation in [READ, READ_TEXT, READ_STREAM, STAT, WRITE, WRITE_STREAM, DELETE] {
+                refuses(operation, json!({ "path": path }))?;
+            }
+            refuses(EDIT, json!({ "path": path, "edits": [{ "old": "moon", "new": "sun" }] }))?;
+            for operation in [MOVE, COPY] {
+                refuses(operation, json!({ "from": path, "to": below("new") }))?;
+                refuses(operation, json!({ "from": below("plain.txt"), "to": path }))?;
+            }
+        }
+        for operation in [LIST, WALK] {
+            refuses(operation, json!({ "path": below("secret") }))?;
+        }
+        refuses(SEARCH, json!({ "path": below("secret"), "pattern": "moon" }))?;
+        refuses(FIND, json!({ "path": FOLDER, "pattern": "secret/*" }))?;
+        refuses(READ, json!({ "path": below("secret/no/such") }))?;
+        refuses(MAKE_FOLDER, json!({ "path": below("secret/a/b"), "parents": true }))?;
+        refuses(DELETE, json!({ "path": below("in"), "recursive": true }))?;
+        for operation in [MOVE, COPY] {
+            refuses(operation, json!({ "from": below("in"), "to": below("out") }))?;
+        }
+        let read = json!({ "path": below("plain.txt") });
+        let plain: Result<Value, _> = ready.ask(READ, limited(&limits, read));
+        plain.map_err(told("reading what is not denied"))?;
+    }
+    ready.ends(host, has)
+}
+
+/// Lists, walks and searches leave out what is denied, and count it apart.
+pub fn searches_leave_out_what_is_denied(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    let has = ready.has_files(SEARCH, &FILES)?;
+    if has {
+        let denied = vec!["*/secret".to_owned()];
+        let limits = FileLimits { denied, ..FileLimits::default() };
+        let in_folder = |more: Value| -> Value {
+            let mut request = json!({ "path": FOLDER });
+            super::searches::merge(&mut request, &more);
+            limited(&limits, request)
+        };
+        let found: Vec<SearchedPage> =
+            pages(&ready, SEARCH, in_folder(json!({ "pattern": "moon" })))?;
+        let totals = found.last().map(|page| page.totals).unwrap_or_default();
+        ensure(
+            (totals.matches, totals.files_searched, totals.left_out.denied) == (1, 1, 2),
+            || format!("a search tells {totals:?}"),
+        )?;
+        for pattern in ["**/*", "s*/*", "*/secret/*", "[st]ecret/**"] {
+            let request = in_folder(json!({ "pattern": pattern }));
+            let found: Vec<FoundPage> = pages(&ready, FIND, request)?;
+            let count = found.last().map_or(0, |page| page.count);
+            let mut files = found.iter().flat_map(|page| &page.files);
+            ensure(count <= 1 && files.all(|file| file.path == "plain.txt"), || {
+                format!("`{pattern}` finds {count} files: {found:?}")
+            })?;
+        }
+        let walked: Vec<WalkedPage> = pages(&ready, WALK, in_folder(json!({})))?;
+        let mut entries = walked.iter().flat_map(|page| &page.entries);
+        ensure(entries.all(|entry| !entry.path.contains("secret")), || format!("{walked:?}"))?;
+        let listed: FolderEntries =
+            ready.ask(LIST, in_folder(json!({}))).map_err(told("a list"))?;
+        ensure(listed.entries.iter().all(|entry| entry.name != "secret"), || {
+            format!("{listed:?}")
+        })?;
+        ensure((listed.count, listed.denied) == (listed.entries.len(), 1), || {
+            format!("{listed:?}")
+        })?;
+    }
+    ready.ends(host, has)
+}
+
+/// What the user must be asked about is read, but not changed, and the error says what to do.
+pub fn what_is_protected_is_not_changed(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    let has = ready.has_files(WRITE, &FILES)?;
+    if has {
+        let protected = ProtectedFiles {
+            directory: folder(&ready)?.into(),
+            names: vec!["plain.txt".to_owned()],
+            ..ProtectedFiles::default()
+        };
+        let limits = FileLimits { protected: Some(protected), ..FileLimits::default() };
+        let path = below("plain.txt");
+        let read: Result<Value, _> = ready.ask(READ, limited(&limits, json!({ "path": path })));
+        read.map_err(told("reading what is protected"))?;
+        let write = limited(&limits, json!({ "path": path }));
+        let written: Result<Value, _> = ask_with_bytes(ready.instance, WRITE, &write, b"x");
+        let error = written.err().ok_or("what is protected is written")?;
+        ensure(error.kind == ErrorKind::PermissionDenied && error.hint.is_some(), || {
+            format!("writing what is protected says {error}")
+        })?;
+        let request = limited(&limits, json!({ "path": FOLDER, "pattern": "*.txt" }));
+        let found: Vec<FoundPage> = pages(&ready, FIND, request)?;
+        let mut files = found.iter().flat_map(|page| &page.files);
+        ensure(files.all(|file| file.protected), || format!("not told as protected: {found:?}"))?;
+    }
+    ready.ends(host, has)
+}
+
+/// An environment that resolves paths tells their identity, and operations refuse a file that
+/// another one has replaced since.
+pub fn what_changed_since_it_was_checked_is_refused(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    let has = ready.has_files(READ, &FILES)?;
+    if has {
+        let path = below("plain.txt");
+        let resolved: FilesResolved =
+            ready.ask(RESOLVE, json!({ "paths": [path] })).map_err(told("resolving"))?;
+        ensure(resolved.paths.len() == 1, || format!("{resolved:?}"))?;
+        let known = resolved.paths.into_iter().flatten().filter(|it| it.identity.is_some());
+        let limits = FileLimits { expected: known.collect(), ..FileLimits::default() };
+        if !limits.is_empty() {
+            let read = limited(&limits, json!({ "path": path }));
+            let same: Result<Value, _> = ready.ask(READ, read.clone());
+            same.map_err(told("reading the same file"))?;
+            let away = json!({ "from": path, "to": below("away") });
+            ready.ask::<Value>(MOVE, away).map_err(told("moving"))?;
+            let pair = json!({ "from": below("away"), "to": path });
+            ready.ask::<Value>(COPY, pair).map_err(told("copying"))?;
+            ready.refuses(READ, read.clone(), ErrorKind::Conflict)?;
+            ready.refuses(WRITE, read, ErrorKind::Conflict)?;
+        }
+    }
+    ready.ends(host, has)
+}
+
+fn pages<T: DeserializeOwned>(ready: &Ready<'_>, operation: &str, request: Value) -> Told<Vec<T>> {
+    let (_, frames) = ready.frames(operation, &request)?;
+    let read = |frame: &Vec<u8>| Frame::read(frame).map_err(|error| error.to_string());
+    frames.iter().map(read).collect()
+}
