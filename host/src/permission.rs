@@ -312,7 +312,8 @@ pub async fn test(global: Global, file: &Path) -> Outcome {
     for case in &cases {
         let RuleCase { line, tool, arguments, expected, agent_type, agent_name } = case;
         let agent = CallingAgent { agent_type, agent_name };
-        let decided = Asked { tool, arguments, agent }.of(runtime, |call| {
+        let asked = Asked { tool, arguments, agent };
+        let decided = asked.of(runtime, |call| {
             let decision = evaluate(&rules, call).decision;
             let why = decision.explain(call);
             (decision.outcome, why)

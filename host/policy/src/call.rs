@@ -1,6 +1,6 @@
 //! What the rules may know about a call.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jaato_types::{Annotations, PluginName, ToolName};
 use serde_json::Value;

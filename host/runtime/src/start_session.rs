@@ -12,7 +12,8 @@ use jaato_policy::{Allowed, DenyRules, Rules, denied_to_all};
 use jaato_services::Entered;
 use jaato_session::{
     AnsweringModel, Asker, EventSink, History, Ids, Mode, NoAnswer, PermissionAsker, Ports,
-    RandomIds, SeededRandom, Session, SessionRules, SessionSetup, SystemClock, SystemPrompt,
+    RandomIds, SeededRandom, Session, SessionRules, SessionSetup, SharedRules, SystemClock,
+    SystemPrompt,
 };
 use jaato_terminals::Audience;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};

@@ -1,6 +1,6 @@
 //! One gate: whoever makes a call and on whatever way, a rule that forbids stops it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;

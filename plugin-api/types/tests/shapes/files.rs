@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use jaato_types::files::*;
 use jaato_types::protected::ProtectedFiles;
-use jaato_types::protected::ProtectedFiles;
 
 use super::Shapes;
 

@@ -6,6 +6,7 @@ use jaato_plugin_sdk::files::{FIND_FILES_MAX, FileFind, FileOrder};
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
+use serde_json::Map;
 
 use super::{counts, given, preview_of, told};
 use crate::apply::{Maker, apply};

@@ -338,9 +338,8 @@ mod tests {
     #[test]
     fn secrets_are_not_shown_and_are_known_to_the_log() {
         let lookup = |name: &str| (name == "TOKEN").then(|| "from-variable".to_owned());
-        let read = |value: Value| {
-            super::read("gh", &value, Origin::Home, &lookup, &mut Vec::new()).unwrap()
-        };
+        let read =
+            |value: Value| read("gh", &value, Origin::Home, &lookup, &mut Vec::new()).unwrap();
         let entry = read(json!({
             "command": "srv", "args": ["--token", "${TOKEN}", "--key=SECRET-1", "SECRET-2"],
             "env": { "X": "SECRET-3", "LEVEL": "debug" },

@@ -248,7 +248,7 @@ mod tests {
             variables: ["KEY".to_owned()].into(),
         };
         places.agreed = vec![agreed.clone()];
-        assert_eq!(places.read(&lookup).servers["a"].shown(), "http://e.example/k");
+        assert_eq!(places.read(&lookup).servers["a"].shown, "http://e.example/${KEY}");
         // Another server, another entry or another variable has no agreement.
         places.agreed = vec![AgreedVariables { server: "b".to_owned(), ..agreed.clone() }];
         assert!(!places.read(&lookup).servers.contains_key("a"));
