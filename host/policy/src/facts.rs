@@ -136,7 +136,8 @@ impl Call<'_> {
         paths
     }
 
-    /// Returns the patterns among the words of its command line, each whole as far as the first `*`.
+    /// Returns the patterns among the words of its command line, each whole as far as the first
+    /// `*`.
     pub fn patterns(&self) -> Vec<PathBuf> {
         let facts = Facts::of(self);
         let is_pattern = |name: &&ShellPath| name.named.reach == Reach::Pattern;

@@ -72,7 +72,7 @@ impl Section {
         let schema = json!({ "properties": { "command": { "type": "string", "x-jaato-touches": "command" } } });
         let call = Call {
             source: PluginSource::Shipped,
-            directory: Some(Path::new("/work")),
+            directory: Some(Path::new("/srv")),
             home: Some(Path::new("/home/ann")),
             workspace: self.workspace,
             patterns_are_resolved: true,

@@ -67,8 +67,8 @@ fn value_of(brings: &Brings) -> Value {
 }
 
 impl Brings {
-    /// Returns a line for each item, as a terminal can show it. Both the lines and their lengths are
-    /// bounded.
+    /// Returns a line for each item, as a terminal can show it. Both the number of lines and their
+    /// lengths are bounded.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> =
             self.items.iter().take(NAMES_MAX).map(|item| bounded(&visible::name(item))).collect();

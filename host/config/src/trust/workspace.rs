@@ -73,8 +73,9 @@ impl Workspace {
     /// (`.jaato` or `.git`) that counts, else the directory itself.
     ///
     /// A mark in the home folder or above it does not count for the folders below: `~/.jaato` has
-    /// files of the user, and what is in the home folder comes from everywhere. Nor does a mark in a folder that
-    /// every user can write to, or a `.jaato` of another user: others could choose the workspace.
+    /// files of the user, and what is in the home folder comes from everywhere. Nor does a mark in
+    /// a folder that every user can write to, or a `.jaato` of another user: others could choose
+    /// the workspace.
     ///
     /// # Errors
     /// When the working directory cannot be resolved.
