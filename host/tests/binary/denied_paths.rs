@@ -241,7 +241,8 @@ const RUN: [&str; 5] = ["run", "--output", "json", "--answers", "go"];
 
 #[test]
 fn a_file_that_is_exchanged_while_the_user_is_asked_is_asked_about_again() {
-    let exchanges: [(&str, &dyn Fn(&House)); 3] = [
+    type Exchange<'a> = (&'a str, &'a dyn Fn(&House));
+    let exchanges: [Exchange; 3] = [
         ("a link", &|house| symlink(".git/config", house.workspace().join("a.txt")).unwrap()),
         ("a folder", &|house| fs::create_dir(house.workspace().join("a.txt")).unwrap()),
         ("another file", &|house| _ = house.write("workspace/a.txt", "other\n")),

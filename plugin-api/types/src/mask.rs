@@ -276,7 +276,7 @@ mod tests {
         check("srv --token ${TOKEN}", "srv --token ${TOKEN}");
         check("srv --token=${TOKEN:-S}", "srv --token=${TOKEN}");
         check("srv SEC-arg hunter2 my-secret", "srv … … …");
-        check("srv -pSECRET -pswordfish -H X-Key:abc", "srv -p… -p… -H …");
+        check("srv -pSECRET -pswordfish -H X-Key:abc", "srv -p… … -H …");
         check("srv --token -abc -k --token swordfish", "srv --token … -k … …");
         check("srv postgres://u:S@h/db?x=S", "srv postgres://***@h/db?…");
     }

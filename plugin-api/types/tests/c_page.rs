@@ -4,7 +4,8 @@ const PAGE: &str = include_str!("../../../docs/authors/c.md");
 const SHAPES: &str = include_str!("shapes.txt");
 
 /// What the snapshot lists beside them and no plugin asks for or is asked by that name.
-const NO_OPERATION: [&str; 5] = [".mcp.json", "_REF_ID", "false", "stream", "tools_changed"];
+const NO_OPERATION: [&str; 6] =
+    [".mcp.json", "_REF_ID", "false", "limits", "stream", "tools_changed"];
 
 /// The names of services and operations in the snapshot: lines that begin with a word in lower
 /// case.
