@@ -131,7 +131,7 @@ fn without_a_plan_or_without_a_user_the_mode_does_not_end() {
     let Some(house) = furnish() else { return };
     // The user is not asked about a plan that does not exist.
     house.script(&json!({ "answers": [call("startPlan", json!({})), says("done")] }));
-    let output = house.command(&RUN).start().finish();
+    let output = house.command(&RUN).start().wait_with_open_input();
     assert_eq!(decisions(&output), ["startPlan denied preview.refuses"], "{output}");
     // `--yes` does not agree to a plan.
     house.script(&json!({ "answers": [
@@ -154,6 +154,7 @@ fn without_a_plan_or_without_a_user_the_mode_does_not_end() {
 #[test]
 fn the_system_prompt_says_so_in_this_mode_only() {
     let Some(house) = furnish() else { return };
+    house.script(&json!({ "answers": [says("done")] }));
     let shown = |mode: &str| {
         let output = house.run(&["run", "--show-prompt", "--mode", mode, "go"]).code(0);
         output.stdout

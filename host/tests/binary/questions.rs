@@ -297,6 +297,7 @@ fn a_terminal_without_room_for_the_question_is_none() {
 fn a_question_spells_out_what_each_answer_allows() {
     let Some(house) = with_tools() else { return };
     house.run(&["trust"]).code(0);
+    house.run(&["permission", "allow", "--command", "tail"]).code(0);
     house.script(&json!({ "answers": [
         call("cli_based_tool", json!({ "command": "cargo test -q 2>&1 | tail -5" })),
         says("done"),

@@ -103,14 +103,14 @@ fn a_plan_is_agreed_to_and_worked_through_with_a_question_and_a_task() {
 }
 
 #[test]
-fn where_nobody_is_there_a_plan_is_not_begun_and_a_question_is_answered_so_at_once() {
+fn without_a_user_a_plan_starts_with_a_note_and_a_question_is_answered_at_once() {
     let Some(house) = furnish() else { return };
     let questions = json!([{ "text": "Which colour?" }]);
     house.script(&json!({ "answers": [
         { "steps": [call("createPlan", json!({ "title": "A page", "steps": ["ask"] }))] },
         { "steps": [call("startPlan", json!({}))] },
         {
-            "expect": { "tool_result": "permission_denied" },
+            "expect": { "tool_result": "no user was there to agree" },
             "steps": [call("request_clarification", json!({
                 "context": "The page", "questions": questions,
             }))],

@@ -1,6 +1,6 @@
 //! Files that a permission mode never covers, as data that the host and the file engine share.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,9 @@ impl ProtectedFiles {
     /// A path outside of [`Self::directory`] is always protected.
     pub fn protects(&self, path: &Path) -> bool {
         let Ok(inside) = path.strip_prefix(&self.directory) else { return true };
+        if inside.components().any(|part| part == Component::ParentDir) {
+            return true;
+        }
         let (whole, inside) = (folded_names(path), folded_names(inside));
         self.names.iter().any(|name| holds(&whole, name))
             || self.is_dotted(&inside)

@@ -225,7 +225,7 @@ impl<'a> Steps<'a> {
                 }
                 Err(Errno::NOENT) if self.missing == Missing::Make => {
                     self.check_writable()?;
-                    self.check_kept_off(&part, Does::Write)?;
+                    self.check_kept_off(&part, Does::Read)?;
                     match mkdirat(&*folder, &part, Mode::from_raw_mode(0o777)) {
                         Ok(()) | Err(Errno::EXIST) => {}
                         Err(errno) => return Err(self.failed(errno)),
