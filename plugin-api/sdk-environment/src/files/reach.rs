@@ -15,7 +15,7 @@ use super::limits::RACES_MAX;
 use super::place::Place;
 use super::roots::Roots;
 use super::steps::{Last, Missing, Steps};
-use crate::engine::Does;
+use crate::engine::{Does, TruePath};
 use crate::errors::{self, Verb};
 use crate::platform::{Facts, PASS_THROUGH, Wait, open_beneath};
 
@@ -169,17 +169,18 @@ impl Roots {
         })
     }
 
-    /// Refuses a path that leads elsewhere than when the call was checked, before folders are made
-    /// on the way.
+    /// Refuses what [`Self::check_limits`] refuses, before folders are made on the way.
     fn check_way(&self, asked: &Asked, missing: Missing, verb: Verb) -> Result<()> {
         let Some(limits) = asked.limits.as_ref().filter(|_| missing == Missing::Make) else {
             return Ok(());
         };
-        let Some(expected) = limits.expected(&asked.shown()) else { return Ok(()) };
         let steps = Steps::new(self, asked, verb, Missing::Stop);
         let (place, rest) = steps.reach_what_is_there(Last::Follow)?;
-        let names = self.names_of(&place);
-        match names.names().any(|name| behind(name, &rest) == Path::new(&expected.path)) {
+        let shown = behind(&self.true_path(&place), &rest);
+        let whole = TruePath::new(shown, behind(&self.host_path(&place), &rest));
+        limits.check(verb, &place.shown, &whole, Does::Write)?;
+        let Some(expected) = limits.expected(&asked.shown()) else { return Ok(()) };
+        match whole.names().any(|name| name == Path::new(&expected.path)) {
             true => Ok(()),
             false => Err(errors::changed_since_check(verb, &place.shown)),
         }

@@ -105,12 +105,12 @@ impl<'a> Steps<'a> {
                 self.enter();
             } else if self.enters_root(&part) {
             } else if !self.ahead.is_empty() {
-                self.check_kept_off(&part, Does::Read)?;
+                self.check_kept_off(&part)?;
                 if let Some(missing) = self.down(part)? {
                     return self.place(Some(missing));
                 }
             } else {
-                self.check_kept_off(&part, Does::Read)?;
+                self.check_kept_off(&part)?;
                 if last == Last::Stay || !self.follows(&part)? {
                     return self.place(Some(part));
                 }
@@ -120,7 +120,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Refuses to look at what the call keeps off.
-    fn check_kept_off(&self, part: &OsStr, does: Does) -> Result<()> {
+    fn check_kept_off(&self, part: &OsStr) -> Result<()> {
         let (Some(limits), At::Inside { root, below }) = (&self.limits, &self.at) else {
             return Ok(());
         };
@@ -131,7 +131,7 @@ impl<'a> Steps<'a> {
             path
         };
         let path = TruePath::new(whole(root.shown()), whole(root.host()));
-        limits.check(self.verb, &self.shown, &path, does)
+        limits.check(self.verb, &self.shown, &path, Does::Read)
     }
 
     fn place(&mut self, name: Option<OsString>) -> Result<Place> {
@@ -225,7 +225,6 @@ impl<'a> Steps<'a> {
                 }
                 Err(Errno::NOENT) if self.missing == Missing::Make => {
                     self.check_writable()?;
-                    self.check_kept_off(&part, Does::Read)?;
                     match mkdirat(&*folder, &part, Mode::from_raw_mode(0o777)) {
                         Ok(()) | Err(Errno::EXIST) => {}
                         Err(errno) => return Err(self.failed(errno)),
