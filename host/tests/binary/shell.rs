@@ -225,7 +225,11 @@ fn a_plugin_in_a_worker_shows_its_terminals_and_takes_them_along_when_it_dies() 
     types.wait_for_text("you type");
     types.write(b"hello\r");
     types.wait_for_text("got hello");
-    let worker = house.processes().into_iter().find(|it| it.contains("plugin-worker")).unwrap();
+    let worker = house
+        .processes()
+        .into_iter()
+        .find(|it| it.contains("plugin-worker") && it.contains("fixture_terminals"))
+        .unwrap();
     let pid = worker.split(':').next().unwrap();
     assert!(std::process::Command::new("kill").args(["-KILL", pid]).status().unwrap().success());
     let typed = types.wait_with_open_input().code(0);

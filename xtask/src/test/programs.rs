@@ -141,10 +141,10 @@ fn run_one(
 /// When cargo does not start, or fails without a failed example.
 pub fn run_doctests(root: &Path, setting: &Setting<'_>, tally: &mut Tally) -> Result<()> {
     let mut command = child::cargo(root);
-    // Only examples have such a name. `--doc` would select other features, and compile most
-    // dependencies again.
-    command.args(["test", "--quiet", "--workspace", "--no-fail-fast", "--", "(line"]);
-    // Without it cargo would compile the workspace again.
+    // Only examples have such a name. `--doc` would select other features, and the default profile
+    // and compiler are not those of the build: cargo would compile almost everything again.
+    command.args(["test", "--quiet", "--profile", "dev", "--workspace", "--no-fail-fast"]);
+    command.args(["--", "(line"]);
     artifacts::with_lints(&mut command)?;
     let (tally_of_docs, text, status) = listen(command, "doctests", setting)?;
     println!("doctests: {}", tally_of_docs.summary());
