@@ -133,7 +133,7 @@ pub(crate) fn changed(shown: &Path) -> Error {
 pub(crate) fn changed_since_check(verb: Verb, shown: &Path) -> Error {
     let text =
         format!("cannot {} `{}`: it changed since it was checked", verb.word(), shown.display());
-    Error::new(ErrorKind::Conflict, text).with_hint("call again: then the path is checked again")
+    Error::new(ErrorKind::Conflict, text).with_hint("retry the call: jaato checks the path again")
 }
 
 /// Makes the error of a bound.

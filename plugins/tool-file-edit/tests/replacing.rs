@@ -2,6 +2,7 @@
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::ErrorKind;
+use jaato_plugin_testkit::{FakeStream, Reply};
 
 use crate::support::Desk;
 
@@ -55,6 +56,22 @@ fn ignored_files_are_changed_where_that_is_asked() {
         (desk.text("ignored.py"), desk.text("node_modules/d.py")),
         ("x\n".into(), "foo\n".into())
     );
+}
+
+#[test]
+fn a_protected_file_is_left_out_and_told() {
+    let desk = Desk::new().with("AGENTS.md", "foo\n").with_service("files.find", || {
+        let pages = FakeStream::open();
+        let file = json!({ "path": "AGENTS.md", "size": 4, "protected": true });
+        pages.push_frame(&json!({ "files": [file], "count": 1 }), b"");
+        pages.finish();
+        Reply::StreamWith(json!({}), pages)
+    });
+    let arguments = json!({ "pattern": "foo", "replacement": "x", "paths": "AGENTS.md" });
+    let result = desk.call("findAndReplace", arguments);
+    assert_eq!(result["left_out_protected"], json!(["AGENTS.md"]), "{result}");
+    assert!(result["left_out_hint"].as_str().unwrap().contains("a separate call"), "{result}");
+    assert_eq!(desk.text("AGENTS.md"), "foo\n");
 }
 
 #[test]

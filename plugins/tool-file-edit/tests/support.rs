@@ -8,7 +8,7 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::file_change::FileChange;
 use jaato_plugin_sdk::types::service::SessionFacts;
 use jaato_plugin_sdk::types::{Delta, Error};
-use jaato_plugin_testkit::{FakeHost, FakeInstance};
+use jaato_plugin_testkit::{FakeHost, FakeInstance, Reply};
 use tempfile::TempDir;
 
 /// A session in a folder of its own.
@@ -25,6 +25,15 @@ impl Desk {
         let facts = SessionFacts { working_directory, session_id, ..SessionFacts::default() };
         let host = FakeHost::new(tool_file_edit::__jaato::MODULE).with_session(facts);
         Self { folder, host }
+    }
+
+    /// Answers a service in place of the host.
+    pub fn with_service(
+        self,
+        operation: &str,
+        answer: impl Fn() -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        Self { host: self.host.with_service(operation, move |_| Ok(answer())), ..self }
     }
 
     pub fn with(self, name: &str, bytes: impl AsRef<[u8]>) -> Self {

@@ -108,8 +108,9 @@ impl Member {
         let (own, operation) = (Arc::clone(self), operation.to_owned());
         let plugin = plugin.clone();
         Box::pin(async move {
+            check_request(&request)?;
             let mut request = own.prepared(&operation, request)?;
-            let paths = named_paths(&operation, &request);
+            let paths = named_paths(&operation, &request)?;
             if let Some(named) = &paths {
                 request = with_limits(request, &own.limits(files.as_deref(), named))?;
             }
@@ -190,6 +191,7 @@ impl Member {
         operation: &'static str,
         request: Vec<u8>,
     ) -> Result<Vec<u8>, Error> {
+        check_request(&request)?;
         let request = self.prepared(operation, request)?;
         let quiet: Tell = Arc::new(|_| {});
         let (answer, _) = self.scope.call(&host, operation, request, &quiet).await?;
@@ -246,7 +248,7 @@ impl Member {
         if !is_start {
             return Ok(request);
         }
-        let Some(spawn) = json.as_object_mut() else { return Ok(request) };
+        let Some(spawn) = json.as_object_mut() else { return Err(no_object()) };
         let variables = spawn.entry("variables").or_insert_with(|| Value::Object(Map::new()));
         if let Some(variables) = variables.as_object_mut() {
             let marker = self.session.as_str().into();
@@ -326,11 +328,23 @@ fn opens(operation: &str) -> bool {
     files.contains(&operation) || [SPAWN, START, terminal::SPAWN].contains(&operation)
 }
 
-/// Reads which paths a file operation names; none for what names no paths.
-fn named_paths(operation: &str, request: &[u8]) -> Option<NamedPaths> {
+/// Refuses a request that is neither empty nor a JSON object. A plugin may read a struct from an
+/// array too, whose values have no keys for the host to check.
+fn check_request(request: &[u8]) -> Result<(), Error> {
+    match Frame::parse(request).map_err(bad_request)?.json.trim_ascii() {
+        b"" | b"null" | [b'{', ..] => Ok(()),
+        _ => Err(no_object()),
+    }
+}
+
+/// Reads the paths that a file operation names. Returns `None` for an operation without paths.
+fn named_paths(operation: &str, request: &[u8]) -> Result<Option<NamedPaths>, Error> {
     let is_of_paths = operation.starts_with("files.") && operation != WRITE_PIECE;
-    let named = || Frame::read(request).unwrap_or_default();
-    (is_of_paths && operation != WRITE_FINISH).then(named)
+    if !is_of_paths || operation == WRITE_FINISH {
+        return Ok(None);
+    }
+    let named: Option<NamedPaths> = Frame::read(request).map_err(bad_request)?;
+    Ok(Some(named.unwrap_or_default()))
 }
 
 /// Puts limits into a request. A request that has the key already is not read by the environment.
@@ -339,7 +353,9 @@ fn with_limits(request: Vec<u8>, limits: &FileLimits) -> Result<Vec<u8>, Error> 
         return Ok(request);
     }
     let Frame { json, bytes } = Frame::parse(&request).map_err(bad_request)?;
-    let Some(rest) = json.trim_ascii_start().strip_prefix(b"{") else { return Ok(request) };
+    let Some(rest) = json.trim_ascii_start().strip_prefix(b"{") else {
+        return Err(no_object());
+    };
     let limits = serde_json::to_string(limits)
         .map_err(|error| host_bug(FrameError::Json(error.to_string())))?;
     let comma = if rest.trim_ascii_start().starts_with(b"}") { "" } else { "," };
@@ -352,9 +368,41 @@ fn bad_request(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
 }
 
+fn no_object() -> Error {
+    Error::new(ErrorKind::InvalidArguments, "the request is not a JSON object")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_that_is_not_an_object_is_refused() {
+        let request = |json: &str| Frame::from_json_text(json.as_bytes(), b"bytes").unwrap();
+        for json in [r#"["/w/secret/key"]"#, "[7]", " \n[7]", "7", r#""/w/secret/key""#, "true"] {
+            let error = check_request(&request(json)).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::InvalidArguments, "{json}");
+        }
+        for json in ["", "null", "{}", r#" {"path": "a"}"#] {
+            check_request(&request(json)).unwrap();
+        }
+        let limits = FileLimits { denied: vec!["/w/secret".into()], ..FileLimits::default() };
+        assert!(with_limits(request(r#"["/w/secret/key"]"#), &limits).is_err());
+        assert!(with_limits(request(""), &limits).is_err());
+        let limited = with_limits(request("{}"), &limits).unwrap();
+        let limited: Value = Frame::read(&limited).unwrap();
+        assert_eq!(limited[LIMITS_KEY]["denied"][0], "/w/secret");
+    }
+
+    #[test]
+    fn paths_that_cannot_be_read_are_refused() {
+        let request = |json: &str| Frame::from_json_text(json.as_bytes(), b"").unwrap();
+        for json in [r#"{"path": "/w/a", "from": 1}"#, r#"{"path": "/w/a", "path": "/w/b"}"#] {
+            assert!(named_paths("files.read", &request(json)).is_err(), "{json}");
+        }
+        assert!(named_paths("files.list", &request("")).unwrap().is_some());
+        assert!(named_paths(WRITE_PIECE, &request(r#"{"file": 1}"#)).unwrap().is_none());
+    }
 
     #[test]
     fn of_terminals_that_have_ended_the_oldest_are_forgotten() {

@@ -27,6 +27,7 @@ pub(super) struct One {
     pub(super) path: Box<[u8]>,
     pub(super) size: u64,
     pub(super) modified: Moment,
+    pub(super) protected: bool,
 }
 
 impl Ord for One {
@@ -56,12 +57,12 @@ impl Best {
         {
             return;
         }
-        let Found { size, modified, .. } = facts();
+        let Found { size, modified, protected, .. } = facts();
         let newest = Reverse(match self.order {
             FileOrder::Newest => modified,
             FileOrder::Path => Moment::default(),
         });
-        let one = One { newest, path: path.into(), size, modified };
+        let one = One { newest, path: path.into(), size, modified, protected };
         if !is_full {
             self.first.push(one);
             return;

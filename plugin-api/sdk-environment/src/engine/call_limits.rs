@@ -52,10 +52,11 @@ pub(crate) struct TruePath {
 pub(crate) struct TreeLimits {
     limits: Arc<CallLimits>,
     top: TruePath,
+    may_leave_out: bool,
 }
 
 impl CallLimits {
-    /// Makes them ready; none if there is nothing to keep off.
+    /// Compiles the limits. Returns `None` if they restrict nothing.
     pub fn new(limits: FileLimits) -> Option<Arc<Self>> {
         if limits.is_empty() {
             return None;
@@ -76,7 +77,7 @@ impl CallLimits {
         }))
     }
 
-    /// Tells whether an operation keeps off a path.
+    /// Returns the reason if an operation keeps off a path.
     pub(crate) fn keeps_off(&self, path: &TruePath, does: Does) -> Option<KeptOff> {
         let has = |globs: &[PathGlob]| {
             globs.iter().any(|glob| path.names().any(|path| glob.covers(path)))
@@ -101,16 +102,17 @@ impl CallLimits {
         self.keeps_off(path, does).map_or(Ok(()), |why| Err(why.error(verb, shown)))
     }
 
-    /// Tells whether the call may keep off something below a folder.
+    /// Returns true if the call may keep off something below a folder.
     pub(crate) fn may_keep_off_below(&self, folder: &TruePath, does: Does) -> bool {
         let mut globs = self.denied.iter().chain(&self.asked);
         (does == Does::Write && self.protected.is_some())
             || globs.any(|glob| folder.names().any(|folder| glob.may_cover_below(folder)))
     }
 
-    /// Tells whether it keeps off paths, however these are reached.
-    pub(crate) fn has_patterns(&self) -> bool {
-        !(self.denied.is_empty() && self.asked.is_empty() && self.protected.is_none())
+    /// Returns true if the operation keeps off some paths, however these are reached.
+    pub(crate) fn has_patterns(&self, does: Does) -> bool {
+        let has_rules = !self.denied.is_empty() || !self.asked.is_empty();
+        has_rules || (does == Does::Write && self.protected.is_some())
     }
 
     /// Returns where a path led when the call was checked.
@@ -126,12 +128,12 @@ impl KeptOff {
             Self::Denied => {
                 let text = format!("{cannot}: a rule denies this path");
                 Error::new(ErrorKind::PermissionDenied, text)
-                    .with_hint("the user's permission rules say so; go on without it")
+                    .with_hint("the user's permission rules say so; continue without this file")
             }
             Self::Asked => {
                 let text = format!("{cannot}: the user must be asked about this path first");
                 Error::new(ErrorKind::PermissionDenied, text)
-                    .with_hint("name this file alone in a call: then the user is asked")
+                    .with_hint("use a separate call for this file, so that jaato can ask the user")
             }
         }
     }
@@ -153,18 +155,25 @@ impl TruePath {
 }
 
 impl TreeLimits {
+    /// Makes the limits of a tree whose top may be read.
     pub(crate) fn new(limits: &Arc<CallLimits>, top: TruePath) -> Self {
-        Self { limits: Arc::clone(limits), top }
+        let may_leave_out = limits.may_keep_off_below(&top, Does::Read);
+        Self { limits: Arc::clone(limits), top, may_leave_out }
     }
 
-    /// Tells whether an entry is left out of what is read.
+    /// Returns true if an entry is left out of what is read.
     pub(crate) fn leaves_out(&self, path: &[u8]) -> bool {
-        self.keeps_off(path, Does::Read).is_some()
+        self.may_leave_out && self.keeps_off(path, Does::Read).is_some()
     }
 
-    /// Tells whether the user must be asked before an entry is changed.
+    /// Returns true if the user must be asked before an entry is changed.
     pub(crate) fn is_protected(&self, path: &[u8]) -> bool {
         self.keeps_off(path, Does::Write).is_some()
+    }
+
+    /// Returns true if the user must be asked before the top itself is changed.
+    pub(crate) fn is_top_protected(&self) -> bool {
+        self.limits.keeps_off(&self.top, Does::Write).is_some()
     }
 
     fn keeps_off(&self, path: &[u8], does: Does) -> Option<KeptOff> {
@@ -200,6 +209,9 @@ mod tests {
         assert!(limits.may_keep_off_below(&at("/w"), Does::Read));
         assert!(!limits.may_keep_off_below(&at("/v"), Does::Read));
         assert!(limits.may_keep_off_below(&at("/v"), Does::Write));
+        let protected = Some(ProtectedFiles::default());
+        let limits = CallLimits::new(FileLimits { protected, ..FileLimits::default() }).unwrap();
+        assert!(!limits.has_patterns(Does::Read) && limits.has_patterns(Does::Write));
     }
 
     #[test]

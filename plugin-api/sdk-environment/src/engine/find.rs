@@ -12,6 +12,7 @@ use jaato_types::files::{
 use jaato_types::{ErrorKind, Result};
 
 use super::best::{Best, One};
+use super::call_limits::TreeLimits;
 use super::folder::{Files, Folder, Found, Sorted};
 use super::glob::{Pattern, compiled, wrong};
 use super::ignored::Patterns;
@@ -153,7 +154,8 @@ impl<F: Folder> Iterator for Find<F> {
                 break;
             };
             let limits = self.tree.as_ref().and_then(|(tree, _)| tree.limits.as_ref());
-            let protected = limits.is_some_and(|limits| limits.is_protected(&one.path));
+            let is_protected = |limits: &TreeLimits| limits.is_protected(&one.path);
+            let protected = one.protected || limits.is_some_and(is_protected);
             let path = format!("{}{}", self.folder, String::from_utf8_lossy(&one.path));
             bytes += FACTS_BYTES + json_bytes(&path);
             let (seconds, nanoseconds) = one.modified;

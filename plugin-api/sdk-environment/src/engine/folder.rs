@@ -71,6 +71,8 @@ pub(crate) struct Found {
     pub(crate) kind: FileKind,
     pub(crate) size: u64,
     pub(crate) modified: Moment,
+    /// The user must be asked before it is changed. Only [`Files::look`] tells so.
+    pub(crate) protected: bool,
 }
 
 /// Whether names are sorted.

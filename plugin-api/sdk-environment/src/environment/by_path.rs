@@ -1,4 +1,4 @@
-//! The limits of a call, held to by path: for files of an environment that has no handles for us.
+//! Enforces a call's limits by path, for environments whose files have no handles.
 //!
 //! Such an environment cannot say where a link leads, so that a call with limits may not go through
 //! one.
@@ -31,7 +31,7 @@ pub(super) struct ByPath<'a, F: ?Sized> {
 /// What becomes of a link at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AtLink {
-    /// It is followed, which nobody can see through.
+    /// The environment follows it, and cannot tell where it leads.
     Refuse,
     /// The operation is about the link itself.
     Stay,
@@ -50,12 +50,16 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
         does: Does,
         at_link: AtLink,
     ) -> Result<TruePath> {
-        let mut ahead: Vec<&str> = path.split('/').rev().collect();
-        let folder = match path.starts_with('/') {
-            true => "/".to_owned(),
-            false => self.files.stat(self.host, named(".")).await?.path,
+        let folder = self.files.stat(self.host, named(".")).await?.path;
+        let folder = Path::new(&folder);
+        // The folders above the default one may be outside of those that can be listed.
+        let (start, rest) = match Path::new(path).strip_prefix(folder) {
+            Ok(rest) => (folder, rest.to_str().unwrap_or(path)),
+            Err(_) if path.starts_with('/') => (Path::new("/"), path),
+            Err(_) => (folder, path),
         };
-        let mut whole: PathBuf = Path::new(&folder).components().collect();
+        let mut whole: PathBuf = start.components().collect();
+        let mut ahead: Vec<&str> = rest.split('/').rev().collect();
         while let Some(name) = ahead.pop() {
             match name {
                 "" | "." => continue,
@@ -68,7 +72,7 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
             let here = TruePath::new(whole.clone(), whole.clone());
             self.limits.check(verb, Path::new(path), &here, Does::Read)?;
             let stays = at_link == AtLink::Stay && ahead.is_empty();
-            if !stays && self.limits.has_patterns() && self.is_link(&whole, name).await {
+            if !stays && self.limits.has_patterns(does) && self.is_link(&whole, name).await? {
                 let text = format!(
                     "cannot {} `{path}`: it leads through the link `{}`, and this environment \
                      cannot tell where that leads",
@@ -84,21 +88,24 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
         Ok(whole)
     }
 
-    /// Tells whether an entry of a folder is a link. What cannot be listed is none of the files in
-    /// which a call works.
-    async fn is_link(&self, path: &Path, name: &str) -> bool {
-        let Some(folder) = path.parent() else { return false };
+    /// Returns true if an entry of a folder is a link.
+    async fn is_link(&self, path: &Path, name: &str) -> Result<bool> {
+        let Some(folder) = path.parent() else { return Ok(false) };
         let mut skip = 0;
         loop {
             let folder = folder.to_string_lossy().into_owned();
             let list = FolderList { path: folder, skip, ..FolderList::default() };
-            let Ok(listed) = self.files.list(self.host, list).await else { return false };
+            let listed = match self.files.list(self.host, list).await {
+                Ok(listed) => listed,
+                Err(error) if error.kind == ErrorKind::NotFound => return Ok(false),
+                Err(error) => return Err(error),
+            };
             if let Some(entry) = listed.entries.iter().find(|entry| entry.name == name) {
-                return entry.kind == FileKind::Link;
+                return Ok(entry.kind == FileKind::Link);
             }
             skip += listed.entries.len();
             if listed.entries.is_empty() || skip >= listed.count {
-                return false;
+                return Ok(false);
             }
         }
     }
@@ -172,7 +179,7 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
             count += entries.len();
             if count > ENTRIES_MAX || depth > DEPTH_MAX {
                 let text = format!(
-                    "cannot {} `{path}`: it holds too much to see whether a rule denies some of it",
+                    "cannot {} `{path}`: the folder has too many entries to check against the rules",
                     verb.word()
                 );
                 return Err(Error::new(ErrorKind::LimitReached, text));
@@ -221,3 +228,6 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
         Ok(TreeLimits::new(self.limits, top))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -110,7 +110,7 @@ pub trait Files: Send + Sync + 'static {
     ) -> impl Future<Output = Result<()>> + Send;
 
     /// Tells where paths lead: links and `..` followed name by name, with what tells the file there
-    /// from others. By default nobody can tell.
+    /// from others. By default no path can be resolved.
     ///
     /// # Errors
     /// What keeps it from telling.

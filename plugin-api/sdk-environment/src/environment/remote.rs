@@ -82,7 +82,9 @@ impl engine::Files for Remote {
     type Folder = RemoteFolder;
 
     fn look(&self, path: &str, _verb: Verb) -> Result<Found> {
-        found(&self.line, path)
+        // What is looked at is the top of the limits.
+        let protected = self.limits.as_ref().is_some_and(TreeLimits::is_top_protected);
+        Ok(Found { protected, ..found(&self.line, path)? })
     }
 
     fn top(&self, path: &str) -> Result<Top<RemoteFolder>> {
@@ -104,7 +106,7 @@ fn found(line: &Line, path: &str) -> Result<Found> {
     let facts = line.stat(named(path))?;
     let milliseconds = facts.modified_ms;
     let modified = (milliseconds.div_euclid(1000), milliseconds.rem_euclid(1000) * 1_000_000);
-    Ok(Found { kind: facts.kind, size: facts.size, modified })
+    Ok(Found { kind: facts.kind, size: facts.size, modified, protected: false })
 }
 
 impl RemoteFolder {

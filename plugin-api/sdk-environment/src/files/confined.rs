@@ -24,7 +24,7 @@ pub struct Confined {
     pub(crate) roots: Arc<Roots>,
     /// All that this machine has, if the environment shows paths as this machine calls them.
     machine: Option<Arc<Roots>>,
-    temporary: Arc<Option<Temporary>>,
+    temporary: Option<Arc<Temporary>>,
     writes: Arc<[Mutex<()>; WRITE_LOCKS]>,
     /// The limits of the call for which they are used.
     pub(crate) limits: Option<Arc<CallLimits>>,
@@ -46,7 +46,7 @@ impl Confined {
         Ok(Self {
             roots: Arc::new(roots),
             machine: machine.map(Arc::new),
-            temporary: Arc::new(temporary),
+            temporary: temporary.map(Arc::new),
             writes: Arc::default(),
             limits: None,
         })
@@ -77,7 +77,7 @@ impl Confined {
 
     /// The temporary folder: where it is on this machine, and how it is shown.
     pub fn temporary_folder(&self) -> Option<(&Path, &Path)> {
-        (*self.temporary).as_ref().map(|it| (it.host(), it.shown()))
+        self.temporary.as_ref().map(|it| (it.host(), it.shown()))
     }
 
     /// The allowed folders as they are shown, the temporary one last.
@@ -104,7 +104,7 @@ impl Confined {
 
     /// Removes the temporary folder, and tells where that failed. Dropping does so too.
     pub fn close(&self) -> Result<()> {
-        (*self.temporary).as_ref().map_or(Ok(()), Temporary::remove)
+        self.temporary.as_ref().map_or(Ok(()), |it| it.remove())
     }
 
     /// Waits for other writes to that name.

@@ -108,6 +108,6 @@ impl Folder for Handle {
 
 impl From<Facts> for Found {
     fn from(Facts { kind, size, modified, .. }: Facts) -> Self {
-        Self { kind, size, modified }
+        Self { kind, size, modified, protected: false }
     }
 }

@@ -54,7 +54,7 @@ impl Confined {
             check_entry(limits, (&from, does), to.as_ref(), (verb, place))?;
             count += 1;
             if count > COPY_ENTRIES_MAX || levels.len() >= DEPTH_MAX {
-                let what = "it holds too much to see whether a rule denies some of it";
+                let what = "the folder has too many entries to check against the rules";
                 return Err(errors::too_large(verb, &place.shown, what));
             }
             if kind != FileKind::Folder {

@@ -60,21 +60,10 @@ impl Roots {
     /// Tells what is there, links followed.
     pub(crate) fn look(&self, asked: &Asked, verb: Verb) -> Result<Facts> {
         let failed = |errno| errors::failed(verb, &asked.shown(), errno);
-        if let Some((root, used)) = self.beneath(asked) {
-            let flags = PASS_THROUGH - OFlags::NOFOLLOW;
-            let flags = if asked.wants_folder { flags } else { flags - OFlags::DIRECTORY };
-            let rest = rest(asked, used);
-            if let Some(opened) = open_beneath(&*self.get(root).handle, &rest, flags, Wait::May) {
-                let file = opened.map_err(failed)?;
-                match is_same(asked, &file) {
-                    Some(true) => {
-                        let stat = fstat(&file).map_err(failed)?;
-                        return Ok(Facts::from(&stat));
-                    }
-                    Some(false) => return Err(errors::changed_since_check(verb, &asked.shown())),
-                    None => {}
-                }
-            }
+        let flags = PASS_THROUGH - OFlags::NOFOLLOW;
+        let flags = if asked.wants_folder { flags } else { flags - OFlags::DIRECTORY };
+        if let Some(opened) = self.open_fast(asked, flags, verb) {
+            return Ok(Facts::from(&fstat(&opened?).map_err(failed)?));
         }
         for _ in 0..RACES_MAX {
             let place = self.find(asked, Last::Follow, verb)?;
@@ -262,16 +251,8 @@ impl Roots {
 
     fn open_asked(&self, asked: &Asked, flags: OFlags, verb: Verb) -> Result<OwnedFd> {
         let failed = |errno| errors::failed(verb, &asked.shown(), errno);
-        if let Some((root, used)) = self.beneath(asked) {
-            let rest = rest(asked, used);
-            if let Some(opened) = open_beneath(&*self.get(root).handle, &rest, flags, Wait::May) {
-                let file = opened.map_err(failed)?;
-                match is_same(asked, &file) {
-                    Some(true) => return Ok(file),
-                    Some(false) => return Err(errors::changed_since_check(verb, &asked.shown())),
-                    None => {}
-                }
-            }
+        if let Some(opened) = self.open_fast(asked, flags, verb) {
+            return opened;
         }
         for _ in 0..RACES_MAX {
             let place = self.find(asked, Last::Follow, verb)?;
@@ -282,10 +263,24 @@ impl Roots {
         }
         Err(errors::keeps_changing(verb, &asked.shown()))
     }
+
+    /// Opens a path by one call of the kernel. Returns `None` if steps are needed.
+    fn open_fast(&self, asked: &Asked, flags: OFlags, verb: Verb) -> Option<Result<OwnedFd>> {
+        let (root, used) = self.beneath(asked)?;
+        let rest = rest(asked, used);
+        let file = match open_beneath(&*self.get(root).handle, &rest, flags, Wait::May)? {
+            Ok(file) => file,
+            Err(errno) => return Some(Err(errors::failed(verb, &asked.shown(), errno))),
+        };
+        Some(match is_same(asked, &file)? {
+            true => Ok(file),
+            false => Err(errors::changed_since_check(verb, &asked.shown())),
+        })
+    }
 }
 
-/// Tells whether a file is the one that the path led to when the call was checked; none if only its
-/// path can tell.
+/// Returns true if a file is the one that the path led to when the call was checked, and `None` if
+/// only its path can tell.
 fn is_same(asked: &Asked, file: impl AsFd) -> Option<bool> {
     let expected = asked.limits.as_ref().and_then(|limits| limits.expected(&asked.shown()));
     let Some(expected) = expected else { return Some(true) };

@@ -10,7 +10,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use super::asked::{Asked, joined, push_parts};
 use super::place::{Handle, Place};
 use super::settings::{Access, Root};
-use crate::engine::TruePath;
+use crate::engine::{Does, TruePath};
 use crate::errors::{self, Verb};
 
 /// The allowed folders, open.
@@ -88,7 +88,7 @@ impl Roots {
             }
         }
         // What a call keeps off is seen name by name.
-        let keeps_off = asked.limits.as_ref().is_some_and(|limits| limits.has_patterns());
+        let keeps_off = asked.limits.as_ref().is_some_and(|limits| limits.has_patterns(Does::Read));
         let needs_steps = keeps_off || asked.goes_up();
         found.filter(|(at, _)| !needs_steps && !self.roots[*at].has_roots_below)
     }

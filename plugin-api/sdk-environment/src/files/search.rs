@@ -13,7 +13,8 @@ use rustix::fs::{CWD, Mode, openat};
 use super::confined::Confined;
 use super::folder::open_in;
 use super::place::{Handle, Place};
-use crate::engine::{self, Cancel, Files, Folder, Found, Top, TreeLimits};
+use super::steps::Last;
+use crate::engine::{self, Cancel, Does, Files, Folder, Found, Top, TreeLimits};
 use crate::errors::{self, Verb};
 use crate::platform::PASS_THROUGH;
 
@@ -110,7 +111,14 @@ impl Files for Confined {
     type Folder = Handle;
 
     fn look(&self, path: &str, verb: Verb) -> Result<Found> {
-        Ok(self.roots.look(&self.asked(path)?, verb)?.into())
+        let asked = self.asked(path)?;
+        let found = Found::from(self.roots.look(&asked, verb)?);
+        let Some(limits) = asked.limits.as_ref().filter(|it| it.has_patterns(Does::Write)) else {
+            return Ok(found);
+        };
+        let place = self.roots.find(&asked, Last::Follow, verb)?;
+        let protected = limits.keeps_off(&self.roots.names_of(&place), Does::Write).is_some();
+        Ok(Found { protected, ..found })
     }
 
     fn top(&self, path: &str) -> Result<Top<Handle>> {

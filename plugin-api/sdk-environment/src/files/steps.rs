@@ -82,17 +82,12 @@ impl<'a> Steps<'a> {
     }
 
     /// Goes to the end: to the folder that holds the last name.
-    pub(crate) fn reach(mut self, last: Last) -> Result<Place> {
-        self.go(last)
+    pub(crate) fn reach(self, last: Last) -> Result<Place> {
+        self.reach_what_is_there(last).map(|(place, _)| place)
     }
 
     /// Goes as far as there is something; returns the names ahead of that, too.
     pub(crate) fn reach_what_is_there(mut self, last: Last) -> Result<(Place, Vec<OsString>)> {
-        let place = self.go(last)?;
-        Ok((place, self.ahead))
-    }
-
-    fn go(&mut self, last: Last) -> Result<Place> {
         while let Some(part) = self.ahead.pop() {
             self.steps += 1;
             if self.steps > STEPS_MAX {
@@ -100,20 +95,23 @@ impl<'a> Steps<'a> {
             }
             if part == ".." {
                 self.up();
-            } else if let At::Outside(names) = &mut self.at {
+                continue;
+            }
+            if let At::Outside(names) = &mut self.at {
                 names.push(part);
                 self.enter();
-            } else if self.enters_root(&part) {
-            } else if !self.ahead.is_empty() {
-                self.check_kept_off(&part)?;
+                continue;
+            }
+            if self.enters_root(&part) {
+                continue;
+            }
+            self.check_kept_off(&part)?;
+            if !self.ahead.is_empty() {
                 if let Some(missing) = self.down(part)? {
                     return self.place(Some(missing));
                 }
-            } else {
-                self.check_kept_off(&part)?;
-                if last == Last::Stay || !self.follows(&part)? {
-                    return self.place(Some(part));
-                }
+            } else if last == Last::Stay || !self.follows(&part)? {
+                return self.place(Some(part));
             }
         }
         self.place(None)
@@ -124,6 +122,10 @@ impl<'a> Steps<'a> {
         let (Some(limits), At::Inside { root, below }) = (&self.limits, &self.at) else {
             return Ok(());
         };
+        // A path has this name only to make its last folder one on the way.
+        if part == "." {
+            return Ok(());
+        }
         let root = self.roots.get(*root);
         let whole = |top: &Path| {
             let mut path = top.to_owned();
@@ -134,16 +136,15 @@ impl<'a> Steps<'a> {
         limits.check(self.verb, &self.shown, &path, Does::Read)
     }
 
-    fn place(&mut self, name: Option<OsString>) -> Result<Place> {
-        let at = std::mem::replace(&mut self.at, At::Outside(Vec::new()));
-        let At::Inside { root, below } = at else {
+    fn place(self, name: Option<OsString>) -> Result<(Place, Vec<OsString>)> {
+        let At::Inside { root, below } = self.at else {
             let shown = self.shown.display();
             let verb = if self.links == 0 { "is" } else { "leads" };
             return Err(self.roots.outside(&format!("`{shown}` {verb}")));
         };
         let dir = below.last().map_or(&self.roots.get(root).handle, |it| &it.folder);
-        let shown = std::mem::take(&mut self.shown);
-        Ok(Place { root, dir: Arc::clone(dir), name, above: below, shown })
+        let dir = Arc::clone(dir);
+        Ok((Place { root, dir, name, above: below, shown: self.shown }, self.ahead))
     }
 
     /// Where only names have led to an allowed folder, it goes on there.

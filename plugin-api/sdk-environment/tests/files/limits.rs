@@ -182,7 +182,7 @@ fn what_is_protected_is_read_but_not_changed_and_told() {
     assert_eq!(files.read(&read).unwrap().1, b"TOP\n");
     let error = files.write(&write(".env"), b"x").unwrap_err();
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
-    assert!(error.to_string().contains("alone"), "{error}");
+    assert!(error.hint.as_deref().unwrap().contains("a separate call"), "{error}");
     refused(files.write(&write("new/.env"), b"x"), "a folder is not made either");
     refused(files.make_folder(&FolderMake { path: "new/.env/x".into(), parents: true }), "mkdir");
     assert!(!ground.path("work/new/.env").exists());
@@ -190,6 +190,34 @@ fn what_is_protected_is_read_but_not_changed_and_told() {
     let found = files.find(&find).unwrap().flat_map(|page| page.unwrap().files);
     let told: Vec<_> = found.map(|file| (file.path, file.protected)).collect();
     assert_eq!(told, [(".env".to_owned(), true)]);
+    // A pattern without `*` names one file.
+    ground.link(".env", "work/to_env");
+    for (pattern, expected) in [(".env", true), ("to_env", true), ("plain/a.txt", false)] {
+        let find = FileFind { pattern: pattern.into(), ..FileFind::default() };
+        let found = files.find(&find).unwrap().flat_map(|page| page.unwrap().files);
+        let told: Vec<_> = found.map(|file| (file.path, file.protected)).collect();
+        assert_eq!(told, [(pattern.to_owned(), expected)]);
+    }
+}
+
+#[test]
+fn a_rule_about_hidden_names_does_not_refuse_folders() {
+    let ground = ground();
+    ground.put("work/plain/.key", "TOP\n");
+    for rule in ["work/*/.*", "work/plain/.*"] {
+        let limits = FileLimits { denied: vec![ground.shown(rule)], ..FileLimits::default() };
+        let files = limited(&ground, limits);
+        let listed = files.list(&FolderList { path: "plain".into(), skip: 0 }).unwrap();
+        let names: Vec<_> = listed.entries.iter().map(|entry| &*entry.name).collect();
+        assert_eq!(names, ["a.txt"], "{rule}");
+        let path = FilePath { path: "plain/".into(), ..FilePath::default() };
+        assert_eq!(files.stat(&path).unwrap().kind, FileKind::Folder);
+        let search =
+            FileSearch { path: "plain".into(), pattern: "TOP".into(), ..Default::default() };
+        files.search(&search).unwrap();
+        let read = FileRead { path: "plain/.key".into(), ..FileRead::default() };
+        refused(files.read(&read), rule);
+    }
 }
 
 fn resolved(files: &Confined, path: &str) -> ResolvedPath {

@@ -104,11 +104,15 @@ impl GitHub {
 
 /// What the documentation wants of each request.
 fn wrong(asked: &Asked) -> Option<Answered> {
-    let path = asked.path.strip_prefix("/orgs/").and_then(|rest| rest.split_once('/'));
-    let path = path.map_or(asked.path.trim_start_matches('/'), |(_, rest)| rest);
+    let of_organization = asked.path.strip_prefix("/orgs/").and_then(|rest| rest.split_once('/'));
+    let path = match of_organization {
+        Some((name, rest)) if !name.is_empty() => rest,
+        _ => asked.path.strip_prefix('/').unwrap_or_default(),
+    };
     let authorization = asked.header("authorization").unwrap_or_default();
     let accepts = asked.header("accept").unwrap_or_default();
-    let (status, code, message) = if path != "inference/chat/completions" {
+    let (status, code, message) = if asked.method != "POST" || path != "inference/chat/completions"
+    {
         (404, "not_found", "Not Found")
     } else if !authorization.starts_with("Bearer ") {
         (401, "unauthorized", "Bad credentials")
@@ -150,5 +154,29 @@ fn refusal(status: u16, code: &str, message: &str, headers: &[(&str, &str)]) -> 
         status,
         headers: headers.map(|(name, value)| ((*name).into(), (*value).into())).collect(),
         body: json!({ "error": error }).to_string().into_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_posts_to_completions_are_known() {
+        let refused = |method: &str, path: &str| {
+            let (method, path) = (method.to_owned(), path.to_owned());
+            let asked = Asked { method, path, headers: Vec::new(), body: Vec::new() };
+            wrong(&asked).map(|answered| answered.status)
+        };
+        for (method, path, status) in [
+            ("POST", "/inference/chat/completions", 401),
+            ("POST", "/orgs/moon/inference/chat/completions", 401),
+            ("GET", "/inference/chat/completions", 404),
+            ("POST", "/orgs//inference/chat/completions", 404),
+            ("POST", "//inference/chat/completions", 404),
+            ("POST", "/inference/models", 404),
+        ] {
+            assert_eq!(refused(method, path), Some(status), "{method} {path}");
+        }
     }
 }

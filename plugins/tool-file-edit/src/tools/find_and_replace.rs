@@ -160,7 +160,8 @@ impl Found {
         if !self.protected.is_empty() {
             let told = &self.protected[..self.protected.len().min(PROTECTED_TOLD_MAX)];
             result.insert("left_out_protected".to_owned(), json!(told));
-            let hint = "name a protected file alone in a call: then the user is asked";
+            let hint =
+                "use a separate call for each protected file, so that jaato can ask the user";
             result.insert("left_out_hint".to_owned(), hint.into());
         }
     }

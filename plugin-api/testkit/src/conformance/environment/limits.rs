@@ -19,11 +19,12 @@ use crate::conformance::{Suite, Verdict, ensure, told};
 
 type Told<T> = Result<T, String>;
 
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     ("secret/key", "moon\n"),
     ("secret/deep/key", "moon\n"),
     ("plain.txt", "moon\n"),
     ("in/secret/key", "moon\n"),
+    ("hidden/.key", "moon\n"),
 ];
 
 /// Ways to a file that is denied.
@@ -84,6 +85,17 @@ pub fn what_is_denied_is_kept_off(suite: &Suite, host: &FakeHost) -> Verdict {
         let read = json!({ "path": below("plain.txt") });
         let plain: Result<Value, _> = ready.ask(READ, limited(&limits, read));
         plain.map_err(told("reading what is not denied"))?;
+        // Such a rule denies no folder.
+        let limits = FileLimits { denied: vec![format!("{top}/*/.*")], ..FileLimits::default() };
+        let hidden = limited(&limits, json!({ "path": below("hidden/.key") }));
+        ready.refuses(READ, hidden, ErrorKind::PermissionDenied)?;
+        for operation in [LIST, STAT] {
+            let request = limited(&limits, json!({ "path": below("hidden/") }));
+            let answer: Result<Value, _> = ready.ask(operation, request);
+            answer.map_err(told("a folder with hidden files"))?;
+        }
+        let search = json!({ "path": below("hidden"), "pattern": "moon" });
+        pages::<SearchedPage>(&ready, SEARCH, limited(&limits, search))?;
     }
     ready.ends(host, has)
 }
@@ -155,6 +167,10 @@ pub fn what_is_protected_is_not_changed(suite: &Suite, host: &FakeHost) -> Verdi
         let found: Vec<FoundPage> = pages(&ready, FIND, request)?;
         let mut files = found.iter().flat_map(|page| &page.files);
         ensure(files.all(|file| file.protected), || format!("not told as protected: {found:?}"))?;
+        let request = limited(&limits, json!({ "path": FOLDER, "pattern": "plain.txt" }));
+        let found: Vec<FoundPage> = pages(&ready, FIND, request)?;
+        let mut files = found.iter().flat_map(|page| &page.files);
+        ensure(files.any(|file| file.protected), || format!("not told as protected: {found:?}"))?;
     }
     ready.ends(host, has)
 }

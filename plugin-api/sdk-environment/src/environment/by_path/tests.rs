@@ -1,0 +1,76 @@
+//! Folders that the environment cannot list.
+#![allow(clippy::unwrap_used)]
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use jaato_plugin_sdk::__private::detached_home;
+use jaato_types::files::{
+    FileBytes, FileFacts, FileLimits, FilePath, FileRead, FileWrite, FolderMake,
+};
+
+use super::*;
+
+/// A folder `/ws` that can be listed, or fails in this way. Folders above it are not allowed.
+struct Listing(Option<ErrorKind>);
+
+fn failed<T>(kind: ErrorKind) -> Result<T> {
+    Err(Error::new(kind, "it fails"))
+}
+
+impl Files for Listing {
+    async fn read(&self, _: &Reporter, _: FileRead) -> Result<(FileBytes, Vec<u8>)> {
+        failed(ErrorKind::NotFound)
+    }
+
+    async fn write(&self, _: &Reporter, _: FileWrite, _: Vec<u8>) -> Result<FileFacts> {
+        failed(ErrorKind::NotFound)
+    }
+
+    async fn stat(&self, _: &Reporter, path: FilePath) -> Result<FileFacts> {
+        assert_eq!(path.path, ".");
+        Ok(FileFacts { path: "/ws".into(), ..FileFacts::default() })
+    }
+
+    async fn list(&self, _: &Reporter, list: FolderList) -> Result<FolderEntries> {
+        match self.0 {
+            _ if !list.path.starts_with("/ws") => failed(ErrorKind::PermissionDenied),
+            Some(kind) => failed(kind),
+            None => Ok(FolderEntries::default()),
+        }
+    }
+
+    async fn delete(&self, _: &Reporter, _: FileDelete) -> Result<()> {
+        failed(ErrorKind::NotFound)
+    }
+
+    async fn make_folder(&self, _: &Reporter, _: FolderMake) -> Result<()> {
+        failed(ErrorKind::NotFound)
+    }
+}
+
+#[test]
+fn a_path_through_a_folder_that_cannot_be_listed_is_refused() {
+    let denied = vec!["/ws/secret".to_owned()];
+    let limits = CallLimits::new(FileLimits { denied, ..FileLimits::default() }).unwrap();
+    let home = detached_home();
+    let check = |files: Listing, path: &str| {
+        let by_path = ByPath::new(&files, &home, &limits);
+        let checked = by_path.check(Verb::Read, path, Does::Read, AtLink::Refuse);
+        match pin!(checked).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(checked) => checked,
+            Poll::Pending => panic!("it waits"),
+        }
+    };
+    for path in ["a/b", "/ws/a/b", "/ws/a/../b"] {
+        for kind in [ErrorKind::PermissionDenied, ErrorKind::Io, ErrorKind::Unavailable] {
+            assert_eq!(check(Listing(Some(kind)), path).unwrap_err().kind, kind, "{path}");
+        }
+        check(Listing(None), path).unwrap();
+        check(Listing(Some(ErrorKind::NotFound)), path).unwrap();
+    }
+    for path in ["/etc/passwd", "/ws/../etc/passwd", "../etc/passwd", "/wsx/a"] {
+        assert!(check(Listing(None), path).is_err(), "{path}");
+    }
+}
