@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use crate::mask_credentials;
+use jaato_types::mask;
+
 use crate::setting::{Bases, Setting, text_of};
 use crate::toml_tree::Value;
 
@@ -98,7 +99,7 @@ impl Setting for Option<Endpoint> {
     fn show(&self) -> String {
         match self {
             // A URL may hold a name and a password.
-            Some(Endpoint::Url(url)) => format!("{:?}", mask_credentials(url)),
+            Some(Endpoint::Url(url)) => format!("{:?}", mask::urls(url)),
             Some(Endpoint::Folder(folder)) => Some(folder.clone()).show(),
             None => None::<PathBuf>.show(),
         }

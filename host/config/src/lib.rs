@@ -47,7 +47,7 @@ pub use keys::{
     Overrides, Owner, Precedence, PromptSettings, TerminalSettings,
 };
 pub use layers::{Sources, load};
-pub use mask::{is_secret_name, mask_credentials};
+pub use mask::is_secret_name;
 pub use model_id::{BadModelId, DEFAULT_MODEL, DEFAULT_PROVIDER, parse_model_id, parse_model_name};
 pub use model_named::NamedModel;
 pub use model_settings::ModelSettings;

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::file::{PLUGINS, PROVIDERS};
 use crate::keys::Config;
-use crate::mask::{MASK, is_secret_name, is_secret_number, mask_credentials};
+use crate::mask::{MASK, is_secret_name, is_secret_number};
 use crate::origin::Origin;
 
 /// The setting that names the variable with a key.
@@ -95,7 +95,7 @@ impl Entry {
     }
 
     pub(crate) fn new(key: &str, value: String, origins: &[Origin]) -> Self {
-        Self { key: key.to_owned(), value: mask_credentials(&value), origins: origins.to_vec() }
+        Self { key: key.to_owned(), value: mask::urls(&value), origins: origins.to_vec() }
     }
 }
 
@@ -142,20 +142,22 @@ fn shown_by_kind(name: &str, value: &Json) -> Option<Json> {
             Some(Json::Object(entries.iter().map(shown).collect()))
         }
         Json::Array(words) if name == "args" || name.ends_with("command") => {
-            let words: Vec<&str> = words.iter().map(Json::as_str).collect::<Option<_>>()?;
-            let shown = match name.as_str() {
-                "args" => mask::arguments(words),
-                _ => mask::command_line(words),
-            };
-            Some(Json::from(shown))
+            let text = |word: &Json| word.as_str().map_or_else(|| word.to_string(), str::to_owned);
+            let words: Vec<String> = words.iter().map(text).collect();
+            Some(Json::from(shown_words(&name, words.iter().map(String::as_str))))
         }
-        Json::String(text) if name == "args" => {
-            Some(Json::String(mask::arguments(text.split_whitespace()).join(" ")))
-        }
-        Json::String(text) if name.ends_with("command") => {
-            Some(Json::String(mask::command_line(text.split_whitespace()).join(" ")))
+        Json::String(text) if name == "args" || name.ends_with("command") => {
+            let text = mask::without_defaults(text);
+            Some(Json::String(shown_words(&name, text.split_whitespace()).join(" ")))
         }
         _ => None,
+    }
+}
+
+fn shown_words<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Vec<String> {
+    match name {
+        "args" => mask::arguments(words),
+        _ => mask::command_line(words),
     }
 }
 

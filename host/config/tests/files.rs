@@ -185,6 +185,8 @@ fn secrets_are_not_shown() {
     let bench = Bench::new();
     bench.user(
         "[plugins.p]\napi_key = 'hush'\nurl = 'http://bob:hush@h/x'\nn = 1\n\
+         args = ['--token', 'hush', 80, { a = 'hush' }]\nrun_command = ['srv', '-k', 'hush', 1]\n\
+         text_command = 'srv ${A:-x hush} --b'\n\
          [plugins.p.deep]\nlist = [{ token = 'hush', name = 'ok' }]\nsecret = { a = 'hush' }\n",
     );
     let shown = bench.load().unwrap().shown();
@@ -195,8 +197,11 @@ fn secrets_are_not_shown() {
         .fold(String::new(), |all, line| all + line.split("  #").next().unwrap().trim_end() + "\n");
     expect![[r#"
         plugins.p.api_key = ********
+        plugins.p.args = ["--token","…","80","…"]
         plugins.p.deep = {"list":[{"name":"ok","token":"********"}],"secret":"********"}
         plugins.p.n = 1
+        plugins.p.run_command = ["srv","-k","…","1"]
+        plugins.p.text_command = "srv ${A} --b"
         plugins.p.url = "http://***@h/x"
     "#]]
     .assert_eq(&plugin);

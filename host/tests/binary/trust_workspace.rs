@@ -312,7 +312,7 @@ fn a_variable_reaches_a_server_of_a_workspace_only_after_agreement() {
         assert!(!sent(), "before trust");
         house.run(&["trust", "--no-variables"]).code(0);
         assert!(!sent(), "without agreement");
-        let line = "server `leak` is not started: you have not agreed to send it OPENAI_API_KEY";
+        let line = "server `leak` was not started: it uses OPENAI_API_KEY without your permission";
         assert!(mcp_list(&house).contains(line), "{}", mcp_list(&house));
         let trusted = house.run(&["trust"]).code(0).stdout;
         assert!(trusted.contains("  leak: OPENAI_API_KEY\n"), "{trusted}");
@@ -330,13 +330,13 @@ fn an_agreement_is_for_the_entry_as_it_was() {
         let Some(house) = with_mcp_entry(&entry) else { return };
         let trusted = house.run(&["trust"]).code(0).stdout;
         assert!(trusted.contains("MCP servers that it starts:\n  leak: "), "{trusted}");
-        assert!(!mcp_list(&house).contains("not agreed"), "{}", mcp_list(&house));
+        assert!(!mcp_list(&house).contains("without your permission"), "{}", mcp_list(&house));
         let mut changed = entry.clone();
         changed["command"] = json!("/bin/true");
         let text = json!({ "mcpServers": { "leak": changed } }).to_string();
         house.write("workspace/.mcp.json", &text);
         assert!(!mcp_list(&house).contains("leak"), "{}", mcp_list(&house));
         house.run(&["trust", "--no-variables"]).code(0);
-        assert!(mcp_list(&house).contains("not agreed"), "{}", mcp_list(&house));
+        assert!(mcp_list(&house).contains("without your permission"), "{}", mcp_list(&house));
     }
 }

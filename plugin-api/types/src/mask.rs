@@ -3,6 +3,8 @@
 //! Errs on the side of hiding: only text that plainly is not a secret is shown. References such as
 //! `${NAME}` are shown as written.
 
+use crate::mcp_entry::Reference;
+
 /// Shown in place of a secret.
 pub const HIDDEN: &str = "…";
 
@@ -25,8 +27,9 @@ const SECRET_LETTERS: [&str; 7] = ["H", "u", "p", "P", "t", "k", "K"];
 /// Hides user, password, query and fragment of every URL in a text, and parts of its path that look
 /// like tokens.
 pub fn urls(text: &str) -> String {
+    let text = without_defaults(text);
     let mut shown = String::with_capacity(text.len());
-    let mut rest = text;
+    let mut rest = text.as_str();
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
         shown.push_str(before);
@@ -42,18 +45,17 @@ pub fn urls(text: &str) -> String {
 /// Hides a value unless it plainly is not a secret: a reference, a flag, a short number, a path, a
 /// URL.
 pub fn value(text: &str) -> String {
-    match text.contains("://") {
-        true => urls(text),
-        false if is_plain_value(text) => without_defaults(text),
-        false => HIDDEN.to_owned(),
+    match () {
+        () if is_url(text) => urls(text),
+        () if is_plain_value(text) => without_defaults(text),
+        () => HIDDEN.to_owned(),
     }
 }
 
 /// Hides the words of a command line that may be secrets. The first word is the program.
 pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut words = words.into_iter();
-    let mut shown: Vec<String> =
-        words.next().into_iter().map(|program| without_defaults(&urls(program))).collect();
+    let mut shown: Vec<String> = words.next().into_iter().map(urls).collect();
     shown.extend(arguments(words));
     shown
 }
@@ -106,11 +108,9 @@ fn secret_value(text: &str) -> String {
 }
 
 fn shown_word(word: &str) -> String {
-    match word.contains("://") {
-        true => urls(word),
-        false if is_plain_value(word) => without_defaults(word),
-        false if is_plain_word(word) && !is_secret_text(word) => word.to_owned(),
-        false => HIDDEN.to_owned(),
+    match is_plain_word(word) && !is_secret_text(word) {
+        true => word.to_owned(),
+        false => value(word),
     }
 }
 
@@ -123,6 +123,18 @@ fn is_secret_option(name: &str) -> bool {
 fn is_secret_text(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     SECRET_WORDS.iter().any(|word| text.contains(word))
+}
+
+/// Returns true for a text that is one URL and nothing else.
+fn is_url(text: &str) -> bool {
+    let text = without_defaults(text);
+    let Some((scheme, rest)) = text.split_once("://") else { return false };
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
+    let is_other = |c: char| c.is_whitespace() || ",;|\"'`<>".contains(c);
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(is_scheme)
+        && !rest.contains(is_other)
+        && !rest.contains("://")
 }
 
 /// Returns true for a text of which only references are left, with at most the scheme of an
@@ -167,7 +179,9 @@ fn is_plain_word(word: &str) -> bool {
         piece.chars().all(|c| c.is_ascii_lowercase())
             || (piece.len() <= 4 && piece.chars().all(|c| c.is_ascii_digit()))
     };
-    word.len() <= WORD_CHARS_MAX && word.split(['-', '_', '.', '/', '@', ':', ',']).all(is_piece)
+    word.len() <= WORD_CHARS_MAX
+        && !word.contains("://")
+        && word.split(['-', '_', '.', '/', '@', ':', ',']).all(is_piece)
 }
 
 fn is_token(text: &str) -> bool {
@@ -187,8 +201,9 @@ fn literal(text: &str) -> String {
     left
 }
 
-/// Replaces the defaults of references: `${NAME:-default}` becomes `${NAME}`.
-fn without_defaults(text: &str) -> String {
+/// Replaces the defaults of references: `${NAME:-default}` becomes `${NAME}`. A default may have
+/// spaces: call this before you split a text into words.
+pub fn without_defaults(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     parts(text, |part| match part {
         Part::Literal(text) => shown.push_str(text),
@@ -205,35 +220,39 @@ enum Part<'a> {
 fn parts<'a>(text: &'a str, mut take: impl FnMut(Part<'a>)) {
     let mut rest = text;
     while let Some(at) = rest.find("${") {
-        let Some(length) = rest[at..].find('}') else { break };
-        let inside = &rest[at + 2..at + length];
-        let name = inside.split_once(":-").map_or(inside, |(name, _)| name);
-        let is_name =
-            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !is_name {
-            take(Part::Literal(&rest[..at + 2]));
-            rest = &rest[at + 2..];
-            continue;
-        }
-        take(Part::Literal(&rest[..at]));
-        take(Part::Reference(name));
-        rest = &rest[at + length + 1..];
+        let (before, from) = rest.split_at(at);
+        take(Part::Literal(before));
+        rest = match Reference::at_start_of(from) {
+            Some(Reference { whole, name, .. }) => {
+                take(Part::Reference(name));
+                &from[whole.len()..]
+            }
+            None => {
+                take(Part::Literal("${"));
+                &from[2..]
+            }
+        };
     }
     take(Part::Literal(rest));
 }
 
 fn url_without_scheme(url: &str) -> String {
-    let shown = without_defaults(url);
-    let (address, more) = match shown.find(['?', '#']) {
-        Some(at) => (&shown[..at], Some(&shown[at..])),
-        None => (shown.as_str(), None),
+    let (address, more) = match url.find(['?', '#']) {
+        Some(at) => (&url[..at], Some(&url[at..])),
+        None => (url, None),
     };
     let mut parts = address.split('/');
     let authority = parts.next().unwrap_or_default();
-    let mut address = match authority.rfind('@') {
-        Some(at) => format!("***{}", &authority[at..]),
-        None => authority.to_owned(),
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((_, host)) => ("***@", host),
+        None => ("", authority),
     };
+    // A password with `/`, `?` or `#` ends what looks like the host.
+    let is_cut = !address.contains('/') && more.is_some_and(|more| more.contains('@'));
+    if is_cut || !has_plain_port(host) {
+        return HIDDEN.to_owned();
+    }
+    let mut address = format!("{user}{host}");
     for part in parts {
         address.push('/');
         address.push_str(if is_token(&literal(part)) { HIDDEN } else { part });
@@ -243,6 +262,16 @@ fn url_without_scheme(url: &str) -> String {
         address.push_str(HIDDEN);
     }
     address
+}
+
+/// Returns true if a host has no port, or one that is a number or a reference. A text around the
+/// URL may follow it with a sign.
+fn has_plain_port(host: &str) -> bool {
+    let host = literal(host);
+    let after_address = host.rfind(']').map_or(&*host, |at| &host[at + 1..]);
+    let after_address = after_address.trim_end_matches([':', ',', '.', ';', ')', '}', '!', '…']);
+    let port = after_address.split_once(':').map_or("", |(_, port)| port);
+    port.chars().all(|c| c.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -259,12 +288,50 @@ mod tests {
         for (url, expected) in [
             ("https://e.example/mcp", "https://e.example/mcp"),
             ("https://u:p@e.example:1/mcp?key=S#S", "https://***@e.example:1/mcp?…"),
+            ("http://bob:p%40ss@e:8080/a@b or http://e", "http://***@e:8080/a@b or http://e"),
+            ("a://b:c@d@e", "a://***@e"),
+            ("no url", "no url"),
             ("see `http://e/?a=S` and http://f#S", "see `http://e/?…` and http://f#…"),
             ("https://e/hook/T0123456789abcdefXYZ/x", "https://e/hook/…/x"),
             ("https://${HOST}/${TOKEN:-S}", "https://${HOST}/${TOKEN}"),
+            ("https://${HOST:-S T}:${PORT:-S}/x", "https://${HOST}:${PORT}/x"),
+            ("postgres://u:p#ss@h/db", "postgres://…"),
+            ("postgres://u:p?ss@h/db", "postgres://…"),
+            ("postgres://u:p/ss@h/db", "postgres://…"),
+            ("postgres://u:1#ss@h/db", "postgres://…"),
+            ("http://[::1]:80/x and http://[::1]", "http://[::1]:80/x and http://[::1]"),
+            ("http://u:p@[::1]:80/x", "http://***@[::1]:80/x"),
+            ("cannot reach http://h:80: refused", "cannot reach http://h:80: refused"),
         ] {
             assert_eq!(urls(url), expected);
         }
+    }
+
+    #[test]
+    fn a_text_around_a_url_is_hidden() {
+        for text in [
+            "hunter2 https://e",
+            "key=S;url=https://e",
+            "https://e;key=S",
+            "https://e\thunter2",
+            "https://a,https://b",
+            "://e",
+            "1s://e",
+            "jdbc:postgresql://bob:hunter@h/db",
+        ] {
+            assert_eq!(value(text), HIDDEN, "{text}");
+            assert_eq!(arguments([text]), [HIDDEN], "{text}");
+        }
+        assert_eq!(value("https://u:p@e/x?S"), "https://***@e/x?…");
+        assert_eq!(arguments(["git+ssh://u@e/x"]), ["git+ssh://***@e/x"]);
+    }
+
+    #[test]
+    fn a_default_may_have_spaces() {
+        assert_eq!(urls("see ${T:-my secret} at https://e"), "see ${T} at https://e");
+        assert_eq!(value("${T:-my secret}"), "${T}");
+        assert_eq!(command_line(["${P:-my secret}", "${T:-my secret}"]), ["${P}", "${T}"]);
+        assert_eq!(value("${1A:-secret}"), HIDDEN);
     }
 
     #[test]

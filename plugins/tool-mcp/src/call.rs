@@ -101,12 +101,15 @@ pub async fn tool(
 pub async fn ask(server: &Server, asked: &Asked, site: Option<Arc<dyn CallSite>>) -> Result<Value> {
     let connection = server.up().await?;
     let answer = ask_connection(&connection, asked, server.entry.timeout, site).await;
-    answer.map_err(|error| match error.kind {
-        ErrorKind::Unavailable | ErrorKind::Timeout => {
-            let text = format!("MCP server `{}`: {}", server.name(), error.message);
-            Error { message: text, ..error }
+    answer.map_err(|error| {
+        let error = server.log().scrubbed_error(error);
+        match error.kind {
+            ErrorKind::Unavailable | ErrorKind::Timeout => {
+                let text = format!("MCP server `{}`: {}", server.name(), error.message);
+                Error { message: text, ..error }
+            }
+            _ => error,
         }
-        _ => error,
     })
 }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jaato_plugin_sdk::Error;
 use jaato_plugin_sdk::types::mask;
 use parking_lot::Mutex;
 
@@ -62,18 +63,25 @@ impl ServerLog {
         self
     }
 
-    /// Makes a text one line that shows no secret of the server's entry.
-    pub fn scrubbed(&self, text: &str) -> String {
+    /// Hides the secrets of the server's entry in a text.
+    fn scrubbed(&self, text: &str) -> String {
         let text = self
             .secrets
             .iter()
             .fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), mask::HIDDEN));
-        safe(&mask::urls(&text))
+        mask::urls(&text)
+    }
+
+    /// Hides the secrets of the server's entry in an error.
+    pub fn scrubbed_error(&self, error: Error) -> Error {
+        let message = self.scrubbed(&error.message);
+        let hint = error.hint.map(|hint| self.scrubbed(&hint));
+        Error { message, hint, ..error }
     }
 
     /// Adds a line.
     pub fn line(&self, text: &str) {
-        let text = self.scrubbed(text);
+        let text = safe(&self.scrubbed(text));
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
         let mut lines = self.lines.0.lock();
         if lines.len() >= LINES_MAX {
@@ -129,5 +137,9 @@ mod tests {
         let log = lines.of("moon").hiding(vec!["SECRET-1".to_owned()]);
         log.line("started with SECRET-1 at https://e.example/?key=SECRET-2");
         assert_eq!(lines.list(None)[0].text, "started with … at https://e.example/?…");
+        let error = Error::failed("no SECRET-1 at\nhttp://u:p@h/x").with_hint("use SECRET-1");
+        let error = log.scrubbed_error(error);
+        assert_eq!(error.message, "no … at\nhttp://***@h/x");
+        assert_eq!(error.hint.as_deref(), Some("use …"));
     }
 }

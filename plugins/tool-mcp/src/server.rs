@@ -79,7 +79,7 @@ pub enum Status {
     Up(Arc<Connection>),
     /// It is down, and is started again by itself where that may help.
     Down {
-        /// Why.
+        /// The reason, without secrets of the entry.
         why: Error,
     },
     /// A person has disconnected it.
@@ -278,12 +278,13 @@ impl Server {
                 ended.why.kind,
                 ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::Configuration
             );
-            self.log.line(&ended.why.message);
+            let why = self.log.scrubbed_error(ended.why);
+            self.log.line(&why.message);
             let known = self.around.cache.get(&self.fingerprint);
             if known.is_none() {
                 self.keep(None).await;
             }
-            self.set(Status::Down { why: ended.why });
+            self.set(Status::Down { why });
             let pause = async {
                 match is_final {
                     true => std::future::pending().await,

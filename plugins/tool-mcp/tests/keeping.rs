@@ -105,6 +105,23 @@ fn honest(method: &str, params: &Value) -> Said {
     }
 }
 
+/// Fails and tells the secret with which it was started.
+fn tells_its_secret(method: &str, params: &Value) -> Said {
+    let error = json!({ "code": -32603, "message": "wrong key SECRET-1 at http://u:SECRET-2@h" });
+    let failed = json!({ "jsonrpc": "2.0", "id": 0, "error": error });
+    match method {
+        "tools/call" => Said::Several(vec![failed]),
+        method => honest(method, params),
+    }
+}
+
+fn refuses_and_tells_its_secret(method: &str, params: &Value) -> Said {
+    match method {
+        "initialize" => tells_its_secret("tools/call", params),
+        method => honest(method, params),
+    }
+}
+
 fn silent(_: &str, _: &Value) -> Said {
     Said::Nothing
 }
@@ -283,6 +300,29 @@ async fn a_call_has_a_server_tried_at_once_and_its_death_is_that_calls_alone() {
     let began = Instant::now();
     server.up().await.unwrap();
     assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_of_a_server_show_no_secret_of_its_entry() {
+    let says: [(&str, Says); 2] =
+        [("calls", tells_its_secret), ("refuses", refuses_and_tells_its_secret)];
+    let world = world(&says, Cache::read(None));
+    let start = |name: &str| {
+        let entry = entry_of(name, json!({ "args": ["--token", "SECRET-1"] }));
+        let server = Server::new(entry, name.to_owned(), &world.around);
+        server.begin();
+        server
+    };
+    let (calls, refuses) = (start("calls"), start("refuses"));
+    calls.up().await.unwrap();
+    let error = call::ask(&calls, &echo(), None).await.unwrap_err();
+    assert!(error.message.contains("wrong key … at http://***@h"), "{error}");
+    refuses.settled().await;
+    assert!(why(&refuses).contains("wrong key …"), "{}", why(&refuses));
+    for error in [refuses.up().await.err().unwrap(), error] {
+        let told = format!("{error:?}");
+        assert!(told.contains("wrong key") && !told.contains("SECRET"), "{told}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -52,6 +52,8 @@ pub struct ServerEntry {
     /// The command line or the address as it is shown: with variables as the file has them, and
     /// without values that may be secret.
     pub shown: String,
+    /// The texts that variables and defaults gave to the entry.
+    pub expanded: Vec<String>,
 }
 
 /// How a server is reached.
@@ -127,8 +129,10 @@ pub fn read(
         return Err(format!("{words} arguments, variables and headers: {WORDS_MAX} at most"));
     }
     let shown = shown(&written);
+    let mut values = Vec::new();
     let mut text = |text: &str| {
         let expanded = expand(text, lookup);
+        values.extend(expanded.values);
         for unset in expanded.unset {
             warnings.push(format!("`{unset}` is not set, and `${{{unset}}}` stays as it is"));
         }
@@ -182,6 +186,7 @@ pub fn read(
         disabled: written.disabled,
         always_load: written.always_load,
         shown,
+        expanded: values,
     })
 }
 
@@ -231,8 +236,11 @@ impl ServerEntry {
                 secrets.push(text.to_owned());
             }
         };
+        // Values that are plainly no secrets, such as folders, stay readable.
+        self.expanded.iter().filter(|it| mask::value(it) != **it).for_each(|it| add(it));
         match &self.reach {
             Reach::Http(http) => {
+                http.oauth.secrets().iter().for_each(|it| add(it));
                 for value in http.headers.values().filter(|it| mask::value(it) != **it) {
                     add(value);
                     // The key follows the scheme: `Bearer KEY`.
@@ -357,5 +365,18 @@ mod tests {
         for secret in ["from-variable", "SECRET-4"] {
             assert!(secrets.iter().any(|it| it == secret), "{secret}: {secrets:?}");
         }
+        let entry = read(json!({
+            "url": "https://e.example/${TOKEN}/mcp",
+            "oauth": { "clientId": "a", "clientSecret": "SECRET-5" },
+        }));
+        assert_eq!(entry.shown, "https://e.example/${TOKEN}/mcp");
+        let secrets = entry.secrets();
+        for secret in ["from-variable", "SECRET-5"] {
+            assert!(secrets.iter().any(|it| it == secret), "{secret}: {secrets:?}");
+        }
+        let entry = read(json!({ "command": "${TOKEN}", "args": ["run", "${D:-default-1}"] }));
+        assert_eq!(entry.secrets(), ["from-variable", "default-1"]);
+        let entry = read(json!({ "command": "x", "cwd": "${HOME:-/home/ann}" }));
+        assert!(entry.secrets().is_empty());
     }
 }

@@ -18,6 +18,8 @@ pub struct Expanded {
     pub text: String,
     /// Variables that are unset and have no default.
     pub unset: Vec<String>,
+    /// The texts that were put in.
+    pub values: Vec<String>,
 }
 
 /// Expands the variables of a text.
@@ -33,7 +35,10 @@ pub fn expand(text: &str, lookup: Lookup<'_>) -> Expanded {
             continue;
         };
         match lookup(name).or_else(|| default.map(str::to_owned)) {
-            Some(value) => expanded.text.push_str(&value),
+            Some(value) => {
+                expanded.text.push_str(&value);
+                expanded.values.push(value);
+            }
             None => {
                 expanded.text.push_str(whole);
                 expanded.unset.push(name.to_owned());
@@ -75,6 +80,12 @@ mod tests {
         check("a ${MOON} b ${SUN:-dark} c", "a full b dark c", &[]);
         check("${EMPTY:-x}|${SUN:-}", "|", &[]);
         check("${SUN:-a:-b}", "a:-b", &[]);
+    }
+
+    #[test]
+    fn values_that_are_put_in_are_told() {
+        let lookup = |name: &str| (name == "MOON").then(|| "full".to_owned());
+        assert_eq!(expand("a ${MOON} ${SUN:-dark} ${STAR}", &lookup).values, ["full", "dark"]);
     }
 
     #[test]

@@ -65,9 +65,7 @@ impl Places {
         configured.take(&self.settings, Origin::Settings, lookup);
         configured
     }
-}
 
-impl Places {
     /// Returns the servers of the workspace that get no variable without the user's agreement;
     /// each of the others is a line.
     fn agreed(
@@ -89,8 +87,8 @@ impl Places {
                 more => format!(" and {more} more"),
             };
             configured.lines.push(format!(
-                "server `{name}` is not started: you have not agreed to send it {}{more}; \
-                 `jaato trust` shows this and agrees",
+                "server `{name}` was not started: it uses {}{more} without your permission; run \
+                 `jaato trust` to review it",
                 listed.join(", ")
             ));
         }
@@ -103,14 +101,18 @@ impl Places {
         if missing.is_empty() {
             return missing;
         }
-        let digest = Sha256::digest(canonical(entry))
-            .iter()
-            .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        let digest = digest_of(entry);
         for it in self.agreed.iter().filter(|it| it.server == name && it.entry == digest) {
             missing.retain(|variable| !it.variables.contains(variable));
         }
         missing
     }
+}
+
+/// Returns the digest by which an agreement names an entry.
+fn digest_of(entry: &Value) -> String {
+    let digest = Sha256::digest(canonical(entry));
+    digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 impl Configured {
@@ -238,13 +240,12 @@ mod tests {
         let lookup = |name: &str| (name == "KEY").then(|| "k".to_owned());
         let configured = places.read(&lookup);
         assert_eq!(names(&configured), [("b", Origin::Workspace), ("own", Origin::Home)]);
-        let line = "server `a` is not started: you have not agreed to send it KEY; \
-                    `jaato trust` shows this and agrees";
+        let line = "server `a` was not started: it uses KEY without your permission; run \
+                    `jaato trust` to review it";
         assert_eq!(configured.lines, [line]);
-        let digest = Sha256::digest(canonical(&entry));
         let agreed = AgreedVariables {
             server: "a".to_owned(),
-            entry: digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")),
+            entry: digest_of(&entry),
             variables: ["KEY".to_owned()].into(),
         };
         places.agreed = vec![agreed.clone()];

@@ -59,7 +59,7 @@ pub fn status(servers: &Servers) -> String {
             Status::Up(connection) => {
                 line += &format!(", protocol {}", connection.info.protocol_version);
             }
-            Status::Down { why } => line += &format!(": {}", server.log().scrubbed(&why.message)),
+            Status::Down { why } => line += &format!(": {}", safe(&why.message)),
             Status::Starting | Status::Stopped | Status::Disabled => {}
         }
         lines.push(line);
@@ -99,8 +99,8 @@ pub fn server(server: &Server) -> String {
         }
     }
     if let Status::Down { why } = server.status() {
-        lines.push(format!("  Problem: {}", server.log().scrubbed(&why.message)));
-        lines.extend(why.hint.map(|hint| format!("  Hint: {}", server.log().scrubbed(&hint))));
+        lines.push(format!("  Problem: {}", safe(&why.message)));
+        lines.extend(why.hint.map(|hint| format!("  Hint: {}", safe(&hint))));
     }
     if let Some(described) = server.described() {
         lines.push(format!("  Says it is: {} ({})", safe(&described.title), described.protocol));
