@@ -164,7 +164,7 @@ mod tests {
         let text = fs::read_to_string(place.join(RULES_FILE)).unwrap();
         assert_eq!(text.matches("[[rules]]").count(), 1, "{text}");
         let sources = RuleSources {
-            enterprise: folder.path(),
+            enterprise: None,
             user: Some(&place),
             home: None,
             named: None,

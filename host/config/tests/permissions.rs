@@ -43,7 +43,7 @@ impl Machine {
             _ => None,
         };
         load_rules(&RuleSources {
-            enterprise: &root.join("etc"),
+            enterprise: Some(&root.join("etc")),
             user: Some(&root.join("user")),
             home: Some(&root.join("home")),
             named: None,

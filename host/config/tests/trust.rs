@@ -202,6 +202,8 @@ fn a_mark_in_the_home_folder_or_in_a_folder_of_everybody_does_not_count_below_it
     let (mine, sub) = (home.join("mine"), home.join("mine/sub"));
     assert_eq!(root_at(&mine, Some(&home)), mine);
     assert_eq!(root_at(&home, Some(&home)), home);
+    // A mark above the home folder does not count for the home folder either.
+    assert_eq!(root_at(&mine, Some(&mine)), mine);
     assert_eq!(root_at(&mine, Some(&home.join("mine/.."))), mine);
     assert_eq!(root_at(&mine, None), home);
     fs::create_dir_all(mine.join(".git")).unwrap();

@@ -28,7 +28,7 @@ impl Owners {
         self
     }
 
-    /// Tells whether a user is one of them.
+    /// Returns true if a user is one of them.
     pub fn include(&self, user: u32) -> bool {
         self.0.contains(&user)
     }

@@ -30,10 +30,10 @@ pub(crate) struct HostGate {
 }
 
 impl HostGate {
-    /// Makes that of a session. Of an environment that somebody else made it is not known where its
-    /// files lie.
+    /// Makes the gate of a session. If the program that runs jaato made the environment, jaato does
+    /// not know the place of its files.
     pub(crate) fn of(host: &Host, session: SessionId, is_anothers: bool) -> Self {
-        let mut place = call_place(&host.setup);
+        let mut place = host.place.get_or_init(|| call_place(&host.setup)).clone();
         if is_anothers {
             let environment = Some("the program's own environment".to_owned());
             place = CallPlace { directory: None, home: None, environment, ..place };
@@ -70,7 +70,7 @@ pub fn call_place(setup: &Setup) -> CallPlace {
         home: home(setup).filter(|_| is_local),
         workspace,
         root: Some(setup.workspace.root().to_owned()),
-        own_folders: own_folders(setup),
+        own_folders: if is_local { own_folders(setup) } else { Vec::new() },
         environment: (!is_local).then(|| setup.config.environment.clone()),
     }
 }
@@ -120,7 +120,7 @@ fn read_rules(setup: &Setup, workspace: Option<&TrustedWorkspace>) -> RuleFiles 
     let home = home(setup);
     let named = named_rules(setup);
     load_rules(&RuleSources {
-        enterprise: Path::new(ENTERPRISE_FOLDER),
+        enterprise: Some(Path::new(ENTERPRISE_FOLDER)),
         user: setup.folders.config().ok(),
         home: home.as_deref(),
         named: named.as_deref(),

@@ -1,7 +1,7 @@
 //! What sessions and their ports share: the rooms of the host, put together.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use jaato_catalog::Setup;
@@ -10,7 +10,7 @@ use jaato_instances::{CallSite, PluginCaller};
 use jaato_log::Log;
 use jaato_registry::Registry;
 use jaato_services::HostServices;
-use jaato_session::{CallScope, Emitter, SharedFacts};
+use jaato_session::{CallPlace, CallScope, Emitter, SharedFacts};
 use jaato_store::Ledger;
 use jaato_terminals::Terminals;
 use jaato_types::SessionId;
@@ -30,6 +30,8 @@ pub struct Host {
     /// What tells plugins of each session's events, while it lives.
     pub(crate) taps: Mutex<HashMap<SessionId, Arc<dyn EventTap>>>,
     pub(crate) setup: Arc<Setup>,
+    /// Where calls run, found with the first session.
+    pub(crate) place: OnceLock<CallPlace>,
     /// Calls plugins.
     pub(crate) plugins: Arc<PluginCaller>,
     /// What plugins may ask for.

@@ -1,7 +1,7 @@
 //! The runtime: the plugins that were found, and what runs them.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jaato_catalog::{Discovery, Plugins, Setup, Start, discover, supervisor};
@@ -134,6 +134,7 @@ impl Runtime {
         let host = Arc::new(Host {
             taps: Mutex::default(),
             setup,
+            place: OnceLock::new(),
             plugins,
             services,
             environments,

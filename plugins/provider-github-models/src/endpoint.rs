@@ -17,11 +17,19 @@ const INFERENCE: &str = "/inference";
 /// The path of completions, which some people paste with the endpoint.
 const COMPLETIONS: &str = "/chat/completions";
 
-/// Returns the URL, and whether the configured organization has a place in it.
+/// The URL of completions.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) url: String,
+    /// The configured organization has a place in it, or there is none.
+    pub(crate) is_attributed: bool,
+}
+
+/// Returns the URL of completions.
 ///
 /// # Errors
 /// `configuration` for an organization that GitHub could not have.
-pub(crate) fn of_config(config: &Config) -> Result<(String, bool)> {
+pub(crate) fn of_config(config: &Config) -> Result<Endpoint> {
     let organization = config.organization.trim();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !organization.chars().all(is_plain) {
@@ -41,7 +49,7 @@ pub(crate) fn of_config(config: &Config) -> Result<(String, bool)> {
         Some(root) => (format!("{root}/orgs/{organization}{INFERENCE}"), true),
         None => (base.to_owned(), organization.is_empty() || base.contains("/orgs/")),
     };
-    Ok((format!("{base}{COMPLETIONS}{query}"), is_attributed))
+    Ok(Endpoint { url: format!("{base}{COMPLETIONS}{query}"), is_attributed })
 }
 
 /// Returns true for a URL of GitHub's own service, which has ended.
@@ -54,7 +62,7 @@ pub(crate) fn is_retired(url: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn of(base: &str, organization: &str) -> Result<(String, bool)> {
+    fn of(base: &str, organization: &str) -> Result<Endpoint> {
         let (base_url, organization) = (base.to_owned(), organization.to_owned());
         of_config(&Config { base_url, organization, ..Config::default() })
     }
@@ -67,12 +75,12 @@ mod tests {
             "https://models.github.ai",
             "https://models.github.ai/inference/chat/completions",
         ] {
-            let url = of(base, "").unwrap().0;
+            let url = of(base, "").unwrap().url;
             assert_eq!(url, "https://models.github.ai/inference/chat/completions", "{base}");
-            let url = of(base, "moon").unwrap().0;
+            let url = of(base, "moon").unwrap().url;
             assert_eq!(url, "https://models.github.ai/orgs/moon/inference/chat/completions");
         }
-        let url = of("http://h:1/inference?x=1", "moon").unwrap().0;
+        let url = of("http://h:1/inference?x=1", "moon").unwrap().url;
         assert_eq!(url, "http://h:1/orgs/moon/inference/chat/completions?x=1");
     }
 
@@ -83,9 +91,9 @@ mod tests {
             ("http://h:1/v1", "moon", false),
             ("https://models.github.ai/orgs/sun/inference", "moon", true),
         ] {
-            let (url, attributed) = of(base, organization).unwrap();
-            assert_eq!(url, format!("{base}/chat/completions"));
-            assert_eq!(attributed, is_attributed, "{base}");
+            let endpoint = of(base, organization).unwrap();
+            assert_eq!(endpoint.url, format!("{base}/chat/completions"));
+            assert_eq!(endpoint.is_attributed, is_attributed, "{base}");
         }
     }
 

@@ -22,6 +22,9 @@ use jaato_plugin_sdk_provider::exchange::{self, Wanted, is_success, receive};
 use jaato_plugin_sdk_provider::shown::{IMAGES, fetch_blobs};
 use jaato_plugin_sdk_provider::{chat, failure};
 
+use endpoint::Endpoint;
+use refusal::Refused;
+
 /// The variable that holds the token.
 const TOKEN: &str = "GITHUB_TOKEN";
 
@@ -133,9 +136,9 @@ impl Provider for GitHubModels {
 
     async fn complete(cx: &Cx<GitHub>, request: Request) -> Result<Completion> {
         let config = cx.config::<Config>().await?;
-        let (url, is_attributed) = endpoint::of_config(&config)?;
+        let Endpoint { url, is_attributed } = endpoint::of_config(&config)?;
         if !is_attributed {
-            let text = "the endpoint has a path of its own: requests are attributed to nobody";
+            let text = "the endpoint has a path of its own: requests are not attributed to the organization";
             cx.log(Level::Warn, text);
         }
         let quirks = quirks(&request.model);
@@ -159,9 +162,10 @@ impl Provider for GitHubModels {
             }
             let limit = refusal::limit(|name| response.header(name));
             let refused = exchange::refusal(cx, &url, response).await;
-            let said = (refused.status, refused.body.as_slice(), refused.had_key);
-            let error = refusal::explained(refused.error, said, limit, &config);
-            let wish = chat::wish(refused.status, &refused.body);
+            let exchange::Refusal { status, body, had_key, error, .. } = refused;
+            let said = Refused { status, body: &body, had_key, error };
+            let error = refusal::explained(said, limit, &config);
+            let wish = chat::wish(status, &body);
             habits = wish.and_then(|wish| habits.follow(wish, &asked.0)).ok_or(error)?;
         }
     }

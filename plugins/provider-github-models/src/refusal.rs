@@ -12,6 +12,24 @@ const CHECK_ENDPOINT: &str = "check `JAATO_GITHUB_ENDPOINT`: it ends in `/infere
 /// Longest wait that a server's header can ask for, in seconds: more is a mistake.
 const WAIT_S_MAX: u64 = 24 * 60 * 60;
 
+/// An answer that refuses a request.
+pub(crate) struct Refused<'a> {
+    pub(crate) status: u16,
+    pub(crate) body: &'a [u8],
+    /// The token went with the request.
+    pub(crate) had_key: bool,
+    pub(crate) error: Error,
+}
+
+/// The limit that a refusal names in its headers.
+#[derive(Debug, Default)]
+pub(crate) struct Limit {
+    /// Its name, for example `UserByMinute`.
+    kind: Option<String>,
+    /// The seconds after which it ends.
+    seconds: Option<u64>,
+}
+
 /// Turns a failed exchange with the service that has ended into the error that says so.
 pub(crate) fn of_exchange(url: &str, error: Error) -> Error {
     let is_gone = is_retired(url) && error.kind == ErrorKind::Unavailable;
@@ -32,38 +50,30 @@ pub(crate) fn with_own_hint(error: Error) -> Error {
     if is_shared { error.with_hint(CHECK_ENDPOINT) } else { error }
 }
 
-/// Reads from a refusal's headers which limit was reached (`UserByMinute`), and in how many seconds
-/// it ends if `retry-after` does not say so.
-pub(crate) fn limit<'a>(header: impl Fn(&str) -> Option<&'a str>) -> (Option<String>, Option<u64>) {
+/// Reads from a refusal's headers which limit was reached, and when it ends.
+pub(crate) fn limit<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Limit {
     let kind = header("x-ratelimit-type").map(|kind| kind.chars().take(80).collect());
     let seconds = header("x-ratelimit-timeremaining").and_then(|text| text.trim().parse().ok());
-    (kind, seconds)
+    Limit { kind, seconds }
 }
 
-/// Adds to a refusal what is known of this service.
-pub(crate) fn explained(
-    mut error: Error,
-    (status, body, had_key): (u16, &[u8], bool),
-    (kind, seconds): (Option<String>, Option<u64>),
-    config: &Config,
-) -> Error {
+/// Adds hints about this service to a refusal. The limit's time counts if `retry-after` gives none.
+pub(crate) fn explained(refused: Refused<'_>, limit: Limit, config: &Config) -> Error {
+    let Refused { status, body, had_key, mut error } = refused;
     let names_model = String::from_utf8_lossy(body).to_lowercase().contains("model");
     let hint = match status {
         410 => return retired(&error.message),
         429 => {
-            let wait = seconds.map(|seconds| seconds.min(WAIT_S_MAX) * 1000);
+            let wait = limit.seconds.map(|seconds| seconds.min(WAIT_S_MAX) * 1000);
             error.retry_after_ms = error.retry_after_ms.or(wait);
-            kind.map(|kind| format!("the limit `{kind}` was reached"))
+            limit.kind.map(|kind| format!("the limit `{kind}` was reached"))
         }
         401 if had_key => Some(format!("check the token in `{TOKEN}`")),
         401 => Some(format!("the server wants a token: set `{TOKEN}`")),
         403 => Some(forbidden(config)),
+        404 | 405 if !names_model => Some(CHECK_ENDPOINT.to_owned()),
         // There is no list.
-        404 if names_model => {
-            Some("models are named `publisher/name`, such as `openai/gpt-4.1`".to_owned())
-        }
-        404 => Some(CHECK_ENDPOINT.to_owned()),
-        405 if !names_model => Some(CHECK_ENDPOINT.to_owned()),
+        404 => Some("models are named `publisher/name`, such as `openai/gpt-4.1`".to_owned()),
         _ => chat::hint(status, body, had_key, TOKEN),
     };
     hint.into_iter().fold(error, Error::with_hint)
@@ -87,19 +97,18 @@ mod tests {
 
     use super::*;
 
-    fn error() -> Error {
-        Error::new(ErrorKind::Provider, "it said so").temporary()
+    fn refused(status: u16, body: &str) -> Refused<'_> {
+        let error = Error::new(ErrorKind::Provider, "it said so").temporary();
+        Refused { status, body: body.as_bytes(), had_key: true, error }
     }
 
     fn hint(status: u16, body: &str, config: &Config) -> String {
-        explained(error(), (status, body.as_bytes(), true), (None, None), config)
-            .hint
-            .unwrap_or_default()
+        explained(refused(status, body), Limit::default(), config).hint.unwrap_or_default()
     }
 
     #[test]
     fn what_is_no_more_is_one_line_that_names_what_else_works() {
-        let gone = explained(error(), (410, b"", true), (None, None), &Config::default());
+        let gone = explained(refused(410, ""), Limit::default(), &Config::default());
         assert_eq!(gone.message, "GitHub Models was retired on 2026-07-30: it said so");
         assert_eq!(gone.retry, Retry::Permanent);
         assert!(gone.hint.unwrap().contains("`JAATO_GITHUB_ENDPOINT`"));
@@ -125,6 +134,7 @@ mod tests {
             (403, "", "the permission `models: read`"),
             (404, "404 page not found", "check `JAATO_GITHUB_ENDPOINT`"),
             (404, "Unknown model: moon", "models are named `publisher/name`"),
+            (405, "", "check `JAATO_GITHUB_ENDPOINT`"),
             (400, "Unsupported value: 'temperature'", "the option `temperature`"),
             (500, "", ""),
         ] {
@@ -137,8 +147,8 @@ mod tests {
     #[test]
     fn a_limit_is_named_and_waited_for() {
         let of = |seconds| {
-            let limit = (Some("UserByMinute".to_owned()), seconds);
-            explained(error(), (429, b"", true), limit, &Config::default())
+            let limit = Limit { kind: Some("UserByMinute".to_owned()), seconds };
+            explained(refused(429, ""), limit, &Config::default())
         };
         let limited = of(Some(7));
         assert_eq!(limited.retry_after_ms, Some(7_000));

@@ -282,13 +282,14 @@ impl Reader<'_> {
     }
 
     fn sanitization(&mut self, wanted: &Sanitization) -> Result<(), (usize, String)> {
+        let text = self.text;
         // A flag that is not written counts as true, so it can have no line of its own.
-        let written = |key: &'static str| match self.text.contains(&format!("\"{key}\"")) {
+        let written = |key, otherwise| match text.contains(&format!("\"{key}\"")) {
             true => key,
-            false => "sanitization",
+            false => otherwise,
         };
-        let (shell, dangerous_key) =
-            (written("block_shell_metacharacters"), written("block_dangerous_commands"));
+        let shell = written("block_shell_metacharacters", "sanitization");
+        let dangerous_key = written("block_dangerous_commands", "sanitization");
         if wanted.block_shell_metacharacters {
             let compound = true;
             self.add(Outcome::Deny, shell, Conditions { compound, ..Conditions::default() });
@@ -300,10 +301,9 @@ impl Reader<'_> {
             .filter(|name| !allowed.contains(name))
             .chain(wanted.custom_blocked_commands.iter().cloned())
             .collect();
-        for name in blocked {
-            let command = CommandPattern::parse(&name, RestOfCommand::SafeOptions);
-            let is_written = self.text.contains(&format!("\"{name}\""));
-            let at = if is_written { name.as_str() } else { dangerous_key };
+        for name in &blocked {
+            let command = CommandPattern::parse(name, RestOfCommand::SafeOptions);
+            let at = written(name, dangerous_key);
             self.add(Outcome::Deny, at, Conditions { command, ..Conditions::default() });
         }
         let Some(scope) = wanted.path_scope.as_ref().filter(|scope| scope.enabled) else {
@@ -328,7 +328,7 @@ impl Reader<'_> {
 
     fn add(&mut self, outcome: Outcome, written: &str, when: Conditions) {
         if let Err(what) = self.origin.check_allow_of_workspace(outcome, &when) {
-            return self.warn(written, &format!("{what}: this one allows nothing"));
+            return self.warn(written, &format!("{what}; this rule is ignored"));
         }
         let line = self.line(written);
         self.file.rules.push(Rule { outcome, when, line, why: None });

@@ -35,7 +35,7 @@ pub const ENTERPRISE_FOLDER: &str = "/etc/jaato";
 #[derive(Debug, Clone, Copy)]
 pub struct RuleSources<'a> {
     /// The folder of this machine.
-    pub enterprise: &'a Path,
+    pub enterprise: Option<&'a Path>,
     /// The person's folder with `config.toml`.
     pub user: Option<&'a Path>,
     /// The person's home.
@@ -90,16 +90,16 @@ struct Origin<'a> {
 
 /// Reads every file that there is.
 pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
-    let user = sources.user.map(Path::to_owned);
     let original_user = sources.home.map(|home| home.join(".jaato"));
+    let folders = [
+        (Layer::Enterprise, sources.enterprise),
+        (Layer::User, sources.user),
+        (Layer::User, original_user.as_deref()),
+    ];
     let mut found: Vec<(Layer, PathBuf)> = Vec::new();
-    for name in [RULES_FILE, ORIGINAL_FILE] {
-        found.push((Layer::Enterprise, sources.enterprise.join(name)));
-    }
-    for folder in [user, original_user].into_iter().flatten() {
-        for name in [RULES_FILE, ORIGINAL_FILE] {
-            found.push((Layer::User, folder.join(name)));
-        }
+    for (layer, folder) in folders {
+        let Some(folder) = folder else { continue };
+        found.extend([RULES_FILE, ORIGINAL_FILE].map(|name| (layer, folder.join(name))));
     }
     found.extend(sources.named.map(|path| (Layer::User, path.to_owned())));
     let mut files = RuleFiles::default();

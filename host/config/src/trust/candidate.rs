@@ -78,7 +78,7 @@ impl Candidate {
     /// The rules of the workspace that allow calls, as they are written in messages.
     pub fn allow_rules(&self, home: Option<&Path>) -> Vec<String> {
         let sources = RuleSources {
-            enterprise: Path::new("/dev/null"),
+            enterprise: None,
             user: None,
             home,
             named: None,

@@ -162,7 +162,7 @@ impl TrustStore {
         workspace: &Workspace,
         now: SystemTime,
     ) -> Result<TrustedWorkspace, TrustError> {
-        self.trust_as_seen(workspace, &self.look_at(workspace)?, Vec::new(), now)
+        self.record(workspace, None, Vec::new(), now)
     }
 
     /// Trusts a workspace as the user has seen it, and records the variables that its MCP servers
@@ -177,11 +177,23 @@ impl TrustStore {
         variables: Vec<AgreedVariables>,
         now: SystemTime,
     ) -> Result<TrustedWorkspace, TrustError> {
+        self.record(workspace, Some(seen), variables, now)
+    }
+
+    /// Records trust in the files that are there, if they are as they were seen.
+    fn record(
+        &self,
+        workspace: &Workspace,
+        seen: Option<&Candidate>,
+        variables: Vec<AgreedVariables>,
+        now: SystemTime,
+    ) -> Result<TrustedWorkspace, TrustError> {
         let root = workspace.recorded_root()?.to_owned();
         self.file.change(|trust: &mut Trust| {
             let names = candidate::names(workspace, trust)?;
             let (files, stamps) = workspace.digest_all(&names, now)?;
-            if let Some(change) = changes(seen.files(), &files).first() {
+            let changed = seen.map(|seen| changes(seen.files(), &files)).unwrap_or_default();
+            if let Some(change) = changed.first() {
                 return Err(TrustError::Changed { path: workspace.root().join(&change.name) });
             }
             let entry = WorkspaceTrust {

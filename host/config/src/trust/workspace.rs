@@ -87,8 +87,8 @@ impl Workspace {
         })?;
         let home = home.and_then(|home| home.canonicalize().ok());
         let is_below_home = |folder: &&Path| home.as_deref() != Some(*folder);
-        let above = here.ancestors().skip(1).take_while(is_below_home);
-        let mut above = above.filter(|folder| !is_everybodys(folder));
+        let above = here.ancestors().take_while(is_below_home).skip(1);
+        let mut above = above.filter(|folder| !is_writable_by_all(folder));
         let root = match has_mark(&here) {
             true => &here,
             false => above.find(|folder| has_mark(folder)).unwrap_or(&here),
@@ -215,15 +215,15 @@ impl Workspace {
     }
 }
 
-/// Tells whether a folder has a mark of a workspace's root.
+/// Returns true if a folder has a mark of a workspace's root.
 fn has_mark(folder: &Path) -> bool {
     let has_git = folder.join(".git").symlink_metadata().is_ok();
     let own = folder.join(WORKSPACE_FOLDER).symlink_metadata();
     has_git || own.is_ok_and(|own| Owners::own().include(own.uid()))
 }
 
-/// Tells whether every user can make files in a folder.
-fn is_everybodys(folder: &Path) -> bool {
+/// Returns true if every user can make files in a folder.
+fn is_writable_by_all(folder: &Path) -> bool {
     const WRITE_BY_OTHERS: u32 = 0o002;
     folder.metadata().is_ok_and(|metadata| metadata.mode() & WRITE_BY_OTHERS != 0)
 }

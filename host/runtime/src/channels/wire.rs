@@ -126,7 +126,7 @@ struct Response {
 }
 
 impl Response {
-    /// Tells whether the answer no longer counts. A moment that jaato cannot read has passed.
+    /// Returns true if the answer no longer counts. A moment that jaato cannot read has passed.
     fn is_expired(&self) -> bool {
         let Some(expires_at) = &self.expires_at else { return false };
         let moment = match expires_at {
