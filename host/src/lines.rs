@@ -241,6 +241,10 @@ impl Edited {
         }
     }
 
+    fn take_begun(&mut self) -> String {
+        std::mem::take(&mut self.begun).join("\n")
+    }
+
     /// Waits for a line of the editor that is open; nothing where it is not open any more.
     async fn open_line(&mut self, over: &Cancel) -> Option<Result<Line, Failure>> {
         let open = self.open.as_mut()?;
@@ -263,7 +267,7 @@ impl Edited {
         place: ForLines,
         beside: Beside<'_>,
     ) -> Result<Option<Line>, Failure> {
-        let begun = std::mem::take(&mut self.begun).join("\n");
+        let begun = self.take_begun();
         let open = if begun.is_empty() {
             match idle(Keys::Editor, &mut self.continued, &place, beside).await? {
                 Idle::Typed(prompt) => prompt.hand_over(),
@@ -288,8 +292,8 @@ impl Edited {
         if !terminal::errors_are_terminal() {
             return std::future::pending().await;
         }
-        if !self.begun.is_empty() {
-            let begun = std::mem::take(&mut self.begun).join("\n");
+        let begun = self.take_begun();
+        if !begun.is_empty() {
             let open = beside.view.open_line().await;
             return self.open(begun, Screen { open, place, view: Arc::clone(beside.view) });
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jaato_runtime::session_loop::Cancel;
 use jaato_runtime::{Runtime, SessionOptions};
+use jaato_template::shell_word;
 use serde_json::{Value, json};
 
 use crate::args::{Global, OutputForm};
@@ -25,7 +26,7 @@ pub async fn mcp(global: Global, words: &[String]) -> Outcome {
             arguments[key] = word.as_str().into();
         }
     }
-    let rest: Vec<String> = words.map(|word| quoted(word)).collect();
+    let rest: Vec<String> = words.map(|word| shell_word(word)).collect();
     if !rest.is_empty() {
         arguments["command"] = rest.join(" ").into();
     }
@@ -56,26 +57,4 @@ pub async fn states(runtime: &Runtime) -> Result<Vec<String>, Failure> {
     // The first line counts them.
     let has_some = lines.len() > 1;
     Ok(if has_some { lines } else { Vec::new() })
-}
-
-/// Quotes a word for whoever splits the line again.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_stay_words() {
-        assert_eq!(quoted("npx"), "npx");
-        assert_eq!(quoted("my server"), "'my server'");
-        assert_eq!(quoted("it's"), "'it'\\''s'");
-        assert_eq!(quoted(""), "''");
-    }
 }

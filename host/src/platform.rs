@@ -91,8 +91,8 @@ impl Handlers {
     /// would be forgotten.
     pub fn restore(&self) {
         for (signal, found) in &self.0 {
-            // SAFETY: it is the handler that this program has installed, which is there as long as
-            // the program is.
+            // SAFETY: it is a handler of this program, which is there as long as the program is,
+            // or none.
             let _ = unsafe { sigaction(*signal, found) };
         }
         let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());

@@ -3,11 +3,13 @@
 //! A plugin inside jaato can install handlers of its own, or ignore what it likes: what jaato does
 //! is put in its place again, so that the next Ctrl-C works.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use jaato_runtime::session_loop::Cancel;
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::exit::{self, Exit};
@@ -16,6 +18,44 @@ use crate::platform::Handlers;
 /// How long a plugin can have taken a signal away: short for a person who wonders and tries once
 /// more.
 const RESTORE_EVERY: Duration = Duration::from_millis(500);
+
+/// The signals that end jaato.
+const SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+
+/// The handlers that jaato has installed. They are installed once, whoever asks for them later.
+static OWN: OnceLock<Option<Handlers>> = OnceLock::new();
+
+/// Signals that end the process, until this is dropped.
+pub struct EndOnSignals {
+    tasks: Vec<JoinHandle<()>>,
+    /// The handlers before: most often the system's, which end the process too.
+    before: Option<Handlers>,
+}
+
+/// Ctrl-C, TERM and HUP end the process with the terminal as it was. For a question that comes
+/// before there is anything to cancel.
+pub fn end_on_signals() -> EndOnSignals {
+    let before = Handlers::remember(&SIGNALS).ok();
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let tasks = stop_on(kinds, || false);
+    own_handlers();
+    EndOnSignals { tasks, before }
+}
+
+impl Drop for EndOnSignals {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            before.restore();
+        }
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Returns the handlers that stand there when it is called first.
+fn own_handlers() -> Option<&'static Handlers> {
+    // Where the system does not say what stands there, it stays whatever it becomes.
+    OWN.get_or_init(|| Handlers::remember(&SIGNALS).ok()).as_ref()
+}
 
 /// The first Ctrl-C (or TERM, or HUP) cancels; a second one ends the process at once.
 pub fn cancel_on_signals(cancel: Cancel) {
@@ -34,11 +74,8 @@ pub fn interrupt_on_signals(over: Cancel, interrupt: impl Fn() -> bool + Clone +
 
 /// Puts what was just installed in its place again and again.
 fn keep_handlers() {
-    // Where the system does not say what stands there, it stays whatever it becomes.
-    let Ok(handlers) = Handlers::remember(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])
-    else {
-        return;
-    };
+    let Some(handlers) = own_handlers() else { return };
+    handlers.restore();
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(RESTORE_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -59,17 +96,19 @@ fn is_first(cancel: &Cancel) -> bool {
 fn stop_on<const COUNT: usize>(
     kinds: [SignalKind; COUNT],
     stop: impl Fn() -> bool + Clone + Send + 'static,
-) {
+) -> Vec<JoinHandle<()>> {
+    let mut tasks = Vec::new();
     for kind in kinds {
         // Without a handler the signal ends the process, which is the next best thing.
         let Ok(mut stream) = signal(kind) else { continue };
         let stop = stop.clone();
-        tokio::spawn(async move {
+        tasks.push(tokio::spawn(async move {
             while stream.recv().await.is_some() {
                 if !stop() {
                     exit::now(Exit::Cancelled as i32);
                 }
             }
-        });
+        }));
     }
+    tasks
 }

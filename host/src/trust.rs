@@ -8,13 +8,14 @@ use jaato_runtime::config::trust::{
     AgreedVariables, Candidate, TrustError, TrustStore, WorkspaceState, refuse_inside_session,
 };
 use jaato_runtime::{Setup, visible};
+use jaato_template::shell_word;
 use serde_json::Value;
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::prompts::trust::{Answer, Brings};
 use crate::terminal::{self, Reply};
-use crate::{prompts, report, start};
+use crate::{prompts, report, signals, start};
 
 /// What the question calls the names of the files.
 const FILES: &str = "it brings";
@@ -23,7 +24,7 @@ const FILES: &str = "it brings";
 pub fn remove(global: Global) -> Outcome {
     let (setup, store) = opened(global)?;
     let was_trusted = store.untrust_workspace(&setup.workspace).map_err(failed)?;
-    let said = if was_trusted { "is not trusted any more" } else { "was not trusted" };
+    let said = if was_trusted { "is no longer trusted" } else { "was not trusted" };
     report::line(&format!("workspace `{}` {said}", root(&setup)))?;
     Ok(Exit::Done)
 }
@@ -40,7 +41,7 @@ pub fn workspace(global: Global, no_variables: bool) -> Outcome {
     if seen.names().next().is_none() {
         report::line(&format!(
             "workspace `{root}` is trusted: your rules may allow what runs its code (git, cargo, make)\n\
-             it has no file that jaato itself reads; one that comes withdraws the trust"
+             jaato reads no file in it; adding one withdraws the trust"
         ))?;
         return Ok(Exit::Done);
     }
@@ -87,13 +88,13 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     if !can_ask || refuse_inside_session(&setup.variables).is_err() {
         return Ok(false);
     }
-    let seen = || store.look_at(&setup.workspace);
+    let look = || store.look_at(&setup.workspace);
     // `declined` is what a remembered no is about.
     let (seen, declined, what, items) = match &setup.workspace_state {
         WorkspaceState::Nothing | WorkspaceState::Trusted(_) => return Ok(false),
         WorkspaceState::Untrusted { found } => (None, found.clone(), FILES, found.clone()),
         WorkspaceState::Changed { files } => {
-            let seen = seen();
+            let seen = look();
             let changes: Vec<String> = files.iter().map(ToString::to_string).collect();
             let digest = seen.as_ref().ok().map(Candidate::digest);
             let declined = changes.iter().cloned().chain(digest).collect();
@@ -107,12 +108,16 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
         Err(error) if error.is_of_record() => return Ok(false),
         Err(error) => return Err(failed(error)),
     }
-    let seen = seen.unwrap_or_else(|| store.look_at(&setup.workspace));
+    let seen = seen.unwrap_or_else(look);
     let mut brings = seen.as_ref().map(|seen| enables(setup, seen)).unwrap_or_default();
     brings.push(Brings { what: what.to_owned(), items });
     let said = |error: io::Error| Failure::new(Exit::Failed, format!("cannot ask: {error}"));
     let root = setup.workspace.root().display().to_string();
-    match prompts::trust::ask(&root, &brings).await.map_err(said)? {
+    // Nothing runs yet that a signal could cancel; killed, jaato would leave the terminal raw.
+    let ending = signals::end_on_signals();
+    let answer = prompts::trust::ask(&root, &brings).await.map_err(said)?;
+    drop(ending);
+    match answer {
         Reply::Answer(Answer::Trust) => {
             let seen = seen.map_err(failed)?;
             let (variables, now) = (variables_of(&seen), SystemTime::now());
@@ -163,7 +168,7 @@ fn command_of(entry: &Value) -> Option<String> {
     let set = set.map(|(name, value)| format!("{name}={}", word(value)));
     let args = entry["args"].as_array().into_iter().flatten().map(word);
     let mut words: Vec<String> = set.collect();
-    words.push(word(&Value::from(command)));
+    words.push(shell_word(command));
     words.extend(args);
     words.extend(entry["cwd"].as_str().map(|folder| format!("(in {folder})")));
     Some(words.join(" "))
@@ -175,12 +180,7 @@ fn address_of(entry: &Value) -> Option<String> {
 
 /// Returns a value as one word of a command line.
 fn word(value: &Value) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,${}".contains(c);
-    match value.as_str() {
-        Some(text) if !text.is_empty() && text.chars().all(plain) => text.to_owned(),
-        Some(text) => format!("'{}'", text.replace('\'', "'\\''")),
-        None => value.to_string(),
-    }
+    value.as_str().map_or_else(|| value.to_string(), shell_word)
 }
 
 /// Turns an error of the trust record into a failure.
@@ -200,7 +200,7 @@ mod tests {
             "command": "/bin/sh", "args": ["-c", "it's; x", "", "${KEY}", 1],
             "env": { "LD_PRELOAD": "./x.so" }, "cwd": "sub",
         });
-        let line = r"LD_PRELOAD=./x.so /bin/sh -c 'it'\''s; x' '' ${KEY} 1 (in sub)";
+        let line = r"LD_PRELOAD=./x.so /bin/sh -c 'it'\''s; x' '' '${KEY}' 1 (in sub)";
         assert_eq!(command_of(&entry).as_deref(), Some(line));
         assert_eq!(command_of(&json!({ "command": 1 })), None);
         assert_eq!(command_of(&json!("x")), None);

@@ -8,6 +8,7 @@
 
 mod arguments;
 mod call;
+mod can_allow;
 mod conditions;
 mod coverage;
 mod decide;

@@ -43,7 +43,10 @@ pub async fn ask(
             Reply::Nobody(_)
                 if form == Form::Full
                     && !question_of(prompt, Form::Full).finds_room()
-                    && question_of(prompt, Form::Short).finds_room() => {}
+                    && question_of(prompt, Form::Short).finds_room() =>
+            {
+                continue;
+            }
             Reply::Nobody(reason) => return Ok(Reply::Nobody(reason)),
             Reply::Answer(Said::Edit) => {}
         }

@@ -101,11 +101,16 @@ fn read_answer(line: &str) -> Result<Answer, String> {
 
 fn folded(root: &str, answer: Answer) -> Text {
     let verdict = match answer {
-        Answer::Trust => Text::new().with(Look::Green, "✓ trusted: "),
-        Answer::Decline => Text::new().red("✗ not trusted: "),
+        Answer::Trust => "✓ trusted: ",
+        Answer::Decline => "✗ not trusted: ",
     };
-    let columns = terminal::size().1.saturating_sub(16);
-    verdict.plain(&exact_line(&visible::name(root), columns))
+    // The last column stays free.
+    let room = terminal::size().1.saturating_sub(verdict.chars().count() + 1);
+    let text = match answer {
+        Answer::Trust => Text::new().with(Look::Green, verdict),
+        Answer::Decline => Text::new().red(verdict),
+    };
+    text.plain(&exact_line(&visible::name(root), room))
 }
 
 #[cfg(test)]

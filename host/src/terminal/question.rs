@@ -83,9 +83,18 @@ pub async fn ask<T>(
             Typed::Line(line) => line,
             Typed::Ended => return Ok(Reply::Nobody("standard input has ended".to_owned())),
             // Rows that the terminal broke again could look like anything.
-            Typed::Redraw => {
+            Typed::Resized => {
                 asking.end_line().await?;
                 if let Some(reason) = asking.show_body().await? {
+                    return Ok(Reply::Nobody(reason));
+                }
+                continue;
+            }
+            // The user looks at the question for the first time again.
+            Typed::Stopped => {
+                asking.end_line().await?;
+                asking.typing.begin_again(&asking.question.begun);
+                if let Some(reason) = asking.begin().await? {
                     return Ok(Reply::Nobody(reason));
                 }
                 continue;
@@ -228,7 +237,7 @@ impl<'a> Asking<'a> {
             }
             typed::until_next_look().await;
             if writer::size() != self.size {
-                return Ok(Typed::Redraw);
+                return Ok(Typed::Resized);
             }
         }
     }
@@ -259,7 +268,7 @@ impl<'a> Asking<'a> {
     fn is_show_word(&self, line: &str) -> bool {
         let manner = self.question.manner;
         let can_show = manner == Manner::Keys || self.question.can_show_more(self.size);
-        can_show && manner.show_words().contains(&line)
+        can_show && manner.show_words().contains(&line.to_lowercase().as_str())
     }
 
     /// Writes on a thread of its own: a terminal that stands still must not delay a cancel.

@@ -73,6 +73,7 @@ mod prompt;
 mod prompt_files;
 mod prompts;
 mod providers;
+mod question_keys;
 mod question_screens;
 mod questions;
 mod reload;

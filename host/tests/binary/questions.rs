@@ -18,14 +18,14 @@ fn as_it_is(command: Command) -> Command {
     command
 }
 
-fn told(result: &str, then: Value) -> Value {
+pub fn told(result: &str, then: Value) -> Value {
     let mut answer = then;
     answer["expect"] = json!({ "tool_result": result });
     answer
 }
 
 /// A house with a person's rules, a shell for the model and a tool that is asked about.
-fn with_tools() -> Option<House> {
+pub fn with_tools() -> Option<House> {
     let house = with_cli()?;
     rules_in_place(&house);
     house.ship(&fixture("probe"));
@@ -39,7 +39,7 @@ fn with_echo(house: &House, words: &str, size: &str) -> Option<Running> {
 }
 
 /// A command that goes on once a file is there.
-fn waits_for(file: &str) -> String {
+pub fn waits_for(file: &str) -> String {
     format!("while [ ! -e {file} ]; do sleep 0.01; done")
 }
 
@@ -237,26 +237,29 @@ fn every_row_of_a_question_is_marked_and_broken_at_the_width() {
 fn a_long_argument_shows_its_beginning_and_its_end_and_all_of_it_when_asked() {
     let Some(house) = with_tools() else { return };
     let lines: Vec<String> = (1..=400).map(|line| format!("echo {line} >> made")).collect();
-    house.script(&json!({ "answers": [
+    let answers = [
         call("cli_based_tool", json!({ "command": lines.join("\n") })),
         told("the user denied the call", says("done")),
-    ] }));
-    let Some(mut running) = with_echo(&house, "run go", "rows 24 cols 80") else { return };
-    running.wait_for_text("more lines");
-    running.wait_for_question();
-    running.write(b"/show\n");
-    running.wait_for_text("│ echo 200 >> made");
-    running.wait_for_question();
-    running.write(b"n\n");
-    let output = running.wait_with_open_input().code(0);
-    let asked: Vec<&str> = output.stdout.split("║ Run this command?").collect();
-    assert_eq!(asked.len(), 3, "{output}");
-    for shown in ["│ echo 1 >> made", "│ echo 400 >> made", "s Show all of it"] {
-        assert!(asked[1].contains(shown), "{output}");
+    ];
+    for word in ["/show\n", "s\n", "S\n"] {
+        house.script(&json!({ "answers": answers }));
+        let Some(mut running) = with_echo(&house, "run go", "rows 24 cols 80") else { return };
+        running.wait_for_text("more lines");
+        running.wait_for_question();
+        running.write(word.as_bytes());
+        running.wait_for_text("│ echo 200 >> made");
+        running.wait_for_question();
+        running.write(b"n\n");
+        let output = running.wait_with_open_input().code(0);
+        let asked: Vec<&str> = output.stdout.split("║ Run this command?").collect();
+        assert_eq!(asked.len(), 3, "{output}");
+        for shown in ["│ echo 1 >> made", "│ echo 400 >> made", "s Show all of it"] {
+            assert!(asked[1].contains(shown), "{output}");
+        }
+        assert!(!asked[1].contains("echo 200 >> made"), "{output}");
+        assert!(asked[2].contains("│ echo 200 >> made"), "{output}");
+        assert!(!house.workspace().join("made").exists());
     }
-    assert!(!asked[1].contains("echo 200 >> made"), "{output}");
-    assert!(asked[2].contains("│ echo 200 >> made"), "{output}");
-    assert!(!house.workspace().join("made").exists());
 }
 
 #[test]

@@ -58,13 +58,15 @@ pub fn read_answer(line: &str, prompt: &PermissionPrompt, form: Form) -> Result<
         let number = word.parse::<usize>().ok();
         let answer = number.and_then(|number| number.checked_sub(1)).and_then(|at| answers.get(at));
         let answer = answer.ok_or_else(|| wanted(answers.len(), form))?;
-        let is_shown = form == Form::Full || answer.pattern.is_none();
-        return if is_shown { Ok(chosen(answer)) } else { Err(NO_ROOM.to_owned()) };
+        return match is_shown(answer, form) {
+            true => Ok(chosen(answer)),
+            false => Err(NO_ROOM.to_owned()),
+        };
     }
     let once = |decision| Ok(Said::Answer(PermissionAnswer::once(decision)));
     match word {
         _ if line.is_empty() => Err(String::new()),
-        "?" | "h" | "help" | "/help" => Err(help(prompt)),
+        "?" | "h" | "help" | "/help" => Err(help(prompt, form)),
         "e" | "edit" => Ok(Said::Edit),
         word if YES.contains(&word) => match answers.first() {
             // The first answer of a plan also sets a mode.
@@ -72,8 +74,7 @@ pub fn read_answer(line: &str, prompt: &PermissionPrompt, form: Form) -> Result<
             _ => once(PermissionDecision::AllowOnce),
         },
         word if NO.contains(&word) => once(PermissionDecision::Deny),
-        "always" => only(prompt, form, PermissionDecision::runs),
-        "never" => only(prompt, form, |decision| !decision.runs()),
+        "always" => always(prompt, form),
         word if word.chars().count() <= SHORT_WORD_CHARS_MAX => Err(wanted(answers.len(), form)),
         _ => {
             let answer = PermissionAnswer::once(PermissionDecision::Deny);
@@ -89,16 +90,17 @@ fn chosen(answer: &AllowedAnswer) -> Said {
     }
 }
 
-/// Takes the answer of a kind that holds for later calls, if there is only one.
-fn only(
-    prompt: &PermissionPrompt,
-    form: Form,
-    is_meant: fn(PermissionDecision) -> bool,
-) -> Result<Said, String> {
+/// Returns true if the user can see what an answer does.
+fn is_shown(answer: &AllowedAnswer, form: Form) -> bool {
+    form == Form::Full || (answer.pattern.is_none() && answer.mode.is_none())
+}
+
+/// Takes the answer that allows later calls, if there is only one.
+fn always(prompt: &PermissionPrompt, form: Form) -> Result<Said, String> {
     if form == Form::Short {
         return Err(NO_ROOM.to_owned());
     }
-    let is_meant = |it: &&AllowedAnswer| !it.decision.is_for_one_call() && is_meant(it.decision);
+    let is_meant = |it: &&AllowedAnswer| !it.decision.is_for_one_call() && it.decision.runs();
     let mut meant = prompt.answers.iter().filter(is_meant);
     match (meant.next(), meant.next()) {
         (Some(answer), None) => Ok(chosen(answer)),
@@ -115,16 +117,22 @@ fn wanted(answers: usize, form: Form) -> String {
     format!("type y, n, {numbers}or what to do instead; ? explains the answers")
 }
 
-/// Explains each answer in a line.
-fn help(prompt: &PermissionPrompt) -> String {
+/// Explains each answer that can be given, in a line.
+fn help(prompt: &PermissionPrompt, form: Form) -> String {
     let mut lines: Vec<String> = Vec::new();
     for (number, answer) in (1..).zip(answers_of(prompt)) {
-        let key = match answer.decision {
-            PermissionDecision::AllowOnce => format!("y, {number}"),
-            PermissionDecision::Deny => format!("n, {number}"),
-            _ => number.to_string(),
+        let letter = match answer.decision {
+            PermissionDecision::AllowOnce if number == 1 => Some("y".to_owned()),
+            PermissionDecision::Deny => Some("n".to_owned()),
+            _ => None,
         };
-        lines.push(format!("{key}: {}", meaning(answer.decision)));
+        let number = is_shown(&answer, form).then(|| number.to_string());
+        let keys: Vec<String> = letter.into_iter().chain(number).collect();
+        if !keys.is_empty() {
+            let mode = answer.mode.as_ref().map(|mode| format!("; the mode is then {mode}"));
+            let meaning = meaning(answer.decision);
+            lines.push(format!("{}: {meaning}{}", keys.join(", "), mode.unwrap_or_default()));
+        }
     }
     lines.push("e: change the arguments first".to_owned());
     lines.push("s: show all of it, and the rule that asks".to_owned());
@@ -198,6 +206,7 @@ mod tests {
             "yes, but not in src",
             "/tmp is the wrong place",
             "why",
+            "never",
         ] {
             let comment = Some(words.to_owned());
             let answer =
@@ -221,9 +230,36 @@ mod tests {
     }
 
     #[test]
+    fn a_mode_that_is_not_shown_cannot_be_chosen() {
+        let mut plan = PermissionPrompt::default();
+        plan.answers = vec![
+            AllowedAnswer::with_mode("ask", "Yes, and ask before each change"),
+            AllowedAnswer::with_mode("accept-edits", "Yes, and edit files without asking"),
+            AllowedAnswer::once(PermissionDecision::Deny, "No"),
+        ];
+        let in_mode = |mode: &str| {
+            let mode = Some(mode.to_owned());
+            let once = PermissionAnswer::once(PermissionDecision::AllowOnce);
+            Ok(Said::Answer(PermissionAnswer { mode, ..once }))
+        };
+        assert_eq!(read_answer("2", &plan, Form::Full), in_mode("accept-edits"));
+        assert_eq!(read_answer("2", &plan, Form::Short), Err(NO_ROOM.to_owned()));
+        assert_eq!(read_answer("y", &plan, Form::Short), in_mode("ask"));
+        let begin = |form| help(&plan, form).lines().take(3).collect::<Vec<_>>().join("\n");
+        assert_eq!(
+            begin(Form::Full),
+            "y, 1: run it once; the mode is then ask\n\
+             2: run it once; the mode is then accept-edits\n\
+             n, 3: do not run it"
+        );
+        let short = help(&plan, Form::Short);
+        assert!(short.starts_with("y: run it once; the mode is then ask\nn, 3: do not"), "{short}");
+    }
+
+    #[test]
     fn what_is_not_understood_decides_nothing() {
         assert_eq!(read(""), Err(String::new()));
-        for wrong in ["0", "4", "99999999999999999999", "a", "a2", "y2", "t", "never"] {
+        for wrong in ["0", "4", "99999999999999999999", "a", "a2", "y2", "t"] {
             let told = read(wrong).unwrap_err();
             assert!(told.starts_with("type y, n, a number from 1 to 3"), "{wrong}: {told}");
         }

@@ -23,8 +23,8 @@ pub(super) enum Key {
     CtrlC,
     CtrlD,
     CtrlZ,
-    PasteBegins,
-    PasteEnds,
+    /// A character that was pasted: text, whatever it is.
+    Pasted(char),
 }
 
 /// Longest escape sequence, in bytes. The bytes of a longer one are dropped.
@@ -35,14 +35,16 @@ const SEQUENCE_BYTES_MAX: usize = 32;
 pub(super) struct Decoder {
     /// The beginning of a key whose end has not come.
     begun: Vec<u8>,
+    /// Whether the bytes are of a paste: all of them are text, except Ctrl-C.
+    is_pasted: bool,
 }
 
 impl Decoder {
     /// Decodes the next piece. An escape that ends a piece is the key itself: terminals send a
-    /// sequence at once.
+    /// sequence at once. In a paste, which comes in many pieces, it is the beginning of one.
     pub(super) fn keys(&mut self, bytes: &[u8]) -> Vec<Key> {
         let mut keys: Vec<Key> = bytes.iter().filter_map(|byte| self.byte(*byte)).collect();
-        if self.begun == [0x1b] {
+        if self.begun == [0x1b] && !self.is_pasted {
             self.begun.clear();
             keys.push(Key::Escape);
         }
@@ -56,14 +58,15 @@ impl Decoder {
         if byte.is_ascii() {
             // What came before was half of a character that has no other half.
             self.begun.clear();
-            return self.ascii(byte);
+            return if self.is_pasted { self.pasted(byte) } else { self.ascii(byte) };
         }
         self.begun.push(byte);
         match std::str::from_utf8(&self.begun) {
             Ok(text) => {
                 let sign = text.chars().next();
                 self.begun.clear();
-                sign.filter(|sign| !sign.is_control()).map(Key::Char)
+                let key = if self.is_pasted { Key::Pasted } else { Key::Char };
+                sign.filter(|sign| !sign.is_control()).map(key)
             }
             Err(error) => {
                 if error.error_len().is_some() {
@@ -99,6 +102,20 @@ impl Decoder {
         })
     }
 
+    /// Takes an ASCII character of a paste.
+    fn pasted(&mut self, byte: u8) -> Option<Key> {
+        match byte {
+            0x1b => {
+                self.begun.push(byte);
+                None
+            }
+            0x03 => Some(Key::CtrlC),
+            b'\r' | b'\n' => Some(Key::Pasted('\n')),
+            b' '..=b'~' => Some(Key::Pasted(char::from(byte))),
+            _ => None,
+        }
+    }
+
     /// Takes a byte of what an arrow or its like sends.
     fn sequence(&mut self, byte: u8) -> Option<Key> {
         let is_first = self.begun.len() == 1;
@@ -119,6 +136,11 @@ impl Decoder {
         let first = parameters.split(|byte| *byte == b';').next().unwrap_or_default();
         Some(match (byte, first) {
             _ if is_first => return None,
+            (b'~', b"200" | b"201") => {
+                self.is_pasted = first == b"200";
+                return None;
+            }
+            _ if self.is_pasted => return None,
             (b'A', _) => Key::Up,
             (b'B', _) => Key::Down,
             (b'C', _) => Key::Right,
@@ -126,8 +148,6 @@ impl Decoder {
             (b'H', _) | (b'~', b"1" | b"7") => Key::Home,
             (b'F', _) | (b'~', b"4" | b"8") => Key::End,
             (b'~', b"3") => Key::Delete,
-            (b'~', b"200") => Key::PasteBegins,
-            (b'~', b"201") => Key::PasteEnds,
             _ => return None,
         })
     }
@@ -148,7 +168,6 @@ mod tests {
     fn arrows_and_their_like_are_keys_and_not_text() {
         check(&[b"\x1b[D\x1bOH\x1b[1~\x1b[3~"], &[Key::Left, Key::Home, Key::Home, Key::Delete]);
         check(&[b"\x1b[1;5C\x1b[A"], &[Key::Right, Key::Up]);
-        check(&[b"\x1b[200~y\x1b[201~"], &[Key::PasteBegins, Key::Char('y'), Key::PasteEnds]);
         check(&[b"\x1bx\x1b[5~\x1b[?1;2cb"], &[Key::Char('b')]);
     }
 
@@ -158,6 +177,18 @@ mod tests {
         check(&["é".as_bytes()], &[Key::Char('é')]);
         check(&[&"é".as_bytes()[..1], &"é".as_bytes()[1..]], &[Key::Char('é')]);
         check(&[b"\x1b", b"[D"], &[Key::Escape, Key::Char('['), Key::Char('D')]);
+    }
+
+    #[test]
+    fn a_paste_is_text_wherever_it_is_cut() {
+        let paste = b"\x1b[200~\x04\x1a\x10\x7f\x15y\r\x1b[A\x1bx\x1b[201~\x04";
+        let pasted = ['y', '\n'].map(Key::Pasted);
+        let expected = [&pasted[..], &[Key::CtrlD]].concat();
+        check(&[paste], &expected);
+        for at in 6..paste.len() {
+            check(&[&paste[..at], &paste[at..]], &expected);
+        }
+        check(&["\x1b[200~é".as_bytes(), b"\x03"], &[Key::Pasted('é'), Key::CtrlC]);
     }
 
     #[test]

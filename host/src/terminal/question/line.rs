@@ -35,8 +35,6 @@ pub(super) struct Line {
     back: usize,
     /// What was typed before Up was pressed.
     typed: Vec<char>,
-    /// Whether what comes is pasted: no key of it does anything.
-    is_pasted: bool,
     /// Whether something of the line was pasted.
     has_paste: bool,
 }
@@ -51,7 +49,6 @@ impl Line {
     /// Takes a key that edits; returns true for Enter, which ends the line.
     pub(super) fn take(&mut self, key: Key) -> bool {
         match key {
-            Key::Enter if self.is_pasted => self.insert(' '),
             Key::Enter => return true,
             Key::Char(sign) => self.insert(sign),
             Key::Backspace if self.cursor > 0 => {
@@ -69,8 +66,10 @@ impl Line {
             Key::Up => self.recall(self.back + 1),
             Key::Down => self.recall(self.back.saturating_sub(1)),
             Key::Escape => *self = Self::default(),
-            Key::PasteBegins => (self.is_pasted, self.has_paste) = (true, true),
-            Key::PasteEnds => self.is_pasted = false,
+            Key::Pasted(sign) => {
+                self.has_paste = true;
+                self.insert(if sign == '\n' { ' ' } else { sign });
+            }
             Key::Backspace | Key::Delete | Key::CtrlC | Key::CtrlD | Key::CtrlZ => {}
         }
         false
@@ -102,10 +101,12 @@ impl Line {
             visible::exact(&text).into_owned()
         };
         let width = console::measure_text_width;
-        let (mut before, after) = self.text.split_at(self.cursor);
+        let (before, after) = self.text.split_at(self.cursor);
+        // More characters than columns find no room.
+        let mut before = &before[before.len().saturating_sub(columns)..];
         let mut shown = visible(before);
         // One column is for the cursor, one for the sign that something is left out.
-        let mut cut = "";
+        let mut cut = if before.len() < self.cursor { "…" } else { "" };
         while width(&shown) + 2 > columns && !before.is_empty() {
             before = &before[1..];
             (shown, cut) = (visible(before), "…");
@@ -196,6 +197,8 @@ mod tests {
         assert_eq!((line.text().as_str(), line.only_key()), ("y ", None));
         assert_eq!(typed(b"\x1b[200~y\x1b[201~").only_key(), None);
         assert_eq!(typed(b"y").only_key(), Some('y'));
+        let line = typed(b"no\x1b[200~\x15\x04\x1b\x10y\x1b[201~");
+        assert_eq!(line.text(), "noy");
     }
 
     #[test]

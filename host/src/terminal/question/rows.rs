@@ -37,6 +37,10 @@ pub(super) const PROMPT: &str = "> ";
 /// Sets in what is below the title.
 const SET_IN: &str = "  ";
 
+/// Sets in the further rows of a long title or note, so that none of them looks like an answer or
+/// like the row in which one is typed.
+const FURTHER: &str = "    ";
+
 /// Is between the title and what it is about.
 const SUBJECT_GAP: &str = "  ";
 
@@ -181,7 +185,10 @@ impl Question {
         }
         let values = match extent {
             Extent::Fitted => fitted(values, room, width),
-            Extent::Whole => values.into_iter().flat_map(|value| value.rows).collect(),
+            Extent::Whole => {
+                let details = self.details.iter().map(|value| Rows::of(value, width, extent));
+                values.into_iter().chain(details).flat_map(|value| value.rows).collect()
+            }
         };
         let below = self.rows_below(size, extent == Extent::Fitted && self.can_show_more(size));
         Ok(title.into_iter().chain(values).chain(below).collect())
@@ -199,36 +206,33 @@ impl Question {
         rows.collect::<Vec<_>>().join("\n")
     }
 
-    /// Tells whether it finds room on the terminal, with what matters most of its values.
+    /// Returns true if it finds room on the terminal, with what matters most of its values.
     pub fn finds_room(&self) -> bool {
         self.body(super::writer::size(), Extent::Fitted).is_ok()
     }
 
-    /// Tells whether it finds room on the terminal, with all of its values if that is small.
+    /// Returns true if it finds room on the terminal, with all of its values if that is small.
     pub fn fits(&self) -> bool {
         let size = super::writer::size();
         let has_room = size.0 >= ROOMY_ROWS_MIN || !self.can_show_more(size);
         has_room && self.finds_room()
     }
 
-    /// Tells whether something of it is left out on a screen.
+    /// Returns true if something of it is left out on a screen, besides the details.
     pub(super) fn can_show_more(&self, size: (usize, usize)) -> bool {
         let width = width(size);
-        let shown = Self { details: Vec::new(), ..self.clone() };
         let rows = |extent| -> usize {
-            let (_, values) = shown.values_as_rows(width, extent);
+            let (_, values) = self.values_as_rows(width, extent);
             values.iter().map(|value| value.rows.len()).sum()
         };
         let room = self.room(size).unwrap_or_default();
         rows(Extent::Whole) > room.min(rows(Extent::Fitted))
     }
 
-    /// Returns the rows of the title, and what it is about.
+    /// Returns the rows of the title, and what it is about without the details.
     fn values_as_rows(&self, width: usize, extent: Extent) -> (Vec<Row>, Vec<Rows>) {
-        let mut title = head_rows(Look::Strong, &self.title, width);
-        let details = self.details.iter().filter(|_| extent == Extent::Whole);
-        let values = self.values.iter().chain(details);
-        let values = values.map(|value| Rows::of(value, width, extent));
+        let mut title = head_rows(Look::Strong, "", &self.title, width);
+        let values = self.values.iter().map(|value| Rows::of(value, width, extent));
         if self.subject.is_empty() {
             return (title, values.collect());
         }
@@ -243,20 +247,15 @@ impl Question {
             row.0.push((Look::Plain, format!("{SUBJECT_GAP}{subject}")));
             return (title, values.collect());
         }
-        let subject = Rows::of_text(&subject, width);
+        let subject = Rows::of(&Value::new(None, self.subject.clone()), width, extent);
         (title, std::iter::once(subject).chain(values).collect())
     }
 
     /// Returns the rows between the values and the line that is typed.
     pub(super) fn rows_below(&self, size: (usize, usize), has_more: bool) -> Vec<Row> {
         let width = width(size);
-        let notes = self.notes.iter().flat_map(|(look, note)| {
-            let rows = head_rows(*look, note, width - SET_IN.len());
-            rows.into_iter().map(|mut row| {
-                row.0.insert(0, (Look::Plain, SET_IN.to_owned()));
-                row
-            })
-        });
+        let notes = self.notes.iter();
+        let notes = notes.flat_map(|(look, note)| head_rows(*look, SET_IN, note, width));
         let texts = self.answers.iter().map(String::as_str);
         let mut answers: Vec<(String, &str)> =
             (1..).map(|number: usize| number.to_string()).zip(texts).collect();
@@ -268,13 +267,13 @@ impl Question {
             Manner::Words => prompt = format!("/show shows all; {prompt}"),
         }
         let answers = answers.iter().flat_map(|(key, text)| answer_rows(key, text, width));
-        notes.chain(answers).chain(head_rows(Look::Plain, &prompt, width)).collect()
+        notes.chain(answers).chain(head_rows(Look::Plain, "", &prompt, width)).collect()
     }
 
     /// Counts the rows that are left for the values; none if not even the rest has room.
     fn room(&self, size: (usize, usize)) -> Option<usize> {
         let width = width(size);
-        let title = head_rows(Look::Strong, &self.title, width).len();
+        let title = head_rows(Look::Strong, "", &self.title, width).len();
         // One row more for the line that is typed, and one stays free: Enter scrolls.
         let taken = title + self.rows_below(size, true).len() + 2;
         size.0.checked_sub(taken)
@@ -298,7 +297,7 @@ fn answer_rows(key: &str, text: &str, width: usize) -> Vec<Row> {
 
 /// Breaks words of jaato's own into rows, line by line.
 pub(super) fn words_as_rows(words: &str, size: (usize, usize)) -> Vec<Row> {
-    words.lines().flat_map(|line| head_rows(Look::Dim, line, width(size))).collect()
+    words.lines().flat_map(|line| head_rows(Look::Dim, "", line, width(size))).collect()
 }
 
 /// Returns the columns for the line that is typed.
@@ -310,9 +309,15 @@ fn width((_, columns): (usize, usize)) -> usize {
     columns.max(COLUMNS_MIN) - MARGIN_COLUMNS
 }
 
-fn head_rows(look: Look, line: &str, width: usize) -> Vec<Row> {
-    let rows = broken_at_words(line, width).into_iter().take(HEAD_ROWS_MAX);
-    rows.map(|text| Row(vec![(look, text)])).collect()
+/// Breaks a line into rows, of which the first begins with a text and the others are set in.
+fn head_rows(look: Look, begin: &str, line: &str, width: usize) -> Vec<Row> {
+    let mut texts = broken_at_words(line, width - begin.len());
+    if texts.len() > 1 {
+        texts = broken_at_words(line, width - FURTHER.len());
+    }
+    let begins = std::iter::once(begin).chain(std::iter::repeat(FURTHER));
+    let row = |(begin, text): (&str, _)| Row(vec![(Look::Plain, begin.to_owned()), (look, text)]);
+    begins.zip(texts).take(HEAD_ROWS_MAX).map(row).collect()
 }
 
 #[cfg(test)]

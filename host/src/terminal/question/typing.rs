@@ -27,7 +27,7 @@ const EARLY_READS_MAX: usize = 16;
 /// Terminals that cannot move a cursor, by their `TERM`.
 const NO_CURSOR_ON: [&str; 3] = ["dumb", "cons25", "emacs"];
 
-/// Tells whether the terminal can draw a line that is edited.
+/// Returns true if the terminal can draw a line that is edited.
 pub fn can_edit() -> bool {
     let name = std::env::var("TERM").unwrap_or_default();
     let is_dumb = NO_CURSOR_ON.iter().any(|other| name.eq_ignore_ascii_case(other));
@@ -37,8 +37,10 @@ pub fn can_edit() -> bool {
 /// What was typed.
 pub(super) enum Typed {
     Line(String),
-    /// The question is to be drawn again: the terminal has another size, or jaato was stopped.
-    Redraw,
+    /// The terminal has another size.
+    Resized,
+    /// jaato was stopped, and runs again.
+    Stopped,
     /// Nothing more can be typed.
     Ended,
 }
@@ -91,7 +93,14 @@ impl Typing {
         })
     }
 
-    /// Tells whether keys come one by one, and rows can be erased.
+    /// Begins the line again.
+    pub(super) fn begin_again(&mut self, begun: &str) {
+        if let Self::Keys(keys) = self {
+            keys.line = Line::of(begun);
+        }
+    }
+
+    /// Returns true if keys come one by one, and rows can be erased.
     pub(super) fn has_keys(&self) -> bool {
         matches!(self, Self::Keys(_))
     }
@@ -139,7 +148,7 @@ impl Typing {
         }
     }
 
-    /// Tells whether the line has changed since it was asked last.
+    /// Returns true if the line has changed since it was asked last.
     pub(super) fn take_changed(&mut self) -> bool {
         match self {
             Self::Keys(keys) => std::mem::take(&mut keys.has_changed),
@@ -188,7 +197,7 @@ impl Keys {
                 Key::CtrlD if self.line.is_empty() => return Ok(Some(Typed::Ended)),
                 Key::CtrlZ => {
                     stop_here();
-                    return Ok(Some(Typed::Redraw));
+                    return Ok(Some(Typed::Stopped));
                 }
                 key => {
                     if self.line.take(key) {
@@ -218,7 +227,7 @@ impl Keys {
         let mut text = String::new();
         for key in self.waiting.drain(..) {
             match key {
-                Key::Char(sign) => text.push(sign),
+                Key::Char(sign) | Key::Pasted(sign) => text.push(sign),
                 Key::Enter => text.push('\n'),
                 Key::Backspace => _ = text.pop(),
                 _ => {}

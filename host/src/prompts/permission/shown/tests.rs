@@ -157,18 +157,18 @@ fn a_small_terminal_gets_the_short_form() {
         Form::Short,
         (12, 40),
         expect![[r#"
-        ║ Run this command?
-        ║   │ echo 1
-        ║   │ echo 2
-        ║   │ echo 3
-        ║   … 394 more lines
-        ║   │ echo 398
-        ║   │ echo 399
-        ║   │ echo 400
-        ║ s show all, y yes, n no, e edit, ?
-        ║ help
-        ║ >
-    "#]],
+            ║ Run this command?
+            ║   │ echo 1
+            ║   │ echo 2
+            ║   │ echo 3
+            ║   … 394 more lines
+            ║   │ echo 398
+            ║   │ echo 399
+            ║   │ echo 400
+            ║ s show all, y yes, n no, e edit,
+            ║     ? help
+            ║ >
+        "#]],
     );
 }
 

@@ -20,12 +20,6 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Makes the rows of a text that no name stands above.
-    pub(super) fn of_text(text: &str, width: usize) -> Self {
-        let rows = rows_of(&[(Look::Plain, text.to_owned())], width - BAR_COLUMNS, Row::barred);
-        Self { rows, core: Vec::new(), title_rows: 0, is_brief: false }
-    }
-
     pub(super) fn of(value: &Value, width: usize, extent: Extent) -> Self {
         let lines = visible_lines(&value.lines);
         let (core, is_brief) = (Vec::new(), value.is_brief);

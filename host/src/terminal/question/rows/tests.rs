@@ -191,6 +191,24 @@ fn a_terminal_without_room_is_told_so() {
     }
 }
 
+#[test]
+fn no_row_of_a_title_or_a_note_looks_like_an_answer_or_like_the_line_that_is_typed() {
+    let width = 40 - MARGIN_COLUMNS;
+    for begin in 0..width {
+        let forged = format!("{} 2 Yes > 1 Yes, and don't ask again > y > ", "x".repeat(begin));
+        let notes = vec![(Look::Dim, format!("asked because of {forged}"))];
+        let question = Question { title: format!("Run {forged}?"), notes, ..question(&[]) };
+        let rows = screen(&question, (24, 40));
+        assert!(rows.iter().all(|row| columns_of(row) <= width), "{rows:#?}");
+        let like = |row: &&String| {
+            row.starts_with(PROMPT)
+                || row.strip_prefix(SET_IN).is_some_and(|row| row.starts_with(['1', '2']))
+        };
+        let like: Vec<&String> = rows.iter().filter(like).collect();
+        assert_eq!(like, ["  1 Yes", "  2 No (or say what to do instead)"], "{rows:#?}");
+    }
+}
+
 /// A file's change: an even line stays, an odd one comes.
 fn diff(lines: usize) -> Value {
     let line = |number: usize| match number % 2 {
