@@ -3,6 +3,8 @@
 //! Errs on the side of hiding: only text that plainly is not a secret is shown. References such as
 //! `${NAME}` are shown as written.
 
+use crate::mcp_entry::Reference;
+
 /// Shown in place of a secret.
 pub const HIDDEN: &str = "…";
 
@@ -205,19 +207,18 @@ enum Part<'a> {
 fn parts<'a>(text: &'a str, mut take: impl FnMut(Part<'a>)) {
     let mut rest = text;
     while let Some(at) = rest.find("${") {
-        let Some(length) = rest[at..].find('}') else { break };
-        let inside = &rest[at + 2..at + length];
-        let name = inside.split_once(":-").map_or(inside, |(name, _)| name);
-        let is_name =
-            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !is_name {
-            take(Part::Literal(&rest[..at + 2]));
-            rest = &rest[at + 2..];
-            continue;
+        let (before, from_here) = rest.split_at(at);
+        match Reference::at_start_of(from_here) {
+            Some(Reference { whole, name, .. }) => {
+                take(Part::Literal(before));
+                take(Part::Reference(name));
+                rest = &from_here[whole.len()..];
+            }
+            None => {
+                take(Part::Literal(&rest[..at + 2]));
+                rest = &from_here[2..];
+            }
         }
-        take(Part::Literal(&rest[..at]));
-        take(Part::Reference(name));
-        rest = &rest[at + length + 1..];
     }
     take(Part::Literal(rest));
 }
