@@ -86,8 +86,6 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
         return report::exact_json(&to_json(&tool));
     }
     let spec = tool.spec;
-    let mut parameters = spec.parameters.clone();
-    touches::strip(&mut parameters);
     let mut text = format!(
         "{} of {} ({}, {}; {})\n\n{}\n\narguments:\n{:#}\n",
         spec.name,
@@ -96,7 +94,7 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
         availability(&tool),
         promises(spec.annotations),
         spec.description,
-        parameters
+        touches::stripped(&spec.parameters)
     );
     text.push_str(&declarations(&tool));
     for line in conditions(&tool) {

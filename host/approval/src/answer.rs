@@ -110,10 +110,9 @@ impl Remembering<'_> {
             (index, _) => offer.patterns.get(index.unwrap_or(0))?.clone(),
         };
         let (text, kind) = (pattern.text(facts.tool), pattern.name());
-        let rule = SessionRule::new(facts, answer.decision, pattern.clone());
+        let rule = SessionRule::new(facts, answer.decision, pattern);
         let decision = self.keep(&rule);
-        let rule = SessionRule::new(facts, decision, pattern);
-        self.approval.rules.change(|rules| rules.remember(rule));
+        self.approval.rules.change(|rules| rules.remember(rule.with_decision(decision)));
         Some(Remembered { scope: decision.lasts(), text, kind })
     }
 
@@ -131,12 +130,16 @@ impl Remembering<'_> {
                 decision
             }
             Some(Err(error)) => {
-                let text = format!("holds for this session only, it cannot be written: {error}");
+                let text =
+                    format!("cannot save the answer, it applies to this session only: {error}");
                 notice(self.context, text);
                 in_session
             }
             None => {
-                notice(self.context, "holds for this session only: this host keeps no answers");
+                let why = "this program saves no answers";
+                let text =
+                    format!("cannot save the answer, it applies to this session only: {why}");
+                notice(self.context, text);
                 in_session
             }
         }

@@ -69,22 +69,23 @@ impl Approval<'_> {
         let mut changed: Option<ChangedCall> = None;
         let mut was_edited = false;
         for _ in 0..=EDITS_MAX {
-            let call = current(candidate, changed.as_ref()).clone();
-            let Guarded { changed: by_guards, asks, denied } = context.guard(&call).await;
+            let call = current(candidate, changed.as_ref());
+            let Guarded { changed: by_guards, asks, denied } = context.guard(call).await;
             if let Some(by_guards) = by_guards {
                 ChangedCall::follow(&mut changed, by_guards);
             }
-            let call = current(candidate, changed.as_ref()).clone();
             if let Some((plugin, error)) = denied {
                 let verdict = Verdict::denied_by_guard(&plugin, error);
-                return self.conclude(&call, verdict, changed, context);
+                return self.conclude(candidate, verdict, changed, context);
             }
             // A changed call is no longer equal to the others of the model's answer.
             let times = if changed.is_some() { 1 } else { candidate.times.max(1) };
-            let attempt =
-                Attempt { approval: self, candidate, context, call: &call, times, was_edited };
+            let call = current(candidate, changed.as_ref());
+            let attempt = Attempt { approval: self, candidate, context, call, times, was_edited };
             match attempt.run(asks, equal).await {
-                Step::Decided(verdict) => return self.conclude(&call, *verdict, changed, context),
+                Step::Decided(verdict) => {
+                    return self.conclude(candidate, *verdict, changed, context);
+                }
                 Step::Edited(arguments) => {
                     was_edited = true;
                     if let Err(error) = edit(candidate.call, arguments, &mut changed, context) {
@@ -94,19 +95,19 @@ impl Approval<'_> {
                 }
             }
         }
-        let call = current(candidate, changed.as_ref()).clone();
-        let verdict = Verdict::denied_after_edits(&call.name, EDITS_MAX);
-        self.conclude(&call, verdict, changed, context)
+        let verdict = Verdict::denied_after_edits(&candidate.call.name, EDITS_MAX);
+        self.conclude(candidate, verdict, changed, context)
     }
 
     /// Tells the followers what was decided.
     fn conclude(
         &self,
-        call: &ToolCall,
+        candidate: &Candidate<'_>,
         verdict: Verdict,
         changed: Option<ChangedCall>,
         context: &dyn CallContext,
     ) -> Verdict {
+        let call = current(candidate, changed.as_ref());
         context.emit(Event::PermissionDecided {
             call_id: call.id.clone(),
             name: call.name.clone(),

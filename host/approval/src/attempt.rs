@@ -118,7 +118,11 @@ impl Attempt<'_> {
         let runs = match &end {
             PromptEnd::Answered(answer) => answer.decision.runs(),
             PromptEnd::Decided(decision) => decision.outcome == Outcome::Allow,
-            _ => false,
+            PromptEnd::NotOffered
+            | PromptEnd::NoAnswer(_)
+            | PromptEnd::UnattendedPlan(_)
+            | PromptEnd::Late { .. }
+            | PromptEnd::Refused(_) => false,
         };
         if runs {
             let changed = self.changed_since(&facts).await;
@@ -163,7 +167,10 @@ impl Attempt<'_> {
             PromptEnd::NoAnswer(NoAnswer { reason: why }) => {
                 Verdict::denied_without_user(facts, reason, &why)
             }
-            PromptEnd::UnattendedPlan(why) => Verdict::unattended_plan(&why),
+            PromptEnd::UnattendedPlan(why) => {
+                let limits = self.approval.file_limits(facts, None).await;
+                Verdict { limits, ..Verdict::unattended_plan(&why) }
+            }
             PromptEnd::Refused(error) => Verdict::refused_by_preview(error),
         };
         Checked::verdict(verdict)
@@ -186,6 +193,9 @@ impl Attempt<'_> {
     }
 
     async fn preview(&self, facts: &Call<'_>) -> Option<Preview> {
+        if !self.candidate.spec.previews {
+            return None;
+        }
         let limits = self.approval.file_limits(facts, None).await;
         self.context.preview(self.call, limits).await
     }

@@ -1,13 +1,11 @@
 //! Writes answers that hold for good into the user's `permissions.toml`, each for the workspace in
 //! which the user gave it.
 
-use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use jaato_config::CONFIG_BYTES_MAX;
 use jaato_config::permissions::{NewRule, RULES_FILE, add_rule};
+use jaato_config::{CONFIG_BYTES_MAX, replace_file};
 use jaato_places::{lock, make, read};
 use jaato_policy::{Pattern, SessionRule};
 use jaato_types::{Error, ErrorKind};
@@ -38,14 +36,14 @@ impl KeepAnswers for KeptAnswers {
         make(&self.folder).map_err(|error| failed(error.to_string()))?;
         let _locked = lock(&path.with_extension("lock"), LOCK_WAIT)
             .map_err(|error| failed(error.to_string()))?
-            .ok_or_else(|| failed(format!("another process writes `{}`", path.display())))?;
+            .ok_or_else(|| failed(format!("another process is writing `{}`", path.display())))?;
         let bytes = read(&path, CONFIG_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
         let text = String::from_utf8(bytes.unwrap_or_default())
             .map_err(|_| failed(format!("`{}` is not utf-8", path.display())))?;
         let wrong =
             |what: String| failed(format!("`{}` cannot be changed: {what}", path.display()));
         if let Some(text) = add_rule(&text, &new).map_err(wrong)? {
-            write(&path, &text).map_err(|error| wrong(error.to_string()))?;
+            replace_file(&path, &text).map_err(|error| wrong(error.to_string()))?;
         }
         let written = format!("written into `{}` for this workspace", path.display());
         Ok(match rule.place().waits_for_trust {
@@ -101,23 +99,12 @@ fn has_stars(text: &str) -> bool {
 }
 
 fn cannot(what: &str) -> Error {
-    Error::new(ErrorKind::InvalidArguments, format!("no rule of a file can name {what}"))
-}
-
-/// Writes the whole file, or leaves it as it was.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    // Where the person has linked it elsewhere, that file is written.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    file.persist(target).map_err(|error| error.error)?;
-    Ok(())
+    Error::new(ErrorKind::InvalidArguments, format!("a rule in a file cannot name {what}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::path::Path;
 
     use jaato_config::permissions::{RuleSources, load_rules};

@@ -11,7 +11,6 @@ pub(crate) struct Offer {
     pub(crate) patterns: Vec<Pattern>,
     /// Whether the mode `accept-edits` would allow the call.
     is_plain_edit: bool,
-    is_each: bool,
     /// Whether `--yes` allows every later call.
     allows_all: bool,
 }
@@ -20,7 +19,7 @@ impl Offer {
     pub(crate) fn of(rules: &Rules, facts: &Call<'_>, is_each: bool) -> Self {
         let patterns = if is_each { Vec::new() } else { proposals(rules, facts) };
         let is_plain_edit = !is_each && Mode::AcceptEdits.allows(facts);
-        Self { patterns, is_plain_edit, is_each, allows_all: rules.allow_all }
+        Self { patterns, is_plain_edit, allows_all: rules.allow_all }
     }
 
     /// Lists the answers, in the order to show.
@@ -38,7 +37,6 @@ impl Offer {
         let mut answers = vec![AllowedAnswer::once(PermissionDecision::AllowOnce, yes)];
         match subject {
             PromptSubject::Plan { .. } => answers = self.plan_answers(),
-            _ if self.is_each => {}
             PromptSubject::Edit => answers.extend(self.edit_answers(preview)),
             _ => answers.extend(self.pattern_answers(facts)),
         }

@@ -1,9 +1,10 @@
 //! Where the paths of a call lead, and what its file operations keep off because of that.
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use jaato_policy::{Call, PathsResolved, RuleRef, file_limits};
-use jaato_types::files::{FileLimits, ResolvedPath};
+use jaato_types::files::{FileLimits, RESOLVE_PATHS_MAX, ResolvedPath};
 
 use crate::Approval;
 
@@ -15,20 +16,23 @@ impl Approval<'_> {
         if paths.is_empty() {
             return None;
         }
-        let resolved = self.gate.resolve(&paths).await?;
+        // Of too many nothing is looked at.
+        let resolved = match paths.len() <= RESOLVE_PATHS_MAX {
+            true => self.gate.resolve(&paths).await?,
+            false => Vec::new(),
+        };
         Some(PathsResolved::new(paths, resolved))
     }
 
     /// Returns what the file operations of a call keep off. `allowed_by` is the rule that allows
-    /// it; none if the user did, or nobody yet.
+    /// it; none if the user did, or if nothing has yet.
     pub(crate) async fn file_limits(
         &self,
         call: &Call<'_>,
         allowed_by: Option<&RuleRef>,
     ) -> FileLimits {
         let mut limits = file_limits(&self.rules.lock(), call, allowed_by);
-        self.follow_links(&mut limits.denied).await;
-        self.follow_links(&mut limits.asked).await;
+        self.follow_links(&mut limits).await;
         if let Some(resolved) = call.resolved {
             limits.expected = resolved.expected();
         }
@@ -36,15 +40,22 @@ impl Approval<'_> {
     }
 
     /// Adds where patterns lead whose folders are links: operations compare what links lead to.
-    async fn follow_links(&self, patterns: &mut Vec<String>) {
-        if patterns.is_empty() {
+    async fn follow_links(&self, limits: &mut FileLimits) {
+        let all = || limits.denied.iter().chain(&limits.asked).map(|it| folder_of(it));
+        let folders: BTreeSet<&str> = all().filter(|folder| !folder.is_empty()).collect();
+        let folders: Vec<PathBuf> = folders.into_iter().map(PathBuf::from).collect();
+        if folders.is_empty() {
             return;
         }
-        let folders: Vec<PathBuf> = patterns.iter().map(|it| folder_of(it).into()).collect();
         let Some(resolved) = self.gate.resolve(&folders).await else { return };
-        let pairs = patterns.iter().zip(resolved);
-        let followed: Vec<String> = pairs.filter_map(|(it, to)| followed(it, to?)).collect();
-        patterns.extend(followed);
+        let resolved: BTreeMap<PathBuf, Option<ResolvedPath>> =
+            folders.into_iter().zip(resolved).collect();
+        for patterns in [&mut limits.denied, &mut limits.asked] {
+            let lead =
+                |it: &String| followed(it, resolved.get(Path::new(folder_of(it)))?.as_ref()?);
+            let followed: Vec<String> = patterns.iter().filter_map(lead).collect();
+            patterns.extend(followed);
+        }
     }
 }
 
@@ -56,10 +67,10 @@ fn folder_of(pattern: &str) -> &str {
     }
 }
 
-fn followed(pattern: &str, resolved: ResolvedPath) -> Option<String> {
+fn followed(pattern: &str, resolved: &ResolvedPath) -> Option<String> {
     let folder = folder_of(pattern);
     let rest = &pattern[folder.len()..];
-    (resolved.path != folder && !folder.is_empty()).then(|| format!("{}{rest}", resolved.path))
+    (resolved.path != folder).then(|| format!("{}{rest}", resolved.path))
 }
 
 #[cfg(test)]
@@ -69,9 +80,9 @@ mod tests {
     #[test]
     fn a_pattern_is_followed_up_to_its_first_sign_for_several_names() {
         let to = |path: &str| ResolvedPath { path: path.to_owned(), ..ResolvedPath::default() };
-        assert_eq!(followed("/w/l/key", to("/r/key")).as_deref(), Some("/r/key"));
-        assert_eq!(followed("/w/l/*.key", to("/r")).as_deref(), Some("/r/*.key"));
-        assert_eq!(followed("/w/l/a*", to("/w/l")), None);
-        assert_eq!(followed("*/key", to("/w")), None);
+        assert_eq!(followed("/w/l/key", &to("/r/key")).as_deref(), Some("/r/key"));
+        assert_eq!(followed("/w/l/*.key", &to("/r")).as_deref(), Some("/r/*.key"));
+        assert_eq!(followed("/w/l/a*", &to("/w/l")), None);
+        assert_eq!(folder_of("*/key"), "");
     }
 }

@@ -1,6 +1,7 @@
 //! Writes the permission prompt: its title, what the call would do, one line of warning.
 
-use jaato_policy::{Call, CommandLine, PluginSource, shell};
+use jaato_policy::shell::{self, Analysis};
+use jaato_policy::{Call, CommandLine, PluginSource};
 use jaato_types::file_change::{FileChange, FileChangeKind};
 use jaato_types::hooks::Preview;
 use jaato_types::permission_prompt::{PermissionPrompt, PromptSubject};
@@ -27,8 +28,9 @@ pub(crate) struct PromptParts<'a> {
 /// Writes the prompt for a call.
 pub(crate) fn permission_prompt(parts: PromptParts<'_>) -> PermissionPrompt {
     let PromptParts { attempt, facts, environment, reason, offer, preview, patience_ms } = parts;
-    let (title, subject) = title_and_subject(facts, preview.as_ref());
-    let analysis = facts.command_line().map(|line| shell::analyse(&line)).unwrap_or_default();
+    let line = facts.command_line();
+    let analysis = line.as_ref().map(shell::analyse).unwrap_or_default();
+    let (title, subject) = title_and_subject(facts, line, &analysis, preview.as_ref());
     let answers = offer.answers(facts, &subject, preview.as_ref(), attempt.times);
     let widest = answers.iter().filter_map(|answer| answer.pattern).max();
     let offered = widest.map_or(0, |widest| widest + 1);
@@ -43,7 +45,7 @@ pub(crate) fn permission_prompt(parts: PromptParts<'_>) -> PermissionPrompt {
     prompt.agent_name = facts.agent.agent_name.to_owned();
     prompt.environment = environment;
     prompt.warning = match &subject {
-        _ if reason.changed.is_some() => changed_warning(reason),
+        _ if reason.is_changed => format!("Look again: {}.", reason.why),
         PromptSubject::Command { .. } => warning(&analysis).unwrap_or_default(),
         _ => String::new(),
     };
@@ -65,24 +67,28 @@ pub(crate) fn permission_prompt(parts: PromptParts<'_>) -> PermissionPrompt {
     prompt
 }
 
-/// Says what changed since the user was asked first, as one line.
-fn changed_warning(reason: &PromptReason) -> String {
-    let changed = reason.changed.as_deref().unwrap_or_default();
-    format!("Look again: {changed}.")
-}
-
 /// Names the question and what the call would do. Only of shipped tools is it known what their
 /// arguments mean.
-fn title_and_subject(facts: &Call<'_>, preview: Option<&Preview>) -> (String, PromptSubject) {
+fn title_and_subject(
+    facts: &Call<'_>,
+    line: Option<CommandLine>,
+    analysis: &Analysis,
+    preview: Option<&Preview>,
+) -> (String, PromptSubject) {
     let tool = facts.tool.as_str();
-    if facts.source == PluginSource::Elsewhere {
-        return (format!("Use `{tool}` of `{}`?", facts.plugin), PromptSubject::Arguments);
+    match facts.source {
+        PluginSource::Elsewhere => {
+            return (format!("Use `{tool}` of `{}`?", facts.plugin), PromptSubject::Arguments);
+        }
+        PluginSource::Relayed => return (format!("Use `{tool}`?"), PromptSubject::Arguments),
+        PluginSource::Shipped => {}
     }
     if tool == TYPING_TOOL {
         return typing(facts, preview);
     }
-    if let Some(line) = facts.command_line() {
-        return ("Run this command?".to_owned(), PromptSubject::Command { line: written(line) });
+    if let Some(line) = line {
+        let line = written(line, analysis);
+        return ("Run this command?".to_owned(), PromptSubject::Command { line });
     }
     if facts.starts_plan() {
         let steps = preview.map(|preview| plan_steps(&preview.text)).unwrap_or_default();
@@ -158,11 +164,10 @@ fn without_number(line: &str) -> &str {
 }
 
 /// Writes a command line as a shell would read it.
-fn written(line: CommandLine) -> String {
+fn written(line: CommandLine, analysis: &Analysis) -> String {
     match line {
         CommandLine::Shell(line) | CommandLine::Unknown(line) => line,
-        words @ CommandLine::Words(_) => {
-            let analysis = shell::analyse(&words);
+        CommandLine::Words(_) => {
             analysis.commands.first().map(|command| command.text()).unwrap_or_default()
         }
     }
@@ -170,6 +175,8 @@ fn written(line: CommandLine) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn change(kind: FileChangeKind, path: &str) -> FileChange {
@@ -194,6 +201,31 @@ mod tests {
         let several = |kinds: [Is; 2]| edits_title(&kinds.map(|kind| change(kind, "x")));
         assert_eq!(several([Is::Changed, Is::Created]), "Edit 2 files? +8 −2");
         assert_eq!(several([Is::Deleted, Is::Deleted]), "Delete 2 files?");
+    }
+
+    #[test]
+    fn the_arguments_of_a_foreign_tool_are_drawn_as_arguments() {
+        let titled = |tool: &str, source, arguments: serde_json::Value| {
+            let (tool, plugin) = (tool.into(), "tool-mcp".into());
+            let call = Call { source, ..Call::new(&tool, &plugin, &arguments) };
+            let line = call.command_line();
+            let analysis = line.as_ref().map(shell::analyse).unwrap_or_default();
+            let preview = Preview { changes: vec![FileChange::default()], ..Preview::default() };
+            title_and_subject(&call, line, &analysis, Some(&preview))
+        };
+        let (relayed, elsewhere) = (PluginSource::Relayed, PluginSource::Elsewhere);
+        for arguments in [json!({ "command": "ls" }), json!({ "input": "ls" }), json!({})] {
+            for tool in ["mcp__moon__do", TYPING_TOOL] {
+                let (title, subject) = titled(tool, relayed, arguments.clone());
+                assert_eq!((title, subject), (format!("Use `{tool}`?"), PromptSubject::Arguments));
+                let (title, subject) = titled(tool, elsewhere, arguments.clone());
+                let expected = format!("Use `{tool}` of `tool-mcp`?");
+                assert_eq!((title, subject), (expected, PromptSubject::Arguments));
+            }
+        }
+        let (title, _) =
+            titled("cli_based_tool", PluginSource::Shipped, json!({ "command": "ls" }));
+        assert_eq!(title, "Run this command?");
     }
 
     #[test]

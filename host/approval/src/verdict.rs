@@ -1,4 +1,4 @@
-//! The verdict about a call, and the words in which the model is told of a refusal.
+//! The verdict about a call, and the text that tells the model of a refusal.
 
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ pub struct Verdict {
     pub(crate) answered_by: String,
     /// How long the answer holds; empty if a rule decided.
     pub(crate) scope: &'static str,
-    /// For which later calls the answer holds, in words.
+    /// The later calls that the answer holds for, as text.
     pub(crate) remembered: Option<String>,
     /// The kind of the pattern of these calls.
     pub(crate) pattern: &'static str,
@@ -68,8 +68,8 @@ pub(crate) struct PromptReason {
     /// Whether no rule allows the call, and none asks.
     pub(crate) is_silence: bool,
     hint: Option<String>,
-    /// What has changed since the user was asked first.
-    pub(crate) changed: Option<String>,
+    /// Whether paths have changed since the user was asked first: `why` names them.
+    pub(crate) is_changed: bool,
     /// Every such call asks, so that no answer holds for later ones.
     pub(crate) is_each: bool,
 }
@@ -77,7 +77,7 @@ pub(crate) struct PromptReason {
 /// How far an answer holds for later calls.
 pub(crate) struct Remembered {
     pub(crate) scope: &'static str,
-    /// For which calls, in words.
+    /// The calls, as text.
     pub(crate) text: String,
     /// The pattern's kind.
     pub(crate) kind: &'static str,
@@ -91,7 +91,7 @@ impl PromptReason {
             why: decision.explain(facts),
             is_silence: decision.rule.id == RuleId::Silence,
             hint: decision.hint(facts),
-            changed: None,
+            is_changed: false,
             is_each: false,
         }
     }
@@ -99,20 +99,34 @@ impl PromptReason {
     /// The paths of the call have changed since the user allowed it.
     pub(crate) fn changed(self, paths: &[PathBuf]) -> Self {
         let told: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
-        let changed = format!("{} changed while you were asked", told.join(", "));
-        Self { why: changed.clone(), changed: Some(changed), is_silence: false, ..self }
+        let why = format!("{} changed while you were asked", told.join(", "));
+        Self { why, is_changed: true, is_silence: false, ..self }
     }
 
     pub(crate) fn guard(plugin: &PluginName, reason: &str) -> Self {
         let why = format!("plugin `{plugin}` wants you to decide: {reason}");
-        let (rule, changed) = (GUARD_ASKS, None);
-        Self { rule, place: None, why, is_silence: false, hint: None, changed, is_each: true }
+        Self {
+            rule: GUARD_ASKS,
+            place: None,
+            why,
+            is_silence: false,
+            hint: None,
+            is_changed: false,
+            is_each: true,
+        }
     }
 }
 
 impl Verdict {
     pub(crate) fn allowed(decision: &Decision) -> Self {
-        let is_permitted = decision.rule.layer != Layer::BuiltIn;
+        let is_permitted = match decision.rule.layer {
+            Layer::BuiltIn | Layer::Shipped => false,
+            Layer::Enterprise
+            | Layer::User
+            | Layer::Workspace
+            | Layer::CommandLine
+            | Layer::Session => true,
+        };
         let (rule, place) = (decision.rule.name(), decision.rule.place());
         Self { rule, place, is_permitted, ..Self::default() }
     }
@@ -128,7 +142,7 @@ impl Verdict {
     /// A plan only says what the model means to do: each call of it is still decided on its own.
     pub(crate) fn unattended_plan(why: &str) -> Self {
         let note = format!(
-            "no user was there to agree to the plan ({why}); the permission rules still decide \
+            "no user was available to approve the plan ({why}); the permission rules still decide \
              about each call"
         );
         let comment = Some(format!("no user can be asked: {why}"));
@@ -160,7 +174,7 @@ impl Verdict {
     }
 
     pub(crate) fn denied_not_offered(facts: &Call<'_>, channel: &str) -> Self {
-        let why = "the answer is none of those that the prompt allows";
+        let why = "the prompt does not offer this answer";
         let text = format!("the call of `{}` is denied: {why}", facts.tool);
         Self::refuse(text, USER_NOT_OFFERED, None, Some(why.to_owned())).answered(channel, None)
     }
@@ -187,7 +201,7 @@ impl Verdict {
             "the call of `{}` is denied: no answer came to the permission prompt within {seconds} s",
             facts.tool
         );
-        let hint = "go on without it, or ask again when the user is there".to_owned();
+        let hint = "continue without this call, or try again later".to_owned();
         let comment = Some(format!("no answer within {seconds} s"));
         Self { lacks_user: true, ..Self::refuse(text, USER_LATE, Some(hint), comment) }
     }
@@ -229,5 +243,22 @@ impl Verdict {
         let text = format!("{text} (rule `{rule}`)");
         let error = Error { hint, ..Error::new(ErrorKind::PermissionDenied, text) };
         Self { rule, comment, refusal: Some(error), ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_policy::{Outcome, RuleRef};
+
+    use super::*;
+
+    #[test]
+    fn only_what_a_user_wrote_or_said_is_a_permission() {
+        let is_permitted = |layer| {
+            let rule = RuleRef { id: RuleId::FileAllow, layer, written: None };
+            Verdict::allowed(&Decision { outcome: Outcome::Allow, rule }).is_permitted
+        };
+        assert!(is_permitted(Layer::User) && is_permitted(Layer::Session));
+        assert!(!is_permitted(Layer::BuiltIn) && !is_permitted(Layer::Shipped));
     }
 }

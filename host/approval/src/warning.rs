@@ -1,6 +1,6 @@
 //! The one line of warning in a prompt for a command line: the worst of what the rules found.
 
-use jaato_policy::shell::{Analysis, Doubt, DoubtKind};
+use jaato_policy::shell::{Analysis, Doubt, DoubtCause, DoubtKind};
 
 /// Programs that fetch what another program may run.
 const FETCH: [&str; 4] = ["curl", "wget", "fetch", "aria2c"];
@@ -8,21 +8,20 @@ const FETCH: [&str; 4] = ["curl", "wget", "fetch", "aria2c"];
 /// Longest piece of a command line in a warning, in letters.
 const PIECE_LETTERS_MAX: usize = 40;
 
-/// What a doubt means to a user: a part of its text, and the warning. `PIECE` stands for the piece
-/// of the line that it is about. The worst comes first.
-const WARNINGS: [(&str, &str); 12] = [
-    ("a letter that nobody sees", "Contains invisible characters."),
-    ("unusual letter", "Contains a lookalike character: PIECE."),
-    ("a shell runs what it reads", "Starts a shell that runs what it reads: it can run anything."),
-    ("this runs code that stands in its words", "Starts an interpreter: it can run anything."),
-    ("variable makes programs run others", "Sets a variable that makes programs run others."),
-    ("runs another program", "Runs another program that is not listed here."),
-    ("deletes files", "Deletes files."),
-    ("text that a program reads", "Feeds a script to a program."),
-    ("this input is not plain", "Feeds a script to a program."),
-    ("stands for", "PIECE is only known when the command runs."),
-    ("background", "Starts something in the background."),
-    ("writes", "Writes files."),
+/// What a doubt means to a user, by its cause. `PIECE` stands for the piece of the line that it is
+/// about. The worst comes first.
+const WARNINGS: [(DoubtCause, &str); 11] = [
+    (DoubtCause::InvisibleLetter, "Contains invisible characters."),
+    (DoubtCause::UnusualLetter, "Contains a lookalike character: PIECE."),
+    (DoubtCause::Shell, "Starts a shell that runs a file or its input: it can run anything."),
+    (DoubtCause::Code, "Starts an interpreter: it can run anything."),
+    (DoubtCause::Variable, "Sets a variable that makes programs run others."),
+    (DoubtCause::OtherProgram, "Runs another program that is not listed here."),
+    (DoubtCause::Deletes, "Deletes files."),
+    (DoubtCause::Input, "Feeds a script to a program."),
+    (DoubtCause::Value, "PIECE is only known when the command runs."),
+    (DoubtCause::Background, "Starts something in the background."),
+    (DoubtCause::Writes, "Writes files."),
 ];
 
 /// Says what the user should know about a command line; `None` if there is nothing.
@@ -31,8 +30,8 @@ pub(crate) fn warning(analysis: &Analysis) -> Option<String> {
         return Some(text.to_owned());
     }
     let doubts = || analysis.doubts.iter().filter(|doubt| doubt.kind != DoubtKind::Shape);
-    let known = WARNINGS.iter().find_map(|(part, warning)| {
-        let doubt = doubts().find(|doubt| doubt.what.contains(part))?;
+    let known = WARNINGS.iter().find_map(|(cause, warning)| {
+        let doubt = doubts().find(|doubt| doubt.cause == *cause)?;
         Some(written(warning, doubt))
     });
     known.or_else(|| {
@@ -50,9 +49,7 @@ fn downloaded_script(analysis: &Analysis) -> Option<&'static str> {
     let mut programs = analysis.commands.iter().filter_map(|command| command.words.first());
     let fetches = programs
         .any(|program| FETCH.contains(&program.text.rsplit('/').next().unwrap_or_default()));
-    let runs = analysis.doubts.iter().any(|doubt| {
-        doubt.what.contains("a shell runs what it reads") || doubt.what.contains("runs code")
-    });
+    let runs = analysis.has(DoubtCause::Shell) || analysis.has(DoubtCause::Code);
     (fetches && runs).then_some("Downloads a script and runs it.")
 }
 
@@ -61,11 +58,10 @@ fn written(warning: &str, doubt: &Doubt) -> String {
         return warning.replace("PIECE", "A part").replace(": A part.", ".");
     };
     // The eye cannot tell it apart: its number can.
-    let number =
-        match (doubt.what.contains("unusual letter"), piece.chars().find(|it| !it.is_ascii())) {
-            (true, Some(letter)) => format!(" (U+{:04X})", u32::from(letter)),
-            _ => String::new(),
-        };
+    let is_unusual = doubt.cause == DoubtCause::UnusualLetter;
+    let letter = piece.chars().find(|letter| !letter.is_ascii()).filter(|_| is_unusual);
+    let number = letter.map(|letter| format!(" (U+{:04X})", u32::from(letter)));
+    let number = number.unwrap_or_default();
     let short: String = piece.chars().take(PIECE_LETTERS_MAX).collect();
     let short = if short.len() < piece.len() { format!("{short}…") } else { short };
     warning.replace("PIECE", &format!("`{short}`{number}"))
@@ -95,5 +91,11 @@ mod tests {
         check("echo 'a\u{200b}b'", Some("Contains invisible characters."));
         check("rm\u{430} x", Some("Contains a lookalike character: `\u{430}` (U+0430)."));
         check("find . -delete", Some("Deletes files."));
+        let shell = "Starts a shell that runs a file or its input: it can run anything.";
+        check("bash setup.sh", Some(shell));
+        check("LD_PRELOAD=x ls", Some("Sets a variable that makes programs run others."));
+        check("ssh host ls", Some("Runs another program that is not listed here."));
+        check("cat <<E\nx\nE", Some("Feeds a script to a program."));
+        check("sleep 9 &", Some("Starts something in the background."));
     }
 }

@@ -31,7 +31,7 @@ pub fn list_disabled_plugin(
     let text = read_text(path)?.unwrap_or_default();
     let failed = |cause: String| ConfigError::Edit { path: path.to_owned(), cause };
     let Some(text) = edited(&text, name, listing).map_err(failed)? else { return Ok(false) };
-    write(path, &text).map_err(|error| failed(error.to_string()))?;
+    replace_file(path, &text).map_err(|error| failed(error.to_string()))?;
     Ok(true)
 }
 
@@ -95,8 +95,11 @@ fn remove(list: &mut Array, name: &str) {
     }
 }
 
-/// Writes beside and renames; a link is followed, the file's mode is kept.
-pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
+/// Replaces a file as a whole, or leaves it as it was. Follows a link and keeps the file's mode.
+///
+/// # Errors
+/// When the folder cannot be made, or the file not be written.
+pub fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
     let path: PathBuf = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));

@@ -3,9 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use jaato_types::PathGlob;
+
 use crate::edits::protected_files;
 use crate::facts::Facts;
-use crate::matching::{arguments, is_at_or_below, promises, speaks_of};
+use crate::matching::{arguments, promises, speaks_of};
+use crate::reach::host_glob;
 use crate::shell::{self, Reach, SimpleCommand};
 use crate::{
     CommandLine, CommandPattern, Conditions, Glob, Layer, Outcome, PluginSource, RestOfCommand,
@@ -51,7 +54,7 @@ pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
     if when.command.is_some() || is_for_denials || !means(when, facts) {
         return false;
     }
-    if !arguments(when, facts).is_certain() {
+    if !arguments(when, facts.call).is_certain() {
         return false;
     }
     // The user saw the whole line, but not the files whose code it runs.
@@ -72,14 +75,17 @@ pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
     // A rule that names only paths says nothing of hosts, and the other way round.
     let paths_are_inside = match &when.path {
         Some(wanted) => {
-            !facts.paths.is_empty() && facts.paths.iter().all(|path| is_at_or_below(wanted, path))
+            let wanted = PathGlob::new(&wanted.path);
+            !facts.paths.is_empty() && facts.paths.iter().all(|path| wanted.covers(path))
         }
         None => facts.paths.is_empty(),
     };
     let hosts_are_named = match &when.host {
         Some(wanted) => {
-            let wanted = Glob::new(wanted.as_str().to_ascii_lowercase());
-            !facts.hosts.is_empty() && facts.hosts.iter().all(|host| wanted.matches(host))
+            let wanted = host_glob(wanted);
+            !facts.hosts.is_empty()
+                && !facts.has_ambiguous_hosts()
+                && facts.hosts.iter().all(|host| wanted.matches(host))
         }
         None => facts.hosts.is_empty(),
     };
@@ -158,7 +164,7 @@ pub(crate) fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'
     !is_narrow
         && !is_for_denials
         && means(when, facts)
-        && arguments(when, facts).is_certain()
+        && arguments(when, facts.call).is_certain()
         && matches!(facts.line, Some(CommandLine::Shell(_) | CommandLine::Words(_)))
         && shell::covers(pattern, command, trust(pattern, command, facts))
         && (pattern.rest != RestOfCommand::Reading || reads_inside(command, facts))
@@ -205,5 +211,5 @@ fn means(when: &Conditions, facts: &Facts<'_>) -> bool {
         PluginSource::Relayed => names(&when.tool, call.tool.as_str()),
         PluginSource::Elsewhere => names(&when.plugin, call.plugin.as_str()),
     };
-    is_meant && speaks_of(when, facts) && promises(when, facts).is_certain()
+    is_meant && speaks_of(when, call) && promises(when, call).is_certain()
 }

@@ -34,7 +34,7 @@ fn forbidden(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
             return Some(rule);
         }
     }
-    if rules.is_refused(call) {
+    if rules.is_refused(facts) {
         return Some(RuleRef::unwritten(RuleId::SessionNever));
     }
     forbidding_mode(rules, facts).map(RuleRef::unwritten)
@@ -64,7 +64,7 @@ fn typed_by_person(_: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
 /// What cannot be told apart from something that a rule forbids is asked, and so is what the file
 /// of this machine wants asked, unless the person saw exactly this call and allowed it.
 fn unclear(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
-    if rules.is_allowed_exactly(facts.call) {
+    if rules.is_allowed_exactly(facts) {
         return None;
     }
     let is_unclear = |matched: &Matched| matches!(matched, Matched::Perhaps(_));
@@ -75,7 +75,7 @@ fn unclear(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     if let Some(rule) = may_be_denied {
         return Some(RuleRef { id: RuleId::FileUnclear, ..rule });
     }
-    if rules.is_granted(facts.call) {
+    if rules.is_granted(facts) {
         return None;
     }
     first(rules, facts, Outcome::Ask, Matched::is_possible)
@@ -94,7 +94,7 @@ fn granted(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
         RuleId::AllowOption
     } else if rules.allow_all {
         RuleId::YesOption
-    } else if rules.is_granted(facts.call) {
+    } else if rules.is_granted(facts) {
         RuleId::SessionAlways
     } else {
         return None;

@@ -113,9 +113,9 @@ fn explain_written(id: RuleId, written: &Written) -> String {
     let Written { rule, file, line, why, about } = written;
     let about = about.as_ref().map(|about| format!(" for {about}")).unwrap_or_default();
     let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    let perhaps = match id {
-        RuleId::FileUnclear => "nobody can tell whether this rule matches: ",
-        _ => "",
+    let perhaps = match id == RuleId::FileUnclear {
+        true => "cannot determine whether this rule matches: ",
+        false => "",
     };
     format!("{perhaps}`{rule}` at `{file}:{line}`{about}{why}")
 }

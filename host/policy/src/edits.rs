@@ -64,12 +64,16 @@ pub fn protected_files(call: &Call<'_>) -> Option<ProtectedFiles> {
     })
 }
 
+/// Returns true if a call is of a tool that changes files.
+pub(crate) fn may_be_edit(call: &Call<'_>) -> bool {
+    call.source == PluginSource::Shipped && call.plugin.as_str() == EDITING_PLUGIN
+}
+
 /// Tells whether a call changes unprotected files below its working directory and nothing else.
 pub(crate) fn is_inside_edit(facts: &Facts<'_>) -> bool {
     let call = facts.call;
     let Some(protected) = protected_files(call) else { return false };
-    call.source == PluginSource::Shipped
-        && call.plugin.as_str() == EDITING_PLUGIN
+    may_be_edit(call)
         && !call.annotations.open_world
         && facts.touched.is_complete()
         && facts.hosts.is_empty()

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use jaato_types::touches::Touched;
 
 use crate::shell::{self, Analysis, CommandLine, Named, NamedHost, Reach};
-use crate::touched::PATH_BYTES_MAX;
+use crate::touched::{PATH_BYTES_MAX, may_be_ambiguous_host};
 use crate::{Call, PathsResolved, expansion};
 
 /// What rules need to know of a call, read once for all of them.
@@ -76,6 +76,13 @@ impl<'a> Facts<'a> {
             let texts = self.touched.undeclared.iter().map(|it| it.text.clone());
             texts.map(|text| shell::analyse(&CommandLine::Shell(text))).collect()
         })
+    }
+
+    /// Returns true if programs may take other hosts from the arguments than `hosts`.
+    pub(crate) fn has_ambiguous_hosts(&self) -> bool {
+        let mut undeclared = self.touched.undeclared.iter();
+        self.touched.hosts.iter().any(|text| shell::is_ambiguous(text))
+            || undeclared.any(|it| may_be_ambiguous_host(&it.text))
     }
 
     /// The words of the command line that are written as paths.
@@ -210,30 +217,4 @@ pub(crate) fn without_dots(path: &Path) -> PathBuf {
         }
     }
     whole
-}
-
-/// Returns the host of a URL in a text, or of what git takes for one (`git@host:path`).
-pub(crate) fn host_of(text: &str) -> Option<String> {
-    if let Some((scheme, rest)) = text.split_once("://") {
-        let is_scheme = !scheme.is_empty()
-            && scheme
-                .chars()
-                .all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter));
-        let rest = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-        let host = rest.rsplit('@').next().unwrap_or_default();
-        return (is_scheme && !host.is_empty()).then(|| plain_host(host));
-    }
-    let (user, rest) = text.split_once('@')?;
-    let (host, _) = rest.split_once(':')?;
-    let is_word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
-    (is_word(user) && is_word(host) && !host.contains('/')).then(|| plain_host(host))
-}
-
-/// A host without its port, without a final dot, in small letters.
-pub(crate) fn plain_host(text: &str) -> String {
-    let host = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => text.split(':').next().unwrap_or(text),
-    };
-    host.trim_end_matches('.').to_ascii_lowercase()
 }

@@ -3,7 +3,6 @@
 use jaato_types::files::FileLimits;
 
 use crate::edits::protected_files;
-use crate::facts::Facts;
 use crate::matching::{arguments, promises, speaks_of};
 use crate::{Call, Conditions, DenyRules, Layer, Outcome, RuleId, RuleRef, Rules};
 
@@ -11,18 +10,36 @@ use crate::{Call, Conditions, DenyRules, Layer, Outcome, RuleId, RuleRef, Rules}
 /// allows the call, what a question is missing for. `allowed_by` is that rule; none while nobody
 /// has allowed the call, and if the user did.
 pub fn file_limits(rules: &Rules, call: &Call<'_>, allowed_by: Option<&RuleRef>) -> FileLimits {
-    let facts = Facts::of(call);
     let denied = match rules.deny_rules {
-        DenyRules::Hold => patterns(rules, &facts, Outcome::Deny, |_| true),
+        DenyRules::Hold => patterns(rules, call, Outcome::Deny, |_| true),
         DenyRules::Ignored => Vec::new(),
     };
     let asked = match allowed_by.map(|rule| rule.id) {
         None | Some(RuleId::OwnCall) => Vec::new(),
         // The user answers for all that such a call does, but for what this machine wants asked.
         Some(RuleId::AllowOption | RuleId::YesOption | RuleId::SessionAlways) => {
-            patterns(rules, &facts, Outcome::Ask, |layer| layer == Layer::Enterprise)
+            patterns(rules, call, Outcome::Ask, |layer| layer == Layer::Enterprise)
         }
-        Some(_) => patterns(rules, &facts, Outcome::Ask, |_| true),
+        Some(
+            RuleId::FileAllow
+            | RuleId::ModeAcceptEdits
+            | RuleId::ReadOnly
+            | RuleId::AutoApproval
+            | RuleId::FileDefaultAllow
+            | RuleId::Disabled
+            | RuleId::FileBroken
+            | RuleId::FileDeny
+            | RuleId::SessionNever
+            | RuleId::ModeReadOnly
+            | RuleId::ModePlan
+            | RuleId::FileUnclear
+            | RuleId::ModeStartPlan
+            | RuleId::FileAsk
+            | RuleId::FileDefaultDeny
+            | RuleId::FileDefaultAsk
+            | RuleId::UnprovenPromise
+            | RuleId::Silence,
+        ) => patterns(rules, call, Outcome::Ask, |_| true),
     };
     let is_narrow = allowed_by
         .is_some_and(|rule| rule.id == RuleId::ModeAcceptEdits || rule.layer == Layer::Workspace);
@@ -47,7 +64,7 @@ pub fn denied_to_all(rules: &Rules) -> FileLimits {
 /// Returns the paths of the rules with an outcome that may be about the call, whatever it touches.
 fn patterns(
     rules: &Rules,
-    facts: &Facts<'_>,
+    call: &Call<'_>,
     outcome: Outcome,
     is_wanted: impl Fn(Layer) -> bool,
 ) -> Vec<String> {
@@ -61,9 +78,9 @@ fn patterns(
             && when.outside.is_empty()
             && !when.compound;
         is_of_paths
-            && speaks_of(when, facts)
-            && promises(when, facts).is_possible()
-            && arguments(when, facts).is_possible()
+            && speaks_of(when, call)
+            && promises(when, call).is_possible()
+            && arguments(when, call).is_possible()
     });
     let paths = speaking.filter_map(|rule| rule.when.path.as_ref());
     paths.map(|it| it.path.to_string_lossy().into_owned()).collect()

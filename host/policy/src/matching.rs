@@ -7,9 +7,9 @@ use jaato_types::PathGlob;
 
 use crate::facts::Facts;
 use crate::reach::{host, path, unclear};
-use crate::shell::{self, SimpleCommand, WordKind};
+use crate::shell::{self, DoubtCause, SimpleCommand, WordKind};
 use crate::{
-    Annotation, ArgumentsDigest, CommandPattern, Conditions, Glob, PathPattern, PluginSource, Rule,
+    Annotation, ArgumentsDigest, Call, CommandPattern, Conditions, Glob, PluginSource, Rule,
 };
 
 /// What came of a rule.
@@ -19,7 +19,7 @@ pub(crate) enum Matched {
     No,
     /// It matches, because of this part of the call.
     Yes(Option<String>),
-    /// Nobody can tell, because of this part of the call.
+    /// It cannot be determined, because of this part of the call.
     Perhaps(String),
 }
 
@@ -72,11 +72,11 @@ impl Matched {
 /// Matches a rule that forbids or asks.
 pub(crate) fn matches(rule: &Rule, facts: &Facts<'_>) -> Matched {
     let when = &rule.when;
-    if !speaks_of(when, facts) {
+    if !speaks_of(when, facts.call) {
         return Matched::No;
     }
-    promises(when, facts)
-        .and(|| arguments(when, facts))
+    promises(when, facts.call)
+        .and(|| arguments(when, facts.call))
         .and(|| when.command.as_ref().map_or(Matched::Yes(None), |wanted| command(wanted, facts)))
         .and(|| when.path.as_ref().map_or(Matched::Yes(None), |wanted| path(wanted, facts)))
         .and(|| when.host.as_ref().map_or(Matched::Yes(None), |wanted| host(wanted, facts)))
@@ -89,8 +89,7 @@ pub(crate) fn matches(rule: &Rule, facts: &Facts<'_>) -> Matched {
 }
 
 /// Matches what a rule says of the names of tool and agent: nothing of that can be unclear.
-pub(crate) fn speaks_of(when: &Conditions, facts: &Facts<'_>) -> bool {
-    let call = facts.call;
+pub(crate) fn speaks_of(when: &Conditions, call: &Call<'_>) -> bool {
     let is = |wanted: &Option<Glob>, text: &str| {
         wanted.as_ref().is_none_or(|wanted| wanted.matches(text))
     };
@@ -105,10 +104,10 @@ pub(crate) fn speaks_of(when: &Conditions, facts: &Facts<'_>) -> bool {
             .is_none_or(|wanted| wanted.digest == ArgumentsDigest::of(call.arguments))
 }
 
-/// Matches what the tool promises. Of a stranger's tool that promises to do no harm nobody can tell
+/// Matches the annotations of the tool. If an untrusted tool promises to do no harm, it is unknown
 /// whether that is true.
-pub(crate) fn promises(when: &Conditions, facts: &Facts<'_>) -> Matched {
-    let (call, promises) = (facts.call, facts.call.annotations);
+pub(crate) fn promises(when: &Conditions, call: &Call<'_>) -> Matched {
+    let promises = call.annotations;
     when.annotations.iter().fold(Matched::Yes(None), |so_far, &(annotation, wanted)| {
         so_far.and(|| {
             let (promised, harmless) = match annotation {
@@ -120,7 +119,7 @@ pub(crate) fn promises(when: &Conditions, facts: &Facts<'_>) -> Matched {
             match call.source {
                 _ if promised == wanted => Matched::Yes(None),
                 PluginSource::Relayed | PluginSource::Elsewhere if wanted != harmless => {
-                    Matched::Perhaps(format!("what plugin `{}` says of itself", call.plugin))
+                    Matched::Perhaps(format!("the annotations of plugin `{}`", call.plugin))
                 }
                 PluginSource::Shipped | PluginSource::Relayed | PluginSource::Elsewhere => {
                     Matched::No
@@ -131,9 +130,9 @@ pub(crate) fn promises(when: &Conditions, facts: &Facts<'_>) -> Matched {
 }
 
 /// Matches arguments by name. Each that a rule names must match.
-pub(crate) fn arguments(when: &Conditions, facts: &Facts<'_>) -> Matched {
+pub(crate) fn arguments(when: &Conditions, call: &Call<'_>) -> Matched {
     let matched = |name: &str, wanted: &Glob| {
-        let value = facts.call.arguments.get(name)?;
+        let value = call.arguments.get(name)?;
         let text = match value.as_str() {
             Some(text) => text.to_owned(),
             None => value.to_string(),
@@ -158,7 +157,8 @@ fn command(wanted: &CommandPattern, facts: &Facts<'_>) -> Matched {
     of_line.or(|| {
         let mut commands = facts.undeclared_lines().iter().flat_map(|line| &line.commands);
         let found = commands.find(|command| runs(wanted, command).is_possible());
-        found.map_or_else(|| unread(facts), |command| Matched::Perhaps(about_undeclared(command)))
+        let about = found.map(about_undeclared);
+        about.map_or_else(|| unread_lines(facts), Matched::Perhaps)
     })
 }
 
@@ -172,6 +172,18 @@ pub(crate) fn unread(facts: &Facts<'_>) -> Matched {
         true => Matched::Perhaps("it has more arguments than jaato reads".to_owned()),
         false => Matched::No,
     }
+}
+
+/// The same of an undeclared text that is longer, or nested deeper, than a command line that jaato
+/// reads.
+pub(crate) fn unread_lines(facts: &Facts<'_>) -> Matched {
+    unread(facts).or(|| {
+        let mut lines = facts.undeclared_lines().iter();
+        match lines.any(|line| line.has(DoubtCause::Bound)) {
+            true => Matched::Perhaps("it has a longer text than jaato reads".to_owned()),
+            false => Matched::No,
+        }
+    })
 }
 
 /// Whether a simple command is one that a rule speaks of: the program by its last name, and the
@@ -224,21 +236,18 @@ fn is_program(wanted: &str, called: &str) -> bool {
     wanted.eq_ignore_ascii_case(name)
 }
 
-/// Tells whether a path is the one that a rule names, or lies below it.
-pub(crate) fn is_at_or_below(wanted: &PathPattern, path: &Path) -> bool {
-    PathGlob::new(&wanted.path).covers(path)
-}
-
 /// Matches a call that names something outside of folders. Words of a command line count where they
 /// look like paths.
 fn outside(when: &Conditions, facts: &Facts<'_>) -> Matched {
     let is_written_as_path = |text: &str| text.starts_with(['~', '.']) || text.contains('/');
     let undeclared = facts.touched.undeclared.iter().filter(|it| is_written_as_path(&it.text));
     let undeclared: Vec<PathBuf> = undeclared.map(|it| facts.call.whole(&it.text)).collect();
+    let folders: Vec<PathGlob> =
+        when.outside.iter().map(|folder| PathGlob::new(&folder.path)).collect();
     let named = facts.paths.iter().chain(facts.shell_paths_written()).chain(&undeclared);
     let mut left = named.filter(|path| {
         path.as_path() != Path::new("/dev/null")
-            && !when.outside.iter().any(|folder| is_at_or_below(folder, path))
+            && !folders.iter().any(|folder| folder.covers(path))
     });
     if let Some(path) = left.next() {
         return Matched::Yes(Some(format!("`{}`", path.display())));

@@ -29,7 +29,9 @@ impl Mode {
     /// the workspace.
     pub fn allows(self, call: &Call<'_>) -> bool {
         match self {
-            Self::AcceptEdits => edits::is_inside_edit(&Facts::of(call)),
+            Self::AcceptEdits => {
+                edits::may_be_edit(call) && edits::is_inside_edit(&Facts::of(call))
+            }
             Self::Ask | Self::ReadOnly | Self::Plan => false,
         }
     }

@@ -45,13 +45,17 @@ pub enum Pattern {
 impl Pattern {
     /// The pattern that holds for exactly this call.
     pub fn exactly(call: &Call<'_>) -> Self {
-        let signature = Facts::of(call).signature();
+        Self::exactly_of(&Facts::of(call))
+    }
+
+    fn exactly_of(facts: &Facts<'_>) -> Self {
+        let signature = facts.signature();
         let mut text = signature.split_whitespace().collect::<Vec<_>>().join(" ");
         if let Some((at, _)) = text.char_indices().nth(TEXT_LETTERS_MAX) {
             text.truncate(at);
             text.push('…');
         }
-        Self::Exact { digest: ArgumentsDigest::of(call.arguments), text }
+        Self::Exact { digest: ArgumentsDigest::of(facts.call.arguments), text }
     }
 
     /// The name of its kind in records, which hold nothing of a call. Never changes.
@@ -66,7 +70,7 @@ impl Pattern {
         }
     }
 
-    /// Names the calls in words: ``exactly `cargo test -q` ``, ``any `cargo test` ``.
+    /// Names the calls as text: ``exactly `cargo test -q` ``, ``any `cargo test` ``.
     pub fn text(&self, tool: &ToolName) -> String {
         match self {
             Self::Exact { text, .. } => format!("exactly `{text}`"),
@@ -81,28 +85,26 @@ impl Pattern {
         }
     }
 
-    /// Tells whether it is for a call.
-    pub fn covers(&self, call: &Call<'_>) -> bool {
+    /// Returns true if it is for a call.
+    pub(crate) fn covers(&self, facts: &Facts<'_>) -> bool {
         match self {
-            Self::Exact { digest, .. } => *digest == ArgumentsDigest::of(call.arguments),
-            Self::Command { .. } => {
-                let Some(line) = call.command_line() else { return false };
-                let analysis = shell::analyse(&line);
+            Self::Exact { digest, .. } => *digest == ArgumentsDigest::of(facts.call.arguments),
+            Self::Command { .. } => facts.shell.as_ref().is_some_and(|analysis| {
                 let mut commands = analysis.commands.iter();
                 analysis.is_plain() && commands.all(|command| self.covers_command(command))
-            }
+            }),
             Self::Path(folder) => {
-                let Touches { paths, hosts } = Touches::of(call);
+                let Touches { paths, hosts } = Touches::of(facts);
                 !paths.is_empty()
-                    && call.has_known_paths()
+                    && facts.call.has_known_paths()
                     && hosts.is_empty()
                     && paths.iter().all(|path| path.starts_with(folder))
             }
             Self::Host(host) => {
-                let Touches { paths, hosts } = Touches::of(call);
+                let Touches { paths, hosts } = Touches::of(facts);
                 paths.is_empty() && !hosts.is_empty() && hosts.iter().all(|named| named == host)
             }
-            Self::Terminal(name) => terminal_of(call) == Some(name),
+            Self::Terminal(name) => terminal_of(facts.call) == Some(name),
             Self::Tool => true,
         }
     }
@@ -144,19 +146,18 @@ impl Pattern {
 
 /// The paths and hosts of a call of which nothing else has to be known; none for others.
 #[derive(Default)]
-struct Touches {
-    paths: Vec<PathBuf>,
-    hosts: Vec<String>,
+struct Touches<'a> {
+    paths: &'a [PathBuf],
+    hosts: &'a [String],
 }
 
-impl Touches {
-    fn of(call: &Call<'_>) -> Self {
-        let touched = call.touched();
-        let is_known = call.source == PluginSource::Shipped && touched.is_complete();
-        if !is_known || call.line_of(&touched).is_some() {
-            return Self::default();
+impl<'a> Touches<'a> {
+    fn of(facts: &'a Facts<'_>) -> Self {
+        let is_shipped = facts.call.source == PluginSource::Shipped;
+        match is_shipped && facts.touched.is_complete() && facts.line.is_none() {
+            true => Self { paths: &facts.paths, hosts: &facts.hosts },
+            false => Self::default(),
         }
-        Self { paths: call.paths_of(&touched), hosts: call.hosts_of(&touched) }
     }
 }
 
@@ -172,20 +173,21 @@ fn terminal_of<'a>(call: &Call<'a>) -> Option<&'a str> {
 ///
 /// Commands of a pipeline that rules of files allow need no answer: the pattern is for the others.
 pub fn proposals(rules: &Rules, call: &Call<'_>) -> Vec<Pattern> {
-    let mut proposals = vec![Pattern::exactly(call)];
+    let facts = Facts::of(call);
+    let mut proposals = vec![Pattern::exactly_of(&facts)];
     // Only its author says what the arguments of a foreign tool mean: the tool as a whole can be
     // allowed.
     if call.source != PluginSource::Shipped {
         proposals.push(Pattern::Tool);
         return proposals;
     }
-    if call.command_line().is_some() || terminal_of(call).is_some() {
-        proposals.extend(command_proposal(rules, call));
+    if facts.line.is_some() || terminal_of(call).is_some() {
+        proposals.extend(command_proposal(rules, &facts));
         proposals.extend(terminal_of(call).map(str::to_owned).map(Pattern::Terminal));
         return proposals;
     }
-    let Touches { paths, hosts } = Touches::of(call);
-    match (paths.as_slice(), hosts.as_slice()) {
+    let Touches { paths, hosts } = Touches::of(&facts);
+    match (paths, hosts) {
         ([], []) if call.is_harmless_tool() => proposals.push(Pattern::Tool),
         ([path], _) => {
             proposals.push(Pattern::Path(path.clone()));
@@ -195,15 +197,14 @@ pub fn proposals(rules: &Rules, call: &Call<'_>) -> Vec<Pattern> {
         ([], [host]) => proposals.push(Pattern::Host(host.clone())),
         _ => {}
     }
-    proposals.into_iter().filter(|pattern| pattern.covers(call)).collect()
+    proposals.into_iter().filter(|pattern| pattern.covers(&facts)).collect()
 }
 
 /// Returns the pattern for the first command of a plain line that no rule of a file allows, if it
 /// covers the other such commands, too.
-fn command_proposal(rules: &Rules, call: &Call<'_>) -> Option<Pattern> {
-    let facts = Facts::of(call);
+fn command_proposal(rules: &Rules, facts: &Facts<'_>) -> Option<Pattern> {
     let analysis: &Analysis = facts.shell.as_ref().filter(|shell| shell.is_plain())?;
-    let needs_answer = |command: &&SimpleCommand| !allowed_by_files(rules, command, &facts);
+    let needs_answer = |command: &&SimpleCommand| !allowed_by_files(rules, command, facts);
     let asked: Vec<&SimpleCommand> = analysis.commands.iter().filter(needs_answer).collect();
     let asked = if asked.is_empty() { analysis.commands.iter().collect() } else { asked };
     let (program, words) = shell::useful_words(asked.first()?)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use jaato_types::PathGlob;
 
 use crate::facts::{Facts, ShellPath};
-use crate::matching::{Matched, unread};
+use crate::matching::{Matched, unread, unread_lines};
 use crate::shell::{self, Analysis, Reach};
 use crate::touched::possible_hosts;
 use crate::{Glob, PathPattern, expansion};
@@ -32,7 +32,7 @@ pub(crate) fn unclear(facts: &Facts<'_>) -> Matched {
         return Matched::Perhaps("more paths than are looked at".to_owned());
     }
     let what = facts.shell.as_ref().and_then(Analysis::unclear_names);
-    what.map_or_else(|| unread(facts), |what| Matched::Perhaps(what.to_owned()))
+    what.map_or_else(|| unread_lines(facts), |what| Matched::Perhaps(what.to_owned()))
 }
 
 /// The path of a rule, made ready for many names.
@@ -87,16 +87,26 @@ impl Wanted<'_> {
         let mut names = names.map(|name| call.whole(&name.text));
         let possible = folders
             .find(|path| self.is_below(path))
-            .or_else(|| names.find(|path| self.glob.covers(path)));
+            .or_else(|| names.find(|path| is_anything(path) || self.glob.covers(path)));
         possible.map_or(Matched::No, |path| Matched::Perhaps(format!("`{}`", path.display())))
     }
 }
 
+/// Returns true for the place of names that are too many or too long to be looked at.
+fn is_anything(path: &Path) -> bool {
+    path == Path::new(shell::ANYTHING)
+}
+
+/// Writes the host of a rule in the form in which the hosts of calls are compared.
+pub(crate) fn host_glob(wanted: &Glob) -> Glob {
+    let written = wanted.as_str().to_ascii_lowercase();
+    Glob::new(shell::canonical(&written).unwrap_or(written))
+}
+
 /// Matches the host of a rule.
 pub(crate) fn host(wanted: &Glob, facts: &Facts<'_>) -> Matched {
-    let written = wanted.as_str().to_ascii_lowercase();
-    let has_letters = written.contains(|letter: char| letter.is_ascii_alphanumeric());
-    let wanted = Glob::new(shell::canonical(&written).unwrap_or(written));
+    let wanted = host_glob(wanted);
+    let has_letters = wanted.as_str().contains(|letter: char| letter.is_ascii_alphanumeric());
     let is_local =
         |host: &str| host.starts_with("127.") || matches!(host, "::1" | "0.0.0.0" | "::");
     let names = |host: &str| {
@@ -113,6 +123,9 @@ pub(crate) fn host(wanted: &Glob, facts: &Facts<'_>) -> Matched {
     let mut certain = facts.hosts.iter().filter(|host| names(host)).chain(certain);
     if let Some(host) = certain.next() {
         return Matched::Yes(Some(format!("`{host}`")));
+    }
+    if facts.has_ambiguous_hosts() {
+        return Matched::Perhaps(shell::UNCLEAR_HOST.to_owned());
     }
     let texts = facts.touched.undeclared.iter().map(|it| it.text.as_str());
     let is_pattern = wanted.as_str().contains(['*', '?']);

@@ -126,8 +126,14 @@ impl SessionRule {
         &self.pattern
     }
 
-    fn covers(&self, call: &Call<'_>) -> bool {
-        self.is_about(call) && self.pattern.covers(call)
+    /// Returns the same rule with another decision.
+    #[must_use]
+    pub fn with_decision(self, decision: PermissionDecision) -> Self {
+        Self { decision, ..self }
+    }
+
+    fn covers(&self, facts: &Facts<'_>) -> bool {
+        self.is_about(facts.call) && self.pattern.covers(facts)
     }
 
     /// Returns where the user answered.
@@ -189,8 +195,8 @@ impl Rules {
     }
 
     /// Tells whether the user has allowed calls like this one.
-    pub(crate) fn is_granted(&self, call: &Call<'_>) -> bool {
-        self.session.iter().any(|rule| rule.decision.runs() && rule.covers(call))
+    pub(crate) fn is_granted(&self, facts: &Facts<'_>) -> bool {
+        self.session.iter().any(|rule| rule.decision.runs() && rule.covers(facts))
     }
 
     /// Lists the command patterns that the user has allowed for calls of this tool.
@@ -201,13 +207,13 @@ impl Rules {
     }
 
     /// Tells whether the user has denied calls like this one.
-    pub(crate) fn is_refused(&self, call: &Call<'_>) -> bool {
-        self.session.iter().any(|rule| !rule.decision.runs() && rule.covers(call))
+    pub(crate) fn is_refused(&self, facts: &Facts<'_>) -> bool {
+        self.session.iter().any(|rule| !rule.decision.runs() && rule.covers(facts))
     }
 
     /// Tells whether the user allowed exactly this call: then they saw all of it.
-    pub(crate) fn is_allowed_exactly(&self, call: &Call<'_>) -> bool {
+    pub(crate) fn is_allowed_exactly(&self, facts: &Facts<'_>) -> bool {
         let mut answers = self.session.iter().filter(|rule| rule.decision.runs());
-        answers.any(|rule| rule.is_exact() && rule.covers(call))
+        answers.any(|rule| rule.is_exact() && rule.covers(facts))
     }
 }

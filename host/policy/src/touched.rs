@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use jaato_types::touches::Touched;
 use serde_json::Value;
 
-use crate::facts::{host_of, plain_host};
-use crate::shell::CommandLine;
+use crate::shell::{CommandLine, host_of, is_ambiguous, operand_host};
 use crate::{Call, PathsResolved, PluginSource, TypedInto};
 
 /// Names under which tools of others commonly take a command line.
@@ -129,7 +128,7 @@ impl Call<'_> {
     /// Returns the declared hosts, and those of URLs in undeclared strings, in small letters.
     pub(crate) fn hosts_of(&self, touched: &Touched) -> Vec<String> {
         let declared = touched.hosts.iter().filter(|text| !text.is_empty());
-        let declared = declared.map(|text| host_of(text).unwrap_or_else(|| bare_host(text)));
+        let declared = declared.map(|text| declared_host(text).unwrap_or_else(|| text.clone()));
         let undeclared = touched.undeclared.iter().filter_map(|it| host_of(&it.text));
         let mut hosts: Vec<String> = declared.chain(undeclared).collect();
         hosts.sort();
@@ -160,17 +159,29 @@ fn reach_of(root: &str, pattern: &str) -> Vec<String> {
     vec![below_root(folder)]
 }
 
-/// Returns the words of a text that may be hosts, in small letters.
+/// Returns the words of a text that may be hosts, in one form.
 pub(crate) fn possible_hosts(text: &str) -> impl Iterator<Item = String> {
-    let is_between = |sign: char| sign.is_whitespace() || "\"'`<>()[]{},;|=&".contains(sign);
-    text.split(is_between).map(bare_host).filter(|host| !host.is_empty())
+    words(text).filter_map(declared_host)
 }
 
-/// Returns the host of `HOST`, `HOST:PORT`, `USER@HOST`, `HOST/PATH` and of a URL that is not
-/// written well.
-fn bare_host(text: &str) -> String {
+/// Returns true if an undeclared text is, or has, a host that programs may read in another way.
+pub(crate) fn may_be_ambiguous_host(text: &str) -> bool {
+    let is_host = |text: &str| text.contains(['.', '%', '\u{3002}', '\u{ff0e}', '\u{ff61}']);
+    let is_word = !text.trim().contains(char::is_whitespace) && is_host(text);
+    let mut urls = words(text).filter(|word| host_of(word).is_some());
+    is_word && is_ambiguous(text) || urls.any(is_ambiguous)
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_between = |sign: char| sign.is_whitespace() || "\"'`<>()[]{},;|=&\\".contains(sign);
+    text.split(is_between)
+}
+
+/// Returns the host of a text that names one, also of a URL without a scheme or of one with a
+/// single slash.
+fn declared_host(text: &str) -> Option<String> {
+    let text = text.trim();
     let rest = text.split_once(':').map(|(_, rest)| rest).filter(|rest| rest.starts_with('/'));
-    let rest = rest.unwrap_or(text).trim_start_matches('/');
-    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    plain_host(authority.rsplit('@').next().unwrap_or_default())
+    let rest = rest.unwrap_or(text).trim_start_matches(['/', '\\']);
+    host_of(text).or_else(|| operand_host(rest))
 }

@@ -1,6 +1,7 @@
 //! Rules and the declarations of tools: what counts as a path, host or command of a call.
 
-use jaato_policy::{Mode, Pattern, PluginSource, Rules, evaluate, proposals};
+use jaato_policy::{Mode, Pattern, PluginSource, Rules, SessionRule, evaluate, proposals};
+use jaato_types::permission_prompt::PermissionDecision;
 use serde_json::{Value, json};
 
 use crate::files::{Scene, check, user};
@@ -84,8 +85,12 @@ fn a_rule_for_paths_says_nothing_of_hosts_and_the_other_way_round() {
     let both = Scene::new("save", json!({ "url": "https://docs.rs/x", "path": "src/a" }));
     check(&user("allow path src"), &both, SILENCE);
     check(&user("allow host docs.rs"), &both, SILENCE);
-    let only = |pattern: Pattern| pattern.covers(&both.call());
-    assert!(!only(Pattern::Path("/project/src".into())) && !only(Pattern::Host("docs.rs".into())));
+    for pattern in [Pattern::Path("/project/src".into()), Pattern::Host("docs.rs".into())] {
+        let mut rules = Rules::default();
+        let decision = PermissionDecision::AllowInSession;
+        rules.remember(SessionRule::new(&both.call(), decision, pattern));
+        check(&rules, &both, SILENCE);
+    }
 }
 
 #[test]
@@ -101,7 +106,7 @@ fn any_string_of_a_foreign_tool_can_be_denied_and_none_allows() {
             ("deny host evil.example", "evil.example", UNCLEAR),
             ("deny host *.example", "see EVIL.example:80/x", UNCLEAR),
             ("deny host evil.example", "a@evil.example", UNCLEAR),
-            ("deny host evil.example", "http:/evil.example", UNCLEAR),
+            ("deny host evil.example", "http:/evil.example", DENIED),
             ("deny command git push", "git push --force", UNCLEAR),
             ("deny command rm", "ls; rm -r x", UNCLEAR),
             ("deny path secret", "a text with $words", "allow option.yes"),
@@ -120,6 +125,100 @@ fn any_string_of_a_foreign_tool_can_be_denied_and_none_allows() {
             assert_eq!(decided.outcome.name(), "ask", "{rule} {text}");
         }
     }
+}
+
+#[test]
+fn a_host_is_denied_in_every_spelling() {
+    let allowed = "allow option.yes";
+    for (rule, text, declared, undeclared) in [
+        ("deny host 127.0.0.1", "http://2130706433/", DENIED, DENIED),
+        ("deny host 127.0.0.1", "http://0x7f.1/", DENIED, DENIED),
+        ("deny host 127.0.0.1", "http://[::ffff:127.0.0.1]/", DENIED, DENIED),
+        ("deny host 127.0.0.1", "[::ffff:127.0.0.1]", DENIED, UNCLEAR),
+        ("deny host 127.0.0.1", "::ffff:127.0.0.1", DENIED, UNCLEAR),
+        ("deny host 0177.1", "127.0.0.1:80", DENIED, UNCLEAR),
+        ("deny host evil.example", "http:\\\\evil.example", DENIED, DENIED),
+        ("deny host evil.example", "HTTP:evil.example/x", DENIED, DENIED),
+        ("deny host evil.example", "https:///evil.example.", DENIED, DENIED),
+        ("deny host evil.example", "//evil.example/x", DENIED, UNCLEAR),
+        ("deny host evil.example", " https://a@EVIL.example:1", DENIED, DENIED),
+        ("deny host evil.example", "http://evil%2eexample/", UNCLEAR, UNCLEAR),
+        ("deny host evil.example", "evil%2Eexample", UNCLEAR, UNCLEAR),
+        ("deny host evil.example", "http://\u{ff45}vil.example/", UNCLEAR, UNCLEAR),
+        ("deny host evil.example", "evil\u{3002}example", UNCLEAR, UNCLEAR),
+        ("deny host evil.example", "http://ev\til.example/", UNCLEAR, allowed),
+        ("deny host good.example", "http://evil.example\\@good.example/", UNCLEAR, UNCLEAR),
+        ("deny host evil.example", "https://docs.rs/a%20b?c=\u{fc}", allowed, allowed),
+        ("deny host evil.example", "docs.rs", allowed, allowed),
+        ("deny host evil.example", "100% of M\u{fc}ller, see http://docs.rs.", "", allowed),
+    ] {
+        let mut rules = user(rule);
+        rules.allow_all = true;
+        if !declared.is_empty() {
+            check(&rules, &Scene::new("fetch", json!({ "url": text })), declared);
+        }
+        check(&rules, &foreign(PluginSource::Relayed, json!({ "x": text })), undeclared);
+    }
+    let fetch = |url: &str| Scene::new("fetch", json!({ "url": url }));
+    let rules = user("allow host *.example.com\nallow host 127.1");
+    check(&rules, &fetch("https://a.example.com/"), "allow file.allow user.toml:1");
+    check(&rules, &fetch("http://127.0.0.1/"), "allow file.allow user.toml:2");
+    check(&rules, &fetch("https://evil.example%2f.example.com/"), SILENCE);
+}
+
+/// A line with many words: each is a name twice, as a word and as a part of one.
+fn words(count: usize) -> Scene {
+    let line = format!("cat{} ~/.ssh/id_rsa", " a".repeat(count));
+    Scene::new("cli_based_tool", json!({ "command": line }))
+}
+
+#[test]
+fn names_that_find_no_room_may_be_anything() {
+    let mut rules = user("deny path ~/.ssh");
+    rules.allow_all = true;
+    // The program is a name, too.
+    let last = 4096 / 2 - 2;
+    check(&rules, &words(last), DENIED);
+    for count in [last + 1, last + 2, 3000] {
+        check(&rules, &words(count), UNCLEAR);
+    }
+    let shell = |line: String| Scene::new("cli_based_tool", json!({ "command": line }));
+    let long = |bytes: usize| "./".repeat(bytes / 2);
+    check(&rules, &shell(format!("cat {}a", long(4000))), "allow option.yes");
+    check(&rules, &shell(format!("cat {}a", long(5000))), UNCLEAR);
+    check(&rules, &shell(format!("cd ~/{} && cat .ssh/id_rsa", long(4090))), UNCLEAR);
+    // A long text is taken apart.
+    check(&rules, &shell(format!("cat <<E\n{}\nE", "a ".repeat(1000))), "allow option.yes");
+    let text =
+        |count: usize| foreign(PluginSource::Relayed, json!({ "x": "cat a ".repeat(count) }));
+    check(&rules, &text(100), "allow option.yes");
+    check(&rules, &text(3000), UNCLEAR);
+}
+
+#[test]
+fn a_foreign_text_that_is_not_read_to_its_end_may_run_anything() {
+    for rule in ["deny command rm", "deny path /srv/secret"] {
+        let mut rules = user(rule);
+        rules.allow_all = true;
+        let text = |text: String| foreign(PluginSource::Relayed, json!({ "x": text }));
+        let spaces = |count: usize| text(format!("ls{}x", " ".repeat(count)));
+        check(&rules, &spaces(32 * 1024 - 3), "allow option.yes");
+        check(&rules, &spaces(32 * 1024 - 2), UNCLEAR);
+        let nested = |depth: usize| text("(".repeat(depth) + "ls" + &")".repeat(depth));
+        check(&rules, &nested(8), "allow option.yes");
+        check(&rules, &nested(13), UNCLEAR);
+        // It is no command line.
+        check(&rules, &text("if x then ) do".to_owned()), "allow option.yes");
+    }
+}
+
+#[test]
+fn a_reason_that_hides_programs_is_kept_after_many_others() {
+    let mut rules = user("deny command rm");
+    rules.allow_all = true;
+    let files: String = (0..600).map(|at| format!(" > a{at}")).collect();
+    let line = format!("ls{files}; $x y");
+    check(&rules, &Scene::new("cli_based_tool", json!({ "command": line })), UNCLEAR);
 }
 
 #[test]

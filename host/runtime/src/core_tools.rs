@@ -69,12 +69,10 @@ pub fn instructions<'a>(registry: &'a Registry, plugin: &PluginName) -> Option<&
 
 /// What a tool costs, about: providers write it in ways of their own.
 fn tokens(spec: &ToolSpec) -> u64 {
-    let mut parameters = spec.parameters.clone();
-    touches::strip(&mut parameters);
     let shown = json!({
         "name": spec.name,
         "description": spec.description,
-        "parameters": parameters,
+        "parameters": touches::stripped(&spec.parameters),
     });
     estimate_tokens(&shown.to_string())
 }

@@ -64,7 +64,7 @@ impl Session {
         cancel: &Cancel,
     ) -> Result<Option<Error>, HistoryError> {
         let mode = self.shared.rules.lock().mode;
-        self.prefix.system = self.system.clone().in_mode(mode).text();
+        self.prefix.system = self.system.text_in(mode);
         // Of plugins that were opened after the prompt was taken: what they said belongs to it.
         let late = self.take_late_instructions();
         if !late.is_empty() {

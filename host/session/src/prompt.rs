@@ -64,10 +64,7 @@ impl SystemPrompt {
     /// Adds the part of the mode: only `plan` has one. The parts before it stay as they are.
     #[must_use]
     pub fn in_mode(mut self, mode: Mode) -> Self {
-        match mode {
-            Mode::Plan => self.parts.push(PromptPart::new("mode plan", PLAN_PROMPT)),
-            Mode::Ask | Mode::AcceptEdits | Mode::ReadOnly => {}
-        }
+        self.parts.extend(mode_prompt(mode).map(|text| PromptPart::new("mode plan", text)));
         self
     }
 
@@ -78,7 +75,17 @@ impl SystemPrompt {
 
     /// Returns the whole text, as it stands in every request.
     pub fn text(&self) -> String {
-        let texts: Vec<&str> = self.parts.iter().map(|part| part.text.as_str()).collect();
+        self.joined(None)
+    }
+
+    /// Returns the text with the part of the mode at its end, as [`Self::in_mode`] adds it.
+    pub fn text_in(&self, mode: Mode) -> String {
+        self.joined(mode_prompt(mode))
+    }
+
+    fn joined(&self, last: Option<&str>) -> String {
+        let texts: Vec<&str> =
+            self.parts.iter().map(|part| part.text.as_str()).chain(last).collect();
         texts.join("\n\n")
     }
 
@@ -93,6 +100,13 @@ impl SystemPrompt {
             (format!("tool {}", tool.name), estimate_tokens(&text))
         });
         parts.chain(tools).collect()
+    }
+}
+
+fn mode_prompt(mode: Mode) -> Option<&'static str> {
+    match mode {
+        Mode::Plan => Some(PLAN_PROMPT),
+        Mode::Ask | Mode::AcceptEdits | Mode::ReadOnly => None,
     }
 }
 
@@ -129,7 +143,8 @@ mod tests {
     fn only_the_mode_plan_adds_a_part_and_it_comes_last() {
         let prompt = SystemPrompt::build(PromptParts::default());
         for mode in Mode::ALL {
-            let text = prompt.clone().in_mode(mode).text();
+            let text = prompt.text_in(mode);
+            assert_eq!(prompt.clone().in_mode(mode).text(), text);
             let more = text.strip_prefix(&prompt.text()).unwrap().trim();
             assert_eq!(more, if mode == Mode::Plan { PLAN_PROMPT } else { "" }, "{mode:?}");
         }

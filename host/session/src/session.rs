@@ -178,7 +178,7 @@ impl Session {
         let id = id.unwrap_or_else(|| ports.ids.session());
         let toolbox = Toolbox::new(ports.tools.tools());
         let mut prefix = Request::new("", Vec::new());
-        prefix.system = system.clone().in_mode(rules.lock().mode).text();
+        prefix.system = system.text_in(rules.lock().mode);
         prefix.tools = toolbox.active().cloned().collect();
         model::ask_for(&mut prefix, &model, options, &takes, &id);
         let told_tools = prefix.tools.clone();

@@ -104,10 +104,8 @@ pub enum ToolState {
 impl KnownTool {
     /// Makes one that is in requests.
     pub fn new(mut spec: ToolSpec, plugin: PluginName, shipped: bool) -> Self {
-        let mut shown = spec.parameters.clone();
-        touches::strip(&mut shown);
-        let is_declared = shown != spec.parameters;
-        let declared = is_declared.then(|| std::mem::replace(&mut spec.parameters, shown));
+        let as_written = spec.parameters.clone();
+        let declared = touches::strip(&mut spec.parameters).then_some(as_written);
         Self { spec, declared, plugin, shipped, state: ToolState::Active }
     }
 

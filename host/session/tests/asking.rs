@@ -119,7 +119,7 @@ async fn an_answer_that_was_not_offered_denies_and_holds_for_nothing() {
     for _ in 0..3 {
         let results = play(&stage, &mut session, &[json!({ "path": "/x/a" })]).await;
         let message = results[0]["error"]["message"].as_str().unwrap();
-        let why = "the answer is none of those that the prompt allows (rule `person.not_offered`)";
+        let why = "the prompt does not offer this answer (rule `person.not_offered`)";
         assert!(message.ends_with(why), "{message}");
     }
     assert_eq!(decisions(&stage), ["false person.not_offered host once"; 3]);
@@ -300,10 +300,10 @@ impl KeepAnswers for Kept {
 
 #[tokio::test(start_paused = true)]
 async fn what_holds_for_good_is_written_down_or_holds_for_the_session_and_says_so() {
-    for (fails, scope, notice) in [
-        (false, "always", "written into `/rules`"),
-        (true, "session", "holds for this session only, it cannot be written: the disk is full"),
-    ] {
+    let failed = "cannot save the answer, it applies to this session only: the disk is full";
+    for (fails, scope, notice) in
+        [(false, "always", "written into `/rules`"), (true, "session", failed)]
+    {
         let stage = stage();
         let kept = Arc::new(Kept { fails, ..Kept::default() });
         let mut setup = Stage::setup();

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
-use jaato_policy::Allowed;
+use jaato_policy::{Allowed, Conditions, Layer, PathPattern, Rule, RuleFile};
 use jaato_session::testing::{Beat, Seat, Stage, Tool};
-use jaato_session::{Cancel, Limits, Session, SessionSetup, ToolState, TurnReport};
+use jaato_session::{Cancel, Limits, NamedPaths, Session, SessionSetup, ToolState, TurnReport};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is};
 use jaato_types::{
     Data, Error, ErrorKind, Event, Outcome, Output, Part, PluginName, ToolName, ToolResult,
@@ -476,9 +476,27 @@ async fn a_call_runs_while_the_next_of_the_answer_is_being_decided() {
     assert_eq!(ended, [true], "the first ran to its end, the second never began");
 }
 
+/// A file that denies a path.
+fn denying(path: &str) -> RuleFile {
+    let path = PathPattern { written: path.to_owned(), path: path.into() };
+    let when = Conditions { path: Some(path), ..Conditions::default() };
+    RuleFile {
+        layer: Layer::User,
+        path: "rules.toml".into(),
+        default: None,
+        rules: vec![Rule { outcome: jaato_policy::Outcome::Deny, when, line: 1, why: None }],
+        broken: None,
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_a_user_a_plan_starts_with_a_note_and_permitted_work_makes_up_for_a_refusal() {
-    let mut plan = Tool::echo("startPlan").writing();
+    // It shows what its file operations must keep off.
+    let mut plan = Tool::new("startPlan", |_, scope| async move {
+        let limits = scope.files.unwrap().limits_of(&NamedPaths::default());
+        Ok(Output::json(json!({ "denied": limits.denied })))
+    })
+    .writing();
     plan.known.plugin = PluginName::from("tool-todo");
     plan.known.spec.annotations.destructive = false;
     plan.known.spec.annotations.open_world = false;
@@ -487,11 +505,13 @@ async fn without_a_user_a_plan_starts_with_a_note_and_permitted_work_makes_up_fo
     let stage = Stage::new([plan, work, other, Tool::echo("look")]);
     let setup = Stage::setup();
     setup.rules.lock().allowed.insert(Allowed::parse("work"));
+    setup.rules.lock().files.push(denying("/secret"));
     let mut session = stage.start(setup).unwrap();
     let (results, report) = play_on(&stage, &mut session, vec![("startPlan", json!({}))]).await;
     assert_eq!((results[0].is_error, report.outcome), (false, Outcome::Done));
+    assert_eq!(results[0].content["denied"], json!(["/secret"]));
     let note = results[0].content["note"].as_str().unwrap();
-    assert!(note.starts_with("no user was there to agree to the plan"), "{note}");
+    assert!(note.starts_with("no user was available to approve the plan"), "{note}");
     for (later, outcome) in [("look", Outcome::Denied), ("work", Outcome::Done)] {
         stage.provider.then([Beat::call("refused", "other", json!({}))]);
         let (_, report) = play_on(&stage, &mut session, vec![(later, json!({}))]).await;

@@ -142,7 +142,7 @@ fn a_plan_starts_without_a_user_and_the_run_ends_with_0() {
         { "steps": [call("createPlan", json!({ "title": "A file", "steps": ["make it"] }))] },
         { "steps": [call("startPlan", json!({}))] },
         {
-            "expect": { "tool_result": "no user was there to agree to the plan" },
+            "expect": { "tool_result": "no user was available to approve the plan" },
             "steps": [call("cli_based_tool", json!({ "command": "touch made" }))],
         },
         { "steps": [{ "text": "All done" }] },

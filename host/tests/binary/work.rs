@@ -110,7 +110,7 @@ fn without_a_user_a_plan_starts_with_a_note_and_a_question_is_answered_at_once()
         { "steps": [call("createPlan", json!({ "title": "A page", "steps": ["ask"] }))] },
         { "steps": [call("startPlan", json!({}))] },
         {
-            "expect": { "tool_result": "no user was there to agree" },
+            "expect": { "tool_result": "no user was available to approve" },
             "steps": [call("request_clarification", json!({
                 "context": "The page", "questions": questions,
             }))],

@@ -21,39 +21,7 @@ impl Glob {
 
     /// Tells whether it stands for a text.
     pub fn matches(&self, text: &str) -> bool {
-        let (pattern, text) = (self.0.as_bytes(), text.as_bytes());
-        let (mut at, mut seen) = (0, 0);
-        // Where the last `*` stood, and how much of the text it took so far.
-        let mut star: Option<(usize, usize)> = None;
-        while let Some(&letter) = text.get(seen) {
-            let step = match pattern.get(at) {
-                Some(b'*') => {
-                    star = Some((at, seen));
-                    at += 1;
-                    continue;
-                }
-                // One letter, however many bytes it has; never a piece of one.
-                Some(b'?') if !is_inside_letter(letter) => {
-                    let behind = text[seen + 1..].iter();
-                    Some(1 + behind.take_while(|byte| is_inside_letter(**byte)).count())
-                }
-                Some(&wanted) if wanted == letter && wanted != b'?' => Some(1),
-                _ => None,
-            };
-            match (step, star) {
-                (Some(step), _) => {
-                    at += 1;
-                    seen += step;
-                }
-                (None, Some((place, taken))) => {
-                    star = Some((place, taken + 1));
-                    at = place + 1;
-                    seen = taken + 1;
-                }
-                (None, None) => return false,
-            }
-        }
-        pattern[at..].iter().all(|&rest| rest == b'*')
+        stands_for(&self.0, text)
     }
 
     /// Returns what every text that it stands for begins with.
@@ -61,6 +29,43 @@ impl Glob {
         let end = self.0.find(['*', '?']).unwrap_or(self.0.len());
         &self.0[..end]
     }
+}
+
+/// Returns true if a pattern with `*` and `?` stands for a text.
+pub(crate) fn stands_for(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut at, mut seen) = (0, 0);
+    // Where the last `*` stood, and how much of the text it took so far.
+    let mut star: Option<(usize, usize)> = None;
+    while let Some(&letter) = text.get(seen) {
+        let step = match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, seen));
+                at += 1;
+                continue;
+            }
+            // One letter, however many bytes it has; never a piece of one.
+            Some(b'?') if !is_inside_letter(letter) => {
+                let behind = text[seen + 1..].iter();
+                Some(1 + behind.take_while(|byte| is_inside_letter(**byte)).count())
+            }
+            Some(&wanted) if wanted == letter && wanted != b'?' => Some(1),
+            _ => None,
+        };
+        match (step, star) {
+            (Some(step), _) => {
+                at += 1;
+                seen += step;
+            }
+            (None, Some((place, taken))) => {
+                star = Some((place, taken + 1));
+                at = place + 1;
+                seen = taken + 1;
+            }
+            (None, None) => return false,
+        }
+    }
+    pattern[at..].iter().all(|&rest| rest == b'*')
 }
 
 /// Tells whether a byte of UTF-8 goes on with a letter that an earlier one began.

@@ -266,7 +266,12 @@ fn lasts_as_long(one: PermissionDecision, other: PermissionDecision) -> bool {
         PermissionDecision::AllowAlways => 3,
         PermissionDecision::AllowInSession => 2,
         PermissionDecision::AllowInTurn => 1,
-        _ => 0,
+        PermissionDecision::AllowOnce
+        | PermissionDecision::Deny
+        | PermissionDecision::DenyInTurn
+        | PermissionDecision::DenyInSession
+        | PermissionDecision::DenyAlways
+        | PermissionDecision::Edit => 0,
     };
     rank(one) >= rank(other)
 }

@@ -4,6 +4,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::glob::stands_for;
+
 /// Names and folders that are protected from edits without a question.
 ///
 /// Names compare without regard to letter case, trailing dots and spaces, and characters that some
@@ -77,7 +79,7 @@ fn is_ignored(letter: char) -> bool {
 }
 
 fn is_any(patterns: &[String], name: &str) -> bool {
-    patterns.iter().any(|pattern| is_name(pattern, name))
+    patterns.iter().any(|pattern| stands_for(pattern, name))
 }
 
 /// Tells whether a path contains a protected path of one or more names. A path that ends inside of
@@ -85,7 +87,7 @@ fn is_any(patterns: &[String], name: &str) -> bool {
 fn holds(names: &[String], pattern: &str) -> bool {
     let is_at = |at: usize| {
         let mut pairs = names[at..].iter().zip(pattern.split('/'));
-        pairs.all(|(name, wanted)| is_name(wanted, name))
+        pairs.all(|(name, wanted)| stands_for(wanted, name))
     };
     (0..names.len()).any(is_at)
 }
@@ -99,14 +101,6 @@ fn overlaps(path: &[String], folder: &[String]) -> bool {
 fn is_dotted_below(path: &[String], home: &Path) -> bool {
     let home = folded_names(home);
     path.starts_with(&home) && path.get(home.len()).is_some_and(|name| name.starts_with('.'))
-}
-
-/// Matches a name with `*`. Both are folded.
-fn is_name(pattern: &str, name: &str) -> bool {
-    let Some((before, after)) = pattern.split_once('*') else { return pattern == name };
-    let Some(rest) = name.strip_prefix(before) else { return false };
-    let mut ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
-    ends.any(|at| is_name(after, &rest[at..]))
 }
 
 #[cfg(test)]

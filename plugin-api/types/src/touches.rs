@@ -158,16 +158,25 @@ pub fn undeclared_in(schema: &Value) -> Vec<String> {
     strings.filter(|(_, kind)| kind.is_none()).map(|(place, _)| place).collect()
 }
 
-/// Takes the keyword out of a schema.
-pub fn strip(schema: &mut Value) {
+/// Takes the keyword out of a schema; returns true if it was there.
+pub fn strip(schema: &mut Value) -> bool {
+    // `any` would stop at the first.
+    let strip_all = |was_there: bool, below: &mut Value| strip(below) || was_there;
     match schema {
         Value::Object(object) => {
-            object.shift_remove(KEYWORD);
-            object.values_mut().for_each(strip);
+            let was_there = object.shift_remove(KEYWORD).is_some();
+            object.values_mut().fold(was_there, strip_all)
         }
-        Value::Array(items) => items.iter_mut().for_each(strip),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Value::Array(items) => items.iter_mut().fold(false, strip_all),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
+}
+
+/// Returns a schema without the keyword.
+pub fn stripped(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    strip(&mut schema);
+    schema
 }
 
 #[cfg(test)]

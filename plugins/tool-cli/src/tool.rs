@@ -85,8 +85,7 @@ mod tests {
     #[test]
     fn a_model_reads_few_words() {
         let spec = CliBasedTool::spec();
-        let mut parameters = spec.parameters.clone();
-        touches::strip(&mut parameters);
+        let parameters = touches::stripped(&spec.parameters);
         let bytes = spec.description.len() + parameters.to_string().len();
         assert!(bytes <= 480, "{bytes}: {}", spec.parameters);
         assert_eq!(spec.parameters["required"], json!(["command"]));

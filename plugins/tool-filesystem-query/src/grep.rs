@@ -204,8 +204,7 @@ mod tests {
     #[test]
     fn a_model_reads_few_words() {
         let spec = GrepContent::spec();
-        let mut parameters = spec.parameters.clone();
-        touches::strip(&mut parameters);
+        let parameters = touches::stripped(&spec.parameters);
         let bytes = spec.description.len() + parameters.to_string().len();
         assert!(bytes <= 1200, "{bytes}: {}", spec.parameters);
         assert_eq!(spec.parameters["required"], json!(["pattern"]));

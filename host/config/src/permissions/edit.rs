@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
 
-use crate::edit::write;
+use crate::edit::replace_file;
 use crate::error::ConfigError;
 use crate::file::read_text;
 
@@ -79,7 +79,7 @@ pub fn edit_rules(
     let failed = |cause: String| ConfigError::Edit { path: path.to_owned(), cause };
     let text = read_text(path)?.unwrap_or_default();
     let Some(text) = edit(&text).map_err(failed)? else { return Ok(false) };
-    write(path, &text).map_err(|error| failed(error.to_string()))?;
+    replace_file(path, &text).map_err(|error| failed(error.to_string()))?;
     Ok(true)
 }
 

@@ -4,6 +4,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::{Analysis, SimpleCommand, WordKind, programs};
 
+/// Said of a host that programs may read in several ways.
+pub(crate) const UNCLEAR_HOST: &str = "cannot determine the host";
+
 /// A host that a command line names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NamedHost {
@@ -56,18 +59,25 @@ fn unclear_hosts(command: &SimpleCommand) -> Option<&'static str> {
     let mut words = command.words.iter().skip(1);
     let is_unclear = is_network(command)
         && words.any(|word| word.kind != WordKind::Literal || is_odd(authority(&word.text)));
-    is_unclear.then_some("nobody knows which host this names")
+    is_unclear.then_some(UNCLEAR_HOST)
 }
 
 /// Takes the scheme and the path off a word.
 fn authority(text: &str) -> &str {
-    let rest = match text.find(':') {
-        Some(at) if is_scheme(&text[..at]) && text[at + 1..].starts_with(['/', '\\']) => {
-            text[at + 1..].trim_start_matches(['/', '\\'])
-        }
-        _ => text,
-    };
+    let rest = after_scheme(text).unwrap_or(text);
     rest.split(['/', '\\', '?', '#']).next().unwrap_or_default()
+}
+
+/// Schemes after which programs accept any number of slashes, and backslashes.
+const WEB_SCHEMES: [&str; 5] = ["http", "https", "ws", "wss", "ftp"];
+
+/// Returns the part of a URL after its scheme.
+fn after_scheme(text: &str) -> Option<&str> {
+    let (scheme, rest) = text.split_once(':').filter(|(scheme, _)| is_scheme(scheme))?;
+    match WEB_SCHEMES.iter().any(|web| scheme.eq_ignore_ascii_case(web)) {
+        true => Some(rest.trim_start_matches(['/', '\\'])),
+        false => rest.strip_prefix("//"),
+    }
 }
 
 fn is_scheme(text: &str) -> bool {
@@ -75,15 +85,48 @@ fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// Returns the host of a word that a network program talks to.
-fn operand_host(text: &str) -> Option<String> {
+/// Returns the host of a URL, of `HOST`, `HOST:PORT`, `USER@HOST` and `HOST/PATH`.
+pub(crate) fn operand_host(text: &str) -> Option<String> {
     let authority = authority(text);
     let host = authority.rsplit('@').next().unwrap_or_default();
     let host = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
+        None if host.parse::<Ipv6Addr>().is_ok() => host,
         None => host.split(':').next().unwrap_or_default(),
     };
     canonical(host)
+}
+
+/// Returns the host of a text that is a URL, or an address of git (`git@host:path`).
+pub(crate) fn host_of(text: &str) -> Option<String> {
+    let text = text.trim();
+    let is_word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
+    if after_scheme(text).is_some() {
+        return operand_host(text).filter(|host| is_word(host));
+    }
+    let (user, rest) = text.split_once('@')?;
+    let (host, _) = rest.split_once(':')?;
+    let is_git = is_word(user) && is_word(host) && !host.contains('/');
+    canonical(host).filter(|_| is_git)
+}
+
+/// Returns true if programs may take another host from a text than [`operand_host`] does: they
+/// decode escapes, drop line ends and replace letters that stand for others.
+pub(crate) fn is_ambiguous(text: &str) -> bool {
+    let text = text.trim();
+    let after_scheme = after_scheme(text);
+    let authority = after_scheme.unwrap_or(text).split(['/', '?', '#']).next().unwrap_or_default();
+    let is_odd = |letter: char| !letter.is_ascii() || letter.is_ascii_control() || letter == ' ';
+    // Only some programs end the host at a backslash.
+    let has_backslash = after_scheme.is_some() && authority.contains('\\');
+    authority.contains(is_odd) || has_backslash || has_escape(authority)
+}
+
+/// Returns true if a text has a `%` with two digits.
+fn has_escape(text: &str) -> bool {
+    let escapes = text.split('%').skip(1).filter_map(|rest| rest.get(..2));
+    let mut escapes = escapes.map(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    escapes.any(|is_escape| is_escape)
 }
 
 /// Adds every part of a text that could be a host.

@@ -16,8 +16,8 @@ mod words;
 use script::Reading;
 pub(crate) use useful::useful_words;
 
-pub(crate) use hosts::{NamedHost, canonical};
-pub(crate) use names::{Named, Reach};
+pub(crate) use hosts::{NamedHost, UNCLEAR_HOST, canonical, host_of, is_ambiguous, operand_host};
+pub(crate) use names::{ANYTHING, Named, Reach};
 
 use crate::{CommandPattern, WorkspaceTrust};
 
@@ -90,7 +90,7 @@ pub enum WordKind {
     Literal,
     /// The shell makes names of files of it.
     Glob,
-    /// Nobody knows before it runs.
+    /// It is known only at run time.
     Dynamic,
 }
 
@@ -99,6 +99,8 @@ pub enum WordKind {
 pub struct Doubt {
     /// What it is, for people.
     pub what: String,
+    /// The cause, for a warning.
+    pub cause: DoubtCause,
     /// What follows from it.
     pub kind: DoubtKind,
     /// The pieces of the line that it is about, as they are written; none for the whole line.
@@ -118,6 +120,56 @@ pub enum DoubtKind {
     Shape,
 }
 
+/// The cause of a doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DoubtCause {
+    /// An invisible character.
+    InvisibleLetter,
+    /// A character that may look like another one.
+    UnusualLetter,
+    /// A shell that runs a file or its input.
+    Shell,
+    /// A program that runs code from its arguments.
+    Code,
+    /// A variable that makes programs run others.
+    Variable,
+    /// A program that runs another one.
+    OtherProgram,
+    /// Deleted files.
+    Deletes,
+    /// Input for a program.
+    Input,
+    /// A value that is known only at run time.
+    Value,
+    /// A background job.
+    Background,
+    /// Written files.
+    Writes,
+    /// A limit of the reader: the rest is unknown.
+    Bound,
+    /// Anything else.
+    Other,
+}
+
+/// The text of a doubt, and its cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reason {
+    what: &'static str,
+    cause: DoubtCause,
+}
+
+impl Reason {
+    const fn new(cause: DoubtCause, what: &'static str) -> Self {
+        Self { what, cause }
+    }
+}
+
+impl From<&'static str> for Reason {
+    fn from(what: &'static str) -> Self {
+        Self::new(DoubtCause::Other, what)
+    }
+}
+
 /// Most pieces of a line that one doubt names: a question has to be read.
 const PIECES_MAX: usize = 8;
 
@@ -126,8 +178,9 @@ const MORE_PIECES: &str = "…";
 
 impl Doubt {
     /// Makes one that is about the whole line, until it names pieces.
-    fn of_line(what: &str, kind: DoubtKind) -> Self {
-        Self { what: what.to_owned(), kind, pieces: Vec::new() }
+    fn of_line(reason: impl Into<Reason>, kind: DoubtKind) -> Self {
+        let Reason { what, cause } = reason.into();
+        Self { what: what.to_owned(), cause, kind, pieces: Vec::new() }
     }
 
     /// Names one more piece that it is about.
@@ -162,6 +215,11 @@ impl Analysis {
     pub fn risks(&self) -> Vec<String> {
         let risks = self.doubts.iter().filter(|doubt| doubt.kind != DoubtKind::Shape);
         risks.map(Doubt::told).collect()
+    }
+
+    /// Returns true if a doubt has a cause.
+    pub fn has(&self, cause: DoubtCause) -> bool {
+        self.doubts.iter().any(|doubt| doubt.cause == cause)
     }
 
     /// Returns the first reason why any program may run.
@@ -209,6 +267,9 @@ fn placed(folders: &[String], text: &str) -> Vec<String> {
     folders.iter().map(place).collect()
 }
 
+/// Said of text that may be no command line at all.
+const UNKNOWN_READER: &str = "cannot determine which program reads this text";
+
 /// Reads a command line.
 pub fn analyse(line: &CommandLine) -> Analysis {
     let mut reading = Reading::default();
@@ -223,7 +284,7 @@ pub fn analyse(line: &CommandLine) -> Analysis {
         }
         CommandLine::Unknown(text) => {
             reading.script(text);
-            doubts.push(Doubt::of_line("nobody knows what reads this text", DoubtKind::Hidden));
+            doubts.push(Doubt::of_line(UNKNOWN_READER, DoubtKind::Hidden));
         }
     }
     doubts.extend(reading.doubts);
@@ -232,7 +293,7 @@ pub fn analyse(line: &CommandLine) -> Analysis {
 }
 
 /// Reads the line a second time, by rules that every shell shares. Two readers that were written
-/// apart must find the same words: where they do not, nobody knows which of them the shell is.
+/// apart must find the same words: if they do not, it is unknown which of them the shell agrees with.
 fn strict_doubts(text: &str, reading: &Reading) -> Vec<Doubt> {
     if text.trim().is_empty() {
         return Vec::new();
@@ -255,13 +316,13 @@ fn strict_doubts(text: &str, reading: &Reading) -> Vec<Doubt> {
 
 /// What the strict reader stopped at, and what of the rest it would have stopped at too.
 fn not_plain_doubts(text: &str, not_plain: plain::NotPlain, reading: &Reading) -> Vec<Doubt> {
-    let plain::NotPlain { what, kind, at } = not_plain;
+    let plain::NotPlain { reason, kind, at } = not_plain;
     let piece = text.get(at).map(|piece| piece.trim().to_owned());
     let pieces = piece.into_iter().filter(|piece| !piece.is_empty()).collect();
     // What the other reader does not know either, no list of commands tells.
     let is_told = reading.doubts.iter().any(|doubt| doubt.kind != DoubtKind::Effect);
     let kind = if kind == DoubtKind::Shape && !is_told { DoubtKind::Effect } else { kind };
-    let mut doubts = vec![Doubt { what: what.to_owned(), kind, pieces }];
+    let mut doubts = vec![Doubt { pieces, ..Doubt::of_line(reason, kind) }];
     let mut odd = Doubt::of_line(plain::GRAMMAR, DoubtKind::Effect);
     let mut unusual = Doubt::of_line(plain::UNUSUAL, DoubtKind::Effect);
     for command in &reading.commands {
@@ -276,8 +337,8 @@ fn not_plain_doubts(text: &str, not_plain: plain::NotPlain, reading: &Reading) -
         }
     }
     let more = [odd, unusual].into_iter();
-    doubts.extend(more.filter(|doubt| !doubt.pieces.is_empty() && doubt.what != what));
-    if what != plain::UNSEEN && text.chars().any(plain::is_unseen) {
+    doubts.extend(more.filter(|doubt| !doubt.pieces.is_empty() && doubt.what != reason.what));
+    if reason != plain::UNSEEN && text.chars().any(plain::is_unseen) {
         doubts.push(Doubt::of_line(plain::UNSEEN, DoubtKind::Effect));
     }
     doubts
@@ -327,7 +388,7 @@ mod tests {
         check("printf \"a;b\" ''", &["printf 'a;b' ''"], &[]);
         check("echo '$HOME' it\\'s", &["echo '$HOME' 'it'\\''s'"], &[]);
         check("ls \"a b\"*", &["ls \"a b\"*"], &[]);
-        let unknown = "nobody knows before it runs what this stands for: ";
+        let unknown = "known only at run time: ";
         check(
             "for i in 1 2; do echo a$i \"$HOME\"; done",
             &["echo a$i \"$HOME\""],
@@ -344,7 +405,7 @@ mod tests {
             &[
                 &format!("{unknown}$HOME/.bashrc"),
                 "it writes the file `$HOME/.bashrc`",
-                "nobody knows the name of a file before it runs",
+                "the name of a file is known only at run time",
             ],
         );
     }
@@ -364,16 +425,17 @@ mod tests {
         let grammar = "this is a part of the shell's own grammar: repeat";
         check("repeat 3 rm x", &["repeat 3 rm x"], &[grammar]);
         check("(true); repeat 3 rm x", &["true", "repeat 3 rm x"], &[grammar]);
-        let unknown = "nobody knows before it runs what this stands for: $HOME";
+        let unknown = "known only at run time: $HOME";
         check("ls *(e:'rm x':) $HOME", &["ls *(e:'rm x':) $HOME"], &[inside, unknown]);
     }
 
     #[test]
     fn letters_that_deceive_are_told_wherever_they_stand() {
-        check("(true); rm\u{430} x", &["true", "rm\u{430} x"], &[&format!("{UNUSUAL}: rm\u{430}")]);
-        check("(true); echo 'a\u{200b}b'", &["true", "echo 'a\u{200b}b'"], &[UNSEEN]);
+        let unusual = UNUSUAL.what;
+        check("(true); rm\u{430} x", &["true", "rm\u{430} x"], &[&format!("{unusual}: rm\u{430}")]);
+        check("(true); echo 'a\u{200b}b'", &["true", "echo 'a\u{200b}b'"], &[UNSEEN.what]);
         let writes = "it writes the file `out`";
-        let program = format!("{UNUSUAL}: rm\u{430}");
+        let program = format!("{unusual}: rm\u{430}");
         check(
             "ls 9> out; rm\u{430} x",
             &["ls", "rm\u{430} x"],
@@ -383,7 +445,7 @@ mod tests {
         check(
             &format!("(true); {url}"),
             &["true", url],
-            &[&format!("{UNUSUAL}: g\u{43e}ogle.com")],
+            &[&format!("{unusual}: g\u{43e}ogle.com")],
         );
         check("(true); cat M\u{fc}ller.txt", &["true", "cat M\u{fc}ller.txt"], &[]);
     }

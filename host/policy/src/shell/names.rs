@@ -3,6 +3,8 @@
 //! Generous: for rules that deny and ask. A part of a word counts as well, because programs take
 //! words apart in their own ways: `-I/path`, `if=/path`, `@file`, `host:path`.
 
+use std::collections::BTreeSet;
+
 use super::programs::{self, Program};
 use super::{Analysis, SimpleCommand, Word, WordKind};
 
@@ -11,6 +13,9 @@ const NAME_BYTES_MAX: usize = 4096;
 
 /// Most names that are taken from a line. A line with more may name anything.
 const NAMES_MAX: usize = 4096;
+
+/// Stands for names that are too many or too long to be looked at.
+pub(crate) const ANYTHING: &str = "/*";
 
 /// Something in a command line that may name a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +74,7 @@ fn unclear_names(command: &SimpleCommand) -> Option<&'static str> {
     }
     let is_dynamic = command.words.iter().any(|word| word.kind == WordKind::Dynamic);
     if is_dynamic {
-        return Some("nobody knows before it runs which files this names");
+        return Some("file names are known only at run time");
     }
     let is_own = |word: &Word| {
         let mut parts = word.text.split('/');
@@ -87,12 +92,13 @@ impl SimpleCommand {
     pub(crate) fn file_names(&self) -> Vec<Named> {
         let mut names = Names::default();
         let words = self.words.get(1..).unwrap_or_default();
+        let reach = reach_of(self);
+        let mut take = |word: &Word| names.word(&word.text, word.kind, reach, &self.folders);
         match row(self) {
             Some((row, count)) => {
-                let words = words.get(count..).unwrap_or_default();
-                row.file_words(words).for_each(|word| names.of_program(word, self));
+                row.file_words(words.get(count..).unwrap_or_default()).for_each(take);
             }
-            None => words.iter().for_each(|word| names.of_program(word, self)),
+            None => words.iter().for_each(&mut take),
         }
         names.found
     }
@@ -101,7 +107,9 @@ impl SimpleCommand {
 /// Finds the row of a program or of its subcommand, and how many words the subcommand has.
 fn row(command: &SimpleCommand) -> Option<(&'static Program, usize)> {
     let program = programs::find(command.program_name())?;
-    let words: Vec<&str> = command.words.iter().skip(1).map(|word| word.text.as_str()).collect();
+    // A subcommand has two words at most.
+    let words = command.words.iter().skip(1).take(2);
+    let words: Vec<&str> = words.map(|word| word.text.as_str()).collect();
     program.subcommand(&words).or(Some((program, 0)))
 }
 
@@ -117,7 +125,9 @@ impl Names {
         if let Some(program) = command.words.first() {
             self.word(&program.text, program.kind, Reach::Word, &command.folders);
         }
-        words.iter().for_each(|word| self.of_program(word, command));
+        let reach = reach_of(command);
+        let folders = &command.folders;
+        words.iter().for_each(|word| self.word(&word.text, word.kind, reach, folders));
         let of_options = words.iter().enumerate().filter_map(|(at, word)| {
             let (option, glued) = word.text.split_once('=').unwrap_or((&word.text, ""));
             if known.folder_options.has(option) {
@@ -129,7 +139,11 @@ impl Names {
             }
             word.text.strip_prefix("-C").filter(|folder| !folder.is_empty())
         });
+        let of_options: BTreeSet<&str> = of_options.collect();
         for folder in of_options {
+            if self.found.len() > NAMES_MAX {
+                break;
+            }
             let folders = super::placed(&command.folders, folder);
             words.iter().for_each(|word| self.pieces(&word.text, &folders));
         }
@@ -142,14 +156,6 @@ impl Names {
                 .into_iter()
                 .for_each(|text| self.add(text, Reach::Below));
         }
-    }
-
-    /// Takes a word that a program gets.
-    fn of_program(&mut self, word: &Word, command: &SimpleCommand) {
-        let is_recursive = || word_is_recursive(command);
-        let stays = programs::commands().stays_outside.has(command.program_name());
-        let reach = if stays && !is_recursive() { Reach::Word } else { Reach::Folder };
-        self.word(&word.text, word.kind, reach, &command.folders);
     }
 
     fn word(&mut self, text: &str, kind: WordKind, reach: Reach, folders: &[String]) {
@@ -174,8 +180,6 @@ impl Names {
 
     /// Takes the parts of a text that a program may look at as names.
     fn pieces(&mut self, text: &str, folders: &[String]) {
-        let parts_names =
-            |letter: char| letter.is_whitespace() || "'\"(){}<>;,:=@|&`".contains(letter);
         if text.contains(parts_names) {
             let pieces = text.split(parts_names).filter(|piece| !piece.is_empty());
             pieces.for_each(|piece| self.piece(piece, folders));
@@ -196,7 +200,9 @@ impl Names {
     }
 
     fn piece(&mut self, piece: &str, folders: &[String]) {
-        if piece.is_empty() {
+        // The parts of a long text are taken one by one.
+        let is_text = || piece.contains(parts_names);
+        if piece.is_empty() || piece.len() > NAME_BYTES_MAX && is_text() {
             return;
         }
         let is_pattern = piece.contains(['*', '?', '[', '{', '%']);
@@ -205,14 +211,28 @@ impl Names {
     }
 
     fn add(&mut self, text: String, reach: Reach) {
-        if text.len() <= NAME_BYTES_MAX && self.found.len() < NAMES_MAX {
-            self.found.push(Named { text, reach });
+        match self.found.len() {
+            ..NAMES_MAX if text.len() <= NAME_BYTES_MAX => self.found.push(Named { text, reach }),
+            // What finds no room may be anything.
+            ..=NAMES_MAX => {
+                let text = ANYTHING.to_owned();
+                self.found.push(Named { text, reach: Reach::Pattern });
+            }
+            _ => {}
         }
     }
 }
 
-/// Tells whether a program that stays out of folders is told to go into them.
-fn word_is_recursive(command: &SimpleCommand) -> bool {
+/// Returns true if a letter may separate names in a text.
+fn parts_names(letter: char) -> bool {
+    letter.is_whitespace() || "'\"(){}<>;,:=@|&`".contains(letter)
+}
+
+/// Returns how a program reaches its words: one that stays out of folders goes into them with an
+/// option.
+fn reach_of(command: &SimpleCommand) -> Reach {
     let words = command.words.get(1..).unwrap_or_default();
-    row(command).is_some_and(|(row, _)| row.reads_below(words))
+    let is_recursive = || row(command).is_some_and(|(row, _)| row.reads_below(words));
+    let stays = programs::commands().stays_outside.has(command.program_name());
+    if stays && !is_recursive() { Reach::Word } else { Reach::Folder }
 }

@@ -1,7 +1,8 @@
 //! Commands that programs run which stand in their own words: `env ls`, `sh -c 'ls'`, `find -exec`.
 
+use super::plain::WRITES;
 use super::programs::{self, Wrapper};
-use super::{Word, WordKind};
+use super::{DoubtCause, Reason, Word, WordKind};
 
 /// What a command runs beside itself.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -11,20 +12,30 @@ pub(super) struct Inside {
     /// Texts that a shell reads.
     pub(super) scripts: Vec<String>,
     /// Why it may run anything.
-    pub(super) hidden: Option<&'static str>,
+    pub(super) hidden: Option<Reason>,
     /// What else it does than to run a program.
-    pub(super) effect: Option<&'static str>,
+    pub(super) effect: Option<Reason>,
 }
 
 impl Inside {
-    fn hidden(why: &'static str) -> Self {
-        Self { hidden: Some(why), ..Self::default() }
+    fn hidden(why: impl Into<Reason>) -> Self {
+        Self { hidden: Some(why.into()), ..Self::default() }
     }
 
-    fn effect(what: &'static str) -> Self {
-        Self { effect: Some(what), ..Self::default() }
+    fn effect(what: impl Into<Reason>) -> Self {
+        Self { effect: Some(what.into()), ..Self::default() }
     }
 }
+
+/// Said of programs that run others.
+const RUNS_ANOTHER: Reason = Reason::new(DoubtCause::OtherProgram, "this runs another program");
+
+/// Said of a wrapper before an unknown program.
+const UNKNOWN_PROGRAM: &str = "the program that this runs is known only at run time";
+
+/// Said of variables such as `LD_PRELOAD`.
+pub(super) const VARIABLE: Reason =
+    Reason::new(DoubtCause::Variable, "this variable makes programs run others");
 
 /// Tells whether a program runs the command behind its own options, and nothing else.
 pub(super) fn is_wrapper(name: &str) -> bool {
@@ -36,7 +47,7 @@ pub(super) fn inside(words: &[Word]) -> Inside {
     let Some((program, rest)) = words.split_first() else { return Inside::default() };
     // `time -f %e rm x`: an option here belongs to a program whose name was read as a keyword.
     if program.kind != WordKind::Literal || program.text.starts_with('-') {
-        return Inside::hidden("nobody knows which program this is before it runs");
+        return Inside::hidden("the program is known only at run time");
     }
     let name = program.text.rsplit('/').next().unwrap_or_default();
     // On some systems capital letters do not tell programs apart.
@@ -58,10 +69,11 @@ pub(super) fn inside(words: &[Word]) -> Inside {
         "find" => of_find(rest),
         "cd" => of_cd(rest),
         _ if known.changes_meaning.has(name) => {
-            Inside::hidden("what stands behind this may mean something else than it says")
+            Inside::hidden("the words after this may have another meaning")
         }
         _ if known.runs_others.has(name) => {
-            Inside::hidden("this runs another program, in a way that is not understood")
+            let what = "this runs another program, in a way that is not understood";
+            Inside::hidden(Reason::new(DoubtCause::OtherProgram, what))
         }
         _ => of_options(name, rest),
     }
@@ -73,10 +85,10 @@ impl Wrapper {
         loop {
             let Some((first, rest)) = words.split_first() else {
                 // Alone they say something, or run what they read.
-                return Inside::effect("this runs another program");
+                return Inside::effect(RUNS_ANOTHER);
             };
             if first.kind != WordKind::Literal {
-                return Inside::hidden("nobody knows which program this runs before it runs");
+                return Inside::hidden(UNKNOWN_PROGRAM);
             }
             let text = first.text.as_str();
             if text == "--" {
@@ -85,14 +97,15 @@ impl Wrapper {
             }
             let Some(takes) = self.option(text) else {
                 if text.starts_with('-') && text.len() > 1 {
-                    return Inside::hidden("an option that is not known runs another program");
+                    let what = "an option that is not known runs another program";
+                    return Inside::hidden(Reason::new(DoubtCause::OtherProgram, what));
                 }
                 break;
             };
             let (values, others) = rest.split_at(usize::from(takes).min(rest.len()));
             if !are_literal(values) {
                 // Several words may come of it, and the second is the program then.
-                return Inside::hidden("nobody knows which program this runs before it runs");
+                return Inside::hidden(UNKNOWN_PROGRAM);
             }
             if name == "xargs" {
                 replaced = replaced_by_input(text, values).or(replaced);
@@ -105,10 +118,10 @@ impl Wrapper {
         }
         let (between, command) = words.split_at(self.words.min(words.len()));
         if command.is_empty() {
-            return Inside::effect("this runs another program");
+            return Inside::effect(RUNS_ANOTHER);
         }
         if !are_literal(between) {
-            return Inside::hidden("nobody knows which program this runs before it runs");
+            return Inside::hidden(UNKNOWN_PROGRAM);
         }
         let mut inside = self.runs(name, command);
         if let Some(replaced) = replaced {
@@ -125,7 +138,7 @@ impl Wrapper {
         if name == "watch" {
             if !are_literal(&command) {
                 // A shell reads the names of files that come of it.
-                return Inside::hidden("nobody knows what `watch` runs before it runs");
+                return Inside::hidden("the command that `watch` runs is known only at run time");
             }
             let words: Vec<&str> = command.iter().map(|word| word.text.as_str()).collect();
             return Inside { scripts: vec![words.join(" ")], ..Inside::default() };
@@ -137,7 +150,7 @@ impl Wrapper {
         Inside { commands: vec![command], ..Inside::default() }
     }
 
-    /// `env NAME=value …`: what the variables mean to the program nobody knows.
+    /// `env NAME=value …`: the meaning of the variables for the program is unknown.
     fn with_variables(&self, name: &str, words: &[Word]) -> Inside {
         let skipped = words.iter().take_while(|word| is_variable(word)).count();
         let dangerous = words[..skipped].iter().any(|word| {
@@ -149,9 +162,9 @@ impl Wrapper {
             _ => Inside::default(),
         };
         if dangerous {
-            inside.hidden = Some("this variable makes programs run others");
+            inside.hidden = Some(VARIABLE);
         } else {
-            inside.effect = Some("this sets a variable");
+            inside.effect = Some("this sets a variable".into());
         }
         inside
     }
@@ -200,7 +213,8 @@ fn is_variable(word: &Word) -> bool {
 }
 
 fn of_shell(words: &[Word]) -> Inside {
-    let reads = Inside::hidden("a shell runs what it reads from a file, or is told");
+    let what = "starts a shell that runs a file or its input";
+    let reads = Inside::hidden(Reason::new(DoubtCause::Shell, what));
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word.kind != WordKind::Literal {
@@ -217,7 +231,7 @@ fn of_shell(words: &[Word]) -> Inside {
                 {
                     Inside { scripts: vec![script.text.clone()], ..Inside::default() }
                 }
-                _ => Inside::hidden("nobody knows what this shell runs before it runs"),
+                _ => Inside::hidden("the script of this shell is known only at run time"),
             };
         }
     }
@@ -226,7 +240,7 @@ fn of_shell(words: &[Word]) -> Inside {
 
 fn of_eval(words: &[Word]) -> Inside {
     if !are_literal(words) {
-        return Inside::hidden("nobody knows what `eval` runs before it runs");
+        return Inside::hidden("the text that `eval` runs is known only at run time");
     }
     let mut words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     if words.first() == Some(&"--") {
@@ -242,7 +256,7 @@ fn of_find(words: &[Word]) -> Inside {
     while let Some(word) = words.get(at) {
         at += 1;
         if word.kind == WordKind::Dynamic {
-            return Inside::hidden("nobody knows what `find` does before it runs");
+            return Inside::hidden("a word of `find` is known only at run time");
         }
         match word.text.as_str() {
             "-exec" | "-execdir" | "-ok" | "-okdir" => {
@@ -250,12 +264,14 @@ fn of_find(words: &[Word]) -> Inside {
                 at += command.len() + 1;
                 inside.commands.push(command.iter().cloned().map(placed).collect());
             }
-            "-delete" => inside.effect = Some("this deletes files"),
+            "-delete" => {
+                inside.effect = Some(Reason::new(DoubtCause::Deletes, "this deletes files"));
+            }
             "-fprint" | "-fprint0" | "-fprintf" | "-fls" => {
-                inside.effect = Some("this writes a file");
+                inside.effect = Some(WRITES);
             }
             text if text.starts_with('-') && !looks.is_some_and(|row| row.looks(text)) => {
-                inside.hidden = Some("a test of `find` that is not known");
+                inside.hidden = Some("a test of `find` that is not known".into());
             }
             _ => {}
         }
@@ -274,7 +290,7 @@ fn until_end_of_exec(words: &[Word]) -> &[Word] {
     &words[..end.unwrap_or(words.len())]
 }
 
-/// The place of a file that is found holds a name that nobody knows. It begins as the folder does
+/// The place of a file that is found holds an unknown name. It begins as the folder does
 /// in which it is found, so it is no option.
 fn placed(word: Word) -> Word {
     let kind = match word.text.as_str() {
@@ -292,7 +308,7 @@ fn of_cd(words: &[Word]) -> Inside {
         [target] if target.kind == WordKind::Literal && !target.text.starts_with(['-', '+']) => {
             Inside::default()
         }
-        _ => Inside::hidden("nobody knows in which folder the rest runs"),
+        _ => Inside::hidden("the folder of the next commands is known only at run time"),
     }
 }
 
@@ -305,7 +321,10 @@ fn of_options(name: &str, words: &[Word]) -> Inside {
         _ if known.interpreters.has(name) => has_code(words),
         _ => known.runs_code(name, words),
     };
-    if runs { Inside::hidden("this runs code that stands in its words") } else { Inside::default() }
+    match runs {
+        true => Inside::hidden(Reason::new(DoubtCause::Code, "this runs code from its arguments")),
+        false => Inside::default(),
+    }
 }
 
 /// Tells whether `command` with this option only looks a program up.

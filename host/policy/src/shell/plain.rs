@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::{DoubtKind, Word, WordKind};
+use super::{DoubtCause, DoubtKind, Reason, Word, WordKind};
 
 /// Most simple commands of a line that counts as plain. A line with more is not read by a person
 /// either.
@@ -29,11 +29,20 @@ fn is_taken_apart(word: &str) -> bool {
     taken_apart.contains(&word)
 }
 
+/// Said of what writes a file.
+pub(super) const WRITES: Reason = Reason::new(DoubtCause::Writes, "this writes a file");
+
 /// Said of a letter that people cannot see.
-pub(super) const UNSEEN: &str = "a letter that nobody sees";
+pub(super) const UNSEEN: Reason =
+    Reason::new(DoubtCause::InvisibleLetter, "an invisible character");
 
 /// Said of a letter that is no usual one.
-pub(super) const UNUSUAL: &str = "an unusual letter, which may look like another one";
+pub(super) const UNUSUAL: Reason =
+    Reason::new(DoubtCause::UnusualLetter, "an unusual letter, which may look like another one");
+
+/// Said of a variable and the like.
+const VALUE: Reason =
+    Reason::new(DoubtCause::Value, "this stands for something that is known only at run time");
 
 /// Words that a shell may take for its own grammar where a command begins.
 const RESERVED: [&str; 26] = [
@@ -71,7 +80,7 @@ const NO_FILES: [&str; 1] = ["/dev/null"];
 /// Why a line is not plain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NotPlain {
-    pub(super) what: &'static str,
+    pub(super) reason: Reason,
     pub(super) kind: DoubtKind,
     pub(super) at: Range<usize>,
 }
@@ -120,10 +129,8 @@ impl Reader<'_> {
         let is_refused =
             refused.iter().any(|text| rest.starts_with(text)) && !rest.starts_with("&&");
         if is_refused || rest.starts_with(";;") {
-            return Err(self.not_simple(
-                "it runs something in the background, or joins in a way that is not plain",
-                start,
-            ));
+            let what = "it runs something in the background, or joins in a way that is not plain";
+            return Err(self.not_simple(Reason::new(DoubtCause::Background, what), start));
         }
         let Some(join) = joins.iter().find(|join| rest.starts_with(**join)) else {
             return Err(self.not_plain("this joins commands in a way that is not plain", start));
@@ -158,7 +165,8 @@ impl Reader<'_> {
         let start = self.at;
         let rest = self.rest();
         if rest.starts_with("<<") || rest.starts_with("<>") || rest.starts_with("<(") {
-            return Err(self.not_plain("this input is not plain", start));
+            let reason = Reason::new(DoubtCause::Input, "this input is not plain");
+            return Err(self.not_plain(reason, start));
         }
         if rest.starts_with(">(") || rest.starts_with(">|") || rest.starts_with(">>>") {
             return Err(self.not_plain("this output is not plain", start));
@@ -188,9 +196,11 @@ impl Reader<'_> {
         };
         let is_plain = target.kind == WordKind::Literal && NO_FILES.contains(&target.text.as_str());
         if !is_plain {
-            let what =
-                if writes { "this writes a file" } else { "this reads a file into a program" };
-            return Err(self.not_plain(what, start));
+            let reason = match writes {
+                true => WRITES,
+                false => "this reads a file into a program".into(),
+            };
+            return Err(self.not_plain(reason, start));
         }
         Ok(())
     }
@@ -265,13 +275,13 @@ impl Reader<'_> {
         if is_fine {
             return Ok(());
         }
-        let what = match letter {
-            '$' => "this stands for something that is known when it runs",
-            '`' | '(' | ')' => "this runs commands inside of others",
-            '{' | '}' => "a shell may make several words of this",
-            '!' => "a shell may put an earlier command here",
-            '#' => "what stands behind this is a comment in some shells only",
-            _ if letter.is_ascii() => "a shell may read this letter in its own way",
+        let what: Reason = match letter {
+            '$' => VALUE,
+            '`' | '(' | ')' => "this runs commands inside of others".into(),
+            '{' | '}' => "a shell may make several words of this".into(),
+            '!' => "a shell may put an earlier command here".into(),
+            '#' => "the text after this is a comment in some shells only".into(),
+            _ if letter.is_ascii() => "a shell may read this letter in its own way".into(),
             _ => UNUSUAL,
         };
         Err(match letter {
@@ -304,10 +314,9 @@ impl Reader<'_> {
             match letter {
                 '"' => break,
                 '$' | '`' | '!' => {
-                    let what = "this stands for something that is known when it runs";
                     return Err(match letter {
-                        '!' => self.not_plain(what, self.at),
-                        _ => self.not_simple(what, self.at),
+                        '!' => self.not_plain(VALUE, self.at),
+                        _ => self.not_simple(VALUE, self.at),
                     });
                 }
                 '\\' => {
@@ -386,16 +395,16 @@ impl Reader<'_> {
         &self.line[self.at..]
     }
 
-    fn not_plain(&self, what: &'static str, at: usize) -> NotPlain {
+    fn not_plain(&self, reason: impl Into<Reason>, at: usize) -> NotPlain {
         let length =
             self.line.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
         let at = at..(at + length).max(self.at.min(self.line.len()));
-        NotPlain { what, kind: DoubtKind::Effect, at }
+        NotPlain { reason: reason.into(), kind: DoubtKind::Effect, at }
     }
 
     /// The same of what the other reader takes apart, and tells of.
-    fn not_simple(&self, what: &'static str, at: usize) -> NotPlain {
-        NotPlain { kind: DoubtKind::Shape, ..self.not_plain(what, at) }
+    fn not_simple(&self, reason: impl Into<Reason>, at: usize) -> NotPlain {
+        NotPlain { kind: DoubtKind::Shape, ..self.not_plain(reason, at) }
     }
 }
 

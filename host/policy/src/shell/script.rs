@@ -12,10 +12,10 @@ use brush_parser::ast::{
 };
 use brush_parser::{Parser, ParserOptions, SourceInfo};
 
-use super::nested::{self, Inside};
+use super::nested::{self, Inside, VARIABLE};
 use super::programs;
 use super::words::take;
-use super::{Doubt, DoubtKind, SimpleCommand, Word, WordKind};
+use super::{Doubt, DoubtCause, DoubtKind, Reason, SimpleCommand, Word, WordKind};
 
 /// Longest script that is read.
 pub(super) const SCRIPT_BYTES_MAX: usize = 32 * 1024;
@@ -31,6 +31,9 @@ const FOLDERS_MAX: usize = 8;
 
 /// Most commands and doubts that are collected.
 const COLLECTED_MAX: usize = 512;
+
+/// Said of here-documents and the like.
+const INPUT: Reason = Reason::new(DoubtCause::Input, "text that a program reads");
 
 /// What was collected.
 #[derive(Debug, Default)]
@@ -56,10 +59,10 @@ impl Reading {
     pub(super) fn script(&mut self, text: &str) {
         self.bytes_read += text.len();
         if self.bytes_read > SCRIPT_BYTES_MAX || self.depth > DEPTH_MAX {
-            return self.doubt(DoubtKind::Hidden, "it is too long, or nested too deep, to be read");
+            return self.hide_rest("it is too long, or nested too deep, to be read");
         }
         if brackets(text) > BRACKETS_MAX {
-            return self.doubt(DoubtKind::Hidden, "its brackets are nested too deep to be read");
+            return self.hide_rest("its brackets are nested too deep to be read");
         }
         let options = ParserOptions::default();
         let mut parser = Parser::new(text.as_bytes(), &options, &SourceInfo::default());
@@ -79,27 +82,40 @@ impl Reading {
         self.command(words);
     }
 
-    fn doubt(&mut self, kind: DoubtKind, what: impl Into<String>) {
-        self.doubt_about(kind, what.into(), None);
+    fn doubt(&mut self, kind: DoubtKind, reason: impl Into<Reason>) {
+        let Reason { what, cause } = reason.into();
+        self.doubt_about(kind, (cause, what.to_owned()), None);
     }
 
-    fn doubt_about(&mut self, kind: DoubtKind, what: String, piece: Option<&str>) {
+    fn doubt_about(
+        &mut self,
+        kind: DoubtKind,
+        (cause, what): (DoubtCause, String),
+        piece: Option<&str>,
+    ) {
         let is_same = |doubt: &Doubt| doubt.kind == kind && doubt.what == what;
         match self.doubts.iter().position(is_same) {
             Some(at) => piece.into_iter().for_each(|piece| self.doubts[at].add_piece(piece)),
-            None if self.doubts.len() < COLLECTED_MAX => {
+            // Only effects name pieces of the line in their texts: of others there are few.
+            None if kind != DoubtKind::Effect || self.doubts.len() < COLLECTED_MAX => {
                 let pieces = piece.map(str::to_owned).into_iter().collect();
-                self.doubts.push(Doubt { what, kind, pieces });
+                self.doubts.push(Doubt { what, cause, kind, pieces });
             }
             None => {}
         }
+    }
+
+    /// Notes that a limit ends the reading.
+    fn hide_rest(&mut self, what: &'static str) {
+        self.doubt(DoubtKind::Hidden, Reason::new(DoubtCause::Bound, what));
     }
 
     fn list(&mut self, list: &CompoundList) {
         for item in &list.0 {
             let (and_or, separator) = (&item.0, &item.1);
             if matches!(separator, brush_parser::ast::SeparatorOperator::Async) {
-                self.doubt(DoubtKind::Effect, "it runs something in the background");
+                let what = "it runs something in the background";
+                self.doubt(DoubtKind::Effect, Reason::new(DoubtCause::Background, what));
             }
             let before = self.folders.clone();
             self.moved = None;
@@ -163,7 +179,7 @@ impl Reading {
             CompoundCommand::ForClause(clause) => {
                 clause.values.iter().flatten().for_each(|word| self.text(&word.value));
                 if programs::commands().is_dangerous_variable(&clause.variable_name) {
-                    self.doubt(DoubtKind::Hidden, "this variable makes programs run others");
+                    self.doubt(DoubtKind::Hidden, VARIABLE);
                 }
                 self.repeat(&[&clause.body.list]);
             }
@@ -187,11 +203,11 @@ impl Reading {
         }
     }
 
-    fn block(&mut self, what: &str, lists: &[&CompoundList]) {
+    fn block(&mut self, what: &'static str, lists: &[&CompoundList]) {
         self.doubt(DoubtKind::Shape, what);
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            self.doubt(DoubtKind::Hidden, "it is nested too deep to be read");
+            self.hide_rest("it is nested too deep to be read");
         } else {
             lists.iter().for_each(|list| self.list(list));
         }
@@ -221,7 +237,7 @@ impl Reading {
                     }
                 };
                 if programs::commands().is_dangerous_variable(name) {
-                    self.doubt(DoubtKind::Hidden, "this variable makes programs run others");
+                    self.doubt(DoubtKind::Hidden, VARIABLE);
                 } else {
                     self.doubt(DoubtKind::Effect, "it sets a variable");
                 }
@@ -295,7 +311,7 @@ impl Reading {
             }
             IoRedirect::OutputAndError(word, _) => self.file(word, true),
             IoRedirect::HereDocument(_, document) => {
-                self.doubt(DoubtKind::Effect, "text that a program reads");
+                self.doubt(DoubtKind::Effect, INPUT);
                 if document.requires_expansion {
                     self.text(&document.doc.value.replace(['\'', '"'], " "));
                 } else {
@@ -303,7 +319,7 @@ impl Reading {
                 }
             }
             IoRedirect::HereString(_, word) => {
-                self.doubt(DoubtKind::Effect, "text that a program reads");
+                self.doubt(DoubtKind::Effect, INPUT);
                 self.text(&word.value);
             }
         }
@@ -314,10 +330,12 @@ impl Reading {
         if word.text == "/dev/null" && word.kind == WordKind::Literal {
             return;
         }
-        let what = if writes { "writes" } else { "reads" };
-        self.doubt(DoubtKind::Effect, format!("it {what} the file `{}`", word.shown()));
+        let (cause, verb) =
+            if writes { (DoubtCause::Writes, "writes") } else { (DoubtCause::Other, "reads") };
+        let what = format!("it {verb} the file `{}`", word.shown());
+        self.doubt_about(DoubtKind::Effect, (cause, what), None);
         if word.kind == WordKind::Dynamic {
-            self.doubt(DoubtKind::Words, "nobody knows the name of a file before it runs");
+            self.doubt(DoubtKind::Words, "the name of a file is known only at run time");
         }
         let places = super::placed(&self.folders, &word.text).into_iter();
         self.files.extend(places.map(|text| Word { text, ..word.clone() }));
@@ -344,25 +362,25 @@ impl Reading {
             word.written = written.to_owned();
         }
         if word.kind == WordKind::Dynamic {
-            let what = "nobody knows before it runs what this stands for".to_owned();
-            self.doubt_about(DoubtKind::Words, what, Some(written));
+            let reason = (DoubtCause::Value, "known only at run time".to_owned());
+            self.doubt_about(DoubtKind::Words, reason, Some(written));
         }
         word
     }
 
     fn command(&mut self, words: Vec<Word>) {
         if self.commands.len() == COLLECTED_MAX {
-            return self.doubt(DoubtKind::Hidden, "it has too many commands to be read");
+            return self.hide_rest("it has too many commands to be read");
         }
         let inside = nested::inside(&words);
         self.commands.push(SimpleCommand { words: words.clone(), folders: self.folders.clone() });
         let Inside { commands, scripts, hidden, effect } = inside;
-        hidden.into_iter().for_each(|what| self.doubt(DoubtKind::Hidden, what));
-        effect.into_iter().for_each(|what| self.doubt(DoubtKind::Effect, what));
+        hidden.into_iter().for_each(|reason| self.doubt(DoubtKind::Hidden, reason));
+        effect.into_iter().for_each(|reason| self.doubt(DoubtKind::Effect, reason));
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             if !(commands.is_empty() && scripts.is_empty()) {
-                self.doubt(DoubtKind::Hidden, "it is nested too deep to be read");
+                self.hide_rest("it is nested too deep to be read");
             }
         } else {
             for command in commands.into_iter().filter(|command| !command.is_empty()) {
@@ -392,7 +410,8 @@ impl Reading {
             self.folders.push(String::new());
         }
         if self.folders.len() >= FOLDERS_MAX {
-            self.doubt(DoubtKind::Words, "it runs in too many folders");
+            let reason = Reason::new(DoubtCause::Bound, "it runs in too many folders");
+            self.doubt(DoubtKind::Words, reason);
         } else if !self.folders.contains(&folder) {
             self.folders.push(folder);
         }

@@ -17,16 +17,13 @@ pub const PREVIEW_BYTES_MAX: usize = 64 * 1024;
 const CUT: &str = "\n[… the rest is left out]";
 
 impl CallRunner<'_> {
-    /// Asks for a preview; nothing where the tool has none. One that fails costs only itself.
+    /// Asks for a preview. If that fails, there is none.
     pub(super) async fn preview(
         &self,
         call: &ToolCall,
         tool: &KnownTool,
         limits: FileLimits,
     ) -> Option<Preview> {
-        if !tool.spec.previews {
-            return None;
-        }
         let output = OutputSink::new(self.emitter.clone(), call.id.clone(), tool.source());
         // The call has not begun, and what its plugin emits meanwhile has no place.
         output.close();
