@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use jaato_policy::{Call, PathsResolved, RuleRef, file_limits};
+use jaato_policy::{Call, CallPaths, PathsResolved, RuleRef, file_limits};
 use jaato_types::files::{FileLimits, ResolvedPath};
 
 use crate::Approval;
@@ -11,12 +11,12 @@ impl Approval<'_> {
     /// Asks the environment where the paths of a call lead; nothing if there is no environment that
     /// could tell.
     pub(crate) async fn resolve(&self, call: &Call<'_>) -> Option<PathsResolved> {
-        let paths = call.named_paths();
-        if paths.is_empty() {
+        let paths = CallPaths::of(call, |pattern| self.gate.expand(pattern));
+        if paths.all.is_empty() {
             return None;
         }
-        let resolved = self.gate.resolve(&paths).await?;
-        Some(PathsResolved::new(paths, resolved))
+        let resolved = self.gate.resolve(&paths.all).await?;
+        Some(paths.resolved(resolved))
     }
 
     /// Returns what the file operations of a call keep off. `allowed_by` is the rule that allows

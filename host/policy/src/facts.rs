@@ -136,6 +136,14 @@ impl Call<'_> {
         paths
     }
 
+    /// Tells whether its command line runs a program, as far as it is understood.
+    pub fn runs(&self, program: &str) -> bool {
+        let shell = Facts::of(self).shell;
+        shell.is_some_and(|shell| {
+            shell.commands.iter().any(|command| command.program_name() == program)
+        })
+    }
+
     /// Returns the patterns among the words of its command line, each whole as far as the first
     /// `*`.
     pub fn patterns(&self) -> Vec<PathBuf> {
@@ -166,7 +174,7 @@ impl Call<'_> {
     }
 
     /// Puts `~` and the working directory in front of a path.
-    fn joined(&self, text: &str) -> PathBuf {
+    pub(crate) fn joined(&self, text: &str) -> PathBuf {
         let path = text.strip_prefix("file://").unwrap_or(text);
         match (path.strip_prefix('~'), self.home, self.directory) {
             (Some(""), Some(home), _) => home.to_owned(),

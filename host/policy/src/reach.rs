@@ -8,14 +8,14 @@ use crate::facts::{Facts, ShellPath};
 use crate::matching::{Matched, unread};
 use crate::shell::{self, Analysis, Reach};
 use crate::touched::possible_hosts;
-use crate::{Glob, PathPattern, expansion};
+use crate::{Glob, PathPattern, PathsResolved, expansion};
 
 /// Matches the path of a rule.
 pub(crate) fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
     let wanted = Wanted {
         path: &wanted.path,
         glob: PathGlob::new(&wanted.path),
-        links_are_known: facts.call.patterns_are_resolved,
+        links_are_known: facts.call.resolved.is_some_and(PathsResolved::knows_patterns),
     };
     let mut named = facts.paths.iter().chain(&facts.undeclared_paths);
     if let Some(path) = named.find(|path| wanted.glob.covers(path)) {

@@ -1,11 +1,12 @@
 //! The corpus of command lines: rules, lines and what is decided.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use jaato_policy::{
-    Call, CommandPattern, Conditions, Glob, Layer, Outcome, PathPattern, PluginSource,
-    RestOfCommand, Rule, RuleFile, Rules, WorkspaceTrust, decide, shipped_rules,
+    Call, CallPaths, CommandPattern, Conditions, Glob, Layer, Outcome, PathPattern, PathsResolved,
+    PluginSource, RestOfCommand, Rule, RuleFile, Rules, WorkspaceTrust, decide, shipped_rules,
 };
+use jaato_types::files::ResolvedPath;
 use jaato_types::{PluginName, ToolName};
 use serde_json::json;
 
@@ -75,12 +76,29 @@ impl Section {
             directory: Some(Path::new("/srv")),
             home: Some(Path::new("/home/ann")),
             workspace: self.workspace,
-            patterns_are_resolved: true,
             schema: &schema,
             ..Call::new(&tool, &plugin, &arguments)
         };
-        decide(&self.rules, &call).outcome
+        let resolved = without_links(&call);
+        decide(&self.rules, &Call { resolved: Some(&resolved), ..call }).outcome
     }
+}
+
+/// Where the paths of a call lead if there are no links.
+pub(crate) fn without_links(call: &Call<'_>) -> PathsResolved {
+    let paths = CallPaths::of(call, |_| Some(Vec::new()));
+    let resolved = paths.all.iter().map(|path| {
+        let mut whole = PathBuf::new();
+        path.components().for_each(|part| match part {
+            Component::ParentDir => _ = whole.pop(),
+            Component::CurDir => {}
+            other => whole.push(other),
+        });
+        let path = whole.display().to_string();
+        Some(ResolvedPath { path: path.clone(), entry: path, ..ResolvedPath::default() })
+    });
+    let resolved = resolved.collect();
+    paths.resolved(resolved)
 }
 
 /// Puts letters in that cannot stand in the file.

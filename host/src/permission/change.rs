@@ -31,7 +31,7 @@ pub struct RuleArgs {
     pub command: Option<String>,
 
     /// What may follow the words of the command
-    #[arg(long, value_name = "WHICH", requires = "command", value_parser = ["safe", "any", "none"])]
+    #[arg(long, value_name = "WHICH", requires = "command", value_parser = ["safe", "read", "any", "none"])]
     pub options: Option<String>,
 
     /// A file, or a folder with all that is in it
@@ -86,6 +86,7 @@ fn allows_something(command: &str, options: Option<&str>) -> bool {
     let rest = match options {
         Some("any") => RestOfCommand::AnyOptions,
         Some("none") => RestOfCommand::Nothing,
+        Some("read") => RestOfCommand::Reading,
         _ => RestOfCommand::SafeOptions,
     };
     let when =
