@@ -92,7 +92,10 @@ fn time(rules: &Rules, line: &str) -> f64 {
 
 fn once(rules: &Rules, arguments: &Value) -> f64 {
     let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
+    let schema =
+        json!({ "properties": { "command": { "type": "string", "x-jaato-touches": "command" } } });
     let call = Call {
+        schema: &schema,
         source: PluginSource::Shipped,
         directory: Some(Path::new("/srv")),
         home: Some(Path::new("/home/ann")),

@@ -30,10 +30,15 @@ pub(crate) struct Facts<'a> {
     pub(crate) shell_paths: Vec<ShellPath>,
     /// The hosts that they may name.
     pub(crate) shell_hosts: Vec<NamedHost>,
+    /// Why the line may name files, and hosts, that are not among these.
+    pub(crate) unclear_names: Option<String>,
+    pub(crate) unclear_hosts: Option<String>,
     /// Which commands of the line are unlike all before them.
     pub(crate) distinct: Vec<usize>,
     /// Undeclared strings, read as command lines once a rule needs that.
     undeclared_lines: OnceCell<Vec<Analysis>>,
+    /// What these may name.
+    undeclared_names: OnceCell<Vec<PathBuf>>,
 }
 
 /// A file that a command line may name.
@@ -55,6 +60,8 @@ impl<'a> Facts<'a> {
         let shell_paths = named.map(|named| ShellPath { path: call.whole_name(&named), named });
         let shell_paths = shell_paths.collect();
         let shell_hosts = shell.iter().flat_map(Analysis::hosts).collect();
+        let unclear_names = shell.as_ref().and_then(Analysis::unclear_names).map(str::to_owned);
+        let unclear_hosts = shell.as_ref().and_then(Analysis::unclear_hosts).map(str::to_owned);
         Self {
             call,
             paths: call.paths_of(&touched),
@@ -65,8 +72,11 @@ impl<'a> Facts<'a> {
             shell,
             shell_paths,
             shell_hosts,
+            unclear_names,
+            unclear_hosts,
             distinct,
             undeclared_lines: OnceCell::new(),
+            undeclared_names: OnceCell::new(),
         }
     }
 
@@ -75,6 +85,14 @@ impl<'a> Facts<'a> {
         self.undeclared_lines.get_or_init(|| {
             let texts = self.touched.undeclared.iter().map(|it| it.text.clone());
             texts.map(|text| shell::analyse(&CommandLine::Shell(text))).collect()
+        })
+    }
+
+    /// What the undeclared strings may name as command lines.
+    pub(crate) fn undeclared_names(&self) -> &[PathBuf] {
+        self.undeclared_names.get_or_init(|| {
+            let names = self.undeclared_lines().iter().flat_map(Analysis::names);
+            names.map(|name| self.call.whole(&name.text)).collect()
         })
     }
 
