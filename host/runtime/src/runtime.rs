@@ -1,6 +1,6 @@
 //! The runtime: the plugins that were found, and what runs them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
