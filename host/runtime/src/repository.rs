@@ -1,9 +1,9 @@
 //! Whether a git repository configures nothing that `git` runs when it only reads.
 //!
-//! Filters, text converters, pagers, monitors, signature programs and transports of promised objects
-//! come from a repository's own configuration, and whoever packed the folder wrote that. A plain
-//! repository, as `git clone` and `git init` make it, has none of them. What is not known is not
-//! plain. The user's own configuration counts as the user's word.
+//! Filters, text converters, pagers, monitors, signature programs and transports come from a
+//! repository's own configuration, and the author of the folder wrote that. A plain repository, as
+//! `git clone` and `git init` make it, has none of them. What is unknown is not plain. The user's
+//! own configuration counts as the user's word.
 
 use std::fs;
 use std::path::Path;

@@ -152,8 +152,8 @@ impl Runtime {
         (&self.supervisor, &self.host.setup.executable)
     }
 
-    /// Asks the configured environment where the paths of a call lead, as the rules of a session see
-    /// them; `None` if there is none that could tell.
+    /// Asks the configured environment where the paths of a call lead, as the rules of a session
+    /// see them; `None` if there is none that could tell.
     pub async fn resolve_paths(&self, call: &Call<'_>) -> Option<PathsResolved> {
         let place = call_place(self.setup());
         let paths = CallPaths::of(call, |pattern| expand_in(&place, pattern));
