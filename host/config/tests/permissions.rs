@@ -207,7 +207,8 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         broken, line 3: `tool` is empty
         broken, line 1: unclosed array table, expected `]`
         broken, line 1: `rules` is the number `1`; write `[[rules]]` above each
-    "#]].assert_eq(&text);
+    "#]]
+    .assert_eq(&text);
 }
 
 #[test]
