@@ -198,7 +198,11 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-    } |global| permission::list(global, json);
+
+        /// List the rules that jaato ships one by one
+        #[arg(long)]
+        shipped: bool,
+    } |global| permission::list(global, json, shipped);
 
     /// Tell what is decided about a call, by which rule, and what every other rule says
     Explain {

@@ -12,8 +12,8 @@ use clap::Args;
 use jaato_runtime::config::permissions::{RuleCase, RuleFiles, read_cases};
 use jaato_runtime::policy::shell::Doubt;
 use jaato_runtime::policy::{
-    Allowed, Call, CallingAgent, Decision, DenyRules, Evaluation, Layer, Outcome as Ruling, Rules,
-    Touch, evaluate,
+    Allowed, Call, CallingAgent, Decision, DenyRules, Evaluation, Layer, Outcome as Ruling,
+    RuleFile, Rules, Touch, evaluate,
 };
 use jaato_runtime::registry::ToolEntry;
 use jaato_runtime::types::ToolName;
@@ -52,7 +52,7 @@ pub struct ExplainArgs {
 }
 
 /// Lists the rules of every file, in the order in which they bind.
-pub fn list(global: Global, as_json: bool) -> Outcome {
+pub fn list(global: Global, as_json: bool, shipped: bool) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
     let RuleFiles { files, warnings, .. } = rule_files(&setup);
     report::problems(&warnings);
@@ -85,7 +85,7 @@ pub fn list(global: Global, as_json: bool) -> Outcome {
         });
         report::exact_json(&listed.collect())?;
     } else {
-        print(&setup, &files)?;
+        print(&setup, &files, shipped)?;
     }
     if broken.is_empty() {
         return Ok(Exit::Done);
@@ -94,13 +94,17 @@ pub fn list(global: Global, as_json: bool) -> Outcome {
     Ok(Exit::Configuration)
 }
 
-fn print(setup: &Setup, files: &[jaato_runtime::policy::RuleFile]) -> Result<(), Failure> {
-    if files.is_empty() {
-        report::sentence("there are no rules: what is not plainly harmless is asked")?;
-    }
+fn print(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for file in files {
         let path = visible::name(&file.path).into_owned();
+        if file.layer == Layer::Shipped && !shipped {
+            let count = file.rules.len();
+            let text = format!("allow {count} commands that only read; `--shipped` lists them");
+            let layer = file.layer.name().to_owned();
+            rows.push(vec![layer, "-".to_owned(), text, path, String::new()]);
+            continue;
+        }
         for (at, rule) in file.rules.iter().enumerate() {
             let why = rule.why.as_deref().map(visible::name).unwrap_or_default();
             let place = format!("{path}:{}", rule.line);
@@ -218,8 +222,9 @@ impl Asked<'_> {
             own_folders: &place.own_folders,
             ..Call::new(&spec.name, plugin, self.arguments)
         };
-        let resolved = runtime.resolve_paths(call.named_paths()).await;
-        Ok(show(&Call { resolved: resolved.as_ref(), ..call }))
+        let resolved = runtime.resolve_paths(&call).await;
+        let repository_is_plain = runtime.repository_is_plain(&call);
+        Ok(show(&Call { resolved: resolved.as_ref(), repository_is_plain, ..call }))
     }
 }
 

@@ -3,7 +3,7 @@
 //! Plugins have no part in it: a guard denies a call or wants it asked, and that is looked at
 //! beside what is decided here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use futures_util::future::BoxFuture;
 use jaato_policy::{Call, Decision, Rules, WorkspaceTrust, decide};
@@ -50,6 +50,19 @@ pub trait Gate: Send + Sync {
     ) -> BoxFuture<'a, Option<Vec<Option<ResolvedPath>>>> {
         let _ = paths;
         Box::pin(std::future::ready(None))
+    }
+
+    /// Returns the names that a pattern of a shell may stand for; `None` if that is unknown, or if
+    /// they are too many.
+    fn expand(&self, pattern: &Path) -> Option<Vec<PathBuf>> {
+        let _ = pattern;
+        None
+    }
+
+    /// Tells whether the repository of the working directory configures nothing that `git` runs
+    /// when it only reads.
+    fn repository_is_plain(&self) -> bool {
+        false
     }
 }
 

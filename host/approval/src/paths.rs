@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use jaato_policy::{Call, PathsResolved, RuleRef, file_limits};
+use jaato_policy::{Call, CallPaths, PathsResolved, RuleRef, file_limits};
 use jaato_types::files::{FileLimits, RESOLVE_PATHS_MAX, ResolvedPath};
 
 use crate::Approval;
@@ -12,16 +12,16 @@ impl Approval<'_> {
     /// Asks the environment where the paths of a call lead; nothing if there is no environment that
     /// could tell.
     pub(crate) async fn resolve(&self, call: &Call<'_>) -> Option<PathsResolved> {
-        let paths = call.named_paths();
-        if paths.is_empty() {
+        let paths = CallPaths::of(call, |pattern| self.gate.expand(pattern));
+        if paths.all.is_empty() {
             return None;
         }
         // Of too many nothing is looked at.
-        let resolved = match paths.len() <= RESOLVE_PATHS_MAX {
-            true => self.gate.resolve(&paths).await?,
+        let resolved = match paths.all.len() <= RESOLVE_PATHS_MAX {
+            true => self.gate.resolve(&paths.all).await?,
             false => Vec::new(),
         };
-        Some(PathsResolved::new(paths, resolved))
+        Some(paths.resolved(resolved))
     }
 
     /// Returns what the file operations of a call keep off. `allowed_by` is the rule that allows

@@ -10,6 +10,7 @@ use jaato_config::permissions::{
     NewRule, RuleFiles, RuleSources, add_rule, load_rules, read_cases, remove_rule,
 };
 use jaato_config::trust::{TrustStore, Workspace, WorkspaceState};
+use jaato_policy::Layer;
 
 /// A machine with the files that a test names.
 struct Machine {
@@ -57,7 +58,9 @@ impl Machine {
         let mut text = String::new();
         let root = self.folder.path().canonicalize().unwrap().display().to_string();
         let plain = self.folder.path().display().to_string();
-        for file in &files.files {
+        // The shipped rules come last, and are the same for each.
+        let written = files.files.iter().filter(|file| file.layer != Layer::Shipped);
+        for file in written {
             let path = file.path.replace(&root, "").replace(&plain, "");
             text += &format!("{} {path}\n", file.layer.name());
             if let Some((outcome, line)) = file.default {
@@ -84,6 +87,17 @@ impl Machine {
 #[track_caller]
 fn check(files: &[(&str, &str)], expected: Expect) {
     expected.assert_eq(&Machine::with(files).shown(true));
+}
+
+#[test]
+fn the_shipped_rules_come_last_unless_a_file_switches_them_off() {
+    let layers = |text: &str| -> Vec<Layer> {
+        let machine = Machine::with(&[("user/permissions.toml", text)]);
+        machine.load(false).files.iter().map(|file| file.layer).collect()
+    };
+    assert_eq!(layers("version = 1"), [Layer::User, Layer::Shipped]);
+    assert_eq!(layers("version = 1\nshipped_rules = true"), [Layer::User, Layer::Shipped]);
+    assert_eq!(layers("version = 1\nshipped_rules = false"), [Layer::User]);
 }
 
 #[test]
@@ -179,21 +193,22 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         text.push('\n');
     }
     expect![[r#"
-          broken, line 1: `x` is unknown; known are version, default, rules
-          broken, line 1: `version` is the number `2`, this jaato knows 1
-          broken, line 1: `default` is `perhaps`; it is `allow`, `ask` or `deny`
-          broken, line 3: `comand` is unknown; did you mean `command`?
-          broken, line 2: the rule has no `decision`
-          broken, line 2: a rule that allows must say what it allows; `default` is for all calls
-          broken, line 2: a rule cannot allow a command by `path` or `host`: a program reaches further
-          broken, line 2: a rule that allows a command names its words; only the last may be `*`
-          broken, line 2: `compound` and `outside` are for rules that ask or deny
-          broken, line 2: `options` says what may follow a `command`, and there is none
-          broken, line 3: `~ann/x` names a home that is not known
-          broken, line 3: `tool` is empty
-          broken, line 1: unclosed array table, expected `]`
-          broken, line 1: `rules` is the number `1`; write `[[rules]]` above each
-    "#]].assert_eq(&text);
+        broken, line 1: `x` is unknown; known are version, default, shipped_rules, rules
+        broken, line 1: `version` is the number `2`, this jaato knows 1
+        broken, line 1: `default` is `perhaps`; it is `allow`, `ask` or `deny`
+        broken, line 3: `comand` is unknown; did you mean `command`?
+        broken, line 2: the rule has no `decision`
+        broken, line 2: a rule that allows must say what it allows; `default` is for all calls
+        broken, line 2: a rule cannot allow a command by `path` or `host`: a program reaches further
+        broken, line 2: a rule that allows a command names its words; only the last may be `*`
+        broken, line 2: `compound` and `outside` are for rules that ask or deny
+        broken, line 2: `options` says what may follow a `command`, and there is none
+        broken, line 3: `~ann/x` names a home that is not known
+        broken, line 3: `tool` is empty
+        broken, line 1: unclosed array table, expected `]`
+        broken, line 1: `rules` is the number `1`; write `[[rules]]` above each
+    "#]]
+    .assert_eq(&text);
 }
 
 #[test]

@@ -1,6 +1,14 @@
-//! What a decision costs: 500 rules of files and a command line of 4 KiB.
+//! What a decision costs, with 500 rules of files and a command line of 4 KiB; and what is asked of
+//! everyday commands and of lines that try to get round rules.
 //! `cargo xtask bench policy` runs it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[allow(dead_code)]
+#[path = "../tests/corpus.rs"]
+mod corpus;
+#[allow(dead_code)]
+#[path = "../tests/everyday.rs"]
+mod everyday;
 
 use std::hint::black_box;
 use std::path::Path;
@@ -26,7 +34,15 @@ fn main() {
     );
     let long = format!("ls {}", "a".repeat(LINE_BYTES - 3));
     let [plain, tangled, long] = [plain, tangled, long].map(|line| time(&rules, &line));
-    println!("{}", json!({ "plain_us": plain, "tangled_us": tangled, "long_us": long }));
+    let mut figures = json!({ "plain_us": plain, "tangled_us": tangled, "long_us": long });
+    for (kind, (asked, all)) in everyday::asked_by_kind() {
+        figures[format!("{kind}_asked_percent")] = json!(100.0 * asked as f64 / all as f64);
+    }
+    let cases = corpus::cases();
+    let bypasses = cases.iter().filter(|case| case.is_bypass());
+    figures["bypasses"] = json!(bypasses.clone().count());
+    figures["bypasses_that_pass"] = json!(bypasses.filter(|case| case.passes()).count());
+    println!("{figures}");
 }
 
 fn line(piece: &str) -> String {
@@ -76,9 +92,12 @@ fn time(rules: &Rules, line: &str) -> f64 {
 
 fn once(rules: &Rules, arguments: &Value) -> f64 {
     let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
+    let schema =
+        json!({ "properties": { "command": { "type": "string", "x-jaato-touches": "command" } } });
     let call = Call {
+        schema: &schema,
         source: PluginSource::Shipped,
-        directory: Some(Path::new("/work")),
+        directory: Some(Path::new("/srv")),
         home: Some(Path::new("/home/ann")),
         workspace: WorkspaceTrust::Trusted,
         ..Call::new(&tool, &plugin, arguments)

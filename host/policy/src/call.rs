@@ -36,9 +36,6 @@ pub struct Call<'a> {
     /// Where links on the paths of the arguments lead, as the host found out before. Rules see
     /// these beside what is written.
     pub resolved: Option<&'a PathsResolved>,
-    /// The host has expanded every pattern of the command line: `resolved` has the links among the
-    /// names.
-    pub patterns_are_resolved: bool,
     /// Whether the person trusts the workspace.
     pub workspace: WorkspaceTrust,
     /// The workspace's root; `None` if it is unknown.
@@ -68,7 +65,6 @@ impl<'a> Call<'a> {
             directory: None,
             home: None,
             resolved: None,
-            patterns_are_resolved: false,
             repository_is_plain: false,
             workspace: WorkspaceTrust::Untrusted,
             root: None,

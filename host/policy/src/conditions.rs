@@ -142,6 +142,8 @@ impl fmt::Display for Conditions {
         add("tool", text(&self.tool));
         add("plugin", text(&self.plugin));
         add("command", self.command.as_ref().map(ToString::to_string));
+        let reads = self.command.as_ref().is_some_and(|it| it.rest == RestOfCommand::Reading);
+        add("options", reads.then(|| "read".to_owned()));
         add("path", self.path.as_ref().map(|path| path.written.clone()));
         add("host", text(&self.host));
         for (name, value) in &self.arguments {

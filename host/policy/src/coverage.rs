@@ -185,12 +185,18 @@ fn reads_inside(command: &SimpleCommand, facts: &Facts<'_>) -> bool {
     let Some(directory) = call.directory.filter(|_| call.typed_into.is_none()) else {
         return false;
     };
+    // A link leads anywhere.
+    let Some(resolved) = call.resolved else { return command.file_names().is_empty() };
     let is_inside = |path: &Path| {
         path.starts_with(directory) || NO_FILES.iter().any(|file| path == Path::new(file))
     };
     facts.paths.iter().all(|path| is_inside(path))
+        && command.folders.iter().all(|folder| is_inside(&call.whole(folder)))
         && command.file_names().iter().all(|name| {
-            let is_resolved = name.reach != Reach::Pattern || call.patterns_are_resolved;
+            let is_resolved = match name.reach {
+                Reach::Pattern => resolved.knows_patterns(),
+                _ => resolved.of(&call.joined(&name.text)).is_some(),
+            };
             is_resolved && is_inside(&call.whole_name(name))
         })
 }

@@ -44,12 +44,18 @@ fn leads_anywhere(pattern: &Path) -> bool {
     }
 }
 
-fn is_pattern(text: &str) -> bool {
+/// Tells whether a part of a path is a pattern of a shell.
+pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '[', '(', '{', '%'])
 }
 
 fn is_pattern_of_rule(text: &str) -> bool {
     text.contains(['*', '?'])
+}
+
+/// Tells whether a pattern of a shell may stand for a name.
+pub fn pattern_may_be(pattern: &str, name: &str) -> bool {
+    loose(pattern).matches(name)
 }
 
 /// Makes a wider pattern of one of a shell: brackets stand for any letters.

@@ -30,10 +30,15 @@ pub(crate) struct Facts<'a> {
     pub(crate) shell_paths: Vec<ShellPath>,
     /// The hosts that they may name.
     pub(crate) shell_hosts: Vec<NamedHost>,
+    /// Why the line may name files, and hosts, that are not among these.
+    pub(crate) unclear_names: Option<String>,
+    pub(crate) unclear_hosts: Option<String>,
     /// Which commands of the line are unlike all before them.
     pub(crate) distinct: Vec<usize>,
     /// Undeclared strings, read as command lines once a rule needs that.
     undeclared_lines: OnceCell<Vec<Analysis>>,
+    /// What these may name.
+    undeclared_names: OnceCell<Vec<PathBuf>>,
 }
 
 /// A file that a command line may name.
@@ -55,6 +60,8 @@ impl<'a> Facts<'a> {
         let shell_paths = named.map(|named| ShellPath { path: call.whole_name(&named), named });
         let shell_paths = shell_paths.collect();
         let shell_hosts = shell.iter().flat_map(Analysis::hosts).collect();
+        let unclear_names = shell.as_ref().and_then(Analysis::unclear_names).map(str::to_owned);
+        let unclear_hosts = shell.as_ref().and_then(Analysis::unclear_hosts).map(str::to_owned);
         Self {
             call,
             paths: call.paths_of(&touched),
@@ -65,8 +72,11 @@ impl<'a> Facts<'a> {
             shell,
             shell_paths,
             shell_hosts,
+            unclear_names,
+            unclear_hosts,
             distinct,
             undeclared_lines: OnceCell::new(),
+            undeclared_names: OnceCell::new(),
         }
     }
 
@@ -83,6 +93,14 @@ impl<'a> Facts<'a> {
         let mut undeclared = self.touched.undeclared.iter();
         self.touched.hosts.iter().any(|text| shell::is_ambiguous(text))
             || undeclared.any(|it| may_be_ambiguous_host(&it.text))
+    }
+
+    /// What the undeclared strings may name as command lines.
+    pub(crate) fn undeclared_names(&self) -> &[PathBuf] {
+        self.undeclared_names.get_or_init(|| {
+            let names = self.undeclared_lines().iter().flat_map(Analysis::names);
+            names.map(|name| self.call.whole(&name.text)).collect()
+        })
     }
 
     /// The words of the command line that are written as paths.
@@ -143,6 +161,14 @@ impl Call<'_> {
         paths
     }
 
+    /// Tells whether its command line runs a program, as far as it is understood.
+    pub fn runs(&self, program: &str) -> bool {
+        let shell = Facts::of(self).shell;
+        shell.is_some_and(|shell| {
+            shell.commands.iter().any(|command| command.program_name() == program)
+        })
+    }
+
     /// Returns the patterns among the words of its command line, each whole as far as the first
     /// `*`.
     pub fn patterns(&self) -> Vec<PathBuf> {
@@ -173,7 +199,7 @@ impl Call<'_> {
     }
 
     /// Puts `~` and the working directory in front of a path.
-    fn joined(&self, text: &str) -> PathBuf {
+    pub(crate) fn joined(&self, text: &str) -> PathBuf {
         let path = text.strip_prefix("file://").unwrap_or(text);
         match (path.strip_prefix('~'), self.home, self.directory) {
             (Some(""), Some(home), _) => home.to_owned(),

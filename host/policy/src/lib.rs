@@ -39,13 +39,14 @@ pub use conditions::{
 pub use decide::decide;
 pub use decision::Decision;
 pub use edits::protected_files;
+pub use expansion::{is_pattern, pattern_may_be};
 pub use explain::{Evaluation, Touch, Tried, evaluate};
 pub use jaato_types::Glob;
 pub use layer::Layer;
 pub use limits::{denied_to_all, file_limits};
 pub use mode::Mode;
 pub use pattern::{Pattern, proposals};
-pub use resolved::PathsResolved;
+pub use resolved::{CallPaths, PathsResolved};
 pub use rule::{Outcome, RuleId};
 pub use rules::{Allowed, AnswerPlace, DenyRules, Rules, SessionRule};
 pub use shell::CommandLine;

@@ -6,16 +6,16 @@ use jaato_types::PathGlob;
 
 use crate::facts::{Facts, ShellPath};
 use crate::matching::{Matched, unread, unread_lines};
-use crate::shell::{self, Analysis, Reach};
+use crate::shell::{self, Reach};
 use crate::touched::possible_hosts;
-use crate::{Glob, PathPattern, expansion};
+use crate::{Glob, PathPattern, PathsResolved, expansion};
 
 /// Matches the path of a rule.
 pub(crate) fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
     let wanted = Wanted {
         path: &wanted.path,
         glob: PathGlob::new(&wanted.path),
-        links_are_known: facts.call.patterns_are_resolved,
+        links_are_known: facts.call.resolved.is_some_and(PathsResolved::knows_patterns),
     };
     let mut named = facts.paths.iter().chain(&facts.undeclared_paths);
     if let Some(path) = named.find(|path| wanted.glob.covers(path)) {
@@ -31,8 +31,7 @@ pub(crate) fn unclear(facts: &Facts<'_>) -> Matched {
     if facts.call.may_be_anywhere() {
         return Matched::Perhaps("more paths than are looked at".to_owned());
     }
-    let what = facts.shell.as_ref().and_then(Analysis::unclear_names);
-    what.map_or_else(|| unread_lines(facts), |what| Matched::Perhaps(what.to_owned()))
+    facts.unclear_names.clone().map_or_else(|| unread_lines(facts), Matched::Perhaps)
 }
 
 /// The path of a rule, made ready for many names.
@@ -83,8 +82,7 @@ impl Wanted<'_> {
         let call = facts.call;
         let written = facts.touched.writes.iter().map(|text| call.whole(text));
         let mut folders = written.chain(facts.undeclared_paths.iter().cloned());
-        let names = facts.undeclared_lines().iter().flat_map(Analysis::names);
-        let mut names = names.map(|name| call.whole(&name.text));
+        let mut names = facts.undeclared_names().iter().cloned();
         let possible = folders
             .find(|path| self.is_below(path))
             .or_else(|| names.find(|path| is_anything(path) || self.glob.covers(path)));
@@ -135,10 +133,7 @@ pub(crate) fn host(wanted: &Glob, facts: &Facts<'_>) -> Matched {
         .filter(|host| (!is_pattern || host.contains('.')) && names(host));
     let possible = of_shell.map(|named| named.host.clone()).chain(undeclared).next();
     possible.map_or_else(
-        || {
-            let unclear = facts.shell.as_ref().and_then(Analysis::unclear_hosts);
-            unclear.map_or_else(|| unread(facts), |what| Matched::Perhaps(what.to_owned()))
-        },
+        || facts.unclear_hosts.clone().map_or_else(|| unread(facts), Matched::Perhaps),
         |host| Matched::Perhaps(format!("`{host}`")),
     )
 }

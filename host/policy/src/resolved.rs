@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jaato_types::files::{RESOLVE_PATHS_MAX, ResolvedPath};
 
+use crate::Call;
 use crate::facts::without_dots;
 
 /// Where the paths of a call lead.
@@ -13,6 +14,35 @@ pub struct PathsResolved {
     /// By the paths that were asked for.
     known: BTreeMap<PathBuf, ResolvedPath>,
     extent: Extent,
+    /// The names that the patterns of a command line stand for are among them.
+    has_patterns: bool,
+}
+
+/// The paths that a call names, which its environment is to resolve.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallPaths {
+    /// The paths, and the names that patterns of a command line stand for.
+    pub all: Vec<PathBuf>,
+    has_patterns: bool,
+}
+
+impl CallPaths {
+    /// Collects the paths. `expand` returns the names that a pattern may stand for, if it can.
+    pub fn of(call: &Call<'_>, expand: impl Fn(&Path) -> Option<Vec<PathBuf>>) -> Self {
+        let mut all = call.named_paths();
+        let expanded: Option<Vec<Vec<PathBuf>>> =
+            call.patterns().iter().map(|pattern| expand(pattern)).collect();
+        let has_patterns = expanded.is_some();
+        all.extend(expanded.into_iter().flatten().flatten());
+        all.sort();
+        all.dedup();
+        Self { all, has_patterns }
+    }
+
+    /// Puts them together with where each leads.
+    pub fn resolved(self, resolved: Vec<Option<ResolvedPath>>) -> PathsResolved {
+        PathsResolved { has_patterns: self.has_patterns, ..PathsResolved::new(self.all, resolved) }
+    }
 }
 
 /// How much is known of the paths of a call.
@@ -37,7 +67,8 @@ impl PathsResolved {
         let pairs = asked.into_iter().zip(resolved);
         let known: BTreeMap<_, _> = pairs.filter_map(|(path, it)| Some((path, it?))).collect();
         let is_all = known.len() == count && known.values().all(|it| it.identity.is_some());
-        Self { known, extent: if is_all { Extent::All } else { Extent::AsWritten } }
+        let extent = if is_all { Extent::All } else { Extent::AsWritten };
+        Self { known, extent, has_patterns: false }
     }
 
     /// Returns where a path leads, if it was asked for.
@@ -58,6 +89,11 @@ impl PathsResolved {
     /// Tells whether it is known of each path where it leads.
     pub(crate) fn is_whole(&self) -> bool {
         self.extent == Extent::All
+    }
+
+    /// Tells whether it is known where the names lead that patterns of a command line stand for.
+    pub(crate) fn knows_patterns(&self) -> bool {
+        self.has_patterns && self.extent != Extent::TooMany
     }
 
     /// Tells whether the call may touch anything, because it has too many paths.

@@ -63,7 +63,6 @@ impl Scene {
             directory: None,
             home: None,
             resolved: None,
-            patterns_are_resolved: true,
             repository_is_plain: false,
             workspace: WorkspaceTrust::Trusted,
             root: None,

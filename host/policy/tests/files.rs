@@ -62,7 +62,6 @@ impl Scene {
             directory: Some(Path::new("/project")),
             home: Some(Path::new("/home/ann")),
             resolved: self.resolved.as_ref(),
-            patterns_are_resolved: true,
             repository_is_plain: false,
             workspace: WorkspaceTrust::Trusted,
             root: Some(Path::new("/project")),

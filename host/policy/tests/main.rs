@@ -3,6 +3,7 @@
 
 mod corpus;
 mod decisions;
+mod everyday;
 mod files;
 #[cfg(unix)]
 mod fuzz;

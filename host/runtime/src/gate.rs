@@ -18,6 +18,8 @@ use jaato_types::files::ResolvedPath;
 
 use crate::host::Host;
 use crate::ledger::ledger_path;
+use crate::patterns::expand;
+use crate::repository;
 
 /// The execution environment that is this machine: paths mean there what they mean here.
 const LOCAL: &str = "local";
@@ -53,6 +55,26 @@ impl Gate for HostGate {
     ) -> BoxFuture<'a, Option<Vec<Option<ResolvedPath>>>> {
         Box::pin(self.environments.resolve(&self.session, paths))
     }
+
+    fn expand(&self, pattern: &Path) -> Option<Vec<PathBuf>> {
+        expand_in(&self.place, pattern)
+    }
+
+    fn repository_is_plain(&self) -> bool {
+        is_plain_in(&self.place)
+    }
+}
+
+/// Returns the names that a pattern may stand for, if files of this machine are meant.
+pub(crate) fn expand_in(place: &CallPlace, pattern: &Path) -> Option<Vec<PathBuf>> {
+    let is_local = place.directory.is_some() && pattern.is_absolute();
+    if is_local { expand(pattern) } else { None }
+}
+
+/// Tells whether the repository of the working directory configures nothing that `git` runs when it
+/// only reads.
+pub(crate) fn is_plain_in(place: &CallPlace) -> bool {
+    place.directory.as_deref().is_some_and(repository::is_plain)
 }
 
 /// Returns where calls of a host run, as rules see it.

@@ -1,6 +1,6 @@
 //! The runtime: the plugins that were found, and what runs them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use jaato_environments::{EndedProcess, Environments, Outputs, Processes, declare
 use jaato_instances::{CallSite, Instances, PluginCaller, ServiceFactory, Workers, why_in_worker};
 use jaato_loader::{Executor, Report, Watch};
 use jaato_log::Log;
-use jaato_policy::PathsResolved;
+use jaato_policy::{Call, CallPaths, PathsResolved};
 use jaato_process::{Orphan, Supervisor};
 use jaato_registry::{PluginEntry, Registry, Status};
 use jaato_services::{Assets, HostServices, Shared, given_entries, problems_of_settings};
@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use serde_json::Map;
 
 use crate::about_models;
+use crate::gate::{call_place, expand_in, is_plain_in};
 use crate::gc;
 use crate::host::Host;
 use crate::ledger::ledger_of;
@@ -152,15 +153,22 @@ impl Runtime {
         (&self.supervisor, &self.host.setup.executable)
     }
 
-    /// Asks the configured environment where paths lead, as the rules of a session see them; `None`
-    /// if there is none that could tell.
-    pub async fn resolve_paths(&self, paths: Vec<PathBuf>) -> Option<PathsResolved> {
+    /// Asks the configured environment where the paths of a call lead, as the rules of a session
+    /// see them; `None` if there is none that could tell.
+    pub async fn resolve_paths(&self, call: &Call<'_>) -> Option<PathsResolved> {
+        let place = call_place(self.setup());
+        let paths = CallPaths::of(call, |pattern| expand_in(&place, pattern));
         let environments = &self.host.environments;
         let session = SessionId::from("paths-of-a-call");
         environments.enter(&session, None, Map::new()).ok()?;
-        let resolved = environments.resolve(&session, &paths).await;
+        let resolved = environments.resolve(&session, &paths.all).await;
         environments.leave(&session).await;
-        Some(PathsResolved::new(paths, resolved?))
+        Some(paths.resolved(resolved?))
+    }
+
+    /// Tells whether a call runs `git`, and the repository configures nothing that it runs to read.
+    pub fn repository_is_plain(&self, call: &Call<'_>) -> bool {
+        call.runs("git") && is_plain_in(&call_place(self.setup()))
     }
 
     /// Returns what the host is made of.

@@ -27,7 +27,7 @@ pub struct RuleArgs {
     pub command: Option<String>,
 
     /// What may follow the words of the command
-    #[arg(long, value_name = "WHICH", requires = "command", value_parser = ["safe", "any", "none"])]
+    #[arg(long, value_name = "WHICH", requires = "command", value_parser = ["safe", "read", "any", "none"])]
     pub options: Option<String>,
 
     /// A file, or a folder with all that is in it
@@ -82,6 +82,7 @@ fn can_allow(command: &str, options: Option<&str>) -> bool {
     let rest = match options {
         Some("any") => RestOfCommand::AnyOptions,
         Some("none") => RestOfCommand::Nothing,
+        Some("read") => RestOfCommand::Reading,
         _ => RestOfCommand::SafeOptions,
     };
     CommandPattern::parse(command, rest).is_some_and(|pattern| pattern.can_allow())

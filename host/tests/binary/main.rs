@@ -90,6 +90,7 @@ mod secrets;
 mod sequences;
 mod shared_environment;
 mod shell;
+mod shell_rules;
 mod shells;
 mod story;
 #[path = "../support/mod.rs"]

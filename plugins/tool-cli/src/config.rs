@@ -1,5 +1,6 @@
 //! `[plugins.tool-cli]`, and how a command line becomes a program with words.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -98,6 +99,7 @@ impl Cli {
         let deadline_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         let spawn = |shell: &str| Spawn {
             extra_paths: self.config.extra_paths.clone(),
+            variables: no_configured_programs(),
             ..in_shell(shell, command, args).deadline_ms(deadline_ms)
         };
         if let Some(shell) = &self.config.shell {
@@ -129,6 +131,13 @@ impl Told {
             timeout: timeout.filter(|timeout| !timeout.is_zero()),
         }
     }
+}
+
+/// Variables that keep programs which only read from running others: the rules that jaato ships let
+/// them run without a question. A pager would wait for keys, too.
+fn no_configured_programs() -> BTreeMap<String, String> {
+    let variables = [("GIT_PAGER", "cat"), ("RIPGREP_CONFIG_PATH", "")];
+    variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
 /// With words, the shell runs exactly them: `"$@"` is expanded to words and never read as a script.

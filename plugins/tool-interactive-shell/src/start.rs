@@ -37,6 +37,7 @@ pub fn program(command: Command, shell: &Shell, nonce: &Nonce) -> Start {
     let fixed = [
         ("PAGER", "cat"),
         ("GIT_PAGER", "cat"),
+        ("RIPGREP_CONFIG_PATH", ""),
         ("HISTFILE", ""),
         ("SAVEHIST", "0"),
         ("fish_history", ""),

@@ -134,7 +134,8 @@ pub(super) fn parse(origin: &Origin<'_>, text: &str) -> Result<Parsed, (usize, S
         Ok(AskingChannel { kind: channel.kind, endpoint: channel.endpoint, timeout_s })
     });
     let channel = channel.transpose()?;
-    Ok(Parsed { file: reader.file, channel, warnings: reader.warnings })
+    let warnings = reader.warnings;
+    Ok(Parsed { file: reader.file, without_shipped: false, channel, warnings })
 }
 
 impl Reader<'_> {

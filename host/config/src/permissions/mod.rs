@@ -11,7 +11,9 @@ mod toml;
 
 use std::path::{Path, PathBuf};
 
-use jaato_policy::{Conditions, Glob, Layer, Outcome, PathPattern, RestOfCommand, RuleFile};
+use jaato_policy::{
+    Conditions, Glob, Layer, Outcome, PathPattern, RestOfCommand, RuleFile, shipped_rules,
+};
 
 use crate::CONFIG_BYTES_MAX;
 use crate::trust::TrustedWorkspace;
@@ -75,6 +77,8 @@ pub struct AskingChannel {
 #[derive(Debug)]
 struct Parsed {
     file: RuleFile,
+    /// It switches the shipped rules off.
+    without_shipped: bool,
     channel: Option<AskingChannel>,
     warnings: Vec<String>,
 }
@@ -102,19 +106,23 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
         found.extend([RULES_FILE, ORIGINAL_FILE].map(|name| (layer, folder.join(name))));
     }
     found.extend(sources.named.map(|path| (Layer::User, path.to_owned())));
-    let mut files = RuleFiles::default();
+    let (mut files, mut without_shipped) = (RuleFiles::default(), false);
+    let mut add = |parsed: Parsed| {
+        without_shipped |= parsed.without_shipped;
+        files.add(parsed);
+    };
     for (layer, path) in found {
         let origin = Origin { layer, path: &path, home: sources.home, root: sources.root };
         match jaato_places::read(&path, CONFIG_BYTES_MAX) {
             Ok(None) if sources.named == Some(&path) => {
                 let what = format!("it is not there, and `{ORIGINAL_VARIABLE}` names it");
-                files.add(broken(&origin, 0, what));
+                add(broken(&origin, 0, what));
             }
             Ok(None) => {}
-            Ok(Some(bytes)) => files.add(parse(&origin, &bytes)),
+            Ok(Some(bytes)) => add(parse(&origin, &bytes)),
             // A home that is no folder has no files.
             Err(error) if error.is_missing() || error.lies_below_no_folder() => {}
-            Err(error) => files.add(broken(&origin, 0, error.with_hint())),
+            Err(error) => add(broken(&origin, 0, error.with_hint())),
         }
     }
     for name in [RULES_FILE, ORIGINAL_FILE] {
@@ -125,9 +133,12 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
             Origin { layer: Layer::Workspace, path: &path, home: sources.home, root: sources.root };
         match workspace.read(&name) {
             Ok(None) => {}
-            Ok(Some(bytes)) => files.add(parse(&origin, &bytes)),
-            Err(error) => files.add(broken(&origin, 0, error.to_string())),
+            Ok(Some(bytes)) => add(parse(&origin, &bytes)),
+            Err(error) => add(broken(&origin, 0, error.to_string())),
         }
+    }
+    if !without_shipped {
+        files.files.push(shipped_rules());
     }
     files
 }
@@ -165,7 +176,7 @@ fn parse(origin: &Origin<'_>, bytes: &[u8]) -> Parsed {
 
 fn broken(origin: &Origin<'_>, line: usize, what: String) -> Parsed {
     let file = RuleFile { broken: Some((line, what)), ..origin.empty() };
-    Parsed { file, channel: None, warnings: Vec::new() }
+    Parsed { file, without_shipped: false, channel: None, warnings: Vec::new() }
 }
 
 impl Origin<'_> {

@@ -44,7 +44,7 @@ pub(super) fn parse(origin: &Origin<'_>, text: &str) -> Result<Parsed, Wrong> {
         ConfigError::Syntax { line, message, .. } => (line, message),
         other => (0, other.to_string()),
     })?;
-    let mut file = origin.empty();
+    let (mut file, mut without_shipped) = (origin.empty(), false);
     for (name, node) in entries {
         match (name.as_str(), &node.value) {
             ("version", Value::Integer(Ok(VERSION))) => {}
@@ -60,17 +60,26 @@ pub(super) fn parse(origin: &Origin<'_>, text: &str) -> Result<Parsed, Wrong> {
                 }
                 file.default = Some((outcome, node.line));
             }
+            ("shipped_rules", Value::Boolean(counts)) => without_shipped = !counts,
+            ("shipped_rules", other) => {
+                let text =
+                    format!("`shipped_rules` is {}, not `true` or `false`", other.describe());
+                return Err((node.line, text));
+            }
             ("rules", Value::Array(items)) => rules(origin, items, &mut file)?,
             ("rules", other) => {
                 let text = format!("`rules` is {}; write `[[rules]]` above each", other.describe());
                 return Err((node.line, text));
             }
             (other, _) => {
-                return Err((node.line, unknown(other, ["version", "default", "rules"])));
+                return Err((
+                    node.line,
+                    unknown(other, ["version", "default", "shipped_rules", "rules"]),
+                ));
             }
         }
     }
-    Ok(Parsed { file, channel: None, warnings: Vec::new() })
+    Ok(Parsed { file, without_shipped, channel: None, warnings: Vec::new() })
 }
 
 fn rules(origin: &Origin<'_>, items: &[Node], file: &mut RuleFile) -> Result<(), Wrong> {
@@ -193,7 +202,8 @@ fn rest(value: &Value) -> Result<RestOfCommand, String> {
         "safe" => Ok(RestOfCommand::SafeOptions),
         "any" => Ok(RestOfCommand::AnyOptions),
         "none" => Ok(RestOfCommand::Nothing),
-        other => Err(format!("`options` is `{other}`; it is `safe`, `any` or `none`")),
+        "read" => Ok(RestOfCommand::Reading),
+        other => Err(format!("`options` is `{other}`; it is `safe`, `read`, `any` or `none`")),
     }
 }
 

@@ -32,7 +32,12 @@ pub(super) fn covers(
         RestOfCommand::SafeOptions => {
             rest_is_safe(program, pattern, rest) && is_trusted(command, workspace)
         }
-        RestOfCommand::Reading => only_reads(command, words) && is_trusted(command, workspace),
+        RestOfCommand::Reading => {
+            // An interpreter that only reads runs none of its words.
+            let interprets = programs::find(&program.text)
+                .is_some_and(|known| known.nature == Nature::Interprets);
+            only_reads(command, words) && (interprets || is_trusted(command, workspace))
+        }
     }
 }
 
@@ -59,7 +64,7 @@ fn only_reads(command: &SimpleCommand, words: &[Word]) -> bool {
                 words[..count].iter().all(|word| word.kind == WordKind::Literal)
                     && row.only_reads(&words[count..])
             }
-            None => known.only_reads(words) && words.is_empty() && !options.is_empty(),
+            None => words.is_empty() && known.only_reads(options),
         }
 }
 

@@ -9,6 +9,8 @@ mod names;
 mod nested;
 mod plain;
 mod programs;
+#[cfg(test)]
+mod rows;
 mod script;
 mod useful;
 mod words;

@@ -90,7 +90,7 @@ impl SimpleCommand {
     /// Returns the words of the command that may name files, for what allows: not those that are
     /// text for sure.
     pub(crate) fn file_names(&self) -> Vec<Named> {
-        let mut names = Names::default();
+        let mut names = Names { is_strict: true, ..Names::default() };
         let words = self.words.get(1..).unwrap_or_default();
         let reach = reach_of(self);
         let mut take = |word: &Word| names.word(&word.text, word.kind, reach, &self.folders);
@@ -116,6 +116,8 @@ fn row(command: &SimpleCommand) -> Option<(&'static Program, usize)> {
 #[derive(Debug, Default)]
 struct Names {
     found: Vec<Named>,
+    /// Only words and the values of options count, not other parts of words.
+    is_strict: bool,
 }
 
 impl Names {
@@ -180,7 +182,7 @@ impl Names {
 
     /// Takes the parts of a text that a program may look at as names.
     fn pieces(&mut self, text: &str, folders: &[String]) {
-        if text.contains(parts_names) {
+        if text.contains(parts_names) && !self.is_strict {
             let pieces = text.split(parts_names).filter(|piece| !piece.is_empty());
             pieces.for_each(|piece| self.piece(piece, folders));
         }
@@ -189,6 +191,9 @@ impl Names {
             text.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
         let letters = glued.chars().take_while(char::is_ascii_alphanumeric).count().min(8);
         (1..=letters).for_each(|count| self.piece(&glued[count..], folders));
+        if self.is_strict {
+            return;
+        }
         // `1r/path` in a script.
         text.find('/').into_iter().for_each(|at| self.piece(&text[at..], folders));
         if let Some((_, rest)) = text.split_once("file:").or_else(|| text.split_once("FILE:")) {

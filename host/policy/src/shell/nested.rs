@@ -213,6 +213,9 @@ fn is_variable(word: &Word) -> bool {
 }
 
 fn of_shell(words: &[Word]) -> Inside {
+    if matches!(words, [word] if word.text == "--version") {
+        return Inside::default();
+    }
     let what = "starts a shell that runs a file or its input";
     let reads = Inside::hidden(Reason::new(DoubtCause::Shell, what));
     let mut words = words.iter();

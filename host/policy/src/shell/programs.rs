@@ -28,6 +28,47 @@ pub(super) fn find(name: &str) -> Option<&'static Program> {
     BY_NAME.get(name).copied()
 }
 
+#[cfg(test)]
+pub(super) fn rows() -> impl Iterator<Item = &'static Program> {
+    PROGRAMS.program.iter()
+}
+
+#[cfg(test)]
+impl Program {
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter()
+    }
+
+    pub(super) fn long_options(&self) -> impl Iterator<Item = &str> {
+        self.long.iter()
+    }
+
+    pub(super) fn short_options(&self) -> &str {
+        &self.short
+    }
+
+    pub(super) fn is_lookup(&self) -> bool {
+        self.read == Some(Read::Lookup)
+    }
+}
+
+#[cfg(test)]
+impl Commands {
+    pub(super) fn code_rows(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.runs_code.iter().flat_map(|row| {
+            row.names.iter().flat_map(|name| row.when.iter().map(move |when| (name, when.as_str())))
+        })
+    }
+
+    pub(super) fn wrapper_rows(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.wrapper.iter().flat_map(|row| row.names.iter().map(|name| (name, row.words)))
+    }
+
+    pub(super) fn dangerous_variables(&self) -> impl Iterator<Item = &str> {
+        self.variables.names.iter().chain(self.variables.parts.iter())
+    }
+}
+
 /// Returns what is known of how commands run others.
 pub(super) fn commands() -> &'static Commands {
     &COMMANDS
@@ -116,7 +157,7 @@ pub(super) struct Program {
     operands: Operands,
     #[serde(default)]
     letters: String,
-    read: Option<Read>,
+    pub(super) read: Option<Read>,
     #[serde(default)]
     lists: Words,
     #[serde(default)]
@@ -125,6 +166,8 @@ pub(super) struct Program {
     text: usize,
     #[serde(default)]
     text_unless: Words,
+    #[serde(default)]
+    globs: bool,
     #[serde(default)]
     below: Words,
     #[serde(default, rename = "sub")]
@@ -231,7 +274,10 @@ impl Program {
         let are_known = words.iter().all(|word| match (read, word.kind) {
             (_, WordKind::Dynamic) => false,
             // A file may be called like an option.
-            (_, WordKind::Glob) => !word.text.starts_with(['-', '*', '?', '[', '+']),
+            (_, WordKind::Glob) => {
+                self.globs && !word.text.starts_with('-')
+                    || !word.text.starts_with(['-', '*', '?', '[', '+'])
+            }
             (Read::Dashed, WordKind::Literal) => {
                 !word.text.starts_with(['-', '(', ')', '!'])
                     || self.looks(&word.text)

@@ -1,0 +1,109 @@
+//! Tests of the tables: every row is looked at.
+
+use std::collections::BTreeSet;
+
+use super::programs::{commands, find, rows};
+use super::{CommandLine, SimpleCommand, analyse};
+
+#[test]
+fn each_program_is_in_one_row() {
+    let mut seen = BTreeSet::new();
+    for row in rows() {
+        for name in row.names() {
+            assert!(seen.insert(name), "{name}");
+            let mut of_row = BTreeSet::new();
+            let subcommands = row.subcommands.iter().flat_map(|row| row.names());
+            subcommands.for_each(|sub| assert!(of_row.insert(sub), "{name} {sub}"));
+        }
+    }
+    assert!(seen.len() > 250, "{}", seen.len());
+}
+
+/// Every option of every row is taken, and with one more letter it is not.
+#[test]
+fn each_option_is_taken_as_it_is_written() {
+    for row in rows().flat_map(|row| std::iter::once(row).chain(&row.subcommands)) {
+        let name = row.names().collect::<Vec<_>>().join(" ");
+        for long in row.long_options() {
+            let value = if long.ends_with('=') { "x" } else { "" };
+            assert!(row.takes(&format!("--{long}{value}")), "{name} --{long}");
+            let unknown = format!("--{}zzz", long.trim_end_matches('='));
+            assert!(!row.takes(&unknown), "{name} {unknown}");
+        }
+        let letters: Vec<char> = row.short_options().chars().filter(|it| *it != ':').collect();
+        let unlike: BTreeSet<char> = letters.iter().copied().collect();
+        assert_eq!(letters.len(), unlike.len(), "{name} {letters:?}");
+        letters.iter().for_each(|letter| assert!(row.takes(&format!("-{letter}")), "{letter}"));
+        assert!(!row.takes("-\u{7f}") && !row.takes("--"), "{name}");
+    }
+}
+
+/// What a row calls reading is no wrapper, no shell, and changes no meaning of words.
+#[test]
+fn what_only_reads_runs_nothing() {
+    for row in rows().filter(|row| row.read.is_some()) {
+        for name in row.names() {
+            let known = commands();
+            assert!(name == "command" || known.wrapper(name).is_none(), "{name}");
+            assert!(!known.network.has(name) || row.is_lookup(), "{name}");
+        }
+    }
+}
+
+/// Each text of the table of what runs code is found in a line that has its words.
+#[test]
+fn each_row_of_what_runs_code_is_found() {
+    for (name, when) in commands().code_rows() {
+        let words = when.replace('*', "");
+        let line = CommandLine::Words(
+            [name].into_iter().chain(words.split_whitespace()).map(str::to_owned).collect(),
+        );
+        let analysis = analyse(&line);
+        assert!(analysis.hidden().is_some(), "{name} {when}");
+    }
+    for name in commands().changes_meaning.iter().chain(commands().runs_others.iter()) {
+        let analysis = analyse(&CommandLine::Words(vec![name.to_owned(), "x".to_owned()]));
+        assert!(analysis.hidden().is_some(), "{name}");
+    }
+    for name in commands().dangerous_variables() {
+        let words = ["env".to_owned(), format!("{name}=x"), "ls".to_owned()];
+        assert!(analyse(&CommandLine::Words(words.to_vec())).hidden().is_some(), "{name}");
+    }
+}
+
+#[test]
+fn each_wrapper_runs_the_command_after_it() {
+    for (name, between) in commands().wrapper_rows() {
+        let words = [name].into_iter().chain(std::iter::repeat_n("1", between)).chain(["rm", "x"]);
+        let analysis = analyse(&CommandLine::Words(words.map(str::to_owned).collect()));
+        let found = analysis.commands.iter().any(|command| command.program_name() == "rm");
+        assert!(
+            found,
+            "{name}: {:?}",
+            analysis.commands.iter().map(SimpleCommand::text).collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
+fn abbreviations_and_clusters_are_no_way_round() {
+    let sort = find("sort").unwrap();
+    let (yes, no) = (
+        ["-rn", "-k2", "-t,", "--reverse", "--key=2", "file", "-", "-k2o"],
+        [
+            "-o",
+            "-ro",
+            "-rofile",
+            "--output=x",
+            "--out",
+            "--compress-program=x",
+            "--comp=x",
+            "-T",
+            "--reverse=x",
+            "--",
+            "--r",
+        ],
+    );
+    yes.iter().for_each(|word| assert!(sort.takes(word), "{word}"));
+    no.iter().for_each(|word| assert!(!sort.takes(word), "{word}"));
+}

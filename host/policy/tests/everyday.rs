@@ -1,0 +1,70 @@
+//! The corpus of everyday commands: which of them run without a question by the shipped rules.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jaato_policy::{
+    Call, Mode, Outcome, PluginSource, Rules, WorkspaceTrust, decide, shipped_rules,
+};
+use jaato_types::{PluginName, ToolName};
+use serde_json::json;
+
+use crate::corpus::without_links;
+
+const EVERYDAY: &str = include_str!("everyday.txt");
+
+/// The most reading commands that may be asked, in a hundred.
+const ASKED_PERCENT_MAX: usize = 5;
+
+fn decided(line: &str, mode: Mode) -> Outcome {
+    let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
+    let arguments = json!({ "command": line });
+    let schema =
+        json!({ "properties": { "command": { "type": "string", "x-jaato-touches": "command" } } });
+    let call = Call {
+        source: PluginSource::Shipped,
+        directory: Some(Path::new("/srv")),
+        home: Some(Path::new("/home/ann")),
+        schema: &schema,
+        repository_is_plain: true,
+        workspace: WorkspaceTrust::Trusted,
+        ..Call::new(&tool, &plugin, &arguments)
+    };
+    let mut rules = Rules::of_files(vec![shipped_rules()]);
+    rules.mode = mode;
+    let resolved = without_links(&call);
+    decide(&rules, &Call { resolved: Some(&resolved), ..call }).outcome
+}
+
+fn commands() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = EVERYDAY.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once(' '))
+}
+
+/// For each kind, how many of its commands are asked or denied, and how many there are.
+pub(crate) fn asked_by_kind() -> BTreeMap<&'static str, (usize, usize)> {
+    let mut kinds: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for (kind, line) in commands() {
+        let (asked, all) = kinds.entry(kind).or_default();
+        *all += 1;
+        *asked += usize::from(decided(line, Mode::Ask) != Outcome::Allow);
+    }
+    kinds
+}
+
+#[test]
+fn commands_that_only_read_are_seldom_asked_and_no_others_run() {
+    let mut wrong = String::new();
+    for (kind, line) in commands().filter(|(_, line)| decided(line, Mode::Ask) == Outcome::Allow) {
+        if kind != "reads" {
+            wrong += &format!("{kind}: {line}\n");
+        } else if decided(line, Mode::ReadOnly) != Outcome::Allow {
+            wrong += &format!("not in mode read-only: {line}\n");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    let kinds = asked_by_kind();
+    assert!(kinds.values().map(|(_, all)| all).sum::<usize>() >= 1000, "{kinds:?}");
+    let (asked, all) = kinds["reads"];
+    assert!(asked * 100 <= all * ASKED_PERCENT_MAX, "{asked} of {all}");
+}

@@ -1,0 +1,74 @@
+//! The names that a pattern of a shell stands for.
+
+use std::path::{Component, Path, PathBuf};
+
+use jaato_policy::{is_pattern, pattern_may_be};
+
+/// Most entries of folders that are looked at for one pattern. A shell would take long for it, too.
+const ENTRIES_MAX: usize = 20_000;
+
+/// Returns every name that a pattern may stand for, and possibly more; `None` if they are too many,
+/// or if the pattern goes into folders of any depth.
+pub(crate) fn expand(pattern: &Path) -> Option<Vec<PathBuf>> {
+    let mut names = vec![PathBuf::new()];
+    let mut left = ENTRIES_MAX;
+    for part in pattern.components() {
+        let text = part.as_os_str().to_string_lossy();
+        if !matches!(part, Component::Normal(_)) || !is_pattern(&text) {
+            names.iter_mut().for_each(|name| name.push(part));
+            continue;
+        }
+        if text.contains("**") {
+            return None;
+        }
+        names = entries(&names, &text, &mut left)?;
+    }
+    Some(names)
+}
+
+/// Returns the entries of folders whose names a pattern may be. A folder that cannot be read has
+/// none for a shell of the same user either.
+fn entries(folders: &[PathBuf], pattern: &str, left: &mut usize) -> Option<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for folder in folders {
+        for entry in folder.read_dir().into_iter().flatten().flatten() {
+            *left = left.checked_sub(1)?;
+            if pattern_may_be(pattern, &entry.file_name().to_string_lossy()) {
+                found.push(entry.path());
+            }
+        }
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_pattern_stands_for_names_in_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a/x.rs", "b/x.rs", "b/y.md", ".c/x.rs"] {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let names = |pattern: &str| {
+            let mut names: Vec<String> = expand(&folder.path().join(pattern))
+                .unwrap()
+                .iter()
+                .map(|name| name.strip_prefix(folder.path()).unwrap().display().to_string())
+                .collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names("*/x.rs"), [".c/x.rs", "a/x.rs", "b/x.rs"]);
+        assert_eq!(names("b/*.md"), ["b/y.md"]);
+        // Brackets stand for any letters.
+        assert_eq!(names("[ab]/[xy]*").len(), 4);
+        assert_eq!(names("none/*").len(), 0);
+        assert_eq!(expand(&folder.path().join("**/x.rs")), None);
+    }
+}

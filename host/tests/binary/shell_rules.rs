@@ -1,0 +1,178 @@
+//! Command lines against rules on the real binary: paths that a rule denies, commands that only
+//! read, and repositories that configure code.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::support::{House, fixtures, library_name};
+
+const RULES: &str = "home/.config/jaato/permissions.toml";
+
+fn with_cli(rules: &str) -> Option<House> {
+    let house = House::new()?;
+    let plugins = fixtures::house()?.join("plugins");
+    for plugin in ["environment_local", "tool_cli"] {
+        house.ship(&plugins.join(library_name(plugin)));
+    }
+    house.write(RULES, &format!("version = 1\n{rules}"));
+    house.write("workspace/a.txt", "some text\n");
+    Some(house)
+}
+
+/// Runs command lines, one an answer; gives the rule that decided about each, and its result.
+fn run(house: &House, options: &[&str], lines: &[&str]) -> Vec<(String, String)> {
+    let call = |line: &&str| json!({ "steps": [{ "call": { "name": "cli_based_tool", "arguments": { "command": line } } }] });
+    let mut answers: Vec<_> = lines.iter().map(call).collect();
+    answers.push(json!({ "steps": [{ "text": "done" }] }));
+    house.script(&json!({ "answers": answers }));
+    let words: Vec<&str> = ["run", "--output", "json"].iter().chain(options).copied().collect();
+    let output = house.command(&[words.as_slice(), &["go"]].concat()).run();
+    let events = output.json_lines();
+    let all = |name: &str| events.iter().filter(|event| event["event"] == name).collect::<Vec<_>>();
+    let (decided, finished) = (all("permission_decided"), all("tool_call_finished"));
+    assert_eq!((decided.len(), finished.len()), (lines.len(), lines.len()), "{output}");
+    let pairs = decided.into_iter().zip(finished);
+    pairs
+        .map(|(decided, finished)| {
+            let allowed = if decided["allowed"] == true { "allowed" } else { "denied" };
+            let rule = format!("{allowed} {}", decided["rule"].as_str().unwrap());
+            (rule, finished["result"].to_string())
+        })
+        .collect()
+}
+
+/// Ways to a denied file, from a folder below home.
+const WAYS: [&str; 28] = [
+    "cat ~/.vault/key",
+    "cat ~//.vault//key",
+    "cat ~/.v*t/key",
+    "cat ~/.vaul?/key",
+    "cat ~/.[v]ault/key",
+    "cat ../home/.*/key",
+    "cat ~/.{vault,x}/key",
+    "cd; cat .vault/key",
+    "cd && cat .vault/key",
+    "cd ~; cat .vault/key",
+    "cd nowhere; cd; cat .vault/key",
+    "(cd; cat .vault/key)",
+    "cat link",
+    "cat l*",
+    "cat ./li?k",
+    "cat far/../key",
+    "cat far/../../.vault/key",
+    "cat < ~/.vault/key",
+    "cat $HOME/.vault/key",
+    "x=~/.vault/key; cat $x",
+    "echo ~/.vault/key | xargs cat",
+    "ls -d ~/.v* | xargs -I{} cat {}/key",
+    "find ~ -name key -exec cat {} +",
+    "grep -r SECRET ~",
+    "tar cf - -C ~ .vault | cat",
+    "sed -n 'r '$HOME'/.vault/key' a.txt",
+    "cat ${x:-~/.vault/key}",
+    "dd if=$HOME/.vault/key status=none",
+];
+
+#[test]
+fn a_denied_path_is_read_in_no_way() {
+    let deny = "[[rules]]\ndecision = \"deny\"\npath = \"~/.vault\"\n";
+    let allow = "[[rules]]\ndecision = \"allow\"\ncommand = \"cat\"\n\
+                 [[rules]]\ndecision = \"allow\"\ncommand = \"cd\"\n";
+    let Some(house) = with_cli(&format!("{deny}{allow}")) else { return };
+    house.write("home/.vault/key", "TOP-SECRET\n");
+    house.write("home/.vault/sub/x", "x\n");
+    let vault = house.workspace().parent().unwrap().join("home/.vault");
+    symlink(vault.join("key"), house.workspace().join("link")).unwrap();
+    symlink(vault.join("sub"), house.workspace().join("far")).unwrap();
+    for options in [&[][..], &["--yes"]] {
+        for (line, (rule, result)) in WAYS.iter().zip(run(&house, options, &WAYS)) {
+            assert!(rule.starts_with("denied"), "{options:?} {line}: {rule} {result}");
+            assert!(!result.contains("SECRET"), "{options:?} {line}: {result}");
+        }
+    }
+    let others = ["cat a.txt", "cat *.txt", "cd . && ls"];
+    let done = run(&house, &["--yes"], &others);
+    assert!(done.iter().all(|(rule, _)| rule.starts_with("allowed")), "{done:?}");
+}
+
+#[test]
+fn commands_that_only_read_run_in_every_mode() {
+    let Some(house) = with_cli("") else { return };
+    let lines =
+        ["ls", "cat a.txt", "cat *.txt | wc -l", "grep -rn text . && pwd", "find . -name a.txt"];
+    for mode in ["ask", "accept-edits", "read-only", "plan"] {
+        for (line, (rule, result)) in lines.iter().zip(run(&house, &["--mode", mode], &lines)) {
+            assert_eq!(rule, "allowed file.allow", "{mode} {line}: {result}");
+        }
+    }
+    let outside = ["cat /etc/hostname", "ls ..", "cat ~/.config/jaato/permissions.toml", "cd; ls"];
+    let changing =
+        ["touch b", "echo x > b", "sed -n 'w b' a.txt", "find . -delete", "sort -o b a.txt"];
+    let lines: Vec<&str> = outside.into_iter().chain(changing).collect();
+    for (line, (rule, _)) in lines.iter().zip(run(&house, &[], &lines)) {
+        assert!(rule.starts_with("denied"), "{line}: {rule}");
+    }
+    assert!(!house.workspace().join("b").exists());
+}
+
+#[test]
+fn a_user_switches_the_shipped_rules_off_and_denies_before_them() {
+    let deny = "[[rules]]\ndecision = \"deny\"\ncommand = \"cat\"\n";
+    for (rules, line) in
+        [("shipped_rules = false\n", "ls"), ("default = \"deny\"\n", "ls"), (deny, "cat a.txt")]
+    {
+        let Some(house) = with_cli(rules) else { return };
+        let done = run(&house, &[], &[line]);
+        assert!(done[0].0.starts_with("denied"), "{rules}: {done:?}");
+    }
+}
+
+fn git(house: &House, words: &[&str]) {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words);
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").current_dir(house.workspace());
+    assert!(command.output().unwrap().status.success(), "{words:?}");
+}
+
+#[test]
+fn git_reads_without_running_what_a_repository_configures() {
+    let lines = ["git status", "git diff", "git log -p -1", "git show", "git --no-pager log"];
+    let Some(house) = with_cli("") else { return };
+    git(&house, &["init", "-q"]);
+    git(&house, &["add", "a.txt"]);
+    git(&house, &["commit", "-qm", "a"]);
+    for (line, (rule, result)) in lines.iter().zip(run(&house, &[], &lines)) {
+        assert_eq!(rule, "allowed file.allow", "{line}: {result}");
+    }
+    house.write("workspace/x.sh", "#!/bin/sh\ntouch \"$(dirname \"$0\")/ran\"\ncat\n");
+    let script = house.workspace().join("x.sh");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = script.display().to_string();
+    house.write("workspace/.gitattributes", "*.txt diff=x filter=x\n");
+    let configured = [
+        ("core.fsmonitor", script.as_str()),
+        ("core.pager", &script),
+        ("diff.external", &script),
+        ("diff.x.textconv", &script),
+        ("diff.x.command", &script),
+        ("filter.x.clean", &script),
+        ("gpg.program", &script),
+        ("log.showSignature", "true"),
+        ("core.hooksPath", "."),
+        ("alias.status", "!touch ran"),
+    ];
+    for (key, value) in configured {
+        git(&house, &["config", key, value]);
+        house.write("workspace/a.txt", &format!("changed for {key}\n"));
+        for (line, (rule, _)) in lines.iter().zip(run(&house, &[], &lines)) {
+            assert!(rule.starts_with("denied"), "{key} {line}: {rule}");
+        }
+        assert!(!house.workspace().join("ran").exists(), "{key}");
+        let mut command = Command::new("git");
+        command.args(["config", "--unset", key]).current_dir(house.workspace());
+        assert!(command.status().unwrap().success());
+    }
+}
