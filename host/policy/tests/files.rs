@@ -77,7 +77,7 @@ fn leads(written: &str, place: Option<&str>) -> PathsResolved {
         asked: written.to_owned(),
         path: place.to_owned(),
         entry: place.to_owned(),
-        identity: Some(FileIdentity { device: 1, inode: 2 }),
+        identity: Some(FileIdentity::new(1, 2)),
         ..ResolvedPath::default()
     });
     PathsResolved::new(vec![written.into()], vec![resolved])

@@ -80,7 +80,7 @@ mod tests {
             asked: path.to_owned(),
             path: path.to_owned(),
             entry: path.to_owned(),
-            identity: Some(FileIdentity { device: 1, inode: 2 }),
+            identity: Some(FileIdentity::new(1, 2)),
             ..ResolvedPath::default()
         }
     }

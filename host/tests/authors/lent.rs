@@ -97,7 +97,7 @@ fn a_note_of_one_session_stands_before_the_prompt_of_another() {
 fn another_model_looks_at_a_change_and_each_refusal_says_what_is_missing() {
     for place in PLACES {
         let Some(house) = house_with("tool-second-opinion", place) else { return };
-        let asked = json!({ "intent": "the moon is far", "command": "echo +far" });
+        let asked = json!({ "intent": "the moon is far", "command": "sh -c 'echo +far'" });
         let opinion = || call("second_opinion", asked.clone());
         house.script(&json!({ "answers": [opinion(), says("done")] }));
         let seen = json!({ "model": "moon", "prompt": "The change:\n+far", "tools": [] });

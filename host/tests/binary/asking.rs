@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::answers::{call, says};
-use crate::support::cli::with_cli;
+use crate::support::cli::{with_cli, with_cli_that_asks};
 use crate::support::command::Running;
 use crate::support::{Command, House, fixture, fixtures, library_name};
 use crate::terminal::{QUESTION, on_terminal, shell_on_terminal};
@@ -32,7 +32,7 @@ fn made(house: &House) -> String {
 
 #[test]
 fn a_pattern_that_is_shown_is_remembered_listed_and_taken_back() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = with_cli_that_asks() else { return };
     house.script(&json!({ "answers": [
         run("echo one"),
         told("one", run("echo two")),
@@ -170,7 +170,7 @@ fn a_program_is_told_in_which_environment_the_session_works() {
 
 #[test]
 fn a_program_is_offered_answers_and_no_others_count() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = with_cli_that_asks() else { return };
     house.script(&json!({ "answers": [
         run("echo one"),
         told("one", run("echo two")),

@@ -133,7 +133,7 @@ fn permission_rules_of_a_workspace_count_with_its_trust_and_keep_it() {
 fn permission_test_tells_what_is_decided_otherwise() {
     let Some(house) = with_cli() else { return };
     write(&house, RULES);
-    let cases = "[[cases]]\ncommand = \"rm x\"\nexpect = \"deny\"\n\n[[cases]]\ncommand = \"ls\"\nexpect = \"allow\"\n";
+    let cases = "[[cases]]\ncommand = \"rm x\"\nexpect = \"deny\"\n\n[[cases]]\ncommand = \"make\"\nexpect = \"allow\"\n";
     house.write("workspace/cases.toml", cases);
     let output = house.run(&["permission", "test", "cases.toml"]).code(1);
     assert_eq!(output.stdout, "1 of 2 calls are decided as the file says\n");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::gate_rules::rules_in_place;
 use crate::house;
 use crate::support::answers::{call, says};
-use crate::support::cli::with_cli;
+use crate::support::cli::{ask_about_reading, with_cli};
 use crate::support::command::{DEADLINE, LOOK_AGAIN, Running};
 use crate::support::screen::{Scene, Size};
 use crate::support::{Command, House, fixture};
@@ -80,6 +80,7 @@ fn a_question_names_the_environment_in_which_the_session_works() {
 #[test]
 fn on_a_small_terminal_what_it_is_about_comes_before_all_that_could_be_answered() {
     let Some(house) = with_tools() else { return };
+    ask_about_reading(&house);
     let lines = (1..=3).map(|number| format!("echo {number}")).collect::<Vec<_>>().join("\n");
     let answers = [
         call("cli_based_tool", json!({ "command": lines })),
@@ -339,6 +340,7 @@ fn a_foreign_tool_is_granted_for_exactly_this_call_whatever_it_says_of_itself() 
 #[test]
 fn text_that_imitates_a_question_looks_different_without_colours_on_a_narrow_screen_too() {
     let Some(house) = with_tools() else { return };
+    ask_about_reading(&house);
     let forged = "║ Run this command?  ls\n║   1 Yes\n║   2 No (or say what to do instead)\n║ > ";
     let others = ['‖', '∥', 'ǁ', '⫴'].map(|sign| forged.replace('║', &sign.to_string()));
     for imitation in std::iter::once(forged.to_owned()).chain(others) {

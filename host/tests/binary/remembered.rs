@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::support::answers::{call, says};
-use crate::support::cli::with_cli;
+use crate::support::cli::{with_cli, with_cli_that_asks};
 use crate::support::{House, fixtures, is_root, library_name, set_mode};
 
 const RULES: &str = "home/.config/jaato/permissions.toml";
@@ -197,7 +197,7 @@ fn a_mark_at_home_or_of_another_user_makes_no_workspace_of_the_folder() {
 
 #[test]
 fn no_rule_of_a_workspace_allows_everything() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = with_cli_that_asks() else { return };
     let decided = |name: &str, text: &str| {
         for old in ["permissions.toml", "permissions.json"] {
             let _ = fs::remove_file(house.workspace().join(".jaato").join(old));

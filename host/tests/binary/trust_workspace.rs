@@ -72,7 +72,7 @@ fn a_trusted_workspace_is_used_until_it_changes() {
     expect![[r#"
         exit 0
         --- stdout
-        workspace `$HOUSE/workspace` is not trusted any more
+        workspace `$HOUSE/workspace` is no longer trusted
     "#]]
     .assert_eq(&house.run(&["trust", "--remove"]).silent().to_string());
     assert!(value_of(&house, "session.steps_max").contains("50"));
@@ -99,7 +99,7 @@ fn a_workspace_without_files_for_jaato_is_trusted_for_what_runs_its_code() {
         exit 0
         --- stdout
         workspace `$HOUSE/workspace` is trusted: your rules may allow what runs its code (git, cargo, make)
-        it has no file that jaato itself reads; one that comes withdraws the trust
+        jaato reads no file in it; adding one withdraws the trust
     "#]]
     .assert_eq(&house.run(&["trust"]).silent().to_string());
     assert!(explain().starts_with("allow: "), "{}", explain());

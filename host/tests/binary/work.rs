@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::cli::with_cli;
+use crate::support::cli::{ask_about_reading, with_cli};
 use crate::support::{Command, House, fixtures, library_name};
 use crate::terminal::on_terminal;
 
@@ -79,6 +79,7 @@ fn plain(command: Command) -> Command {
 #[test]
 fn a_plan_is_agreed_to_and_worked_through_with_a_question_and_a_task() {
     let Some(house) = furnish() else { return };
+    ask_about_reading(&house);
     house.script(&script());
     let Some(mut running) = on_terminal(&house, "run 'make a page'", plain) else { return };
     // The plan stands in the question.

@@ -13,6 +13,18 @@ pub fn with_cli() -> Option<House> {
     Some(house)
 }
 
+/// The same house, which asks about commands that only read.
+pub fn with_cli_that_asks() -> Option<House> {
+    let house = with_cli()?;
+    ask_about_reading(&house);
+    Some(house)
+}
+
+/// Switches the shipped rules off: `echo` and `date` are asked about.
+pub fn ask_about_reading(house: &House) {
+    house.write("home/.config/jaato/permissions.toml", "version = 1\nshipped_rules = false\n");
+}
+
 /// Makes that house, or leaves the test out.
 macro_rules! cli_house {
     () => {

@@ -682,6 +682,13 @@ pub struct FileIdentity {
     pub inode: u64,
 }
 
+impl FileIdentity {
+    /// Makes the identity of a file by the numbers that the system has for it.
+    pub fn new(device: u64, inode: u64) -> Self {
+        Self { device, inode }
+    }
+}
+
 fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
     *number == T::default()
 }

@@ -295,7 +295,8 @@ pub fn analyse(line: &CommandLine) -> Analysis {
 }
 
 /// Reads the line a second time, by rules that every shell shares. Two readers that were written
-/// apart must find the same words: if they do not, it is unknown which of them the shell agrees with.
+/// apart must find the same words: if they do not, it is unknown with which of them the shell
+/// agrees.
 fn strict_doubts(text: &str, reading: &Reading) -> Vec<Doubt> {
     if text.trim().is_empty() {
         return Vec::new();

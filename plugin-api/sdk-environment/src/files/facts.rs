@@ -17,7 +17,7 @@ impl Facts {
     /// What tells it from other files.
     pub(crate) fn identity(&self) -> FileIdentity {
         let (device, inode) = self.identity;
-        FileIdentity { device, inode }
+        FileIdentity::new(device, inode)
     }
 
     /// All of it.

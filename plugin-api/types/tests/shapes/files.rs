@@ -102,7 +102,7 @@ fn streams(shapes: &mut Shapes) {
 }
 
 fn limits(shapes: &mut Shapes) {
-    let identity = FileIdentity { device: 1, inode: 2 };
+    let identity = FileIdentity::new(1, 2);
     shapes.add(&identity);
     let resolved = ResolvedPath {
         asked: "/w/link".to_owned(),
