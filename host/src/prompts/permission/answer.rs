@@ -146,13 +146,13 @@ fn meaning(decision: PermissionDecision) -> &'static str {
         PermissionDecision::AllowInTurn => "run it, and do not ask again in this turn",
         PermissionDecision::AllowInSession => "run it, and do not ask again in this session",
         PermissionDecision::AllowAlways => {
-            "run it, and do not ask again in this folder (/permissions takes it back)"
+            "run it, and do not ask again in this folder (a rule in your permissions.toml)"
         }
         PermissionDecision::Deny => "do not run it",
         PermissionDecision::DenyInTurn => "do not run it, nor ask again in this turn",
         PermissionDecision::DenyInSession => "do not run it, nor ask again in this session",
         PermissionDecision::DenyAlways => {
-            "do not run it, nor ask again in this folder (/permissions takes it back)"
+            "do not run it, nor ask again in this folder (a rule in your permissions.toml)"
         }
         PermissionDecision::Edit => "change the arguments first",
     }
