@@ -83,7 +83,7 @@ pub enum RestOfCommand {
     /// Words and options with which, as jaato knows, the program only reads. Written as
     /// `options = "read"`.
     Reading,
-    /// Anything. Written as `options = "any"`: the person takes the risk.
+    /// Anything. Written as `options = "any"`: the user takes the risk.
     AnyOptions,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{Call, Layer, Outcome, PluginSource, RuleId, RuleRef, Written};
 
-/// What to do with a call, and why.
+/// A decision about a call, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// What to do.
@@ -71,7 +71,7 @@ impl Decision {
         }
     }
 
-    /// What a person can do about a refusal; nothing for what is allowed.
+    /// Returns a hint about a refusal; `None` for an allowed call.
     pub fn hint(&self, call: &Call<'_>) -> Option<String> {
         match (self.outcome, self.rule.id) {
             (Outcome::Allow, _) | (_, RuleId::SessionNever) => None,
@@ -108,7 +108,7 @@ impl Decision {
     }
 }
 
-/// Says which rule of a file decided: the rule, where it stands, what it is about.
+/// Explains a rule of a file: its text, its place, and the part of the call that it matched.
 fn explain_written(id: RuleId, written: &Written) -> String {
     let Written { rule, file, line, why, about } = written;
     let about = about.as_ref().map(|about| format!(" for {about}")).unwrap_or_default();
@@ -120,7 +120,7 @@ fn explain_written(id: RuleId, written: &Written) -> String {
     format!("{perhaps}`{rule}` at `{file}:{line}`{about}{why}")
 }
 
-/// Writes a tool as `--allow` takes it.
+/// Returns a tool in the form that `--allow` takes.
 fn allow_word(call: &Call<'_>) -> String {
     match call.source {
         PluginSource::Shipped | PluginSource::Relayed => call.tool.to_string(),

@@ -19,7 +19,7 @@ impl Glob {
         &self.0
     }
 
-    /// Tells whether it stands for a text.
+    /// Returns true if it stands for a text.
     pub fn matches(&self, text: &str) -> bool {
         stands_for(&self.0, text)
     }
@@ -68,7 +68,7 @@ pub(crate) fn stands_for(pattern: &str, text: &str) -> bool {
     pattern[at..].iter().all(|&rest| rest == b'*')
 }
 
-/// Tells whether a byte of UTF-8 goes on with a letter that an earlier one began.
+/// Returns true if a byte of UTF-8 goes on with a letter that an earlier one began.
 fn is_inside_letter(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
@@ -91,7 +91,7 @@ impl PathGlob {
         Self { glob, path }
     }
 
-    /// Tells whether it matches a path, or a folder above it.
+    /// Returns true if it matches a path, or a folder above it.
     pub fn covers(&self, path: &Path) -> bool {
         let Some(glob) = &self.glob else { return path.starts_with(&self.path) };
         let whole = path.to_string_lossy();
@@ -100,7 +100,7 @@ impl PathGlob {
             && path.ancestors().any(|part| glob.matches(&part.to_string_lossy()))
     }
 
-    /// Tells whether something below a folder may match.
+    /// Returns true if something below a folder may match.
     pub fn may_cover_below(&self, folder: &Path) -> bool {
         let Some(glob) = &self.glob else { return self.path.starts_with(folder) };
         let folder = folder.to_string_lossy();

@@ -1,4 +1,4 @@
-//! Files with calls and what is to be decided about them: tests of a person's rules.
+//! Files with calls and their expected decisions: tests of the user's rules.
 
 use std::path::Path;
 

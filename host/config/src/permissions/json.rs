@@ -340,7 +340,7 @@ impl Reader<'_> {
         self.warnings.push(format!("`{path}:{line}`: {what}"));
     }
 
-    /// Returns the line at which a text stands as a value: JSON has no comments.
+    /// Returns the line that has a text as a value: JSON has no comments.
     fn line(&self, written: &str) -> usize {
         let quoted = Value::from(written).to_string();
         let at = self.text.find(&quoted).unwrap_or_default();

@@ -53,7 +53,7 @@ impl Analysis {
         names.found
     }
 
-    /// Returns the first reason why the line may name what stands nowhere in it.
+    /// Returns the first reason why the line may name a file that it does not contain as text.
     pub(crate) fn unclear_names(&self) -> Option<&str> {
         let doubt = self.unclear_words().map(|doubt| doubt.what.as_str());
         doubt.or_else(|| self.commands.iter().find_map(unclear_names))
