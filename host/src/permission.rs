@@ -146,7 +146,7 @@ fn print(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), Failure
 /// Explains the decision about one call.
 pub async fn explain(global: Global, args: ExplainArgs) -> Outcome {
     let arguments: Value = serde_json::from_str(&args.arguments).map_err(|error| {
-        Failure::new(Exit::Usage, format!("the arguments are no JSON: {error}"))
+        Failure::new(Exit::Usage, format!("the arguments are not valid JSON: {error}"))
     })?;
     let runtime = start::lasting_runtime(start::arguments(global)).await?;
     let files = rule_files(runtime.setup());

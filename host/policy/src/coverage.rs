@@ -204,7 +204,7 @@ fn reads_inside(command: &SimpleCommand, facts: &Facts<'_>) -> bool {
 /// Device files without content.
 const NO_FILES: [&str; 4] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
 
-/// Returns true if a rule speaks of the tool. The author of a foreign tool chooses its name and its
+/// Returns true if a rule is about the tool. The author of a foreign tool chooses its name and its
 /// annotations, so a rule must name its plugin in full. If a shipped plugin passes the tool on, the
 /// rule must name the tool in full, because that name contains the server's name.
 fn means(when: &Conditions, facts: &Facts<'_>) -> bool {

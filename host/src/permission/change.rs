@@ -42,7 +42,7 @@ pub struct RuleArgs {
     #[arg(long, value_name = "NAME=TEXT")]
     pub argument: Vec<String>,
 
-    /// What whoever is refused is told
+    /// The reason, shown with the refusal
     #[arg(long, value_name = "TEXT")]
     pub why: Option<String>,
 

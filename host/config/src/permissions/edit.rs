@@ -36,7 +36,7 @@ pub fn add_rule(text: &str, rule: &NewRule) -> Result<Option<String>, String> {
                     table.set_dotted(true);
                     Item::Table(table)
                 });
-                let argument = argument.as_table_mut().ok_or("`argument` is no section")?;
+                let argument = argument.as_table_mut().ok_or("`argument` is not a section")?;
                 argument.insert(name, value(text));
             }
             None => _ = table.insert(name, value(text)),

@@ -212,8 +212,8 @@ impl Analysis {
         self.doubts.is_empty() && !self.commands.is_empty()
     }
 
-    /// Returns the risks of a line apart from its commands, as text for the user. How these are put
-    /// together is not among it: all of them are listed.
+    /// Returns the risks of a line apart from its commands, as text for the user. The shape of the line
+    /// is not a risk: all commands are listed.
     pub fn risks(&self) -> Vec<String> {
         let risks = self.doubts.iter().filter(|doubt| doubt.kind != DoubtKind::Shape);
         risks.map(Doubt::told).collect()

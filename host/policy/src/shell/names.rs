@@ -14,7 +14,7 @@ const NAME_BYTES_MAX: usize = 4096;
 /// Most names that are taken from a line. A line with more may name anything.
 const NAMES_MAX: usize = 4096;
 
-/// Stands for names that are too many or too long to be looked at.
+/// The place of names that are too many or too long to check.
 pub(crate) const ANYTHING: &str = "/*";
 
 /// Something in a command line that may name a file.

@@ -41,8 +41,7 @@ pub(super) const UNUSUAL: Reason =
     Reason::new(DoubtCause::UnusualLetter, "an unusual letter, which may look like another one");
 
 /// Said of a variable and the like.
-const VALUE: Reason =
-    Reason::new(DoubtCause::Value, "this stands for something that is known only at run time");
+const VALUE: Reason = Reason::new(DoubtCause::Value, "this value is known only at run time");
 
 /// Words that a shell may take for its own grammar where a command begins.
 const RESERVED: [&str; 26] = [
@@ -382,7 +381,7 @@ impl Reader<'_> {
         }
         // `NAME=value` in front of a program, also with the name in quotes in some shells.
         if !is_program {
-            return Err(self.not_plain("this is no plain name of a program", start));
+            return Err(self.not_plain("this is not a plain program name", start));
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ pub(super) const SCRIPT_BYTES_MAX: usize = 32 * 1024;
 /// How deep scripts and commands may stand inside of each other.
 const DEPTH_MAX: usize = 8;
 
-/// How deep brackets may stand inside of each other: the parser backtracks at some.
+/// Deepest nesting of brackets: the parser backtracks at some.
 const BRACKETS_MAX: usize = 12;
 
 /// Most folders in which commands may run.

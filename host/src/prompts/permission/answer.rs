@@ -31,8 +31,7 @@ const NO: [&str; 6] = ["n", "no", "nope", "no thanks", "deny", "don't"];
 const SHORT_WORD_CHARS_MAX: usize = 2;
 
 /// What is said if there is no room to show what an answer would allow.
-const NO_ROOM: &str =
-    "there is no room to show what that allows: make the terminal larger, or type y or n";
+const NO_ROOM: &str = "no room to show what that allows: make the terminal larger, or type y or n";
 
 /// What a line at the question says.
 #[derive(Debug, Clone, PartialEq)]
