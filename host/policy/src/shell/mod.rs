@@ -212,8 +212,8 @@ impl Analysis {
         self.doubts.is_empty() && !self.commands.is_empty()
     }
 
-    /// Returns the risks of a line apart from its commands, as text for the user. The shape of the line
-    /// is not a risk: all commands are listed.
+    /// Returns the risks of a line apart from its commands, as text for the user. The shape of the
+    /// line is not a risk: all commands are listed.
     pub fn risks(&self) -> Vec<String> {
         let risks = self.doubts.iter().filter(|doubt| doubt.kind != DoubtKind::Shape);
         risks.map(Doubt::told).collect()
@@ -294,8 +294,8 @@ pub fn analyse(line: &CommandLine) -> Analysis {
     Analysis { commands, doubts, files, texts }
 }
 
-/// Reads the line a second time, by rules that every shell shares. Two readers that were written
-/// apart must find the same words: if they do not, it is unknown which of them the shell agrees with.
+/// Reads the line a second time, by rules that every shell shares. Two independent readers must
+/// find the same words: if they do not, it is unknown which of them the shell agrees with.
 fn strict_doubts(text: &str, reading: &Reading) -> Vec<Doubt> {
     if text.trim().is_empty() {
         return Vec::new();
