@@ -60,8 +60,8 @@ pub struct SessionArgs {
     #[arg(long)]
     pub yes: bool,
 
-    /// How much is asked: `ask`; `accept-edits` allows changes of files inside the workspace;
-    /// `plan` denies what changes anything until you agree to a plan; `read-only` denies it
+    /// Approval mode: `ask`, `accept-edits` (edit workspace files without asking), `plan` (only
+    /// read until you agree to a plan) or `read-only` (deny all changes)
     #[arg(long, value_name = "MODE", value_parser = crate::permissions::parse_mode)]
     pub mode: Option<Mode>,
 

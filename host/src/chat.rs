@@ -35,9 +35,9 @@ const HELP: &str = "\
 /again                  sends the last request again, after it failed
 /attach FILE…           shows the model an image, a PDF or text with your next message, as `@FILE` in it does
 /help                   lists all this
-/mode [NAME]            what needs no question: ask, accept-edits, plan or read-only; alone says which one holds
+/mode [NAME]            shows or changes the approval mode: ask, accept-edits, plan or read-only
 /model [NAME]           another model answers from here on; alone says which one does
-/permissions            what you answered for later calls; `remove NUMBER|all` takes it back
+/permissions            lists your answers for later calls; `remove NUMBER|all` removes them
 /plugin list|show|reload [NAME]   the plugins; a replaced file is taken by itself
 /quit                   ends the conversation, as Ctrl-D does
 /tasks                  what runs in the background; `stop ID|all` ends it
@@ -74,7 +74,7 @@ enum Wish<'a> {
     Plugin(&'a str),
     /// Another model, by name.
     Model(&'a str),
-    /// How much is asked, by name.
+    /// The approval mode, by name.
     Mode(&'a str),
     /// What stands behind `/permissions`.
     Permissions(&'a str),

@@ -1,4 +1,4 @@
-//! `jaato permission`: the rules about tool calls, what they decide, and tests of them.
+//! `jaato permission`: lists, explains and tests the rules about tool calls.
 
 mod change;
 mod log;
@@ -51,7 +51,7 @@ pub struct ExplainArgs {
     pub output: OutputForm,
 }
 
-/// Lists the rules of every file, in the order in which they bind.
+/// Lists the rules of all files, from the file that binds most.
 pub fn list(global: Global, as_json: bool, shipped: bool) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
     let RuleFiles { files, warnings, .. } = rule_files(&setup);
@@ -143,10 +143,10 @@ fn print(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), Failure
     }
 }
 
-/// Explains what is decided about one call.
+/// Explains the decision about one call.
 pub async fn explain(global: Global, args: ExplainArgs) -> Outcome {
     let arguments: Value = serde_json::from_str(&args.arguments).map_err(|error| {
-        Failure::new(Exit::Usage, format!("the arguments are no JSON: {error}"))
+        Failure::new(Exit::Usage, format!("the arguments are not valid JSON: {error}"))
     })?;
     let runtime = start::lasting_runtime(start::arguments(global)).await?;
     let files = rule_files(runtime.setup());
@@ -188,7 +188,7 @@ fn rules(setup: &Setup, files: RuleFiles, args: &ExplainArgs) -> Rules {
     rules
 }
 
-/// A call that nobody makes.
+/// A call to explain; it does not run.
 struct Asked<'a> {
     tool: &'a str,
     arguments: &'a Value,
@@ -196,7 +196,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Shows the call with the facts of its tool.
+    /// Evaluates the call with the facts of its tool.
     async fn of<T>(
         &self,
         runtime: &Runtime,
@@ -302,7 +302,7 @@ fn layer(layer: Layer) -> &'static str {
     layer.name()
 }
 
-/// Runs the cases of a file against the rules; each that is decided otherwise is told.
+/// Runs the cases of a file against the rules, and prints each that is decided otherwise.
 pub async fn test(global: Global, file: &Path) -> Outcome {
     let failed = |error| Failure::new(Exit::Configuration, format!("{error}"));
     let cases = read_cases(file).map_err(failed)?;

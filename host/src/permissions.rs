@@ -1,7 +1,7 @@
-//! `/permissions` and `/mode` of a conversation: what the person has answered so far, taken back if
-//! they like, and how much is asked from here on.
+//! `/permissions` and `/mode` of a conversation: lists and removes remembered answers, shows and
+//! changes the approval mode.
 
-use jaato_runtime::policy::{Mode, Rules};
+use jaato_runtime::policy::{Mode, Rules, SessionRule};
 use jaato_runtime::session_loop::SessionHandle;
 use jaato_runtime::types::Error;
 use jaato_runtime::visible;
@@ -10,8 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::report;
 
 /// How `/permissions` is used.
-const USAGE: &str =
-    "/permissions lists what you answered; /permissions remove NUMBER|all takes it back";
+const USAGE: &str = "/permissions lists your answers; /permissions remove NUMBER|all removes them";
 
 /// Reads a mode's name.
 ///
@@ -24,10 +23,10 @@ pub fn parse_mode(name: &str) -> Result<Mode, String> {
     })
 }
 
-/// Says which mode holds, or lets another one hold from here on.
+/// Shows the mode, or changes it.
 ///
 /// # Errors
-/// When the session is over.
+/// If the session is over.
 pub fn mode(session: &SessionHandle, name: &str) -> Result<Exit, Error> {
     if name.is_empty() {
         report::remark(&mode_line(&session.rules()?.lock()));
@@ -39,14 +38,14 @@ pub fn mode(session: &SessionHandle, name: &str) -> Result<Exit, Error> {
             report::remark(&mode_line(&session.rules()?.lock()));
             Exit::Done
         }
-        Err(text) => told(text, "/mode says which one holds"),
+        Err(text) => told(text, "/mode shows the current mode"),
     })
 }
 
-/// Lists what the person answered, or takes some of it back.
+/// Lists the remembered answers, or removes some of them.
 ///
 /// # Errors
-/// When the session is over.
+/// If the session is over.
 pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
     let rules = session.rules()?;
     let words: Vec<&str> = words.split_whitespace().collect();
@@ -57,8 +56,10 @@ pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> 
             Exit::Done
         }
         ["remove", "all"] => {
+            let is_kept = rules.lock().answers().iter().any(is_kept);
             rules.change(Rules::forget_answers);
-            report::remark("Forgotten: jaato will ask again.");
+            report::remark("Removed all answers: jaato will ask again.");
+            remark_kept(is_kept);
             Exit::Done
         }
         ["remove", number] => {
@@ -67,14 +68,30 @@ pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> 
             match taken {
                 Some(rule) => {
                     let text = rule.pattern().text(rule.tool());
-                    report::remark(&format!("taken back: {}", visible::name(&text)));
+                    report::remark(&format!("removed: {}", visible::name(&text)));
+                    remark_kept(is_kept(&rule));
                     Exit::Done
                 }
-                None => told(format!("there is no answer {number}"), USAGE),
+                None => told(format!("no answer has the number {number}"), USAGE),
             }
         }
-        _ => told(format!("`/permissions {}` is nothing", words.join(" ")), USAGE),
+        _ => told(format!("unknown: `/permissions {}`", words.join(" ")), USAGE),
     })
+}
+
+/// Returns true if an answer is also a rule in the user's file.
+fn is_kept(rule: &SessionRule) -> bool {
+    rule.decision().lasts() == "always"
+}
+
+/// Tells the user that the rule of a removed answer is still in the file.
+fn remark_kept(is_kept: bool) {
+    if is_kept {
+        report::remark(
+            "The rule in your permissions.toml still holds in later sessions: `jaato permission list` \
+             shows its number, `jaato permission remove NUMBER` removes it.",
+        );
+    }
 }
 
 /// Writes the answers with their numbers.
@@ -95,20 +112,22 @@ fn listed(rules: &Rules) -> String {
         lines.push(format!("{number:>3}  {what} {scope}: {text} ({plugin})"));
     }
     if !rules.answers().is_empty() {
-        lines.push("/permissions remove NUMBER takes one back, all takes all".to_owned());
+        lines.push("/permissions remove NUMBER|all removes them".to_owned());
     }
     lines.join("\n")
 }
 
 fn mode_line(rules: &Rules) -> String {
     match rules.mode {
-        Mode::Ask | Mode::AcceptEdits if rules.allow_all => "Mode: --yes, nothing is asked.",
-        Mode::Ask => "Mode: ask before anything that changes files or runs commands.",
-        Mode::AcceptEdits => {
-            "Mode: edits in this folder run without asking; commands are still asked."
+        Mode::Ask | Mode::AcceptEdits if rules.allow_all => {
+            "Mode: --yes, tools run without asking."
         }
-        Mode::ReadOnly => "Mode: read-only, nothing may change files or run commands that do.",
-        Mode::Plan => "Mode: plan. Only reading tools run; ends when you agree to a plan.",
+        Mode::Ask => "Mode: ask before anything that changes files or runs commands.",
+        Mode::AcceptEdits => "Mode: edits in this folder run without asking; commands still ask.",
+        Mode::ReadOnly => "Mode: read-only, only tools and commands that read run.",
+        Mode::Plan => {
+            "Mode: plan, only tools and commands that read run until you agree to a plan."
+        }
     }
     .to_owned()
 }

@@ -38,7 +38,7 @@ impl EqualCalls {
         self.answered.iter().find(is_equal).map(|it| it.answer.clone())
     }
 
-    /// Notes an answer for equal calls. What it means for later ones, the rules know.
+    /// Remembers an answer for equal calls. The rules remember it for later ones.
     pub(crate) fn note(&mut self, call: &Call<'_>, answer: &PermissionAnswer) {
         let decision = match answer.decision.runs() {
             true => PermissionDecision::AllowOnce,
@@ -57,8 +57,8 @@ impl EqualCalls {
     }
 }
 
-/// Tells whether the paths of two calls lead to the same places. The files there may be others: the
-/// first call may have written them.
+/// Returns true if the paths of two calls lead to the same places. The files may differ, because
+/// the first call may have written them.
 fn leads_there_still(one: Option<&PathsResolved>, other: Option<&PathsResolved>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.changed_places(other).is_empty(),
@@ -67,14 +67,14 @@ fn leads_there_still(one: Option<&PathsResolved>, other: Option<&PathsResolved>)
     }
 }
 
-/// Takes answers into the rules of a session.
+/// Adds answers to the rules of a session.
 pub(crate) struct Remembering<'a> {
     pub(crate) approval: &'a Approval<'a>,
     pub(crate) context: &'a dyn CallContext,
 }
 
 impl Remembering<'_> {
-    /// Turns an allowed answer into the verdict, and remembers it as far as it says.
+    /// Turns an allowed answer into the verdict, and remembers it for the calls that it covers.
     pub(crate) fn verdict(
         &self,
         answer: PermissionAnswer,
@@ -116,7 +116,8 @@ impl Remembering<'_> {
         Some(Remembered { scope: decision.lasts(), text, kind })
     }
 
-    /// Writes down an answer that always holds; returns the decision with how long it holds then.
+    /// Saves an answer that the user wants to keep; returns the decision with the time for which it
+    /// then holds.
     fn keep(&self, rule: &SessionRule) -> PermissionDecision {
         let decision = rule.decision();
         let in_session = match decision {

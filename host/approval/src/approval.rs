@@ -9,7 +9,7 @@ use crate::{
     CallContext, ChangedCall, EqualCalls, Gate, Guarded, PermissionAsker, SharedRules, Verdict,
 };
 
-/// How often the user may change the arguments of one call.
+/// Most changes of one call's arguments by the user.
 const EDITS_MAX: usize = 8;
 
 /// Who changed the arguments, if the user did. No plugin can have this name.
@@ -99,7 +99,7 @@ impl Approval<'_> {
         self.conclude(candidate, verdict, changed, context)
     }
 
-    /// Tells the followers what was decided.
+    /// Emits the decision as an event.
     fn conclude(
         &self,
         candidate: &Candidate<'_>,
@@ -135,7 +135,7 @@ impl Approval<'_> {
     }
 }
 
-/// Says something in the host's own name.
+/// Emits a notice of the host.
 pub(crate) fn notice(context: &dyn CallContext, text: impl Into<String>) {
     context.emit(Event::Notice { source: "host".to_owned(), text: text.into() });
 }
@@ -144,7 +144,7 @@ fn current<'a>(candidate: &Candidate<'a>, changed: Option<&'a ChangedCall>) -> &
     changed.map_or(candidate.call, |changed| &changed.call)
 }
 
-/// Gives a call the arguments that the user wrote.
+/// Replaces a call's arguments by those that the user wrote.
 fn edit(
     call: &ToolCall,
     arguments: Value,

@@ -6,10 +6,11 @@ use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 
 /// Shows permission prompts to a user, or says that no user can be asked.
 pub trait PermissionAsker: Send + Sync {
-    /// Tells why no user can be asked (`standard input is not a terminal`); `None` if one can.
+    /// Returns the reason why no user can be asked (`standard input is not a terminal`); `None` if
+    /// one can.
     fn unavailable(&self) -> Option<String>;
 
-    /// Names the channel for events and records: `terminal`.
+    /// Returns the channel's name for events and records: `terminal`.
     fn channel(&self) -> &str {
         "host"
     }

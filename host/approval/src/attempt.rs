@@ -16,7 +16,7 @@ use crate::prompt::{PromptParts, permission_prompt};
 use crate::verdict::PromptReason;
 use crate::{Approval, CallContext, CallPlace, Candidate, EqualCalls, NoAnswer, Verdict};
 
-/// How often a call is looked at whose files change while the user is asked.
+/// Most checks of a call whose files change while the user is asked.
 const CHECKS_MAX: usize = 4;
 
 /// A call with the arguments that it would run with.
@@ -51,7 +51,7 @@ enum PromptEnd {
     NoAnswer(NoAnswer),
     /// Agreement to a plan, while no user can be asked and no rule or guard wants a prompt.
     UnattendedPlan(String),
-    /// The rules have changed meanwhile and decide.
+    /// The rules changed while the user was asked, and now decide.
     Decided(Decision),
     Late {
         patience_ms: u64,
@@ -77,7 +77,7 @@ impl Attempt<'_> {
         decided(Verdict::denied_after_changes(&self.call.name))
     }
 
-    /// Decides by what the paths of the call lead to at this moment.
+    /// Decides by the files to which the call's paths lead at this moment.
     async fn check(
         &self,
         guard: Option<&(PluginName, String)>,
@@ -182,8 +182,8 @@ impl Attempt<'_> {
         Verdict { limits, ..Verdict::allowed(decision) }
     }
 
-    /// Returns the paths of the call that lead elsewhere by now. Of a command line the files may be
-    /// others: programs that run meanwhile write them.
+    /// Returns the paths of the call that now lead elsewhere. For a command line, only the places
+    /// count: programs that run at the same time write files.
     async fn changed_since(&self, facts: &Call<'_>) -> Vec<PathBuf> {
         let Some(before) = facts.resolved else { return Vec::new() };
         let Some(now) = self.approval.resolve(facts).await else { return Vec::new() };
@@ -242,7 +242,7 @@ impl Attempt<'_> {
         self.answer(&prompt, facts, reason, changes).await
     }
 
-    /// Waits for the answer, or for what makes it unnecessary.
+    /// Waits for the answer, or for a change of the rules that makes it unnecessary.
     async fn answer(
         &self,
         prompt: &PermissionPrompt,
@@ -281,7 +281,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Returns the decision of the rules if they leave nothing to ask by now.
+    /// Returns the decision of the rules if they no longer ask.
     fn decided_meanwhile(&self, facts: &Call<'_>, reason: &PromptReason) -> Option<Decision> {
         let decision = self.decision(facts);
         let is_decided = match decision.outcome {
@@ -325,7 +325,7 @@ fn decided(verdict: Verdict) -> Step {
     Step::Decided(Box::new(verdict))
 }
 
-/// Reads what a plugin says of who reads what is typed.
+/// Reads the plugin's statement about the program that reads the typed text.
 fn typed_into(preview: Option<&Preview>) -> TypedInto {
     match preview {
         Some(preview) if preview.typed_into == SHELL_PROMPT => TypedInto::ShellPrompt,

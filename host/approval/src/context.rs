@@ -1,4 +1,4 @@
-//! What the decision about one call needs from the session in which it is made.
+//! The session's part in the decision about one call.
 
 use futures_util::future::BoxFuture;
 use jaato_types::files::FileLimits;
@@ -25,17 +25,17 @@ pub trait CallContext: Send + Sync {
     /// Says what does not fit.
     fn check_arguments(&self, arguments: &Value) -> Result<()>;
 
-    /// Tells the followers of the session.
+    /// Sends an event to the followers of the session.
     fn emit(&self, event: Event);
 
-    /// Becomes ready after that many milliseconds.
+    /// Waits that many milliseconds.
     fn sleep(&self, ms: u64) -> BoxFuture<'static, ()>;
 
     /// Stops the deadlines of calls that wait for this one, until the result is dropped.
     fn hold(&self) -> Box<dyn Send>;
 }
 
-/// What the guards say to a call.
+/// The guards' answer to a call.
 #[derive(Debug, Default)]
 pub struct Guarded {
     /// The call with other arguments, if they changed them.

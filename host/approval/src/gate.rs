@@ -1,7 +1,7 @@
-//! What decides whether a call may run before a person is asked.
+//! Decides about a call before the user is asked.
 //!
-//! Plugins have no part in it: a guard denies a call or wants it asked, and that is looked at
-//! beside what is decided here.
+//! Plugins take no part in this decision. A guard, which can deny a call or want the user to
+//! decide, is asked separately.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use futures_util::future::BoxFuture;
 use jaato_policy::{Call, Decision, Rules, WorkspaceTrust, decide};
 use jaato_types::files::ResolvedPath;
 
-/// Decides about calls. A program that embeds jaato puts its own in place of [`RulesGate`]; what it
-/// allows runs, so it is as trusted as the program.
+/// Decides about calls. A program that embeds jaato can replace [`RulesGate`] by its own; jaato
+/// trusts it as it trusts the program.
 ///
 /// ```
 /// use jaato_approval::{Gate, RulesGate};
@@ -32,18 +32,18 @@ use jaato_types::files::ResolvedPath;
 /// }
 /// ```
 pub trait Gate: Send + Sync {
-    /// Decides about a call. Must not block: it is asked while the rules are locked.
+    /// Decides about a call. Must not block, because the rules are locked.
     fn decide(&self, rules: &Rules, call: &Call<'_>) -> Decision {
         decide(rules, call)
     }
 
-    /// Returns where calls run, as far as it is known.
+    /// Returns the place where calls run, as far as it is known.
     fn place(&self) -> CallPlace {
         CallPlace::default()
     }
 
-    /// Asks the execution environment where paths lead, one answer for each. `None` if there is
-    /// none: rules then see paths as they are written.
+    /// Asks the execution environment where paths lead, one result for each. `None` if there is no
+    /// environment; rules then see paths as they are written.
     fn resolve<'a>(
         &'a self,
         paths: &'a [PathBuf],
@@ -52,40 +52,40 @@ pub trait Gate: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
-    /// Returns the names that a pattern of a shell may stand for; `None` if that is unknown, or if
-    /// they are too many.
+    /// Returns the names that a shell pattern may match; `None` if that is unknown, or if there are
+    /// too many.
     fn expand(&self, pattern: &Path) -> Option<Vec<PathBuf>> {
         let _ = pattern;
         None
     }
 
-    /// Tells whether the repository of the working directory configures nothing that `git` runs
+    /// Returns true if the repository of the working directory configures nothing that `git` runs
     /// when it only reads.
     fn repository_is_plain(&self) -> bool {
         false
     }
 }
 
-/// Decides by the rules alone, and knows nothing of where calls run.
+/// Decides by the rules alone, without knowledge of the place where calls run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RulesGate;
 
 impl Gate for RulesGate {}
 
-/// Where calls run, as rules see it.
+/// The place where calls run, as rules see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallPlace {
     /// Where relative paths start.
     pub directory: Option<PathBuf>,
-    /// What `~` stands for.
+    /// The home folder, for `~`.
     pub home: Option<PathBuf>,
-    /// Whether the person trusts the workspace.
+    /// Whether the user trusts the workspace.
     pub workspace: WorkspaceTrust,
     /// The workspace's root.
     pub root: Option<PathBuf>,
     /// The folders with jaato's own files.
     pub own_folders: Vec<PathBuf>,
-    /// What the execution environment is called, where it is not this machine.
+    /// The name of the execution environment, if it is not this machine.
     pub environment: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Writes answers that hold for good into the user's `permissions.toml`, each for the workspace in
-//! which the user gave it.
+//! Writes kept answers into the user's `permissions.toml`, each for the workspace in which the user
+//! gave it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use jaato_types::{Error, ErrorKind};
 
 use crate::KeepAnswers;
 
-/// How long the file's lock is waited for: others hold it as long as a write takes.
+/// Longest wait for the file's lock. Another process holds it only while it writes.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
-/// Writes into the file of one person.
+/// Writes into the user's file.
 pub struct KeptAnswers {
     /// The folder with `config.toml`.
     folder: PathBuf,
 }
 
 impl KeptAnswers {
-    /// Makes it for the person's folder; touches nothing yet.
+    /// Creates it for the folder with the user's configuration; touches nothing yet.
     pub fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }

@@ -78,8 +78,8 @@ impl Offer {
         answers
     }
 
-    /// Offers the widest pattern, for this session and for this folder. What the arguments of a
-    /// foreign tool mean is not known: exactly this call is offered, too.
+    /// Offers the widest pattern, for this session and for this folder. For a foreign tool it also
+    /// offers exactly this call, because the meaning of its arguments is unknown.
     fn pattern_answers(&self, facts: &Call<'_>) -> Vec<AllowedAnswer> {
         let Some(widest) = self.patterns.len().checked_sub(1) else { return Vec::new() };
         let like = |decision, at: usize, place: &str| {

@@ -1,4 +1,4 @@
-//! Where the paths of a call lead, and what its file operations keep off because of that.
+//! Resolves the paths of a call, and computes the limits of its file operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,14 +9,13 @@ use jaato_types::files::{FileLimits, RESOLVE_PATHS_MAX, ResolvedPath};
 use crate::Approval;
 
 impl Approval<'_> {
-    /// Asks the environment where the paths of a call lead; nothing if there is no environment that
-    /// could tell.
+    /// Asks the environment where the paths of a call lead; `None` if the environment cannot tell.
     pub(crate) async fn resolve(&self, call: &Call<'_>) -> Option<PathsResolved> {
         let paths = CallPaths::of(call, |pattern| self.gate.expand(pattern));
         if paths.all.is_empty() {
             return None;
         }
-        // Of too many nothing is looked at.
+        // If there are too many, none is resolved.
         let resolved = match paths.all.len() <= RESOLVE_PATHS_MAX {
             true => self.gate.resolve(&paths.all).await?,
             false => Vec::new(),
@@ -24,8 +23,8 @@ impl Approval<'_> {
         Some(paths.resolved(resolved))
     }
 
-    /// Returns what the file operations of a call keep off. `allowed_by` is the rule that allows
-    /// it; none if the user did, or if nothing has yet.
+    /// Returns the limits of a call's file operations. `allowed_by` is the rule that allows the
+    /// call; `None` if the user allowed it, or if nothing has yet.
     pub(crate) async fn file_limits(
         &self,
         call: &Call<'_>,
@@ -39,7 +38,8 @@ impl Approval<'_> {
         limits
     }
 
-    /// Adds where patterns lead whose folders are links: operations compare what links lead to.
+    /// Adds the targets of patterns whose folders are links, because operations compare resolved
+    /// paths.
     async fn follow_links(&self, limits: &mut FileLimits) {
         let all = || limits.denied.iter().chain(&limits.asked).map(|it| folder_of(it));
         let folders: BTreeSet<&str> = all().filter(|folder| !folder.is_empty()).collect();
@@ -59,7 +59,7 @@ impl Approval<'_> {
     }
 }
 
-/// The names of a pattern before the first that stands for several.
+/// Returns the folder of a pattern before its first name with `*` or `?`.
 fn folder_of(pattern: &str) -> &str {
     match pattern.find(['*', '?']) {
         Some(end) => &pattern[..pattern[..end].rfind('/').unwrap_or(0)],

@@ -14,7 +14,7 @@ use crate::warning::warning;
 /// The shipped tool that types into a terminal.
 const TYPING_TOOL: &str = "shell_input";
 
-/// What a prompt is made of.
+/// The parts of a prompt.
 pub(crate) struct PromptParts<'a> {
     pub(crate) attempt: &'a Attempt<'a>,
     pub(crate) facts: &'a Call<'a>,
@@ -67,8 +67,7 @@ pub(crate) fn permission_prompt(parts: PromptParts<'_>) -> PermissionPrompt {
     prompt
 }
 
-/// Names the question and what the call would do. Only of shipped tools is it known what their
-/// arguments mean.
+/// Returns the title and the subject. Only the arguments of shipped tools have a known meaning.
 fn title_and_subject(
     facts: &Call<'_>,
     line: Option<CommandLine>,

@@ -8,13 +8,13 @@ use jaato_types::Result;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-/// Writes down the answers that hold for good.
+/// Saves kept answers.
 pub trait KeepAnswers: Send + Sync {
-    /// Writes one down, and returns a line for the user that says where. Called while a turn
-    /// waits: a short write to a file, no more.
+    /// Saves an answer, and returns a line for the user that says where. Called while a turn waits,
+    /// so it must be a short write to a file.
     ///
     /// # Errors
-    /// When it cannot be written; the answer then holds for the session.
+    /// If it cannot be written; the answer then holds for the session.
     fn keep(&self, rule: &SessionRule) -> Result<String>;
 }
 
@@ -22,27 +22,27 @@ pub trait KeepAnswers: Send + Sync {
 #[derive(Default)]
 pub struct SessionRules {
     rules: Mutex<Rules>,
-    /// Counts the changes, so that a question that waits can be looked at again.
+    /// Counts the changes, so that an open question can be checked again.
     changes: watch::Sender<u64>,
     keeper: Option<Arc<dyn KeepAnswers>>,
 }
 
-/// What the sessions of one person have decided together. Clones are the same.
+/// The rules that the sessions of one user share. Clones refer to the same rules.
 pub type SharedRules = Arc<SessionRules>;
 
 impl SessionRules {
-    /// Makes them of rules.
+    /// Creates them from rules.
     pub fn new(rules: Rules) -> Self {
         Self { rules: Mutex::new(rules), ..Self::default() }
     }
 
-    /// Has answers that hold for good written down. Without it they hold for the session.
+    /// Sets where kept answers are saved. Without it they hold for the session.
     #[must_use]
     pub fn kept_by(self, keeper: Arc<dyn KeepAnswers>) -> Self {
         Self { keeper: Some(keeper), ..self }
     }
 
-    /// Returns what writes down answers that hold for good.
+    /// Returns the saver of kept answers.
     pub(crate) fn keeper(&self) -> Option<&Arc<dyn KeepAnswers>> {
         self.keeper.as_ref()
     }
@@ -52,14 +52,14 @@ impl SessionRules {
         self.rules.lock()
     }
 
-    /// Changes the rules, and has the questions that wait looked at again.
+    /// Changes the rules, and has open questions checked again.
     pub fn change<T>(&self, change: impl FnOnce(&mut Rules) -> T) -> T {
         let changed = change(&mut self.rules.lock());
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
         changed
     }
 
-    /// Returns what becomes ready with each change from here on.
+    /// Returns a receiver that is notified of each later change.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

@@ -33,17 +33,17 @@ const PREVIEW_REFUSES: &str = "preview.refuses";
 /// What was decided about a call.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// Why the call must not run, as the model is told; `None` if it may run.
+    /// The refusal that the model gets; `None` if the call may run.
     pub refusal: Option<Error>,
     /// The call with the arguments that it runs with, if guards or the user changed them.
     pub changed: Option<ChangedCall>,
     /// Whether the call was denied because no user answered.
     pub lacks_user: bool,
-    /// Whether a permission that you gave lets the call run, and not its being harmless.
+    /// Whether a permission of the user lets the call run, as opposed to the call being harmless.
     pub is_permitted: bool,
-    /// What the model is told next to the result of the call.
+    /// A note for the model, next to the result of the call.
     pub note: Option<String>,
-    /// What the file operations of the call keep off, if it may run.
+    /// The limits of the call's file operations, if it may run.
     pub limits: FileLimits,
     pub(crate) rule: &'static str,
     /// Where the rule is written, as `FILE:LINE`.
@@ -70,11 +70,11 @@ pub(crate) struct PromptReason {
     hint: Option<String>,
     /// Whether paths have changed since the user was asked first: `why` names them.
     pub(crate) is_changed: bool,
-    /// Every such call asks, so that no answer holds for later ones.
+    /// Whether every such call asks, so that no answer holds for later ones.
     pub(crate) is_each: bool,
 }
 
-/// How far an answer holds for later calls.
+/// The later calls for which an answer holds.
 pub(crate) struct Remembered {
     pub(crate) scope: &'static str,
     /// The calls, as text.
@@ -96,7 +96,7 @@ impl PromptReason {
         }
     }
 
-    /// The paths of the call have changed since the user allowed it.
+    /// Returns the reason to ask again because paths changed since the user allowed the call.
     pub(crate) fn changed(self, paths: &[PathBuf]) -> Self {
         let told: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
         let why = format!("{} changed while you were asked", told.join(", "));
@@ -139,7 +139,7 @@ impl Verdict {
         Self { rule, is_permitted: true, ..Self::default() }.answered(channel, remembered)
     }
 
-    /// A plan only says what the model means to do: each call of it is still decided on its own.
+    /// Allows a plan without a user. Each call of the plan is still decided on its own.
     pub(crate) fn unattended_plan(why: &str) -> Self {
         let note = format!(
             "no user was available to approve the plan ({why}); the permission rules still decide \

@@ -8,8 +8,8 @@ const FETCH: [&str; 4] = ["curl", "wget", "fetch", "aria2c"];
 /// Longest piece of a command line in a warning, in letters.
 const PIECE_LETTERS_MAX: usize = 40;
 
-/// What a doubt means to a user, by its cause. `PIECE` stands for the piece of the line that it is
-/// about. The worst comes first.
+/// The warning for each cause of a doubt; `PIECE` is replaced by the part of the line. The worst
+/// comes first.
 const WARNINGS: [(DoubtCause, &str); 11] = [
     (DoubtCause::InvisibleLetter, "Contains invisible characters."),
     (DoubtCause::UnusualLetter, "Contains a lookalike character: PIECE."),
@@ -24,7 +24,7 @@ const WARNINGS: [(DoubtCause, &str); 11] = [
     (DoubtCause::Writes, "Writes files."),
 ];
 
-/// Says what the user should know about a command line; `None` if there is nothing.
+/// Returns the warning about a command line; `None` if there is none.
 pub(crate) fn warning(analysis: &Analysis) -> Option<String> {
     if let Some(text) = downloaded_script(analysis) {
         return Some(text.to_owned());
@@ -57,7 +57,7 @@ fn written(warning: &str, doubt: &Doubt) -> String {
     let Some(piece) = doubt.pieces.first().filter(|piece| !piece.is_empty()) else {
         return warning.replace("PIECE", "A part").replace(": A part.", ".");
     };
-    // The eye cannot tell it apart: its number can.
+    // Lookalike letters differ only in their number.
     let is_unusual = doubt.cause == DoubtCause::UnusualLetter;
     let letter = piece.chars().find(|letter| !letter.is_ascii()).filter(|_| is_unusual);
     let number = letter.map(|letter| format!(" (U+{:04X})", u32::from(letter)));

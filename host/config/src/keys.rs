@@ -461,8 +461,8 @@ keys! {
     }
 
     section permissions: PermissionSettings, "How a person is asked whether a call may run." {
-        /// What needs no question: `accept-edits` allows changes of files inside the workspace,
-        /// `plan` denies what changes anything until you agree to a plan, `read-only` denies it.
+        /// Approval mode: `accept-edits` edits workspace files without asking, `plan` only reads
+        /// until you agree to a plan, `read-only` denies all changes.
         mode: PermissionMode = PermissionMode::Ask,
             row().option("--mode").owner(Owner::Only("read-only"));
         /// Longest wait for an answer; then the call is denied. 0 leaves it to the way of asking: a
@@ -470,7 +470,7 @@ keys! {
         answer_ms: u64 = 0, row().limits(0, 86_400_000).users_own()
             .variables(&["JAATO_PERMISSION_TIMEOUT", "JAATO_PERMISSIONS_ANSWER_MS"])
             .in_seconds("JAATO_PERMISSION_TIMEOUT");
-        /// The way on which questions are asked.
+        /// Where jaato asks: at the terminal, by a webhook, or through files in a folder.
         channel: PermissionChannel = PermissionChannel::Terminal, row().users_own();
         /// The URL of the webhook, or the folder of the files.
         endpoint: Option<Endpoint> = None, row().users_own();

@@ -48,8 +48,8 @@ impl fmt::Debug for ArgumentsDigest {
     }
 }
 
-/// Writes each value as a letter for its type, a length where it can vary, and its content, so
-/// that no two values are written the same way. Depth is bounded by whoever parsed the JSON.
+/// Writes each value as a letter for its type, a length where it can vary, and its content, so that
+/// no two values are written the same way. The parser of the JSON bounds the depth.
 fn write(value: &Value, hash: &mut Sha256) {
     match value {
         Value::Null => hash.update(b"n"),

@@ -1,4 +1,4 @@
-//! What the rules may know about a call.
+//! The facts about a call that rules use.
 
 use std::path::{Path, PathBuf};
 
@@ -29,14 +29,13 @@ pub struct Call<'a> {
     pub schema: &'a Value,
     /// The agent that makes the call.
     pub agent: CallingAgent<'a>,
-    /// Where relative paths among the arguments start; `None` when that is not known.
+    /// The start of relative paths in the arguments; `None` if it is unknown.
     pub directory: Option<&'a Path>,
-    /// What `~` stands for; `None` when that is not known.
+    /// The home folder, for `~`; `None` if it is unknown.
     pub home: Option<&'a Path>,
-    /// Where links on the paths of the arguments lead, as the host found out before. Rules see
-    /// these beside what is written.
+    /// The resolved paths of the arguments. Rules see these in addition to the written ones.
     pub resolved: Option<&'a PathsResolved>,
-    /// Whether the person trusts the workspace.
+    /// Whether the user trusts the workspace.
     pub workspace: WorkspaceTrust,
     /// The workspace's root; `None` if it is unknown.
     pub root: Option<&'a Path>,
@@ -50,7 +49,7 @@ pub struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// A model's call of a tool of which nothing else is known: by the main agent, of a plugin that
-    /// is not shipped and promises nothing, in a workspace that is not trusted.
+    /// is not shipped and has no annotations, in a workspace that is not trusted.
     pub fn new(tool: &'a ToolName, plugin: &'a PluginName, arguments: &'a Value) -> Self {
         Self {
             tool,
@@ -84,16 +83,16 @@ pub struct CallingAgent<'a> {
 }
 
 impl CallingAgent<'_> {
-    /// The agent that the person talks to.
+    /// The agent that the user talks to.
     pub const MAIN: CallingAgent<'static> = CallingAgent { agent_type: "main", agent_name: "" };
 }
 
-/// Whether the person trusts the workspace in which a call runs.
+/// Whether the user trusts the workspace in which a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkspaceTrust {
-    /// The person said so.
+    /// The user said so.
     Trusted,
-    /// Files of the workspace may be anybody's: programs that run code from them are not harmless.
+    /// The workspace may hold untrusted files: programs that run code from them are not harmless.
     Untrusted,
 }
 
@@ -102,29 +101,29 @@ pub enum WorkspaceTrust {
 pub enum TypedInto {
     /// A known shell that waits at its prompt, with nothing typed yet: the text is a command line.
     ShellPrompt,
-    /// Anything else, or nobody knows: the text cannot be understood.
+    /// Anything else, or unknown: the text cannot be understood.
     Unknown,
 }
 
-/// Who wrote a tool, as far as its promises are concerned.
+/// Who wrote a tool: decides whether its annotations count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PluginSource {
-    /// Shipped with the host, or part of it: its promises are the host's.
+    /// Shipped with the host, or part of it: its annotations are true.
     Shipped,
     /// A shipped plugin passes on a tool of another program, such as an MCP server. Neither its
     /// promises nor its schema count.
     Relayed,
-    /// From anywhere else, trusted or not. Trust in a file lets it run; it does not make what it
-    /// says of itself true.
+    /// From anywhere else, trusted or not. Trust in a file lets it run; it does not make its
+    /// annotations true.
     Elsewhere,
 }
 
-/// Who wants a call.
+/// Who makes a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
     /// A model, or a plugin on its behalf.
     Model,
-    /// A person, who typed the call.
+    /// The user, who typed the call.
     Person,
 }
 
@@ -141,8 +140,8 @@ impl PluginSource {
 }
 
 impl Call<'_> {
-    /// Tells whether all calls of the tool are alike enough to allow them at once: a tool that can
-    /// destroy, or reaches beyond this machine, does something else with other arguments.
+    /// Returns true if all calls of the tool are alike enough to allow them at once: a tool that
+    /// can destroy, or reaches beyond this machine, does something else with other arguments.
     pub(crate) fn is_harmless_tool(&self) -> bool {
         let promises = self.annotations;
         promises.read_only || !(promises.destructive || promises.open_world)

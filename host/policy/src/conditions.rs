@@ -39,12 +39,12 @@ pub struct Conditions {
     pub signature: Option<Glob>,
 }
 
-/// One call, whatever else its tool can do.
+/// Exactly one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExactCall {
     /// The digest of its arguments.
     pub digest: ArgumentsDigest,
-    /// The call in words, for readers of the rule; it decides nothing.
+    /// The call as text, for readers of the rule; it decides nothing.
     pub text: Option<String>,
 }
 
@@ -83,7 +83,7 @@ pub enum RestOfCommand {
     /// Words and options with which, as jaato knows, the program only reads. Written as
     /// `options = "read"`.
     Reading,
-    /// Anything. Written as `options = "any"`: the person takes the risk.
+    /// Anything. Written as `options = "any"`: the user takes the risk.
     AnyOptions,
 }
 

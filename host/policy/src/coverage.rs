@@ -1,5 +1,5 @@
-//! Whether rules that allow cover a call. Strict: everything that the call does must be allowed,
-//! and what cannot be read is not.
+//! Decides whether rules that allow cover a call. Strict: rules must allow everything that the call
+//! does, and never allow a part that jaato cannot read.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub(crate) fn allowing(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
 }
 
 fn allow_rules(rules: &Rules) -> impl Iterator<Item = (&RuleFile, &Rule)> {
-    // The shipped rules say what is harmless, which is not enough where only what is allowed runs.
+    // Shipped rules do not count if the user wants to name everything that runs.
     let denies = rules.files.iter().any(|file| matches!(file.default, Some((Outcome::Deny, _))));
     let files = rules.files.iter().filter(move |file| !(denies && file.layer == Layer::Shipped));
     files.flat_map(|file| {
@@ -34,7 +34,7 @@ fn allow_rules(rules: &Rules) -> impl Iterator<Item = (&RuleFile, &Rule)> {
 }
 
 impl RuleFile {
-    /// Tells whether a rule of the file that names no command may allow a call. The file of a
+    /// Returns true if a rule of the file that names no command may allow a call. The file of a
     /// workspace comes with the repository: it allows command lines by `command` alone, and no
     /// change of protected files.
     pub(crate) fn may_allow(&self, facts: &Facts<'_>) -> bool {
@@ -48,7 +48,7 @@ impl RuleFile {
     }
 }
 
-/// Tells whether a rule that names no command allows the call.
+/// Returns true if a rule that names no command allows the call.
 pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
     let is_for_denials = when.signature.is_some() || when.compound || !when.outside.is_empty();
     if when.command.is_some() || is_for_denials || !means(when, facts) {
@@ -64,8 +64,8 @@ pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
     if when.path.is_none() && when.host.is_none() {
         return true;
     }
-    // A shell reaches more than the paths and hosts that stand in its command line, and nothing is
-    // known of what a foreign tool does with its arguments.
+    // A shell reaches more than the paths and hosts in its command line, and a foreign tool may do
+    // anything with its arguments.
     let is_known = facts.call.source == PluginSource::Shipped
         && facts.touched.is_complete()
         && facts.call.has_known_paths();
@@ -96,7 +96,7 @@ pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
 /// or by an answer of the user.
 fn covering_commands(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     let analysis = facts.shell.as_ref()?;
-    // Only the untrusted plugin says what its tool does with a text.
+    // Only the author of a foreign tool knows what it does with a text.
     if facts.call.source != PluginSource::Shipped || !analysis.is_plain() {
         return None;
     }
@@ -126,12 +126,12 @@ fn is_granted(rules: &Rules, command: &SimpleCommand, facts: &Facts<'_>) -> bool
     rules.granted_patterns(facts.call).any(|pattern| pattern.covers_command(command))
 }
 
-/// Tells whether a rule of a file allows a command of a line.
+/// Returns true if a rule of a file allows a command of a line.
 pub(crate) fn allowed_by_files(rules: &Rules, command: &SimpleCommand, facts: &Facts<'_>) -> bool {
     covering_rule(rules, command, facts).is_some()
 }
 
-/// Tells whether a call runs, or may run, code of a workspace that the user does not trust.
+/// Returns true if a call runs, or may run, code of a workspace that the user does not trust.
 pub(crate) fn needs_trust(facts: &Facts<'_>) -> bool {
     let trust = facts.call.workspace;
     let is_trusted = |command| shell::is_trusted(command, trust);
@@ -141,7 +141,7 @@ pub(crate) fn needs_trust(facts: &Facts<'_>) -> bool {
     })
 }
 
-/// Tells whether rules for what only reads cover all of a call.
+/// Returns true if rules for commands that only read cover all of a call.
 pub(crate) fn only_reads(rules: &Rules, facts: &Facts<'_>) -> bool {
     let Some(analysis) = &facts.shell else { return false };
     let is_read = |command: &SimpleCommand| {
@@ -170,7 +170,7 @@ pub(crate) fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'
         && (pattern.rest != RestOfCommand::Reading || reads_inside(command, facts))
 }
 
-/// Of a plain repository `git` reads without running anything, trusted or not.
+/// In a plain repository, `git` reads without running anything, so no trust is needed.
 fn trust(pattern: &CommandPattern, command: &SimpleCommand, facts: &Facts<'_>) -> WorkspaceTrust {
     let is_plain = pattern.rest == RestOfCommand::Reading
         && command.program_name() == "git"
@@ -178,8 +178,8 @@ fn trust(pattern: &CommandPattern, command: &SimpleCommand, facts: &Facts<'_>) -
     if is_plain { WorkspaceTrust::Trusted } else { facts.call.workspace }
 }
 
-/// Tells whether a command names nothing outside the working directory, links included. What is
-/// typed into a terminal starts elsewhere.
+/// Returns true if a command names nothing outside the working directory, links included. A
+/// terminal may be in another folder.
 fn reads_inside(command: &SimpleCommand, facts: &Facts<'_>) -> bool {
     let call = facts.call;
     let Some(directory) = call.directory.filter(|_| call.typed_into.is_none()) else {
@@ -201,12 +201,12 @@ fn reads_inside(command: &SimpleCommand, facts: &Facts<'_>) -> bool {
         })
 }
 
-/// Files of devices that hold nothing.
+/// Device files without content.
 const NO_FILES: [&str; 4] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
 
-/// Tells whether a rule speaks of the tool. A foreign tool has whatever name and promises its
-/// author chose, so a rule must name its plugin in full, or the tool in full if a shipped plugin
-/// passes it on: that name holds the server's.
+/// Returns true if a rule is about the tool. The author of a foreign tool chooses its name and its
+/// annotations, so a rule must name its plugin in full. If a shipped plugin passes the tool on, the
+/// rule must name the tool in full, because that name contains the server's name.
 fn means(when: &Conditions, facts: &Facts<'_>) -> bool {
     let call = facts.call;
     let names = |named: &Option<Glob>, name: &str| {

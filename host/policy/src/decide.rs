@@ -7,8 +7,8 @@ use crate::{
     RuleRef, Rules, Written, coverage, edits,
 };
 
-/// Decides about a call. What forbids comes before what allows, and what no rule allows is asked:
-/// silence is not consent.
+/// Decides about a call. Denials come before permissions. If no rule allows the call, the user is
+/// asked: silence is not consent.
 pub fn decide(rules: &Rules, call: &Call<'_>) -> Decision {
     Decision::by(deciding_rule(rules, &Facts::of(call)))
 }
@@ -20,7 +20,7 @@ pub(crate) fn deciding_rule(rules: &Rules, facts: &Facts<'_>) -> RuleRef {
     steps.find_map(|step| step(rules, facts)).unwrap_or_else(|| by_default(rules, facts.call))
 }
 
-/// What forbids. Nothing below it is looked at then.
+/// Returns the rule that forbids the call. No later step can lift it.
 fn forbidden(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     let call = facts.call;
     if rules.disabled.contains(call.tool) {
@@ -40,7 +40,7 @@ fn forbidden(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     forbidding_mode(rules, facts).map(RuleRef::unwritten)
 }
 
-/// What the mode forbids: anything but reading, in the modes that only read.
+/// Returns the mode's rule if the mode forbids the call.
 fn forbidding_mode(rules: &Rules, facts: &Facts<'_>) -> Option<RuleId> {
     let call = facts.call;
     let rule = match rules.mode {
@@ -53,7 +53,7 @@ fn forbidding_mode(rules: &Rules, facts: &Facts<'_>) -> Option<RuleId> {
     (call.caller == Caller::Model && !reads()).then_some(rule)
 }
 
-/// What a person typed is no question for that person.
+/// Allows a call that the user typed.
 fn typed_by_person(_: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     match facts.call.caller {
         Caller::Person => Some(RuleRef::unwritten(RuleId::OwnCall)),
@@ -61,8 +61,8 @@ fn typed_by_person(_: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     }
 }
 
-/// What cannot be told apart from something that a rule forbids is asked, and so is what the file
-/// of this machine wants asked, unless the person saw exactly this call and allowed it.
+/// Asks about a call that a rule may forbid, and about one for which the machine's file wants a
+/// question, unless the user allowed exactly this call.
 fn unclear(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     if rules.is_allowed_exactly(facts) {
         return None;
@@ -88,7 +88,7 @@ fn starts_plan(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     ends_mode.then(|| RuleRef::unwritten(RuleId::ModeStartPlan))
 }
 
-/// What the person granted for this session.
+/// Allows what the user granted for this session.
 fn granted(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     let id = if rules.is_allowed(facts.call) {
         RuleId::AllowOption
@@ -102,7 +102,7 @@ fn granted(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     Some(RuleRef::unwritten(id))
 }
 
-/// What files want asked, then what they allow.
+/// Applies rules that ask, then rules that allow, then the mode `accept-edits`.
 fn by_files(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     first(rules, facts, Outcome::Ask, Matched::is_possible)
         .or_else(|| coverage::allowing(rules, facts))
@@ -112,7 +112,7 @@ fn by_files(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
         })
 }
 
-/// What follows from what the tool says of itself.
+/// Allows shipped tools by their annotations.
 fn promised(_: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     let call = facts.call;
     let rule = if call.annotations.read_only {
@@ -128,14 +128,13 @@ fn promised(_: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     }
 }
 
-/// What files say of the calls that no rule speaks of: the strictest counts, as no file may loosen
-/// another.
+/// Applies the `default` of the files. The strictest counts, because no file may loosen another.
 fn by_default(rules: &Rules, call: &Call<'_>) -> RuleRef {
     let stated = rules.files.iter().filter_map(|file| Some((file, file.default?)));
     let holds = stated.filter(|(file, (outcome, _))| match (outcome, file.layer) {
         (Outcome::Deny, _) => rules.deny_rules == DenyRules::Hold,
         (Outcome::Ask, _) => true,
-        // A repository brings that file: it does not say what the rest of the machine allows.
+        // The file comes with the repository, so it must not allow everything.
         (Outcome::Allow, layer) => layer != Layer::Workspace,
     });
     let strictest = holds.min_by_key(|(_, (outcome, _))| outcome.looseness());
@@ -149,7 +148,7 @@ fn by_default(rules: &Rules, call: &Call<'_>) -> RuleRef {
     )
 }
 
-/// The first rule of the files with an outcome that matches as wanted.
+/// Returns the first rule with this outcome that matches as wanted.
 fn first(
     rules: &Rules,
     facts: &Facts<'_>,
@@ -170,7 +169,7 @@ fn is_proven_read_only(call: &Call<'_>) -> bool {
 }
 
 impl RuleFile {
-    /// Names one of its rules, with what of the call it is about.
+    /// Returns a reference to one of its rules, with the part of the call that it matched.
     pub(crate) fn rule_ref(&self, rule: &Rule, about: Option<String>) -> RuleRef {
         let id = match rule.outcome {
             Outcome::Deny => RuleId::FileDeny,

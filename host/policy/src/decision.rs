@@ -2,7 +2,7 @@
 
 use crate::{Call, Layer, Outcome, PluginSource, RuleId, RuleRef, Written};
 
-/// What to do with a call, and why.
+/// A decision about a call, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// What to do.
@@ -23,7 +23,7 @@ impl Decision {
         match self.rule.id {
             RuleId::Disabled => format!("tool `{tool}` is disabled by `[tools] disabled`"),
             RuleId::SessionNever => {
-                format!("the person said that tool `{tool}` must not run in this session")
+                format!("the user said that tool `{tool}` must not run in this session")
             }
             RuleId::ModeReadOnly => format!(
                 "this session only reads (mode `read-only`), and tool `{tool}` may change something"
@@ -36,10 +36,10 @@ impl Decision {
             RuleId::ModeStartPlan => {
                 "this session only plans (mode `plan`) until the user agrees to the plan".to_owned()
             }
-            RuleId::OwnCall => "the person typed this call".to_owned(),
+            RuleId::OwnCall => "the user typed this call".to_owned(),
             RuleId::AllowOption => format!("`--allow {}` was given", allow_word(call)),
             RuleId::YesOption => "`--yes` was given".to_owned(),
-            RuleId::SessionAlways => format!("the person allowed tool `{tool}` for this session"),
+            RuleId::SessionAlways => format!("the user allowed tool `{tool}` for this session"),
             RuleId::ModeAcceptEdits => {
                 "this session may change files in the workspace (mode `accept-edits`)".to_owned()
             }
@@ -71,12 +71,12 @@ impl Decision {
         }
     }
 
-    /// What a person can do about a refusal; nothing for what is allowed.
+    /// Returns a hint about a refusal; `None` for an allowed call.
     pub fn hint(&self, call: &Call<'_>) -> Option<String> {
         match (self.outcome, self.rule.id) {
             (Outcome::Allow, _) | (_, RuleId::SessionNever) => None,
             (_, RuleId::Disabled) => Some(format!(
-                "take `{}` out of `[tools] disabled`; `jaato config show` says where it stands",
+                "take `{}` out of `[tools] disabled`; `jaato config show` shows where it is set",
                 call.tool
             )),
             (_, RuleId::ModeReadOnly) => Some("choose another mode for the session".to_owned()),
@@ -86,10 +86,9 @@ impl Decision {
                     .to_owned(),
             ),
             (_, RuleId::ModeStartPlan) => Some("choose another mode for the session".to_owned()),
-            (_, RuleId::FileBroken) => Some(
-                "put the file right: `jaato permission list` reads it and says what is wrong"
-                    .to_owned(),
-            ),
+            (_, RuleId::FileBroken) => {
+                Some("fix the file: `jaato permission list` says what is wrong".to_owned())
+            }
             (Outcome::Deny, _) => Some(
                 "`jaato permission explain` shows every rule that was tried; respect the rule: do \
                  not try the same in another way"
@@ -108,7 +107,7 @@ impl Decision {
     }
 }
 
-/// Says which rule of a file decided: the rule, where it stands, what it is about.
+/// Explains a rule of a file: its text, its place, and the part of the call that it matched.
 fn explain_written(id: RuleId, written: &Written) -> String {
     let Written { rule, file, line, why, about } = written;
     let about = about.as_ref().map(|about| format!(" for {about}")).unwrap_or_default();
@@ -120,7 +119,7 @@ fn explain_written(id: RuleId, written: &Written) -> String {
     format!("{perhaps}`{rule}` at `{file}:{line}`{about}{why}")
 }
 
-/// Writes a tool as `--allow` takes it.
+/// Returns a tool in the form that `--allow` takes.
 fn allow_word(call: &Call<'_>) -> String {
     match call.source {
         PluginSource::Shipped | PluginSource::Relayed => call.tool.to_string(),

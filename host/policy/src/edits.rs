@@ -69,7 +69,7 @@ pub(crate) fn may_be_edit(call: &Call<'_>) -> bool {
     call.source == PluginSource::Shipped && call.plugin.as_str() == EDITING_PLUGIN
 }
 
-/// Tells whether a call changes unprotected files below its working directory and nothing else.
+/// Returns true if a call changes unprotected files below its working directory and nothing else.
 pub(crate) fn is_inside_edit(facts: &Facts<'_>) -> bool {
     let call = facts.call;
     let Some(protected) = protected_files(call) else { return false };

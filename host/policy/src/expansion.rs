@@ -1,6 +1,6 @@
-//! Whether a pattern of a shell may stand for a path that a rule names.
+//! Decides whether a shell pattern may match a path that a rule names.
 //!
-//! Generous: the file system is not asked, so what could be there counts as being there.
+//! Generous: the file system is not asked, so any name that could exist counts.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub(crate) fn without_dots_before(path: &Path) -> PathBuf {
     without_dots(&plain).join(rest)
 }
 
-/// Tells whether a name that comes of a pattern may be at, below or above a path of a rule.
+/// Returns true if a name that a pattern matches may be at, below or above a path of a rule.
 pub(crate) fn may_reach(pattern: &Path, wanted: &Path) -> bool {
     if leads_anywhere(pattern) {
         return true;
@@ -34,8 +34,8 @@ pub(crate) fn may_reach(pattern: &Path, wanted: &Path) -> bool {
     })
 }
 
-/// Tells whether a pattern stands for names at any depth: that of `*` may be a link, so that `*/..`
-/// is any folder.
+/// Returns true if a pattern may lead to any folder: a name that `*` matches may be a link, so that
+/// `*/..` is any folder.
 fn leads_anywhere(pattern: &Path) -> bool {
     let mut parts = pattern.components().map(|part| part.as_os_str().to_string_lossy());
     parts.any(|part| is_pattern(&part) && part.contains("**")) || {
@@ -44,7 +44,7 @@ fn leads_anywhere(pattern: &Path) -> bool {
     }
 }
 
-/// Tells whether a part of a path is a pattern of a shell.
+/// Returns true if a part of a path is a shell pattern.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '[', '(', '{', '%'])
 }
@@ -53,12 +53,12 @@ fn is_pattern_of_rule(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// Tells whether a pattern of a shell may stand for a name.
+/// Returns true if a shell pattern may match a name.
 pub fn pattern_may_be(pattern: &str, name: &str) -> bool {
     loose(pattern).matches(name)
 }
 
-/// Makes a wider pattern of one of a shell: brackets stand for any letters.
+/// Widens a shell pattern: brackets match any letters.
 fn loose(text: &str) -> Glob {
     let mut wide = String::new();
     let mut depth = 0_usize;
@@ -81,7 +81,7 @@ fn loose(text: &str) -> Glob {
         }
     }
     if depth > 0 {
-        // A bracket that does not close stands for itself, or the shell reads more than is known.
+        // A bracket that does not close means itself, or the shell reads on.
         return Glob::new("*");
     }
     Glob::new(wide)

@@ -1,4 +1,4 @@
-//! The whole evaluation of a call, for people who wonder about a decision.
+//! Evaluates a call completely, to explain a decision to the user.
 
 use jaato_types::touches::Touched;
 
@@ -11,12 +11,12 @@ use crate::{
     Call, Decision, Outcome, PathsResolved, Rule, RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust,
 };
 
-/// A decision, and all that was looked at for it.
+/// A decision, with everything that was checked for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evaluation {
     /// What was decided.
     pub decision: Decision,
-    /// Every rule of the files, in their order, and what came of it.
+    /// Every rule of the files, in their order, with its result.
     pub tried: Vec<Tried>,
     /// The paths and hosts that the call names.
     pub touches: Vec<Touch>,
@@ -24,7 +24,7 @@ pub struct Evaluation {
     pub commands: Vec<String>,
     /// What keeps its command line from being plain.
     pub doubts: Vec<Doubt>,
-    /// A rule of the files would allow it if the person trusted the workspace.
+    /// A rule of the files would allow it if the user trusted the workspace.
     pub waits_for_trust: bool,
 }
 
@@ -38,18 +38,18 @@ pub struct Touch {
     pub name: String,
 }
 
-/// What came of one rule.
+/// The result of one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tried {
     /// The rule.
     pub rule: RuleRef,
     /// What it says to do.
     pub outcome: Outcome,
-    /// Whether it matches; `None` when nobody can tell.
+    /// Whether it matches; `None` if that is unknown.
     pub matched: Option<bool>,
 }
 
-/// Decides about a call, and tells how.
+/// Decides about a call, and returns every step.
 pub fn evaluate(rules: &Rules, call: &Call<'_>) -> Evaluation {
     let facts = Facts::of(call);
     let decision = Decision::by(deciding_rule(rules, &facts));

@@ -161,7 +161,7 @@ impl Call<'_> {
         paths
     }
 
-    /// Tells whether its command line runs a program, as far as it is understood.
+    /// Returns true if its command line runs a program, as far as it is understood.
     pub fn runs(&self, program: &str) -> bool {
         let shell = Facts::of(self).shell;
         shell.is_some_and(|shell| {
@@ -177,20 +177,20 @@ impl Call<'_> {
         facts.shell_paths.iter().filter(is_pattern).map(|name| name.path.clone()).collect()
     }
 
-    /// Tells whether the call may touch anything, because it has more paths than anybody looks at.
+    /// Returns true if the call may touch anything, because it has too many paths to check.
     pub(crate) fn may_be_anywhere(&self) -> bool {
         self.resolved.is_some_and(PathsResolved::may_be_anything)
     }
 
-    /// Tells whether it is known where the paths of the call lead, as far as anybody tried. Else a
-    /// rule by path cannot allow it.
+    /// Returns true if the environment knows where all paths of the call lead, or was not asked.
+    /// Otherwise a rule by path cannot allow the call.
     pub(crate) fn has_known_paths(&self) -> bool {
         self.resolved.is_none_or(PathsResolved::is_whole)
     }
 
     /// Makes a path whole: `~` and relative ones as far as they are known, without `.` and `..`.
-    /// `..` leads where the environment says; only where nobody asked it, the name before it counts
-    /// as a folder.
+    /// `..` leads where the environment says. If the environment was not asked, the name before
+    /// `..` counts as a folder.
     pub(crate) fn whole(&self, text: &str) -> PathBuf {
         let joined = self.joined(text);
         let has_dots = joined.components().any(|part| part == Component::ParentDir);

@@ -1,21 +1,21 @@
-//! Who says what the rules say.
+//! Names the sources of rules.
 
-/// Who said something, from the one that binds most to the one that binds least.
+/// The source of a rule, from the one that binds most to the one that binds least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
-    /// The file of whoever administers this machine.
+    /// The file of this machine's administrator.
     Enterprise,
-    /// The person's own file.
+    /// The user's own file.
     User,
     /// The file of a trusted workspace.
     Workspace,
-    /// Options of the command line, and the person's configuration.
+    /// Options of the command line, and the user's configuration.
     CommandLine,
-    /// What the person answered in this session.
+    /// The user's answers in this session.
     Session,
     /// The rules that jaato ships.
     Shipped,
-    /// What holds where nobody says anything.
+    /// The built-in behaviour without any rule.
     BuiltIn,
 }
 

@@ -1,10 +1,10 @@
 //! Decides whether a tool call may run.
 //!
-//! Pure: no I/O, no clock, no waiting. Asking a person is the session's job; this crate only says
-//! *that* it must ask, and why. Reading files with rules is the configuration's.
+//! Pure: no I/O, no clock, no waiting. This crate only says *that* the user must be asked, and why;
+//! `host/approval` asks. The configuration reads the files with rules.
 //!
-//! Invariants: the answer names the rule that decided, so that every refusal can be explained; what
-//! cannot be understood is asked and never allowed by a rule.
+//! Invariants: each decision names its rule, so that every refusal can be explained. A call that
+//! jaato cannot understand asks, and no rule allows it.
 
 mod arguments;
 mod call;

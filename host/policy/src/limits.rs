@@ -1,4 +1,4 @@
-//! What the file operations of an allowed call keep off, by the rules.
+//! Computes the limits of an allowed call's file operations from the rules.
 
 use jaato_types::files::FileLimits;
 
@@ -6,9 +6,9 @@ use crate::edits::protected_files;
 use crate::matching::{arguments, promises, speaks_of};
 use crate::{Call, Conditions, DenyRules, Layer, Outcome, RuleId, RuleRef, Rules};
 
-/// Returns what the file operations of a call keep off: what rules deny, and if a rule or a mode
-/// allows the call, what a question is missing for. `allowed_by` is that rule; none while nobody
-/// has allowed the call, and if the user did.
+/// Returns the limits of a call's file operations: denied paths and, if a rule or a mode allows the
+/// call, paths that need a question. `allowed_by` is that rule; `None` if the user allowed
+/// the call, or if nothing has yet.
 pub fn file_limits(rules: &Rules, call: &Call<'_>, allowed_by: Option<&RuleRef>) -> FileLimits {
     let denied = match rules.deny_rules {
         DenyRules::Hold => patterns(rules, call, Outcome::Deny, |_| true),
@@ -16,7 +16,8 @@ pub fn file_limits(rules: &Rules, call: &Call<'_>, allowed_by: Option<&RuleRef>)
     };
     let asked = match allowed_by.map(|rule| rule.id) {
         None | Some(RuleId::OwnCall) => Vec::new(),
-        // The user answers for all that such a call does, but for what this machine wants asked.
+        // The user allowed everything that such a call does, except what the machine's file wants
+        // asked.
         Some(RuleId::AllowOption | RuleId::YesOption | RuleId::SessionAlways) => {
             patterns(rules, call, Outcome::Ask, |layer| layer == Layer::Enterprise)
         }

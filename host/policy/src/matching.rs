@@ -1,5 +1,5 @@
-//! Whether a rule that forbids or asks matches a call. Generous: one part that matches is enough,
-//! and what cannot be read may match.
+//! Decides whether a rule that forbids or asks matches a call. Generous: one matching part is
+//! enough, and a part that jaato cannot read may match.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::{
     Annotation, ArgumentsDigest, Call, CommandPattern, Conditions, Glob, PluginSource, Rule,
 };
 
-/// What came of a rule.
+/// The result of matching a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Matched {
     /// It does not match.
@@ -88,7 +88,7 @@ pub(crate) fn matches(rule: &Rule, facts: &Facts<'_>) -> Matched {
         })
 }
 
-/// Matches what a rule says of the names of tool and agent: nothing of that can be unclear.
+/// Matches the names of tool, plugin and agent, which are always known.
 pub(crate) fn speaks_of(when: &Conditions, call: &Call<'_>) -> bool {
     let is = |wanted: &Option<Glob>, text: &str| {
         wanted.as_ref().is_none_or(|wanted| wanted.matches(text))
@@ -186,8 +186,8 @@ pub(crate) fn unread_lines(facts: &Facts<'_>) -> Matched {
     })
 }
 
-/// Whether a simple command is one that a rule speaks of: the program by its last name, and the
-/// words in their order, whatever stands between them.
+/// Matches a simple command: the program by its last name, and the words in their order, with any
+/// words between them.
 fn runs(wanted: &CommandPattern, command: &SimpleCommand) -> Matched {
     let Some((program, words)) = command.words.split_first() else { return Matched::No };
     // `git-push` is `git push`.
@@ -224,7 +224,7 @@ fn runs(wanted: &CommandPattern, command: &SimpleCommand) -> Matched {
     }
 }
 
-/// Tells whether a program is the one that a rule names, wherever it lies.
+/// Returns true if a program is the one that a rule names, in any folder.
 fn is_program(wanted: &str, called: &str) -> bool {
     if wanted.contains('/') {
         return Glob::new(wanted).matches(called);

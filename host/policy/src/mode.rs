@@ -1,23 +1,23 @@
-//! How much a person wants to be asked, for the whole session.
+//! The approval mode of a session: which calls need no question.
 
 use crate::facts::Facts;
 use crate::{Call, PluginSource, edits};
 
-/// The shipped plugin with which a model plans. Its tools change only the plan.
+/// The shipped plugin for plans. Its tools change only the plan.
 const PLANNING_PLUGIN: &str = "tool-todo";
 
 /// The tool of that plugin by which the user agrees to a plan.
 const START_PLAN: &str = "startPlan";
 
-/// What the session may do without a question, beside what rules say.
+/// Which calls the session may make without a question, next to the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Each call that no rule allows is asked.
+    /// Asks about each call that no rule allows.
     #[default]
     Ask,
-    /// As [`Mode::Ask`], but changes of files inside the workspace by shipped tools are not asked.
+    /// As [`Mode::Ask`], but shipped tools change files in the workspace without a question.
     AcceptEdits,
-    /// What changes anything is denied, whatever allows it.
+    /// Denies everything but reading, even if a rule allows it.
     ReadOnly,
     /// As [`Mode::ReadOnly`], but the model may write a plan. The mode ends when the user agrees
     /// to the plan.
@@ -25,8 +25,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Tells whether the mode alone allows a call: `accept-edits` does, of changes of files inside
-    /// the workspace.
+    /// Returns true if the mode alone allows a call: `accept-edits` does, of changes of files
+    /// inside the workspace.
     pub fn allows(self, call: &Call<'_>) -> bool {
         match self {
             Self::AcceptEdits => {
@@ -36,7 +36,7 @@ impl Mode {
         }
     }
 
-    /// Every mode, in the order in which people see them.
+    /// Every mode, in the order of lists and errors.
     pub const ALL: [Self; 4] = [Self::Ask, Self::AcceptEdits, Self::Plan, Self::ReadOnly];
 
     /// Finds a mode by its name.
@@ -56,12 +56,12 @@ impl Mode {
 }
 
 impl Call<'_> {
-    /// Tells whether the call starts the plan that the model has written.
+    /// Returns true if the call starts the plan that the model has written.
     pub fn starts_plan(&self) -> bool {
         self.writes_plan() && self.tool.as_str() == START_PLAN
     }
 
-    /// Tells whether the call changes only the plan of the session.
+    /// Returns true if the call changes only the plan of the session.
     pub(crate) fn writes_plan(&self) -> bool {
         self.source == PluginSource::Shipped
             && self.plugin.as_str() == PLANNING_PLUGIN

@@ -14,7 +14,7 @@ use crate::{
 /// Longest text of a call that a pattern keeps, in letters.
 const TEXT_LETTERS_MAX: usize = 200;
 
-/// The calls that an answer holds for, beside the tool and its plugin.
+/// The calls of a tool for which an answer holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
     /// Calls with exactly these arguments.
@@ -109,8 +109,8 @@ impl Pattern {
         }
     }
 
-    /// Tells whether a rule of a file can hold for the calls of this pattern: a terminal ends with
-    /// its session, and rules for programs that run the workspace's code need its trust.
+    /// Returns true if a rule of a file can hold for the calls of this pattern: a terminal ends
+    /// with its session, and rules for programs that run the workspace's code need its trust.
     pub fn can_be_kept(&self, call: &Call<'_>) -> bool {
         match self {
             Self::Terminal(_) => false,
@@ -126,7 +126,7 @@ impl Pattern {
         }
     }
 
-    /// Tells whether it is for a command of a plain line. The user saw the pattern in this
+    /// Returns true if it is for a command of a plain line. The user saw the pattern in this
     /// workspace and has run such a command here: an answer needs no further trust, but the command
     /// must run in this folder.
     pub(crate) fn covers_command(&self, command: &SimpleCommand) -> bool {

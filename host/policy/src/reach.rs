@@ -1,4 +1,4 @@
-//! Whether a call reaches a path or a host that a rule forbids or asks about.
+//! Decides whether a call reaches a path or a host that a rule forbids or asks about.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ pub(crate) fn unclear(facts: &Facts<'_>) -> Matched {
 struct Wanted<'a> {
     path: &'a Path,
     glob: PathGlob,
-    /// The host has followed links among the names that patterns stand for.
+    /// The host has followed links among the names that patterns match.
     links_are_known: bool,
 }
 
@@ -47,7 +47,7 @@ impl Wanted<'_> {
         folder.components().next().is_some() && self.path.starts_with(folder)
     }
 
-    /// Tells whether a name in a command line reaches the path.
+    /// Returns true if a name in a command line reaches the path.
     fn reached(&self, name: &ShellPath) -> Matched {
         let path = name.path.as_path();
         let (is_certain, is_reached) = match name.named.reach {
@@ -76,8 +76,8 @@ impl Wanted<'_> {
         last.starts_with('.') && last.len() > 2 && text.contains(last)
     }
 
-    /// What a foreign tool does with a folder is not known. A shipped tool that reads one leaves
-    /// out what is denied.
+    /// A foreign tool may do anything with a folder. A shipped tool that reads one leaves out what
+    /// is denied.
     fn reached_by_undeclared(&self, facts: &Facts<'_>) -> Matched {
         let call = facts.call;
         let written = facts.touched.writes.iter().map(|text| call.whole(text));

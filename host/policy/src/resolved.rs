@@ -14,20 +14,20 @@ pub struct PathsResolved {
     /// By the paths that were asked for.
     known: BTreeMap<PathBuf, ResolvedPath>,
     extent: Extent,
-    /// The names that the patterns of a command line stand for are among them.
+    /// The names that the patterns of a command line match are among them.
     has_patterns: bool,
 }
 
 /// The paths that a call names, which its environment is to resolve.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallPaths {
-    /// The paths, and the names that patterns of a command line stand for.
+    /// The paths, and the names that patterns of a command line match.
     pub all: Vec<PathBuf>,
     has_patterns: bool,
 }
 
 impl CallPaths {
-    /// Collects the paths. `expand` returns the names that a pattern may stand for, if it can.
+    /// Collects the paths. `expand` returns the names that a pattern may match, if it can.
     pub fn of(call: &Call<'_>, expand: impl Fn(&Path) -> Option<Vec<PathBuf>>) -> Self {
         let mut all = call.named_paths();
         let expanded: Option<Vec<Vec<PathBuf>>> =
@@ -39,7 +39,7 @@ impl CallPaths {
         Self { all, has_patterns }
     }
 
-    /// Puts them together with where each leads.
+    /// Combines them with the places to which they lead.
     pub fn resolved(self, resolved: Vec<Option<ResolvedPath>>) -> PathsResolved {
         PathsResolved { has_patterns: self.has_patterns, ..PathsResolved::new(self.all, resolved) }
     }
@@ -51,14 +51,14 @@ enum Extent {
     /// Where each of them leads.
     #[default]
     All,
-    /// Of some only how they are written. Rules by path can deny and ask by that, but not allow.
+    /// Some only as written. Rules by path can then deny and ask, but not allow.
     AsWritten,
-    /// There are more paths than anybody looks at: the call may touch anything.
+    /// There are too many paths to check: the call may touch anything.
     TooMany,
 }
 
 impl PathsResolved {
-    /// Puts together what was asked for and what came of it.
+    /// Combines the paths with their results.
     pub fn new(asked: Vec<PathBuf>, resolved: Vec<Option<ResolvedPath>>) -> Self {
         if asked.len() > RESOLVE_PATHS_MAX {
             return Self { extent: Extent::TooMany, ..Self::default() };
@@ -86,17 +86,17 @@ impl PathsResolved {
         })
     }
 
-    /// Tells whether it is known of each path where it leads.
+    /// Returns true if the environment resolved every path.
     pub(crate) fn is_whole(&self) -> bool {
         self.extent == Extent::All
     }
 
-    /// Tells whether it is known where the names lead that patterns of a command line stand for.
+    /// Returns true if the names that patterns of a command line match were resolved.
     pub(crate) fn knows_patterns(&self) -> bool {
         self.has_patterns && self.extent != Extent::TooMany
     }
 
-    /// Tells whether the call may touch anything, because it has too many paths.
+    /// Returns true if the call may touch anything, because it has too many paths.
     pub(crate) fn may_be_anything(&self) -> bool {
         self.extent == Extent::TooMany
     }
@@ -106,12 +106,12 @@ impl PathsResolved {
         self.known.values().cloned().collect()
     }
 
-    /// Returns the paths that lead elsewhere by now.
+    /// Returns the paths that now lead elsewhere.
     pub fn changed_places(&self, later: &Self) -> Vec<PathBuf> {
         self.changed(later, |one, other| (&one.path, &one.entry) == (&other.path, &other.entry))
     }
 
-    /// Returns the paths that lead elsewhere by now, or to another file.
+    /// Returns the paths that now lead elsewhere, or to another file.
     pub fn changed_files(&self, later: &Self) -> Vec<PathBuf> {
         self.changed(later, |one, other| one == other)
     }

@@ -9,7 +9,7 @@ use crate::Layer;
 pub enum Outcome {
     /// It may run.
     Allow,
-    /// A person must say so; where nobody can be asked, it must not run.
+    /// The user decides; if no user can be asked, it must not run.
     Ask,
     /// It must not run.
     Deny,
@@ -20,19 +20,19 @@ pub enum Outcome {
 pub enum RuleId {
     /// The configuration disables the tool.
     Disabled,
-    /// A file with rules cannot be understood: nobody knows what it would forbid.
+    /// A file with rules cannot be understood: it may hold a rule that forbids the call.
     FileBroken,
     /// A rule of a file forbids the call.
     FileDeny,
-    /// A person said "never" in this session.
+    /// The user denied such calls for this session.
     SessionNever,
-    /// The session's mode forbids what changes anything.
+    /// The session's mode forbids everything but reading.
     ModeReadOnly,
     /// The session's mode allows only reading and planning.
     ModePlan,
-    /// A person typed the call.
+    /// The user typed the call.
     OwnCall,
-    /// Nobody can tell whether a rule that forbids matches: the command line is not clear.
+    /// A rule that forbids may match: the call is unclear.
     FileUnclear,
     /// The call would end the session's mode `plan`.
     ModeStartPlan,
@@ -40,7 +40,7 @@ pub enum RuleId {
     AllowOption,
     /// `--yes` was given.
     YesOption,
-    /// A person said "always" in this session.
+    /// The user allowed such calls for this session.
     SessionAlways,
     /// A rule of a file wants the call to be asked.
     FileAsk,
@@ -52,15 +52,15 @@ pub enum RuleId {
     ReadOnly,
     /// The tool asks to be run without a question and is of a shipped plugin.
     AutoApproval,
-    /// A file denies what no rule speaks of.
+    /// A file denies calls that no rule matches.
     FileDefaultDeny,
-    /// A file asks about what no rule speaks of.
+    /// A file asks about calls that no rule matches.
     FileDefaultAsk,
-    /// A file allows what no rule speaks of.
+    /// A file allows calls that no rule matches.
     FileDefaultAllow,
     /// The tool says that it needs no question, but its plugin is not a shipped one.
     UnprovenPromise,
-    /// No rule speaks for the call, and silence is not consent.
+    /// No rule allows the call, and silence is not consent.
     Silence,
 }
 
@@ -141,7 +141,7 @@ impl RuleId {
         }
     }
 
-    /// Who says so, for a rule that stands in no file.
+    /// Returns the source of a rule that is not from a file.
     pub(crate) fn layer(self) -> Layer {
         match self {
             Self::Disabled | Self::AllowOption | Self::YesOption => Layer::CommandLine,

@@ -1,5 +1,4 @@
-//! The rules that hold in a session: what the command line and the configuration say, and what a
-//! person answered so far.
+//! The rules of a session: from the command line, the configuration, files, and the user's answers.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,38 +10,38 @@ use crate::coverage::needs_trust;
 use crate::facts::Facts;
 use crate::{Call, Mode, Pattern, PluginSource, RuleFile};
 
-/// Rules as data. Made once a session; [`Rules::remember`] adds a person's answers.
+/// Rules as data. Created once for each session; [`Rules::remember`] adds the user's answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     /// `[tools] disabled`.
     pub disabled: BTreeSet<ToolName>,
     /// `--allow TOOL` and `--allow PLUGIN:TOOL`.
     pub allowed: BTreeSet<Allowed>,
-    /// `--yes`: nothing is asked.
+    /// `--yes`: calls run without a question.
     pub allow_all: bool,
     /// Files with rules, from the one that binds most.
     pub files: Vec<RuleFile>,
     /// Whether rules of files may forbid.
     pub deny_rules: DenyRules,
-    /// How much is asked.
+    /// The approval mode.
     pub mode: Mode,
     session: Vec<SessionRule>,
 }
 
-/// Whether rules of files that forbid hold.
+/// Whether rules of files that forbid count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DenyRules {
     /// They do.
     #[default]
     Hold,
-    /// `--ignore-deny-rules` lifts them. What they forbid is asked.
+    /// `--ignore-deny-rules` lifts them.
     Ignored,
 }
 
-/// A tool that a person allows at the start, whatever its arguments.
+/// A tool that the user allows at the start, with any arguments.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Allowed {
-    /// Whose tool; without a plugin only a shipped one's.
+    /// The plugin; without one, the tool must be a shipped one.
     pub plugin: Option<PluginName>,
     /// The tool.
     pub tool: ToolName,
@@ -57,8 +56,8 @@ impl Allowed {
         }
     }
 
-    /// Tells whether it allows a tool. The name alone allows no stranger's tool: the person who
-    /// typed it knows what jaato ships, and not who else took the name.
+    /// Returns true if it allows a tool. The name alone allows only tools that jaato ships or
+    /// passes on, because another plugin could take the name.
     pub fn covers(&self, tool: &ToolName, plugin: &PluginName, source: PluginSource) -> bool {
         let is_this_plugin = match (&self.plugin, source) {
             (Some(named), _) => named == plugin,
@@ -70,7 +69,7 @@ impl Allowed {
     }
 }
 
-/// A person's answer, as it holds for later calls.
+/// The user's answer, as it holds for later calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRule {
     tool: ToolName,
@@ -100,7 +99,7 @@ impl AnswerPlace {
 }
 
 impl SessionRule {
-    /// What an answer to this call means for later ones that the pattern covers.
+    /// Creates the rule of an answer to this call, for later ones that the pattern covers.
     pub fn new(call: &Call<'_>, decision: PermissionDecision, pattern: Pattern) -> Self {
         let (tool, plugin) = (call.tool.clone(), call.plugin.clone());
         Self { tool, plugin, decision, pattern, place: AnswerPlace::of(call) }
@@ -145,7 +144,7 @@ impl SessionRule {
         self.tool == *call.tool && self.plugin == *call.plugin
     }
 
-    /// Tells whether it is for one call alone, whatever else rules say about its kind.
+    /// Returns true if it is for exactly one call.
     fn is_exact(&self) -> bool {
         matches!(self.pattern, Pattern::Exact { .. })
     }
@@ -194,7 +193,7 @@ impl Rules {
         self.allowed.iter().any(|allowed| allowed.covers(call.tool, call.plugin, call.source))
     }
 
-    /// Tells whether the user has allowed calls like this one.
+    /// Returns true if the user has allowed calls like this one.
     pub(crate) fn is_granted(&self, facts: &Facts<'_>) -> bool {
         self.session.iter().any(|rule| rule.decision.runs() && rule.covers(facts))
     }
@@ -206,12 +205,12 @@ impl Rules {
         granted.map(|rule| &rule.pattern)
     }
 
-    /// Tells whether the user has denied calls like this one.
+    /// Returns true if the user has denied calls like this one.
     pub(crate) fn is_refused(&self, facts: &Facts<'_>) -> bool {
         self.session.iter().any(|rule| !rule.decision.runs() && rule.covers(facts))
     }
 
-    /// Tells whether the user allowed exactly this call: then they saw all of it.
+    /// Returns true if the user allowed exactly this call: then they saw all of it.
     pub(crate) fn is_allowed_exactly(&self, facts: &Facts<'_>) -> bool {
         let mut answers = self.session.iter().filter(|rule| rule.decision.runs());
         answers.any(|rule| rule.is_exact() && rule.covers(facts))

@@ -26,7 +26,7 @@ impl Call<'_> {
         }
     }
 
-    /// Returns true if it types into a terminal, and nobody has said yet who reads there.
+    /// Returns true if it types into a terminal, and the reading program is not yet known.
     pub fn is_typed_unseen(&self) -> bool {
         let is_shipped = self.source == PluginSource::Shipped;
         is_shipped && self.tool.as_str() == "shell_input" && self.typed_into.is_none()

@@ -1,4 +1,4 @@
-//! Rules that people write in files, and where each one stands.
+//! Rules in files, each with its place.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use crate::{Conditions, Layer, Outcome, RuleId};
 /// One file with rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleFile {
-    /// Whose file it is.
+    /// The source of the file.
     pub layer: Layer,
-    /// Where it is, as people see it.
+    /// The path, as shown to the user.
     pub path: Arc<str>,
-    /// What it says about calls that no rule matches, and the line that says so.
+    /// The decision about calls that no rule matches, and its line.
     pub default: Option<(Outcome, usize)>,
     /// Its rules, in the order of the file.
     pub rules: Vec<Rule>,
-    /// What is wrong with it, and the line: every call is denied then.
+    /// The line and the error if the file is broken: every call is then denied.
     pub broken: Option<(usize, String)>,
 }
 
@@ -28,7 +28,7 @@ pub struct Rule {
     pub when: Conditions,
     /// The line of the file at which it begins, from 1.
     pub line: usize,
-    /// What the person wrote about it, for whoever is refused.
+    /// The user's reason, shown with a refusal.
     pub why: Option<String>,
 }
 
@@ -37,13 +37,13 @@ pub struct Rule {
 pub struct RuleRef {
     /// The kind.
     pub id: RuleId,
-    /// Who said so.
+    /// The source.
     pub layer: Layer,
     /// The rule of a file; `None` for options, answers and what is built in.
     pub written: Option<Written>,
 }
 
-/// A rule of a file, as people are shown it.
+/// A rule of a file, as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// The rule in one line: `deny command "rm"`.
@@ -52,9 +52,9 @@ pub struct Written {
     pub file: Arc<str>,
     /// The line of the file.
     pub line: usize,
-    /// What the person wrote about it.
+    /// The user's reason.
     pub why: Option<String>,
-    /// What of the call it matched: the part of the command line, the path, the host.
+    /// The part of the call that it matched: a command, a path, a host.
     pub about: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl std::fmt::Display for Rule {
 }
 
 impl RuleRef {
-    /// Names a rule that stands in no file.
+    /// Refers to a rule that is not from a file.
     pub(crate) fn unwritten(id: RuleId) -> Self {
         Self { id, layer: id.layer(), written: None }
     }
@@ -75,7 +75,7 @@ impl RuleRef {
         self.id.name()
     }
 
-    /// Where it was written, as `FILE:LINE`.
+    /// Its place, as `FILE:LINE`.
     pub fn place(&self) -> Option<String> {
         self.written.as_ref().map(|written| format!("{}:{}", written.file, written.line))
     }

@@ -270,13 +270,13 @@ fn every_decision_explains_itself() {
     }
     expect![[r#"
         tools.disabled: tool `shell` is disabled by `[tools] disabled`
-          hint: take `shell` out of `[tools] disabled`; `jaato config show` says where it stands
-        session.never: the person said that tool `shell` must not run in this session
-        own_call: the person typed this call
+          hint: take `shell` out of `[tools] disabled`; `jaato config show` shows where it is set
+        session.never: the user said that tool `shell` must not run in this session
+        own_call: the user typed this call
         option.allow: `--allow shell` was given
         option.allow: `--allow tool-x:shell` was given
         option.yes: `--yes` was given
-        session.always: the person allowed tool `shell` for this session
+        session.always: the user allowed tool `shell` for this session
         shipped.read_only: tool `shell` changes nothing, and plugin `tool-x` is shipped with jaato
         shipped.auto_approval: tool `shell` asks for no permission, and plugin `tool-x` is shipped with jaato
         ask.unproven_promise: tool `shell` needs a permission: it says that it needs none, but plugin `tool-x` is not shipped with jaato

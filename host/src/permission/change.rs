@@ -1,4 +1,4 @@
-//! `jaato permission allow`, `deny` and `remove`: rules in the person's file, or the workspace's.
+//! `jaato permission allow`, `deny` and `remove`: rules in the user's file, or the workspace's.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -16,7 +16,7 @@ use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{report, start, trust};
 
-/// What a rule that is added is about.
+/// The conditions of a rule to add.
 #[derive(Debug, Args)]
 pub struct RuleArgs {
     /// The tool; `*` stands for any letters
@@ -42,7 +42,7 @@ pub struct RuleArgs {
     #[arg(long, value_name = "NAME=TEXT")]
     pub argument: Vec<String>,
 
-    /// What whoever is refused is told
+    /// The reason, shown with the refusal
     #[arg(long, value_name = "TEXT")]
     pub why: Option<String>,
 
@@ -59,7 +59,7 @@ pub fn add(global: Global, decision: &str, args: RuleArgs) -> Outcome {
     let place = Place::of(&setup, args.workspace)?;
     let changed = place.edit(&setup, |text| {
         let text = add_rule(text, &rule)?;
-        // What would break the file is never written.
+        // Never write text that would break the file.
         text.map(|text| place.checked(text)).transpose()
     })?;
     let path = visible::name(&place.path.display().to_string()).into_owned();

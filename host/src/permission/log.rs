@@ -1,4 +1,4 @@
-//! `jaato permission log`: what was decided in earlier sessions, out of the ledger.
+//! `jaato permission log`: the decisions of earlier sessions, from the ledger.
 
 use std::collections::VecDeque;
 use std::io;

@@ -23,21 +23,21 @@ const DECLINE: &str = "/decline";
 /// The word that chooses nothing, where several may be chosen.
 const NONE: &str = "none";
 
-/// What came of one field.
+/// The answer to one field.
 #[derive(Debug, Clone, PartialEq)]
 enum Given {
     /// A value.
     Value(Value),
     /// An optional field was left empty.
     Nothing,
-    /// The person would not answer the form.
+    /// The user declined the form.
     Declined,
 }
 
-/// Asks field by field. Dropping the future takes the form back.
+/// Asks field by field. Dropping the future withdraws the form.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub async fn ask(
     open: Arc<OpenQuestion>,
     asked: &FormQuestion<'_>,
@@ -145,8 +145,8 @@ fn folded(asked: &FormQuestion<'_>, field: &FormField, given: &Given) -> Text {
     Text::new().dim(&exact_line(&row, terminal::size().1.saturating_sub(1)))
 }
 
-/// Returns an option as a person reads it: what it is called, its value where that is another word
-/// than its number, and what it means.
+/// Returns an option as text: its label, its value if that differs from label and number, and its
+/// description.
 fn shown(option: &FieldOption, number: &str) -> String {
     let FieldOption { value, label, description } = option;
     let name = match label.trim() {
@@ -157,7 +157,7 @@ fn shown(option: &FieldOption, number: &str) -> String {
     if description.trim().is_empty() { name } else { format!("{name}: {description}") }
 }
 
-/// Says what can be answered, in words that are all jaato's own.
+/// Says what can be typed, in jaato's own words.
 fn prompt_of(field: &FormField) -> String {
     let numbers = |value: &Value| {
         let is = |option: &FieldOption| value.as_str() == Some(&option.value);
@@ -185,7 +185,7 @@ fn prompt_of(field: &FormField) -> String {
     format!("{what}{enter}; {DECLINE} declines:")
 }
 
-/// Reads what a person typed for a field.
+/// Reads the user's line for a field.
 ///
 /// # Errors
 /// Says what is wanted.
@@ -226,7 +226,7 @@ fn chosen<'a>(options: &'a [FieldOption], words: &str) -> Option<&'a str> {
     found.map(|option| option.value.as_str())
 }
 
-/// Reads numbers and values, each once; a value that has blanks stands between commas.
+/// Reads numbers and values, each once; commas separate values that contain blanks.
 fn read_several<'a>(options: &'a [FieldOption], line: &str) -> Option<Vec<&'a str>> {
     if line == NONE && chosen(options, NONE).is_none() {
         return Some(Vec::new());

@@ -19,7 +19,7 @@ use crate::terminal::{self, Before, OpenQuestion, Reply};
 /// Asks until there is an answer. Dropping the future withdraws the question.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub async fn ask(
     open: Arc<OpenQuestion>,
     prompt: &PermissionPrompt,

@@ -1,4 +1,4 @@
-//! Reads a line at the terminal that nobody may see: nothing of it is shown, kept or told.
+//! Reads a secret line at the terminal: it is not shown, kept or reported.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -19,7 +19,7 @@ const SECRET_BYTES_MAX: usize = 4095;
 pub enum Hidden {
     /// The line, without its end. It has room for that.
     Typed(Secret),
-    /// The person would not.
+    /// The user declined.
     Declined,
 }
 
@@ -64,7 +64,7 @@ struct Line {
     secret: Secret,
     /// Inside of what a key like an arrow sends.
     key: Key,
-    /// Whether more was typed than is taken: what was taken is half of something then.
+    /// Whether more was typed than fits; the text is then incomplete.
     is_too_long: bool,
 }
 

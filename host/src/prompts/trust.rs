@@ -13,7 +13,7 @@ const NAMES_MAX: usize = 1000;
 /// Longest item that is shown whole.
 const ITEM_BYTES_MAX: usize = 2000;
 
-/// What is said about the answers.
+/// The explanation of the answers.
 const HELP: &str = "1, y: jaato reads these files as they are; they can give the model instructions,\n\
     start servers and allow commands; a change to one of them withdraws the trust\n\
     if variables are listed, they are sent to these servers, until an entry changes\n\
@@ -41,7 +41,7 @@ pub enum Answer {
 /// Asks until there is an answer.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub async fn ask(root: &str, brings: &[Brings]) -> io::Result<Reply<Answer>> {
     let open = Arc::new(terminal::open_question());
     let fold = |answer: &Answer| Some(folded(root, *answer));

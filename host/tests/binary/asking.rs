@@ -49,7 +49,7 @@ fn a_pattern_that_is_shown_is_remembered_listed_and_taken_back() {
     running.write(b"/permissions\r");
     running.wait_for_text("1  allowed in this session: any `echo`");
     running.write(b"/permissions remove 1\r");
-    running.wait_for_text("taken back:");
+    running.wait_for_text("removed:");
     running.write(b"go on\r");
     running.wait_for_text("echo three");
     running.wait_for_question();
@@ -135,8 +135,8 @@ fn a_chat_changes_its_mode() {
     );
     let lines = "/mode\n/mode read-only\ngo\n/mode nothing\n";
     let output = house.command(&["chat", "--yes"]).input(lines).run().code(2);
-    assert!(output.stderr.contains("Mode: --yes, nothing is asked."), "{output}");
-    assert!(output.stderr.contains("Mode: read-only, nothing may change"), "{output}");
+    assert!(output.stderr.contains("Mode: --yes, tools run without asking."), "{output}");
+    assert!(output.stderr.contains("Mode: read-only, only tools and commands"), "{output}");
     assert_eq!(made(&house), "");
 }
 

@@ -176,7 +176,7 @@ fn a_chat_changes_to_the_mode_and_back() {
     ] }));
     let lines = "/mode plan\ngo\n/mode accept-edits\ngo\n";
     let output = house.command(&["chat"]).input(lines).run();
-    let line = "Mode: plan. Only reading tools run; ends when you agree to a plan.";
+    let line = "Mode: plan, only tools and commands that read run until you agree to a plan.";
     assert!(output.stderr.contains(line), "{output}");
     assert_eq!(content(&house), "two\n", "{output}");
 }

@@ -4,12 +4,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A name in which `*` stands for any characters and `?` for one.
+/// A name in which `*` matches any characters and `?` one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob(String);
 
 impl Glob {
-    /// Takes the name as a person wrote it.
+    /// Takes the name as the user wrote it.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -19,19 +19,19 @@ impl Glob {
         &self.0
     }
 
-    /// Tells whether it stands for a text.
+    /// Returns true if it matches a text.
     pub fn matches(&self, text: &str) -> bool {
         stands_for(&self.0, text)
     }
 
-    /// Returns what every text that it stands for begins with.
+    /// Returns the part before the first `*` or `?`: every match begins with it.
     pub fn beginning(&self) -> &str {
         let end = self.0.find(['*', '?']).unwrap_or(self.0.len());
         &self.0[..end]
     }
 }
 
-/// Returns true if a pattern with `*` and `?` stands for a text.
+/// Returns true if a pattern with `*` and `?` matches a text.
 pub(crate) fn stands_for(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut seen) = (0, 0);
@@ -68,12 +68,12 @@ pub(crate) fn stands_for(pattern: &str, text: &str) -> bool {
     pattern[at..].iter().all(|&rest| rest == b'*')
 }
 
-/// Tells whether a byte of UTF-8 goes on with a letter that an earlier one began.
+/// Returns true if a byte of UTF-8 goes on with a letter that an earlier one began.
 fn is_inside_letter(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-/// A whole path in which `*` stands for any characters, `/` among them, and `?` for one. It matches
+/// A whole path in which `*` matches any characters, `/` included, and `?` one. It matches
 /// that path and all that is below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathGlob {
@@ -91,7 +91,7 @@ impl PathGlob {
         Self { glob, path }
     }
 
-    /// Tells whether it matches a path, or a folder above it.
+    /// Returns true if it matches a path, or a folder above it.
     pub fn covers(&self, path: &Path) -> bool {
         let Some(glob) = &self.glob else { return path.starts_with(&self.path) };
         let whole = path.to_string_lossy();
@@ -100,7 +100,7 @@ impl PathGlob {
             && path.ancestors().any(|part| glob.matches(&part.to_string_lossy()))
     }
 
-    /// Tells whether something below a folder may match.
+    /// Returns true if something below a folder may match.
     pub fn may_cover_below(&self, folder: &Path) -> bool {
         let Some(glob) = &self.glob else { return self.path.starts_with(folder) };
         let folder = folder.to_string_lossy();

@@ -176,7 +176,7 @@ pub enum PermissionDecision {
 }
 
 impl PermissionDecision {
-    /// Tells whether the call runs.
+    /// Returns true if the call runs.
     pub fn runs(self) -> bool {
         match self {
             Self::AllowOnce | Self::AllowInTurn | Self::AllowInSession | Self::AllowAlways => true,
@@ -197,7 +197,7 @@ impl PermissionDecision {
         }
     }
 
-    /// Tells whether the answer holds for this call alone.
+    /// Returns true if the answer holds for this call alone.
     pub fn is_for_one_call(self) -> bool {
         self.lasts() == "once"
     }
@@ -230,7 +230,7 @@ impl PermissionAnswer {
 }
 
 impl PermissionPrompt {
-    /// Tells whether an answer is among the allowed ones.
+    /// Returns true if an answer is among the allowed ones.
     ///
     /// A narrower answer than an allowed one is allowed, too: for a shorter time or for an earlier
     /// pattern. Any denial of an existing pattern is, and changing the arguments.
@@ -260,7 +260,7 @@ impl PermissionPrompt {
     }
 }
 
-/// Tells whether an allowance holds at least as long as another one.
+/// Returns true if an allowance holds at least as long as another one.
 fn lasts_as_long(one: PermissionDecision, other: PermissionDecision) -> bool {
     let rank = |decision| match decision {
         PermissionDecision::AllowAlways => 3,

@@ -32,8 +32,8 @@ pub struct ProtectedFiles {
 }
 
 impl ProtectedFiles {
-    /// Tells whether a path is protected. The path must be absolute, with `..` and links resolved.
-    /// A path outside of [`Self::directory`] is always protected.
+    /// Returns true if a path is protected. The path must be absolute, with `..` and links
+    /// resolved. A path outside of [`Self::directory`] is always protected.
     pub fn protects(&self, path: &Path) -> bool {
         let Ok(inside) = path.strip_prefix(&self.directory) else { return true };
         if inside.components().any(|part| part == Component::ParentDir) {
@@ -69,7 +69,7 @@ pub fn fold_name(name: &str) -> String {
     folded.trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// Tells whether HFS+ ignores a character in names.
+/// Returns true if HFS+ ignores a character in names.
 fn is_ignored(letter: char) -> bool {
     matches!(
         letter,
@@ -82,8 +82,8 @@ fn is_any(patterns: &[String], name: &str) -> bool {
     patterns.iter().any(|pattern| stands_for(pattern, name))
 }
 
-/// Tells whether a path contains a protected path of one or more names. A path that ends inside of
-/// the protected path counts too: a folder can be moved there.
+/// Returns true if a path contains a protected path of one or more names. A path that ends inside
+/// of the protected path counts too: a folder can be moved there.
 fn holds(names: &[String], pattern: &str) -> bool {
     let is_at = |at: usize| {
         let mut pairs = names[at..].iter().zip(pattern.split('/'));
@@ -92,12 +92,12 @@ fn holds(names: &[String], pattern: &str) -> bool {
     (0..names.len()).any(is_at)
 }
 
-/// Tells whether one path is at or below the other.
+/// Returns true if one path is at or below the other.
 fn overlaps(path: &[String], folder: &[String]) -> bool {
     path.iter().zip(folder).all(|(one, other)| one == other)
 }
 
-/// Tells whether a path is in the home folder, under a name that begins with a dot.
+/// Returns true if a path is in the home folder, under a name that begins with a dot.
 fn is_dotted_below(path: &[String], home: &Path) -> bool {
     let home = folded_names(home);
     path.starts_with(&home) && path.get(home.len()).is_some_and(|name| name.starts_with('.'))

@@ -1,4 +1,4 @@
-//! Files with calls and what is to be decided about them: tests of a person's rules.
+//! Files with calls and their expected decisions: tests of the user's rules.
 
 use std::path::Path;
 
@@ -39,7 +39,10 @@ pub fn read_cases(path: &Path) -> Result<Vec<RuleCase>, ConfigError> {
     let mut cases = Vec::new();
     for (name, node) in &entries {
         let (true, Value::Array(items)) = (name == "cases", &node.value) else {
-            return Err(failed(format!("line {}: `{name}` is no list of `[[cases]]`", node.line)));
+            return Err(failed(format!(
+                "line {}: `{name}` is not a list of `[[cases]]`",
+                node.line
+            )));
         };
         for item in items {
             let Value::Table(entries) = &item.value else {

@@ -8,7 +8,7 @@ use crate::edit::replace_file;
 use crate::error::ConfigError;
 use crate::file::read_text;
 
-/// A rule that a person adds.
+/// A rule that the user adds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewRule {
     /// `allow`, `ask` or `deny`.
@@ -17,7 +17,7 @@ pub struct NewRule {
     pub keys: Vec<(String, String)>,
 }
 
-/// Returns the text with the rule at its end; `None` when it stands there already.
+/// Returns the text with the rule at its end; `None` if the text already has it.
 ///
 /// # Errors
 /// What is wrong with the text.
@@ -36,7 +36,7 @@ pub fn add_rule(text: &str, rule: &NewRule) -> Result<Option<String>, String> {
                     table.set_dotted(true);
                     Item::Table(table)
                 });
-                let argument = argument.as_table_mut().ok_or("`argument` is no section")?;
+                let argument = argument.as_table_mut().ok_or("`argument` is not a section")?;
                 argument.insert(name, value(text));
             }
             None => _ = table.insert(name, value(text)),
@@ -67,8 +67,8 @@ pub fn remove_rule(text: &str, number: usize) -> Result<String, String> {
     Ok(document.to_string())
 }
 
-/// Changes a file of the person's: reads it, has it edited, and writes it beside and renames it. No
-/// file counts as an empty one. Tells whether it changed.
+/// Changes a file of the user: reads it, edits it, writes it next to the old one, and renames it. A
+/// missing file counts as empty. Returns true if it changed.
 ///
 /// # Errors
 /// When the file cannot be read or written, or the edit says what is wrong with it.
@@ -87,7 +87,7 @@ fn read(text: &str) -> Result<DocumentMut, String> {
     text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())
 }
 
-/// Tells whether two rules say the same, however they are written.
+/// Returns true if two rules say the same, however they are written.
 fn same(one: &Table, other: &Table) -> bool {
     fn keys(table: &Table) -> Vec<(String, String)> {
         let mut keys: Vec<(String, String)> = Vec::new();

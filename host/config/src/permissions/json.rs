@@ -155,7 +155,7 @@ impl Reader<'_> {
         let line = self.line("defaultPolicy");
         let outcome = match (policy.as_str(), self.origin.layer) {
             ("allow", Layer::Workspace) => {
-                self.warn("defaultPolicy", "a workspace cannot allow what no rule speaks of");
+                self.warn("defaultPolicy", "a workspace cannot set `default` to `allow`");
                 return Ok(());
             }
             ("allow", _) => Outcome::Allow,
@@ -188,16 +188,16 @@ impl Reader<'_> {
         }
         for (tool, arguments) in &list.arguments {
             let Value::Object(arguments) = arguments else {
-                return Err((self.line(tool), format!("`arguments.{tool}` is no object")));
+                return Err((self.line(tool), format!("`arguments.{tool}` is not an object")));
             };
             for (argument, values) in arguments {
                 let values = values.as_array().map(Vec::as_slice);
                 let values = values.ok_or_else(|| {
-                    (self.line(argument), format!("`arguments.{tool}.{argument}` is no list"))
+                    (self.line(argument), format!("`arguments.{tool}.{argument}` is not a list"))
                 })?;
                 for value in values {
                     let Some(value) = value.as_str().filter(|value| !value.is_empty()) else {
-                        return Err((self.line(argument), format!("`{value}` is no text")));
+                        return Err((self.line(argument), format!("`{value}` is not a text")));
                     };
                     self.argument(outcome, tool, argument, value);
                 }
@@ -340,7 +340,7 @@ impl Reader<'_> {
         self.warnings.push(format!("`{path}:{line}`: {what}"));
     }
 
-    /// Returns the line at which a text stands as a value: JSON has no comments.
+    /// Returns the line that has a text as a value: JSON has no comments.
     fn line(&self, written: &str) -> usize {
         let quoted = Value::from(written).to_string();
         let at = self.text.find(&quoted).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Files with rules about tool calls: those of this machine, of the person, of a trusted workspace.
+//! Files with rules about tool calls: those of this machine, of the user, of a trusted workspace.
 //!
-//! Reads, and writes what a person has it write; what rules mean is the policy's. A file that
-//! cannot be understood is handed on as broken and never left out: nobody knows what it would
-//! forbid.
+//! Reads and edits the files; `jaato_policy` knows what the rules mean. A file that cannot be
+//! understood counts as broken and is never left out, because it may hold a rule that forbids a
+//! call.
 
 mod cases;
 mod edit;
@@ -27,22 +27,22 @@ pub const RULES_FILE: &str = "permissions.toml";
 /// The form of the original.
 pub const ORIGINAL_FILE: &str = "permissions.json";
 
-/// The original's variable with the path of one more file of the person's.
+/// The original's variable with the path of one more file of the user.
 pub const ORIGINAL_VARIABLE: &str = "PERMISSION_CONFIG_PATH";
 
-/// Where whoever administers this machine puts files.
+/// The folder for files of this machine's administrator.
 pub const ENTERPRISE_FOLDER: &str = "/etc/jaato";
 
-/// Where files with rules may lie.
+/// The places of files with rules.
 #[derive(Debug, Clone, Copy)]
 pub struct RuleSources<'a> {
     /// The folder of this machine.
     pub enterprise: Option<&'a Path>,
-    /// The person's folder with `config.toml`.
+    /// The user's folder with `config.toml`.
     pub user: Option<&'a Path>,
-    /// The person's home.
+    /// The user's home folder.
     pub home: Option<&'a Path>,
-    /// A file that the person names by [`ORIGINAL_VARIABLE`].
+    /// A file that the user names by [`ORIGINAL_VARIABLE`].
     pub named: Option<&'a Path>,
     /// The workspace, if it is trusted.
     pub workspace: Option<&'a TrustedWorkspace>,
@@ -50,15 +50,15 @@ pub struct RuleSources<'a> {
     pub root: &'a Path,
 }
 
-/// What the files say.
+/// The content of the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleFiles {
     /// Files with rules, from the one that binds most.
     pub files: Vec<RuleFile>,
-    /// How a person is asked, if a file of the original's form says so. The one that binds most
+    /// How the user is asked, if a file of the original's form says so. The file that binds most
     /// counts.
     pub channel: Option<AskingChannel>,
-    /// What of the files means nothing here.
+    /// Parts of the files that have no meaning here.
     pub warnings: Vec<String>,
 }
 
@@ -69,11 +69,11 @@ pub struct AskingChannel {
     pub kind: String,
     /// A URL, or a folder.
     pub endpoint: Option<String>,
-    /// How long an answer is waited for. Nothing or less waits for ever.
+    /// Longest wait for an answer. 0 or less waits without a limit.
     pub timeout_s: i64,
 }
 
-/// What one file says.
+/// The content of one file.
 #[derive(Debug)]
 struct Parsed {
     file: RuleFile,
@@ -83,7 +83,7 @@ struct Parsed {
     warnings: Vec<String>,
 }
 
-/// Where a file is from, for whoever parses it.
+/// The origin of a file, for its parser.
 #[derive(Debug, Clone, Copy)]
 struct Origin<'a> {
     layer: Layer,
@@ -120,7 +120,7 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
             }
             Ok(None) => {}
             Ok(Some(bytes)) => add(parse(&origin, &bytes)),
-            // A home that is no folder has no files.
+            // A home that is not a folder has no files.
             Err(error) if error.is_missing() || error.lies_below_no_folder() => {}
             Err(error) => add(broken(&origin, 0, error.with_hint())),
         }
@@ -143,7 +143,7 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
     files
 }
 
-/// Checks the text of a file before it is written; returns the line and what is wrong with it.
+/// Checks the text of a file before it is written; returns the line and the error.
 pub fn load_text_rules(
     path: &Path,
     text: &str,
@@ -152,7 +152,7 @@ pub fn load_text_rules(
     root: &Path,
 ) -> Option<(usize, String)> {
     let layer = if is_workspace { Layer::Workspace } else { Layer::User };
-    // A home is made up where none is known: what counts is whether the file is understood.
+    // If no home is known, any will do: the question is only whether the file can be understood.
     let home = Some(home.unwrap_or(Path::new("/")));
     parse(&Origin { layer, path, home, root }, text.as_bytes()).file.broken
 }
@@ -185,8 +185,8 @@ impl Origin<'_> {
         RuleFile { layer: self.layer, path, default: None, rules: Vec::new(), broken: None }
     }
 
-    /// Refuses a rule of a workspace that allows more than the user can see in it: the file comes
-    /// with the repository.
+    /// Refuses a rule of a workspace that allows more than the user can see in it, because the file
+    /// comes with the repository.
     fn check_allow_of_workspace(&self, outcome: Outcome, when: &Conditions) -> Result<(), String> {
         if outcome != Outcome::Allow || self.layer != Layer::Workspace {
             return Ok(());
@@ -212,7 +212,7 @@ impl Origin<'_> {
         }
     }
 
-    /// Reads a path of a rule: `~` and relative ones are made whole.
+    /// Reads a path of a rule, and makes `~` and relative paths absolute.
     fn path(&self, written: &str) -> Result<PathPattern, String> {
         let path = match (written.strip_prefix('~'), self.home) {
             (Some(""), Some(home)) => home.to_owned(),

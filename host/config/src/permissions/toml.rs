@@ -55,7 +55,7 @@ pub(super) fn parse(origin: &Origin<'_>, text: &str) -> Result<Parsed, Wrong> {
             ("default", value) => {
                 let outcome = outcome(value, "default").map_err(|what| (node.line, what))?;
                 if outcome == Outcome::Allow && origin.layer == Layer::Workspace {
-                    let what = "the file of a workspace cannot allow what no rule speaks of";
+                    let what = "the file of a workspace cannot set `default` to `allow`";
                     return Err((node.line, what.to_owned()));
                 }
                 file.default = Some((outcome, node.line));

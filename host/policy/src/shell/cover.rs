@@ -1,4 +1,4 @@
-//! Whether a rule that allows covers a simple command. Strict.
+//! Decides whether a rule that allows covers a simple command. Strict.
 
 use super::nested;
 use super::programs::{self, Nature, Program};
@@ -6,7 +6,7 @@ use super::useful::{is_unittest_word, names_unittest};
 use super::{SimpleCommand, Word, WordKind};
 use crate::{CommandPattern, RestOfCommand, WorkspaceTrust};
 
-/// Tells whether a pattern covers a command of a plain line.
+/// Returns true if a pattern covers a command of a plain line.
 pub(super) fn covers(
     pattern: &CommandPattern,
     command: &SimpleCommand,
@@ -41,7 +41,7 @@ pub(super) fn covers(
     }
 }
 
-/// Tells whether a command only reads, and in a form that `data/programs.toml` lists.
+/// Returns true if a command only reads, and in a form that `data/programs.toml` lists.
 fn only_reads(command: &SimpleCommand, words: &[Word]) -> bool {
     // The command after it needs a rule of its own.
     if nested::is_wrapper(command.program_name()) && command.program_name() != "command" {
@@ -68,8 +68,7 @@ fn only_reads(command: &SimpleCommand, words: &[Word]) -> bool {
         }
 }
 
-/// Tells whether nothing in the folder where a command works may be somebody else's code that it
-/// runs.
+/// Returns true if nothing in the folder where a command works may be untrusted code that it runs.
 pub(super) fn is_trusted(command: &SimpleCommand, workspace: WorkspaceTrust) -> bool {
     let Some((program, words)) = command.words.split_first() else { return true };
     let is_elsewhere = command.is_elsewhere()
@@ -96,7 +95,7 @@ fn is_of_system(program: &str) -> bool {
         .any(|folder| program.strip_prefix(folder).is_some_and(|name| !name.contains('/')))
 }
 
-/// Tells whether the words behind those that a rule names do no more than what the program is for.
+/// Returns true if the words after those of a rule do no more than the program's own job.
 fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool {
     let name = program.text.rsplit('/').next().unwrap_or_default();
     if nested::is_wrapper(name) {
@@ -136,14 +135,14 @@ fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool
             match (words.as_slice(), known.subcommand(&words)) {
                 ([], _) => with_subcommand(known, rest, ends_options),
                 (_, Some((known, _))) => all_taken(known, rest, ends_options),
-                // What an unknown one does with its words, such as to run them, nobody knows.
+                // An unknown program may do anything with its words, such as run them.
                 (_, None) => rest.is_empty(),
             }
         }
     }
 }
 
-/// Tells whether a rule names all of a command, and an option at that: the person wrote it so.
+/// Returns true if a rule names all words of a command, options included, as the user wrote them.
 fn is_whole(pattern: &CommandPattern, rest: &[Word]) -> bool {
     rest.is_empty() && !pattern.words.is_empty()
 }
@@ -175,7 +174,7 @@ fn runs_named_script(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Tells whether a program takes words that are harmless. Behind `--` some give the words to
+/// Returns true if a program takes words that are harmless. After `--` some give the words to
 /// another program: those do not end their options with it here.
 fn all_taken(program: &Program, words: &[Word], ends_options: bool) -> bool {
     let mut are_operands = false;
@@ -196,7 +195,7 @@ fn all_taken(program: &Program, words: &[Word], ends_options: bool) -> bool {
     })
 }
 
-/// Tells whether a word is no option, whatever files there are.
+/// Returns true if a word is not an option, whatever files exist.
 fn is_operand(word: &Word) -> bool {
     match word.kind {
         WordKind::Literal => !word.text.starts_with(['-', '+']) || word.text == "-",

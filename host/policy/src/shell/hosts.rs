@@ -41,7 +41,7 @@ impl Analysis {
         hosts
     }
 
-    /// Returns the first reason why the line may name a host that stands nowhere in it.
+    /// Returns the first reason why the line may name a host that it does not contain as text.
     pub(crate) fn unclear_hosts(&self) -> Option<&str> {
         self.unclear_names().or_else(|| self.commands.iter().find_map(unclear_hosts))
     }
@@ -51,7 +51,7 @@ fn is_network(command: &SimpleCommand) -> bool {
     programs::commands().network.has(&command.program_name().to_ascii_lowercase())
 }
 
-/// Programs decode hosts, expand patterns in them and know letters that stand for others.
+/// Programs decode hosts, expand patterns in them and replace equivalent letters.
 fn unclear_hosts(command: &SimpleCommand) -> Option<&'static str> {
     let is_odd = |text: &str| {
         text.contains(['%', '{', '[', '*']) && !text.starts_with('[') || !text.is_ascii()
@@ -111,7 +111,7 @@ pub(crate) fn host_of(text: &str) -> Option<String> {
 }
 
 /// Returns true if programs may take another host from a text than [`operand_host`] does: they
-/// decode escapes, drop line ends and replace letters that stand for others.
+/// decode escapes, drop line ends and replace equivalent letters.
 pub(crate) fn is_ambiguous(text: &str) -> bool {
     let text = text.trim();
     let after_scheme = after_scheme(text);

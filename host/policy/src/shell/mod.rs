@@ -207,13 +207,13 @@ impl Doubt {
 }
 
 impl Analysis {
-    /// Tells whether all of the line is understood, and runs nothing but its commands.
+    /// Returns true if all of the line is understood, and runs nothing but its commands.
     pub fn is_plain(&self) -> bool {
         self.doubts.is_empty() && !self.commands.is_empty()
     }
 
-    /// Says what a line can do beside its commands, for people. How these are put together is not
-    /// among it: all of them are listed.
+    /// Returns the risks of a line apart from its commands, as text for the user. The shape of the
+    /// line is not a risk: all commands are listed.
     pub fn risks(&self) -> Vec<String> {
         let risks = self.doubts.iter().filter(|doubt| doubt.kind != DoubtKind::Shape);
         risks.map(Doubt::told).collect()
@@ -245,7 +245,7 @@ impl SimpleCommand {
         self.words.iter().map(Word::shown).collect::<Vec<_>>().join(" ")
     }
 
-    /// Tells whether it may run elsewhere than where the call starts.
+    /// Returns true if it may run in another folder than the call.
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.folders.iter().any(|folder| !folder.is_empty())
     }
@@ -347,18 +347,18 @@ fn not_plain_doubts(text: &str, not_plain: plain::NotPlain, reading: &Reading) -
     doubts
 }
 
-/// Tells whether a word has letters of the Latin script and letters that look like some of them.
+/// Returns true if a word has letters of the Latin script and letters that look like some of them.
 fn mixes_scripts(word: &str) -> bool {
     let looks_alike = |letter: char| matches!(letter, '\u{370}'..='\u{52f}');
     word.contains(looks_alike) && word.contains(|letter: char| letter.is_ascii_alphabetic())
 }
 
-/// Tells whether a subcommand does the same as one that a rule names.
+/// Returns true if a subcommand does the same as one that a rule names.
 pub(crate) fn is_same(program: &str, wanted: &str, word: &str) -> bool {
     programs::commands().is_same(program, wanted, word)
 }
 
-/// Tells whether a pattern of a rule that allows covers a simple command of a plain line.
+/// Returns true if a pattern of a rule that allows covers a simple command of a plain line.
 pub(crate) fn covers(
     pattern: &CommandPattern,
     command: &SimpleCommand,
@@ -367,7 +367,7 @@ pub(crate) fn covers(
     cover::covers(pattern, command, workspace)
 }
 
-/// Tells whether trust in the workspace suffices for the code that a command runs.
+/// Returns true if trust in the workspace suffices for the code that a command runs.
 pub(crate) fn is_trusted(command: &SimpleCommand, workspace: WorkspaceTrust) -> bool {
     cover::is_trusted(command, workspace)
 }
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn what_one_reader_alone_knows_is_told() {
-        // Zsh runs what stands in these brackets.
+        // Zsh runs the content of these brackets.
         let inside = "this runs commands inside of others: (";
         check("ls *(e:'rm x':)", &["ls *(e:'rm x':)"], &[inside]);
         let grammar = "this is a part of the shell's own grammar: repeat";

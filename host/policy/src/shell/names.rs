@@ -14,7 +14,7 @@ const NAME_BYTES_MAX: usize = 4096;
 /// Most names that are taken from a line. A line with more may name anything.
 const NAMES_MAX: usize = 4096;
 
-/// Stands for names that are too many or too long to be looked at.
+/// The place of names that are too many or too long to check.
 pub(crate) const ANYTHING: &str = "/*";
 
 /// Something in a command line that may name a file.
@@ -53,7 +53,7 @@ impl Analysis {
         names.found
     }
 
-    /// Returns the first reason why the line may name what stands nowhere in it.
+    /// Returns the first reason why the line may name a file that it does not contain as text.
     pub(crate) fn unclear_names(&self) -> Option<&str> {
         let doubt = self.unclear_words().map(|doubt| doubt.what.as_str());
         doubt.or_else(|| self.commands.iter().find_map(unclear_names))

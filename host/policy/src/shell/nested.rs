@@ -4,7 +4,7 @@ use super::plain::WRITES;
 use super::programs::{self, Wrapper};
 use super::{DoubtCause, Reason, Word, WordKind};
 
-/// What a command runs beside itself.
+/// What a command runs in addition to itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Inside {
     /// Commands, each a program with its words.
@@ -37,12 +37,12 @@ const UNKNOWN_PROGRAM: &str = "the program that this runs is known only at run t
 pub(super) const VARIABLE: Reason =
     Reason::new(DoubtCause::Variable, "this variable makes programs run others");
 
-/// Tells whether a program runs the command behind its own options, and nothing else.
+/// Returns true if a program runs the command after its own options, and nothing else.
 pub(super) fn is_wrapper(name: &str) -> bool {
     programs::commands().wrapper(name).is_some()
 }
 
-/// Finds what a simple command runs beside itself.
+/// Finds what a simple command runs in addition to itself.
 pub(super) fn inside(words: &[Word]) -> Inside {
     let Some((program, rest)) = words.split_first() else { return Inside::default() };
     // `time -f %e rm x`: an option here belongs to a program whose name was read as a keyword.
@@ -207,7 +207,7 @@ fn are_literal(words: &[Word]) -> bool {
     words.iter().all(|word| word.kind == WordKind::Literal)
 }
 
-/// Tells whether a word before a command sets a variable.
+/// Returns true if a word before a command sets a variable.
 fn is_variable(word: &Word) -> bool {
     word.text.contains('=') && !word.text.starts_with('-')
 }
@@ -330,12 +330,12 @@ fn of_options(name: &str, words: &[Word]) -> Inside {
     }
 }
 
-/// Tells whether `command` with this option only looks a program up.
+/// Returns true if `command` with this option only looks a program up.
 fn looks_up(option: &str) -> bool {
     matches!(option, "-v" | "-V" | "-pv" | "-pV")
 }
 
-/// Tells whether a builtin of the shell evaluates a word: the names of variables may hold
+/// Returns true if a builtin of the shell evaluates a word: the names of variables may hold
 /// subscripts, and these commands.
 fn is_evaluated(name: &str, word: &Word) -> bool {
     let text = word.text.as_str();
@@ -350,7 +350,7 @@ fn is_evaluated(name: &str, word: &Word) -> bool {
         || text.contains('[') && text.contains('$')
 }
 
-/// Tells whether code stands in the words of an interpreter, or comes from its input.
+/// Returns true if an interpreter takes code from its words or its input.
 fn has_code(words: &[Word]) -> bool {
     for word in words {
         let text = word.text.as_str();
@@ -372,7 +372,7 @@ fn has_code(words: &[Word]) -> bool {
     true
 }
 
-/// Tells whether a script of `sed` may run commands: `e`, alone or as a flag of `s`.
+/// Returns true if a script of `sed` may run commands: `e`, alone or as a flag of `s`.
 fn runs_in_sed(text: &str) -> bool {
     if text.starts_with("--") {
         return text.starts_with("--expression") || text.starts_with("--file");

@@ -8,19 +8,19 @@ use std::ops::Range;
 
 use super::{DoubtCause, DoubtKind, Reason, Word, WordKind};
 
-/// Most simple commands of a line that counts as plain. A line with more is not read by a person
+/// Most simple commands of a line that counts as plain. A user does not read a line with more
 /// either.
 pub(super) const COMMANDS_MAX: usize = 64;
 
 /// Said of a word of the shell's own.
 pub(super) const GRAMMAR: &str = "this is a part of the shell's own grammar";
 
-/// Tells whether a word is one of the shell's own that the other reader does not take apart.
+/// Returns true if a word is a keyword of the shell that the other reader does not take apart.
 pub(super) fn is_odd_grammar(word: &str) -> bool {
     RESERVED.contains(&word) && !is_taken_apart(word)
 }
 
-/// Tells whether the other reader finds the commands that stand behind a word of the shell's own.
+/// Returns true if the other reader finds the commands that follow a keyword of the shell.
 fn is_taken_apart(word: &str) -> bool {
     let taken_apart = [
         "!", "{", "}", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done",
@@ -41,8 +41,7 @@ pub(super) const UNUSUAL: Reason =
     Reason::new(DoubtCause::UnusualLetter, "an unusual letter, which may look like another one");
 
 /// Said of a variable and the like.
-const VALUE: Reason =
-    Reason::new(DoubtCause::Value, "this stands for something that is known only at run time");
+const VALUE: Reason = Reason::new(DoubtCause::Value, "this value is known only at run time");
 
 /// Words that a shell may take for its own grammar where a command begins.
 const RESERVED: [&str; 26] = [
@@ -260,7 +259,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Checks a letter that stands for itself.
+    /// Checks a literal letter.
     fn bare(&self, letter: char, start: usize, so_far: &str) -> Result<(), NotPlain> {
         let is_first = self.at == start;
         let is_fine = match letter {
@@ -357,7 +356,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Checks what stands in quotes: letters that people can see.
+    /// Checks quoted text for letters that users cannot see.
     fn check_quoted(&self, text: &str, at: usize) -> Result<(), NotPlain> {
         let bad = text.char_indices().find(|(_, letter)| is_unseen(*letter));
         match bad {
@@ -382,7 +381,7 @@ impl Reader<'_> {
         }
         // `NAME=value` in front of a program, also with the name in quotes in some shells.
         if !is_program {
-            return Err(self.not_plain("this is no plain name of a program", start));
+            return Err(self.not_plain("this is not a plain program name", start));
         }
         Ok(())
     }
@@ -412,7 +411,7 @@ fn ends_word(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>')
 }
 
-/// Tells whether people cannot see a letter, or see it where it does not stand.
+/// Returns true if a letter is invisible, or is displayed at another position.
 pub(super) fn is_unseen(letter: char) -> bool {
     if letter.is_control() {
         return !matches!(letter, '\n' | '\t');

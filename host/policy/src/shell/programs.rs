@@ -184,7 +184,7 @@ impl Program {
         named(2).or_else(|| named(1))
     }
 
-    /// Tells whether a word is no option, or one that is harmless.
+    /// Returns true if a word is not an option, or a harmless one.
     pub(super) fn takes(&self, word: &str) -> bool {
         if let Some(long) = word.strip_prefix("--") {
             let (name, value) = match long.split_once('=') {
@@ -211,7 +211,7 @@ impl Program {
         true
     }
 
-    /// Tells whether words that are no options are such as the program takes.
+    /// Returns true if the program takes these words, which are not options.
     pub(super) fn takes_operands(&self, words: &[Word]) -> bool {
         let operands = || self.operands(words).into_iter();
         match self.operands {
@@ -245,7 +245,7 @@ impl Program {
         operands
     }
 
-    /// Tells whether the value of an option is the next word.
+    /// Returns true if the value of an option is the next word.
     fn wants_value(&self, option: &str) -> bool {
         if let Some(long) = option.strip_prefix("--") {
             let is_it = |known: &str| known.strip_suffix('=') == Some(long);
@@ -262,12 +262,12 @@ impl Program {
         false
     }
 
-    /// Tells whether a word is an option of one dash that is harmless.
+    /// Returns true if a word is an option of one dash that is harmless.
     pub(super) fn looks(&self, word: &str) -> bool {
         is_number(word) || self.dashed.has(word)
     }
 
-    /// Tells whether the program only reads what its words name. They are those after the
+    /// Returns true if the program only reads what its words name. They are those after the
     /// subcommand.
     pub(super) fn only_reads(&self, words: &[Word]) -> bool {
         let Some(read) = self.read else { return false };
@@ -310,7 +310,7 @@ impl Program {
         words.iter().filter(move |word| !texts.iter().any(|text| std::ptr::eq(*text, *word)))
     }
 
-    /// Tells whether no word names a file or folder, as far as the options are known.
+    /// Returns true if no word names a file or folder, as far as the options are known.
     pub(super) fn names_no_file(&self, words: &[Word]) -> bool {
         if self.read == Some(Read::Dashed) {
             // The folders come before the first test.
@@ -326,7 +326,7 @@ impl Program {
                 .any(|word| operands.iter().any(|operand| std::ptr::eq(*operand, word)))
     }
 
-    /// Tells whether the program reads the folders below, although no word names them.
+    /// Returns true if the program reads the folders below, although no word names them.
     pub(super) fn reads_below(&self, words: &[Word]) -> bool {
         self.below.has("always")
             || words
@@ -335,7 +335,7 @@ impl Program {
     }
 }
 
-/// Tells whether a word holds, among the letters of short options, one of these options.
+/// Returns true if a word holds, among the letters of short options, one of these options.
 fn is_cluster_with(word: &str, options: &Words) -> bool {
     let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')) else {
         return false;
@@ -349,7 +349,7 @@ fn is_number(word: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Tells whether a program that runs its words, or files that they name, does no more with a word
+/// Returns true if a program that runs its words, or files that they name, does no more with a word
 /// than its name says: plain letters, and no path that leaves the folder.
 fn is_plain_code(word: &Word) -> bool {
     let text = word.text.as_str();
@@ -374,7 +374,7 @@ fn is_quiet(words: &[Word]) -> bool {
     })
 }
 
-/// Tells whether a script of `sed` only prints lines: addresses and `p`.
+/// Returns true if a script of `sed` only prints lines: addresses and `p`.
 fn is_printing(script: &str) -> bool {
     script.split(';').all(|command| {
         let command = command.trim();
@@ -444,7 +444,7 @@ impl Commands {
         self.wrapper.iter().find(|row| row.names.has(name))
     }
 
-    /// Tells whether words of a program make it run commands.
+    /// Returns true if words of a program make it run commands.
     pub(super) fn runs_code(&self, name: &str, words: &[Word]) -> bool {
         let is_there = |wanted: &str| {
             let (alone, with_value) =
@@ -459,7 +459,7 @@ impl Commands {
         rows.any(|row| row.when.iter().any(|all| all.split_whitespace().all(is_there)))
     }
 
-    /// Tells whether a program reads names of files or hosts from a file that this word names.
+    /// Returns true if a program reads names of files or hosts from a file that this word names.
     pub(super) fn reads_names(&self, name: &str, word: &str) -> bool {
         let option = word.split('=').next().unwrap_or_default();
         let rows = self.names_in_file.get(name).into_iter().chain(self.names_in_file.get("all"));
@@ -472,14 +472,14 @@ impl Commands {
         })
     }
 
-    /// Tells whether a variable makes programs run others, or changes which ones run.
+    /// Returns true if a variable makes programs run others, or changes which ones run.
     pub(super) fn is_dangerous_variable(&self, name: &str) -> bool {
         let name = name.trim_end_matches('+').to_ascii_uppercase();
         let Variables { names, parts } = &self.variables;
         names.has(&name) || parts.iter().any(|part| name.contains(part))
     }
 
-    /// Tells whether a subcommand does the same as one that a rule names.
+    /// Returns true if a subcommand does the same as one that a rule names.
     pub(super) fn is_same(&self, program: &str, wanted: &str, word: &str) -> bool {
         let same = self.same.get(program).and_then(|names| names.get(wanted));
         same.is_some_and(|names| names.has(word))

@@ -38,7 +38,8 @@ fn each_option_is_taken_as_it_is_written() {
     }
 }
 
-/// What a row calls reading is no wrapper, no shell, and changes no meaning of words.
+/// A program that a row calls reading is not a wrapper or a shell, and does not change the meaning
+/// of words.
 #[test]
 fn what_only_reads_runs_nothing() {
     for row in rows().filter(|row| row.read.is_some()) {

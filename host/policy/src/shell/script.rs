@@ -1,7 +1,7 @@
 //! Reads any script with the parser of a whole shell, and collects what it runs.
 //!
-//! Generous: a command counts wherever it stands. Bounded: whoever wrote the script may have
-//! written it to keep the reader busy.
+//! Generous: a command counts anywhere in it. Bounded: the author of the script may have written it
+//! to keep the reader busy.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -23,7 +23,7 @@ pub(super) const SCRIPT_BYTES_MAX: usize = 32 * 1024;
 /// How deep scripts and commands may stand inside of each other.
 const DEPTH_MAX: usize = 8;
 
-/// How deep brackets may stand inside of each other: the parser goes back and tries anew at some.
+/// Deepest nesting of brackets: the parser backtracks at some.
 const BRACKETS_MAX: usize = 12;
 
 /// Most folders in which commands may run.
@@ -55,7 +55,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Reads a script, which stands in another where the depth says so.
+    /// Reads a script; `depth` is how many scripts contain it.
     pub(super) fn script(&mut self, text: &str) {
         self.bytes_read += text.len();
         if self.bytes_read > SCRIPT_BYTES_MAX || self.depth > DEPTH_MAX {

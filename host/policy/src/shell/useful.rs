@@ -29,13 +29,13 @@ const UNITTEST_OPTIONS: [&str; 12] = [
     "-vv",
 ];
 
-/// Tells whether a pattern names Python's own module for tests.
+/// Returns true if a pattern names Python's own module for tests.
 pub(super) fn names_unittest(program: &str, words: &[String]) -> bool {
     program.starts_with("python")
         && matches!(words, [flag, module] if flag == "-m" && module == "unittest")
 }
 
-/// Tells whether a word after `python3 -m unittest` is a harmless option or names tests of the
+/// Returns true if a word after `python3 -m unittest` is a harmless option or names tests of the
 /// folder.
 pub(super) fn is_unittest_word(word: &Word) -> bool {
     let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.');

@@ -119,7 +119,7 @@ fn inner(taken: &mut Taken, opening: Option<char>, inside: &str) {
     }
 }
 
-/// Tells whether `${…}` does more than put in a variable, perhaps another word in its place, or a
+/// Returns true if `${…}` does more than insert a variable, perhaps another word in its place, or a
 /// part of it that a pattern finds.
 fn is_evaluated(inside: &str) -> bool {
     let name = inside.strip_prefix('#').filter(|rest| !rest.is_empty()).unwrap_or(inside);
@@ -159,8 +159,8 @@ fn escape(taken: &mut Taken, is_double: bool, next: Option<char>) -> usize {
     }
 }
 
-/// Reads `$'…'`; returns where its last quote stands. Not every shell knows it, so the word is not
-/// certain.
+/// Reads `$'…'`; returns the position of its last quote. Not every shell knows it, so the word is
+/// not certain.
 fn ansi_quoted(taken: &mut Taken, letters: &[char], start: usize) -> usize {
     taken.is_dynamic = true;
     let mut at = start;

@@ -31,8 +31,7 @@ const NO: [&str; 6] = ["n", "no", "nope", "no thanks", "deny", "don't"];
 const SHORT_WORD_CHARS_MAX: usize = 2;
 
 /// What is said if there is no room to show what an answer would allow.
-const NO_ROOM: &str =
-    "there is no room to show what that allows: make the terminal larger, or type y or n";
+const NO_ROOM: &str = "no room to show what that allows: make the terminal larger, or type y or n";
 
 /// What a line at the question says.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,13 +145,13 @@ fn meaning(decision: PermissionDecision) -> &'static str {
         PermissionDecision::AllowInTurn => "run it, and do not ask again in this turn",
         PermissionDecision::AllowInSession => "run it, and do not ask again in this session",
         PermissionDecision::AllowAlways => {
-            "run it, and do not ask again in this folder (/permissions takes it back)"
+            "run it, and do not ask again in this folder (a rule in your permissions.toml)"
         }
         PermissionDecision::Deny => "do not run it",
         PermissionDecision::DenyInTurn => "do not run it, nor ask again in this turn",
         PermissionDecision::DenyInSession => "do not run it, nor ask again in this session",
         PermissionDecision::DenyAlways => {
-            "do not run it, nor ask again in this folder (/permissions takes it back)"
+            "do not run it, nor ask again in this folder (a rule in your permissions.toml)"
         }
         PermissionDecision::Edit => "change the arguments first",
     }

@@ -18,7 +18,7 @@ const PROMPT: &str =
 /// Asks for other arguments; none if the user leaves them as they are.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub async fn ask(open: &Arc<OpenQuestion>, arguments: &Value) -> io::Result<Reply<Option<Value>>> {
     let question = Question {
         title: "Change the arguments".to_owned(),

@@ -211,7 +211,7 @@ fn other_files(preview: &Preview) -> Option<String> {
     (!files.is_empty()).then_some(files)
 }
 
-/// Tells whether a preview shows each change whole: no text of the arguments says more.
+/// Returns true if a preview shows each change whole: no text of the arguments says more.
 fn shows_all(preview: &Preview) -> bool {
     let is_whole = |change: &FileChange| {
         let has_lines = !change.hunks.is_empty() || change.kind == FileChangeKind::Moved;
