@@ -1,11 +1,15 @@
 //! Files beside a prompt: `--attach FILE`, `/attach FILE`, and `@FILE` in what a person types.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use jaato_runtime::Runtime;
+use jaato_runtime::policy::{Call, PluginSource, file_limits};
 use jaato_runtime::session_loop::{Prompt, Session};
+use jaato_runtime::types::{Annotations, PathGlob};
+use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
+use crate::report;
 
 /// What may stand before the `@`.
 const BEGINS: [char; 3] = ['(', '"', '\''];
@@ -13,24 +17,92 @@ const BEGINS: [char; 3] = ['(', '"', '\''];
 /// What ends a sentence and no file's name.
 const ENDS: [char; 8] = ['.', ',', ';', ':', '!', '?', ')', '"'];
 
-/// Puts these files and those that the text names with `@` beside it.
+/// Attaches these files and those that the text names with `@`, and prints a line for each.
+///
+/// The text may be pasted from anywhere. So `@` attaches only files inside the workspace that are
+/// not hidden; for any other file the user has to write `--attach` or `/attach`.
 ///
 /// # Errors
-/// For a file that cannot be attached. One named with `@` that is not there is an ordinary word.
+/// For a file that cannot be attached, or that a rule denies. One named with `@` that is not there
+/// is an ordinary word, and so is one that `@` does not attach.
 pub async fn beside(
     runtime: &Runtime,
     session: &Session,
     prompt: Prompt,
     files: &[PathBuf],
 ) -> Result<Prompt, Failure> {
+    for file in files {
+        if let Some(rule) = denied_path(session, file) {
+            let text = format!("cannot attach `{}`: a rule denies `{rule}`", file.display());
+            return Err(Failure::new(Exit::Usage, text).hint("`jaato permission list` shows it"));
+        }
+    }
     let mut files = files.to_vec();
-    files.extend(mentioned(&prompt.text));
+    for file in mentioned(&prompt.text) {
+        if files.contains(&file) {
+            continue;
+        }
+        let shown = file.display();
+        let workspace = runtime.setup().workspace.root();
+        let refusal = denied_path(session, &file)
+            .map(|rule| format!("`@{shown}` is not attached: a rule denies `{rule}`"))
+            .or_else(|| {
+                let why = why_not_by_name(&file, workspace)?;
+                let hint = format!("`--attach` or `/attach {shown}` attaches it");
+                Some(format!("`@{shown}` is not attached: {why}\nhint: {hint}"))
+            });
+        match refusal {
+            Some(refusal) => report::problems(&[refusal]),
+            None => files.push(file),
+        }
+    }
     let attached = runtime.attach(session.id(), prompt, &files).await;
-    attached.map_err(|error| Failure {
+    let attached = attached.map_err(|error| Failure {
         exit: Exit::Usage,
         message: error.message,
         hint: error.hint,
-    })
+    })?;
+    for file in &files {
+        let bytes = file.metadata().map_or(0, |facts| facts.len());
+        report::remark(&format!("attached {}, {bytes} bytes", file.display()));
+    }
+    Ok(attached)
+}
+
+/// Returns why `@` does not attach a file; `None` if it does.
+fn why_not_by_name(file: &Path, workspace: &Path) -> Option<&'static str> {
+    let real = file.canonicalize().ok();
+    let Some(inside) = real.as_deref().and_then(|real| real.strip_prefix(workspace).ok()) else {
+        return Some("it is outside the workspace");
+    };
+    let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+    inside.components().any(is_hidden).then_some("it is hidden")
+}
+
+/// Returns the path of a rule that denies reading a file, by its name or where it leads.
+fn denied_path(session: &Session, file: &Path) -> Option<String> {
+    let (tool, plugin) = ("readFile".into(), "tool-file-edit".into());
+    let call = Call {
+        source: PluginSource::Shipped,
+        annotations: Annotations { read_only: true, ..Annotations::default() },
+        ..Call::new(&tool, &plugin, &Value::Null)
+    };
+    let denied = file_limits(&session.rules().lock(), &call, None).denied;
+    let names = [std::path::absolute(file).ok(), file.canonicalize().ok()];
+    let covers = |pattern: &String| names.iter().flatten().any(|name| is_covered(name, pattern));
+    denied.into_iter().find(covers)
+}
+
+/// Tells whether a rule's path covers a file, also if links lead to the path's folder.
+fn is_covered(file: &Path, pattern: &str) -> bool {
+    let folder = match pattern.find(['*', '?']) {
+        Some(end) => &pattern[..pattern[..end].rfind('/').unwrap_or(0)],
+        None => pattern,
+    };
+    let followed = Path::new(folder).canonicalize().ok();
+    let followed = followed.map(|led| format!("{}{}", led.display(), &pattern[folder.len()..]));
+    PathGlob::new(pattern).covers(file)
+        || followed.is_some_and(|pattern| PathGlob::new(pattern).covers(file))
 }
 
 /// Takes the files of `/attach` apart. One whose name has blanks stands alone.
@@ -77,5 +149,43 @@ mod tests {
         }
         let folder = folder.path().to_str().unwrap();
         assert_eq!(found(format!("@{folder}")), Vec::<PathBuf>::new(), "a folder is none");
+    }
+
+    #[test]
+    fn a_name_attaches_no_hidden_file_and_none_outside_the_workspace() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let workspace = home.join("work");
+        std::fs::create_dir_all(workspace.join(".git")).unwrap();
+        std::fs::create_dir(home.join(".ssh")).unwrap();
+        for name in [".ssh/id", "work/a.txt", "work/.env", "work/.git/config"] {
+            std::fs::write(home.join(name), "x").unwrap();
+        }
+        std::os::unix::fs::symlink("../.ssh", workspace.join("keys")).unwrap();
+        let why = |name: &str| why_not_by_name(&workspace.join(name), &workspace);
+        assert_eq!(why("a.txt"), None);
+        assert_eq!(why("keys/../a.txt"), Some("it is outside the workspace"));
+        for name in ["../.ssh/id", "keys/id"] {
+            assert_eq!(why(name), Some("it is outside the workspace"), "{name}");
+        }
+        for name in [".env", ".git/config"] {
+            assert_eq!(why(name), Some("it is hidden"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_rule_covers_a_file_through_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(folder.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", folder.join("link")).unwrap();
+        let covered = |name: &str, pattern: &str| {
+            is_covered(&folder.join(name), &folder.join(pattern).to_string_lossy())
+        };
+        for pattern in ["real", "real/key", "real/*", "link", "link/k*"] {
+            assert!(covered("real/key", pattern), "{pattern}");
+        }
+        assert!(!covered("real/key", "real/k"));
+        assert!(!covered("real/key", "other/*"));
     }
 }

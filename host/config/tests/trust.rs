@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -530,8 +531,13 @@ fn a_file_that_a_person_has_written_stays_trusted_and_no_other() {
     store.trust_workspace(&workspace, NOW).unwrap();
     store.rewrite(&workspace, ".mcp.json", b"{}", NOW).unwrap();
     assert_eq!(trusted(&bench).read(".mcp.json").unwrap().unwrap(), b"{}");
+    // It may hold keys, so it stays as closed as it is.
+    let mode = |mode: u32| fs::Permissions::from_mode(mode);
+    fs::set_permissions(bench.work().join(".mcp.json"), mode(0o600)).unwrap();
     store.rewrite(&workspace, ".mcp.json", b"{ }", NOW).unwrap();
     assert_eq!(state(&bench), "trusted");
+    let facts = fs::metadata(bench.work().join(".mcp.json")).unwrap();
+    assert_eq!(facts.permissions().mode() & 0o777, 0o600);
 
     // What somebody else has changed is not trusted with it.
     fs::write(bench.work().join(".env"), "A=2").unwrap();

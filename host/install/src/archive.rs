@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::env::consts::DLL_SUFFIX;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use flate2::read::GzDecoder;
@@ -123,7 +124,8 @@ fn unpack_file(
     // The folders of other systems stand for what there is, even if empty here.
     jaato_places::make_missing(parent)?;
     if path.to_string_lossy().ends_with(DLL_SUFFIX) {
-        io::copy(entry, &mut File::create_new(&to)?)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to)?;
+        io::copy(entry, &mut file)?;
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use jaato_types::large::{LARGE, LargeOf};
 use jaato_types::resources::RESOURCE;
 use jaato_types::{CONDITION, Delta, Error, ErrorKind, PULL_MODEL, SessionId};
 
+use crate::given_names::clean_delta;
 use crate::instances::{CallServices, Got, Instances, Lease, Wanted, drive};
 use crate::site::{CallSite, Tell};
 
@@ -36,8 +37,8 @@ pub trait ServiceFactory: Send + Sync {
         tell: &Tell,
     ) -> Result<Arc<dyn CallServices>, Error>;
 
-    /// Takes the keys of a plugin out of an error that it answers with.
-    fn without_secrets(&self, plugin: &str, error: Error) -> Error;
+    /// Takes the keys of a plugin out of a text that it gives.
+    fn without_secrets(&self, plugin: &str, text: &str) -> String;
 
     /// Hears of a registry that follows, before a plugin is called by it.
     fn follows(&self, registry: &Registry);
@@ -218,6 +219,11 @@ impl PluginCaller {
         Arc::clone(&self.plugins.current().registry)
     }
 
+    /// Takes the keys of a plugin out of a text that it gives.
+    pub fn without_secrets(&self, plugin: &str, text: &str) -> String {
+        self.services.without_secrets(plugin, text)
+    }
+
     /// Looks at the files of all plugins, where they are watched.
     pub async fn look(&self) {
         self.plugins.look(self.scan_inputs(&self.following())).await;
@@ -302,8 +308,11 @@ impl Reached<'_> {
         let Self { caller, facet, lease, services, tell } = self;
         let running = facet.begin(&lease, request, services)?;
         let is_told = facet.is_told();
-        let take = |delta| {
+        let plugin = lease.plugin().as_str();
+        let clean = |text: &str| caller.without_secrets(plugin, text);
+        let take = |mut delta| {
             if is_told {
+                clean_delta(&mut delta, clean);
                 tell(delta);
             }
         };
@@ -311,8 +320,11 @@ impl Reached<'_> {
         if facet.is_saved() {
             caller.save(&lease, &tell).await;
         }
-        let plugin = lease.plugin().as_str();
-        answer.map_err(|error| caller.services.without_secrets(plugin, error))
+        answer.map_err(|error| Error {
+            message: clean(&error.message),
+            hint: error.hint.map(|hint| clean(&hint)),
+            ..error
+        })
     }
 }
 

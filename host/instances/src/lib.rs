@@ -11,12 +11,14 @@
 
 mod caller;
 mod copies;
+mod given_names;
 mod instances;
 mod site;
 mod workers;
 
 pub use caller::{Effect, Facet, PluginCaller, PluginInUse, Reached, ServiceFactory};
 pub use copies::Copies;
+pub use given_names::{clean_completion, clean_model};
 pub use instances::{
     AskingInstance, CONTENTS_INSIDE_MAX, CallServices, Instances, Lease, WeakLease, drive,
     misbehaved, why_in_worker,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, Facet, Tell, misbehaved};
+use jaato_instances::{CallSite, Facet, Tell, clean_model, misbehaved};
 use jaato_session::Cancel;
 use jaato_types::{Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName, Price};
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,11 @@ pub async fn models(host: &Host, plugin: &str, site: CallSite) -> Result<Vec<Mod
     let (nothing, quiet): (_, Tell) = (Frame::empty(), Arc::new(|_| {}));
     let cancel = Cancel::new();
     let asked = host.plugins.ask(plugin, Facet::Models, site, nothing, &quiet, &cancel);
-    Frame::read(&asked.await?).map_err(misbehaved)
+    let mut infos: Vec<ModelInfo> = Frame::read(&asked.await?).map_err(misbehaved)?;
+    for info in &mut infos {
+        clean_model(info, |text| host.plugins.without_secrets(plugin, text));
+    }
+    Ok(infos)
 }
 
 /// Finds a model among those that its provider lists, in the names that servers give it: Ollama

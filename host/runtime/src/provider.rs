@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, Tell, misbehaved};
+use jaato_instances::{CallSite, Tell, clean_completion, misbehaved};
 use jaato_session::{Cancel, DeltaSink, Provider, SharedFacts};
 use jaato_types::large::LargeOf;
 use jaato_types::{
@@ -74,7 +74,10 @@ impl PluginProvider {
             None => Cow::Borrowed(request),
         };
         let asked = crossing::ask(&self.host, plugin, of, site, &request, &tell, &cancel);
-        Frame::read(&asked.await?).map_err(misbehaved)
+        let mut completion = Frame::read(&asked.await?).map_err(misbehaved)?;
+        let clean = |text: &str| self.host.plugins.without_secrets(plugin.as_str(), text);
+        clean_completion(&mut completion, clean);
+        Ok(completion)
     }
 }
 

@@ -147,13 +147,14 @@ impl ServiceFactory for HostServices {
         Ok(Arc::new(PluginServices(call)))
     }
 
-    fn without_secrets(&self, plugin: &str, error: Error) -> Error {
+    fn without_secrets(&self, plugin: &str, text: &str) -> String {
         // Those of all its sections: an instance may be asked under several names.
         let prepared = self.prepared.lock();
         let its = prepared.iter().filter(|((name, _), _)| name.as_str() == plugin);
-        let error = its
-            .fold(error, |error, (_, (_, prepared))| prepared.credentials.without_secrets(error));
-        self.shared.secrets.without(plugin, error)
+        let text = its.fold(text.to_owned(), |text, (_, (_, prepared))| {
+            prepared.credentials.without_secrets(text)
+        });
+        self.shared.secrets.without(plugin, text)
     }
 
     fn follows(&self, registry: &Registry) {

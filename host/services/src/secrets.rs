@@ -111,18 +111,14 @@ impl PluginSecrets {
         removed.map_err(|error| broken("taken away", &error.to_string()))
     }
 
-    /// Takes what was passed to a plugin out of an error that it answers with.
-    pub fn without(&self, plugin: &str, error: Error) -> Error {
+    /// Takes the secrets that a plugin was given out of a text that it gives.
+    pub fn without(&self, plugin: &str, text: String) -> String {
         let passed = self.passed.lock();
-        let Some(scrubbers) = passed.get(plugin) else { return error };
-        scrubbers.values().fold(error, |error, scrubber| Error {
-            message: scrubber.clean(&error.message),
-            hint: error.hint.map(|hint| scrubber.clean(&hint)),
-            ..error
-        })
+        let Some(scrubbers) = passed.get(plugin) else { return text };
+        scrubbers.values().fold(text, |text, scrubber| scrubber.clean(&text))
     }
 
-    /// Remembers what was passed, so that it can be taken out of errors.
+    /// Remembers a secret that a plugin was given, so that it can be taken out of texts.
     fn note(&self, plugin: &PluginName, name: &str, value: &[u8]) {
         // What is no text is in no error's text.
         let scrubber = std::str::from_utf8(value).ok().and_then(Scrubber::of);

@@ -1,10 +1,11 @@
 //! Keys: where they come from, where they go, and that nothing ever shows one.
 
 use expect_test::expect;
+use serde_json::json;
 
 use crate::house;
 use crate::support::openai::{RUN, SECRET, at, furnish, no_file_holds_the_key};
-use crate::support::server::{Answer, Server};
+use crate::support::server::{Answer, Server, Step, choices, end};
 use crate::support::{House, Output};
 
 /// Checks that a run asked nobody, and that nothing it left behind holds the key.
@@ -172,6 +173,62 @@ fn a_key_in_an_error_is_not_shown_whatever_the_status_and_the_spelling() {
             let plain = output.to_lowercase().replace("%2d", "-").replace("\\\\u002d", "-");
             assert!(!plain.contains(SECRET) && !plain.contains("secret"), "{output}");
         }
+    }
+    no_file_holds_the_key(&house);
+}
+
+/// A stream with one tool call.
+fn call(id: &str, name: &str) -> Answer {
+    let call = json!([{ "index": 0, "id": id, "function": { "name": name, "arguments": "{}" } }]);
+    let events = [
+        json!({ "delta": { "tool_calls": call } }),
+        json!({ "delta": {}, "finish_reason": "tool_calls" }),
+    ];
+    Answer::stream(vec![Step::Bytes(choices(&events)), Step::Bytes(end())])
+}
+
+#[test]
+fn a_key_that_the_server_gives_as_a_name_is_not_shown() {
+    let house = house!(furnish);
+    house.configure_more("attempts_max = 1\n");
+    let escaped: String = SECRET.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+    let stopped = |word: &str| {
+        let data = format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"{word}"}}]}}"#);
+        let said = choices(&[json!({ "delta": { "content": "hi" } })]);
+        let stop = format!("data: {data}\n\n").into_bytes();
+        Answer::stream(vec![Step::Bytes(said), Step::Bytes(stop), Step::Bytes(end())])
+    };
+    let half = &SECRET[..SECRET.len() / 2 + 1];
+    let answers = || {
+        [
+            stopped(SECRET),
+            stopped(&format!("moon_{SECRET}")),
+            stopped(&escaped),
+            stopped(&SECRET.to_uppercase()),
+            call("call_1", SECRET),
+            call("call_1", &format!("do_{SECRET}")),
+            call("call_1", half),
+            call(SECRET, "readFile"),
+            call(&format!("call_{SECRET}"), SECRET),
+        ]
+    };
+    for form in ["text", "json"] {
+        for (number, answer) in answers().into_iter().enumerate() {
+            let server = Server::start([answer, Answer::text(&["done"])]);
+            let words = ["run", "--model", "openai/test", "--output", form, "hello"];
+            let output = at(&house, &server, &words).run().to_string();
+            assert!(!server.asked().is_empty(), "{output}");
+            assert!(!output.to_lowercase().contains(half), "{form} {number}: {output}");
+            no_file_holds_the_key(&house);
+        }
+    }
+    // As the name of a model.
+    let server = Server::start([]);
+    let models = json!({ "data": [{ "id": SECRET }, { "id": format!("{SECRET}-mini") }] });
+    server.set_models(Answer::status(200).body(&models.to_string()));
+    for words in [&["model", "list"][..], &["model", "list", "--json"], &RUN] {
+        let output = at(&house, &server, words).run().to_string();
+        assert!(!output.contains(half), "{output}");
     }
     no_file_holds_the_key(&house);
 }

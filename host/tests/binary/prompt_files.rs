@@ -1,6 +1,7 @@
 //! Files beside a prompt, and options of requests: what a server is sent, and what is refused.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
@@ -77,6 +78,86 @@ fn a_text_is_put_into_the_prompt_and_a_word_that_names_no_file_stays_one() {
     at(&house, &server, &MODEL).input("see @notes.png").run().code(0);
     let sent = server.asked()[0].json().to_string();
     assert!(sent.contains("@notes.png") && !sent.contains("buy milk"), "{sent}");
+}
+
+/// Runs a task with words that name files outside, and tells what the server got and what the user
+/// saw.
+#[track_caller]
+fn sent_and_told(house: &House, words: &[&str], input: &str) -> (String, String) {
+    let server = Server::start([Answer::text(&["I see."])]);
+    let output = at(house, &server, words).input(input).run().code(0);
+    (server.asked()[0].json().to_string(), output.stderr)
+}
+
+#[test]
+fn a_pasted_text_attaches_no_file_outside_the_workspace_and_no_hidden_one() {
+    let house = house!(furnish);
+    house.write("home/.ssh/id_rsa", "TOP-SECRET");
+    put(&house, ".env", b"TOP-SECRET");
+    put(&house, "notes.txt", b"buy milk");
+    house.write("workspace/.git/config", "TOP-SECRET");
+    symlink("../home/.ssh", house.workspace().join("keys")).unwrap();
+    symlink("../home/.ssh/id_rsa", house.workspace().join("id.txt")).unwrap();
+    let absolute = house.home().join(".ssh/id_rsa").display().to_string();
+    let outside = "it is outside the workspace";
+    for (file, why) in [
+        ("../home/.ssh/id_rsa", outside),
+        ("./../home/.ssh/id_rsa", outside),
+        (&absolute, outside),
+        ("keys/id_rsa", outside),
+        ("id.txt", outside),
+        (".env", "it is hidden"),
+        (".git/config", "it is hidden"),
+    ] {
+        let task = format!("the error is\n\tsee (@{file}).\nplease fix");
+        let chat = ["chat", "--model", "openai/test"];
+        for (words, input) in [
+            (&[MODEL.as_slice(), &[&task]].concat()[..], ""),
+            (&[chat.as_slice(), &[&task]].concat()[..], ""),
+            (&chat[..], &format!("see (@{file}).\n")),
+        ] {
+            let (sent, told) = sent_and_told(&house, words, input);
+            assert!(!sent.contains("TOP-SECRET") && sent.contains('@'), "{file}: {sent}");
+            let line = format!("`@{file}` is not attached: {why}");
+            assert!(told.contains(&line) && told.contains("--attach"), "{file}: {told}");
+        }
+    }
+    // The user may still name them, and sees what was attached.
+    let words = [MODEL.as_slice(), &["--attach", ".env", "see @notes.txt"]].concat();
+    let (sent, told) = sent_and_told(&house, &words, "");
+    assert!(sent.contains("TOP-SECRET") && sent.contains("buy milk"), "{sent}");
+    for line in ["attached .env, 10 bytes", "attached notes.txt, 8 bytes"] {
+        assert!(told.contains(line), "{told}");
+    }
+    house.nothing_lives();
+}
+
+#[test]
+fn a_file_that_a_rule_denies_is_never_attached() {
+    let house = house!(furnish);
+    house.write("workspace/secret/key.txt", "TOP-SECRET");
+    house.write("workspace/deep/a.key", "TOP-SECRET");
+    symlink("secret", house.workspace().join("link")).unwrap();
+    let rules = ["path = \"link\"", "path = \"**/*.key\"\ntool = \"readFile\""];
+    let rules = rules.map(|rule| format!("[[rules]]\ndecision = \"deny\"\n{rule}\n"));
+    let file = "home/.config/jaato/permissions.toml";
+    house.write(file, &format!("version = 1\n{}", rules.concat()));
+    for file in ["secret/key.txt", "link/key.txt", "deep/../link/key.txt", "deep/a.key"] {
+        let task = format!("see @{file}");
+        let words = [MODEL.as_slice(), &[&task]].concat();
+        let (sent, told) = sent_and_told(&house, &words, "");
+        assert!(!sent.contains("TOP-SECRET"), "{file}: {sent}");
+        let line = format!("`@{file}` is not attached: a rule denies");
+        assert!(told.contains(&line), "{file}: {told}");
+        let server = Server::start([]);
+        let words = [MODEL.as_slice(), &["--attach", file, "look"]].concat();
+        let output = at(&house, &server, &words).run().code(2);
+        let line = format!("cannot attach `{file}`: a rule denies");
+        assert!(output.stderr.contains(&line), "{output}");
+        let ignoring = [MODEL.as_slice(), &["--ignore-deny-rules", "--attach", file, "look"]];
+        let (sent, _) = sent_and_told(&house, &ignoring.concat(), "");
+        assert!(sent.contains("TOP-SECRET"), "{file}: {sent}");
+    }
 }
 
 #[test]

@@ -123,6 +123,10 @@ impl MemoryFile {
 
     fn open(&self) -> Result<OpenFile> {
         let lock = self.lock()?;
+        // SQLite would make a file that others may read. Its journals get the mode of the file.
+        open_private(&self.path).map_err(|error| {
+            Error::new(ErrorKind::Io, format!("cannot open `{}`: {error}", self.path.display()))
+        })?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let told = |error: rusqlite::Error| self.told(&error);
         let mut connection =
@@ -168,8 +172,7 @@ impl MemoryFile {
         let io = |error: std::io::Error| {
             Error::new(ErrorKind::Io, format!("cannot lock `{}`: {error}", path.display()))
         };
-        let mut options = OpenOptions::new();
-        let lock = options.create(true).truncate(false).write(true).open(&path).map_err(io)?;
+        let lock = open_private(&path).map_err(io)?;
         let begin = Instant::now();
         loop {
             match lock.try_lock() {
@@ -218,6 +221,14 @@ impl From<rusqlite::Error> for WorkError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
+}
+
+/// Opens a file, which is made for this user alone if it is missing.
+fn open_private(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.create(true).truncate(false).write(true).open(path)
 }
 
 /// Makes the tables, or leaves the file as it was.

@@ -65,6 +65,21 @@ fn typed(host: &FakeHost, arguments: Value) -> String {
 }
 
 #[test]
+fn the_files_are_the_users_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    store(&host_in(folder.path()), "about the moon", &["moon"], "it is far");
+    let files: Vec<_> = fs::read_dir(file_of(folder.path(), "workspace").parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert!(files.len() >= 2, "{files:?}");
+    for file in files {
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
+    }
+}
+
+#[test]
 fn a_memory_is_kept_and_told_whole() {
     let host = host();
     let memory = json!({

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
+use std::path::Path;
 use std::time::SystemTime;
 
 use super::store::Trust;
@@ -30,12 +32,10 @@ impl TrustStore {
             | WorkspaceState::Untrusted { .. }
             | WorkspaceState::Changed { .. } => return Err(TrustError::Changed { path }),
         }
-        let new = path.with_extension(format!("{}.new", std::process::id()));
-        let written = fs::write(&new, content).and_then(|()| fs::rename(&new, &path));
-        written.map_err(|error| {
-            // What is left of an attempt is nobody's.
-            let _ = fs::remove_file(&new);
-            TrustError::Io { path, doing: "write", cause: error.to_string() }
+        replace(&path, content).map_err(|error| TrustError::Io {
+            path,
+            doing: "write",
+            cause: error.to_string(),
         })?;
         let root = workspace.recorded_root()?.to_owned();
         let (files, stamps) = workspace.digest_all(&BTreeSet::from([name.to_owned()]), now)?;
@@ -47,4 +47,15 @@ impl TrustStore {
             known.digest = scan::whole(&known.files);
         })
     }
+}
+
+/// Replaces a file as a whole, or leaves it as it was. It keeps its mode: it may hold keys.
+fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(content)?;
+    if let Ok(old) = fs::metadata(path) {
+        file.as_file().set_permissions(old.permissions())?;
+    }
+    file.persist(path).map(drop).map_err(|error| error.error)
 }

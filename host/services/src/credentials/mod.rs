@@ -388,16 +388,13 @@ impl Credentials {
         if is_own && !self.is_withheld { &self.headers } else { &[] }
     }
 
-    /// Takes every key out of an error, in any spelling: a server may repeat one, and only the
-    /// plugin knows where in an answer the words of an error stand.
-    pub fn without_secrets(&self, mut error: Error) -> Error {
+    /// Takes every key out of a text, in any spelling: a server may repeat one, and only the plugin
+    /// knows where in an answer the words of an error or a name stand.
+    pub fn without_secrets(&self, text: String) -> String {
         let keys = self.all.iter().flat_map(|credential| &credential.keys);
         let known = keys.filter_map(|key| key.secret.known());
-        for scrubber in known.filter_map(|secret| Scrubber::of(secret.reveal())) {
-            error.message = scrubber.clean(&error.message);
-            error.hint = error.hint.map(|hint| scrubber.clean(&hint));
-        }
-        error
+        let scrubbers = known.filter_map(|secret| Scrubber::of(secret.reveal()));
+        scrubbers.fold(text, |text, scrubber| scrubber.clean(&text))
     }
 
     fn may_go(&self, credential: &Credential, key: &Key, url: &Url) -> bool {

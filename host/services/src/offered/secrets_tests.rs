@@ -69,13 +69,11 @@ async fn errors_do_not_repeat_what_was_passed() {
     let moon = PluginName::from("moon");
     let token = "0123456789-moonlight-0123456789";
     secrets.set(&moon, "token", token.into()).await.unwrap();
-    let error = Error::new(ErrorKind::Failed, format!("the server said: bad token {token}!"))
-        .with_hint(format!("is {token} right?"));
-    let cleaned = secrets.without("moon", error.clone());
-    assert_eq!(cleaned.message, "the server said: bad token ********!");
-    assert_eq!(cleaned.hint.as_deref(), Some("is ******** right?"));
+    let text = format!("the server said: bad token {token}!");
+    let cleaned = secrets.without("moon", text.clone());
+    assert_eq!(cleaned, "the server said: bad token ********!");
     // Another plugin was never given it.
-    assert_eq!(secrets.without("sun", error.clone()), error);
+    assert_eq!(secrets.without("sun", text.clone()), text);
 }
 
 #[tokio::test]

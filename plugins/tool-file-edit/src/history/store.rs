@@ -1,6 +1,7 @@
 //! The history of one workspace.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -263,9 +264,11 @@ impl History {
         let path = self.0.folder.join("swept");
         let swept = fs::metadata(&path).and_then(|facts| facts.modified());
         let is_fresh = swept.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < SWEEP_INTERVAL));
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
         // A full disk: the next prune tries again.
         !is_fresh
-            && File::create(&path).and_then(|file| file.set_modified(SystemTime::now())).is_ok()
+            && options.open(&path).and_then(|file| file.set_modified(SystemTime::now())).is_ok()
     }
 
     /// Runs work while no other process changes the journal, and with all that is in it.

@@ -49,6 +49,28 @@ fn done(history: &History, files: Vec<FileStep>) -> ChangeId {
     history.begin(new(history, files, None)).unwrap().finish(Outcome::Done).unwrap()
 }
 
+#[test]
+fn each_file_is_the_users_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    done(&place.history, vec![edit("a", Some("v0"), Some("v1"))]);
+    place.history.prune(&Bounds::default()).unwrap();
+    let mut folders = vec![place.folder.path().to_owned()];
+    let mut names = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
+            let (path, facts) = (entry.path(), entry.metadata().unwrap());
+            if facts.is_dir() {
+                folders.push(path);
+            } else {
+                assert_eq!(facts.permissions().mode() & 0o777, 0o600, "{}", path.display());
+                names.push(entry.file_name());
+            }
+        }
+    }
+    assert!(names.iter().any(|name| name == "swept"), "{names:?}");
+}
+
 /// Takes back what a session would take back, and returns what is there after it.
 fn take_back(history: &History, step: super::super::Step, now: &str) -> String {
     let before = step.files[0].before.clone();
