@@ -13,7 +13,7 @@ use jaato_runtime::config::permissions::{RuleCase, RuleFiles, read_cases};
 use jaato_runtime::policy::shell::Doubt;
 use jaato_runtime::policy::{
     Allowed, Call, CallingAgent, Decision, DenyRules, Evaluation, Layer, Outcome as Ruling,
-    RuleFile, Rules, Touch, evaluate,
+    RuleFile, Rules, ToolDefinition, Touch, evaluate,
 };
 use jaato_runtime::registry::ToolEntry;
 use jaato_runtime::types::ToolName;
@@ -209,8 +209,10 @@ impl Asked<'_> {
             return Err(Failure::new(Exit::Plugin, text).hint(hint));
         };
         let place = call_place(runtime.setup());
+        let source = PluginSource::of(is_shipped, spec.foreign);
         let call = Call {
-            source: PluginSource::of(is_shipped, spec.foreign),
+            source,
+            definition: (source == PluginSource::Relayed).then(|| ToolDefinition::of(spec)),
             schema: &spec.parameters,
             annotations: spec.annotations,
             auto_approval: spec.auto_approval,

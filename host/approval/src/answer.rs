@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use jaato_policy::{ArgumentsDigest, Call, Mode, PathsResolved, Pattern, SessionRule};
+use jaato_policy::{Call, JsonDigest, Mode, PathsResolved, Pattern, SessionRule};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision};
 use jaato_types::{Event, PluginName, ToolName};
 
@@ -21,7 +21,7 @@ pub struct EqualCalls {
 struct AnsweredCall {
     tool: ToolName,
     plugin: PluginName,
-    arguments: ArgumentsDigest,
+    arguments: JsonDigest,
     resolved: Option<PathsResolved>,
     answer: PermissionAnswer,
 }
@@ -29,7 +29,7 @@ struct AnsweredCall {
 impl EqualCalls {
     /// Returns the user's answer to an equal call.
     pub(crate) fn answer_to(&self, call: &Call<'_>) -> Option<PermissionAnswer> {
-        let arguments = ArgumentsDigest::of(call.arguments);
+        let arguments = JsonDigest::of(call.arguments);
         let is_equal = |it: &&AnsweredCall| {
             (&it.tool, &it.plugin) == (call.tool, call.plugin)
                 && it.arguments == arguments
@@ -47,7 +47,7 @@ impl EqualCalls {
         self.answered.push(AnsweredCall {
             tool: call.tool.clone(),
             plugin: call.plugin.clone(),
-            arguments: ArgumentsDigest::of(call.arguments),
+            arguments: JsonDigest::of(call.arguments),
             resolved: call.resolved.cloned(),
             answer: PermissionAnswer {
                 comment: answer.comment.clone(),

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use jaato_policy::{Call, Decision, Outcome, TypedInto};
+use jaato_policy::{
+    Call, Decision, Outcome, PluginSource, ToolDefinition, TypedInto, changes_since_allowed,
+};
 use jaato_types::files::FileLimits;
 use jaato_types::hooks::{Preview, SHELL_PROMPT};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision, PermissionPrompt};
@@ -105,7 +107,10 @@ impl Attempt<'_> {
             (Outcome::Allow, None) if changed.is_empty() => {
                 return Checked::verdict(self.allowed(&facts, &decision).await);
             }
-            (Outcome::Allow | Outcome::Ask, None) => PromptReason::rule(&facts, &decision),
+            (Outcome::Allow | Outcome::Ask, None) => {
+                let changes = changes_since_allowed(&self.approval.rules.lock(), &facts);
+                PromptReason::rule(&facts, &decision).changed_tool(&changes)
+            }
             (Outcome::Allow | Outcome::Ask, Some((plugin, reason))) => {
                 PromptReason::guard(plugin, reason)
             }
@@ -301,6 +306,7 @@ impl Attempt<'_> {
         Call {
             source: *source,
             schema,
+            definition: (*source == PluginSource::Relayed).then(|| ToolDefinition::of(spec)),
             annotations: spec.annotations,
             auto_approval: spec.auto_approval,
             caller: self.approval.caller,

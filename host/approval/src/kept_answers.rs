@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jaato_config::permissions::{NewRule, RULES_FILE, add_rule};
+use jaato_config::permissions::{DEFINITION_KEY, NewRule, RULES_FILE, add_rule};
 use jaato_config::{CONFIG_BYTES_MAX, replace_file};
 use jaato_places::{lock, make, read};
 use jaato_policy::{Pattern, SessionRule};
@@ -87,6 +87,9 @@ fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
         Pattern::Host(_) => return Err(cannot("such a host")),
         Pattern::Terminal(_) => return Err(cannot("a terminal, which ends with the session")),
         Pattern::Tool => {}
+    }
+    if let Some(definition) = rule.definition() {
+        keys.push((DEFINITION_KEY.to_owned(), definition.to_string()));
     }
     let root = rule.place().root.as_deref().ok_or_else(|| cannot("a call outside this machine"))?;
     let root = root.to_str().ok_or_else(|| cannot("a workspace whose path is not UTF-8"))?;

@@ -44,10 +44,10 @@ pub(crate) fn permission_prompt(parts: PromptParts<'_>) -> PermissionPrompt {
     prompt.agent_type = facts.agent.agent_type.to_owned();
     prompt.agent_name = facts.agent.agent_name.to_owned();
     prompt.environment = environment;
-    prompt.warning = match &subject {
-        _ if reason.is_changed => format!("Look again: {}.", reason.why),
-        PromptSubject::Command { .. } => warning(&analysis).unwrap_or_default(),
-        _ => String::new(),
+    prompt.warning = match (&reason.changed, &subject) {
+        (Some(changed), _) => changed.clone(),
+        (None, PromptSubject::Command { .. }) => warning(&analysis).unwrap_or_default(),
+        (None, _) => String::new(),
     };
     prompt.title = title;
     prompt.subject = subject;

@@ -68,8 +68,8 @@ pub(crate) struct PromptReason {
     /// Whether no rule allows the call, and none asks.
     pub(crate) is_silence: bool,
     hint: Option<String>,
-    /// Whether paths have changed since the user was asked first: `why` names them.
-    pub(crate) is_changed: bool,
+    /// What has changed since the user allowed the call, as a warning.
+    pub(crate) changed: Option<String>,
     /// Whether every such call asks, so that no answer holds for later ones.
     pub(crate) is_each: bool,
 }
@@ -91,7 +91,7 @@ impl PromptReason {
             why: decision.explain(facts),
             is_silence: decision.rule.id == RuleId::Silence,
             hint: decision.hint(facts),
-            is_changed: false,
+            changed: None,
             is_each: false,
         }
     }
@@ -100,7 +100,17 @@ impl PromptReason {
     pub(crate) fn changed(self, paths: &[PathBuf]) -> Self {
         let told: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
         let why = format!("{} changed while you were asked", told.join(", "));
-        Self { why, is_changed: true, is_silence: false, ..self }
+        Self { changed: Some(format!("Look again: {why}.")), why, is_silence: false, ..self }
+    }
+
+    /// The tool of another program has changed since the user allowed its calls.
+    pub(crate) fn changed_tool(self, changes: &[&str]) -> Self {
+        if changes.is_empty() {
+            return self;
+        }
+        let all = changes.join(" and ");
+        let warning = format!("Look again: {all} changed since you allowed this tool.");
+        Self { changed: Some(warning), ..self }
     }
 
     pub(crate) fn guard(plugin: &PluginName, reason: &str) -> Self {
@@ -111,7 +121,7 @@ impl PromptReason {
             why,
             is_silence: false,
             hint: None,
-            is_changed: false,
+            changed: None,
             is_each: true,
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jaato_types::{Annotations, PluginName, ToolName};
 use serde_json::Value;
 
-use crate::PathsResolved;
+use crate::{PathsResolved, ToolDefinition};
 
 /// The facts of one call.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +27,8 @@ pub struct Call<'a> {
     /// The schema of the arguments, with the tool's declarations. Only those of a shipped tool
     /// count.
     pub schema: &'a Value,
+    /// What the tool is at the moment, if its plugin passes it on from another program.
+    pub definition: Option<ToolDefinition>,
     /// The agent that makes the call.
     pub agent: CallingAgent<'a>,
     /// The start of relative paths in the arguments; `None` if it is unknown.
@@ -60,6 +62,7 @@ impl<'a> Call<'a> {
             caller: Caller::Model,
             arguments,
             schema: &Value::Null,
+            definition: None,
             agent: CallingAgent::MAIN,
             directory: None,
             home: None,

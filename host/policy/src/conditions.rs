@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::{ArgumentsDigest, Glob};
+use crate::{Glob, JsonDigest, ToolDefinition};
 
 /// What a rule says about the calls it is for. What it does not say matches every call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Conditions {
     pub arguments: Vec<(String, Glob)>,
     /// The arguments, all of them and no others.
     pub exactly: Option<ExactCall>,
+    /// What the tool of another program must be, unchanged since the user's answer.
+    pub definition: Option<ToolDefinition>,
     /// The root of the workspace in which the call runs.
     pub workspace: Option<PathPattern>,
     /// A simple command that the call runs.
@@ -43,7 +45,7 @@ pub struct Conditions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExactCall {
     /// The digest of its arguments.
-    pub digest: ArgumentsDigest,
+    pub digest: JsonDigest,
     /// The call as text, for readers of the rule; it decides nothing.
     pub text: Option<String>,
 }

@@ -6,13 +6,14 @@
 //! Invariants: each decision names its rule, so that every refusal can be explained. A call that
 //! jaato cannot understand asks, and no rule allows it.
 
-mod arguments;
 mod call;
 mod can_allow;
 mod conditions;
 mod coverage;
 mod decide;
 mod decision;
+mod definition;
+mod digest;
 mod edits;
 mod expansion;
 mod explain;
@@ -31,13 +32,14 @@ mod shipped;
 mod touched;
 mod written;
 
-pub use arguments::ArgumentsDigest;
 pub use call::{Call, Caller, CallingAgent, PluginSource, TypedInto, WorkspaceTrust};
 pub use conditions::{
     Annotation, CommandPattern, Conditions, ExactCall, PathPattern, RestOfCommand,
 };
 pub use decide::decide;
 pub use decision::Decision;
+pub use definition::ToolDefinition;
+pub use digest::JsonDigest;
 pub use edits::protected_files;
 pub use expansion::{is_pattern, pattern_may_be};
 pub use explain::{Evaluation, Touch, Tried, evaluate};
@@ -48,7 +50,7 @@ pub use mode::Mode;
 pub use pattern::{Pattern, proposals};
 pub use resolved::{CallPaths, PathsResolved};
 pub use rule::{Outcome, RuleId};
-pub use rules::{Allowed, AnswerPlace, DenyRules, Rules, SessionRule};
+pub use rules::{Allowed, AnswerPlace, DenyRules, Rules, SessionRule, changes_since_allowed};
 pub use shell::CommandLine;
 pub use shipped::{SHIPPED_RULES, SHIPPED_RULES_TEXT, shipped_rules};
 pub use written::{Rule, RuleFile, RuleRef, Written};

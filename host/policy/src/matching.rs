@@ -8,9 +8,7 @@ use jaato_types::PathGlob;
 use crate::facts::Facts;
 use crate::reach::{host, path, unclear};
 use crate::shell::{self, DoubtCause, SimpleCommand, WordKind};
-use crate::{
-    Annotation, ArgumentsDigest, Call, CommandPattern, Conditions, Glob, PluginSource, Rule,
-};
+use crate::{Annotation, Call, CommandPattern, Conditions, Glob, JsonDigest, PluginSource, Rule};
 
 /// The result of matching a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,7 +99,8 @@ pub(crate) fn speaks_of(when: &Conditions, call: &Call<'_>) -> bool {
         && when
             .exactly
             .as_ref()
-            .is_none_or(|wanted| wanted.digest == ArgumentsDigest::of(call.arguments))
+            .is_none_or(|wanted| wanted.digest == JsonDigest::of(call.arguments))
+        && when.definition.is_none_or(|wanted| call.definition == Some(wanted))
 }
 
 /// Matches the annotations of the tool. If an untrusted tool promises to do no harm, it is unknown

@@ -7,9 +7,7 @@ use jaato_types::ToolName;
 use crate::coverage::allowed_by_files;
 use crate::facts::Facts;
 use crate::shell::{self, Analysis, SimpleCommand};
-use crate::{
-    ArgumentsDigest, Call, CommandPattern, PluginSource, RestOfCommand, Rules, WorkspaceTrust,
-};
+use crate::{Call, CommandPattern, JsonDigest, PluginSource, RestOfCommand, Rules, WorkspaceTrust};
 
 /// Longest text of a call that a pattern keeps, in letters.
 const TEXT_LETTERS_MAX: usize = 200;
@@ -20,7 +18,7 @@ pub enum Pattern {
     /// Calls with exactly these arguments.
     Exact {
         /// The digest of the arguments.
-        digest: ArgumentsDigest,
+        digest: JsonDigest,
         /// The call as a user reads it: the command line, or the tool with its arguments.
         text: String,
     },
@@ -55,7 +53,7 @@ impl Pattern {
             text.truncate(at);
             text.push('…');
         }
-        Self::Exact { digest: ArgumentsDigest::of(facts.call.arguments), text }
+        Self::Exact { digest: JsonDigest::of(facts.call.arguments), text }
     }
 
     /// The name of its kind in records, which hold nothing of a call. Never changes.
@@ -88,7 +86,7 @@ impl Pattern {
     /// Returns true if it is for a call.
     pub(crate) fn covers(&self, facts: &Facts<'_>) -> bool {
         match self {
-            Self::Exact { digest, .. } => *digest == ArgumentsDigest::of(facts.call.arguments),
+            Self::Exact { digest, .. } => *digest == JsonDigest::of(facts.call.arguments),
             Self::Command { .. } => facts.shell.as_ref().is_some_and(|analysis| {
                 let mut commands = analysis.commands.iter();
                 analysis.is_plain() && commands.all(|command| self.covers_command(command))

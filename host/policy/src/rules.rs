@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use jaato_types::permission_prompt::PermissionDecision;
 use jaato_types::{PluginName, ToolName};
 
-use crate::coverage::needs_trust;
+use crate::coverage::{covers_whole, needs_trust};
 use crate::facts::Facts;
-use crate::{Call, Mode, Pattern, PluginSource, RuleFile};
+use crate::{Call, Conditions, Mode, Outcome, Pattern, PluginSource, RuleFile, ToolDefinition};
 
 /// Rules as data. Created once for each session; [`Rules::remember`] adds the user's answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -75,6 +75,8 @@ pub struct SessionRule {
     tool: ToolName,
     /// The name of a tool can go over to another plugin; an answer does not.
     plugin: PluginName,
+    /// What the tool of another program was when the user answered.
+    definition: Option<ToolDefinition>,
     decision: PermissionDecision,
     pattern: Pattern,
     place: AnswerPlace,
@@ -102,7 +104,8 @@ impl SessionRule {
     /// Creates the rule of an answer to this call, for later ones that the pattern covers.
     pub fn new(call: &Call<'_>, decision: PermissionDecision, pattern: Pattern) -> Self {
         let (tool, plugin) = (call.tool.clone(), call.plugin.clone());
-        Self { tool, plugin, decision, pattern, place: AnswerPlace::of(call) }
+        let (definition, place) = (call.definition, AnswerPlace::of(call));
+        Self { tool, plugin, definition, decision, pattern, place }
     }
 
     /// Returns the user's decision, with how long it holds.
@@ -120,6 +123,12 @@ impl SessionRule {
         &self.plugin
     }
 
+    /// Returns what the tool must be for the answer to allow calls; a denial holds even if the tool
+    /// changes.
+    pub fn definition(&self) -> Option<ToolDefinition> {
+        self.definition.filter(|_| self.decision.runs())
+    }
+
     /// Returns which of the tool's calls it is for.
     pub fn pattern(&self) -> &Pattern {
         &self.pattern
@@ -133,6 +142,11 @@ impl SessionRule {
 
     fn covers(&self, facts: &Facts<'_>) -> bool {
         self.is_about(facts.call) && self.pattern.covers(facts)
+    }
+
+    /// Returns true if it allows a call: of a tool that is what it was when the user answered.
+    fn allows(&self, facts: &Facts<'_>) -> bool {
+        self.decision.runs() && self.definition == facts.call.definition && self.covers(facts)
     }
 
     /// Returns where the user answered.
@@ -195,7 +209,7 @@ impl Rules {
 
     /// Returns true if the user has allowed calls like this one.
     pub(crate) fn is_granted(&self, facts: &Facts<'_>) -> bool {
-        self.session.iter().any(|rule| rule.decision.runs() && rule.covers(facts))
+        self.session.iter().any(|rule| rule.allows(facts))
     }
 
     /// Lists the command patterns that the user has allowed for calls of this tool.
@@ -212,7 +226,21 @@ impl Rules {
 
     /// Returns true if the user allowed exactly this call: then they saw all of it.
     pub(crate) fn is_allowed_exactly(&self, facts: &Facts<'_>) -> bool {
-        let mut answers = self.session.iter().filter(|rule| rule.decision.runs());
-        answers.any(|rule| rule.is_exact() && rule.covers(facts))
+        self.session.iter().any(|rule| rule.is_exact() && rule.allows(facts))
     }
+}
+
+/// Names what has changed of a tool of another program since the user allowed such a call: the
+/// answer does not hold any longer. Empty if there is no such answer.
+pub fn changes_since_allowed(rules: &Rules, call: &Call<'_>) -> Vec<&'static str> {
+    let Some(now) = call.definition else { return Vec::new() };
+    let facts = Facts::of(call);
+    let answers = rules.session.iter().filter(|rule| rule.decision.runs() && rule.covers(&facts));
+    let kept = rules.files.iter().flat_map(|file| &file.rules).filter_map(|rule| {
+        let before = rule.when.definition.filter(|_| rule.outcome == Outcome::Allow)?;
+        let when = Conditions { definition: Some(now), ..rule.when.clone() };
+        covers_whole(&when, &facts).then_some(before)
+    });
+    let before = kept.chain(answers.filter_map(|rule| rule.definition)).last();
+    before.map(|before| before.changes(&now)).unwrap_or_default()
 }

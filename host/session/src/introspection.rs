@@ -109,6 +109,7 @@ pub(crate) fn known(
         examples: Vec::new(),
         available_if: None,
         foreign: false,
+        origin: String::new(),
         run_if: None,
         previews: false,
     };

@@ -48,6 +48,11 @@ pub struct ToolSpec {
     /// its annotations then never count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub foreign: bool,
+    /// What tells the program apart from which a foreign tool comes, such as a digest of an MCP
+    /// server's entry. A user's answer allows calls while this, the description and the parameters
+    /// stay the same.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub origin: String,
     /// When it runs by itself, whether it is offered or not; never where this is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_if: Option<Condition>,

@@ -33,8 +33,8 @@ pub struct Offer {
     pub prompts: BTreeMap<String, Meant<RemotePrompt>>,
     /// Servers by the name of their tool for sampling.
     pub sampling: BTreeMap<String, String>,
-    /// Whether a server has resources.
-    pub has_resources: bool,
+    /// The digests of the entries of servers that have resources.
+    with_resources: Vec<String>,
 }
 
 /// What a name stands for.
@@ -59,8 +59,8 @@ impl Offer {
                 said.push(json!({ "server": server.name(), "says": about }));
             }
         }
-        if offer.has_resources {
-            offer.set.tools.extend(resources::specs());
+        if !offer.with_resources.is_empty() {
+            offer.set.tools.extend(resources::specs(&offer.with_resources.join(" ")));
         }
         offer.set.instructions = instructions(&said);
         offer
@@ -85,9 +85,11 @@ impl Offer {
             self.set.commands.push(command(server, prompt, &name));
             self.prompts.insert(name, Meant { server: Arc::clone(server), what: prompt.clone() });
         }
-        self.set.tools.push(sampling::spec(&sampling, server.name()));
+        self.set.tools.push(sampling::spec(&sampling, &server.entry));
         self.sampling.insert(sampling, server.name().to_owned());
-        self.has_resources |= described.has_resources;
+        if described.has_resources {
+            self.with_resources.push(server.entry.digest.clone());
+        }
     }
 }
 
@@ -104,6 +106,7 @@ fn spec(server: &Server, tool: &RemoteTool, name: &str) -> ToolSpec {
             false => Availability::Discoverable,
         },
         foreign: true,
+        origin: server.entry.digest.clone(),
         auto_background: true,
         ..ToolSpec::default()
     }

@@ -25,8 +25,8 @@ const LISTED_MAX: usize = 200;
 /// Longest line about one.
 const LINE_BYTES_MAX: usize = 300;
 
-/// Describes both tools.
-pub fn specs() -> [ToolSpec; 2] {
+/// Describes both tools. `origin` tells the servers apart that have resources.
+pub fn specs(origin: &str) -> [ToolSpec; 2] {
     let server = json!({ "type": "string", "description": "The server's name." });
     let spec = |name: &str, description: &str, properties: Value, required: &[&str]| ToolSpec {
         name: name.into(),
@@ -37,6 +37,7 @@ pub fn specs() -> [ToolSpec; 2] {
         }),
         // A server answers, and an address means whatever that server takes it for.
         foreign: true,
+        origin: origin.to_owned(),
         category: crate::names::CATEGORY.to_owned(),
         ..ToolSpec::default()
     };

@@ -7,6 +7,8 @@ use jaato_plugin_sdk::model::ModelComplete;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::{Condition, Offer};
 
+use crate::config::entry::ServerEntry;
+
 /// Messages of one question.
 const MESSAGES_MAX: usize = 100;
 /// Bytes of the texts of one question.
@@ -15,10 +17,13 @@ const TEXT_BYTES_MAX: usize = 512 * 1024;
 const TOKENS_MAX: u32 = 8192;
 
 /// Describes the tool. No model is offered it: a server asks for it.
-pub fn spec(name: &str, server: &str) -> ToolSpec {
+pub fn spec(name: &str, server: &ServerEntry) -> ToolSpec {
     ToolSpec {
         name: name.into(),
-        description: format!("The MCP server `{server}` asks the model, at the person's cost."),
+        description: format!(
+            "The MCP server `{}` asks the model, at the person's cost.",
+            server.name
+        ),
         parameters: json!({
             "type": "object",
             "properties": {
@@ -30,6 +35,7 @@ pub fn spec(name: &str, server: &str) -> ToolSpec {
         }),
         category: crate::names::CATEGORY.to_owned(),
         foreign: true,
+        origin: server.digest.clone(),
         available_if: Some(Offer::new(Condition::Unknown, "the server calls it, and nobody else")),
         ..ToolSpec::default()
     }

@@ -8,6 +8,9 @@ use crate::edit::replace_file;
 use crate::error::ConfigError;
 use crate::file::read_text;
 
+/// The key of a rule that holds while a tool of another program stays the same. Written by jaato.
+pub const DEFINITION_KEY: &str = "definition";
+
 /// A rule that the user adds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewRule {
@@ -48,8 +51,23 @@ pub fn add_rule(text: &str, rule: &NewRule) -> Result<Option<String>, String> {
     if rules.iter().any(|known| same(known, &table)) {
         return Ok(None);
     }
-    rules.push(table);
+    // The user allowed a tool again that has changed: the rule for what it was is of no use.
+    let earlier = rules.iter().position(|known| is_earlier(known, &table));
+    match earlier.and_then(|at| rules.get_mut(at)) {
+        Some(known) => *known = table,
+        None => rules.push(table),
+    }
     Ok(Some(document.to_string()))
+}
+
+/// Returns true if a rule differs from a new one in the tool's definition alone.
+fn is_earlier(known: &Table, new: &Table) -> bool {
+    let mut known = known.clone();
+    known.remove(DEFINITION_KEY).is_some()
+        && new.get(DEFINITION_KEY).is_some_and(|now| {
+            known.insert(DEFINITION_KEY, now.clone());
+            same(&known, new)
+        })
 }
 
 /// Returns the text without the rule of this number, counted from 1.

@@ -19,7 +19,7 @@ use crate::CONFIG_BYTES_MAX;
 use crate::trust::TrustedWorkspace;
 
 pub use cases::{RuleCase, read_cases};
-pub use edit::{NewRule, add_rule, edit_rules, remove_rule};
+pub use edit::{DEFINITION_KEY, NewRule, add_rule, edit_rules, remove_rule};
 
 /// Our own form.
 pub const RULES_FILE: &str = "permissions.toml";

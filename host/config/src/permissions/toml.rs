@@ -5,6 +5,7 @@ use jaato_policy::{
     RuleFile,
 };
 
+use super::edit::DEFINITION_KEY;
 use super::{Origin, Parsed};
 use crate::error::ConfigError;
 use crate::nearest::nearest;
@@ -14,7 +15,7 @@ use crate::toml_tree::{self, Node, Value};
 const VERSION: i64 = 1;
 
 /// Every key of a rule.
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "decision",
     "tool",
     "plugin",
@@ -26,6 +27,7 @@ const KEYS: [&str; 20] = [
     "argument",
     "exactly",
     "call",
+    DEFINITION_KEY,
     "workspace",
     "agent_type",
     "agent_name",
@@ -137,6 +139,11 @@ fn rule(origin: &Origin<'_>, entries: &[(String, Node)], line: usize) -> Result<
             "exactly" => {
                 let written = text(value, name).map_err(wrong)?;
                 digest = Some(written.parse().map_err(|what: &str| wrong(what.to_owned()))?);
+            }
+            DEFINITION_KEY => {
+                let written = text(value, name).map_err(wrong)?;
+                let read = written.parse().map_err(|what: &str| wrong(what.to_owned()))?;
+                when.definition = Some(read);
             }
             "call" => call = Some(text(value, name).map_err(wrong)?.to_owned()),
             "workspace" => {

@@ -8,6 +8,7 @@ use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::mask;
 
 use super::expand::{Lookup, expand};
+use super::files::digest_of;
 use super::oauth::OAuthSettings;
 
 /// How long a call may take where an entry says nothing.
@@ -39,6 +40,8 @@ pub struct ServerEntry {
     pub name: String,
     /// Where it stands.
     pub origin: Origin,
+    /// The digest of the entry as it is written.
+    pub digest: String,
     /// How it is reached.
     pub reach: Reach,
     /// How long a call may take.
@@ -180,6 +183,7 @@ pub fn read(
     Ok(ServerEntry {
         name: name.to_owned(),
         origin,
+        digest: digest_of(value),
         reach,
         timeout,
         tools: written.tools.filter(|tools| !tools.iter().any(|it| it == "*")),

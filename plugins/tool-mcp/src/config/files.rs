@@ -109,8 +109,8 @@ impl Places {
     }
 }
 
-/// Returns the digest by which an agreement names an entry.
-fn digest_of(entry: &Value) -> String {
+/// Returns the digest by which agreements and answers name an entry.
+pub(super) fn digest_of(entry: &Value) -> String {
     let digest = Sha256::digest(canonical(entry));
     digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }

@@ -1,4 +1,4 @@
-//! A digest of a call's arguments, for a permission that holds for exactly these.
+//! A digest of a JSON value, such as a call's arguments: a permission holds for exactly these.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,10 +8,10 @@ use sha2::{Digest, Sha256};
 
 /// SHA-256 over a JSON value. The order of an object's keys does not matter, everything else does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ArgumentsDigest([u8; 32]);
+pub struct JsonDigest([u8; 32]);
 
-impl ArgumentsDigest {
-    /// Digests arguments.
+impl JsonDigest {
+    /// Digests a value.
     pub fn of(arguments: &Value) -> Self {
         let mut hash = Sha256::new();
         write(arguments, &mut hash);
@@ -19,13 +19,13 @@ impl ArgumentsDigest {
     }
 }
 
-impl fmt::Display for ArgumentsDigest {
+impl fmt::Display for JsonDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl FromStr for ArgumentsDigest {
+impl FromStr for JsonDigest {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -42,7 +42,7 @@ impl FromStr for ArgumentsDigest {
     }
 }
 
-impl fmt::Debug for ArgumentsDigest {
+impl fmt::Debug for JsonDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -93,16 +93,16 @@ mod tests {
     fn the_order_of_keys_does_not_matter() {
         let one: Value = serde_json::from_str(r#"{"a":1,"b":{"c":2,"d":3}}"#).unwrap();
         let other: Value = serde_json::from_str(r#"{"b":{"d":3,"c":2},"a":1}"#).unwrap();
-        assert_eq!(ArgumentsDigest::of(&one), ArgumentsDigest::of(&other));
+        assert_eq!(JsonDigest::of(&one), JsonDigest::of(&other));
     }
 
     #[test]
     fn a_digest_is_written_and_read_again() {
-        let digest = ArgumentsDigest::of(&json!({ "a": 1 }));
+        let digest = JsonDigest::of(&json!({ "a": 1 }));
         assert_eq!(digest.to_string().parse(), Ok(digest));
         for wrong in ["", "0", &"g".repeat(64), &"0".repeat(65), &"+1".repeat(32), &"é".repeat(32)]
         {
-            assert!(wrong.parse::<ArgumentsDigest>().is_err(), "{wrong}");
+            assert!(wrong.parse::<JsonDigest>().is_err(), "{wrong}");
         }
     }
 
@@ -130,7 +130,7 @@ mod tests {
         ];
         for (at, one) in values.iter().enumerate() {
             for other in &values[at + 1..] {
-                assert_ne!(ArgumentsDigest::of(one), ArgumentsDigest::of(other), "{one} {other}");
+                assert_ne!(JsonDigest::of(one), JsonDigest::of(other), "{one} {other}");
             }
         }
     }

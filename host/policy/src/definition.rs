@@ -1,0 +1,63 @@
+//! What a tool of another program is at one time: a user's answer about it holds while this stays
+//! the same.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jaato_types::ToolSpec;
+use serde_json::Value;
+
+use crate::JsonDigest;
+
+/// The digests of what another program says about its tool, and of the entry that names the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolDefinition {
+    origin: JsonDigest,
+    description: JsonDigest,
+    parameters: JsonDigest,
+}
+
+impl ToolDefinition {
+    /// Digests the definition of a tool that a plugin passes on.
+    pub fn of(spec: &ToolSpec) -> Self {
+        let text = |text: &str| JsonDigest::of(&Value::from(text));
+        Self {
+            origin: text(&spec.origin),
+            description: text(&spec.description),
+            parameters: JsonDigest::of(&spec.parameters),
+        }
+    }
+
+    /// Names what is different now, such as `its description`.
+    pub(crate) fn changes(&self, now: &Self) -> Vec<&'static str> {
+        let parts = [
+            ("the server's entry", self.origin != now.origin),
+            ("its description", self.description != now.description),
+            ("its arguments", self.parameters != now.parameters),
+        ];
+        parts.into_iter().filter_map(|(name, is_changed)| is_changed.then_some(name)).collect()
+    }
+}
+
+/// Writes the three digests with `:` between them, as rules in files have them.
+impl fmt::Display for ToolDefinition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.origin, self.description, self.parameters)
+    }
+}
+
+impl FromStr for ToolDefinition {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let [origin, description, parameters] = parts.as_slice() else {
+            return Err("a definition has three digests with `:` between them");
+        };
+        Ok(Self {
+            origin: origin.parse()?,
+            description: description.parse()?,
+            parameters: parameters.parse()?,
+        })
+    }
+}
