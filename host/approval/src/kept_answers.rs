@@ -111,9 +111,12 @@ mod tests {
     use std::path::Path;
 
     use jaato_config::permissions::{RuleSources, load_rules};
-    use jaato_policy::{Call, Outcome, PluginSource, Rules, WorkspaceTrust, decide, proposals};
+    use jaato_policy::{
+        Call, Outcome, PluginSource, Rules, ToolDefinition, WorkspaceTrust, changes_since_allowed,
+        decide, proposals,
+    };
     use jaato_types::permission_prompt::PermissionDecision;
-    use jaato_types::{PluginName, ToolName};
+    use jaato_types::{PluginName, ToolName, ToolSpec};
     use serde_json::{Value, json};
 
     use super::*;
@@ -165,6 +168,68 @@ mod tests {
         rules.files = load_rules(&sources).files;
         assert_eq!(rules.files[0].broken, None, "{text}");
         decide(&rules, &call_at(call, root, trust)).outcome
+    }
+
+    #[test]
+    fn an_answer_about_a_tool_of_a_server_holds_while_the_tool_stays_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("jaato");
+        let (tool, plugin) = (ToolName::from("mcp__moon__echo"), PluginName::from("tool-mcp"));
+        let arguments = json!({ "text": "x" });
+        let spec = ToolSpec {
+            description: "echo".to_owned(),
+            parameters: json!({ "type": "object" }),
+            origin: "an entry".to_owned(),
+            ..ToolSpec::default()
+        };
+        let call_of = |spec: &ToolSpec| Call {
+            source: PluginSource::Relayed,
+            definition: Some(ToolDefinition::of(spec)),
+            directory: Some(Path::new(ROOT)),
+            root: Some(Path::new(ROOT)),
+            ..Call::new(&tool, &plugin, &arguments)
+        };
+        let keep = |spec: &ToolSpec| {
+            let rule =
+                SessionRule::new(&call_of(spec), PermissionDecision::AllowAlways, Pattern::Tool);
+            KeptAnswers::in_folder(place.clone()).keep(&rule).unwrap();
+            let text = fs::read_to_string(place.join(RULES_FILE)).unwrap();
+            assert_eq!(text.matches("[[rules]]").count(), 1, "{text}");
+            let sources = RuleSources {
+                enterprise: None,
+                user: Some(&place),
+                home: None,
+                named: None,
+                workspace: None,
+                root: folder.path(),
+            };
+            let mut kept = Rules::of_files(load_rules(&sources).files);
+            assert_eq!(kept.files[0].broken, None, "{text}");
+            let mut in_session = Rules::default();
+            in_session.remember(rule.clone());
+            for rules in [&kept, &in_session] {
+                assert_eq!(decide(rules, &call_of(spec)).outcome, Outcome::Allow, "{text}");
+                assert_eq!(changes_since_allowed(rules, &call_of(spec)), [""; 0]);
+            }
+            // A denial holds for whatever has the name.
+            kept.remember(rule.with_decision(PermissionDecision::DenyInSession));
+            let other = ToolSpec { origin: "another".to_owned(), ..spec.clone() };
+            assert_eq!(decide(&kept, &call_of(&other)).outcome, Outcome::Deny);
+            kept.forget_answers();
+            [kept, in_session]
+        };
+        let now = [
+            (ToolSpec { origin: "another".to_owned(), ..spec.clone() }, "the server's entry"),
+            (ToolSpec { description: "echo!".to_owned(), ..spec.clone() }, "its description"),
+            (ToolSpec { parameters: json!({}), ..spec.clone() }, "its arguments"),
+        ];
+        for (now, change) in now {
+            for rules in keep(&spec) {
+                assert_eq!(decide(&rules, &call_of(&now)).outcome, Outcome::Ask, "{change}");
+                assert_eq!(changes_since_allowed(&rules, &call_of(&now)), [change]);
+            }
+            keep(&now);
+        }
     }
 
     #[test]

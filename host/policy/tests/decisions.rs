@@ -59,6 +59,7 @@ impl Scene {
             caller: if self.has("person") { Caller::Person } else { Caller::Model },
             arguments: &self.arguments,
             schema: &Value::Null,
+            definition: None,
             agent: CallingAgent::MAIN,
             directory: None,
             home: None,

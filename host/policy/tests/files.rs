@@ -57,6 +57,7 @@ impl Scene {
             auto_approval: false,
             caller: self.caller,
             arguments: &self.arguments,
+            definition: None,
             schema: &self.schema,
             agent: self.agent,
             directory: Some(Path::new("/project")),

@@ -97,6 +97,50 @@ fn a_tool_of_a_server_never_runs_without_the_persons_leave() {
 }
 
 #[test]
+fn an_answer_about_a_tool_holds_while_entry_and_description_stay_the_same() {
+    let Some(house) = with_servers(&[("moon", &["swaps"])]) else { return };
+    // Runs one call; a question about it is answered for good. Returns its warning, if it was asked.
+    let asked = || {
+        house.script(&json!({ "answers": [
+            calls("list_tools", json!({})),
+            calls("mcp__moon__echo", json!({ "text": "x" })),
+            says("done"),
+        ] }));
+        let mut running = house.command(&["run", "--output", "json", "--answers", "go"]).start();
+        let mut warning = None;
+        loop {
+            let event: Value = serde_json::from_str(&running.line()).unwrap();
+            match event["event"].as_str().unwrap() {
+                "permission_asked" => {
+                    warning = Some(event["warning"].as_str().unwrap_or_default().to_owned());
+                    let answer = json!({ "call_id": event["call_id"], "decision": "allow_always", "pattern": 1 });
+                    running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
+                }
+                "run_finished" => break,
+                _ => {}
+            }
+        }
+        running.finish().code(0);
+        warning
+    };
+    assert_eq!(asked().as_deref(), Some(""));
+    assert_eq!(asked(), None);
+    house.write("workspace/swapped", "");
+    mcp(&house, &["reload"]);
+    let again = "Look again: its description changed since you allowed this tool.";
+    assert_eq!(asked().as_deref(), Some(again));
+    assert_eq!(asked(), None);
+    write_servers(
+        &house,
+        "home/.mcp.json",
+        [("moon".to_owned(), entry(&["swaps", "--more"]))].into_iter().collect(),
+    );
+    let again = "Look again: the server's entry changed since you allowed this tool.";
+    assert_eq!(asked().as_deref(), Some(again));
+    assert_eq!(asked(), None);
+}
+
+#[test]
 fn servers_that_hang_die_or_are_not_there_cost_themselves_alone() {
     let servers: [(&str, &[&str]); 3] =
         [("hangs", &["hangs"]), ("moon", &["legacy"]), ("changing", &["changing"])];

@@ -204,6 +204,7 @@ fn tools(shapes: &mut Shapes) {
     shapes.section("tools");
     shapes.add(&ToolSpec {
         foreign: true,
+        origin: "8c2f".into(),
         name: "phase".into(),
         description: "tells the phase".to_owned(),
         parameters: json!({ "type": "object" }),

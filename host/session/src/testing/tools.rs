@@ -76,6 +76,7 @@ impl Tool {
             run_if: None,
             previews: false,
             foreign: false,
+            origin: String::new(),
         };
         let plugin = PluginName::new(format!("tool-{name}"));
         let known = KnownTool::new(spec, plugin, true);
