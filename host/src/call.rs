@@ -92,9 +92,6 @@ async fn one(
         Err(error) => {
             if error.kind == ErrorKind::UnknownTool {
                 // The tool may be in a plugin that could not be used.
-                report::problems(
-                    &start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>(),
-                );
                 report::problems(&start::problems(runtime));
                 if let Some(failure) = not_used(runtime, tool) {
                     return Err(failure);

@@ -39,7 +39,6 @@ pub async fn runtime(
     let runtime = start::runtime_of(setup).await;
     check_tool_names(&runtime, args)?;
     if is_read {
-        report::problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
         report::problems(&start::problems(&runtime));
     } else {
         report::problems(runtime.setting_problems());

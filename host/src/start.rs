@@ -92,11 +92,12 @@ pub async fn close(runtime: Runtime) {
     report::problems(&ending.ledger);
 }
 
-/// Tells what could not be used, for commands that do not list the plugins themselves: a line for
-/// each file that failed or whose names are taken among them. A plugin that only waits for trust is
-/// no problem.
+/// Tells what could not be used, for commands that do not list the plugins themselves: that the
+/// workspace is not trusted, and a line for each plugin file that failed or whose names are taken.
+/// A plugin that only waits for trust is no problem.
 pub fn problems(runtime: &Runtime) -> Vec<String> {
-    let mut problems = runtime.problems().to_vec();
+    let mut problems = Vec::from_iter(workspace_line(runtime.setup()));
+    problems.extend_from_slice(runtime.problems());
     for entry in runtime.registry().plugins() {
         if !matches!(entry.status, Status::Refused(_) | Status::Failed(_)) {
             continue;

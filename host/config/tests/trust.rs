@@ -545,3 +545,22 @@ fn a_file_that_a_person_has_written_stays_trusted_and_no_other() {
     assert_eq!(fs::read(bench.work().join(".mcp.json")).unwrap(), b"{ }");
     assert!(state(&bench).starts_with("changed: "), "{}", state(&bench));
 }
+
+#[test]
+fn of_a_large_file_the_beginning_is_read_and_all_of_it_is_checked() {
+    let bench = Bench::new();
+    let path = bench.work().join("AGENTS.md");
+    let mut text = vec![b'a'; 200_000];
+    fs::write(&path, &text).unwrap();
+    store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
+    let trusted = trusted(&bench);
+    let (bytes, size) = trusted.read_beginning("AGENTS.md", 70_000).unwrap().unwrap();
+    assert_eq!((bytes.len(), size), (70_000, 200_000));
+    let (bytes, size) = trusted.read_beginning("AGENTS.md", 200_001).unwrap().unwrap();
+    assert_eq!((bytes.len(), size), (200_000, 200_000));
+    assert_eq!(trusted.read("AGENTS.md").unwrap().unwrap(), text);
+    // A change behind the beginning is found.
+    text[199_999] = b'b';
+    fs::write(&path, &text).unwrap();
+    assert!(trusted.read_beginning("AGENTS.md", 1).is_err());
+}

@@ -69,15 +69,36 @@ fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
 fn agents_files(setup: &Setup, workspace: &TrustedWorkspace) -> Result<Vec<PromptPart>, Error> {
     let mut parts = Vec::new();
     for name in setup.workspace.agents_files(workspace) {
-        let read = workspace.read(&name).map_err(|error| {
+        let bytes_max = PROMPT_FILE_BYTES_MAX as usize;
+        let read = workspace.read_beginning(&name, bytes_max).map_err(|error| {
             Error::new(ErrorKind::Configuration, format!("cannot use `{name}`: {error}"))
         })?;
-        if let Some(bytes) = read {
-            let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((bytes, size)) = read {
+            let mut text = String::from_utf8_lossy(&bytes).into_owned();
+            if size > bytes.len() as u64 {
+                // Half a character at the end.
+                let whole = text.trim_end_matches(char::REPLACEMENT_CHARACTER).len();
+                text.truncate(whole);
+                let note = format!("[truncated: the first {whole} of {size} bytes of `{name}`]");
+                text = format!("{text}\n\n{note}");
+            }
             parts.push(PromptPart::new(name, text));
         }
     }
     Ok(parts)
+}
+
+/// Names the instruction files of which the model gets only the beginning.
+pub fn truncated_files(setup: &Setup) -> Vec<String> {
+    let Some(workspace) = setup.trusted_workspace() else { return Vec::new() };
+    let size = |name: &String| workspace.root().join(name).metadata().map_or(0, |it| it.len());
+    let names = setup.workspace.agents_files(workspace).into_iter();
+    let large = names.map(|name| (size(&name), name)).filter(|it| it.0 > PROMPT_FILE_BYTES_MAX);
+    large
+        .map(|(size, name)| {
+            format!("`{name}` has {size} bytes; the model gets the first {PROMPT_FILE_BYTES_MAX}")
+        })
+        .collect()
 }
 
 /// Instructions of the plugins of which a tool stands in the request.

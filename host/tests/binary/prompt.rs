@@ -177,3 +177,25 @@ fn what_stands_before_the_task_is_bounded_with_every_plugin() {
     let few = house.run(&["run", "--show-prompt"]).silent().stdout;
     assert!(few.contains("--- tool createPlan ") && !few.contains("readFile"), "{few}");
 }
+
+#[test]
+fn a_large_agents_file_is_truncated_and_that_is_told() {
+    let house = house!();
+    // The bound is inside of a letter of two bytes.
+    let large = format!("Rhyme{}", "é".repeat(5_000_000));
+    house.write("workspace/AGENTS.md", &format!("{large} The end."));
+    house.run(&["trust"]).code(0);
+    house.script(&json!({ "answers": [{ "steps": [{ "text": "ok" }] }] }));
+    let line = "`AGENTS.md` has 10000014 bytes; the model gets the first 65536";
+    let ran = house.run(&["run", "hello"]).code(0);
+    assert!(ran.stderr.contains(line), "{ran}");
+    let shown = house.run(&["run", "--show-prompt", "hello"]).code(0).stdout;
+    let note = "é\n\n[truncated: the first 65535 of 10000014 bytes of `AGENTS.md`]\n";
+    assert!(shown.contains("Rhymeé") && shown.contains(note), "{}", shown.len());
+    assert!(!shown.contains("The end."));
+    // At the bound the file is whole.
+    house.write("workspace/AGENTS.md", &"a".repeat(64 * 1024));
+    house.run(&["trust"]).code(0);
+    let shown = house.run(&["run", "--show-prompt", "hello"]).silent().stdout;
+    assert!(shown.contains(&"a".repeat(64 * 1024)) && !shown.contains("[truncated"));
+}

@@ -66,6 +66,11 @@ fn a_trusted_workspace_is_used_until_it_changes() {
         note: workspace `$HOUSE/workspace` is not trusted any more: `.env` changed, `.jaato/more.txt` was added, `AGENTS.md` was removed; `jaato trust` trusts it as it is
     "#]].assert_eq(&house.clean(&output.stderr));
     assert!(value_of(&house, "session.steps_max").contains("50"));
+    for list in ["plugin", "tool", "model", "provider", "environment"] {
+        let told = house.run(&[list, "list"]).stderr;
+        let line = "is not trusted any more: `.env` changed";
+        assert_eq!(told.matches(line).count(), 1, "{list}: {told}");
+    }
 
     house.run(&["trust"]).silent();
     assert!(value_of(&house, "session.call_deadline_ms").contains("99999"));

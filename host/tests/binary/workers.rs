@@ -279,11 +279,13 @@ fn one_session_outlives_every_way_to_die_and_answers_a_last_question() {
 fn a_worker_gets_the_variables_that_its_manifest_names_and_a_stranger_no_secret() {
     let Some(house) = House::new() else { return };
     let secret = "hunter2-hunter2";
+    let database = format!("postgres://bob:{secret}@db.example/work");
     let variables = |house: &House| {
         let told = house
             .command(&["call", "variables_of_hostile", "{}"])
             .variable("HOSTILE_WANTS", "this")
             .variable("HOSTILE_TOKEN", secret)
+            .variable("HOSTILE_DATABASE", &database)
             .variable("NOT_NAMED", "that")
             .run()
             .code(0);
@@ -296,8 +298,13 @@ fn a_worker_gets_the_variables_that_its_manifest_names_and_a_stranger_no_secret(
     let file = house.drop_in(&fixture("hostile"));
     let json = variables(&house);
     assert!(json.get("HOSTILE_TOKEN").is_none(), "{json}");
+    assert!(json.get("HOSTILE_DATABASE").is_none(), "{json}");
     let shown = house.run(&["plugin", "show", "fixture-hostile", "--json"]).silent().json();
     let (file, digest) = (file.to_str().unwrap(), shown["sha256"].as_str().unwrap());
     house.run(&["plugin", "trust", file, "--sha256", digest]).code(0);
-    assert_eq!(variables(&house)["HOSTILE_TOKEN"], secret);
+    let json = variables(&house);
+    assert_eq!(
+        (&json["HOSTILE_TOKEN"], &json["HOSTILE_DATABASE"]),
+        (&json!(secret), &json!(database))
+    );
 }

@@ -52,6 +52,19 @@ pub fn value(text: &str) -> String {
     }
 }
 
+/// Returns true for a value that holds a secret in a known form: a URL with a user, a password, a
+/// query or a token, or a secret with its name (`Host=h;Password=x`).
+pub fn holds_secret(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let is_named = |word: &&str| {
+        lower.match_indices(*word).any(|(at, word)| {
+            let after = lower[at + word.len()..].trim_start_matches(|c: char| c.is_alphanumeric());
+            after.trim_start_matches(['_', '-', '"', '\'', ' ']).starts_with(['=', ':'])
+        })
+    };
+    urls(text) != text || SECRET_WORDS.iter().any(|word| is_named(&word))
+}
+
 /// Hides the words of a command line that may be secrets. The first word is the program.
 pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut words = words.into_iter();
@@ -324,6 +337,36 @@ mod tests {
         }
         assert_eq!(value("https://u:p@e/x?S"), "https://***@e/x?…");
         assert_eq!(arguments(["git+ssh://u@e/x"]), ["git+ssh://***@e/x"]);
+    }
+
+    #[test]
+    fn a_value_with_a_secret_is_found() {
+        for text in [
+            "postgres://bob:hunter2@h/db",
+            "postgres://bob@h/db",
+            "jdbc:postgresql://bob:hunter2@h/db",
+            "jdbc:postgresql://h/db?user=bob&password=hunter2",
+            "https://e/hook/T0123456789abcdefXYZ/x",
+            "a;https://u:p@e",
+            "Server=h;User Id=bob;Password=hunter2;",
+            "host=h PWD = 'x'",
+            "--auth-token=x",
+            r#"{"apiKey": "x"}"#,
+        ] {
+            assert!(holds_secret(text), "{text}");
+        }
+        for text in [
+            "",
+            "this",
+            "postgres://h:5432/db",
+            "/opt/keybase/bin:/usr/bin",
+            "/home/ann/.ssh/authorized_keys",
+            "x86_64-unknown-linux-gnu",
+            "en_US.UTF-8",
+            "compass",
+        ] {
+            assert!(!holds_secret(text), "{text}");
+        }
     }
 
     #[test]

@@ -132,6 +132,26 @@ pub(super) fn content_digest(bytes: &[u8]) -> String {
     hex(hash)
 }
 
+/// Reads a file to its end and returns the digest of its content. `take` gets each chunk.
+pub(super) fn file_digest(
+    path: &Path,
+    mut file: impl Read,
+    mut take: impl FnMut(&[u8]) -> Result<(), TrustError>,
+) -> Result<String, TrustError> {
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let count = match file.read(&mut chunk) {
+            Ok(0) => return Ok(hex(hash)),
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(unreadable(path, &error)),
+        };
+        take(&chunk[..count])?;
+        hash.update(&chunk[..count]);
+    }
+}
+
 /// The part of a recorded digest that is about content, if its content counts.
 pub(super) fn recorded_content(digest: &str) -> Option<&str> {
     digest.rsplit_once("sha256:").map(|(_, content)| content)
@@ -176,22 +196,14 @@ fn digest(root: &Path, name: &str, bytes_left: &mut u64) -> Result<Option<String
         let kind = if metadata.is_symlink() { "outside" } else { "special" };
         return Ok(Some(format!("{link}{kind}")));
     };
-    let mut file = File::open(&target).map_err(|error| unreadable(&target, &error))?;
-    let mut hash = Sha256::new();
-    let mut chunk = vec![0; CHUNK_BYTES];
-    loop {
-        let count = match file.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(unreadable(&target, &error)),
-        };
+    let file = File::open(&target).map_err(|error| unreadable(&target, &error))?;
+    let content = file_digest(&target, file, |chunk| {
         *bytes_left = bytes_left
-            .checked_sub(count as u64)
+            .checked_sub(chunk.len() as u64)
             .ok_or_else(|| TrustError::TooMuch { root: root.to_owned(), what: "too many bytes" })?;
-        hash.update(&chunk[..count]);
-    }
-    Ok(Some(format!("{link}sha256:{}", hex(hash))))
+        Ok(())
+    })?;
+    Ok(Some(format!("{link}sha256:{content}")))
 }
 
 /// The plain file behind a path, if it is one inside the root: a fifo would block, a device never

@@ -266,16 +266,30 @@ impl TrustedWorkspace {
     /// The trusted content of a file, by its name from the root; nothing if it was not there when
     /// the person trusted, or leads outside. An error if it has changed since.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, TrustError> {
+        Ok(self.read_beginning(name, usize::MAX)?.map(|(bytes, _)| bytes))
+    }
+
+    /// As [`TrustedWorkspace::read`], but keeps at most the first `bytes_max` bytes in memory.
+    /// Returns them with the size of the file.
+    pub fn read_beginning(
+        &self,
+        name: &str,
+        bytes_max: usize,
+    ) -> Result<Option<(Vec<u8>, u64)>, TrustError> {
         let Some(content) = self.files.get(name).and_then(|it| scan::recorded_content(it)) else {
             return Ok(None);
         };
         let changed = || TrustError::Changed { path: self.root.join(name) };
         let Some((path, file)) = scan::open(&self.root, name)? else { return Err(changed()) };
-        let mut bytes = Vec::new();
-        file.take(super::WORKSPACE_BYTES_MAX)
-            .read_to_end(&mut bytes)
-            .map_err(|error| TrustError::Io { path, doing: "read", cause: error.to_string() })?;
-        if scan::content_digest(&bytes) == content { Ok(Some(bytes)) } else { Err(changed()) }
+        let (mut bytes, mut size) = (Vec::new(), 0);
+        let file = file.take(super::WORKSPACE_BYTES_MAX);
+        let digest = scan::file_digest(&path, file, |chunk| {
+            let kept = chunk.len().min(bytes_max - bytes.len());
+            bytes.extend_from_slice(&chunk[..kept]);
+            size += chunk.len() as u64;
+            Ok(())
+        })?;
+        if digest == content { Ok(Some((bytes, size))) } else { Err(changed()) }
     }
 }
 

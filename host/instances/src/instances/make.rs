@@ -8,6 +8,7 @@ use std::sync::Arc;
 use jaato_catalog::{CopyError, Setup, private_copy};
 use jaato_loader::{Instance, Library, LoadError, PlaceKind, Plugin, Stamp, remote};
 use jaato_registry::{PluginEntry, Status, Trust};
+use jaato_types::mask::holds_secret;
 use jaato_types::{Error, ErrorKind, Manifest, PluginName, Scope};
 use tokio::sync::OnceCell;
 
@@ -204,7 +205,8 @@ impl Instances {
             if is_trusted {
                 wanted.setup.variables.get(name).map(ToOwned::to_owned)
             } else {
-                cleaned.get(OsStr::new(name)).cloned()
+                let value = cleaned.get(OsStr::new(name));
+                value.filter(|value| !holds_secret(&value.to_string_lossy())).cloned()
             }
         };
         let manifest = &entry.candidate.manifest;
