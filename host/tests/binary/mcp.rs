@@ -116,7 +116,7 @@ fn an_answer_about_a_tool_holds_while_entry_and_description_stay_the_same() {
                     let answer = json!({ "call_id": event["call_id"], "decision": "allow_always", "pattern": 1 });
                     running.write(format!("{}\n", json!({ "answer": answer })).as_bytes());
                 }
-                "run_finished" => break,
+                "turn_finished" => break,
                 _ => {}
             }
         }
