@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::prompts::trust::{Answer, Brings};
+use crate::prompts::trust::{Brings, TrustAnswer};
 use crate::terminal::{self, Reply};
 use crate::{prompts, report, signals, start};
 
@@ -118,13 +118,13 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     let answer = prompts::trust::ask(&root, &brings).await.map_err(said)?;
     drop(ending);
     match answer {
-        Reply::Answer(Answer::Trust) => {
+        Reply::Answer(TrustAnswer::Trust) => {
             let seen = seen.map_err(failed)?;
             let (variables, now) = (variables_of(&seen), SystemTime::now());
             store.trust_as_seen(&setup.workspace, &seen, variables, now).map_err(failed)?;
             Ok(true)
         }
-        Reply::Answer(Answer::Decline) => {
+        Reply::Answer(TrustAnswer::Decline) => {
             store.decline_workspace(&setup.workspace, &declined).map_err(failed)?;
             Ok(false)
         }

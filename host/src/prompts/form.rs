@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 
 use super::secret::{self, Hidden};
 use crate::terminal::{
-    self, Before, CTRL_C, Look, Manner, NAME_COLUMNS, OpenQuestion, Question, Reply, Text,
-    exact_line,
+    self, Before, CTRL_C, Dialog, Look, Manner, NAME_COLUMNS, OpenQuestion, Reply, Text, exact_line,
 };
 
 /// The word that declines a form.
@@ -69,7 +68,7 @@ pub async fn ask(
 /// Asks for what is not shown while it is typed.
 async fn ask_secret(
     open: &Arc<OpenQuestion>,
-    question: Question,
+    question: Dialog,
     mut before: Before<'_>,
     field: &FormField,
 ) -> io::Result<Reply<Given>> {
@@ -94,7 +93,7 @@ async fn ask_secret(
     }
 }
 
-fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Question {
+fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Dialog {
     let plugin = exact_line(&visible::name(asked.plugin.as_str()), NAME_COLUMNS);
     let agent = asked.agent.map(|agent| format!("[{agent}] ")).unwrap_or_default();
     let count = asked.form.fields.len();
@@ -119,7 +118,7 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Questi
         }
         _ => Vec::new(),
     };
-    Question {
+    Dialog {
         title: format!("{agent}{plugin} asks you{of}"),
         subject: String::new(),
         values: about.into_iter().chain(asks).chain(default).chain(options).collect(),

@@ -12,7 +12,7 @@ use jaato_runtime::types::permission_prompt::{
     PermissionAnswer, PermissionDecision, PermissionPrompt,
 };
 
-use self::answer::{Said, read_answer};
+use self::answer::{TypedAnswer, read_answer};
 use self::shown::{Form, question_of};
 use crate::terminal::{self, Before, OpenQuestion, Reply};
 
@@ -32,13 +32,13 @@ pub async fn ask(
             _ => (question_of(prompt, Form::Short), Form::Short),
         };
         let read = |line: &str| read_answer(line, prompt, form);
-        let fold = |said: &Said| match said {
-            Said::Answer(answer) => Some(folded::row(prompt, answer)),
-            Said::Edit => None,
+        let fold = |said: &TypedAnswer| match said {
+            TypedAnswer::Answer(answer) => Some(folded::row(prompt, answer)),
+            TypedAnswer::Edit => None,
         };
         let said = terminal::ask(Arc::clone(&open), question, before, read, fold).await?;
         match said {
-            Reply::Answer(Said::Answer(answer)) => return Ok(Reply::Answer(answer)),
+            Reply::Answer(TypedAnswer::Answer(answer)) => return Ok(Reply::Answer(answer)),
             // The terminal has become smaller: there is room for less.
             Reply::Nobody(_)
                 if form == Form::Full
@@ -48,7 +48,7 @@ pub async fn ask(
                 continue;
             }
             Reply::Nobody(reason) => return Ok(Reply::Nobody(reason)),
-            Reply::Answer(Said::Edit) => {}
+            Reply::Answer(TypedAnswer::Edit) => {}
         }
         // What is typed between two questions was meant for the call, not for the next message.
         before = Before::Dropped;

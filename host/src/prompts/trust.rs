@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jaato_runtime::visible;
 
-use crate::terminal::{self, Before, Look, Manner, Question, Reply, Text, Value, exact_line};
+use crate::terminal::{self, Before, Dialog, Look, Manner, Reply, Text, Value, exact_line};
 
 /// Names that are listed of one kind. Someone may have made thousands.
 const NAMES_MAX: usize = 1000;
@@ -31,7 +31,7 @@ pub struct Brings {
 
 /// What the user says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum TrustAnswer {
     /// The workspace is trusted as it is.
     Trust,
     /// jaato works without these files.
@@ -42,14 +42,14 @@ pub enum Answer {
 ///
 /// # Errors
 /// If the terminal is gone.
-pub async fn ask(root: &str, brings: &[Brings]) -> io::Result<Reply<Answer>> {
+pub async fn ask(root: &str, brings: &[Brings]) -> io::Result<Reply<TrustAnswer>> {
     let open = Arc::new(terminal::open_question());
-    let fold = |answer: &Answer| Some(folded(root, *answer));
+    let fold = |answer: &TrustAnswer| Some(folded(root, *answer));
     terminal::ask(open, question_of(root, brings), Before::Dropped, read_answer, fold).await
 }
 
-fn question_of(root: &str, brings: &[Brings]) -> Question {
-    Question {
+fn question_of(root: &str, brings: &[Brings]) -> Dialog {
+    Dialog {
         title: "Do you trust this folder?".to_owned(),
         subject: visible::name(root).into_owned(),
         values: brings.iter().map(value_of).collect(),
@@ -89,26 +89,26 @@ fn bounded(item: &str) -> String {
     format!("{} … {} bytes … {}", &item[..start], end - start, &item[end..])
 }
 
-fn read_answer(line: &str) -> Result<Answer, String> {
+fn read_answer(line: &str) -> Result<TrustAnswer, String> {
     match line.to_ascii_lowercase().as_str() {
         "" => Err(String::new()),
-        "y" | "yes" | "1" => Ok(Answer::Trust),
-        "n" | "no" | "2" => Ok(Answer::Decline),
+        "y" | "yes" | "1" => Ok(TrustAnswer::Trust),
+        "n" | "no" | "2" => Ok(TrustAnswer::Decline),
         "?" | "h" | "help" | "/help" => Err(HELP.to_owned()),
         _ => Err("type y or n; ? explains the answers".to_owned()),
     }
 }
 
-fn folded(root: &str, answer: Answer) -> Text {
+fn folded(root: &str, answer: TrustAnswer) -> Text {
     let verdict = match answer {
-        Answer::Trust => "✓ trusted: ",
-        Answer::Decline => "✗ not trusted: ",
+        TrustAnswer::Trust => "✓ trusted: ",
+        TrustAnswer::Decline => "✗ not trusted: ",
     };
     // The last column stays free.
     let room = terminal::size().1.saturating_sub(verdict.chars().count() + 1);
     let text = match answer {
-        Answer::Trust => Text::new().with(Look::Green, verdict),
-        Answer::Decline => Text::new().red(verdict),
+        TrustAnswer::Trust => Text::new().with(Look::Green, verdict),
+        TrustAnswer::Decline => Text::new().red(verdict),
     };
     text.plain(&exact_line(&visible::name(root), room))
 }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn only_an_answer_of_its_own_trusts() {
         let answers = ["y", "YES", "1", "n", "no", "2"].map(read_answer);
-        let (yes, no) = (Ok(Answer::Trust), Ok(Answer::Decline));
+        let (yes, no) = (Ok(TrustAnswer::Trust), Ok(TrustAnswer::Decline));
         assert_eq!(answers, [yes.clone(), yes.clone(), yes, no.clone(), no.clone(), no]);
         for line in ["", "sure", "3", "?"] {
             assert!(read_answer(line).is_err(), "{line}");

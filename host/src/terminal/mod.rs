@@ -37,7 +37,7 @@ pub use keyboard::{Keyboard, NO_TERMINAL, keyboard, nobody_types};
 pub use keys::{CtrlC, give_terminal_back, read_keys, remember_terminal, stop_here};
 pub use moving::Moving;
 pub use own_output::{log_what_is_printed, reserve};
-pub use question::{Before, Manner, Question, Reply, Value, ask, can_edit, show};
+pub use question::{Before, Dialog, Manner, Reply, Value, ask, can_edit, show};
 pub use text::{Look, NAME_COLUMNS, Text, exact_line, one_line};
 pub use typed::{CTRL_C, read_line, something_is_typed};
 pub use writer::{

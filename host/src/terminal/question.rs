@@ -19,8 +19,8 @@ use super::writer::{self, OpenQuestion};
 use super::{Look, Text, typed};
 
 use parking_lot::Mutex;
+pub use rows::{Dialog, Manner, Value};
 use rows::{Extent, Row};
-pub use rows::{Manner, Question, Value};
 pub use typing::can_edit;
 use typing::{Typed, Typing};
 
@@ -68,12 +68,12 @@ pub enum Reply<T> {
 /// When the terminal is gone.
 pub async fn ask<T>(
     open: Arc<OpenQuestion>,
-    question: Question,
+    question: Dialog,
     before: Before<'_>,
     read: impl Fn(&str) -> Result<T, String>,
     fold: impl Fn(&T) -> Option<Text>,
 ) -> io::Result<Reply<T>> {
-    let mut asking = Asking::new(open, question, before)?;
+    let mut asking = OpenDialog::new(open, question, before)?;
     if let Some(reason) = asking.begin().await? {
         return Ok(Reply::Nobody(reason));
     }
@@ -121,10 +121,10 @@ pub async fn ask<T>(
 /// When the terminal is gone.
 pub async fn show(
     open: Arc<OpenQuestion>,
-    question: Question,
+    question: Dialog,
     before: Before<'_>,
 ) -> io::Result<Reply<Text>> {
-    let mut asking = Asking::new(open, question, before)?;
+    let mut asking = OpenDialog::new(open, question, before)?;
     Ok(match asking.begin().await? {
         Some(reason) => Reply::Nobody(reason),
         None => Reply::Answer(prompt("")),
@@ -132,9 +132,9 @@ pub async fn show(
 }
 
 /// A question on the terminal.
-struct Asking<'a> {
+struct OpenDialog<'a> {
     open: Arc<OpenQuestion>,
-    question: Question,
+    question: Dialog,
     size: (usize, usize),
     before: Before<'a>,
     typing: Typing,
@@ -142,8 +142,8 @@ struct Asking<'a> {
     rows_above: usize,
 }
 
-impl<'a> Asking<'a> {
-    fn new(open: Arc<OpenQuestion>, question: Question, before: Before<'a>) -> io::Result<Self> {
+impl<'a> OpenDialog<'a> {
+    fn new(open: Arc<OpenQuestion>, question: Dialog, before: Before<'a>) -> io::Result<Self> {
         let typing = Typing::begin(&question)?;
         Ok(Self { open, question, size: (0, 0), before, typing, rows_above: 0 })
     }

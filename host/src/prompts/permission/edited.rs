@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::shown::values_of;
 use crate::terminal::{
-    self, Before, CTRL_C, Manner, NAME_COLUMNS, OpenQuestion, Question, Reply, exact_line,
+    self, Before, CTRL_C, Dialog, Manner, NAME_COLUMNS, OpenQuestion, Reply, exact_line,
 };
 
 /// What can be typed.
@@ -20,7 +20,7 @@ const PROMPT: &str =
 /// # Errors
 /// If the terminal is gone.
 pub async fn ask(open: &Arc<OpenQuestion>, arguments: &Value) -> io::Result<Reply<Option<Value>>> {
-    let question = Question {
+    let question = Dialog {
         title: "Change the arguments".to_owned(),
         subject: String::new(),
         values: values_of(arguments),

@@ -10,7 +10,7 @@ use jaato_runtime::types::permission_prompt::{
 use serde_json::Value;
 
 use crate::diff::{self, Tense};
-use crate::terminal::{self, Look, Manner, Question};
+use crate::terminal::{self, Dialog, Look, Manner};
 
 /// The answer that denies: here the user can also type a sentence.
 const NO: &str = "No (or say what to do instead)";
@@ -37,7 +37,7 @@ pub fn answers_of(prompt: &PermissionPrompt) -> Vec<Cow<'_, AllowedAnswer>> {
 }
 
 /// Makes the question.
-pub fn question_of(prompt: &PermissionPrompt, form: Form) -> Question {
+pub fn question_of(prompt: &PermissionPrompt, form: Form) -> Dialog {
     let (mut subject, mut values) = (String::new(), Vec::new());
     match &prompt.subject {
         PromptSubject::Command { line } => subject.clone_from(line),
@@ -59,7 +59,7 @@ pub fn question_of(prompt: &PermissionPrompt, form: Form) -> Question {
         _ => answer.label.clone(),
     };
     let labels = answers_of(prompt).into_iter().map(label);
-    Question {
+    Dialog {
         title: prompt.title.clone(),
         subject,
         values,

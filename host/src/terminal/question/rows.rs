@@ -59,7 +59,7 @@ pub enum Extent {
 
 /// A question as data.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct Dialog {
     /// What is asked.
     pub title: String,
     /// What it is about, in one value: next to the title if it fits there, else below it.
@@ -165,7 +165,7 @@ impl Row {
     }
 }
 
-impl Question {
+impl Dialog {
     /// Returns the rows of the question, without what can be typed.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::keys::{Decoder, Key};
 use super::line::Line;
-use super::rows::{Manner, Question};
+use super::rows::{Dialog, Manner};
 use crate::terminal::keys::{CtrlC, QuestionKeys, stop_here};
 use crate::terminal::typed::{self, CTRL_C, CtrlCAsKey};
 use crate::terminal::writer;
@@ -72,7 +72,7 @@ impl Typing {
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub(super) fn begin(question: &Question) -> io::Result<Self> {
+    pub(super) fn begin(question: &Dialog) -> io::Result<Self> {
         let manner = question.manner;
         Ok(match (can_edit(), manner) {
             (true, _) => Self::Keys(Box::new(Keys {

@@ -4,10 +4,10 @@ use expect_test::{Expect, expect};
 
 use super::*;
 
-fn question(values: &[(&str, &str)]) -> Question {
+fn question(values: &[(&str, &str)]) -> Dialog {
     let value =
         |(name, text): &(&str, &str)| Value::new(Some((*name).to_owned()), (*text).to_owned());
-    Question {
+    Dialog {
         title: "Run count of fixture-probe?".to_owned(),
         subject: String::new(),
         values: values.iter().map(value).collect(),
@@ -24,13 +24,13 @@ fn text_of(row: &Row) -> String {
     row.0.iter().map(|(_, text)| text.as_str()).collect()
 }
 
-fn screen(question: &Question, size: (usize, usize)) -> Vec<String> {
+fn screen(question: &Dialog, size: (usize, usize)) -> Vec<String> {
     let rows = question.body(size, Extent::Fitted).unwrap();
     rows.iter().map(text_of).collect()
 }
 
 #[track_caller]
-fn check(question: &Question, size: (usize, usize), expected: Expect) {
+fn check(question: &Dialog, size: (usize, usize), expected: Expect) {
     expected.assert_eq(&(screen(question, size).join("\n") + "\n"));
 }
 
@@ -86,7 +86,7 @@ fn what_is_too_long_shows_beginning_and_end_and_counts_the_rest() {
 
 #[test]
 fn what_it_is_about_is_next_to_the_title_or_below_it() {
-    let about = |subject: &str| Question {
+    let about = |subject: &str| Dialog {
         title: "Run this command?".to_owned(),
         subject: subject.to_owned(),
         notes: Vec::new(),
@@ -197,7 +197,7 @@ fn no_row_of_a_title_or_a_note_looks_like_an_answer_or_like_the_line_that_is_typ
     for begin in 0..width {
         let forged = format!("{} 2 Yes > 1 Yes, and don't ask again > y > ", "x".repeat(begin));
         let notes = vec![(Look::Dim, format!("asked because of {forged}"))];
-        let question = Question { title: format!("Run {forged}?"), notes, ..question(&[]) };
+        let question = Dialog { title: format!("Run {forged}?"), notes, ..question(&[]) };
         let rows = screen(&question, (24, 40));
         assert!(rows.iter().all(|row| columns_of(row) <= width), "{rows:#?}");
         let like = |row: &&String| {
@@ -227,7 +227,7 @@ fn looks(rows: &[Row], look: Look) -> usize {
 fn lines_keep_their_looks_and_get_the_room_that_brief_values_leave() {
     let text = "word\n".repeat(100);
     let argument = Value::new(Some("content".to_owned()), text).briefly();
-    let question = Question { values: vec![argument, diff(100)], ..question(&[]) };
+    let question = Dialog { values: vec![argument, diff(100)], ..question(&[]) };
     let rows = question.body((24, 80), Extent::Fitted).unwrap();
     let strong = rows.iter().filter(|row| row.0.last().is_some_and(|it| it.0 == Look::Strong));
     let strong: Vec<String> = strong.map(text_of).collect();
@@ -238,7 +238,7 @@ fn lines_keep_their_looks_and_get_the_room_that_brief_values_leave() {
 
 #[test]
 fn what_one_value_does_not_need_is_for_the_others() {
-    let question = Question { values: vec![diff(100), diff(2), diff(100)], ..question(&[]) };
+    let question = Dialog { values: vec![diff(100), diff(2), diff(100)], ..question(&[]) };
     let rows = question.body((60, 80), Extent::Fitted).unwrap();
     let notes: Vec<_> = rows.iter().filter(|row| text_of(row).contains("more lines")).collect();
     assert_eq!(rows.len(), 58, "{rows:#?}");
@@ -249,7 +249,7 @@ fn what_one_value_does_not_need_is_for_the_others() {
 fn a_long_path_is_shown_whole_before_its_lines() {
     let path = format!("{}end.txt", "folder/".repeat(20));
     let value = Value::of_lines(Some(path), vec![(Look::Red, "- gone".to_owned())], Vec::new());
-    let question = Question { values: vec![value], ..question(&[]) };
+    let question = Dialog { values: vec![value], ..question(&[]) };
     let rows = screen(&question, (24, 80));
     let title: String = rows.iter().filter_map(|row| row.strip_prefix(BAR)).collect();
     assert!(title.contains("/end.txt:"), "{title}");
@@ -262,7 +262,7 @@ fn what_matters_most_is_shown_if_not_all_finds_room() {
     let lines: Vec<_> = (0..50).map(line).chain(core[1..].to_vec()).collect();
     for name in [None, Some("changes a.txt (+1)".to_owned())] {
         let value = Value::of_lines(name, lines.clone(), core.clone());
-        let question = Question { values: vec![value], ..question(&[]) };
+        let question = Dialog { values: vec![value], ..question(&[]) };
         let texts = |extent: Extent, rows: usize| -> Vec<String> {
             let rows = question.body((rows, 80), extent).unwrap();
             let barred = rows.iter().filter(|row| text_of(row).starts_with(BAR));
@@ -280,7 +280,7 @@ fn what_matters_most_is_shown_if_not_all_finds_room() {
 fn answers_have_numbers_and_rows_of_their_own_and_nothing_in_them_is_hidden() {
     let long = format!("Yes, and don't ask again for `{}`", "x".repeat(400));
     let answers = vec!["Yes".to_owned(), "a\nb\u{202e}".to_owned(), long];
-    let question = Question { answers, ..question(&[("command", "ls")]) };
+    let question = Dialog { answers, ..question(&[("command", "ls")]) };
     let shown = screen(&question, (24, 60));
     let shown = &shown[shown.len() - 8..];
     assert_eq!(shown[..2], ["  1 Yes", "  2 a<U+000A>b<U+202E>"]);
@@ -292,7 +292,7 @@ fn answers_have_numbers_and_rows_of_their_own_and_nothing_in_them_is_hidden() {
 fn a_path_without_end_shows_what_it_names_and_all_of_it_on_request() {
     let path = "./".repeat(400) + ".git/hooks/pre-commit";
     let value = Value::of_lines(Some(format!("creates {path} (+1)")), vec![], vec![]);
-    let question = Question { values: vec![value], ..question(&[]) };
+    let question = Dialog { values: vec![value], ..question(&[]) };
     let size = (24, 80);
     let rows = screen(&question, size);
     assert!(rows.iter().any(|row| row.ends_with(".git/hooks/pre-commit (+1):")), "{rows:#?}");
@@ -316,7 +316,7 @@ fn a_name_that_is_longer_than_its_row_shows_its_beginning() {
 #[test]
 fn details_are_shown_with_all_of_it_alone() {
     let details = vec![Value::new(Some("rule".to_owned()), "tools.default".to_owned())];
-    let question = Question { details, ..question(&[("command", "ls")]) };
+    let question = Dialog { details, ..question(&[("command", "ls")]) };
     let shows = |extent| {
         let rows = question.body((24, 80), extent).unwrap();
         rows.iter().any(|row| text_of(row).contains("tools.default"))
