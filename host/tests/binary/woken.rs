@@ -147,13 +147,16 @@ fn what_a_task_shows_stands_above_the_prompt() {
         says("started"),
     ] }));
     let Some(mut running) = on_terminal(&house, "chat --yes go", editing) else { return };
-    running.wait_for_text("started");
-    running.wait_for_text("> ");
+    // The end of the turn: the row of progress has a prompt, too.
+    running.wait_for_text("/tasks lists and stops");
     house.write("go", "");
-    // The prompt begins a row of its own.
-    running.wait_for_text("half a line\r\n\u{1b}[?2004h> ");
+    running.wait_for_text("half a line");
     running.write(b"/quit\r");
-    running.wait_with_open_input().code(0);
+    let output = running.wait_with_open_input().code(0);
+    let shown = output.stdout;
+    let line = shown.rfind("half a line").unwrap();
+    // The prompt begins a row of its own.
+    assert!(shown[line..].contains("\n\u{1b}[?2004h> "), "{shown:?}");
     house.nothing_lives();
 }
 
