@@ -83,6 +83,11 @@ fn a_death_in_the_middle_of_a_message_costs_the_call() {
 }
 
 #[test]
+fn half_a_message_costs_no_later_call() {
+    survives("half", "sent what is no message: only ");
+}
+
+#[test]
 fn a_worker_that_sends_nonsense_is_ended() {
     survives("huge", "sent what is no message: a message of 2147483647 bytes");
     survives("nonsense", "sent what is no message");

@@ -62,7 +62,7 @@ pub fn holds_secret(text: &str) -> bool {
             after.trim_start_matches(['_', '-', '"', '\'', ' ']).starts_with(['=', ':'])
         })
     };
-    urls(text) != text || SECRET_WORDS.iter().any(|word| is_named(&word))
+    urls(text) != text || SECRET_WORDS.iter().any(is_named)
 }
 
 /// Hides the words of a command line that may be secrets. The first word is the program.

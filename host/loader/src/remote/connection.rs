@@ -3,18 +3,23 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jaato_types::{Error, Frame};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use super::link::{Link, Message};
-use super::wire::{self, Flag, Kind};
+use super::link::{Link, Message, Reader};
+use super::wire::{self, Flag, Kind, Malformed};
 use super::{OVERDUE_MAX, WorkerProcess, death};
 use crate::bounds::check_json;
 use crate::context::{Core, Crossed, Crossing, Lent, Refusable as _};
 use crate::fence::host_code;
+
+/// How long a message may stop in the middle. Less than a step of the instance may take, so that a
+/// half message costs the call that it belongs to and not the next one.
+const STALL_MAX: Duration = Duration::from_millis(1500);
 
 /// What a call is answered with: a frame.
 pub(super) type Answer = Result<Vec<u8>, Error>;
@@ -151,9 +156,9 @@ impl Connection {
 
     /// Reads until the worker is gone, then tells everybody who waits.
     pub(super) async fn serve(self: Arc<Self>) {
-        let mut reader = super::link::Reader::default();
+        let mut reader = Reader::default();
         let talk = loop {
-            match reader.next(&self.link).await {
+            match self.next_message(&mut reader).await {
                 Ok(Some(message)) => {
                     if let Err(what) = self.take(message) {
                         break Some(what);
@@ -167,6 +172,30 @@ impl Connection {
         let plugin = self.core.guest.name();
         let error = death::cause(plugin, &self.process, talk.as_deref()).await;
         self.end(&error);
+    }
+
+    /// Waits for the next message. Refuses one that stops in the middle: what comes later would be
+    /// taken for the rest of it.
+    async fn next_message(&self, reader: &mut Reader) -> Result<Option<Message>, Malformed> {
+        loop {
+            if let Some(message) = reader.take()? {
+                return Ok(Some(message));
+            }
+            let begun = reader.begun_bytes();
+            let more = reader.read_more(&self.link);
+            let is_over = match begun {
+                0 => more.await?,
+                _ => match tokio::time::timeout(STALL_MAX, more).await {
+                    Ok(is_over) => is_over?,
+                    // A worker that was stopped goes on.
+                    Err(_) if self.process.go_on().await => false,
+                    Err(_) => return Err(Malformed(format!("only {begun} bytes of a message"))),
+                },
+            };
+            if is_over {
+                return Ok(None);
+            }
+        }
     }
 
     fn end(&self, error: &Error) {

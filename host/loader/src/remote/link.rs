@@ -196,26 +196,34 @@ impl Reader {
     /// # Panics
     /// Outside of a runtime that waits for sockets.
     pub async fn next(&mut self, link: &Link) -> Result<Option<Message>, Malformed> {
-        let failed = |error: io::Error| Malformed(error.to_string());
         loop {
             if let Some(message) = self.take()? {
                 return Ok(Some(message));
             }
-            let incoming = match &self.incoming {
-                Some(incoming) => incoming,
-                None => {
-                    let socket = link.socket.try_clone().map_err(failed)?;
-                    let incoming = waited_for(socket.into(), Interest::READABLE);
-                    self.incoming.insert(incoming.map_err(failed)?)
-                }
-            };
+            if self.read_more(link).await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits for more bytes, and tells whether there are none any more. May be dropped and asked
+    /// again.
+    pub(super) async fn read_more(&mut self, link: &Link) -> Result<bool, Malformed> {
+        let failed = |error: io::Error| Malformed(error.to_string());
+        let incoming = match &self.incoming {
+            Some(incoming) => incoming,
+            None => {
+                let socket = link.socket.try_clone().map_err(failed)?;
+                let incoming = waited_for(socket.into(), Interest::READABLE);
+                self.incoming.insert(incoming.map_err(failed)?)
+            }
+        };
+        loop {
             let mut ready = incoming.readable().await.map_err(failed)?;
             // Where there was nothing, it waits again.
             let read = ready.try_io(|_| fill(&mut self.buffer, &mut self.read, &link.socket));
-            if let Ok(read) = read
-                && self.is_over(read)?
-            {
-                return Ok(None);
+            if let Ok(read) = read {
+                return self.is_over(read);
             }
         }
     }
@@ -233,12 +241,17 @@ impl Reader {
         }
     }
 
+    /// Counts the bytes of a message that has begun to come and is not whole.
+    pub(super) fn begun_bytes(&self) -> usize {
+        self.rest().len()
+    }
+
     fn rest(&self) -> &[u8] {
         &self.buffer[self.read..]
     }
 
     /// Takes the next message, if it was read whole.
-    fn take(&mut self) -> Result<Option<Message>, Malformed> {
+    pub(super) fn take(&mut self) -> Result<Option<Message>, Malformed> {
         let Some((header, rest)) = self.rest().split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
         };
