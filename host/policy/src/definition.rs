@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::JsonDigest;
 
-/// The digests of what another program says about its tool, and of the entry that names the program.
+/// The digests of what another program says about its tool, and of the entry that names the
+/// program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolDefinition {
     origin: JsonDigest,

@@ -99,7 +99,7 @@ fn a_tool_of_a_server_never_runs_without_the_persons_leave() {
 #[test]
 fn an_answer_about_a_tool_holds_while_entry_and_description_stay_the_same() {
     let Some(house) = with_servers(&[("moon", &["swaps"])]) else { return };
-    // Runs one call; a question about it is answered for good. Returns its warning, if it was asked.
+    // Runs one call; a question about it is answered for good. Returns the question's warning.
     let asked = || {
         house.script(&json!({ "answers": [
             calls("list_tools", json!({})),

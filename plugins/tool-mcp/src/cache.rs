@@ -17,6 +17,7 @@ use jaato_plugin_sdk::serde_json;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
+use crate::config::files::replace;
 use crate::config::{Reach, ServerEntry};
 use crate::described::Described;
 
@@ -94,16 +95,9 @@ impl Cache {
         drop(kept);
         if let Some(path) = &self.path {
             // It is only a cache: what cannot be written is asked for again.
-            let _ = write(path, &text);
+            let _ = replace(path, &text);
         }
     }
-}
-
-/// Writes a file so that nobody sees half of it.
-fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
-    let new = path.with_extension(format!("{}.new", std::process::id()));
-    std::fs::write(&new, text)?;
-    std::fs::rename(&new, path)
 }
 
 /// Tells one server from another: two that would be started alike are the same. Reads files.

@@ -3,7 +3,9 @@
 //! A file or an entry that cannot be used costs itself and one line.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value};
@@ -167,9 +169,9 @@ pub fn read_file(path: &Path) -> Result<Map<String, Value>, String> {
 /// # Errors
 /// As [`read_file`].
 pub fn read_document(path: &Path) -> Result<Map<String, Value>, String> {
-    let file = match std::fs::File::open(path) {
+    let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
         Err(error) => return Err(error.to_string()),
     };
     if !file.metadata().is_ok_and(|it| it.is_file()) {
@@ -188,10 +190,31 @@ pub fn read_document(path: &Path) -> Result<Map<String, Value>, String> {
     }
 }
 
+/// Replaces a file as a whole, or leaves it as it was. Follows a link and keeps the file's mode; a
+/// new file is the user's alone.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mode = fs::metadata(&path).map_or(0o600, |it| it.permissions().mode() & 0o777);
+    let new = path.with_extension(format!("{}.new", std::process::id()));
+    let write = || {
+        let mut options = File::options();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        options.open(&new)?.write_all(text)?;
+        fs::set_permissions(&new, Permissions::from_mode(mode))?;
+        fs::rename(&new, &path)
+    };
+    let written = write();
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    written
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use jaato_plugin_sdk::serde_json::json;
 
     use super::*;
@@ -212,6 +235,21 @@ mod tests {
 
     fn names(configured: &Configured) -> Vec<(&str, Origin)> {
         configured.servers.values().map(|it| (it.name.as_str(), it.origin)).collect()
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_its_mode_and_its_place_behind_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("real"), folder.path().join("link"));
+        let mode = || fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        replace(&file, b"one").unwrap();
+        assert_eq!(mode(), 0o600);
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace(&link, b"two").unwrap();
+        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode()), ("two", 0o640));
+        assert!(link.is_symlink());
+        replace(&folder.path().join("none/file"), b"x").unwrap_err();
     }
 
     #[test]

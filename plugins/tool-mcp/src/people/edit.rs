@@ -11,7 +11,7 @@ use jaato_plugin_sdk::types::workspace_file::{
 };
 
 use super::{show, take_files};
-use crate::config::files::{FILE_NAME, read_document};
+use crate::config::files::{FILE_NAME, read_document, replace};
 use crate::servers::Servers;
 
 /// Adds a server.
@@ -116,12 +116,7 @@ fn changed(
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
-    let new = path.with_extension(format!("json.{}.new", std::process::id()));
-    std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path)).map_err(|error| {
-        // What is left of an attempt is nobody's.
-        let _ = std::fs::remove_file(&new);
-        unusable(path, &error.to_string())
-    })
+    replace(path, text.as_bytes()).map_err(|error| unusable(path, &error.to_string()))
 }
 
 fn unusable(path: &Path, why: &str) -> Error {
