@@ -72,6 +72,12 @@ fn unclear_names(command: &SimpleCommand) -> Option<&'static str> {
     if reads_names {
         return Some("it reads names of files from a file");
     }
+    if known.follows_links(name, command.words.get(1..).unwrap_or_default()) {
+        return Some("it follows links in folders");
+    }
+    if name == "ln" {
+        return Some("it makes a link");
+    }
     let is_dynamic = command.words.iter().any(|word| word.kind == WordKind::Dynamic);
     if is_dynamic {
         return Some("file names are known only at run time");
@@ -130,6 +136,12 @@ impl Names {
         let reach = reach_of(command);
         let folders = &command.folders;
         words.iter().for_each(|word| self.word(&word.text, word.kind, reach, folders));
+        if known.glued_names.has(command.program_name()) {
+            for word in words {
+                let commands = word.text.match_indices(['r', 'R', 'w', 'W']);
+                commands.for_each(|(at, _)| self.piece(&word.text[at + 1..], folders));
+            }
+        }
         let of_options = words.iter().enumerate().filter_map(|(at, word)| {
             let (option, glued) = word.text.split_once('=').unwrap_or((&word.text, ""));
             if known.folder_options.has(option) {
@@ -196,10 +208,12 @@ impl Names {
         }
         // `1r/path` in a script.
         text.find('/').into_iter().for_each(|at| self.piece(&text[at..], folders));
-        if let Some((_, rest)) = text.split_once("file:").or_else(|| text.split_once("FILE:")) {
-            let path = rest.trim_start_matches('/');
-            let path = path.strip_prefix("localhost/").unwrap_or(path);
+        if let Some(at) = text.to_ascii_lowercase().find("file:") {
+            let path = text[at + "file:".len()..].trim_start_matches('/');
             self.piece(&format!("/{path}"), folders);
+            // A host may come first.
+            let below_host = path.split_once('/').map(|(_, path)| format!("/{path}"));
+            below_host.into_iter().for_each(|path| self.piece(&path, folders));
         }
         self.piece(text, folders);
     }
