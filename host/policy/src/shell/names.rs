@@ -56,8 +56,17 @@ impl Analysis {
     /// Returns the first reason why the line may name a file that it does not contain as text.
     pub(crate) fn unclear_names(&self) -> Option<&str> {
         let doubt = self.unclear_words().map(|doubt| doubt.what.as_str());
-        doubt.or_else(|| self.commands.iter().find_map(unclear_names))
+        doubt.or_else(|| self.commands.iter().find_map(unclear_names)).or_else(|| {
+            // The command after it may follow the link.
+            let makes_link = self.commands.len() > 1 && self.commands.iter().any(makes_link);
+            makes_link.then_some("it makes a link")
+        })
     }
+}
+
+fn makes_link(command: &SimpleCommand) -> bool {
+    let is_symbolic = |word: &Word| word.text.starts_with('-') && word.text.contains('s');
+    command.program_name() == "ln" && command.words.iter().any(is_symbolic)
 }
 
 /// Returns why a command may name what is none of its words.
@@ -74,9 +83,6 @@ fn unclear_names(command: &SimpleCommand) -> Option<&'static str> {
     }
     if known.follows_links(name, command.words.get(1..).unwrap_or_default()) {
         return Some("it follows links in folders");
-    }
-    if name == "ln" {
-        return Some("it makes a link");
     }
     let is_dynamic = command.words.iter().any(|word| word.kind == WordKind::Dynamic);
     if is_dynamic {
