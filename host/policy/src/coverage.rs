@@ -12,7 +12,7 @@ use crate::reach::host_glob;
 use crate::shell::{self, Reach, SimpleCommand};
 use crate::{
     CommandLine, CommandPattern, Conditions, Glob, Layer, Outcome, PluginSource, RestOfCommand,
-    Rule, RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust,
+    Rule, RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust, expansion,
 };
 
 /// Returns a rule that allows the call, if rules of files allow all of it.
@@ -190,14 +190,23 @@ fn reads_inside(command: &SimpleCommand, facts: &Facts<'_>) -> bool {
     let is_inside = |path: &Path| {
         path.starts_with(directory) || NO_FILES.iter().any(|file| path == Path::new(file))
     };
-    facts.paths.iter().all(|path| is_inside(path))
-        && command.folders.iter().all(|folder| is_inside(&call.whole(folder)))
-        && command.file_names().iter().all(|name| {
-            let is_resolved = match name.reach {
-                Reach::Pattern => resolved.knows_patterns(),
-                _ => resolved.of(&call.joined(&name.text)).is_some(),
-            };
-            is_resolved && is_inside(&call.whole_name(name))
+    let leads_inside = |text: &str| {
+        let lead = resolved.of(&call.joined(text));
+        lead.is_some_and(|it| is_inside(Path::new(&it.path))) && is_inside(&call.whole(text))
+    };
+    let matches_inside = |pattern: &Path| {
+        resolved.knows_patterns()
+            && !expansion::goes_up(pattern)
+            && resolved.matching(pattern).all(|it| is_inside(Path::new(&it.path)))
+    };
+    let mut folders = command.folders.iter().filter(|folder| !folder.is_empty());
+    folders.all(|folder| leads_inside(folder))
+        && call.path_texts(&facts.touched).iter().all(|text| leads_inside(text))
+        && command.file_names().iter().all(|name| match name.reach {
+            Reach::Pattern => {
+                matches_inside(&call.joined(&name.text)) && is_inside(&call.whole_name(name))
+            }
+            Reach::Word | Reach::Folder | Reach::Piece | Reach::Below => leads_inside(&name.text),
         })
 }
 

@@ -34,13 +34,34 @@ pub(crate) fn may_reach(pattern: &Path, wanted: &Path) -> bool {
     })
 }
 
-/// Returns true if a pattern may lead to any folder: a name that `*` matches may be a link, so that
-/// `*/..` is any folder.
+/// Returns true if a pattern may lead to any folder.
 fn leads_anywhere(pattern: &Path) -> bool {
     let mut parts = pattern.components().map(|part| part.as_os_str().to_string_lossy());
-    parts.any(|part| is_pattern(&part) && part.contains("**")) || {
-        let is_plain = |part: &Component<'_>| !is_pattern(&part.as_os_str().to_string_lossy());
-        pattern.components().skip_while(is_plain).any(|part| part == Component::ParentDir)
+    parts.any(|part| is_pattern(&part) && part.contains("**")) || goes_up(pattern)
+}
+
+/// Returns true if a pattern may lead out of the folders that it names: a name that `*` matches may
+/// be a link, so that `*/..` is any folder, and many shells take `..` for a name that `.*` matches.
+pub(crate) fn goes_up(pattern: &Path) -> bool {
+    let is_plain = |part: &Component<'_>| !is_pattern(&part.as_os_str().to_string_lossy());
+    pattern.components().skip_while(is_plain).any(|part| {
+        let text = part.as_os_str().to_string_lossy();
+        part == Component::ParentDir
+            || is_pattern(&text) && text.starts_with('.') && loose(&text).matches("..")
+    })
+}
+
+/// Returns true if a path may be a name that a shell pattern of whole parts matches.
+pub(crate) fn may_match(pattern: &Path, path: &Path) -> bool {
+    let (mut patterns, mut parts) = (pattern.components(), path.components());
+    loop {
+        match (patterns.next(), parts.next()) {
+            (None, None) => return true,
+            (Some(pattern), Some(part)) if pattern == part => {}
+            (Some(Component::Normal(pattern)), Some(Component::Normal(part)))
+                if pattern_may_be(&pattern.to_string_lossy(), &part.to_string_lossy()) => {}
+            _ => return false,
+        }
     }
 }
 
@@ -111,11 +132,14 @@ mod tests {
             "/h*",
             "/home/ann/**/id",
             "/srv/*/../x",
+            "/home/ann/src/.?/.ssh",
+            "/srv/.*",
+            "/srv/.[.]/x",
             "/home/ann/.[s",
         ] {
             check(pattern, wanted, true);
         }
-        for pattern in ["/srv/*.rs", "/home/ann/*.rs", "/home/bob/.*", "/home/ann/.s*t/id"] {
+        for pattern in ["/srv/*.rs", "/home/ann/*.rs", "/home/bob/.g*", "/home/ann/.s*t/id"] {
             check(pattern, wanted, false);
         }
         check("/srv/*.key", "/srv/*.pem", true);

@@ -169,12 +169,12 @@ impl Call<'_> {
         })
     }
 
-    /// Returns the patterns among the words of its command line, each whole as far as the first
-    /// `*`.
+    /// Returns the patterns among the words of its command line, with the `..` that they have.
     pub fn patterns(&self) -> Vec<PathBuf> {
         let facts = Facts::of(self);
         let is_pattern = |name: &&ShellPath| name.named.reach == Reach::Pattern;
-        facts.shell_paths.iter().filter(is_pattern).map(|name| name.path.clone()).collect()
+        let patterns = facts.shell_paths.iter().filter(is_pattern);
+        patterns.map(|name| self.joined(&name.named.text)).collect()
     }
 
     /// Returns true if the call may touch anything, because it has too many paths to check.
@@ -193,8 +193,7 @@ impl Call<'_> {
     /// `..` counts as a folder.
     pub(crate) fn whole(&self, text: &str) -> PathBuf {
         let joined = self.joined(text);
-        let has_dots = joined.components().any(|part| part == Component::ParentDir);
-        let resolved = self.resolved.filter(|_| has_dots).and_then(|it| it.of(&joined));
+        let resolved = self.resolved.filter(|_| has_dots(&joined)).and_then(|it| it.of(&joined));
         resolved.map_or_else(|| without_dots(&joined), |it| PathBuf::from(&it.path))
     }
 
@@ -216,10 +215,21 @@ impl Call<'_> {
     /// Makes a name of a command line whole. What follows a pattern stays as it is.
     pub(crate) fn whole_name(&self, name: &Named) -> PathBuf {
         match name.reach {
-            Reach::Pattern => expansion::without_dots_before(&self.joined(&name.text)),
+            Reach::Pattern => {
+                let joined = self.joined(&name.text);
+                let known = self.resolved.filter(|_| !expansion::goes_up(&joined));
+                match known.and_then(|it| it.of(&joined)) {
+                    Some(it) if has_dots(&joined) => PathBuf::from(&it.path),
+                    _ => expansion::without_dots_before(&joined),
+                }
+            }
             Reach::Word | Reach::Folder | Reach::Piece | Reach::Below => self.whole(&name.text),
         }
     }
+}
+
+fn has_dots(path: &Path) -> bool {
+    path.components().any(|part| part == Component::ParentDir)
 }
 
 /// Takes `.` and `..` out of a path without asking the file system.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use jaato_types::files::{RESOLVE_PATHS_MAX, ResolvedPath};
 
-use crate::Call;
 use crate::facts::without_dots;
+use crate::{Call, expansion};
 
 /// Where the paths of a call lead.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,6 +74,15 @@ impl PathsResolved {
     /// Returns where a path leads, if it was asked for.
     pub(crate) fn of(&self, path: &Path) -> Option<&ResolvedPath> {
         self.known.get(path)
+    }
+
+    /// Returns where the names lead that a pattern of the command line may match.
+    pub(crate) fn matching<'a>(
+        &'a self,
+        pattern: &'a Path,
+    ) -> impl Iterator<Item = &'a ResolvedPath> + 'a {
+        let known = self.known.iter().filter(|(name, _)| expansion::may_match(pattern, name));
+        known.map(|(_, it)| it)
     }
 
     /// Returns the places where paths lead that are not what is written; a link at the end of a

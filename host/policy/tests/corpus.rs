@@ -79,20 +79,29 @@ impl Section {
             schema: &schema,
             ..Call::new(&tool, &plugin, &arguments)
         };
-        let resolved = without_links(&call);
+        let resolved = resolved_paths(&call);
         decide(&self.rules, &Call { resolved: Some(&resolved), ..call }).outcome
     }
 }
 
-/// Where the paths of a call lead if there are no links.
-pub(crate) fn without_links(call: &Call<'_>) -> PathsResolved {
+/// The only links that there are, and where they lead.
+const LINKS: [(&str, &str); 2] =
+    [("/srv/deeplink", "/srv/a/b/c"), ("/srv/vaultlink", "/home/ann/vault")];
+
+/// Where the paths of a call lead with these links.
+pub(crate) fn resolved_paths(call: &Call<'_>) -> PathsResolved {
     let paths = CallPaths::of(call, |_| Some(Vec::new()));
     let resolved = paths.all.iter().map(|path| {
         let mut whole = PathBuf::new();
-        path.components().for_each(|part| match part {
-            Component::ParentDir => _ = whole.pop(),
-            Component::CurDir => {}
-            other => whole.push(other),
+        path.components().for_each(|part| {
+            match part {
+                Component::ParentDir => _ = whole.pop(),
+                Component::CurDir => {}
+                other => whole.push(other),
+            }
+            if let Some((_, target)) = LINKS.iter().find(|(link, _)| whole == Path::new(link)) {
+                whole = PathBuf::from(target);
+            }
         });
         let path = whole.display().to_string();
         Some(ResolvedPath { path: path.clone(), entry: path, ..ResolvedPath::default() })

@@ -9,7 +9,7 @@ use jaato_policy::{
 use jaato_types::{PluginName, ToolName};
 use serde_json::json;
 
-use crate::corpus::without_links;
+use crate::corpus::resolved_paths;
 
 const EVERYDAY: &str = include_str!("everyday.txt");
 
@@ -32,7 +32,7 @@ fn decided(line: &str, mode: Mode) -> Outcome {
     };
     let mut rules = Rules::of_files(vec![shipped_rules()]);
     rules.mode = mode;
-    let resolved = without_links(&call);
+    let resolved = resolved_paths(&call);
     decide(&rules, &Call { resolved: Some(&resolved), ..call }).outcome
 }
 

@@ -45,8 +45,8 @@ pub(crate) fn is_plain(folder: &Path) -> bool {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(_) => return false,
         }
-        let looks_bare = ["HEAD", "objects", "refs"].iter().all(|name| exists(&folder.join(name)));
-        if looks_bare {
+        // A bare repository, or the folder of one whose other files are elsewhere.
+        if exists(&folder.join("HEAD")) {
             return false;
         }
     }
@@ -54,13 +54,25 @@ pub(crate) fn is_plain(folder: &Path) -> bool {
 }
 
 fn is_plain_repository(folder: &Path, git: &Path) -> bool {
-    !exists(&folder.join(".gitmodules"))
+    is_repository(git)
+        && !exists(&folder.join(".gitmodules"))
         && !NOT_PLAIN.iter().any(|name| exists(&git.join(name)))
         && read(&git.join("config"), CONFIG_BYTES_MAX)
             .is_some_and(|bytes| std::str::from_utf8(&bytes).is_ok_and(is_plain_config))
         && (!exists(&git.join("index"))
             || read(&git.join("index"), INDEX_BYTES_MAX)
                 .is_some_and(|bytes| is_plain_index(&bytes)))
+}
+
+/// Tells whether `git` takes a folder for a repository for sure. Where it does not, it looks on: at
+/// the folder around it, and above.
+fn is_repository(git: &Path) -> bool {
+    let head = read(&git.join("HEAD"), CONFIG_BYTES_MAX).unwrap_or_default();
+    let head = std::str::from_utf8(&head).unwrap_or_default().trim_end();
+    let is_digest = head.len() == 40 && head.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_head = is_digest || head.starts_with("ref: refs/");
+    // With the dot, only a folder that can be entered is one.
+    is_head && ["objects/.", "refs/."].iter().all(|name| git.join(name).is_dir())
 }
 
 fn exists(path: &Path) -> bool {
@@ -238,16 +250,31 @@ mod tests {
             let folder = repository();
             change(folder.path());
             assert!(!is_plain(folder.path()));
+            assert!(!is_plain(&folder.path().join("folder")));
         };
+        let folder = repository();
+        fs::create_dir(folder.path().join("folder/.git")).unwrap();
+        fs::write(folder.path().join("folder/.git/config"), "").unwrap();
+        assert!(!is_plain(&folder.path().join("folder")));
         change(&|folder| fs::write(folder.join(".git/hooks/post-index-change"), "").unwrap());
         change(&|folder| fs::write(folder.join(".gitmodules"), "").unwrap());
         change(&|folder| fs::write(folder.join(".git/config.worktree"), "").unwrap());
         change(&|folder| fs::write(folder.join(".git/index"), "DIRC").unwrap());
         change(&|folder| git(folder, &["update-index", "--index-version", "4"]));
         change(&|folder| git(folder, &["update-index", "--split-index"]));
+        // Git takes such a folder for none, and looks on.
+        change(&|folder| fs::remove_file(folder.join(".git/HEAD")).unwrap());
+        change(&|folder| fs::write(folder.join(".git/HEAD"), "ref: x").unwrap());
+        change(&|folder| fs::remove_dir_all(folder.join(".git/refs")).unwrap());
+        change(&|folder| fs::remove_dir_all(folder.join(".git/objects")).unwrap());
         change(&|folder| {
             fs::rename(folder.join(".git"), folder.join("other")).unwrap();
             fs::write(folder.join(".git"), "gitdir: other").unwrap();
+        });
+        change(&|folder| {
+            fs::rename(folder.join(".git"), folder.join("other")).unwrap();
+            fs::write(folder.join("HEAD"), "ref: refs/heads/a").unwrap();
+            fs::write(folder.join("commondir"), "other").unwrap();
         });
         change(&|folder| {
             fs::rename(folder.join(".git"), folder.join("other")).unwrap();

@@ -14,6 +14,7 @@ mod cache;
 mod call;
 mod caps;
 mod changing;
+mod channels;
 mod chat;
 mod check;
 mod children;

@@ -36,7 +36,11 @@ pub(super) fn covers(
             // An interpreter that only reads runs none of its words.
             let interprets = programs::find(&program.text)
                 .is_some_and(|known| known.nature == Nature::Interprets);
-            only_reads(command, words) && (interprets || is_trusted(command, workspace))
+            // Links in a folder may lead anywhere; the author of the folder made them.
+            let follows = programs::commands().follows_links(command.program_name(), words);
+            only_reads(command, words)
+                && (interprets || is_trusted(command, workspace))
+                && (!follows || workspace == WorkspaceTrust::Trusted)
         }
     }
 }

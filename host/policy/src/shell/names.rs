@@ -56,8 +56,17 @@ impl Analysis {
     /// Returns the first reason why the line may name a file that it does not contain as text.
     pub(crate) fn unclear_names(&self) -> Option<&str> {
         let doubt = self.unclear_words().map(|doubt| doubt.what.as_str());
-        doubt.or_else(|| self.commands.iter().find_map(unclear_names))
+        doubt.or_else(|| self.commands.iter().find_map(unclear_names)).or_else(|| {
+            // The command after it may follow the link.
+            let makes_link = self.commands.len() > 1 && self.commands.iter().any(makes_link);
+            makes_link.then_some("it makes a link")
+        })
     }
+}
+
+fn makes_link(command: &SimpleCommand) -> bool {
+    let is_symbolic = |word: &Word| word.text.starts_with('-') && word.text.contains('s');
+    command.program_name() == "ln" && command.words.iter().any(is_symbolic)
 }
 
 /// Returns why a command may name what is none of its words.
@@ -71,6 +80,9 @@ fn unclear_names(command: &SimpleCommand) -> Option<&'static str> {
     });
     if reads_names {
         return Some("it reads names of files from a file");
+    }
+    if known.follows_links(name, command.words.get(1..).unwrap_or_default()) {
+        return Some("it follows links in folders");
     }
     let is_dynamic = command.words.iter().any(|word| word.kind == WordKind::Dynamic);
     if is_dynamic {
@@ -130,6 +142,12 @@ impl Names {
         let reach = reach_of(command);
         let folders = &command.folders;
         words.iter().for_each(|word| self.word(&word.text, word.kind, reach, folders));
+        if known.glued_names.has(command.program_name()) {
+            for word in words {
+                let commands = word.text.match_indices(['r', 'R', 'w', 'W']);
+                commands.for_each(|(at, _)| self.piece(&word.text[at + 1..], folders));
+            }
+        }
         let of_options = words.iter().enumerate().filter_map(|(at, word)| {
             let (option, glued) = word.text.split_once('=').unwrap_or((&word.text, ""));
             if known.folder_options.has(option) {
@@ -196,10 +214,12 @@ impl Names {
         }
         // `1r/path` in a script.
         text.find('/').into_iter().for_each(|at| self.piece(&text[at..], folders));
-        if let Some((_, rest)) = text.split_once("file:").or_else(|| text.split_once("FILE:")) {
-            let path = rest.trim_start_matches('/');
-            let path = path.strip_prefix("localhost/").unwrap_or(path);
+        if let Some(at) = text.to_ascii_lowercase().find("file:") {
+            let path = text[at + "file:".len()..].trim_start_matches('/');
             self.piece(&format!("/{path}"), folders);
+            // A host may come first.
+            let below_host = path.split_once('/').map(|(_, path)| format!("/{path}"));
+            below_host.into_iter().for_each(|path| self.piece(&path, folders));
         }
         self.piece(text, folders);
     }

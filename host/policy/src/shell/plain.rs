@@ -228,6 +228,11 @@ impl Reader<'_> {
                     word.text.push_str("{}");
                     self.at += 2;
                 }
+                '{' if word.text.ends_with('@') && number_in_braces(self.rest()).is_some() => {
+                    let length = number_in_braces(self.rest()).unwrap_or_default();
+                    word.text.push_str(&self.rest()[..length]);
+                    self.at += length;
+                }
                 '*' | '?' | '[' | ']' => {
                     word.kind = WordKind::Glob;
                     word.text.push(letter);
@@ -405,6 +410,14 @@ impl Reader<'_> {
     fn not_simple(&self, reason: impl Into<Reason>, at: usize) -> NotPlain {
         NotPlain { kind: DoubtKind::Shape, ..self.not_plain(reason, at) }
     }
+}
+
+/// Returns the length of `{1}`, as in `stash@{1}`: without a comma or two dots no shell makes
+/// several words of it.
+fn number_in_braces(text: &str) -> Option<usize> {
+    let (number, _) = text.strip_prefix('{')?.split_once('}')?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| number.len() + 2)
 }
 
 fn ends_word(byte: u8) -> bool {

@@ -169,6 +169,10 @@ pub(super) struct Program {
     #[serde(default)]
     globs: bool,
     #[serde(default)]
+    alone: bool,
+    #[serde(default)]
+    prints: bool,
+    #[serde(default)]
     below: Words,
     #[serde(default, rename = "sub")]
     pub(super) subcommands: Vec<Program>,
@@ -186,6 +190,9 @@ impl Program {
 
     /// Returns true if a word is not an option, or a harmless one.
     pub(super) fn takes(&self, word: &str) -> bool {
+        if self.dashed.has(word) || self.prints && word.starts_with("--") {
+            return word != "--";
+        }
         if let Some(long) = word.strip_prefix("--") {
             let (name, value) = match long.split_once('=') {
                 Some((name, value)) => (name, Some(value)),
@@ -200,6 +207,10 @@ impl Program {
         let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
             return true;
         };
+        let valued = |letter: char| self.short.contains(&format!("{letter}:"));
+        if self.alone && letters.chars().count() > 1 && !letters.starts_with(valued) {
+            return false;
+        }
         for letter in letters.chars() {
             let Some(place) = self.short.find(letter).filter(|_| letter != ':') else {
                 return false;
@@ -216,10 +227,14 @@ impl Program {
         let operands = || self.operands(words).into_iter();
         match self.operands {
             Operands::Any => true,
-            Operands::None => operands().next().is_none(),
-            Operands::One => {
-                operands().count() <= 1 && operands().all(|word| word.kind == WordKind::Literal)
+            // A pattern may become several words: the value of an option and an operand.
+            Operands::None | Operands::One | Operands::Format | Operands::Letters
+                if words.iter().any(|word| word.kind != WordKind::Literal) =>
+            {
+                false
             }
+            Operands::None => operands().next().is_none(),
+            Operands::One => operands().count() <= 1,
             Operands::Format => operands().all(|word| word.text.starts_with('+')),
             Operands::Letters => {
                 operands().all(|word| word.text.chars().all(|letter| self.letters.contains(letter)))
@@ -230,7 +245,13 @@ impl Program {
 
     /// Returns the words that are neither options nor their values.
     fn operands<'a>(&self, words: &'a [Word]) -> Vec<&'a Word> {
-        let (mut operands, mut is_value, mut ends_options) = (Vec::new(), false, false);
+        self.options_and_operands(words).1
+    }
+
+    /// Parts the words; the values of options are in neither part.
+    fn options_and_operands<'a>(&self, words: &'a [Word]) -> (Vec<&'a Word>, Vec<&'a Word>) {
+        let (mut options, mut operands) = (Vec::new(), Vec::new());
+        let (mut is_value, mut ends_options) = (false, false);
         for word in words {
             if std::mem::take(&mut is_value) {
                 continue;
@@ -238,11 +259,14 @@ impl Program {
             match word.text.as_str() {
                 "--" if !ends_options => ends_options = true,
                 "-" => operands.push(word),
-                text if text.starts_with('-') && !ends_options => is_value = self.wants_value(text),
+                text if text.starts_with('-') && !ends_options => {
+                    is_value = self.wants_value(text);
+                    options.push(word);
+                }
                 _ => operands.push(word),
             }
         }
-        operands
+        (options, operands)
     }
 
     /// Returns true if the value of an option is the next word.
@@ -250,6 +274,9 @@ impl Program {
         if let Some(long) = option.strip_prefix("--") {
             let is_it = |known: &str| known.strip_suffix('=') == Some(long);
             return self.long.iter().any(is_it) && !self.long.has(long);
+        }
+        if self.dashed.has(option) {
+            return false;
         }
         let letters = option.strip_prefix('-').unwrap_or_default();
         let mut left = letters.chars();
@@ -286,15 +313,13 @@ impl Program {
             (_, WordKind::Literal) => self.takes(&word.text) || word.text == "--",
         });
         let is_refused = |word: &Word| self.unless.iter().any(|piece| word.text.contains(piece));
-        let has_option = |names: &Words| words.iter().any(|word| names.has(&word.text));
+        let (options, operands) = self.options_and_operands(words);
+        let lists = || options.iter().any(|word| self.lists.has(&word.text));
         let is_form = match read {
             Read::Yes | Read::Dashed => true,
-            Read::Listing => self.operands(words).is_empty() || has_option(&self.lists),
+            Read::Listing => operands.is_empty() || lists(),
             Read::Lookup => words.first().is_some_and(|word| word.text.starts_with('-')),
-            Read::Print => {
-                is_quiet(words)
-                    && self.operands(words).first().is_some_and(|script| is_printing(&script.text))
-            }
+            Read::Print => operands.first().is_some_and(|script| is_printing(&script.text)),
         };
         are_known && is_form && !words.iter().any(is_refused) && self.takes_operands(words)
     }
@@ -366,28 +391,29 @@ fn is_plain_code(word: &Word) -> bool {
         })
 }
 
-fn is_quiet(words: &[Word]) -> bool {
-    words.iter().any(|word| match word.text.strip_prefix('-') {
-        Some("-quiet" | "-silent") => true,
-        Some(letters) => !letters.starts_with('-') && letters.contains('n'),
-        None => false,
-    })
-}
-
-/// Returns true if a script of `sed` only prints lines: addresses and `p`.
+/// Returns true if a script of `sed` only prints lines: addresses with `p`, `d`, `q` and `=`, and
+/// `s` with flags that neither write nor run.
 fn is_printing(script: &str) -> bool {
-    script.split(';').all(|command| {
-        let command = command.trim();
-        let Some(addresses) = command.strip_suffix(['p', 'q', '=']) else { return false };
-        let mut parts = addresses.splitn(2, ',');
-        parts.all(|address| {
-            let address = address.trim().trim_end_matches('!');
-            let is_line =
-                address.bytes().all(|byte| byte.is_ascii_digit() || b"$~+".contains(&byte));
-            let inside = address.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
-            is_line || inside.is_some_and(|inside| !inside.contains(['/', '\\']))
+    !script.contains('\n')
+        && script.split(';').all(|command| {
+            let command = command.trim();
+            if let Some(rest) = command.strip_prefix("s/") {
+                let parts: Vec<&str> = rest.split('/').collect();
+                let are_plain = |text: &&str| !text.ends_with('\\') && !text.contains('[');
+                return matches!(parts.as_slice(), [from, to, flags]
+                if [from, to].into_iter().all(are_plain)
+                    && flags.bytes().all(|flag| b"gpiI0123456789".contains(&flag)));
+            }
+            let Some(addresses) = command.strip_suffix(['p', 'd', 'q', '=']) else { return false };
+            let mut parts = addresses.splitn(2, ',');
+            parts.all(|address| {
+                let address = address.trim().trim_end_matches('!');
+                let is_line =
+                    address.bytes().all(|byte| byte.is_ascii_digit() || b"$~+".contains(&byte));
+                let inside = address.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
+                is_line || inside.is_some_and(|inside| !inside.contains(['/', '\\']))
+            })
         })
-    })
 }
 
 /// How commands run other commands.
@@ -402,6 +428,9 @@ pub(super) struct Commands {
     pub(super) stays_outside: Words,
     pub(super) network: Words,
     pub(super) folder_options: Words,
+    pub(super) glued_names: Words,
+    response_files: Words,
+    follows_links: BTreeMap<String, Words>,
     names_in_file: BTreeMap<String, Words>,
     same: BTreeMap<String, BTreeMap<String, Words>>,
     variables: Variables,
@@ -464,11 +493,20 @@ impl Commands {
         let option = word.split('=').next().unwrap_or_default();
         let rows = self.names_in_file.get(name).into_iter().chain(self.names_in_file.get("all"));
         let mut options = rows.flat_map(Words::iter);
-        options.any(|known| match known.strip_prefix('-').filter(|rest| rest.len() == 1) {
-            Some(letter) => {
-                word.starts_with('-') && !word.starts_with("--") && word.contains(letter)
-            }
-            None => known == option,
+        word.starts_with('@') && self.response_files.has(name)
+            || options.any(|known| match known.strip_prefix('-').filter(|rest| rest.len() == 1) {
+                Some(letter) => {
+                    word.starts_with('-') && !word.starts_with("--") && word.contains(letter)
+                }
+                None => known == option,
+            })
+    }
+
+    /// Returns true if a program goes where links in the folders lead that it reads.
+    pub(super) fn follows_links(&self, name: &str, words: &[Word]) -> bool {
+        let options = self.follows_links.get(name);
+        options.is_some_and(|options| {
+            words.iter().any(|word| options.has(&word.text) || is_cluster_with(&word.text, options))
         })
     }
 

@@ -400,7 +400,14 @@ impl Reading {
         let mut targets =
             words.iter().filter(|word| !matches!(word.text.as_str(), "-L" | "-P" | "--"));
         let target = targets.next().map_or("~", |word| word.text.as_str());
-        let folders = super::placed(&self.folders, target);
+        let mut folders = super::placed(&self.folders, target);
+        // The shell takes `..` away before it follows links, and with `-P` after.
+        let shortened: Vec<String> = folders.iter().map(|folder| without_ups(folder)).collect();
+        for folder in shortened {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
         self.moved = Some(folders.clone());
         folders.into_iter().for_each(|folder| self.may_run_in(folder));
     }
@@ -416,6 +423,22 @@ impl Reading {
             self.folders.push(folder);
         }
     }
+}
+
+/// Takes each `..` away with the name before it.
+fn without_ups(folder: &str) -> String {
+    if !folder.split('/').any(|part| part == "..") {
+        return folder.to_owned();
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in folder.split('/') {
+        match (part, parts.last()) {
+            (".", _) | ("", Some(_)) => {}
+            ("..", Some(last)) if !matches!(*last, "" | ".." | "~") => _ = parts.pop(),
+            _ => parts.push(part),
+        }
+    }
+    if parts == [""] { "/".to_owned() } else { parts.join("/") }
 }
 
 /// Returns how deep brackets and the grammar's own words stand inside of each other at most, quotes

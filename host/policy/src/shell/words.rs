@@ -77,7 +77,7 @@ pub(super) fn take(written: &str) -> Taken {
                 taken.is_glob = true;
                 taken.text.push(letter);
             }
-            '{' if !is_double && next != Some('}') => {
+            '{' if !is_double && next != Some('}') && !holds_number(&letters, at) => {
                 // Several words may come of it.
                 taken.is_dynamic = true;
                 taken.text.push(letter);
@@ -91,6 +91,13 @@ pub(super) fn take(written: &str) -> Taken {
         at += 1;
     }
     taken
+}
+
+/// Returns true if a brace holds a number, as in `stash@{1}`: no shell makes several words of it.
+fn holds_number(letters: &[char], at: usize) -> bool {
+    let is_behind_at = at > 0 && letters[at - 1] == '@';
+    let digits = letters[at + 1..].iter().take_while(|letter| letter.is_ascii_digit()).count();
+    is_behind_at && digits > 0 && letters.get(at + 1 + digits) == Some(&'}')
 }
 
 /// What `$(…)`, `${…}` and `$[…]` hold.

@@ -1,0 +1,61 @@
+//! Questions that are asked through files of a folder, on the real binary.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::questions::wait_for_file;
+use crate::support::answers::{call, says};
+use crate::support::cli::with_cli;
+use crate::support::{House, Output};
+
+/// Runs a command that is asked about in a folder, and answers with `response`, completed by the
+/// number of the request.
+fn answered(house: &House, mut response: Value) -> Output {
+    let gate = house.path().join("gate");
+    let _ = fs::remove_dir_all(&gate);
+    house.script(&json!({ "answers": [
+        call("cli_based_tool", json!({ "command": "mkdir made" })),
+        says("done"),
+    ] }));
+    let running = house
+        .command(&["run", "--output", "json", "go"])
+        .variable("JAATO_PERMISSIONS_CHANNEL", "file")
+        .variable("JAATO_PERMISSIONS_ENDPOINT", &gate)
+        .no_input()
+        .start();
+    running.wait_for("\"event\":\"permission_asked\"");
+    let requests = gate.join("requests");
+    wait_for_file(&requests);
+    let request = loop {
+        let mut files = fs::read_dir(&requests).unwrap().map(|file| file.unwrap().path());
+        if let Some(file) = files.find(|file| file.extension().is_some_and(|it| it == "json")) {
+            break file;
+        }
+        std::thread::yield_now();
+    };
+    let asked: Value = serde_json::from_slice(&fs::read(&request).unwrap()).unwrap();
+    response["request_id"] = asked["request_id"].clone();
+    // Written under another name first: half an answer is none.
+    let responses = gate.join("responses");
+    let whole = responses.join("whole");
+    fs::write(&whole, response.to_string()).unwrap();
+    fs::rename(whole, responses.join(request.file_name().unwrap())).unwrap();
+    running.wait_with_open_input()
+}
+
+#[test]
+fn an_answer_in_a_folder_counts_until_it_expires() {
+    let Some(house) = with_cli() else { return };
+    let made = house.workspace().join("made");
+    for expires_at in ["2001-01-01T00:00:00Z", "2001-01-01", "soon"] {
+        let output = answered(&house, json!({ "decision": "allow", "expires_at": expires_at }));
+        let events = output.code(6).json_lines();
+        let decided = events.iter().find(|event| event["event"] == "permission_decided").unwrap();
+        assert_eq!(decided["allowed"], false, "{expires_at}: {decided}");
+        assert!(!made.exists(), "{expires_at}");
+    }
+    let output = answered(&house, json!({ "decision": "allow", "expires_at": "9999-01-01" }));
+    output.code(0);
+    assert!(made.exists());
+}
