@@ -12,8 +12,7 @@ use crate::error::ProcessError;
 use crate::platform;
 use crate::wire::{EVENT_BYTES_MAX, Event, LENGTH_BYTES, ORDER_BYTES, Order};
 
-/// How long a keeper may take to end what it watches before it is made to go on: the command may
-/// have stopped it.
+/// How long a keeper may tell nothing before it is made to go on: the command may have stopped it.
 const KEEPER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How a command ended.
@@ -108,7 +107,14 @@ impl Child {
     /// Waits until the command itself ends; what it left running, or who holds its pipes, does not
     /// matter. Asked again, it answers the same at once.
     pub async fn wait(&self) -> Result<Exit, ProcessError> {
-        self.keeper.until(|seen| seen.exit).await
+        let mut exit = std::pin::pin!(self.keeper.until(|seen| seen.exit));
+        loop {
+            match tokio::time::timeout(KEEPER_PATIENCE, &mut exit).await {
+                Ok(exit) => return exit,
+                // A command may stop its keeper and end: a stopped keeper tells nothing.
+                Err(_) => platform::continue_parent(self.pid),
+            }
+        }
     }
 
     /// Sends a signal to the command's process group. Does nothing when no member is left.

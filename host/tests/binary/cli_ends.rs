@@ -348,3 +348,13 @@ fn a_deadline_ends_a_command_with_all_that_it_started() {
     assert_eq!((&answer["stdout"], &answer["timed_out"]), (&json!("so far\n"), &json!(true)));
     ends(pid_in(&house.workspace().join("pid")));
 }
+
+#[test]
+fn a_command_that_stops_what_watches_it_ends_its_call() {
+    let Some(house) = with_cli() else { return };
+    let command = "sleep 300 & kill -STOP $PPID; echo done";
+    let arguments = json!({ "command": command }).to_string();
+    let output = house.run(&["call", "cli_based_tool", &arguments]).code(0);
+    assert!(output.stdout.contains("done"), "{output}");
+    house.nothing_lives();
+}

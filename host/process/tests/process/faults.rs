@@ -189,6 +189,14 @@ async fn a_command_that_stops_its_keeper_at_once_is_started_and_ended_all_the_sa
     }
 }
 
+#[tokio::test]
+async fn a_command_that_stops_its_keeper_and_ends_is_told_to_have_ended() {
+    let supervisor = supervisor();
+    let child = supervisor.spawn(script("sleep 300 & kill -STOP $PPID; exit 7")).await.unwrap();
+    assert_eq!(child.wait().await.unwrap(), Exit::Code(7));
+    child.end().await.unwrap();
+}
+
 #[test]
 fn a_guardian_started_by_a_person_says_what_it_is() {
     let mut guardian = Command::new(miniature_host());
