@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{batch, cli_house, one_call, shell, words};
 use crate::support::House;
+use crate::support::cli::with_cli;
 use crate::support::command::{DEADLINE, LOOK_AGAIN};
 use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Asked, Server};
