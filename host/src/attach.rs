@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use jaato_runtime::Runtime;
-use jaato_runtime::policy::{Call, PluginSource, file_limits};
+use jaato_runtime::policy::{Call, PluginSource, file_limits, folder_of_pattern};
 use jaato_runtime::session_loop::{Prompt, Session};
 use jaato_runtime::types::{Annotations, PathGlob};
 use serde_json::Value;
@@ -93,12 +93,9 @@ fn denied_path(session: &Session, file: &Path) -> Option<String> {
     denied.into_iter().find(covers)
 }
 
-/// Tells whether a rule's path covers a file, also if links lead to the path's folder.
+/// Returns true if a rule's path covers a file, also if the path's folder is a link.
 fn is_covered(file: &Path, pattern: &str) -> bool {
-    let folder = match pattern.find(['*', '?']) {
-        Some(end) => &pattern[..pattern[..end].rfind('/').unwrap_or(0)],
-        None => pattern,
-    };
+    let folder = folder_of_pattern(pattern);
     let followed = Path::new(folder).canonicalize().ok();
     let followed = followed.map(|led| format!("{}{}", led.display(), &pattern[folder.len()..]));
     PathGlob::new(pattern).covers(file)

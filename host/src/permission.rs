@@ -212,7 +212,7 @@ impl Asked<'_> {
         let source = PluginSource::of(is_shipped, spec.foreign);
         let call = Call {
             source,
-            definition: (source == PluginSource::Relayed).then(|| ToolDefinition::of(spec)),
+            definition: ToolDefinition::of(spec, source),
             schema: &spec.parameters,
             annotations: spec.annotations,
             auto_approval: spec.auto_approval,

@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use jaato_policy::{
-    Call, Decision, Outcome, PluginSource, ToolDefinition, TypedInto, changes_since_allowed,
-};
+use jaato_policy::{Call, Decision, Outcome, ToolDefinition, TypedInto, changes_since_allowed};
 use jaato_types::files::FileLimits;
 use jaato_types::hooks::{Preview, SHELL_PROMPT};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision, PermissionPrompt};
@@ -306,7 +304,7 @@ impl Attempt<'_> {
         Call {
             source: *source,
             schema,
-            definition: (*source == PluginSource::Relayed).then(|| ToolDefinition::of(spec)),
+            definition: ToolDefinition::of(spec, *source),
             annotations: spec.annotations,
             auto_approval: spec.auto_approval,
             caller: self.approval.caller,

@@ -154,20 +154,24 @@ mod tests {
             let said = keeper.keep(&rule).unwrap();
             assert!(said.ends_with("jaato/permissions.toml` for this workspace"), "{said}");
         }
+        decide(&load(&place), &call_at(call, root, trust)).outcome
+    }
+
+    /// Loads the rules of a folder, which has one rule.
+    fn load(place: &Path) -> Rules {
         let text = fs::read_to_string(place.join(RULES_FILE)).unwrap();
         assert_eq!(text.matches("[[rules]]").count(), 1, "{text}");
         let sources = RuleSources {
             enterprise: None,
-            user: Some(&place),
+            user: Some(place),
             home: None,
             named: None,
             workspace: None,
-            root: folder.path(),
+            root: Path::new(ROOT),
         };
-        let mut rules = Rules::default();
-        rules.files = load_rules(&sources).files;
+        let rules = Rules::of_files(load_rules(&sources).files);
         assert_eq!(rules.files[0].broken, None, "{text}");
-        decide(&rules, &call_at(call, root, trust)).outcome
+        rules
     }
 
     #[test]
@@ -184,7 +188,7 @@ mod tests {
         };
         let call_of = |spec: &ToolSpec| Call {
             source: PluginSource::Relayed,
-            definition: Some(ToolDefinition::of(spec)),
+            definition: ToolDefinition::of(spec, PluginSource::Relayed),
             directory: Some(Path::new(ROOT)),
             root: Some(Path::new(ROOT)),
             ..Call::new(&tool, &plugin, &arguments)
@@ -193,25 +197,14 @@ mod tests {
             let rule =
                 SessionRule::new(&call_of(spec), PermissionDecision::AllowAlways, Pattern::Tool);
             KeptAnswers::in_folder(place.clone()).keep(&rule).unwrap();
-            let text = fs::read_to_string(place.join(RULES_FILE)).unwrap();
-            assert_eq!(text.matches("[[rules]]").count(), 1, "{text}");
-            let sources = RuleSources {
-                enterprise: None,
-                user: Some(&place),
-                home: None,
-                named: None,
-                workspace: None,
-                root: folder.path(),
-            };
-            let mut kept = Rules::of_files(load_rules(&sources).files);
-            assert_eq!(kept.files[0].broken, None, "{text}");
+            let mut kept = load(&place);
             let mut in_session = Rules::default();
             in_session.remember(rule.clone());
             for rules in [&kept, &in_session] {
-                assert_eq!(decide(rules, &call_of(spec)).outcome, Outcome::Allow, "{text}");
+                assert_eq!(decide(rules, &call_of(spec)).outcome, Outcome::Allow);
                 assert_eq!(changes_since_allowed(rules, &call_of(spec)), [""; 0]);
             }
-            // A denial holds for whatever has the name.
+            // A denial holds even if the tool changes.
             kept.remember(rule.with_decision(PermissionDecision::DenyInSession));
             let other = ToolSpec { origin: "another".to_owned(), ..spec.clone() };
             assert_eq!(decide(&kept, &call_of(&other)).outcome, Outcome::Deny);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use jaato_policy::{Call, CallPaths, PathsResolved, RuleRef, file_limits};
+use jaato_policy::{Call, CallPaths, PathsResolved, RuleRef, file_limits, folder_of_pattern};
 use jaato_types::files::{FileLimits, RESOLVE_PATHS_MAX, ResolvedPath};
 
 use crate::Approval;
@@ -41,7 +41,7 @@ impl Approval<'_> {
     /// Adds the targets of patterns whose folders are links, because operations compare resolved
     /// paths.
     async fn follow_links(&self, limits: &mut FileLimits) {
-        let all = || limits.denied.iter().chain(&limits.asked).map(|it| folder_of(it));
+        let all = || limits.denied.iter().chain(&limits.asked).map(|it| folder_of_pattern(it));
         let folders: BTreeSet<&str> = all().filter(|folder| !folder.is_empty()).collect();
         let folders: Vec<PathBuf> = folders.into_iter().map(PathBuf::from).collect();
         if folders.is_empty() {
@@ -51,24 +51,17 @@ impl Approval<'_> {
         let resolved: BTreeMap<PathBuf, Option<ResolvedPath>> =
             folders.into_iter().zip(resolved).collect();
         for patterns in [&mut limits.denied, &mut limits.asked] {
-            let lead =
-                |it: &String| followed(it, resolved.get(Path::new(folder_of(it)))?.as_ref()?);
+            let lead = |it: &String| {
+                followed(it, resolved.get(Path::new(folder_of_pattern(it)))?.as_ref()?)
+            };
             let followed: Vec<String> = patterns.iter().filter_map(lead).collect();
             patterns.extend(followed);
         }
     }
 }
 
-/// Returns the folder of a pattern before its first name with `*` or `?`.
-fn folder_of(pattern: &str) -> &str {
-    match pattern.find(['*', '?']) {
-        Some(end) => &pattern[..pattern[..end].rfind('/').unwrap_or(0)],
-        None => pattern,
-    }
-}
-
 fn followed(pattern: &str, resolved: &ResolvedPath) -> Option<String> {
-    let folder = folder_of(pattern);
+    let folder = folder_of_pattern(pattern);
     let rest = &pattern[folder.len()..];
     (resolved.path != folder).then(|| format!("{}{rest}", resolved.path))
 }
@@ -83,6 +76,6 @@ mod tests {
         assert_eq!(followed("/w/l/key", &to("/r/key")).as_deref(), Some("/r/key"));
         assert_eq!(followed("/w/l/*.key", &to("/r")).as_deref(), Some("/r/*.key"));
         assert_eq!(followed("/w/l/a*", &to("/w/l")), None);
-        assert_eq!(folder_of("*/key"), "");
+        assert_eq!(folder_of_pattern("*/key"), "");
     }
 }

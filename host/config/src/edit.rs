@@ -101,16 +101,21 @@ fn remove(list: &mut Array, name: &str) {
 /// When the folder cannot be made, or the file not be written.
 pub fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
     let path: PathBuf = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    replace_name(&path, text.as_bytes())
+}
+
+/// As [`replace_file`], but replaces a link itself.
+pub(crate) fn replace_name(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     jaato_places::make_missing(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    if let Ok(metadata) = fs::metadata(&path) {
+    file.write_all(bytes)?;
+    if let Ok(metadata) = fs::metadata(path) {
         file.as_file().set_permissions(metadata.permissions())?;
     }
     file.as_file().sync_all()?;
-    file.persist(&path).map(drop).map_err(|error| error.error)
+    file.persist(path).map(drop).map_err(|error| error.error)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use jaato_types::ToolSpec;
 use serde_json::Value;
 
-use crate::JsonDigest;
+use crate::{JsonDigest, PluginSource};
 
 /// The digests of what another program says about its tool, and of the entry that names the
 /// program.
@@ -19,17 +19,17 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// Digests the definition of a tool that a plugin passes on.
-    pub fn of(spec: &ToolSpec) -> Self {
+    /// Digests the definition of a tool; `None` unless a shipped plugin passes the tool on.
+    pub fn of(spec: &ToolSpec, source: PluginSource) -> Option<Self> {
         let text = |text: &str| JsonDigest::of(&Value::from(text));
-        Self {
+        (source == PluginSource::Relayed).then(|| Self {
             origin: text(&spec.origin),
             description: text(&spec.description),
             parameters: JsonDigest::of(&spec.parameters),
-        }
+        })
     }
 
-    /// Names what is different now, such as `its description`.
+    /// Names the parts that differ now, such as `its description`.
     pub(crate) fn changes(&self, now: &Self) -> Vec<&'static str> {
         let parts = [
             ("the server's entry", self.origin != now.origin),

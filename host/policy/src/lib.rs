@@ -45,7 +45,7 @@ pub use expansion::{is_pattern, pattern_may_be};
 pub use explain::{Evaluation, Touch, Tried, evaluate};
 pub use jaato_types::Glob;
 pub use layer::Layer;
-pub use limits::{denied_to_all, file_limits};
+pub use limits::{denied_to_all, file_limits, folder_of_pattern};
 pub use mode::Mode;
 pub use pattern::{Pattern, proposals};
 pub use resolved::{CallPaths, PathsResolved};

@@ -62,6 +62,14 @@ pub fn denied_to_all(rules: &Rules) -> FileLimits {
     FileLimits { denied, ..FileLimits::default() }
 }
 
+/// Returns the folder of a path pattern before its first name with `*` or `?`.
+pub fn folder_of_pattern(pattern: &str) -> &str {
+    match pattern.find(['*', '?']) {
+        Some(end) => &pattern[..pattern[..end].rfind('/').unwrap_or(0)],
+        None => pattern,
+    }
+}
+
 /// Returns the paths of the rules with an outcome that may be about the call, whatever it touches.
 fn patterns(
     rules: &Rules,

@@ -230,8 +230,8 @@ impl Rules {
     }
 }
 
-/// Names what has changed of a tool of another program since the user allowed such a call: the
-/// answer does not hold any longer. Empty if there is no such answer.
+/// Names the parts of another program's tool that changed since the user allowed such a call, so
+/// that the answer no longer holds. Empty if there is no such answer.
 pub fn changes_since_allowed(rules: &Rules, call: &Call<'_>) -> Vec<&'static str> {
     let Some(now) = call.definition else { return Vec::new() };
     let facts = Facts::of(call);

@@ -64,8 +64,8 @@ fn is_plain_repository(folder: &Path, git: &Path) -> bool {
                 .is_some_and(|bytes| is_plain_index(&bytes)))
 }
 
-/// Tells whether `git` takes a folder for a repository for sure. Where it does not, it looks on: at
-/// the folder around it, and above.
+/// Returns true if `git` certainly takes a folder for a repository. If it does not, it searches the
+/// folders above.
 fn is_repository(git: &Path) -> bool {
     let head = read(&git.join("HEAD"), CONFIG_BYTES_MAX).unwrap_or_default();
     let head = std::str::from_utf8(&head).unwrap_or_default().trim_end();

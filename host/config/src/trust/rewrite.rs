@@ -1,13 +1,11 @@
 //! A covered file that a person has jaato write: the workspace stays trusted.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io::Write as _;
-use std::path::Path;
 use std::time::SystemTime;
 
 use super::store::Trust;
 use super::{TrustError, TrustStore, Workspace, WorkspaceState, scan};
+use crate::edit::replace_name;
 
 impl TrustStore {
     /// Writes a covered file of a trusted workspace, by its name from the root, and records its new
@@ -32,7 +30,7 @@ impl TrustStore {
             | WorkspaceState::Untrusted { .. }
             | WorkspaceState::Changed { .. } => return Err(TrustError::Changed { path }),
         }
-        replace(&path, content).map_err(|error| TrustError::Io {
+        replace_name(&path, content).map_err(|error| TrustError::Io {
             path,
             doing: "write",
             cause: error.to_string(),
@@ -47,15 +45,4 @@ impl TrustStore {
             known.digest = scan::whole(&known.files);
         })
     }
-}
-
-/// Replaces a file as a whole, or leaves it as it was. It keeps its mode: it may hold keys.
-fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(content)?;
-    if let Ok(old) = fs::metadata(path) {
-        file.as_file().set_permissions(old.permissions())?;
-    }
-    file.persist(path).map(drop).map_err(|error| error.error)
 }

@@ -228,8 +228,8 @@ impl Reader<'_> {
                     word.text.push_str("{}");
                     self.at += 2;
                 }
-                '{' if word.text.ends_with('@') && number_in_braces(self.rest()).is_some() => {
-                    let length = number_in_braces(self.rest()).unwrap_or_default();
+                '{' if word.text.ends_with('@') && number_in_braces(self.rest()) > 0 => {
+                    let length = number_in_braces(self.rest());
                     word.text.push_str(&self.rest()[..length]);
                     self.at += length;
                 }
@@ -413,11 +413,12 @@ impl Reader<'_> {
 }
 
 /// Returns the length of `{1}`, as in `stash@{1}`: without a comma or two dots no shell makes
-/// several words of it.
-fn number_in_braces(text: &str) -> Option<usize> {
-    let (number, _) = text.strip_prefix('{')?.split_once('}')?;
-    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| number.len() + 2)
+/// several words of it. 0 if the text begins otherwise.
+fn number_in_braces(text: &str) -> usize {
+    let inside = text.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+    let is_number =
+        |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    inside.map(|(number, _)| number).filter(is_number).map_or(0, |number| number.len() + 2)
 }
 
 fn ends_word(byte: u8) -> bool {

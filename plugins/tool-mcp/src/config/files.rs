@@ -190,21 +190,20 @@ pub fn read_document(path: &Path) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Replaces a file as a whole, or leaves it as it was. Follows a link and keeps the file's mode; a
-/// new file is the user's alone.
+/// Replaces a file as a whole, or leaves it as it was. Keeps the file's mode; a new file is the
+/// user's alone. Replaces a link itself, because a repository may bring a link that leads out of it.
 ///
 /// # Errors
 /// When the file cannot be written.
 pub fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mode = fs::metadata(&path).map_or(0o600, |it| it.permissions().mode() & 0o777);
+    let mode = fs::metadata(path).map_or(0o600, |it| it.permissions().mode() & 0o777);
     let new = path.with_extension(format!("{}.new", std::process::id()));
     let write = || {
         let mut options = File::options();
         let options = options.write(true).create(true).truncate(true).mode(0o600);
         options.open(&new)?.write_all(text)?;
         fs::set_permissions(&new, Permissions::from_mode(mode))?;
-        fs::rename(&new, &path)
+        fs::rename(&new, path)
     };
     let written = write();
     if written.is_err() {
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_file_keeps_its_mode_and_its_place_behind_a_link() {
+    fn a_replaced_file_keeps_its_mode_and_a_link_is_replaced_itself() {
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("real"), folder.path().join("link"));
         let mode = || fs::metadata(&file).unwrap().permissions().mode() & 0o777;
@@ -247,8 +246,11 @@ mod tests {
         fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         replace(&link, b"two").unwrap();
-        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode()), ("two", 0o640));
-        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "one");
+        assert_eq!(fs::read_to_string(&link).unwrap(), "two");
+        assert!(!link.is_symlink());
+        replace(&file, b"three").unwrap();
+        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode()), ("three", 0o640));
         replace(&folder.path().join("none/file"), b"x").unwrap_err();
     }
 
