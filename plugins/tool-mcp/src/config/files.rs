@@ -191,7 +191,7 @@ pub fn read_document(path: &Path) -> Result<Map<String, Value>, String> {
 }
 
 /// Replaces a file as a whole, or leaves it as it was. Keeps the file's mode; a new file is the
-/// user's alone. Replaces a link itself, because a repository may bring a link that leads out of it.
+/// user's alone. Replaces a link itself: a repository may bring a link that leads out of it.
 ///
 /// # Errors
 /// When the file cannot be written.
