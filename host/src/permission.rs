@@ -13,7 +13,7 @@ use jaato_runtime::config::permissions::{RuleCase, RuleFiles, read_cases};
 use jaato_runtime::policy::shell::Doubt;
 use jaato_runtime::policy::{
     Allowed, Call, CallingAgent, Decision, DenyRules, Evaluation, Layer, Outcome as Ruling,
-    RuleFile, Rules, ToolDefinition, Touch, evaluate,
+    RuleFile, Rules, ToolDefinition, Touch, Tried, evaluate,
 };
 use jaato_runtime::registry::ToolEntry;
 use jaato_runtime::types::ToolName;
@@ -287,7 +287,8 @@ fn as_text(evaluation: &Evaluation, why: &str, hint: Option<String>) -> String {
     if !tried.is_empty() {
         text += "\nrules of files:\n";
     }
-    for one in tried {
+    let is_other = |one: &Tried| one.rule.layer == Layer::Shipped && one.matched == Some(false);
+    for one in tried.iter().filter(|one| !is_other(one)) {
         let matched = match one.matched {
             Some(true) => "matches",
             Some(false) => "-",
@@ -296,6 +297,13 @@ fn as_text(evaluation: &Evaluation, why: &str, hint: Option<String>) -> String {
         let rule = one.rule.written.as_ref().map_or("", |written| written.rule.as_str());
         let place = one.rule.place().unwrap_or_default();
         text += &format!("  {matched:8} {rule}   ({}, {place})\n", layer(one.rule.layer));
+    }
+    let others = tried.iter().filter(|one| is_other(one)).count();
+    if others > 0 {
+        text += &format!(
+            "  {:8} {others} other shipped rules; `jaato permission list --shipped` lists them\n",
+            "-"
+        );
     }
     text
 }

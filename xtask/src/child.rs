@@ -13,7 +13,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The cargo that runs this chore, working in the checkout.
 ///
 /// It sees the variables of a cargo that a person types: some crates are built anew when those
-/// differ (ring looks at `CARGO_PKG_NAME`), and all that stands on them.
+/// differ (ring looks at `CARGO_PKG_NAME`, proc-macro2 at `RUSTC_BOOTSTRAP`), and all that depends
+/// on them.
 pub fn cargo(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -31,7 +32,8 @@ pub fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }
 
-/// `cargo run` leaves variables that would tell other programs that they run below cargo.
+/// Removes the variables that `cargo run` and test runs leave: they would tell other programs that
+/// they run below cargo, or change what cargo builds.
 pub fn without_cargo_variables(command: &mut Command) {
     remove_cargo_variables(command, std::env::vars_os().map(|(name, _)| name));
 }
@@ -39,14 +41,15 @@ pub fn without_cargo_variables(command: &mut Command) {
 fn remove_cargo_variables(command: &mut Command, names: impl Iterator<Item = OsString>) {
     for name in names {
         let text = name.to_string_lossy();
-        let set_by_cargo = text == "CARGO"
+        let is_left = text == "CARGO"
             || text.starts_with("CARGO_PKG_")
             || text.starts_with("CARGO_MANIFEST_")
             || text == "CARGO_BIN_NAME"
             || text == "CARGO_CRATE_NAME"
             || text == "CARGO_PRIMARY_PACKAGE"
+            || text == "RUSTC_BOOTSTRAP"
             || text == "RUST_RECURSION_COUNT";
-        if set_by_cargo {
+        if is_left {
             command.env_remove(&name);
         }
     }
@@ -135,10 +138,11 @@ mod tests {
     #[test]
     fn cargos_variables_are_removed_and_the_persons_own_are_kept() {
         let mut command = Command::new("jaato");
-        let names = ["CARGO", "CARGO_PKG_NAME", "CARGO_MANIFEST_DIR", "CARGO_HOME", "HOME"];
+        let names =
+            ["CARGO", "CARGO_PKG_NAME", "CARGO_MANIFEST_DIR", "CARGO_HOME", "RUSTC_BOOTSTRAP"];
         remove_cargo_variables(&mut command, names.iter().map(OsString::from));
         let removed: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
-        assert_eq!(removed, ["CARGO", "CARGO_MANIFEST_DIR", "CARGO_PKG_NAME"]);
+        assert_eq!(removed, ["CARGO", "CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "RUSTC_BOOTSTRAP"]);
     }
 
     #[test]

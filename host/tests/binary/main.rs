@@ -81,6 +81,7 @@ mod reload;
 mod reload_by_hand;
 mod reload_embedded;
 mod remembered;
+mod reports;
 mod resources;
 mod run;
 mod run_bad;

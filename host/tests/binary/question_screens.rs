@@ -115,7 +115,8 @@ fn screens_of_the_question_of_trust() {
             house.write("workspace/.env", "JAATO_OFFLINE=true\n");
         }
         house.script(&json!({ "answers": [says("done")] }));
-        let size = Size { rows: 24, columns: 80 };
+        // Wide enough that no line with the house's path is wrapped, wherever the checkout is.
+        let size = Size { rows: 24, columns: 300 };
         let Some(mut scene) = Scene::begin(&house, "run go", size, None) else { return };
         scene.until("║ >");
         shown += &format!("{}\n--- answered with {key}\n", scene.now());

@@ -362,6 +362,14 @@ fn reader(mut from: impl Read + Send + 'static) -> (Receiver<String>, JoinHandle
             while told < all.len() {
                 let end = all[told..].iter().position(|&byte| byte == b'\n');
                 let end = end.map_or(all.len(), |at| told + at + 1);
+                // The rest of a character that a read has cut is still to come.
+                let end = match std::str::from_utf8(&all[told..end]) {
+                    Err(error) if error.error_len().is_none() => told + error.valid_up_to(),
+                    _ => end,
+                };
+                if end == told {
+                    break;
+                }
                 // Nobody may be waiting for it.
                 let _ = sender.send(String::from_utf8_lossy(&all[told..end]).into_owned());
                 told = end;

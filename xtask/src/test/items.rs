@@ -136,6 +136,24 @@ pub const ITEMS: &[Item] = &[
         ],
     },
     Item {
+        name: "reports",
+        about: "faults that people reported of agent hosts, a script each",
+        files: &[
+            "host/src/",
+            "host/session/",
+            "host/services/",
+            "host/http/",
+            "host/policy/",
+            "host/terminals/",
+            "host/tests/reports/",
+            "host/tests/binary/reports.rs",
+            "plugin-api/sdk-environment/",
+            "plugin-api/sdk-provider/",
+            "plugins/",
+        ],
+        tests: &["no_reported_fault_is_there"],
+    },
+    Item {
         name: "templates",
         about: "new plugins of each kind build and pass their tests",
         files: &[

@@ -4,7 +4,6 @@
 mod brought;
 mod commands;
 mod conformance;
-mod cost;
 mod endings;
 mod errors;
 mod files;
