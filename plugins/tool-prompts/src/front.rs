@@ -107,7 +107,7 @@ fn field_of(lines: &[&str]) -> Field {
     let is_item = |line: &&&str| line.starts_with("- ");
     let inner: Vec<&&str> = more.iter().filter(|line| !line.is_empty()).collect();
     if first.is_empty() && inner.first().is_some_and(|line| is_item(line) || is_pair(line)) {
-        return Field::Nested { is_map_of_texts: inner.iter().all(|line| is_pair(line)) };
+        return Field::Nested { is_map_of_texts: inner.iter().all(is_pair) };
     }
     let is_block = first.starts_with(['|', '>']) && first.len() <= 3;
     let begin = if is_block { "" } else { first };
