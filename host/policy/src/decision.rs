@@ -23,7 +23,9 @@ impl Decision {
         match self.rule.id {
             RuleId::Disabled => format!("tool `{tool}` is disabled by `[tools] disabled`"),
             RuleId::SessionNever => {
-                format!("the user said that tool `{tool}` must not run in this session")
+                format!(
+                    "the user said that calls of `{tool}` like this one must not run in this session"
+                )
             }
             RuleId::ModeReadOnly => format!(
                 "this session only reads (mode `read-only`), and tool `{tool}` may change something"

@@ -272,7 +272,7 @@ fn every_decision_explains_itself() {
     expect![[r#"
         tools.disabled: tool `shell` is disabled by `[tools] disabled`
           hint: take `shell` out of `[tools] disabled`; `jaato config show` shows where it is set
-        session.never: the user said that tool `shell` must not run in this session
+        session.never: the user said that calls of `shell` like this one must not run in this session
         own_call: the user typed this call
         option.allow: `--allow shell` was given
         option.allow: `--allow tool-x:shell` was given

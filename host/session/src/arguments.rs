@@ -1,7 +1,8 @@
 //! Checks a call's arguments against the tool's schema before a plugin sees them.
 //!
 //! A mismatch is written for a model that shall repair its call: the path, what is wrong, and the
-//! allowed values where they are known. Nothing is filled in or converted.
+//! allowed values where they are known. Values that only have another JSON type were fitted before
+//! ([`jaato_types::fit_arguments`]); nothing else is filled in or converted.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

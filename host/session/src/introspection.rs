@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use jaato_types::touches::KEYWORD;
 use jaato_types::{
-    Annotations, Availability, Error, ErrorKind, Output, PluginName, Result, ToolCall, ToolName,
-    ToolSpec,
+    Annotations, Availability, Condition, Error, ErrorKind, Offer, Output, PluginName, Result,
+    ToolCall, ToolName, ToolSpec,
 };
 use serde_json::{Map, Value, json};
 
@@ -173,10 +173,15 @@ fn names(call: &ToolCall) -> Vec<ToolName> {
 
 /// The tools that a model may use. The two themselves are not among them: whoever asks knows them.
 fn offered(toolbox: &Toolbox) -> impl Iterator<Item = &KnownTool> {
-    toolbox
-        .tools()
-        .iter()
-        .filter(|tool| !is_own(tool) && !matches!(tool.state, ToolState::Disabled { .. }))
+    toolbox.tools().iter().filter(|tool| !is_own(tool) && may_be_offered(tool))
+}
+
+/// Tells whether the model may ever be offered a tool: it is not disabled, and its condition may
+/// hold.
+pub(crate) fn may_be_offered(tool: &KnownTool) -> bool {
+    let never = |offer: &Offer| offer.condition == Condition::Unknown;
+    !matches!(tool.state, ToolState::Disabled { .. })
+        && !tool.spec.available_if.as_ref().is_some_and(never)
 }
 
 /// The category of a tool; there is always one to ask for.

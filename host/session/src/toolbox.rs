@@ -1,11 +1,15 @@
 //! The session's tools by name: which stand in requests, which may be called, which names are near.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jaato_types::tools_list::ToolFacts;
-use jaato_types::{Condition, Error, ErrorKind, Offer, PluginName, Result, ToolName, ToolSpec};
+use jaato_types::{
+    Condition, Error, ErrorKind, Offer, PluginName, Result, ToolCall, ToolName, ToolSpec,
+    fit_arguments,
+};
 
-use crate::{ArgumentChecks, KnownTool, ToolState, introspection, objects};
+use crate::{ArgumentChecks, KnownTool, LIST_TOOLS, ToolState, introspection, objects};
 
 /// How near a name must be to be offered in place of one that is unknown (Jaro-Winkler).
 const NEAR_ENOUGH: f64 = 0.7;
@@ -180,9 +184,13 @@ impl Toolbox {
 
     /// Checks arguments against a tool's schema.
     pub fn check(&self, tool: &KnownTool, arguments: &serde_json::Value) -> Result<()> {
-        let own =
-            if introspection::is_own(tool) { introspection::accepted(&tool.spec) } else { None };
-        self.checks.check(own.as_ref().unwrap_or(&tool.spec), arguments)
+        self.checks.check(&accepted(tool), arguments)
+    }
+
+    /// Fits a call's arguments to a tool's schema, as far as their meaning is clear.
+    pub(crate) fn fit(&self, tool: &KnownTool, mut call: ToolCall) -> ToolCall {
+        call.arguments = fit_arguments(&accepted(tool), call.arguments);
+        call
     }
 
     /// Puts the tool that looks at objects behind all others; false where it is there, or where a
@@ -233,7 +241,15 @@ impl Toolbox {
             "there are no tools in this session: answer without one".to_owned()
         } else {
             let names: Vec<String> = self.active().map(|spec| format!("`{}`", spec.name)).collect();
-            format!("the tools are {}", names.join(", "))
+            let others = self.tools.iter().filter(|tool| introspection::may_be_offered(tool));
+            let others = others.count().saturating_sub(names.len());
+            match others {
+                0 => format!("the tools are {}", names.join(", ")),
+                _ => format!(
+                    "the tools are {}, and {others} more that `{LIST_TOOLS}` lists",
+                    names.join(", ")
+                ),
+            }
         };
         Error::new(ErrorKind::UnknownTool, format!("there is no tool `{name}`")).with_hint(hint)
     }
@@ -244,7 +260,7 @@ impl Toolbox {
         let mut near: Vec<(f64, &ToolName)> = self
             .tools
             .iter()
-            .filter(|tool| !matches!(tool.state, ToolState::Disabled { .. }))
+            .filter(|tool| introspection::may_be_offered(tool))
             .map(|tool| &tool.spec.name)
             .map(|known| {
                 let name = known.as_str().to_ascii_lowercase();
@@ -258,4 +274,10 @@ impl Toolbox {
         near.truncate(NAMES_MAX);
         near.into_iter().map(|(_, known)| known.to_string()).collect()
     }
+}
+
+/// The spec by which arguments are checked: the host's own tools take more than they say.
+fn accepted(tool: &KnownTool) -> Cow<'_, ToolSpec> {
+    let own = introspection::is_own(tool).then(|| introspection::accepted(&tool.spec)).flatten();
+    own.map_or(Cow::Borrowed(&tool.spec), Cow::Owned)
 }

@@ -72,6 +72,30 @@ async fn arguments_that_match_reach_the_tool_as_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn arguments_of_another_json_type_are_fitted_before_anything_looks_at_them() {
+    let expected = expect![[r#"
+        {"echo":{"city":"1","days":[1,2]}}
+    "#]];
+    let given = json!({ "city": 1, "days": "[1.0, \"2\"]", "unit": null, "description": "Look" });
+    check_arguments(given, expected).await;
+
+    let stage = Stage::new([weather().writing()]);
+    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
+    let given = json!({ "City": "Bern", "unit": "Kelvin" });
+    play(&stage, Stage::setup(), vec![("weather", given.clone())]).await;
+    let fitted = json!({ "unit": "kelvin", "city": "Bern" });
+    assert_eq!(stage.person.prompts()[0].arguments, fitted);
+    let started = stage.events.events().into_iter().find_map(|event| match event {
+        Event::ToolCallStarted { arguments, .. } => Some(arguments),
+        _ => None,
+    });
+    assert_eq!(started, Some(fitted));
+    let sent = stage.provider.requests().pop().unwrap();
+    let asked = sent.messages.iter().flat_map(|message| message.tool_calls()).next();
+    assert_eq!(asked.unwrap().arguments, given, "the history keeps what the model wrote");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_wrong_value_is_answered_with_the_allowed_ones() {
     let expected = expect![[r#"
         error {"error":{"kind":"invalid_arguments","message":"the arguments of `weather` do not match its schema: at `/unit`: `\"fahrenheit\"` is not one of the allowed values: `celsius`, `kelvin`","hint":"its properties are `city` (required), `unit`, `when`, `days`"}}

@@ -31,11 +31,10 @@ fn grep(house: &House, arguments: Value) -> Value {
     call(house, &[], "grep_content", &arguments)
 }
 
-/// `file:line:column` of each match.
+/// `file:lines` of each file with matches.
 fn matches(told: &Value) -> Vec<String> {
-    let place = |it: &Value| {
-        format!("{}:{}:{}", it["file"].as_str().unwrap_or_default(), it["line"], it["column"])
-    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let place = |it: &Value| format!("{}:{}", text(&it["file"]), text(&it["lines"]));
     told["matches"].as_array().unwrap().iter().map(place).collect()
 }
 
@@ -71,6 +70,26 @@ fn what_lies_outside_is_refused_with_the_folders_that_are_allowed() {
         assert!(!text.contains("key:1"), "{text}");
     }
     assert_eq!(matches(&grep(&house, json!({ "pattern": "moon" }))), Vec::<String>::new());
+}
+
+#[test]
+fn from_a_folder_below_the_whole_workspace_is_reached() {
+    let Some(house) = with_query() else { return };
+    fill(&house);
+    house.write("workspace/.git/HEAD", "ref: refs/heads/main\n");
+    house.write("workspace/docs/c.md", "moon in docs\n");
+    house.write("other/d.md", "moon outside\n");
+    let docs = house.workspace().join("docs");
+    let call = |arguments: Value| {
+        let arguments = arguments.to_string();
+        house.command(&["call", "grep_content", &arguments]).directory(&docs).no_input().run()
+    };
+    let found = call(json!({ "pattern": "moon" })).code(0).json();
+    assert_eq!(matches(&found), ["c.md:1:moon in docs"]);
+    let found = call(json!({ "pattern": "moon", "path": "../src", "max_results": "1.0" })).code(0);
+    assert_eq!(matches(&found.json()), ["../src/a.rs:2:moon and moon"]);
+    let refused = call(json!({ "pattern": "moon", "path": "../../other" }));
+    assert!(refused.to_string().contains("Path not allowed: ../../other"), "{refused}");
 }
 
 #[test]

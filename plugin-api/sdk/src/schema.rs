@@ -29,7 +29,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
 /// Parses arguments; no arguments at all are an empty object.
 ///
 /// # Errors
-/// `invalid_arguments` with serde's text.
+/// `invalid_arguments` with the argument's name and serde's text.
 pub fn parse_arguments<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
     let json = if json.is_empty() || json == b"null" { b"{}" } else { json };
     // serde would read a struct from a list as well, field by field.
@@ -37,8 +37,22 @@ pub fn parse_arguments<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
         let text = "the arguments are a list, not an object";
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
-    serde_json::from_slice(json)
-        .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    let arguments: T = serde_path_to_error::deserialize(&mut deserializer).map_err(wrong)?;
+    deserializer
+        .end()
+        .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
+    Ok(arguments)
+}
+
+/// Names the argument that cannot be read: `edits[0].line`.
+fn wrong(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
+    let path = error.path().to_string();
+    let text = match path.as_str() {
+        "." => error.into_inner().to_string(),
+        path => format!("`{path}`: {}", error.inner()),
+    };
+    Error::new(ErrorKind::InvalidArguments, text)
 }
 
 /// Makes an object of pairs.

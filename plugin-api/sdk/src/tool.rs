@@ -183,20 +183,31 @@ impl<S: State> ToolEntry<S> {
     }
 }
 
+/// Reads arguments; an error names the tool.
+fn parsed<T: ToolInput>(arguments: &[u8]) -> Result<T> {
+    T::parse(arguments).map_err(|error| match error.kind {
+        ErrorKind::InvalidArguments => {
+            let message = format!("the arguments of `{}`: {}", T::spec().name, error.message);
+            Error { message, ..error }
+        }
+        _ => error,
+    })
+}
+
 fn call<'a, T: Tool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> Running<'a, Output> {
-    Box::pin(async move { T::parse(arguments)?.call(cx).await })
+    Box::pin(async move { parsed::<T>(arguments)?.call(cx).await })
 }
 
 fn call_sync<'a, T: SyncTool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> Running<'a, Output> {
     Box::pin(async move {
-        let tool = T::parse(arguments)?;
+        let tool = parsed::<T>(arguments)?;
         let state = cx.shared_state();
         cx.blocking(move |host| tool.call(&state, host)).await?
     })
 }
 
 fn preview<'a, T: Tool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> Running<'a, Preview> {
-    Box::pin(async move { T::parse(arguments)?.preview(cx).await })
+    Box::pin(async move { parsed::<T>(arguments)?.preview(cx).await })
 }
 
 fn preview_sync<'a, T: SyncTool>(
@@ -204,7 +215,7 @@ fn preview_sync<'a, T: SyncTool>(
     arguments: &'a [u8],
 ) -> Running<'a, Preview> {
     Box::pin(async move {
-        let tool = T::parse(arguments)?;
+        let tool = parsed::<T>(arguments)?;
         let state = cx.shared_state();
         cx.blocking(move |host| tool.preview(&state, host)).await?
     })

@@ -346,7 +346,20 @@ pub enum FileOrder {
     Path,
 }
 
-/// Finds files, and no folders, by a pattern.
+/// What a pattern finds. A side that does not know the word refuses it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindKind {
+    /// Files.
+    #[default]
+    Files,
+    /// Folders.
+    Folders,
+    /// Both.
+    All,
+}
+
+/// Finds files or folders by a pattern.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileFind {
@@ -368,6 +381,9 @@ pub struct FileFind {
     /// decide. They do not count with `include_ignored`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leave_out_unless_git: Vec<String>,
+    /// Whether files or folders are found.
+    #[serde(skip_serializing_if = "is_files")]
+    pub kind: FindKind,
     /// Which come first.
     pub order: FileOrder,
     /// Files that are told at most; all are counted. [`FIND_FILES_MAX`] where there is none, and
@@ -413,13 +429,16 @@ pub struct FoundFile {
     /// Whether the user must be asked before this call changes it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
+    /// Whether it is a folder.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_folder: bool,
 }
 
 /// Searches texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileSearch {
-    /// What is looked for, within a line: a regular expression of the crate `regex`.
+    /// What is looked for: a regular expression of the crate `regex`.
     pub pattern: String,
     /// A file, or the folder to look in; the default folder where empty.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -427,6 +446,13 @@ pub struct FileSearch {
     /// Whether `a` finds `A` too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ignore_case: bool,
+    /// Whether a match may go over several lines, and `.` matches the end of a line too. Else the
+    /// pattern matches within one line.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub multi_line: bool,
+    /// Whether files are told with the number of their matches, and no lines.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub counts: bool,
     /// Patterns of the files that are searched, as in [`FileFind`]; one without `/` fits names at
     /// any depth. All files where there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -451,8 +477,8 @@ pub struct FileSearch {
     /// [`SEARCH_CONTEXT_LINES_MAX`].
     #[serde(skip_serializing_if = "is_zero")]
     pub context_lines: usize,
-    /// Matches that are told at most; all are counted. [`SEARCH_MATCHES_MAX`] where there is none,
-    /// and never more.
+    /// Matches that are told at most, or files with `counts`; all are counted.
+    /// [`SEARCH_MATCHES_MAX`] where there is none, and never more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
@@ -524,7 +550,11 @@ pub struct SearchedFile {
     /// Its path, from where the search began; empty for a file that the search named.
     pub path: String,
     /// Lines that match, and those around them, in order and each once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<SearchedLine>,
+    /// The number of its matches, if counts were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matches: Option<u64>,
 }
 
 /// A line of a file with matches.
@@ -546,6 +576,9 @@ pub struct SearchedLine {
     /// for a line that is told because of its neighbours.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub matches: Vec<(usize, usize)>,
+    /// Whether a match that began in an earlier line continues in this one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub continues: bool,
 }
 
 /// Goes through a tree.
@@ -687,6 +720,10 @@ impl FileIdentity {
     pub fn new(device: u64, inode: u64) -> Self {
         Self { device, inode }
     }
+}
+
+fn is_files(kind: &FindKind) -> bool {
+    *kind == FindKind::Files
 }
 
 fn is_zero<T: Default + PartialEq>(number: &T) -> bool {

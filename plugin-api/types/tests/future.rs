@@ -109,6 +109,7 @@ fn what_would_be_done_wrongly_is_refused_with_the_words_that_are_known() {
     is_refused::<WriteMode>(json!(WORD), "`create_new`");
     is_refused::<TextUnit>(json!(WORD), "`characters` or `lines`");
     is_refused::<FileOrder>(json!(WORD), "`newest` or `path`");
+    is_refused::<FindKind>(json!(WORD), "`files`, `folders`, `all`");
     is_refused::<ResourceAction>(json!(WORD), "`create`");
     is_refused::<StoreOf>(json!(WORD), "`person` or `workspace`");
     is_refused::<OutputStream>(json!(WORD), "`stdout` or `stderr`");

@@ -13,12 +13,12 @@ const SHELL_TIMEOUT: f64 = 300.0;
 #[derive(Debug)]
 #[serde(default)]
 pub struct Config {
-    /// Folders in which files may be touched; a relative one starts at the workspace. The workspace
-    /// alone where there is none.
+    /// Folders in which files may be touched; a relative one starts at the working directory. The
+    /// workspace (the nearest folder upwards with `.jaato` or `.git`) if there is none.
     #[schemars(extend("x-jaato-path" = "home"))]
     pub allowed_paths: Vec<PathBuf>,
-    /// Where relative paths and commands begin, and always allowed; the workspace where nothing is
-    /// said.
+    /// Where relative paths and commands begin, and always allowed; the working directory where
+    /// nothing is said.
     #[schemars(extend("x-jaato-path" = "home"))]
     pub default_path: Option<PathBuf>,
     /// Seconds that a command may take which says nothing itself. Programs that outlive their call,
@@ -49,16 +49,17 @@ impl Default for Config {
 
 impl Config {
     /// Returns where relative paths and commands begin.
-    pub fn default_path(&self, workspace: &Path) -> PathBuf {
-        self.default_path.as_ref().map_or_else(|| workspace.to_owned(), |path| workspace.join(path))
+    pub fn default_path(&self, working: &Path) -> PathBuf {
+        self.default_path.as_ref().map_or_else(|| working.to_owned(), |path| working.join(path))
     }
 
-    /// Returns the folders in which files may be touched: the default folder is one of them.
-    pub fn allowed_paths(&self, workspace: &Path) -> Vec<PathBuf> {
-        let named = self.allowed_paths.iter().map(|path| workspace.join(path));
-        let mut allowed = vec![self.default_path(workspace)];
+    /// Returns the folders in which files may be touched: the default folder is one of them. `root`
+    /// is the root of the workspace around the working directory.
+    pub fn allowed_paths(&self, working: &Path, root: &Path) -> Vec<PathBuf> {
+        let named = self.allowed_paths.iter().map(|path| working.join(path));
+        let mut allowed = vec![self.default_path(working)];
         if self.allowed_paths.is_empty() {
-            allowed.push(workspace.to_owned());
+            allowed.push(root.to_owned());
         }
         allowed.extend(named);
         allowed.sort();
@@ -79,8 +80,10 @@ mod tests {
 
     #[test]
     fn the_workspace_is_allowed_where_nothing_else_is_said() {
-        let paths = |config: Config| config.allowed_paths(Path::new("/ws"));
+        let paths = |config: Config| config.allowed_paths(Path::new("/ws"), Path::new("/ws"));
         assert_eq!(paths(Config::default()), [Path::new("/ws")]);
+        let below = Config::default().allowed_paths(Path::new("/ws/docs"), Path::new("/ws"));
+        assert_eq!(below, ["/ws", "/ws/docs"].map(Path::new));
         let named = Config { allowed_paths: vec!["/a".into(), "b".into()], ..Config::default() };
         assert_eq!(paths(named), ["/a", "/ws", "/ws/b"].map(Path::new));
         let inner = Config {

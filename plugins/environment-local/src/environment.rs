@@ -53,10 +53,12 @@ impl ExecutionEnvironment for Ready {
         let Local { home, config } = cx.state();
         let config: Config = settings(config, &setup.options)?;
         let workspace = Path::new(&setup.workspace);
+        // A host that does not say it knows only the working directory.
+        let root = if setup.root.is_empty() { workspace } else { Path::new(&setup.root) };
         let default_path = config.default_path(workspace);
         let base = config.tmp_base_dir.as_ref().map(|base| workspace.join(base));
         let settings = Settings {
-            roots: config.allowed_paths(workspace).into_iter().map(Root::local).collect(),
+            roots: config.allowed_paths(workspace, root).into_iter().map(Root::local).collect(),
             default_folder: default_path.clone(),
             temporary: config.enable_tmp_dir.then_some(TemporarySettings { base, shown: None }),
         };

@@ -7,11 +7,15 @@
 
 mod told;
 
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
-use jaato_plugin_sdk::task::{TaskRead, TaskStart, TaskStatus};
+use jaato_plugin_sdk::task::{TaskRead, TaskReadAnswer, TaskStart, TaskStatus};
 use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::types::{CommandSpec, ToolName};
+use parking_lot::Mutex;
 
 /// Longest wait of one read, in seconds.
 const WAIT_SECONDS_MAX: u64 = 60;
@@ -62,7 +66,7 @@ async fn start_background_task(
     })))
 }
 
-/// Tells how a background task stands and what it has printed since an offset.
+/// Tells how a background task stands and what it has printed since the last answer.
 #[tool_fn(
     name = "getBackgroundTask",
     category = "system",
@@ -75,12 +79,20 @@ async fn start_background_task(
         "properties": {
             "task_id": { "type": "string", TOUCHES: { "text": "the name of a task" }, "description": "Which task." },
             "stdout_offset": {
-                "type": "integer", "minimum": 0, "default": 0,
-                "description": "The one that the last answer gave.",
+                "type": "integer", "minimum": 0,
+                "description": "Read again from this byte.",
             },
             "wait_seconds": {
                 "type": "integer", "minimum": 0, "maximum": WAIT_SECONDS_MAX, "default": 0,
                 "description": "For more output, or the end.",
+            },
+            "until_end": {
+                "type": "boolean", "default": false,
+                "description": "Wait for the end alone.",
+            },
+            "tail": {
+                "type": "integer", "minimum": 1,
+                "description": "Only the last lines, so many.",
             },
         },
         "required": ["task_id"],
@@ -89,17 +101,45 @@ async fn start_background_task(
 async fn get_background_task(
     cx: &Cx<Background>,
     task_id: String,
-    #[serde(default)] stdout_offset: u64,
+    stdout_offset: Option<u64>,
     #[serde(default)] wait_seconds: u64,
+    #[serde(default)] until_end: bool,
+    tail: Option<usize>,
 ) -> Result<Output> {
-    let read = TaskRead {
-        task_id,
-        offset: stdout_offset,
-        bytes_max: 0,
-        wait_ms: wait_seconds.saturating_mul(1000),
-    };
-    let answer = cx.tasks().read(&read).await.map_err(explained)?;
+    let seen = || cx.state().offsets.lock().get(&task_id).copied().unwrap_or_default();
+    let offset = stdout_offset.unwrap_or_else(seen);
+    let wait = Duration::from_secs(wait_seconds.min(WAIT_SECONDS_MAX));
+    let begin = Instant::now();
+    let mut read = TaskRead { task_id, offset, bytes_max: 0, wait_ms: 0 };
+    let mut answer: Option<TaskReadAnswer> = None;
+    loop {
+        let left = wait.saturating_sub(begin.elapsed());
+        read.wait_ms = if answer.is_none() || until_end { milliseconds(left) } else { 0 };
+        let next = cx.tasks().read(&read).await.map_err(explained)?;
+        let is_over =
+            next.task.status != TaskStatus::Running && next.offset >= next.task.output_bytes;
+        let is_more = next.offset > read.offset;
+        read.offset = next.offset;
+        match &mut answer {
+            Some(answer) => told::append(answer, next),
+            None => answer = Some(next),
+        }
+        // What is there already is read to its end, whether something is waited for or not.
+        let wants_more = (until_end && read.wait_ms > 0) || (tail.is_some() && is_more);
+        if is_over || !wants_more {
+            break;
+        }
+    }
+    let Some(mut answer) = answer else { return Err(Error::failed("the host told nothing")) };
+    cx.state().offsets.lock().insert(read.task_id, answer.offset);
+    if let Some(lines) = tail {
+        told::keep_last(&mut answer, lines);
+    }
     Ok(Output::json(told::read(&answer)))
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Ends a background task.
@@ -178,12 +218,15 @@ fn explained(error: Error) -> Error {
     }
 }
 
-/// The host keeps the tasks.
-pub struct Background;
+/// The host keeps the tasks; here is how far each was read.
+#[derive(Default)]
+pub struct Background {
+    offsets: Mutex<BTreeMap<String, u64>>,
+}
 
 impl State for Background {
     async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
-        Ok(Self)
+        Ok(Self::default())
     }
 
     fn describe(description: &mut Description) {

@@ -41,6 +41,30 @@ pub fn read(answer: &TaskReadAnswer) -> Value {
     told
 }
 
+/// Output that is kept of one answer, in bytes: more was waited for than anyone reads.
+const OUTPUT_BYTES_MAX: usize = 256 * 1024;
+
+/// Adds what was read next to what was read before.
+pub fn append(answer: &mut TaskReadAnswer, next: TaskReadAnswer) {
+    let mut output = std::mem::take(&mut answer.output);
+    output.push_str(&next.output);
+    let mut lost = answer.lost_bytes + next.lost_bytes;
+    if output.len() > OUTPUT_BYTES_MAX {
+        let cut = output.ceil_char_boundary(output.len() - OUTPUT_BYTES_MAX);
+        lost += cut as u64;
+        output.drain(..cut);
+    }
+    *answer = next;
+    (answer.output, answer.lost_bytes) = (output, lost);
+}
+
+/// Keeps the last lines, so many.
+pub fn keep_last(answer: &mut TaskReadAnswer, lines: usize) {
+    let text = answer.output.trim_end_matches('\n');
+    let start = text.rmatch_indices('\n').nth(lines.saturating_sub(1)).map_or(0, |(at, _)| at + 1);
+    answer.output.drain(..start);
+}
+
 /// Shows each line as a program left it that began it anew with `\r`.
 fn as_left(output: &str) -> String {
     let lines = output.split('\n').map(|line| line.trim_end_matches('\r'));
@@ -89,6 +113,26 @@ fn seconds(milliseconds: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn answers_are_joined_and_cut_to_their_last_lines() {
+        let answer = |output: &str, offset| {
+            let mut answer = TaskReadAnswer::default();
+            (answer.output, answer.offset) = (output.to_owned(), offset);
+            answer
+        };
+        let mut all = answer("one\ntw", 6);
+        append(&mut all, answer("o\nthree\n", 14));
+        assert_eq!((all.output.as_str(), all.offset), ("one\ntwo\nthree\n", 14));
+        keep_last(&mut all, 2);
+        assert_eq!(all.output, "two\nthree\n");
+        keep_last(&mut all, 9);
+        assert_eq!(all.output, "two\nthree\n");
+        let mut long = answer(&"é".repeat(OUTPUT_BYTES_MAX), 1);
+        append(&mut long, answer("end", 2));
+        assert!(long.output.len() <= OUTPUT_BYTES_MAX && long.output.ends_with("end"));
+        assert_eq!(long.lost_bytes as usize + long.output.len(), 2 * OUTPUT_BYTES_MAX + 3);
+    }
 
     #[test]
     fn a_line_that_was_begun_anew_is_told_as_it_was_left() {

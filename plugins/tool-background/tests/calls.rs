@@ -36,6 +36,28 @@ fn a_task_is_started_and_its_result_is_read() {
 }
 
 #[test]
+fn a_task_is_read_on_from_the_last_answer_and_its_last_lines_alone() {
+    let host = FakeHost::new(tool_background::__jaato::MODULE).with_tool("count", |_| {
+        Ok(Output::json(json!({ "stdout": "1\n2\n3\n", "returncode": 0 })))
+    });
+    let instance = host.instance().unwrap();
+    let call = |name: &str, arguments: Value| {
+        Value::Object(instance.call(name, arguments).unwrap().content)
+    };
+    call("startBackgroundTask", json!({ "tool_name": "count", "arguments": {} }));
+    let first = call(
+        "getBackgroundTask",
+        json!({ "task_id": "task_1", "until_end": true, "wait_seconds": "5" }),
+    );
+    assert_eq!(first["status"], "completed");
+    let again = call("getBackgroundTask", json!({ "task_id": "task_1" }));
+    assert_eq!((&again["stdout"], &again["stdout_offset"]), (&json!(""), &first["stdout_offset"]));
+    let tail =
+        call("getBackgroundTask", json!({ "task_id": "task_1", "stdout_offset": 0, "tail": 2 }));
+    assert_eq!(tail["status"], "completed");
+}
+
+#[test]
 fn a_task_that_failed_has_its_error_and_one_that_ended_is_not_cancelled() {
     let host = host();
     let arguments = json!({ "tool_name": "make", "arguments": { "target": "broken" } });

@@ -39,9 +39,9 @@ async fn calculate(
 async fn add(
     _cx: &Cx,
     /// A number.
-    a: Number,
+    a: Operand,
     /// Another.
-    b: Number,
+    b: Operand,
 ) -> Result<Output> {
     answer("addition", &a, &b, arithmetic::add)
 }
@@ -51,9 +51,9 @@ async fn add(
 async fn subtract(
     _cx: &Cx,
     /// A number.
-    a: Number,
+    a: Operand,
     /// Another.
-    b: Number,
+    b: Operand,
 ) -> Result<Output> {
     answer("subtraction", &a, &b, arithmetic::subtract)
 }
@@ -63,9 +63,9 @@ async fn subtract(
 async fn multiply(
     _cx: &Cx,
     /// A number.
-    a: Number,
+    a: Operand,
     /// Another.
-    b: Number,
+    b: Operand,
 ) -> Result<Output> {
     answer("multiplication", &a, &b, arithmetic::multiply)
 }
@@ -75,18 +75,49 @@ async fn multiply(
 async fn divide(
     _cx: &Cx,
     /// A number.
-    a: Number,
+    a: Operand,
     /// Another.
-    b: Number,
+    b: Operand,
 ) -> Result<Output> {
     answer("division", &a, &b, arithmetic::divide)
 }
 
 type Operation = fn(&BigDecimal, &BigDecimal) -> Result<BigDecimal, Refused>;
 
-fn answer(name: &str, a: &Number, b: &Number, operation: Operation) -> Result<Output> {
-    let [left, right] = [a, b].map(|number| arithmetic::read(&number.to_string()));
-    let result = operation(&left.map_err(explained)?, &right.map_err(explained)?);
+/// A number, as text if it has more digits than JSON keeps.
+#[tool_type]
+#[serde(untagged)]
+enum Operand {
+    Number(Number),
+    Text(String),
+}
+
+impl Operand {
+    fn read(&self) -> Result<BigDecimal> {
+        let text = match self {
+            Self::Text(text) => text.trim().to_owned(),
+            Self::Number(number) => number.to_string(),
+        };
+        let digits = text.split(['e', 'E']).next().unwrap_or_default();
+        let digits = digits.trim_start_matches(['-', '0', '.']);
+        let digits = digits.bytes().filter(u8::is_ascii_digit).count();
+        // A floating point number of so many digits may be the nearest one to what was written.
+        if matches!(self, Self::Number(number) if number.is_f64()) && digits > DIGITS_KEPT {
+            let text = format!("`{text}` may not be the number that you wrote");
+            let hint = format!(
+                "give a number of more than {DIGITS_KEPT} digits as text, as in \"18446744073709551617\""
+            );
+            return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint));
+        }
+        arithmetic::read(&text).map_err(explained)
+    }
+}
+
+/// Decimal digits that every floating point number keeps.
+const DIGITS_KEPT: usize = 15;
+
+fn answer(name: &str, a: &Operand, b: &Operand, operation: Operation) -> Result<Output> {
+    let result = operation(&a.read()?, &b.read()?);
     let result = arithmetic::written(&result.map_err(explained)?);
     Ok(Output::json(json!({ "operation": name, "operands": [a, b], "result": result })))
 }

@@ -94,4 +94,19 @@ fn the_four_tools_take_two_numbers() {
     assert_eq!(error.message, "a division by zero");
 }
 
+#[test]
+fn numbers_that_json_does_not_keep_are_given_as_text() {
+    let add = |a: Value, b: Value| host().call("add", json!({ "a": a, "b": b }));
+    let sum = |a: Value, b: Value| add(a, b).unwrap().content["result"].clone();
+    assert_eq!(sum(json!("18446744073709551616"), json!(1)), "18446744073709551617");
+    assert_eq!(sum(json!("0.1"), json!(0.2)), "0.3");
+    assert_eq!(sum(json!(u64::MAX), json!(1)), "18446744073709551616");
+    assert_eq!(sum(json!(1e30), json!(0)), format!("1{}", "0".repeat(30)));
+    for lost in [json!(18_446_744_073_709_551_616_f64), json!(0.123_456_789_012_345_67)] {
+        let error = add(lost, json!(1)).unwrap_err();
+        assert!(error.hint.unwrap().contains("as text"), "{}", error.message);
+    }
+    assert_eq!(add(json!("one"), json!(1)).unwrap_err().message, "`one` is no number");
+}
+
 jaato_plugin_testkit::conformance!(tool_calculator: tool);

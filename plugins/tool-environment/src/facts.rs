@@ -45,6 +45,8 @@ pub(crate) struct Programs {
     pub(crate) powershell: bool,
     /// PowerShell Core.
     pub(crate) pwsh: bool,
+    /// Bash, which runs the commands of `cli_based_tool` if it is there.
+    pub(crate) bash: bool,
 }
 
 /// A point in time as the machine's clock and time zone tell it.

@@ -32,14 +32,16 @@ fn moment(now: &Zoned) -> Moment {
     Moment { timestamp: now.timestamp(), offset: now.offset(), zone }
 }
 
-/// Only a Windows report tells of them, so only there is `PATH` walked.
+/// `PATH` is walked only if the report tells of them: on Windows, and without `SHELL`.
 fn programs() -> Programs {
-    if !cfg!(windows) {
-        return Programs::default();
-    }
     let path = env::var_os("PATH").unwrap_or_default();
     let is_there = |file| is_on_path(&path, file);
-    Programs { powershell: is_there("powershell.exe"), pwsh: is_there("pwsh.exe") }
+    if cfg!(windows) {
+        let (powershell, pwsh) = (is_there("powershell.exe"), is_there("pwsh.exe"));
+        return Programs { powershell, pwsh, bash: false };
+    }
+    let bash = env::var_os("SHELL").is_none() && is_there("bash");
+    Programs { bash, ..Programs::default() }
 }
 
 fn is_on_path(path: &OsStr, file: &str) -> bool {

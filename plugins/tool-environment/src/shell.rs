@@ -58,7 +58,8 @@ fn path(facts: &Facts) -> Option<&str> {
     if facts.is_windows() {
         return shell.filter(|_| facts.variables.get("MSYSTEM").is_some());
     }
-    Some(shell.unwrap_or("/bin/sh"))
+    // As commands are run: by bash, else by sh.
+    Some(shell.unwrap_or(if facts.programs.bash { "/bin/bash" } else { "/bin/sh" }))
 }
 
 fn windows_default(facts: &Facts) -> String {
@@ -93,6 +94,15 @@ mod tests {
     fn parent(name: &str, mut facts: Facts) -> Facts {
         facts.session.parent_process = Some(name.to_owned());
         facts
+    }
+
+    #[test]
+    fn without_a_shell_of_the_user_it_is_the_one_that_runs_commands() {
+        for (bash, default) in [(true, "bash"), (false, "sh")] {
+            let programs = Programs { bash, ..Programs::default() };
+            let facts = Facts { programs, variables: variables(&[]), ..linux() };
+            assert_eq!(shell(&facts)["default"], default);
+        }
     }
 
     #[test]
@@ -134,7 +144,7 @@ mod tests {
         );
         let bare = Facts {
             variables: variables(&[]),
-            programs: Programs { powershell: true, pwsh: true },
+            programs: Programs { powershell: true, pwsh: true, bash: false },
             ..windows()
         };
         let bare = parent("explorer.exe", bare);

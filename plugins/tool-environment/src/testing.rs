@@ -98,7 +98,7 @@ pub(crate) fn windows() -> Facts {
             ("PROCESSOR_ARCHITECTURE", "AMD64"),
             ("PROCESSOR_IDENTIFIER", "Intel64 Family 6 Model 158 Stepping 10, GenuineIntel"),
         ]),
-        programs: Programs { powershell: true, pwsh: false },
+        programs: Programs { powershell: true, pwsh: false, bash: false },
         session: at_terminal(None, "cmd.exe", r"C:\Users\user\project"),
         place: Place::Here,
         ..linux()

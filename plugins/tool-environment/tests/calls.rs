@@ -101,7 +101,7 @@ fn what_the_machine_alone_knows_needs_no_session() {
 #[test]
 fn an_unknown_aspect_never_reaches_the_plugin() {
     let host = host().with_session(with_model());
-    for aspect in [json!("moon"), json!("OS"), json!(""), Value::Null] {
+    for aspect in [json!("moon"), json!("o s"), json!("")] {
         let error = ask(&host, json!({ "aspect": aspect })).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{aspect}");
     }

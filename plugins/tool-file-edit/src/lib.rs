@@ -6,6 +6,7 @@
 //! it happens, and a call changes all that it should or nothing.
 #![forbid(unsafe_code)]
 
+mod alike;
 mod apply;
 mod config;
 mod content;

@@ -80,7 +80,7 @@ impl Page {
             let (part, rest) = piece.split_at(end.map_or(piece.len(), |end| end + 1));
             self.append(part);
             if end.is_some() {
-                self.end_line();
+                self.end_line("\n");
             }
             piece = rest;
         }
@@ -90,7 +90,7 @@ impl Page {
     pub fn finish(mut self) -> Shown {
         match self.is_open {
             true if self.is_full || self.is_ahead() => self.passed += 1,
-            true => self.end_line(),
+            true => self.end_line(""),
             false => {}
         }
         Shown { text: self.text, lines: self.shown, total: self.passed }
@@ -125,17 +125,17 @@ impl Page {
         self.line_chars += part.chars().count();
     }
 
-    fn end_line(&mut self) {
+    fn end_line(&mut self, end: &str) {
         let mut line = std::mem::take(&mut self.line);
         let more = std::mem::take(&mut self.line_chars).saturating_sub(LINE_CHARS_MAX);
         self.is_open = false;
-        if line.ends_with('\r') && more == 0 {
+        if line.ends_with('\r') && more == 0 && !end.is_empty() {
             line.pop();
         }
         if more > 0 {
             line.push_str(&format!("[… {more} more characters of this line]"));
         }
-        line.push('\n');
+        line.push_str(end);
         let bytes = json_bytes(&line);
         self.passed += 1;
         if self.bytes + bytes > self.bytes_max && self.shown > 0 {
@@ -174,14 +174,14 @@ mod tests {
     #[test]
     fn lines_are_cut_out_of_pieces() {
         let pieces = ["a\nb", "b\n", "", "c\r", "\nd"];
-        check(1, 10, &pieces, ("a\nbb\nc\nd\n", 4, 4));
+        check(1, 10, &pieces, ("a\nbb\nc\nd", 4, 4));
         check(2, 2, &pieces, ("bb\nc\n", 2, 4));
-        check(4, 1, &pieces, ("d\n", 1, 4));
+        check(4, 1, &pieces, ("d", 1, 4));
         check(5, 1, &pieces, ("", 0, 4));
         check(9, 1, &["a\n"], ("", 0, 1));
         check(1, 1, &[], ("", 0, 0));
         check(1, 1, &["\n\n"], ("\n", 1, 2));
-        check(3, 1, &["a", "a\nb", "b\nc"], ("c\n", 1, 3));
+        check(3, 1, &["a", "a\nb", "b\nc"], ("c", 1, 3));
         check(1, 1, &["a\n", "b"], ("a\n", 1, 2));
         check(2, 1, &["a", "\n", "b", "\nc\n"], ("b\n", 1, 3));
     }

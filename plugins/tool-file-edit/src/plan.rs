@@ -11,7 +11,7 @@ use jaato_plugin_sdk::types::file_change::{FileChange, FileChangeKind};
 use crate::content::Content;
 use crate::diff::{Texts, change};
 use crate::files::{CHANGED_BYTES_MAX, Snapshot, snapshot};
-use crate::text::decode;
+use crate::text::{decode, shown};
 
 /// Bytes of all files of one change, before and after: they are held in memory.
 const PLAN_BYTES_MAX: u64 = 4 * CHANGED_BYTES_MAX;
@@ -233,7 +233,7 @@ impl Plan {
 
 /// The text of a file, where there is one and it is text.
 fn text(bytes: Option<&[u8]>) -> Option<Cow<'_, str>> {
-    Some(decode(bytes?).ok()?.text)
+    Some(shown(decode(bytes?).ok()?.text))
 }
 
 /// Makes a path absolute, without `.` and `..`.

@@ -12,7 +12,7 @@ fn read(desk: &Desk, arguments: Value) -> String {
 #[test]
 fn a_whole_text_is_shown_under_its_heading() {
     let desk = Desk::new().with("a.txt", "one\ntwo\nthree");
-    assert_eq!(desk.read("a.txt"), "path: a.txt | lines: 3 | size: 14\n\none\ntwo\nthree\n");
+    assert_eq!(desk.read("a.txt"), "path: a.txt | lines: 3 | size: 13\n\none\ntwo\nthree");
     desk.write("empty", "");
     assert_eq!(desk.read("empty"), "path: empty | lines: 0 | size: 0\n\n");
 }
@@ -23,11 +23,11 @@ fn a_part_is_shown_with_its_lines_and_whether_there_is_more() {
     let of = |offset: u64, limit: u64| {
         read(&desk, json!({ "path": "a.txt", "offset": offset, "limit": limit }))
     };
-    let expected = "path: a.txt | lines: 2-3 of 4 | size: 4 | has_more: True\n\n2\n3\n\
+    let expected = "path: a.txt | lines: 2-3 of 4 | size: 8 | has_more: True\n\n2\n3\n\
                     [… the next line is 4: readFile with offset=4]";
     assert_eq!(of(2, 2), expected);
-    assert_eq!(of(4, 9), "path: a.txt | lines: 4-4 of 4 | size: 2 | has_more: False\n\n4\n");
-    let expected = "path: a.txt | lines: none of 4 | size: 0 | has_more: False\n\n\
+    assert_eq!(of(4, 9), "path: a.txt | lines: 4-4 of 4 | size: 8 | has_more: False\n\n4\n");
+    let expected = "path: a.txt | lines: none of 4 | size: 8 | has_more: False\n\n\
                     [the file ends before that line]";
     assert_eq!(of(100, 1), expected);
 }
@@ -35,7 +35,8 @@ fn a_part_is_shown_with_its_lines_and_whether_there_is_more() {
 #[test]
 fn texts_in_other_encodings_are_shown_with_lf_alone() {
     let desk = Desk::new().with("a.txt", b"caf\xE9 au lait\r\nd\xE9j\xE0 vu\r\n");
-    let expected = "path: a.txt | lines: 2 | size: 21 | encoding: windows-1252\n\n\
+    let expected = "path: a.txt | lines: 2 | size: 23 | line ends: CRLF, shown as LF | \
+                    encoding: windows-1252\n\n\
                     café au lait\ndéjà vu\n";
     assert_eq!(desk.read("a.txt"), expected);
 }
@@ -46,39 +47,38 @@ fn what_a_model_is_sent_is_bounded() {
     let text = desk.read("long.txt");
     assert!(json!(text).to_string().len() < 16 * 1024, "{}", text.len());
     assert!(
-        text.starts_with("path: long.txt | lines: 1-1280 of 10000 | size: 14080 | has_more: True"),
+        text.starts_with("path: long.txt | lines: 1-1280 of 10000 | size: 110000 | has_more: True"),
         "{}",
         &text[..90]
     );
     let next = read(&desk, json!({ "path": "long.txt", "offset": 9_999 }));
-    assert!(
-        next.starts_with(
-            "path: long.txt | lines: 9999-10000 of 10000 | size: 22 | has_more: False"
-        )
-    );
+    assert!(next.starts_with(
+        "path: long.txt | lines: 9999-10000 of 10000 | size: 110000 | has_more: False"
+    ));
     desk.write("line.txt", "x".repeat(100_000));
-    assert!(desk.read("line.txt").ends_with("x[… 98000 more characters of this line]\n"));
+    assert!(desk.read("line.txt").ends_with("x[… 98000 more characters of this line]"));
 }
 
 #[test]
 fn of_a_large_file_no_more_is_read_than_must_be() {
     let desk = Desk::new().with("large.txt", "0123456789abcde\n".repeat(1_000_000));
     let text = read(&desk, json!({ "path": "large.txt", "limit": 200 }));
-    let heading = "path: large.txt | lines: 1-200 of ? | size: 3200 | has_more: True | \
-                   file: 16000000 bytes\n\n0123";
+    let heading = "path: large.txt | lines: 1-200 of ? | size: 16000000 | has_more: True\n\n0123";
     assert!(text.starts_with(heading), "{}", &text[..100]);
     let asked = desk.host().asked();
     let reads: Vec<_> = asked.iter().filter(|request| request.operation == "files.read").collect();
     assert_eq!(reads.len(), 1);
     assert!(reads[0].json["length"].as_u64() <= Some(1024 * 1024));
     let text = read(&desk, json!({ "path": "large.txt", "offset": 900_000, "limit": 1 }));
-    assert!(text.contains("| lines: 900000-900000 of 1000000 | size: 16 | has_more: True"));
+    assert!(text.contains("| lines: 900000-900000 of 1000000 | size: 16000000 | has_more: True"));
     let text = read(&desk, json!({ "path": "large.txt", "offset": 500_000, "limit": 1 }));
-    assert!(text.contains("| lines: 500000-500000 of ? | size: 16 | has_more: True"));
+    assert!(text.contains("| lines: 500000-500000 of ? | size: 16000000 | has_more: True"));
     let text = read(&desk, json!({ "path": "large.txt", "offset": 1_000_000, "limit": 9 }));
-    assert!(text.contains("| lines: 1000000-1000000 of 1000000 | size: 16 | has_more: False"));
+    assert!(
+        text.contains("| lines: 1000000-1000000 of 1000000 | size: 16000000 | has_more: False")
+    );
     let text = read(&desk, json!({ "path": "large.txt", "offset": 1_000_001 }));
-    assert!(text.contains("| lines: none of 1000000 | size: 0 | has_more: False"));
+    assert!(text.contains("| lines: none of 1000000 | size: 16000000 | has_more: False"));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn what_is_no_text_is_named() {
     assert_eq!(&*error.message, "path is required");
     let error = desk.refused("readFile", json!({ "path": "../../etc/passwd" }));
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
-    for bad in [json!({ "path": "a", "offset": 0 }), json!({ "path": "a", "limit": "3" })] {
+    for bad in [json!({ "path": "a", "offset": 0 }), json!({ "path": "a", "limit": "some" })] {
         assert_eq!(desk.refused("readFile", bad).kind, ErrorKind::InvalidArguments);
     }
 }
@@ -126,4 +126,52 @@ fn images_are_attached() {
         json!({ "path": "a.dat", "size": 16, "type": "image", "mime_type": "image/png" });
     assert_eq!(Value::Object(output.content), expected);
     assert_eq!(output.attachments.len(), 1);
+}
+
+#[test]
+fn a_name_that_looks_the_same_is_found_and_near_paths_are_named() {
+    let desk = Desk::new()
+        .with("shots/Shot at 9.41\u{202F}AM.txt", "narrow\n")
+        .with("v\u{A0}1/re\u{301}sume\u{301}.txt", "accents\n")
+        .with("it\u{2019}s.txt", "quote\n")
+        .with("src/main.rs", "")
+        .with("src/two  .txt", "")
+        .with("src/two \u{A0}.txt", "")
+        .with("doc.pdf", "%PDF-1.7\ntext");
+    assert!(desk.read("shots/Shot at 9.41 AM.txt").contains("narrow"));
+    assert!(desk.read("./v 1/r\u{E9}sum\u{E9}.txt").contains("accents"));
+    let edit = json!({ "path": "it's.txt", "old": "quote", "new": "new" });
+    desk.call("updateFile", edit);
+    assert!(desk.read("it\u{2019}s.txt").contains("new"));
+    let hint = |path: &str| {
+        let error = desk.refused("readFile", json!({ "path": path }));
+        assert_eq!(error.kind, ErrorKind::NotFound, "{path}");
+        error.hint.unwrap_or_default()
+    };
+    assert_eq!(hint("main.rs"), "near: `src/main.rs`");
+    assert_eq!(hint("lib/main.rs"), "near: `src/main.rs`");
+    assert_eq!(hint("src/mian.rs"), "near: `src/main.rs`");
+    assert!(hint("src/two   .txt").contains("two"));
+    assert!(hint("caf\u{FFFD}").contains("not UTF-8"));
+    let error = desk.refused("readFile", json!({ "path": "doc.pdf" }));
+    assert!(error.hint.unwrap().contains("pdftotext doc.pdf"));
+}
+
+#[test]
+fn stray_bytes_are_shown_and_kept() {
+    let body =
+        [&b"# \xC3\x9Cber \xE6\x97\xA5\xE6\x9C\xAC\n"[..], b"price = 5\r\n# caf\xE9\n"].concat();
+    let desk = Desk::new().with("f.py", &body);
+    let text = desk.read("f.py");
+    assert!(
+        text.contains("line ends: mixed (1 CRLF, 2 LF), shown as LF | encoding: UTF-8 with other")
+    );
+    assert!(text.contains("# Über 日本\nprice = 5\n# caf\u{FFFD}\n"), "{text}");
+    let edit = json!({ "path": "f.py", "old": "price = 5", "new": "price = 7  # für später" });
+    let told = desk.call("updateFile", edit);
+    assert!(!told.to_string().contains('\u{10FFE9}'), "{told}");
+    let expected = String::from_utf8_lossy(&body).replace("price = 5", "price = 7  # für später");
+    let bytes = std::fs::read(desk.path("f.py")).unwrap();
+    assert!(bytes.ends_with(b"# caf\xE9\n"));
+    assert_eq!(String::from_utf8_lossy(&bytes), expected);
 }

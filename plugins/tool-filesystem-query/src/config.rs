@@ -68,7 +68,7 @@ struct Config {
     #[schemars(range(min = 1, max = 3600))]
     #[schemars(extend("x-jaato-workspace" = true))]
     timeout_seconds: Option<u64>,
-    /// Lines around a match for a call that does not say how many it wants; 2 without it.
+    /// Lines around a match for a call that does not say how many it wants; none without it.
     #[schemars(range(min = 0, max = 50))]
     #[schemars(extend("x-jaato-workspace" = true))]
     context_lines: Option<usize>,
@@ -120,7 +120,7 @@ impl Query {
             leave_out_unless_git: with_kept(defaults.iter().map(ToString::to_string).collect()),
             leave_out: with_kept(config.exclude_patterns),
             results: config.max_results.unwrap_or(500).clamp(1, RESULTS_MAX),
-            context_lines: config.context_lines.unwrap_or(2).min(CONTEXT_LINES_MAX),
+            context_lines: config.context_lines.unwrap_or(0).min(CONTEXT_LINES_MAX),
             file_bytes_max: config.max_file_size_kb.unwrap_or(1024).saturating_mul(1024),
             time_limit: Duration::from_secs(config.timeout_seconds.unwrap_or(30).clamp(1, 3600)),
         }
@@ -140,6 +140,6 @@ mod tests {
         let replaced = config(json!({ "exclude_patterns": ["a"], "exclude_mode": "replace" }));
         assert_eq!((replaced.leave_out, replaced.leave_out_unless_git), (vec!["a".into()], vec![]));
         let none = config(json!({}));
-        assert_eq!((none.results, none.context_lines, none.file_bytes_max), (500, 2, 1 << 20));
+        assert_eq!((none.results, none.context_lines, none.file_bytes_max), (500, 0, 1 << 20));
     }
 }

@@ -1,88 +1,119 @@
-//! Makes of the lines that a search tells one entry for each match. Pure.
+//! Makes of the lines that a search tells one entry for each file, in the form of `rg`. Pure.
 
 use jaato_plugin_sdk::files::{SearchedFile, SearchedLine};
 use jaato_plugin_sdk::prelude::*;
 
 use crate::place::Place;
 
-/// Bytes of text that all entries of one answer hold, about: an answer must fit into a frame.
-pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of an answer that are no entries: totals, notes.
+pub const HEADING_BYTES: usize = 1024;
+/// Bytes of JSON that an entry has next to its path and lines.
+pub const ENTRY_BYTES: usize = 24;
+
+/// Bytes of an answer if the host does not say how many a model is sent.
+const ANSWER_BYTES: usize = 16 * 1024;
+/// Bytes of an answer at most: it must fit into a frame.
+const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 /// Entries, as they are collected.
 pub struct Entries {
-    context_lines: usize,
-    /// The lines of the file that comes, which may come in several pages.
-    file: Option<SearchedFile>,
-    entries: Vec<Value>,
-    bytes: usize,
+    /// Matches that are still passed over.
+    skip: u64,
+    bytes_left: usize,
+    with_context: bool,
+    entries: Vec<Entry>,
+    /// Matches that were told or passed over.
+    pub seen: u64,
+    /// An entry did not fit: none after it is told.
+    pub is_full: bool,
+}
+
+struct Entry {
+    path: String,
+    lines: String,
+    last: u64,
 }
 
 impl Entries {
-    /// Begins.
-    pub fn new(context_lines: usize) -> Self {
-        Self { context_lines, file: None, entries: Vec::new(), bytes: 0 }
+    /// Begins: passes over so many matches, and fits into an answer of so many bytes.
+    pub fn new(skip: u64, bytes_max: usize, with_context: bool) -> Self {
+        let bytes_left = bytes_max.saturating_sub(HEADING_BYTES);
+        Self { skip, bytes_left, with_context, entries: Vec::new(), seen: 0, is_full: false }
     }
 
-    /// Adds lines of a file.
+    /// Adds lines of a file; a file may come in several pages.
     pub fn add(&mut self, place: &Place, file: SearchedFile) {
-        match &mut self.file {
-            Some(last) if last.path == file.path => last.lines.extend(file.lines),
-            _ => {
-                self.close_file(place);
-                self.file = Some(file);
+        let path = place.relative_of(&file.path);
+        let mut is_passed_over = false;
+        for line in &file.lines {
+            let matches = line.matches.len() as u64;
+            if matches > 0 {
+                is_passed_over = self.seen + matches <= self.skip;
+            }
+            if self.is_full {
+                return;
+            }
+            // Lines before the first match that is told, and after the last one passed over.
+            if is_passed_over || (matches == 0 && self.seen < self.skip) {
+                self.seen += matches;
+                continue;
+            }
+            if self.push(&path, line) {
+                self.seen += matches;
             }
         }
     }
 
-    /// Gives all entries.
-    pub fn finish(mut self, place: &Place) -> Vec<Value> {
-        self.close_file(place);
-        self.entries
+    /// Tells whether a file is told by its name; the results that are skipped are files then.
+    pub fn takes_file(&mut self, path: &str) -> bool {
+        let bytes = json_bytes(path) + ENTRY_BYTES;
+        self.is_full |= self.seen >= self.skip && bytes > self.bytes_left;
+        if self.is_full {
+            return false;
+        }
+        self.seen += 1;
+        let is_told = self.seen > self.skip;
+        if is_told {
+            self.bytes_left -= bytes;
+        }
+        is_told
     }
 
-    fn close_file(&mut self, place: &Place) {
-        let Some(file) = self.file.take() else { return };
-        for (at, line) in file.lines.iter().enumerate() {
-            for (start, end) in &line.matches {
-                if self.bytes >= TEXT_BYTES_MAX {
-                    return;
+    fn push(&mut self, path: &str, line: &SearchedLine) -> bool {
+        let is_match = !line.matches.is_empty() || line.continues;
+        let sign = if is_match { ':' } else { '-' };
+        let mut told = format!("{}{sign}{}", line.number, text(line));
+        let is_same = self.entries.last().is_some_and(|entry| entry.path == path);
+        let mut bytes = json_bytes(&told) + 2;
+        if !is_same {
+            bytes += ENTRY_BYTES + json_bytes(path);
+        }
+        if bytes > self.bytes_left && !self.entries.is_empty() {
+            self.is_full = true;
+            return false;
+        }
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        match self.entries.last_mut().filter(|_| is_same) {
+            Some(entry) => {
+                if self.with_context && line.number > entry.last + 1 {
+                    entry.lines.push_str("\n--");
                 }
-                let entry = self.entry(place, &file, at, (*start, *end));
+                told.insert(0, '\n');
+                entry.lines.push_str(&told);
+                entry.last = line.number;
+            }
+            None => {
+                let entry = Entry { path: path.to_owned(), lines: told, last: line.number };
                 self.entries.push(entry);
             }
         }
+        true
     }
 
-    fn entry(
-        &mut self,
-        place: &Place,
-        file: &SearchedFile,
-        at: usize,
-        (start, end): (usize, usize),
-    ) -> Value {
-        let line = &file.lines[at];
-        let near =
-            |other: &&SearchedLine| other.number.abs_diff(line.number) <= self.context_lines as u64;
-        let mut before: Vec<String> =
-            file.lines[..at].iter().rev().take_while(near).map(text).collect();
-        before.reverse();
-        let after: Vec<String> = file.lines[at + 1..].iter().take_while(near).map(text).collect();
-        let matched: String =
-            line.text.chars().skip(start).take(end.saturating_sub(start)).collect();
-        let (name, absolute) = (place.relative_of(&file.path), place.absolute_of(&file.path));
-        let told = text(line);
-        let lengths = before.iter().chain(&after).map(String::len).sum::<usize>();
-        self.bytes += lengths + told.len() + matched.len() + name.len() + absolute.len();
-        json!({
-            "file": name,
-            "absolute_path": absolute,
-            "line": line.number,
-            "column": line.skipped + start + 1,
-            "text": told,
-            "match": matched,
-            "context_before": before,
-            "context_after": after,
-        })
+    /// Gives all entries.
+    pub fn finish(self) -> Vec<Value> {
+        let told = |entry: Entry| json!({ "file": entry.path, "lines": entry.lines });
+        self.entries.into_iter().map(told).collect()
     }
 }
 
@@ -95,6 +126,18 @@ pub fn text(line: &SearchedLine) -> String {
     }
 }
 
+/// Bytes that an answer may have, so that the model is sent all of it.
+pub async fn answer_bytes(cx: &Reporter) -> usize {
+    let facts = cx.session().await.ok();
+    facts.and_then(|facts| facts.output_bytes_max).unwrap_or(ANSWER_BYTES).min(ANSWER_BYTES_MAX)
+}
+
+/// Bytes of a text as JSON, about.
+pub fn json_bytes(text: &str) -> usize {
+    let escaped = text.bytes().filter(|byte| matches!(byte, b'"' | b'\\' | b'\t' | b'\n'));
+    text.len() + escaped.count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,37 +147,47 @@ mod tests {
         SearchedLine { number, text, matches, ..SearchedLine::default() }
     }
 
-    #[test]
-    fn each_match_is_an_entry_with_the_lines_around_it_however_the_pages_were_cut() {
-        let place = Place { asked: "src".into(), absolute: "/w/src".into(), is_folder: true };
-        let page = |lines| SearchedFile { path: "a".into(), lines, ..SearchedFile::default() };
-        let mut entries = Entries::new(1);
-        entries.add(
-            &place,
-            page(vec![line(1, "b ", &[]), line(2, "é moon moon", &[(2, 6), (7, 11)])]),
-        );
-        entries.add(
-            &place,
-            page(vec![line(3, "c", &[]), line(8, "d", &[]), line(9, "moon", &[(0, 4)])]),
-        );
-        let entries = entries.finish(&place);
-        assert_eq!(entries.len(), 3);
-        let second = json!({
-            "file": "src/a", "absolute_path": "/w/src/a", "line": 2, "column": 8,
-            "text": "é moon moon", "match": "moon",
-            "context_before": ["b"], "context_after": ["c"],
-        });
-        assert_eq!(entries[1], second);
-        assert_eq!(entries[2]["context_before"], json!(["d"]));
+    fn page(path: &str, lines: Vec<SearchedLine>) -> SearchedFile {
+        SearchedFile { path: path.into(), lines, ..SearchedFile::default() }
+    }
+
+    fn place() -> Place {
+        Place { asked: "src".into(), is_folder: true }
+    }
+
+    fn pages() -> [SearchedFile; 3] {
+        let two = line(2, "moon moon", &[(0, 4), (5, 9)]);
+        let last = vec![line(3, "c", &[]), line(8, "d", &[]), line(9, "moon", &[(0, 4)])];
+        [
+            page("a", vec![line(1, "b ", &[]), two]),
+            page("a", last),
+            page("b", vec![line(7, "moon", &[(0, 4)])]),
+        ]
     }
 
     #[test]
-    fn an_answer_holds_so_much_text_and_no_more() {
-        let place = Place { asked: String::new(), absolute: "/w".into(), is_folder: true };
-        let lines = (1..2000).map(|number| line(number, &"m".repeat(2000), &[(0, 1)])).collect();
-        let mut entries = Entries::new(2);
-        entries.add(&place, SearchedFile { path: "a".into(), lines, ..SearchedFile::default() });
-        let bytes = Value::Array(entries.finish(&place)).to_string().len();
-        assert!(bytes < 2 * TEXT_BYTES_MAX, "{bytes}");
+    fn a_file_is_named_once_however_the_pages_were_cut() {
+        let mut entries = Entries::new(0, 10_000, true);
+        pages().into_iter().for_each(|page| entries.add(&place(), page));
+        assert_eq!((entries.seen, entries.is_full), (4, false));
+        let expected = json!([
+            { "file": "src/a", "lines": "1-b\n2:moon moon\n3-c\n--\n8-d\n9:moon" },
+            { "file": "src/b", "lines": "7:moon" },
+        ]);
+        assert_eq!(Value::Array(entries.finish()), expected);
+    }
+
+    #[test]
+    fn matches_are_passed_over_and_an_answer_holds_so_many_bytes() {
+        let mut entries = Entries::new(3, 10_000, true);
+        pages().into_iter().for_each(|page| entries.add(&place(), page));
+        let expected = json!([{ "file": "src/b", "lines": "7:moon" }]);
+        assert_eq!((entries.seen, Value::Array(entries.finish())), (4, expected));
+        let lines = (1..2000).map(|number| line(number, &"m\"".repeat(900), &[(0, 1)])).collect();
+        let mut entries = Entries::new(0, 16 * 1024, false);
+        entries.add(&place(), page("a", lines));
+        let (seen, is_full) = (entries.seen, entries.is_full);
+        let bytes = Value::Array(entries.finish()).to_string().len();
+        assert!(is_full && seen == 5 && bytes <= 15 * 1024, "{seen} {bytes}");
     }
 }

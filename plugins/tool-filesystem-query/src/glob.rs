@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use jaato_plugin_sdk::files::{FileFind, FileOrder, FoundFile, FoundPage, LeftOut, SearchPages};
+use jaato_plugin_sdk::files::{
+    FIND_FILES_MAX, FileFind, FileKind, FileOrder, FindKind, FoundFile, FoundPage, LeftOut,
+    SearchPages,
+};
 use jaato_plugin_sdk::json_object;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
 use crate::config::Query;
+use crate::entries::{ENTRY_BYTES, HEADING_BYTES, answer_bytes, json_bytes};
 use crate::live::Live;
 use crate::place::{Place, is_absolute, told};
 use crate::time_limit::{Came, TimeLimit, late};
@@ -15,8 +19,8 @@ use crate::time_limit::{Came, TimeLimit, late};
 /// What is added to the time of a search before nobody waits for it any more: it ends itself.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Find files by a glob pattern, newest first. Returns path, size and modified of each, and the
-/// total.
+/// Find files by a glob pattern, newest first, or list a folder (`src/`). Returns paths relative to
+/// the root, and the total.
 #[derive(ToolInput)]
 #[tool(
     read_only,
@@ -29,18 +33,26 @@ const GRACE: Duration = Duration::from_secs(5);
         reason = "in a session whose execution environment has files"
     ),
     example("Which Python files are here?", pattern = "**/*.py"),
-    example("List the Go tests below src", pattern = "src/**/*_test.go")
+    example("List the Go tests below src", pattern = "src/**/*_test.go"),
+    example("What is in the folder docs?", pattern = "docs/")
 )]
 struct GlobFiles {
-    /// Such as `**/*.py` or `src/*.{ts,tsx}`.
+    /// Such as `**/*.py`, `src/*.{ts,tsx}` or `src/`.
     #[schemars(extend("x-jaato-touches" = "pattern"))]
     pattern: String,
-    /// Folder to search in; default the workspace.
+    /// Folder to search in; default the working folder.
     #[schemars(extend("x-jaato-touches" = "search_root"))]
     root: Option<String>,
+    /// Default `files`; folders end with `/`.
+    #[serde(default)]
+    kind: Kind,
     /// Default 500.
     #[schemars(range(min = 1, max = 10000))]
     max_results: Option<usize>,
+    /// Results to skip.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 9999))]
+    offset: usize,
     /// Also hidden files.
     #[serde(default)]
     include_hidden: bool,
@@ -49,34 +61,148 @@ struct GlobFiles {
     include_ignored: bool,
 }
 
+/// What is found.
+#[tool_type]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    #[default]
+    Files,
+    Folders,
+    All,
+}
+
 impl Tool for GlobFiles {
     type State = Query;
 
     async fn call(self, cx: &Cx<Query>) -> Result<Output> {
         check(&self.pattern)?;
-        let place = Place::find(cx, self.root, "Root path").await?;
+        let place = Place::find(cx, self.root.clone(), "Root path").await?;
         if !place.is_folder {
             let text = format!("Root path is not a directory: {}", place.asked);
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
-        let (query, limit) = (cx.state(), self.max_results.unwrap_or(cx.state().results));
-        let time = query.time_limit;
-        let find = FileFind {
-            pattern: self.pattern.clone(),
+        let limit = self.offset.saturating_add(self.max_results.unwrap_or(cx.state().results));
+        let find = self.request(&place, limit);
+        let mut found = self.find(cx, &find).await?;
+        if let Some(folder) = self.named_folder(cx, &place, &found).await {
+            let list = FileFind {
+                pattern: format!("{folder}*"),
+                kind: FindKind::All,
+                order: FileOrder::Path,
+                ..find
+            };
+            found = self.find(cx, &list).await?;
+            found.notes.push(format!("`{folder}` is a folder: this is what it holds"));
+        } else if self.is_name() {
+            let deep = format!("**/{}", self.pattern);
+            let limit = if found.count == 0 { limit } else { 0 };
+            let below = FileFind { pattern: deep.clone(), limit: Some(limit), ..find };
+            let below = self.find(cx, &below).await?;
+            if found.count == 0 && below.count > 0 {
+                found = below;
+                found.notes.push(format!("these fit `{deep}`: none is in the folder itself"));
+            } else if below.count > found.count {
+                let more = below.count - found.count;
+                found.notes.push(format!("{more} more in folders below fit `{deep}`"));
+            }
+        }
+        let bytes_max = answer_bytes(cx).await;
+        Ok(Output::json(self.answer(cx.state(), found, bytes_max).into()))
+    }
+}
+
+impl GlobFiles {
+    fn request(&self, place: &Place, limit: usize) -> FileFind {
+        let pattern = self.pattern.trim_start_matches("./");
+        let is_folder = pattern.ends_with('/');
+        FileFind {
+            pattern: pattern.to_owned(),
             path: place.asked.clone(),
             include_hidden: self.include_hidden,
             include_ignored: self.include_ignored,
-            leave_out: query.leave_out.clone(),
-            leave_out_unless_git: query.leave_out_unless_git.clone(),
+            kind: match self.kind {
+                // As in a shell, `*/` fits folders.
+                Kind::Files if is_folder => FindKind::Folders,
+                Kind::Files => FindKind::Files,
+                Kind::Folders => FindKind::Folders,
+                Kind::All => FindKind::All,
+            },
             order: FileOrder::Newest,
             limit: Some(limit),
-            within_ms: Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             ..FileFind::default()
+        }
+    }
+
+    async fn find(&self, cx: &Cx<Query>, find: &FileFind) -> Result<Found> {
+        let query = cx.state();
+        let find = FileFind {
+            leave_out: query.leave_out.clone(),
+            leave_out_unless_git: query.leave_out_unless_git.clone(),
+            within_ms: Some(u64::try_from(query.time_limit.as_millis()).unwrap_or(u64::MAX)),
+            ..find.clone()
         };
-        let found =
-            cx.files().find(find).await.map_err(|error| told(error, "Path", &self.pattern))?;
-        let found = collect(cx, found, time).await?;
-        Ok(Output::json(answer(query, &place, &self.pattern, found).into()))
+        let found = cx.files().find(find).await;
+        let found = found.map_err(|error| told(error, "Path", &self.pattern))?;
+        collect(cx, found, query.time_limit).await
+    }
+
+    /// The folder that the pattern names, with a `/` at its end.
+    async fn named_folder(&self, cx: &Cx<Query>, place: &Place, found: &Found) -> Option<String> {
+        let name = self.pattern.trim_start_matches("./").trim_end_matches('/');
+        let name = if name == "." { "" } else { name };
+        let found_itself = self.kind == Kind::Files || found.count == 0;
+        if !found_itself || name.contains(['*', '?', '{', '[', '\\']) {
+            return None;
+        }
+        let path = if name.is_empty() { "." } else { name };
+        let facts = cx.files().stat(place.relative_of(path)).await.ok()?;
+        let is_folder = facts.kind == FileKind::Folder;
+        is_folder.then(|| if name.is_empty() { String::new() } else { format!("{name}/") })
+    }
+
+    /// Whether the pattern is one of names, and not only of the folder's own files.
+    fn is_name(&self) -> bool {
+        let pattern = self.pattern.as_str();
+        !pattern.contains('/') && !pattern.starts_with("**") && pattern != "*"
+    }
+
+    fn answer(&self, query: &Query, mut found: Found, bytes_max: usize) -> Map<String, Value> {
+        let mut bytes_left = bytes_max.saturating_sub(HEADING_BYTES);
+        let mut files = Vec::new();
+        for file in found.files.into_iter().skip(self.offset) {
+            let path = if file.is_folder { format!("{}/", file.path) } else { file.path };
+            let bytes = json_bytes(&path) + ENTRY_BYTES;
+            if bytes > bytes_left && !files.is_empty() {
+                break;
+            }
+            bytes_left = bytes_left.saturating_sub(bytes);
+            files.push(json!({ "path": path }));
+        }
+        let seen = self.offset.saturating_add(files.len()) as u64;
+        let is_more = seen < found.count;
+        let returned = files.len();
+        let is_odd =
+            |file: &Value| file["path"].as_str().is_some_and(|path| path.contains('\u{FFFD}'));
+        if files.iter().any(is_odd) {
+            let text = "names with � are not UTF-8: only commands open them, by a pattern";
+            found.notes.push(text.to_owned());
+        }
+        let mut answer = json_object!({
+            "files": files,
+            "total": found.count,
+            "returned": returned,
+            "truncated": is_more || found.is_late,
+        });
+        if is_more && returned > 0 && seen < FIND_FILES_MAX as u64 {
+            answer.insert("next_offset".to_owned(), seen.into());
+        }
+        if returned == 0 && found.count > 0 {
+            let text = format!("there are only {} results: give a smaller offset", found.count);
+            found.notes.push(text);
+        }
+        tell_beside(&mut answer, query, found.left_out, found.unreadable, &found.notes);
+        answer
     }
 }
 
@@ -137,32 +263,6 @@ async fn collect(
     }
     live.finish(cx, &format!("Found {} files", found.count));
     Ok(found)
-}
-
-fn answer(query: &Query, place: &Place, pattern: &str, found: Found) -> Map<String, Value> {
-    let returned = found.files.len();
-    let files: Vec<Value> = found
-        .files
-        .into_iter()
-        .map(|file| {
-            json!({
-                "path": file.path,
-                "absolute_path": place.absolute_of(&file.path),
-                "size": file.size,
-                "modified": iso(file.modified_ms),
-            })
-        })
-        .collect();
-    let mut answer = json_object!({
-        "files": files,
-        "total": found.count,
-        "returned": returned,
-        "truncated": (returned as u64) < found.count || found.is_late,
-        "root": place.absolute,
-        "pattern": pattern,
-    });
-    tell_beside(&mut answer, query, found.left_out, found.unreadable, &found.notes);
-    answer
 }
 
 /// Adds how much was left out, what could not be read, and notes, if there are some.

@@ -1,18 +1,21 @@
 //! The tool `grep_content`.
 
-use jaato_plugin_sdk::files::{FileSearch, SearchPages, SearchTotals, SearchedPage};
+use jaato_plugin_sdk::files::{
+    FileSearch, SEARCH_MATCHES_MAX, SearchPages, SearchTotals, SearchedPage,
+};
 use jaato_plugin_sdk::json_object;
 use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::Map;
 
 use crate::config::Query;
-use crate::entries::{Entries, text};
+use crate::entries::{Entries, answer_bytes, text};
 use crate::glob::tell_beside;
 use crate::live::Live;
 use crate::place::{Place, is_absolute, told};
 use crate::time_limit::{Came, TimeLimit, late};
 
-/// Search text in files by a regular expression (Rust syntax), line by line. Returns each match
-/// with its file, line, column and the lines around it, and true totals.
+/// Search text in files by a regular expression (Rust syntax). Returns matching lines as
+/// `number:text` by file, and true totals.
 #[derive(ToolInput)]
 #[tool(
     read_only,
@@ -31,13 +34,22 @@ struct GrepContent {
     /// Regular expression.
     #[schemars(extend("x-jaato-touches" = { "text": "a regular expression" }))]
     pattern: String,
-    /// Folder or file; default the workspace.
+    /// Folder or file; default the working one.
     #[schemars(extend("x-jaato-touches" = "search_root"))]
     path: Option<String>,
     /// Only files that fit, such as `*.py` or `src/**/*.ts`.
     #[schemars(extend("x-jaato-touches" = "pattern"))]
     file_glob: Option<Globs>,
-    /// Lines around a match, default 2.
+    /// Default `content`.
+    #[serde(default)]
+    output_mode: OutputMode,
+    /// The pattern is plain text.
+    #[serde(default)]
+    literal: bool,
+    /// Match over lines; `.` fits line ends.
+    #[serde(default)]
+    multiline: bool,
+    /// Lines around a match.
     #[schemars(range(min = 0, max = 50))]
     context_lines: Option<usize>,
     /// Default true.
@@ -46,12 +58,27 @@ struct GrepContent {
     /// Default 500.
     #[schemars(range(min = 1, max = 10000))]
     max_results: Option<usize>,
+    /// Results to skip.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 9999))]
+    offset: usize,
     /// Also hidden files.
     #[serde(default)]
     include_hidden: bool,
     /// Also files that .gitignore names.
     #[serde(default)]
     include_ignored: bool,
+}
+
+/// What an answer holds.
+#[tool_type]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum OutputMode {
+    #[default]
+    Content,
+    FilesWithMatches,
+    Count,
 }
 
 /// One pattern or several.
@@ -70,52 +97,27 @@ impl Tool for GrepContent {
     type State = Query;
 
     async fn call(self, cx: &Cx<Query>) -> Result<Output> {
-        let globs = match self.file_glob {
+        let globs = match &self.file_glob {
             None => Vec::new(),
-            Some(Globs::One(glob)) => vec![glob],
-            Some(Globs::Several(globs)) => globs,
+            Some(Globs::One(glob)) => vec![glob.clone()],
+            Some(Globs::Several(globs)) => globs.clone(),
         };
         check(&self.pattern, &globs)?;
-        let place = Place::find(cx, self.path, "Path").await?;
-        let query = cx.state();
-        let context_lines = self.context_lines.unwrap_or(query.context_lines);
-        let search = FileSearch {
-            pattern: self.pattern.clone(),
-            path: place.asked.clone(),
-            ignore_case: !self.case_sensitive,
-            files: globs.clone(),
-            include_hidden: self.include_hidden,
-            include_ignored: self.include_ignored,
-            leave_out: query.leave_out.clone(),
-            leave_out_unless_git: query.leave_out_unless_git.clone(),
-            file_bytes_max: Some(query.file_bytes_max),
-            context_lines,
-            limit: Some(self.max_results.unwrap_or(query.results)),
-            ..FileSearch::default()
-        };
-        let pages = cx.files().search(search).await.map_err(|error| wrong(error, &place.asked))?;
-        let found = collect(cx, pages, &place, context_lines).await?;
-        let told = found.entries.len() as u64;
-        let totals = found.totals;
-        let mut answer = json_object!({
-            "matches": found.entries,
-            "total_matches": totals.matches,
-            "files_with_matches": totals.files_with_matches,
-            "files_searched": totals.files_searched,
-            "truncated": told < totals.matches || found.is_late,
-            "pattern": self.pattern,
-            "path": place.absolute,
-            "file_glob": if globs.is_empty() { Value::Null } else { globs.into() },
-        });
-        for (key, count) in
-            [("skipped_large", totals.files_too_large), ("skipped_binary", totals.files_binary)]
-        {
-            if count > 0 {
-                answer.insert(key.to_owned(), count.into());
+        let place = Place::find(cx, self.path.clone(), "Path").await?;
+        let pattern = Pattern::of(&self.pattern, self.literal, self.multiline);
+        let mut found = self.search(cx, &place, &globs, pattern).await?;
+        let is_plain = self.literal || !may_be_plain_text(&self.pattern);
+        if found.totals.matches == 0 && !found.is_late && !is_plain {
+            let pattern = Pattern::of(&self.pattern, true, self.multiline);
+            let plain = self.search(cx, &place, &globs, pattern).await?;
+            if plain.totals.matches > 0 {
+                found = plain;
+                let note = "as a regular expression the pattern matches nothing; these are the \
+                            matches of its plain text (literal: true)";
+                found.notes.push(note.to_owned());
             }
         }
-        tell_beside(&mut answer, query, totals.left_out, found.unreadable, &found.notes);
-        Ok(Output::json(answer.into()))
+        Ok(Output::json(self.answer(cx.state(), found).into()))
     }
 }
 
@@ -134,12 +136,158 @@ fn check(pattern: &str, globs: &[String]) -> Result<()> {
     Ok(())
 }
 
+impl GrepContent {
+    async fn search(
+        &self,
+        cx: &Cx<Query>,
+        place: &Place,
+        globs: &[String],
+        pattern: Pattern,
+    ) -> Result<Found> {
+        let query = cx.state();
+        let context_lines = self.context_lines.unwrap_or(query.context_lines);
+        let search = FileSearch {
+            pattern: pattern.regex,
+            path: place.asked.clone(),
+            ignore_case: !self.case_sensitive,
+            multi_line: pattern.is_multi_line,
+            counts: self.output_mode != OutputMode::Content,
+            files: globs.to_vec(),
+            include_hidden: self.include_hidden,
+            include_ignored: self.include_ignored,
+            leave_out: query.leave_out.clone(),
+            leave_out_unless_git: query.leave_out_unless_git.clone(),
+            file_bytes_max: Some(query.file_bytes_max),
+            context_lines,
+            limit: Some(self.offset.saturating_add(self.max_results.unwrap_or(query.results))),
+            ..FileSearch::default()
+        };
+        let pages = cx.files().search(search).await.map_err(|error| wrong(error, &place.asked))?;
+        let bytes_max = answer_bytes(cx).await;
+        let entries = Entries::new(self.offset as u64, bytes_max, context_lines > 0);
+        collect(cx, pages, place, entries).await
+    }
+
+    fn answer(&self, query: &Query, mut found: Found) -> Map<String, Value> {
+        let totals = found.totals;
+        let (seen, all) = match self.output_mode {
+            OutputMode::Content => (found.entries.seen, totals.matches),
+            OutputMode::FilesWithMatches | OutputMode::Count => {
+                (found.passed, totals.files_with_matches)
+            }
+        };
+        let mut answer = Map::new();
+        match self.output_mode {
+            OutputMode::Content => {
+                _ = answer.insert("matches".into(), found.entries.finish().into())
+            }
+            OutputMode::FilesWithMatches => {
+                let files: Vec<Value> =
+                    found.files.into_iter().map(|(path, _)| path.into()).collect();
+                answer.insert("files".into(), files.into());
+            }
+            OutputMode::Count => {
+                let counts: Map<_, _> =
+                    found.files.into_iter().map(|(path, count)| (path, count.into())).collect();
+                answer.insert("counts".into(), counts.into());
+            }
+        }
+        answer.extend(json_object!({
+            "total_matches": totals.matches,
+            "files_with_matches": totals.files_with_matches,
+            "files_searched": totals.files_searched,
+            "truncated": seen < all || found.is_late,
+        }));
+        if seen < all && seen < SEARCH_MATCHES_MAX as u64 && seen > self.offset as u64 {
+            answer.insert("next_offset".into(), seen.into());
+        }
+        if all > 0 && seen <= self.offset as u64 && self.offset > 0 {
+            found.notes.push(format!("there are only {all} results: give a smaller offset"));
+        }
+        for (key, count) in
+            [("skipped_large", totals.files_too_large), ("skipped_binary", totals.files_binary)]
+        {
+            if count > 0 {
+                answer.insert(key.to_owned(), count.into());
+            }
+        }
+        tell_beside(&mut answer, query, totals.left_out, found.unreadable, &found.notes);
+        answer
+    }
+}
+
+/// The regular expression that is searched.
+struct Pattern {
+    regex: String,
+    is_multi_line: bool,
+}
+
+impl Pattern {
+    /// A pattern with a line end matches over lines even if the call does not say so: else it
+    /// could match nothing.
+    fn of(pattern: &str, literal: bool, multiline: bool) -> Self {
+        let is_multi_line =
+            multiline || pattern.contains('\n') || (!literal && pattern.contains("\\n"));
+        let regex = if literal { escaped(pattern) } else { pattern.to_owned() };
+        let regex = if is_multi_line { with_any_line_end(&regex) } else { regex };
+        Self { regex, is_multi_line }
+    }
+}
+
+/// The regular expression that matches a text.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for sign in text.chars() {
+        if SIGNS.contains(sign) || "#&-~".contains(sign) {
+            escaped.push('\\');
+        }
+        escaped.push(sign);
+    }
+    escaped
+}
+
+/// Signs that mean something else in a regular expression.
+const SIGNS: &str = "\\.+*?()|[]{}^$";
+
+/// Whether a pattern may be meant as plain text: it has signs, and no escape that only a regular
+/// expression has.
+fn may_be_plain_text(pattern: &str) -> bool {
+    pattern.contains(|sign| SIGNS.contains(sign))
+}
+
+/// Lets `\n` match the end of a line as Windows writes it too, outside of brackets.
+fn with_any_line_end(pattern: &str) -> String {
+    const ANY: &str = r"(?:\r?\n)";
+    let mut out = String::with_capacity(pattern.len() + 8);
+    let mut signs = pattern.chars();
+    let mut is_class = false;
+    while let Some(sign) = signs.next() {
+        match sign {
+            '\\' => match signs.next() {
+                Some('n') if !is_class && !out.ends_with("\\r") && !out.ends_with("\\r?") => {
+                    out.push_str(ANY);
+                }
+                next => out.extend(std::iter::once(sign).chain(next)),
+            },
+            '\n' if !is_class => out.push_str(ANY),
+            '[' | ']' => {
+                is_class = sign == '[';
+                out.push(sign);
+            }
+            sign => out.push(sign),
+        }
+    }
+    out
+}
+
 /// Puts an error in the words of this tool.
 fn wrong(error: Error, path: &str) -> Error {
     match error.message.split_once(" is no regular expression: ") {
         Some((_, reason)) => {
             let text = format!("Invalid regex pattern: {reason}");
-            Error { message: text, ..error }
+            let hint = error.hint.unwrap_or_default();
+            Error::new(error.kind, text)
+                .with_hint(format!("for plain text give literal: true; else {hint}"))
         }
         None => told(error, "Path", path),
     }
@@ -147,7 +295,11 @@ fn wrong(error: Error, path: &str) -> Error {
 
 /// What was found.
 struct Found {
-    entries: Vec<Value>,
+    entries: Entries,
+    /// Files with the number of their matches, if counts were asked for.
+    files: Vec<(String, u64)>,
+    /// Files that were told or passed over.
+    passed: u64,
     totals: SearchTotals,
     unreadable: Vec<String>,
     notes: Vec<String>,
@@ -158,40 +310,54 @@ async fn collect(
     cx: &Cx<Query>,
     mut pages: SearchPages<SearchedPage>,
     place: &Place,
-    context_lines: usize,
+    entries: Entries,
 ) -> Result<Found> {
     let time = cx.state().time_limit;
     let (mut limit, mut live) = (TimeLimit::new(cx, time), Live::default());
-    let mut entries = Entries::new(context_lines);
-    let (mut totals, mut unreadable, mut is_late) = (SearchTotals::default(), Vec::new(), false);
-    let mut notes = Vec::new();
+    let mut found = Found {
+        entries,
+        files: Vec::new(),
+        passed: 0,
+        totals: SearchTotals::default(),
+        unreadable: Vec::new(),
+        notes: Vec::new(),
+        is_late: false,
+    };
     loop {
         let page = match limit.next(&mut pages).await? {
             Came::Page(page) => page,
             Came::End => break,
             Came::Late => {
-                is_late = true;
-                notes.push(late(time));
+                found.is_late = true;
+                found.notes.push(late(time));
                 break;
             }
         };
         for file in page.files {
             let name = place.relative_of(&file.path);
+            if let Some(count) = file.matches {
+                live.add(&format!("{name}: {count}"));
+                if found.entries.takes_file(&name) {
+                    found.files.push((name, count));
+                }
+                found.passed = found.entries.seen;
+                continue;
+            }
             for line in file.lines.iter().filter(|line| !line.matches.is_empty()) {
                 live.add(&format!("{name}:{}: {}", line.number, text(line)));
             }
-            entries.add(place, file);
+            found.entries.add(place, file);
         }
-        totals = page.totals;
-        unreadable.extend(page.unreadable);
-        live.show(cx, "files searched", totals.files_searched);
+        found.totals = page.totals;
+        found.unreadable.extend(page.unreadable);
+        live.show(cx, "files searched", found.totals.files_searched);
     }
     let last = format!(
         "Search complete: {} matches in {} files",
-        totals.matches, totals.files_with_matches
+        found.totals.matches, found.totals.files_with_matches
     );
     live.finish(cx, &last);
-    Ok(Found { entries: entries.finish(place), totals, unreadable, notes, is_late })
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -206,9 +372,19 @@ mod tests {
         let spec = GrepContent::spec();
         let parameters = touches::stripped(&spec.parameters);
         let bytes = spec.description.len() + parameters.to_string().len();
-        assert!(bytes <= 1200, "{bytes}: {}", spec.parameters);
+        assert!(bytes <= 1500, "{bytes}: {}", spec.parameters);
         assert_eq!(spec.parameters["required"], json!(["pattern"]));
         let kinds = &spec.parameters["properties"]["file_glob"];
         assert!(kinds.to_string().contains("array") && kinds.to_string().contains("string"));
+    }
+
+    #[test]
+    fn a_line_end_matches_each_kind_of_line_end() {
+        let regex = |pattern: &str, literal| Pattern::of(pattern, literal, false).regex;
+        assert_eq!(regex(r"a\n[^\n]\\n", false), r"a(?:\r?\n)[^\n]\\n");
+        assert_eq!(regex("a\nb", true), r"a(?:\r?\n)b");
+        assert_eq!(regex(r"a\r?\nb", false), r"a\r?\nb");
+        assert_eq!(regex(r"f(x)\n", true), r"f\(x\)\\n");
+        assert!(!Pattern::of(r"f(x)\n", true, false).is_multi_line);
     }
 }

@@ -8,8 +8,6 @@ use jaato_plugin_sdk::prelude::*;
 pub struct Place {
     /// As it was asked for; empty for the session's folder.
     pub asked: String,
-    /// Absolute, as the environment shows it.
-    pub absolute: String,
     /// Whether it is a folder.
     pub is_folder: bool,
 }
@@ -19,17 +17,10 @@ impl Place {
     pub async fn find(cx: &Reporter, asked: Option<String>, what: &str) -> Result<Self> {
         let asked = asked.unwrap_or_default();
         let path = if asked.is_empty() { "." } else { &asked };
-        let FileFacts { path: absolute, kind, .. } =
+        let FileFacts { kind, .. } =
             cx.files().stat(path).await.map_err(|error| told(error, what, path))?;
-        // `.` is how we asked for the session's folder.
-        let absolute = absolute.trim_end_matches("/.").to_owned();
         let asked = if asked == "." { String::new() } else { asked };
-        Ok(Self { asked, absolute, is_folder: kind == FileKind::Folder })
-    }
-
-    /// The absolute path of what was found.
-    pub fn absolute_of(&self, found: &str) -> String {
-        joined(&self.absolute, found)
+        Ok(Self { asked, is_folder: kind == FileKind::Folder })
     }
 
     /// The path of what was found, as a call may name it.

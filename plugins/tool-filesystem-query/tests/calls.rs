@@ -50,30 +50,133 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn content_is_told_by_match_with_true_totals() {
+fn content_is_told_by_file_with_true_totals() {
     let folder = folder(&FILES);
     let host = host_in(folder.path());
-    let root = folder.path().canonicalize().unwrap().display().to_string();
-    let told = call(&host, "grep_content", json!({ "pattern": "moon", "context_lines": 1 }));
-    let entry = |column: u64| {
-        json!({
-            "file": "src/a.py", "absolute_path": format!("{root}/src/a.py"),
-            "line": 2, "column": column, "text": "  moon moon", "match": "moon",
-            "context_before": ["one"], "context_after": ["three"],
-        })
-    };
+    let grep = |arguments: Value| call(&host, "grep_content", arguments);
+    let told = grep(json!({ "pattern": "moon", "context_lines": 1 }));
     let expected = json!({
-        "matches": [entry(3), entry(8)], "total_matches": 2, "files_with_matches": 1,
-        "files_searched": 2, "truncated": false, "pattern": "moon", "path": root,
-        "file_glob": null, "left_out": {
+        "matches": [{ "file": "src/a.py", "lines": "1-one\n2:  moon moon\n3-three" }],
+        "total_matches": 2, "files_with_matches": 1, "files_searched": 2, "truncated": false,
+        "left_out": {
             "hidden": 2, "excluded": 2,
             "to_include": "include_hidden; include_ignored, or name the folder",
         },
     });
     assert_eq!(told, expected);
-    let one = call(&host, "grep_content", json!({ "pattern": "moon", "max_results": 1 }));
-    assert_eq!((one["matches"].as_array().unwrap().len(), &one["total_matches"]), (1, &json!(2)));
-    assert_eq!(one["truncated"], true);
+    let all = json!({ "pattern": "o", "include_hidden": true, "include_ignored": true });
+    let page = |more: Value| {
+        let mut arguments = all.clone();
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let told = grep(arguments);
+        let files = told["matches"].as_array().unwrap().iter().map(|entry| entry["file"].clone());
+        (Value::Array(files.collect()), told["next_offset"].clone(), told["truncated"].clone())
+    };
+    assert_eq!(
+        page(json!({ "max_results": 4 })),
+        (json!([".hidden.py", ".jaato/secret.py"]), json!(4), json!(true))
+    );
+    let rest = ["build/keep.py", "node_modules/x.py", "src/a.py", "src/b.PY"];
+    assert_eq!(page(json!({ "offset": 4 })), (json!(rest), Value::Null, json!(false)));
+    assert_eq!(page(json!({ "offset": 99 })).0, json!([]));
+}
+
+#[test]
+fn files_are_listed_or_counted() {
+    let folder = folder(&FILES);
+    let host = host_in(folder.path());
+    let grep = |mode: &str, offset: u64| {
+        let arguments = json!({
+            "pattern": "moon", "output_mode": mode, "case_sensitive": false, "offset": offset,
+        });
+        call(&host, "grep_content", arguments)
+    };
+    let files = grep("files_with_matches", 0);
+    assert_eq!(files["files"], json!(["src/a.py", "src/b.PY"]));
+    assert_eq!((&files["total_matches"], &files["truncated"]), (&json!(3), &json!(false)));
+    assert_eq!(grep("count", 0)["counts"], json!({ "src/a.py": 2, "src/b.PY": 1 }));
+    assert_eq!(grep("count", 1)["counts"], json!({ "src/b.PY": 1 }));
+}
+
+#[test]
+fn plain_text_and_matches_over_lines_are_found() {
+    let folder = folder(&[
+        ("a.py", "x += 1\ncall(x,\n     y)\nend\n"),
+        ("b.py", "call(x,\r\n     y)\r\nend"),
+    ]);
+    let host = host_in(folder.path());
+    let grep = |arguments: Value| call(&host, "grep_content", arguments);
+    let lines = |told: &Value| list(told, "matches", "lines").join(" | ");
+    for (arguments, has_note) in [
+        (json!({ "pattern": "x += 1" }), true),
+        (json!({ "pattern": "x += 1", "literal": true }), false),
+    ] {
+        let told = grep(arguments);
+        assert_eq!(lines(&told), "1:x += 1");
+        assert_eq!(told["note"].is_string(), has_note, "{told}");
+    }
+    let told = grep(json!({ "pattern": "none (", "literal": true }));
+    assert_eq!((lines(&told), &told["note"]), (String::new(), &Value::Null));
+    let over = "2:call(x,\n3:     y) | 1:call(x,\n2:     y)";
+    for arguments in [
+        json!({ "pattern": r"call\(x,\n *y" }),
+        json!({ "pattern": "call(x,\n     y)", "literal": true }),
+        json!({ "pattern": r"call\(.*y\)", "multiline": true }),
+    ] {
+        let told = grep(arguments);
+        assert_eq!((lines(&told).as_str(), &told["total_matches"]), (over, &json!(2)), "{told}");
+    }
+    let around = grep(json!({ "pattern": r"x,\n *y", "context_lines": 1, "path": "a.py" }));
+    assert_eq!(lines(&around), "1-x += 1\n2:call(x,\n3:     y)\n4-end");
+}
+
+#[test]
+fn names_are_found_below_and_folders_are_listed() {
+    let folder = folder(&[
+        ("main.rs", ""),
+        ("src/f1.rs", ""),
+        ("src/deep/f1.rs", ""),
+        ("src/[id]/page.tsx", ""),
+    ]);
+    let (host, host_folder) = (host_in(folder.path()), folder.path().to_owned());
+    let glob = |arguments: Value| {
+        let told = call(&host, "glob_files", arguments);
+        let mut paths: Vec<String> =
+            list(&told, "files", "path").into_iter().map(str::to_owned).collect();
+        paths.sort();
+        (paths.join(" "), told["note"].as_str().unwrap_or_default().to_owned())
+    };
+    let (paths, note) = glob(json!({ "pattern": "f1.rs" }));
+    assert_eq!(paths, "src/deep/f1.rs src/f1.rs");
+    assert!(note.contains("`**/f1.rs`"), "{note}");
+    let (paths, note) = glob(json!({ "pattern": "*.rs" }));
+    assert_eq!(
+        (paths.as_str(), note.as_str()),
+        ("main.rs", "2 more in folders below fit `**/*.rs`")
+    );
+    for pattern in ["src", "src/", "./src/"] {
+        assert_eq!(glob(json!({ "pattern": pattern })).0, "src/[id]/ src/deep/ src/f1.rs");
+    }
+    assert_eq!(glob(json!({ "pattern": "." })).0, "main.rs src/");
+    assert_eq!(glob(json!({ "pattern": "**/", "root": "src" })).0, "[id]/ deep/");
+    assert_eq!(glob(json!({ "pattern": "**/d*", "kind": "folders" })).0, "src/deep/");
+    assert_eq!(glob(json!({ "pattern": "*", "kind": "all" })).0, "main.rs src/");
+    assert_eq!(
+        glob(json!({ "pattern": "src/[id]/page.tsx" })),
+        ("src/[id]/page.tsx".into(), String::new())
+    );
+    assert_eq!(glob(json!({ "pattern": "./main.rs" })).0, "main.rs");
+    use std::os::unix::ffi::OsStrExt as _;
+    let odd = std::ffi::OsStr::from_bytes(b"caf\xe9.tx");
+    fs::write(host_folder.join(odd), "").unwrap();
+    let (paths, note) = glob(json!({ "pattern": "*.tx" }));
+    assert!(paths == "caf\u{FFFD}.tx" && note.contains("not UTF-8"), "{paths} {note}");
+    let page = json!({ "pattern": "**/*.rs", "max_results": 1, "offset": 2 });
+    let page = call(&host, "glob_files", page);
+    assert_eq!(
+        (&page["returned"], &page["total"], &page["next_offset"]),
+        (&json!(1), &json!(3), &Value::Null)
+    );
 }
 
 #[test]
@@ -90,12 +193,12 @@ fn a_file_glob_is_one_or_several_and_hidden_files_are_asked_for() {
         arguments[key] = value;
         arguments
     };
-    assert_eq!(files(any.clone()), "src/a.py src/a.py src/b.PY");
+    assert_eq!(files(any.clone()), "src/a.py src/b.PY");
     assert_eq!(files(with("file_glob", json!("*.PY"))), "src/b.PY");
     assert_eq!(files(with("file_glob", json!(["*.PY", "x"]))), "src/b.PY");
-    assert_eq!(files(with("include_hidden", json!(true))), ".hidden.py src/a.py src/a.py src/b.PY");
+    assert_eq!(files(with("include_hidden", json!(true))), ".hidden.py src/a.py src/b.PY");
     assert_eq!(files(with("path", json!("node_modules/x.py"))), "node_modules/x.py");
-    assert_eq!(files(with("path", json!("src"))), "src/a.py src/a.py src/b.PY");
+    assert_eq!(files(with("path", json!("src"))), "src/a.py src/b.PY");
 }
 
 #[test]
@@ -121,7 +224,7 @@ fn settings_say_what_is_left_out_and_how_much_is_told() {
 }
 
 #[test]
-fn files_are_found_with_their_facts() {
+fn the_newest_files_come_first() {
     let folder = folder(&FILES);
     let at = |path: &str, seconds: u64| {
         let file = fs::File::options().write(true).open(folder.path().join(path)).unwrap();
@@ -132,21 +235,10 @@ fn files_are_found_with_their_facts() {
     at("src/b.PY", 1_100_000_000);
     at(".hidden.py", 1);
     let host = host_in(folder.path());
-    let root = folder.path().canonicalize().unwrap().display().to_string();
     let told = call(&host, "glob_files", json!({ "pattern": "*.{py,PY}", "root": "src" }));
     let expected = json!({
-        "files": [
-            {
-                "path": "b.PY", "absolute_path": format!("{root}/src/b.PY"), "size": 5,
-                "modified": "2004-11-09T11:33:20Z",
-            },
-            {
-                "path": "a.py", "absolute_path": format!("{root}/src/a.py"), "size": 22,
-                "modified": "2001-09-09T01:46:40Z",
-            },
-        ],
+        "files": [{ "path": "b.PY" }, { "path": "a.py" }],
         "total": 2, "returned": 2, "truncated": false,
-        "root": format!("{root}/src"), "pattern": "*.{py,PY}",
     });
     assert_eq!(told, expected);
     let hidden = json!({ "pattern": "**", "include_hidden": true, "max_results": 2 });

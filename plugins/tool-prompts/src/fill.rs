@@ -1,4 +1,5 @@
-//! Placeholders of a prompt: `{{name:default}}`, `{{$1}}` and `$ARGUMENTS`.
+//! Placeholders of a prompt: `{{name:default}}`, `{{$1}}` and `$ARGUMENTS`. In a command of Claude
+//! Code also `$1`, and the commands and files that the model is told to run and to read.
 //!
 //! What an argument says is never filled in once more, and what nothing is known of stays as it
 //! stands: a text may have braces of its own.
@@ -16,13 +17,39 @@ const PLACE_BYTES_MAX: usize = 1024;
 /// What stands for all arguments.
 const ALL: &str = "$ARGUMENTS";
 
+/// What a model is told at the end of a command of Claude Code. That program runs the commands
+/// itself; here they are calls of the model, which meet the user's rules like any other.
+const RUN_FIRST: &str = "Before you begin, run each command that is written as !`COMMAND` with \
+                         `cli_based_tool`, and take its output for it.";
+/// The same for files.
+const READ_FIRST: &str = "Before you begin, read each file that is written as @PATH.";
+
+/// Which placeholders a prompt has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// Those of jaato: a `$1` is the shell's.
+    Own,
+    /// Those of Claude Code too.
+    Claude,
+}
+
 /// A piece of a prompt.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece<'a> {
     Text(&'a str),
     All,
-    Place { number: usize, default: Option<&'a str>, written: &'a str },
-    Named { name: &'a str, default: Option<&'a str>, written: &'a str },
+    Place {
+        number: usize,
+        default: Option<&'a str>,
+        written: &'a str,
+    },
+    /// `$1` of Claude Code: nothing if there is no such word.
+    Word(usize),
+    Named {
+        name: &'a str,
+        default: Option<&'a str>,
+        written: &'a str,
+    },
 }
 
 /// Fills a prompt with what was said behind its name. Words `NAME=VALUE` are for the placeholder
@@ -30,13 +57,13 @@ enum Piece<'a> {
 ///
 /// # Errors
 /// In one line, where the arguments or the text that they make are too long.
-pub fn fill(body: &str, arguments: &str) -> Result<String, String> {
+pub fn fill(body: &str, arguments: &str, syntax: Syntax) -> Result<String, String> {
     let arguments = arguments.trim();
     let has = arguments.len();
     if has > ARGUMENTS_BYTES_MAX {
         return Err(format!("the arguments have {has} bytes, at most {ARGUMENTS_BYTES_MAX} go"));
     }
-    let pieces = pieces(body);
+    let pieces = pieces(body, syntax);
     let given = Given::read(&pieces, arguments);
     let mut filled = String::with_capacity(body.len() + has);
     for piece in &pieces {
@@ -46,6 +73,9 @@ pub fn fill(body: &str, arguments: &str) -> Result<String, String> {
             Piece::Place { number, default, written } => {
                 let word = number.checked_sub(1).and_then(|it| given.words.get(it));
                 word.map(String::as_str).or(*default).unwrap_or(written)
+            }
+            Piece::Word(number) => {
+                number.checked_sub(1).and_then(|it| given.words.get(it)).map_or("", String::as_str)
             }
             Piece::Named { name, default, written } => {
                 given.named.get(name).map(String::as_str).or(*default).unwrap_or(written)
@@ -60,17 +90,33 @@ pub fn fill(body: &str, arguments: &str) -> Result<String, String> {
     if !arguments.is_empty() && !takes_some {
         filled = format!("{}\n\nARGUMENTS: {arguments}\n", filled.trim_end());
     }
+    if syntax == Syntax::Claude {
+        for text in told_first(body) {
+            filled = format!("{}\n\n{text}\n", filled.trim_end());
+        }
+    }
     Ok(filled)
 }
 
+/// Returns what the model is told about commands and files in the text.
+fn told_first(body: &str) -> impl Iterator<Item = &'static str> {
+    let has_command = body.match_indices("!`").any(|(at, _)| body[at + 2..].contains('`'));
+    let is_file = |word: &str| {
+        let path = word.strip_prefix('@').unwrap_or_default();
+        path.contains(['/', '.', '$']) && path.starts_with(|sign: char| !sign.is_whitespace())
+    };
+    let has_file = body.split_whitespace().any(is_file);
+    has_command.then_some(RUN_FIRST).into_iter().chain(has_file.then_some(READ_FIRST))
+}
+
 /// Describes the arguments for a person: `NAME… WORDS`, empty where it takes none.
-pub fn usage(body: &str) -> String {
+pub fn usage(body: &str, syntax: Syntax) -> String {
     let mut words: Vec<String> = Vec::new();
-    for piece in pieces(body) {
+    for piece in pieces(body, syntax) {
         let word = match piece {
             Piece::Text(_) => continue,
             Piece::All => "WORDS".to_owned(),
-            Piece::Place { number, .. } => format!("${number}"),
+            Piece::Place { number, .. } | Piece::Word(number) => format!("${number}"),
             Piece::Named { name, default: None, .. } => format!("{name}="),
             Piece::Named { name, default: Some(default), .. } => format!("{name}={default}"),
         };
@@ -97,8 +143,9 @@ impl<'a> Given<'a> {
         for piece in pieces {
             match piece {
                 Piece::Named { name, .. } if !names.contains(name) => names.push(name),
-                Piece::Place { .. } | Piece::All => has_places = true,
-                Piece::Named { .. } | Piece::Text(_) => {}
+                Piece::Place { .. } | Piece::Word(_) => has_places = true,
+                // All words are there beside those that names take.
+                Piece::Named { .. } | Piece::Text(_) | Piece::All => {}
             }
         }
         let (mut words, mut named) = (Vec::new(), BTreeMap::new());
@@ -128,11 +175,11 @@ impl<'a> Given<'a> {
     }
 }
 
-fn pieces(body: &str) -> Vec<Piece<'_>> {
+fn pieces(body: &str, syntax: Syntax) -> Vec<Piece<'_>> {
     let (mut pieces, mut rest, mut plain) = (Vec::new(), body, 0);
     while plain < rest.len() {
         let Some(at) = rest[plain..].find(['{', '$']).map(|at| plain + at) else { break };
-        match placeholder(&rest[at..]) {
+        match placeholder(&rest[at..], syntax) {
             Some((piece, length)) => {
                 pieces.push(Piece::Text(&rest[..at]));
                 pieces.push(piece);
@@ -147,7 +194,14 @@ fn pieces(body: &str) -> Vec<Piece<'_>> {
 }
 
 /// Reads the placeholder that a text begins with, and its length.
-fn placeholder(text: &str) -> Option<(Piece<'_>, usize)> {
+fn placeholder(text: &str, syntax: Syntax) -> Option<(Piece<'_>, usize)> {
+    if let (Some(rest), Syntax::Claude) = (text.strip_prefix('$'), syntax) {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        if let Some(number) = rest[..digits].parse().ok().filter(|number| (1..100).contains(number))
+        {
+            return Some((Piece::Word(number), 1 + digits));
+        }
+    }
     if let Some(rest) = text.strip_prefix(ALL) {
         let goes_on = rest.starts_with(|next: char| next.is_alphanumeric() || next == '_');
         return (!goes_on).then_some((Piece::All, ALL.len()));
@@ -177,7 +231,32 @@ mod tests {
 
     #[track_caller]
     fn check(body: &str, arguments: &str, expected: &str) {
-        assert_eq!(fill(body, arguments).unwrap(), expected);
+        assert_eq!(fill(body, arguments, Syntax::Own).unwrap(), expected);
+    }
+
+    #[test]
+    fn names_take_words_beside_all_arguments() {
+        let body = "Review {{path}} as {{who:a friend}}. What matters most: $ARGUMENTS";
+        let expected = "Review src/main.rs as a friend. What matters most: src/main.rs";
+        check(body, "src/main.rs", expected);
+    }
+
+    #[test]
+    fn commands_of_claude_have_their_own_placeholders() {
+        let claude = |body: &str, arguments: &str| fill(body, arguments, Syntax::Claude).unwrap();
+        assert_eq!(claude("$1 and $2, $3! $ARGUMENTS", "a 'b c'"), "a and b c, ! a 'b c'");
+        assert_eq!(claude("$1", "$2 $1"), "$2");
+        assert_eq!(claude("It costs $5.", ""), "It costs .");
+        assert_eq!(claude("$0 $x $$", ""), "$0 $x $$");
+        let told = claude("Status: !`git status`\nSee @docs/a.md and a@b.", "");
+        assert_eq!(
+            told,
+            format!(
+                "Status: !`git status`\nSee @docs/a.md and a@b.\n\n{RUN_FIRST}\n\n{READ_FIRST}\n"
+            )
+        );
+        assert_eq!(claude("Wow! `code` for @someone", ""), "Wow! `code` for @someone");
+        check("$1 !`x` @a.md", "", "$1 !`x` @a.md");
     }
 
     #[test]
@@ -219,16 +298,27 @@ mod tests {
     #[test]
     fn what_is_too_long_is_refused() {
         let long = "x".repeat(ARGUMENTS_BYTES_MAX);
-        assert!(fill("$ARGUMENTS", &long).is_ok());
-        assert!(fill("$ARGUMENTS", &format!("{long}x")).unwrap_err().contains("16385 bytes"));
+        assert!(fill("$ARGUMENTS", &long, Syntax::Own).is_ok());
+        assert!(
+            fill("$ARGUMENTS", &format!("{long}x"), Syntax::Own)
+                .unwrap_err()
+                .contains("16385 bytes")
+        );
         let often = "$ARGUMENTS".repeat(FILLED_BYTES_MAX / ARGUMENTS_BYTES_MAX);
-        assert_eq!(fill(&often, &long).unwrap().len(), FILLED_BYTES_MAX);
-        assert!(fill(&format!("{often}$ARGUMENTS"), &long).unwrap_err().contains("more than"));
+        assert_eq!(fill(&often, &long, Syntax::Own).unwrap().len(), FILLED_BYTES_MAX);
+        assert!(
+            fill(&format!("{often}$ARGUMENTS"), &long, Syntax::Own)
+                .unwrap_err()
+                .contains("more than")
+        );
     }
 
     #[test]
     fn a_person_is_told_what_it_takes() {
-        assert_eq!(usage("{{a}} {{b:red}} {{a}} {{$1}} $ARGUMENTS"), "a= b=red $1 WORDS");
-        assert_eq!(usage("none"), "");
+        assert_eq!(
+            usage("{{a}} {{b:red}} {{a}} {{$1}} $ARGUMENTS", Syntax::Own),
+            "a= b=red $1 WORDS"
+        );
+        assert_eq!(usage("none", Syntax::Own), "");
     }
 }

@@ -33,7 +33,7 @@ pub type Fields = BTreeMap<String, Field>;
 /// # Errors
 /// In one line, where the front matter has no end or is too long.
 pub fn split(text: &str) -> Result<(Option<&str>, &str), String> {
-    let Some(rest) = text.strip_prefix("---").and_then(|rest| {
+    let Some(rest) = text.trim_start().strip_prefix("---").and_then(|rest| {
         let (first, rest) = rest.split_once('\n')?;
         first.trim().is_empty().then_some(rest)
     }) else {
@@ -54,16 +54,74 @@ pub fn split(text: &str) -> Result<(Option<&str>, &str), String> {
     Err("its front matter has no end: a line `---` is missing".to_owned())
 }
 
-/// Reads a front matter. One that is no YAML is tried again with its values in quotes: most often
-/// a text has a colon in it.
+/// Reads a front matter. One that is not YAML is read again with its values in quotes, because most
+/// often a text has a colon in it, and then line by line. Also returns what is odd about it.
 ///
 /// # Errors
 /// In one line, why it cannot be read.
-pub fn parse(text: &str) -> Result<Fields, String> {
-    read(text).or_else(|why| match quoted(text) {
-        Cow::Owned(quoted) => read(&quoted).map_err(|_| why),
-        Cow::Borrowed(_) => Err(why),
-    })
+pub fn parse(text: &str) -> Result<(Fields, Option<String>), String> {
+    let why = match read(text) {
+        Ok(fields) => return Ok((fields, None)),
+        Err(why) => why,
+    };
+    if let Cow::Owned(quoted) = quoted(text)
+        && let Ok(fields) = read(&quoted)
+    {
+        return Ok((fields, None));
+    }
+    // A list of aliases is meant as YAML, and nothing else.
+    match by_line(text).filter(|_| why != HAS_ALIAS) {
+        Some(fields) => Ok((fields, Some(format!("{why}; it was read line by line")))),
+        None => Err(why),
+    }
+}
+
+const HAS_ALIAS: &str = "it has an alias (`*`)";
+
+/// Reads keys at the beginnings of lines, each with the text up to the next one. The last of two
+/// equal keys counts.
+fn by_line(text: &str) -> Option<Fields> {
+    let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in text.lines() {
+        let begun = line.split_once(':').filter(|(key, value)| {
+            let is_known = matches!(*key, "name" | "description");
+            is_key(key) && (is_known || value.is_empty() || value.starts_with([' ', '\t']))
+        });
+        match (begun, keys.last_mut()) {
+            (Some((key, value)), _) => keys.push((key, vec![value.trim()])),
+            (None, Some((_, lines))) => lines.push(line.trim()),
+            (None, None) if line.trim().is_empty() || line.starts_with('#') => {}
+            (None, None) => return None,
+        }
+    }
+    let fields = keys.into_iter().map(|(key, lines)| (key.to_owned(), field_of(&lines)));
+    Some(fields.collect()).filter(|fields: &Fields| !fields.is_empty())
+}
+
+fn field_of(lines: &[&str]) -> Field {
+    let (first, more) = lines.split_first().unwrap_or((&"", &[]));
+    let is_pair = |line: &&&str| {
+        line.split_once(':')
+            .is_some_and(|(key, value)| is_key(key) && value.starts_with([' ', '\t']))
+    };
+    let is_item = |line: &&&str| line.starts_with("- ");
+    let inner: Vec<&&str> = more.iter().filter(|line| !line.is_empty()).collect();
+    if first.is_empty() && inner.first().is_some_and(|line| is_item(line) || is_pair(line)) {
+        return Field::Nested { is_map_of_texts: inner.iter().all(is_pair) };
+    }
+    let is_block = first.starts_with(['|', '>']) && first.len() <= 3;
+    let begin = if is_block { "" } else { first };
+    let text: Vec<&str> = std::iter::once(begin).chain(more.iter().copied()).collect();
+    let text = text.join(" ");
+    let text = text.trim();
+    let unquoted = ['"', '\''].into_iter().find_map(|quote| {
+        let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
+        (!inner.contains(quote)).then_some(inner)
+    });
+    match unquoted.unwrap_or(text) {
+        "" => Field::Nothing,
+        text => Field::Text(text.to_owned()),
+    }
 }
 
 /// Writes values that YAML would take apart as texts in quotes.
@@ -94,7 +152,7 @@ fn wants_quotes(value: &str) -> bool {
 
 fn read(text: &str) -> Result<Fields, String> {
     let mut events = Parser::new_from_str(text).map(|event| match event {
-        Ok((Event::Alias(_), _)) => Err("it has an alias (`*`)".to_owned()),
+        Ok((Event::Alias(_), _)) => Err(HAS_ALIAS.to_owned()),
         Ok((event, _)) => Ok(event),
         Err(error) => Err(format!("its front matter is no YAML: {}", one_line(&error.to_string()))),
     });
@@ -190,7 +248,8 @@ mod tests {
             "name: moon\ndescription: >\n  Two\n  lines\nversion: 1.0\nempty:\nuse: true\n\
              metadata:\n  author: me\nlist: [a, {b: c}]\nlast: \"x: y\"\n",
         )
-        .unwrap();
+        .unwrap()
+        .0;
         assert_eq!(text(&fields, "description"), "Two lines");
         assert_eq!((text(&fields, "version"), text(&fields, "use")), ("1.0".into(), "true".into()));
         assert_eq!(fields["empty"], Field::Nothing);
@@ -201,11 +260,38 @@ mod tests {
 
     #[test]
     fn values_with_colons_are_read_in_quotes() {
-        let fields = parse("name: a\ndescription: Use it when: the moon's full\n").unwrap();
+        let fields = parse("name: a\ndescription: Use it when: the moon's full\n").unwrap().0;
         assert_eq!(text(&fields, "description"), "Use it when: the moon's full");
-        let fields = parse("description: @moon and more\nhint: [a] [b]\n").unwrap();
+        let (fields, _) = parse("description: @moon and more\nhint: [a] [b]\n").unwrap();
         assert_eq!(text(&fields, "description"), "@moon and more");
         assert_eq!(text(&fields, "hint"), "[a] [b]");
+    }
+
+    #[test]
+    fn what_people_write_that_is_not_yaml_is_read_line_by_line() {
+        let read = |front: &str| {
+            let (fields, odd) = parse(front).unwrap();
+            assert!(odd.unwrap().ends_with("it was read line by line"), "{front}");
+            fields
+        };
+        for (front, expected) in [
+            (
+                "description: Use when\n  doing this: that or\n  more\n",
+                "Use when doing this: that or more",
+            ),
+            ("description: \"A\" or \"B: b\"\nx: 'a' isn't\n", "\"A\" or \"B: b\""),
+            ("description: 'a' isn't 'b'\nx: [\n", "'a' isn't 'b'"),
+            ("description:\tx\nmetadata:\n\tauthor: me\n", "x"),
+            ("description: one\ndescription: two\n", "two"),
+            ("description: \"C:\\Users\\x\"\n", "C:\\Users\\x"),
+            ("description:x y\nname: a\n", "x y"),
+            ("description: >-\n  a: b\n  c\n d\nx: \"a\" b \"c\"\n", "a: b c d"),
+        ] {
+            assert_eq!(text(&read(front), "description"), expected, "{front}");
+        }
+        let nested = read("a:\n\tb: c\n\td: e\nf:\n\t- g\n");
+        assert_eq!(nested["a"], Field::Nested { is_map_of_texts: true });
+        assert_eq!(nested["f"], Field::Nested { is_map_of_texts: false });
     }
 
     #[test]
@@ -216,11 +302,9 @@ mod tests {
             why
         };
         assert!(refused("- a\n- b\n").contains("no list of keys"));
-        assert!(refused("name: a\nname: b\n").contains("stands twice"));
         let laughs = "a: &a\n  - x\nb:\n  - *a\n  - *a\n";
         assert!(refused(laughs).contains("alias"));
         assert!(refused("? [a]\n: b\n").contains("no text"));
-        refused("a: {b:\n  c\n");
         assert!(refused(&"[".repeat(FRONT_BYTES_MAX)).len() < 300);
         // Read as a text, as what begins with a brace may be.
         assert!(parse(&format!("a: {}", "{a: ".repeat(4000))).is_ok());

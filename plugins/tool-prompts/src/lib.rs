@@ -202,7 +202,7 @@ fn find<'a>(
 
 /// Fills a prompt with arguments.
 fn filled(prompt: &Prompt, arguments: &str) -> Result<String> {
-    fill::fill(&prompt.body, arguments)
+    fill::fill(&prompt.body, arguments, prompt.syntax)
         .map_err(|why| Error::new(ErrorKind::InvalidArguments, format!("`{}`: {why}", prompt.name)))
 }
 

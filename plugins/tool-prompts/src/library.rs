@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::fill::Syntax;
 use crate::front::{self, Field, Fields, one_line};
 use crate::rules;
 use crate::scan::{
@@ -26,7 +27,7 @@ const OF_WORKSPACE: [(&str, Wanted); 5] = [
     (".jaato/skills", Wanted::Skills),
     (".agents/skills", Wanted::Skills),
     (".claude/skills", Wanted::Skills),
-    (".claude/commands", Wanted::Prompts),
+    (".claude/commands", Wanted::ClaudeCommands),
 ];
 
 /// The person's, from their home.
@@ -45,6 +46,8 @@ pub struct Prompt {
     pub description: String,
     /// What stands behind the front matter.
     pub body: String,
+    /// The placeholders in it.
+    pub syntax: Syntax,
     pub source: Source,
     /// Its folder, where it is a skill.
     pub skill_path: Option<PathBuf>,
@@ -176,7 +179,7 @@ fn places_of(root: Option<&Path>, source: Source, names: &[(&str, Wanted)]) -> V
 /// Makes a prompt of a file, and lists what is odd about it.
 fn made(found: &Found, text: &str, source: Source) -> Result<(Prompt, Vec<String>), String> {
     let (front, body) = front::split(text)?;
-    let fields = front.map_or_else(|| Ok(Fields::new()), front::parse)?;
+    let (fields, how) = front.map_or_else(|| Ok((Fields::new(), None)), front::parse)?;
     let given = |key: &str| match fields.get(key) {
         Some(Field::Text(text)) if !text.is_empty() => Some(one_line(text)),
         _ => None,
@@ -184,7 +187,10 @@ fn made(found: &Found, text: &str, source: Source) -> Result<(Prompt, Vec<String
     let folder = found.path.parent().and_then(Path::file_name);
     let stem = if found.is_skill { folder } else { found.shown.file_stem() };
     let stem = stem.unwrap_or_default().to_string_lossy();
-    let mut odd = Vec::new();
+    let mut odd: Vec<String> = how.into_iter().collect();
+    if text.contains(char::REPLACEMENT_CHARACTER) {
+        odd.push("bytes that are not UTF-8 are read as �".to_owned());
+    }
     let description = match (given("description"), found.is_skill) {
         (Some(text), _) => text,
         (None, true) => return Err("it has no description".to_owned()),
@@ -210,6 +216,7 @@ fn made(found: &Found, text: &str, source: Source) -> Result<(Prompt, Vec<String
         name,
         description: cut(&description, rules::DESCRIPTION_CHARS_MAX),
         body: body.to_owned(),
+        syntax: if found.is_claude { Syntax::Claude } else { Syntax::Own },
         source,
         skill_path: found.path.parent().filter(|_| found.is_skill).map(Path::to_owned),
         is_for_model: !says("disable-model-invocation", "true"),

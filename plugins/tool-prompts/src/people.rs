@@ -45,7 +45,7 @@ pub fn commands() -> Vec<CommandSpec> {
 /// The command of a prompt.
 pub fn command(prompt: &Prompt) -> CommandSpec {
     let usage = match prompt.hint.is_empty() {
-        true => fill::usage(&prompt.body),
+        true => fill::usage(&prompt.body, prompt.syntax),
         false => prompt.hint.clone(),
     };
     let usage = if usage.is_empty() { "Words for it.".to_owned() } else { cut(&usage, 200) };

@@ -66,7 +66,7 @@ mod tests {
 
     #[track_caller]
     fn check(front: &str, folder: &str, expected: &[&str]) {
-        let broken = broken(&parse(front).unwrap(), folder);
+        let broken = broken(&parse(front).unwrap().0, folder);
         assert_eq!(broken.len(), expected.len(), "{broken:?}");
         for (broken, expected) in broken.iter().zip(expected) {
             assert!(broken.contains(expected), "{broken}");

@@ -17,6 +17,9 @@ pub const PROMPT_BYTES_MAX: u64 = 64 * 1024;
 /// Longest file of a skill, in bytes.
 pub const SKILL_BYTES_MAX: u64 = 256 * 1024;
 
+/// Of so many characters, one may be a byte that is not UTF-8.
+const STRAYS_SHARE: usize = 20;
+
 /// The file that makes a folder a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
 
@@ -46,6 +49,8 @@ pub enum Wanted {
     Skills,
     /// These, and each other file `*.md`.
     Prompts,
+    /// The same, in the syntax of Claude Code.
+    ClaudeCommands,
 }
 
 /// A folder in which prompts or skills lie.
@@ -65,6 +70,8 @@ pub struct Found {
     pub shown: PathBuf,
     /// Whether it is a `SKILL.md`.
     pub is_skill: bool,
+    /// Whether it is in the syntax of Claude Code's commands.
+    pub is_claude: bool,
 }
 
 /// A walk over places. What is wrong is a line each.
@@ -114,9 +121,11 @@ impl Walk {
         };
         let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
         names.sort();
-        if depth > 0 && names.iter().any(|name| name == SKILL_FILE) {
+        // On disks that tell `skill.md` from `SKILL.md`, people write both; capitals sort first.
+        let skill = names.iter().find(|name| name.eq_ignore_ascii_case(SKILL_FILE));
+        if let Some(name) = skill.and_then(|name| name.to_str()).filter(|_| depth > 0) {
             // What else lies there is the skill's own.
-            return self.file(root, folder, shown, SKILL_FILE);
+            return self.file(place, root, (folder, shown), name);
         }
         for name in names {
             let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
@@ -128,20 +137,22 @@ impl Walk {
                     true => self.below(place, root, &path, &shown.join(name), depth + 1),
                     false => self.tell(&shown.join(name), &format!("deeper than {DEPTH_MAX}")),
                 }
-            } else if place.wanted == Wanted::Prompts && name.ends_with(".md") {
-                self.file(root, folder, shown, name);
+            } else if place.wanted != Wanted::Skills && name.ends_with(".md") {
+                self.file(place, root, (folder, shown), name);
             }
         }
     }
 
-    fn file(&mut self, root: &Path, folder: &Path, shown: &Path, name: &str) {
+    fn file(&mut self, place: &Place, root: &Path, (folder, shown): (&Path, &Path), name: &str) {
         let shown = shown.join(name);
         match fs::canonicalize(folder.join(name)) {
             Ok(path) if !path.starts_with(root) => {
                 self.tell(&shown, "a link leads out of the place")
             }
             Ok(path) if self.seen.insert(path.clone()) => {
-                self.found.push(Found { path, shown, is_skill: name == SKILL_FILE });
+                let is_skill = name.eq_ignore_ascii_case(SKILL_FILE);
+                let is_claude = place.wanted == Wanted::ClaudeCommands;
+                self.found.push(Found { path, shown, is_skill, is_claude });
             }
             Ok(_) => {}
             Err(error) => self.tell(&shown, &error.to_string()),
@@ -168,8 +179,31 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
     if bytes.len() as u64 > bytes_max {
         return Err(format!("it has more than {bytes_max} bytes"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned())?;
-    Ok(text.trim_start_matches('\u{feff}').replace("\r\n", "\n"))
+    let text = text_of(bytes).ok_or("it is no text in UTF-8")?;
+    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    Ok(if text.contains('\n') { text } else { text.replace('\r', "\n") })
+}
+
+/// Reads UTF-8, also with a few other bytes, which become `�`, and UTF-16 with a mark.
+fn text_of(bytes: Vec<u8>) -> Option<String> {
+    let unit: Option<fn([u8; 2]) -> u16> = match bytes.as_slice() {
+        [0xFF, 0xFE, _, ..] => Some(u16::from_le_bytes),
+        [0xFE, 0xFF, _, ..] => Some(u16::from_be_bytes),
+        _ => None,
+    };
+    if let Some(unit) = unit {
+        let (pairs, rest) = bytes.as_chunks::<2>();
+        let units: Vec<u16> = pairs.iter().copied().map(unit).collect();
+        return String::from_utf16(&units).ok().filter(|_| rest.is_empty());
+    }
+    let error = match String::from_utf8(bytes) {
+        Ok(text) => return Some(text),
+        Err(error) => error,
+    };
+    let text = String::from_utf8_lossy(error.as_bytes());
+    let strays = text.chars().filter(|sign| *sign == char::REPLACEMENT_CHARACTER).count();
+    let is_text = strays * STRAYS_SHARE <= text.chars().count() && !text.contains('\0');
+    is_text.then(|| text.into_owned())
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ impl CallRunner<'_> {
     /// Runs a call for the user or a plugin. Returns the whole output; only streamed texts are
     /// truncated.
     pub(crate) async fn run_whole(&self, call: &ToolCall) -> Result<Output, Error> {
+        let call = &self.fitted(call);
         let admitted = self.admit_alone(call).await;
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
         let mut outcome = self.outcome(&admitted, &begun.source).await;
@@ -166,6 +167,7 @@ impl CallRunner<'_> {
         by: &str,
         timeout_ms: Option<u64>,
     ) -> Result<String, Error> {
+        let call = &self.fitted(call);
         let admitted = self.admit_alone(call).await;
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
         let started = match &admitted.fate {

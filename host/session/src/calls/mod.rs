@@ -119,6 +119,7 @@ impl CallRunner<'_> {
 
     /// Runs the calls; always gives one result each.
     pub(crate) async fn run(&self, calls: &[ToolCall]) -> CallsDone {
+        let calls: Vec<ToolCall> = calls.iter().map(|call| self.fitted(call)).collect();
         let mut done = CallsDone::default();
         let (runnable, excess) = calls.split_at(calls.len().min(self.limits.calls_per_step_max));
         for batch in batch::batches(runnable, &self.toolbox) {
@@ -133,6 +134,13 @@ impl CallRunner<'_> {
             done.results.push(self.settle(refused).await);
         }
         done
+    }
+
+    /// Fits a call's arguments to the schema of its tool, before anything looks at them: guards,
+    /// rules, the user and the plugin see the same arguments.
+    fn fitted(&self, call: &ToolCall) -> ToolCall {
+        let Ok(found) = self.toolbox.find(&call.name) else { return call.clone() };
+        self.toolbox.fit(found.tool, call.clone())
     }
 
     /// Starts each call as soon as it is allowed, while the next one is being decided.

@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use jaato_types::files::FileOrder;
+use jaato_types::files::{FileKind, FileOrder};
 
 use super::folder::Found;
 use crate::platform::Moment;
@@ -28,6 +28,7 @@ pub(super) struct One {
     pub(super) size: u64,
     pub(super) modified: Moment,
     pub(super) protected: bool,
+    pub(super) is_folder: bool,
 }
 
 impl Ord for One {
@@ -57,12 +58,13 @@ impl Best {
         {
             return;
         }
-        let Found { size, modified, protected, .. } = facts();
+        let Found { kind, size, modified, protected } = facts();
+        let is_folder = kind == FileKind::Folder;
         let newest = Reverse(match self.order {
             FileOrder::Newest => modified,
             FileOrder::Path => Moment::default(),
         });
-        let one = One { newest, path: path.into(), size, modified, protected };
+        let one = One { newest, path: path.into(), size, modified, protected, is_folder };
         if !is_full {
             self.first.push(one);
             return;

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use globset::{Candidate, GlobSet};
 use jaato_types::files::{
-    FIND_FILES_MAX, FileFind, FileKind, FoundFile, FoundPage, UNREADABLE_MAX, WALK_BYTES_MAX,
+    FIND_FILES_MAX, FileFind, FileKind, FindKind, FoundFile, FoundPage, UNREADABLE_MAX,
+    WALK_BYTES_MAX,
 };
 use jaato_types::{ErrorKind, Result};
 
@@ -34,6 +35,7 @@ struct Find<F> {
     tree: Option<(Tree<F>, GlobSet)>,
     folder: String,
     cancel: Cancel,
+    kind: FindKind,
     best: Best,
     unreadable_left: usize,
     /// When the search ends and answers with the files found by then.
@@ -69,6 +71,7 @@ pub(crate) fn find<S: Files>(
         tree: None,
         folder: pattern.folder.to_owned(),
         cancel: cancel.clone(),
+        kind: request.kind,
         best: Best::new(request.order, limit_of(request.limit)),
         unreadable_left: UNREADABLE_MAX,
         until: request
@@ -79,7 +82,7 @@ pub(crate) fn find<S: Files>(
         is_over: false,
     };
     if pattern.rest.is_empty() {
-        let found = look(files, &folder)?.filter(|found| found.kind == FileKind::File);
+        let found = look(files, &folder)?.filter(|found| is_wanted(request.kind, found.kind));
         if let Some(found) = found {
             find.best.add(b"", || found);
         }
@@ -105,6 +108,14 @@ pub(crate) fn find<S: Files>(
         Err(error) => return Err(error),
     }
     Ok(find)
+}
+
+fn is_wanted(wanted: FindKind, kind: FileKind) -> bool {
+    match wanted {
+        FindKind::Files => kind == FileKind::File,
+        FindKind::Folders => kind == FileKind::Folder,
+        FindKind::All => matches!(kind, FileKind::File | FileKind::Folder),
+    }
 }
 
 fn limit_of(limit: Option<usize>) -> usize {
@@ -166,6 +177,7 @@ impl<F: Folder> Iterator for Find<F> {
                 size,
                 modified_ms,
                 protected,
+                is_folder: one.is_folder,
                 ..FoundFile::default()
             });
         }
@@ -182,9 +194,10 @@ impl<F: Folder> Find<F> {
             for _ in 0..CLOCK_ENTRIES {
                 let Some((tree, set)) = &mut self.tree else { return true };
                 let Some(kind) = tree.next() else { return true };
-                if kind == FileKind::File && fits(set, tree.path()) {
+                if is_wanted(self.kind, kind) && fits(set, tree.path()) {
                     // A file that is gone by now was there when it was found; it comes last.
-                    self.best.add(tree.path(), || tree.facts().unwrap_or_default());
+                    let facts = || Found { kind, ..tree.facts().unwrap_or_default() };
+                    self.best.add(tree.path(), facts);
                 }
             }
         }

@@ -172,6 +172,17 @@ impl PageFiller {
         }
     }
 
+    /// Adds a file with the number of its matches.
+    pub fn push_count(&mut self, path: String, matches: u64) {
+        if self.left == 0 {
+            self.is_over = true;
+            return;
+        }
+        self.left -= 1;
+        self.bytes += LINE_BYTES + json_bytes(&path);
+        self.files.push(SearchedFile { path, matches: Some(matches), ..SearchedFile::default() });
+    }
+
     /// Adds what could not be read, with the reason, unless there were many.
     pub fn push_unreadable(&mut self, line: String) {
         if self.unreadable_left > 0 {

@@ -105,7 +105,7 @@ pub(crate) fn search<S: Files>(
     cancel.wakes(move || cancelled.cancel());
     let filler = PageFiller::new(request.limit);
     let mut search = Search { board, threads: Vec::new(), filler, rest: None, is_over: false };
-    let searcher = FileSearcher::new(matcher, context_lines, request.file_bytes_max);
+    let searcher = FileSearcher::new(matcher, context_lines, request);
     if let Some(job) = named_file(files, &request.path)? {
         let mut batch = Batch::default();
         batch.add(job);
@@ -163,10 +163,12 @@ impl<F: Folder> Iterator for Search<F> {
                 return Some(Ok(self.take()));
             }
             match self.board.next(until) {
+                News::Piece(piece) if self.filler.is_enough() => drop(piece),
                 News::Piece(piece) => {
-                    if !self.filler.is_enough() {
-                        let path = String::from_utf8_lossy(&piece.path).into_owned();
-                        self.rest = Some((path, piece.lines.into_iter()));
+                    let path = String::from_utf8_lossy(&piece.path).into_owned();
+                    match piece.matches {
+                        Some(matches) => self.filler.push_count(path, matches),
+                        None => self.rest = Some((path, piece.lines.into_iter())),
                     }
                 }
                 News::Nothing => return Some(Ok(self.take())),
@@ -281,11 +283,12 @@ fn walk<F: Folder>(mut tree: Tree<F>, patterns: Option<&GlobSet>, board: &Board<
 }
 
 fn compiled(request: &FileSearch) -> Result<RegexMatcher> {
-    RegexMatcherBuilder::new()
-        .case_insensitive(request.ignore_case)
-        .multi_line(true)
-        .unicode(true)
-        .crlf(true)
+    let mut builder = RegexMatcherBuilder::new();
+    builder.case_insensitive(request.ignore_case).multi_line(true).unicode(true).crlf(true);
+    if request.multi_line {
+        builder.dot_matches_new_line(true).line_terminator(None);
+    }
+    builder
         .size_limit(PROGRAM_BYTES_MAX)
         .dfa_size_limit(PROGRAM_BYTES_MAX)
         .build(&request.pattern)

@@ -11,7 +11,7 @@ use jaato_types::large::{LARGE, Large, LargeOf, REQUEST_BYTES_MAX};
 use jaato_types::{
     CONDITION, Completion, ConditionAnswer, ConditionRequest, Deciding, Description, Error,
     ErrorKind, Frame, FrameError, GcPlan, GcRequest, ModelInfo, Output, PULL_MODEL, PullModel,
-    Pulled, Request, Result, ToolName,
+    Pulled, Request, Result, ToolName, fit_arguments,
 };
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -99,7 +99,7 @@ impl FakeInstance {
         self.start(tool, arguments).map_or_else(failed, Call::wait)
     }
 
-    /// Starts a tool call, after checking the arguments against the tool's schema.
+    /// Starts a tool call, after the arguments are fitted to the tool's schema and checked.
     ///
     /// # Errors
     /// `unknown_tool`, `invalid_arguments` from the host.
@@ -111,6 +111,7 @@ impl FakeInstance {
             let text = format!("there is no tool `{tool}`");
             return Err(Error::new(ErrorKind::UnknownTool, text));
         };
+        let arguments = fit_arguments(spec, arguments);
         schema::check_arguments(spec, &arguments)?;
         Ok(self.start_frame(tool, frame(&arguments)?))
     }

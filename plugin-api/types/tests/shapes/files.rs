@@ -77,12 +77,19 @@ fn find(shapes: &mut Shapes) {
         include_hidden: true,
         leave_out: vec!["*.min.js".to_owned()],
         leave_out_unless_git: vec!["target".to_owned()],
+        kind: FindKind::All,
         order: FileOrder::Path,
         limit: Some(1),
         within_ms: Some(1000),
     });
     let left_out = LeftOut { ignored: 1, hidden: 2, excluded: 3, denied: 4 };
-    let file = FoundFile { path: "moon.txt".to_owned(), size: 4, modified_ms: 1, protected: true };
+    let file = FoundFile {
+        path: "moon.txt".to_owned(),
+        size: 4,
+        modified_ms: 1,
+        protected: true,
+        is_folder: true,
+    };
     shapes.add(&FoundPage {
         files: vec![file],
         count: 2,
@@ -128,6 +135,8 @@ fn search(shapes: &mut Shapes) {
         pattern: "mo+n".to_owned(),
         path: "/w".to_owned(),
         ignore_case: true,
+        multi_line: true,
+        counts: true,
         files: vec!["*.txt".to_owned()],
         include_ignored: true,
         include_hidden: true,
@@ -143,6 +152,7 @@ fn search(shapes: &mut Shapes) {
         skipped: 3,
         is_cut: true,
         matches: vec![(0, 4)],
+        continues: true,
     };
     let totals = SearchTotals {
         matches: 1,
@@ -153,7 +163,11 @@ fn search(shapes: &mut Shapes) {
         left_out: LeftOut { ignored: 1, ..LeftOut::default() },
     };
     shapes.add(&SearchedPage {
-        files: vec![SearchedFile { path: "moon.txt".to_owned(), lines: vec![line] }],
+        files: vec![SearchedFile {
+            path: "moon.txt".to_owned(),
+            lines: vec![line],
+            matches: Some(1),
+        }],
         totals,
         unreadable: Vec::new(),
     });

@@ -2,6 +2,10 @@
 //!
 //! Invariant: a text that is not changed is written as the same bytes. What does not come back so
 //! is no text here.
+//!
+//! A file of UTF-8 may have a few other bytes in it: a name in Latin-1, a character that was cut,
+//! surrogates. Such a *stray byte* becomes a character that nobody uses ([`STRAY`] and the byte), so
+//! that it is written again as it was.
 
 use std::borrow::Cow;
 
@@ -22,7 +26,12 @@ const BYTES_PER_CONTROL: usize = 50;
 pub struct Charset {
     encoding: &'static Encoding,
     bom: &'static [u8],
+    /// Whether other bytes than UTF-8 are in it.
+    has_strays: bool,
 }
+
+/// The last private characters of Unicode, by the byte that each is for.
+const STRAY: u32 = 0x10_FF00;
 
 /// A file's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,15 +48,21 @@ pub struct NotText;
 
 impl Charset {
     /// What new files are written in.
-    pub const UTF_8: Self = Self { encoding: UTF_8, bom: b"" };
+    pub const UTF_8: Self = Self { encoding: UTF_8, bom: b"", has_strays: false };
 
     /// Returns its name where that is worth a word: none for plain UTF-8.
     pub fn remark(self) -> Option<String> {
         if self == Self::UTF_8 {
             return None;
         }
-        let name = self.encoding.name();
-        Some(if self.bom.is_empty() { name.to_owned() } else { format!("{name} with BOM") })
+        let mut name = self.encoding.name().to_owned();
+        if !self.bom.is_empty() {
+            name.push_str(" with BOM");
+        }
+        if self.has_strays {
+            name.push_str(" with other bytes, shown as � and kept");
+        }
+        Some(name)
     }
 
     /// Writes a text as bytes.
@@ -60,7 +75,9 @@ impl Charset {
             return Ok(text.into_owned().into_bytes());
         }
         let mut bytes = self.bom.to_vec();
-        if self.encoding == UTF_8 {
+        if self.has_strays {
+            bytes.extend(with_strays(&text));
+        } else if self.encoding == UTF_8 {
             bytes.extend_from_slice(text.as_bytes());
         } else if self.encoding == UTF_16LE {
             bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
@@ -84,6 +101,10 @@ impl Charset {
 
     fn decode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         let bytes = bytes.strip_prefix(self.bom)?;
+        if self.has_strays {
+            let text = text_with_strays(bytes);
+            return (with_strays(&text) == bytes).then_some(Cow::Owned(text));
+        }
         if self.encoding == UTF_8 {
             return std::str::from_utf8(bytes).ok().map(Cow::Borrowed);
         }
@@ -113,8 +134,13 @@ fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
 /// They are no text, or one that could not be written again as it was.
 pub fn decode(bytes: &[u8]) -> Result<Decoded<'_>, NotText> {
     if let Some(charset) = marked(bytes) {
-        let text = charset.decode(bytes).ok_or(NotText)?;
-        return Ok(Decoded { text, charset });
+        let strays = Charset { has_strays: charset.encoding == UTF_8, ..charset };
+        for charset in [charset, strays] {
+            if let Some(text) = charset.decode(bytes) {
+                return Ok(Decoded { text, charset });
+            }
+        }
+        return Err(NotText);
     }
     let head = &bytes[..bytes.len().min(LOOK_BYTES)];
     if memchr::memchr(0, head).is_some() {
@@ -129,9 +155,15 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded<'_>, NotText> {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(&bytes[..bytes.len().min(GUESS_BYTES)], true);
     let guessed = detector.guess(None, Utf8Detection::Deny);
+    let strays = Charset { has_strays: true, ..Charset::UTF_8 };
+    let legacy = |encoding| Charset { encoding, ..Charset::UTF_8 };
     // In the last every byte is a character.
-    for encoding in [guessed, WINDOWS_1252] {
-        let charset = Charset { encoding, bom: b"" };
+    let charsets = match is_mostly_utf_8(bytes, guessed.is_single_byte()) {
+        true => [strays, legacy(guessed), legacy(WINDOWS_1252)],
+        false => [legacy(guessed), legacy(WINDOWS_1252), strays],
+    };
+    for charset in &charsets[..2] {
+        let charset = *charset;
         if let Some(text) = charset.decode(bytes) {
             return Ok(Decoded { text, charset });
         }
@@ -139,12 +171,72 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded<'_>, NotText> {
     Err(NotText)
 }
 
+/// Whether bytes are UTF-8 but for a few. In another encoding, bytes are seldom a character of
+/// UTF-8 by chance: almost never where each byte is a character, but now and then in Chinese.
+fn is_mostly_utf_8(bytes: &[u8], is_else_single_byte: bool) -> bool {
+    let (mut characters, mut strays) = (0_usize, 0_usize);
+    let mut chunks = bytes.utf8_chunks().peekable();
+    while let Some(chunk) = chunks.next() {
+        characters += chunk.valid().chars().filter(|char| !char.is_ascii()).count();
+        let is_cut_at_end = chunks.peek().is_none() && chunk.invalid().len() > 1;
+        match chunk.invalid() {
+            [] => {}
+            // A character that was cut.
+            _ if is_cut_at_end => characters += 1,
+            _ => strays += 1,
+        }
+    }
+    // Surrogates, as some programs write them: three stray bytes that are no accident.
+    let is_surrogate = |bytes: &&[u8]| {
+        bytes[0] == 0xED && (0xA0..=0xBF).contains(&bytes[1]) && (0x80..=0xBF).contains(&bytes[2])
+    };
+    let surrogates = bytes.windows(3).filter(is_surrogate).count();
+    characters += surrogates;
+    strays = strays.saturating_sub(3 * surrogates);
+    if is_else_single_byte { characters >= strays.max(1) } else { characters > strays }
+}
+
+fn text_with_strays(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(
+            chunk.invalid().iter().filter_map(|byte| char::from_u32(STRAY + u32::from(*byte))),
+        );
+    }
+    text
+}
+
+fn with_strays(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut buffer = [0; 4];
+    for char in text.chars() {
+        match stray(char) {
+            Some(byte) => bytes.push(byte),
+            None => bytes.extend_from_slice(char.encode_utf8(&mut buffer).as_bytes()),
+        }
+    }
+    bytes
+}
+
+fn stray(char: char) -> Option<u8> {
+    u8::try_from(u32::from(char).checked_sub(STRAY)?).ok().filter(|byte| *byte >= 0x80)
+}
+
+/// A text as it is shown: stray bytes as `�`.
+pub fn shown(text: Cow<'_, str>) -> Cow<'_, str> {
+    match text.contains(|char| stray(char).is_some()) {
+        true => text.replace(|char| stray(char).is_some(), "\u{FFFD}").into(),
+        false => text,
+    }
+}
+
 /// The encoding that a mark at the beginning names.
 fn marked(bytes: &[u8]) -> Option<Charset> {
     let known: [(&'static Encoding, &'static [u8]); 3] =
         [(UTF_8, b"\xEF\xBB\xBF"), (UTF_16LE, b"\xFF\xFE"), (UTF_16BE, b"\xFE\xFF")];
     let (encoding, bom) = known.into_iter().find(|(_, bom)| bytes.starts_with(bom))?;
-    Some(Charset { encoding, bom })
+    Some(Charset { encoding, bom, has_strays: false })
 }
 
 fn is_control(byte: u8) -> bool {
@@ -175,6 +267,46 @@ mod tests {
     }
 
     #[test]
+    fn utf_8_with_a_few_other_bytes_is_utf_8() {
+        let strays = Some("UTF-8 with other bytes, shown as � and kept");
+        for (bytes, text) in [
+            (b"na\xC3\xAFve caf\xE9 x".as_slice(), "naïve caf\u{10FFE9} x"),
+            (b"# \xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E \xFF\n", "# 日本語 \u{10FFFF}\n"),
+            (b"cut \xE6\x97", "cut \u{10FFE6}\u{10FF97}"),
+            (b"cut \xC3\xA9\xC3", "cut é\u{10FFC3}"),
+            (
+                b"\xED\xA0\xBD\xED\xB8\x80!",
+                "\u{10FFED}\u{10FFA0}\u{10FFBD}\u{10FFED}\u{10FFB8}\u{10FF80}!",
+            ),
+        ] {
+            check(bytes, text, strays);
+        }
+        check(
+            b"\xEF\xBB\xBF\xFF",
+            "\u{10FFFF}",
+            Some("UTF-8 with BOM with other bytes, shown as � and kept"),
+        );
+        let shown_text = shown(decode(b"na\xC3\xAFve caf\xE9 x").unwrap().text);
+        assert_eq!(shown_text, "naïve caf\u{FFFD} x");
+        for (encoding, text) in [
+            (encoding_rs::GBK, "配置文件路径"),
+            (encoding_rs::GBK, "int main; // 中文"),
+            (encoding_rs::GBK, "你好，世界。今天天气很好，我们去公园散步。"),
+            (encoding_rs::BIG5, "設定檔案路徑"),
+            (encoding_rs::SHIFT_JIS, "設定ファイル"),
+            (encoding_rs::EUC_KR, "설정 파일"),
+            (encoding_rs::EUC_JP, "設定ファイル"),
+            (encoding_rs::WINDOWS_1251, "Привет, «Мир» и всё"),
+            (WINDOWS_1252, "el d\u{ED}a"),
+            (WINDOWS_1252, "fa\u{E7}ade d\u{E9}j\u{E0} vu"),
+        ] {
+            let (bytes, ..) = encoding.encode(text);
+            let decoded = decode(&bytes).unwrap();
+            assert!(!decoded.charset.has_strays, "{text}");
+        }
+    }
+
+    #[test]
     fn every_byte_that_is_taken_comes_back() {
         for seed in 0..2000_u32 {
             let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
@@ -196,7 +328,6 @@ mod tests {
             b"\x7FELF\x02\x01\x01\0\0".as_slice(),
             b"\xFF\xFEa",
             b"\xFF\xFE\0\xD8",
-            b"\xEF\xBB\xBF\xFF",
             b"\x01\x02\x03\xFF\xFE\xFD",
             b"plain\0text",
         ] {

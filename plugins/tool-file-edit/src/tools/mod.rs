@@ -35,11 +35,6 @@ fn given<'a>(name: &str, value: &'a str) -> Result<&'a str> {
     Ok(value)
 }
 
-/// Makes the error for a file that is not there.
-fn not_found(path: &str) -> Error {
-    Error::new(ErrorKind::NotFound, format!("File not found: {path}"))
-}
-
 /// Says why an edit of a file cannot be done.
 fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
     let error = |kind, text: String| Error::new(kind, format!("Targeted edit failed: {text}"));

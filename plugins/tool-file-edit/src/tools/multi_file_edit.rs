@@ -287,7 +287,7 @@ async fn there(cx: &Cx<Editor>, plan: &mut Plan, path: &str) -> Result<usize> {
     let number = plan.open(cx, path).await?;
     match plan.bytes(number) {
         Some(_) => Ok(number),
-        None => Err(super::not_found(path)),
+        None => plan.open_there(cx, path).await,
     }
 }
 

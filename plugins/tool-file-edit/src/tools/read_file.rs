@@ -3,14 +3,15 @@
 use jaato_plugin_sdk::files::{FileFacts, FileRead, READ_BYTES_MAX};
 use jaato_plugin_sdk::prelude::*;
 
-use super::{given, not_found, sight_of};
+use super::{given, sight_of};
+use crate::alike::{look_alike, missing};
 use crate::editor::Editor;
 use crate::files::{CHANGED_BYTES_MAX, Snapshot, check_is_file, fetch, look, not_text};
 use crate::mend::mend;
 use crate::page::{Page, Shown};
 use crate::plan::absolute;
 use crate::sights::Sight;
-use crate::text::{Decoded, decode, image_type};
+use crate::text::{Decoded, decode, image_type, shown as in_view};
 
 /// Lines that are shown where nobody says how many, and at most.
 const LINES: u64 = 2000;
@@ -34,10 +35,13 @@ const FIRST_BYTES: u64 = 256 * 1024;
 /// Bytes that are read to come to a line: a file without lines ends somewhere.
 const PASSED_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
+/// How a PDF document begins. Some are read as text, but what they show is compressed in them.
+const PDF: &[u8] = b"%PDF-";
+
 /// Largest image.
 const IMAGE_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
-/// Read a text file, or look at an image. The first line tells lines, size and has_more.
+/// Read a text file, or look at an image. The first line tells lines, bytes and has_more.
 #[derive(ToolInput)]
 #[tool(
     name = "readFile",
@@ -74,19 +78,42 @@ impl Tool for ReadFile {
         let mended = mend(cx).await.unwrap_or_default();
         let path = given("path", &self.path)?;
         self.check()?;
-        let facts = look(cx, path).await?.ok_or_else(|| not_found(path))?;
+        let (path, facts) = match look(cx, path).await? {
+            Some(facts) => (path.to_owned(), facts),
+            None => {
+                let alike = look_alike(cx, path).await;
+                let facts = match &alike {
+                    Some(alike) => look(cx, alike).await?,
+                    None => None,
+                };
+                match alike.zip(facts) {
+                    Some(found) => found,
+                    None => return Err(missing(cx, path).await),
+                }
+            }
+        };
+        let path = path.as_str();
         check_is_file(path, &facts)?;
         let length = if facts.size <= WHOLE_BYTES_MAX { WHOLE_BYTES_MAX } else { FIRST_BYTES };
         let (first, has_more) = piece(cx, path, 0, length).await?;
         if let Some(kind) = image_type(&first) {
             return image(cx, path, kind, facts).await;
         }
+        if first.starts_with(PDF) {
+            let error = not_text(path, &first, facts.size);
+            return Err(error.with_hint(format!(
+                "make text of it by a command, such as `pdftotext {path} -`, or ask the user to \
+                 attach it (`--attach`)"
+            )));
+        }
         let page = self.page(cx).await;
+        // The file may have another name than the call says.
+        let named = Self { path: path.to_owned(), ..self };
         let read = match has_more {
-            false => self.whole(cx, facts, first, page).await?,
-            true => self.part(cx, facts, first, page).await?,
+            false => named.whole(cx, facts, first, page).await?,
+            true => named.part(cx, facts, first, page).await?,
         };
-        let mut text = read.text(path, &self);
+        let mut text = read.text(path, &named);
         for line in mended {
             text.push_str(&format!("\n[{line}]"));
         }
@@ -106,6 +133,31 @@ struct Read {
     size: u64,
     /// What is to be known of it.
     remark: Option<String>,
+    line_ends: LineEnds,
+}
+
+/// How the lines that passed end.
+#[derive(Debug, Clone, Copy, Default)]
+struct LineEnds {
+    lf: usize,
+    cr_lf: usize,
+}
+
+impl LineEnds {
+    fn count(&mut self, text: &str) {
+        let cr_lf = memchr::memmem::find_iter(text.as_bytes(), b"\r\n").count();
+        self.cr_lf += cr_lf;
+        self.lf += memchr::memchr_iter(b'\n', text.as_bytes()).count() - cr_lf;
+    }
+
+    /// Says what they are unless each is LF, as it is shown.
+    fn remark(self) -> Option<String> {
+        match (self.lf, self.cr_lf) {
+            (_, 0) => None,
+            (0, _) => Some("CRLF".to_owned()),
+            (lf, cr_lf) => Some(format!("mixed ({cr_lf} CRLF, {lf} LF)")),
+        }
+    }
 }
 
 impl ReadFile {
@@ -146,10 +198,13 @@ impl ReadFile {
             let not_text = |_| not_text(&path, &snapshot.bytes, size);
             let Decoded { text, charset } = decode(&snapshot.bytes).map_err(not_text)?;
             let mut page = page;
-            page.take(&text);
+            let mut line_ends = LineEnds::default();
+            line_ends.count(&text);
+            page.take(&in_view(text));
             let (shown, remark) = (page.finish(), charset.remark());
             let total = Some(shown.total);
-            Ok((Read { shown, total, has_more: false, size, remark }, sight_of(&snapshot)))
+            let read = Read { shown, total, has_more: false, size, remark, line_ends };
+            Ok((read, sight_of(&snapshot)))
         };
         let (mut read, sight) = cx.blocking(read).await??;
         read.has_more = self.last(&read.shown) < read.shown.total;
@@ -166,22 +221,19 @@ impl ReadFile {
         mut page: Page,
     ) -> Result<Read> {
         let path = self.path.as_str();
-        match decode(&first) {
-            // Its last character may be cut.
-            Err(_) if !is_utf_8_so_far(&first) => {
-                return self.encoded(cx, facts, &first, page).await;
-            }
-            Ok(decoded) if decoded.charset.remark().is_some() => {
-                return self.encoded(cx, facts, &first, page).await;
-            }
-            Ok(_) | Err(_) => {}
+        // Its last character may be cut.
+        if !is_utf_8_so_far(&first)
+            && decode(&first).map_or(true, |decoded| decoded.charset.remark().is_some())
+        {
+            return self.encoded(cx, facts, &first, page).await;
         }
         let version = facts.version.clone();
         let (mut offset, mut size) = (first.len() as u64, facts.size);
         let (mut bytes, mut is_end) = (first, false);
-        let mut is_damaged = false;
+        let (mut is_damaged, mut line_ends) = (false, LineEnds::default());
         loop {
             let text = text_of(&mut bytes, is_end, &mut is_damaged);
+            line_ends.count(&text);
             page.take(&text);
             if page.is_full() || is_end {
                 break;
@@ -204,7 +256,7 @@ impl ReadFile {
         let has_more = total.is_none_or(|total| self.last(&shown) < total);
         let remark = is_damaged.then(|| "UTF-8 with other bytes, shown as �".to_owned());
         self.saw(cx, Sight { version, digest: None, text: None }).await?;
-        Ok(Read { shown, total, has_more, size, remark })
+        Ok(Read { shown, total, has_more, size, remark, line_ends })
     }
 
     /// Shows some of a large file in another encoding than UTF-8: that is read whole.
@@ -234,7 +286,7 @@ impl Read {
     fn text(&self, path: &str, asked: &ReadFile) -> String {
         let first = asked.offset.unwrap_or(1);
         let last = asked.last(&self.shown);
-        let chars = self.shown.text.chars().count();
+        let size = self.size;
         let of = self.total.map_or_else(|| "?".to_owned(), |total| total.to_string());
         let lines = match self.shown.lines {
             0 => format!("none of {of}"),
@@ -242,14 +294,14 @@ impl Read {
         };
         let is_whole = asked.offset.is_none() && asked.limit.is_none() && !self.has_more;
         let mut heading = match is_whole {
-            true => format!("path: {path} | lines: {of} | size: {chars}"),
+            true => format!("path: {path} | lines: {of} | size: {size}"),
             false => {
                 let has_more = if self.has_more { "True" } else { "False" };
-                format!("path: {path} | lines: {lines} | size: {chars} | has_more: {has_more}")
+                format!("path: {path} | lines: {lines} | size: {size} | has_more: {has_more}")
             }
         };
-        if self.total.is_none() {
-            heading.push_str(&format!(" | file: {} bytes", self.size));
+        if let Some(line_ends) = self.line_ends.remark() {
+            heading.push_str(&format!(" | line ends: {line_ends}, shown as LF"));
         }
         if let Some(remark) = &self.remark {
             heading.push_str(&format!(" | encoding: {remark}"));

@@ -4,7 +4,7 @@ use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
-use super::{backup_of, check_seen, given, not_found, preview_of, told};
+use super::{backup_of, check_seen, given, preview_of, told};
 use crate::apply::{Maker, apply};
 use crate::editor::Editor;
 use crate::files::check_is_no_link;
@@ -62,11 +62,8 @@ impl RemoveFile {
     async fn plan(&self, cx: &Cx<Editor>) -> Result<Plan> {
         let path = given("path", &self.path)?;
         let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
-        let number = plan.open(cx, path).await?;
-        if plan.bytes(number).is_none() {
-            return Err(not_found(path));
-        }
-        check_is_no_link(cx, path).await?;
+        let number = plan.open_there(cx, path).await?;
+        check_is_no_link(cx, &plan.files[number].path).await?;
         check_seen(cx, &plan, number).await?;
         plan.delete(number);
         Ok(plan)

@@ -4,7 +4,7 @@ use futures_util::future::join;
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{backup_of, check_seen, counts, edit_error, given, not_found, preview_of, told};
+use super::{backup_of, check_seen, counts, edit_error, given, preview_of, told};
 use crate::apply::{Maker, apply};
 use crate::edit::{Anchors, Edit, edit, rewrite};
 use crate::editor::Editor;
@@ -83,10 +83,7 @@ impl UpdateFile {
         let path = given("path", &self.path)?;
         self.check()?;
         let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
-        let number = plan.open(cx, path).await?;
-        if plan.bytes(number).is_none() {
-            return Err(not_found(path).with_hint("use writeNewFile for new files"));
-        }
+        let number = plan.open_there(cx, path).await?;
         let (asked, before) = (self.clone(), plan.files[number].before.clone());
         let made = cx.blocking(move |_| {
             let bytes: &[u8] = before.as_ref().map_or(&[], |before| &before.bytes);

@@ -51,6 +51,14 @@ pub(super) struct Piece {
     pub(super) path: Box<[u8]>,
     pub(super) lines: Vec<SearchedLine>,
     pub(super) bytes: usize,
+    /// The number of matches in the file, in place of lines.
+    pub(super) matches: Option<u64>,
+}
+
+impl Piece {
+    pub(super) fn count(path: &[u8], matches: u64) -> Self {
+        Self { path: path.into(), lines: Vec::new(), bytes: path.len(), matches: Some(matches) }
+    }
 }
 
 /// The next event of a search.

@@ -11,7 +11,7 @@ use grep_searcher::{
     BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind,
     SinkMatch,
 };
-use jaato_types::files::{SEARCH_MATCHES_MAX, SearchTotals, SearchedLine};
+use jaato_types::files::{FileSearch, SEARCH_MATCHES_MAX, SearchTotals, SearchedLine};
 
 use super::super::folder::Folder;
 use super::super::lines::{matches_in, searched_line, without_end};
@@ -32,6 +32,7 @@ pub(super) struct FileSearcher {
     matcher: RegexMatcher,
     searcher: Searcher,
     file_bytes_max: Option<u64>,
+    counts: bool,
     bytes: Vec<u8>,
 }
 
@@ -48,20 +49,18 @@ impl Clone for FileSearcher {
             matcher: self.matcher.clone(),
             searcher: self.searcher.clone(),
             file_bytes_max: self.file_bytes_max,
+            counts: self.counts,
             bytes: Vec::new(),
         }
     }
 }
 
 impl FileSearcher {
-    pub(super) fn new(
-        matcher: RegexMatcher,
-        context_lines: usize,
-        file_bytes_max: Option<u64>,
-    ) -> Self {
+    pub(super) fn new(matcher: RegexMatcher, context_lines: usize, request: &FileSearch) -> Self {
         let searcher = SearcherBuilder::new()
             .line_terminator(LineTerminator::crlf())
             .line_number(true)
+            .multi_line(request.multi_line)
             .before_context(context_lines)
             .after_context(context_lines)
             .binary_detection(BinaryDetection::none())
@@ -69,7 +68,8 @@ impl FileSearcher {
             .memory_map(MmapChoice::never())
             .heap_limit(Some(LINE_BYTES_MAX))
             .build();
-        Self { matcher, searcher, file_bytes_max, bytes: Vec::new() }
+        let (file_bytes_max, counts) = (request.file_bytes_max, request.counts);
+        Self { matcher, searcher, file_bytes_max, counts, bytes: Vec::new() }
     }
 
     /// Searches a batch and hands over what it finds.
@@ -122,13 +122,16 @@ impl FileSearcher {
             lines: Vec::new(),
             bytes: 0,
             told: 0,
-            is_over: board.is_enough(),
+            is_over: self.counts || board.is_enough(),
             matches: 0,
         };
         let source = Watched { file, left: size, board };
         let searched = searched(&mut self.searcher, &mut self.bytes, source, size, &mut sink);
         sink.hand_over();
         let matches = sink.matches;
+        if self.counts && matches > 0 && !board.is_enough() {
+            board.found(number, Piece::count(&job.path, matches));
+        }
         match searched {
             Ok(Text::Is) => known.totals.files_searched += 1,
             Ok(Text::IsNot) => known.totals.files_binary += 1,
@@ -253,7 +256,8 @@ impl<F: Folder> Lines<'_, F> {
             return true;
         }
         let (lines, bytes) = (std::mem::take(&mut self.lines), std::mem::take(&mut self.bytes));
-        self.board.found(self.number, Piece { path: self.path.into(), lines, bytes })
+        let piece = Piece { path: self.path.into(), lines, bytes, matches: None };
+        self.board.found(self.number, piece)
     }
 }
 
@@ -261,9 +265,9 @@ impl<F: Folder> Sink for Lines<'_, F> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        let line = without_end(found.bytes());
+        let block = without_end(found.bytes());
         let matches = matches_in(|each| {
-            let _: Result<(), _> = self.matcher.find_iter(line, |it| {
+            let _: Result<(), _> = self.matcher.find_iter(block, |it| {
                 each(it.start(), it.end());
                 true
             });
@@ -274,8 +278,25 @@ impl<F: Folder> Sink for Lines<'_, F> {
             return Ok(!self.board.is_cancelled());
         }
         self.told += matches.len();
-        let number = found.line_number().unwrap_or_default();
-        Ok(self.push(searched_line(number, line, &matches)))
+        let mut number = found.line_number().unwrap_or_default();
+        // These are several lines only if a match may go over them.
+        let mut start = 0;
+        loop {
+            let end = memchr::memchr(b'\n', &block[start..]).map(|at| start + at + 1);
+            let (line, is_last) = (&block[start..end.unwrap_or(block.len())], end.is_none());
+            let in_line = |at: usize| at >= start && (is_last || at < start + line.len());
+            let of_line: Vec<_> = matches
+                .iter()
+                .filter(|(begin, _)| in_line(*begin))
+                .map(|(begin, end)| (begin - start, (end - start).min(line.len())))
+                .collect();
+            let continues = of_line.is_empty();
+            let told = SearchedLine { continues, ..searched_line(number, line, &of_line) };
+            if !self.push(told) || is_last {
+                return Ok(!self.board.is_cancelled());
+            }
+            (number, start) = (number + 1, start + line.len());
+        }
     }
 
     fn context(&mut self, _: &Searcher, around: &SinkContext<'_>) -> io::Result<bool> {

@@ -1,0 +1,129 @@
+//! Finds the file that a path means if no file has exactly that name.
+//!
+//! Some names look the same and are not: macOS writes U+202F into the names of screenshots, other
+//! programs write U+00A0, and letters with accents have two forms. If one name looks the same, the
+//! path means that file. If none does, the error names paths that are near.
+
+use jaato_plugin_sdk::files::{FileFind, FileKind, FileOrder, FolderEntry, FolderList};
+use jaato_plugin_sdk::prelude::*;
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::files::look;
+use crate::plan::Plan;
+
+/// Paths that an error names at most.
+const NEAR_MAX: usize = 3;
+/// How near a name must be to be named (Jaro-Winkler).
+const NEAR_ENOUGH: f64 = 0.85;
+/// Milliseconds that the search for near paths takes at most.
+const SEARCH_MS: u64 = 500;
+
+impl Plan {
+    /// Looks at a file that must exist, and returns its number.
+    ///
+    /// # Errors
+    /// As [`Plan::open`]; `not_found` with the paths that are near.
+    pub async fn open_there(&mut self, cx: &Reporter, path: &str) -> Result<usize> {
+        if look(cx, path).await?.is_some() {
+            return self.open(cx, path).await;
+        }
+        match look_alike(cx, path).await {
+            Some(path) => self.open(cx, &path).await,
+            None => Err(missing(cx, path).await),
+        }
+    }
+}
+
+/// Returns the one path that looks the same as a path that does not exist.
+pub async fn look_alike(cx: &Reporter, path: &str) -> Option<String> {
+    let mut found = if path.starts_with('/') { "/".to_owned() } else { String::new() };
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        let exact = format!("{found}{name}");
+        if look(cx, &exact).await.ok()?.is_some() {
+            found = format!("{exact}/");
+            continue;
+        }
+        let wanted = plain(name);
+        let entries = entries(cx, &found).await?;
+        let mut same = entries.iter().filter(|entry| plain(&entry.name) == wanted);
+        let only = same.next().filter(|_| same.next().is_none())?;
+        found = format!("{found}{}/", only.name);
+    }
+    found.pop();
+    (found != path).then_some(found)
+}
+
+/// Makes the error for a file that is not there, with the paths that are near.
+pub async fn missing(cx: &Reporter, path: &str) -> Error {
+    let error = Error::new(ErrorKind::NotFound, format!("File not found: {path}"));
+    if path.contains(char::REPLACEMENT_CHARACTER) {
+        let hint = "a name with � is not UTF-8: use a command with a pattern, such as `cat a*`";
+        return error.with_hint(hint);
+    }
+    let near = near(cx, path).await;
+    if near.is_empty() {
+        return error;
+    }
+    let near: Vec<String> = near.iter().map(|path| format!("`{path}`")).collect();
+    error.with_hint(format!("near: {}", near.join(", ")))
+}
+
+async fn near(cx: &Reporter, path: &str) -> Vec<String> {
+    let (folder, name) = match path.trim_end_matches('/').rsplit_once('/') {
+        Some((folder, name)) => (format!("{folder}/"), name),
+        None => (String::new(), path),
+    };
+    let mut near = Vec::new();
+    // A name of these is never a pattern.
+    let pattern: String =
+        name.chars().map(|sign| if "*?[]{}\\!".contains(sign) { '?' } else { sign }).collect();
+    let find = FileFind {
+        pattern: format!("**/{pattern}"),
+        include_hidden: true,
+        order: FileOrder::Path,
+        limit: Some(NEAR_MAX),
+        within_ms: Some(SEARCH_MS),
+        ..FileFind::default()
+    };
+    if let Ok(mut pages) = cx.files().find(find).await {
+        while let Ok(Some(page)) = pages.next().await {
+            near.extend(page.files.into_iter().map(|file| file.path));
+        }
+    }
+    let wanted = plain(name).to_lowercase();
+    let files = entries(cx, &folder).await.unwrap_or_default();
+    let mut alike: Vec<(f64, String)> = files
+        .into_iter()
+        .filter(|entry| entry.kind != FileKind::Folder)
+        .map(|entry| {
+            let nearness = strsim::jaro_winkler(&wanted, &plain(&entry.name).to_lowercase());
+            (nearness, format!("{folder}{}", entry.name))
+        })
+        .filter(|(nearness, path)| *nearness >= NEAR_ENOUGH && !near.contains(path))
+        .collect();
+    alike.sort_by(|a, b| b.0.total_cmp(&a.0));
+    near.extend(alike.into_iter().map(|(_, path)| path));
+    near.truncate(NEAR_MAX);
+    near
+}
+
+async fn entries(cx: &Reporter, folder: &str) -> Option<Vec<FolderEntry>> {
+    let list = FolderList { path: folder.to_owned(), ..FolderList::default() };
+    Some(cx.files().list(list).await.ok()?.entries)
+}
+
+/// A name without what cannot be seen in it.
+fn plain(name: &str) -> String {
+    name.nfkc()
+        .filter(|sign| {
+            !matches!(*sign, '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}' | '\u{AD}')
+        })
+        .map(|sign| match sign {
+            '\u{2018}' | '\u{2019}' | '\u{201B}' | '\u{2BC}' => '\'',
+            '\u{201C}' | '\u{201D}' => '"',
+            '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+            sign if sign.is_whitespace() => ' ',
+            sign => sign,
+        })
+        .collect()
+}
