@@ -4,6 +4,8 @@
 mod clients;
 mod conversations;
 mod faults;
+mod full_check;
+mod images;
 mod inference_server;
 mod outside_server;
 mod overflow;
