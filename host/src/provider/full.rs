@@ -22,7 +22,7 @@ use jaato_runtime::{ProviderInfo, Runtime, SessionOptions};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
-use super::{TOOL, failed, one_line};
+use super::{failed, one_line};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report;
 

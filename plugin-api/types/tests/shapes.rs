@@ -509,6 +509,7 @@ fn other_services(shapes: &mut Shapes) {
         headers: vec![("accept".to_owned(), "text/plain".to_owned())],
         timeout_ms: Some(5),
         credential: Some("MOON_KEY".to_owned()),
+        credential_required: true,
         body: Some(1),
     });
     let mut answer = HttpAnswer::default();
