@@ -300,7 +300,7 @@ impl<'a> Checks<'a> {
         let io = |error: std::io::Error| Error::new(ErrorKind::Io, error.to_string());
         fs::write(&file, RED).map_err(io)?;
         let prompt = Prompt::from(prompt);
-        let attached = self.runtime.attach(session.id(), prompt, &[file.clone()]).await;
+        let attached = self.runtime.attach(session.id(), prompt, std::slice::from_ref(&file)).await;
         fs::remove_file(&file).map_err(io)?;
         attached
     }

@@ -37,8 +37,8 @@ fn house(provider: &Provider, image: &[u8]) -> Option<House> {
 }
 
 /// Counts the requests that show the image.
-fn shown(server: &Server) -> usize {
-    let asked = server.asked();
+fn shown(provider: &Provider, server: &Server) -> usize {
+    let asked = provider.completions(server);
     asked.iter().filter(|it| String::from_utf8_lossy(&it.body).contains(ENCODED)).count()
 }
 
@@ -54,8 +54,13 @@ fn a_conversation_goes_on_without_an_image_that_the_vendor_refuses() {
         assert!(chat.stdout.ends_with("one\ntwo\n"), "{}: {chat}", provider.name);
         let told = "refused the request with moon.png (image/png): trying again without";
         assert!(chat.stderr.contains(told), "{}: {chat}", provider.name);
-        assert_eq!((shown(&server), server.asked().len()), (1, 3), "{}", provider.name);
-        let sent = server.asked().last().unwrap().json().to_string();
+        assert_eq!(
+            (shown(provider, &server), provider.completions(&server).len()),
+            (1, 3),
+            "{}",
+            provider.name
+        );
+        let sent = provider.completions(&server).last().unwrap().json().to_string();
         assert!(sent.contains("it was left out: the provider refused it"), "{sent}");
     }
 }
@@ -70,7 +75,7 @@ fn a_run_goes_on_without_an_image_that_a_tool_read() {
         let words = ["run", "--model", provider.model, "--tools", "readFile", "look"];
         let run = provider.command(&house, &words).run().code(0);
         assert_eq!(run.stdout, "done\n", "{}: {run}", provider.name);
-        assert_eq!(shown(&server), 1, "{}: {run}", provider.name);
+        assert_eq!(shown(provider, &server), 1, "{}: {run}", provider.name);
     }
 }
 
@@ -93,7 +98,12 @@ fn what_the_vendor_would_refuse_is_not_sent() {
             let run = provider.command(&house, &words).run().code(0);
             let told = format!("moon.png (image/png) is not sent: {why}");
             assert!(run.stderr.contains(&told), "{}: {run}", provider.name);
-            assert_eq!((shown(&server), server.asked().len()), (0, 1), "{}", provider.name);
+            assert_eq!(
+                (shown(provider, &server), provider.completions(&server).len()),
+                (0, 1),
+                "{}",
+                provider.name
+            );
         }
     }
 }

@@ -285,6 +285,14 @@ impl Provider {
         })
     }
 
+    /// Lists the requests for a completion that a server got.
+    fn completions(&self, server: &Server) -> Vec<server::Asked> {
+        let all = server.asked().into_iter().chain(server.looked());
+        let path =
+            |asked: &server::Asked| asked.path.split('?').next().unwrap_or_default().to_owned();
+        all.filter(|asked| path(asked).ends_with(self.path)).collect()
+    }
+
     /// Leads the provider to a server by the person's own configuration, which a key follows.
     fn lead(&self, house: &House, server: &Server) {
         house.configure_more(&self.leading_to(server));
