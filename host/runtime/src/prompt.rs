@@ -63,7 +63,7 @@ fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
             "it has {bytes} bytes, at most {PROMPT_FILE_BYTES_MAX} are allowed"
         )));
     }
-    let Decoded { text, is_damaged } = decode(&read, false);
+    let Decoded { text, is_damaged, .. } = decode(&read, false);
     if is_damaged {
         return Err(wrong("it is neither UTF-8 nor UTF-16 with a byte order mark".to_owned()));
     }
@@ -78,9 +78,9 @@ fn agents_files(setup: &Setup, workspace: &TrustedWorkspace) -> Result<Vec<Promp
             Error::new(ErrorKind::Configuration, format!("cannot use `{name}`: {error}"))
         })?;
         if let Some((bytes, size)) = read {
-            let Decoded { mut text, .. } = decode(&bytes, size > bytes.len() as u64);
+            let Decoded { mut text, is_utf16, .. } = decode(&bytes, size > bytes.len() as u64);
             if size > bytes.len() as u64 {
-                let whole = bytes.len();
+                let whole = if is_utf16 { bytes.len() } else { text.len() };
                 let note = format!("[truncated: the first {whole} of {size} bytes of `{name}`]");
                 text = format!("{text}\n\n{note}");
             }
@@ -95,11 +95,13 @@ struct Decoded {
     text: String,
     /// Whether bytes of it are no text and were replaced.
     is_damaged: bool,
+    is_utf16: bool,
 }
 
 /// Decodes UTF-8 and, if a byte order mark says so, UTF-16. Of one that is cut half a character at
 /// the end is left out.
 fn decode(bytes: &[u8], is_cut: bool) -> Decoded {
+    let is_utf16 = matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
     let text = match bytes {
         [0xff, 0xfe, rest @ ..] => of_utf16(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => of_utf16(rest, u16::from_be_bytes),
@@ -113,7 +115,7 @@ fn decode(bytes: &[u8], is_cut: bool) -> Decoded {
         false => &text,
     };
     let is_damaged = whole.contains([char::REPLACEMENT_CHARACTER, '\0']);
-    Decoded { text: whole.to_owned(), is_damaged }
+    Decoded { text: whole.to_owned(), is_damaged, is_utf16 }
 }
 
 fn of_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
@@ -183,7 +185,7 @@ mod tests {
             utf16(u16::to_be_bytes, [0xfe, 0xff]),
         ];
         for bytes in texts {
-            let Decoded { text, is_damaged } = decode(&bytes, false);
+            let Decoded { text, is_damaged, .. } = decode(&bytes, false);
             assert_eq!((text.as_str(), is_damaged), ("Grüße 🦀", false));
             assert!(!decode(&bytes[..bytes.len() - 1], true).is_damaged);
         }
