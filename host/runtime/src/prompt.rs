@@ -119,8 +119,7 @@ fn decode(bytes: &[u8], is_cut: bool) -> Decoded {
 }
 
 fn of_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
-    let units: Vec<u16> =
-        bytes.chunks(2).map(|it| unit([it[0], *it.get(1).unwrap_or(&0)])).collect();
+    let units: Vec<u16> = bytes.chunks_exact(2).map(|it| unit([it[0], it[1]])).collect();
     String::from_utf16_lossy(&units)
 }
 
