@@ -32,7 +32,7 @@ use crate::{attach, conversation, permissions, reload, report, start, tasks, ter
 const WOKEN_TURNS_MAX: u32 = 100;
 
 const HELP: &str = "\
-/again                  sends the last request again, after it failed
+/again                  sends the last request again, for another answer
 /attach FILE…           shows the model an image, a PDF or text with your next message, as `@FILE` in it does
 /help                   lists all this
 /mode [NAME]            shows or changes the approval mode: ask, accept-edits, plan or read-only

@@ -262,7 +262,11 @@ commands! {
     Check {
         /// The provider, or provider/model; the configured model without it
         name: Option<String>,
-    } |global| provider::check(global, name).await;
+
+        /// Run twelve checks, for less than $0.10, and print a table for a bug report
+        #[arg(long)]
+        full: bool,
+    } |global| provider::check(global, name, full).await;
 
     /// List the models of a provider, and what is known of each
     Models {

@@ -1,5 +1,7 @@
 //! `jaato provider`: which providers there are, with which key, and whether one answers.
 
+mod full;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -150,17 +152,18 @@ fn key_of(provider: &ProviderInfo) -> String {
     }
 }
 
-/// Asks a provider for a word and for a call of a tool, and says what came and how long it took.
-pub async fn check(global: Global, name: Option<String>) -> Outcome {
+/// Asks a provider for a word and for a call of a tool, and says what came and how long it took; or
+/// runs all checks.
+pub async fn check(global: Global, name: Option<String>, full: bool) -> Outcome {
     let mut arguments = start::arguments(global);
     arguments.tools_only = Some(vec![TOOL.to_owned()]);
     let runtime = start::runtime(arguments).await?;
-    let checked = ask(&runtime, name.as_deref()).await;
+    let checked = ask(&runtime, name.as_deref(), full).await;
     runtime.close().await;
     checked
 }
 
-async fn ask(runtime: &Runtime, name: Option<&str>) -> Outcome {
+async fn ask(runtime: &Runtime, name: Option<&str>, full: bool) -> Outcome {
     let configured = runtime.setup().config.model.as_str();
     let whole = name.map(ModelId::new).filter(|model| model.split().is_some());
     let wanted = match (name, &whole) {
@@ -177,7 +180,12 @@ async fn ask(runtime: &Runtime, name: Option<&str>) -> Outcome {
         if own == provider.name { Ok(wanted.clone()) } else { of(runtime, &provider).await };
     let model = model.map_err(failed)?;
     named("model", model.as_ref())?;
-    talk(runtime, &model).await
+    let cancel = Cancel::new();
+    cancel_on_signals(cancel.clone());
+    if full {
+        return full::run(runtime, &provider, &model, &cancel).await;
+    }
+    talk(runtime, &model, &cancel).await
 }
 
 fn named(name: &str, text: &str) -> Result<(), Failure> {
@@ -237,16 +245,14 @@ impl EventSink for Seen {
     }
 }
 
-async fn talk(runtime: &Runtime, model: &ModelId) -> Outcome {
-    let cancel = Cancel::new();
-    cancel_on_signals(cancel.clone());
+async fn talk(runtime: &Runtime, model: &ModelId, cancel: &Cancel) -> Outcome {
     let seen = Arc::new(Seen::default());
     let mut options = SessionOptions::unattended(Arc::clone(&seen) as _);
     options.allow_all = true;
     options.model = Some(model.to_string());
     let mut session = runtime.session(options).map_err(failed)?;
     let begun = Instant::now();
-    let hello = session.turn(HELLO, &cancel).await;
+    let hello = session.turn(HELLO, cancel).await;
     let whole = begun.elapsed();
     if hello.outcome == TurnOutcome::Cancelled {
         return Ok(Exit::Cancelled);
@@ -270,7 +276,7 @@ async fn talk(runtime: &Runtime, model: &ModelId) -> Outcome {
         let source = if usage.cost_is_estimate { " by the price that is known" } else { "" };
         named("cost", &format!("${}{source}", Dollars::of_micros(cost)))?;
     }
-    let called = session.turn(CALL, &cancel).await;
+    let called = session.turn(CALL, cancel).await;
     if called.outcome == TurnOutcome::Cancelled {
         return Ok(Exit::Cancelled);
     }

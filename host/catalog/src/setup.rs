@@ -117,6 +117,13 @@ impl Setup {
         if let Some(argument) = started_as_child() {
             return Err(SetupError::StartedAsChild(argument));
         }
+        if working_directory.to_str().is_none() {
+            let shown = working_directory.display();
+            let error = std::io::Error::other(format!(
+                "the name of the folder `{shown}` is not UTF-8: rename it, or work elsewhere"
+            ));
+            return Err(SetupError::System("the working directory", error));
+        }
         let home = variables.get("HOME").map(Path::new);
         let workspace = Workspace::find(working_directory, home).map_err(SetupError::Trust)?;
         let workspace_state = state_of(&workspace, &folders).map_err(SetupError::Trust)?;

@@ -235,11 +235,12 @@ impl HttpError {
             Self::Status { status: 407, .. } => {
                 "the proxy wants a login: `HTTPS_PROXY=http://user:password@host:port`"
             }
-            Self::Redirect { problem: RedirectProblem::Refused(_), .. } => {
-                "if that is the right server, use its url in the first place"
-            }
+            Self::Redirect {
+                problem: RedirectProblem::Refused(_) | RedirectProblem::NotARead(_),
+                ..
+            } => "if that is the right server, use its url in the first place",
+            Self::Redirect { .. } => "check the url",
             Self::Timeout { .. }
-            | Self::Redirect { .. }
             | Self::Status { .. }
             | Self::TooLarge { .. }
             | Self::Truncated { .. }

@@ -53,7 +53,7 @@ impl Proxies {
         Self {
             http: first(http_names).or_else(|| all.clone()),
             https: first(&["https_proxy", "HTTPS_PROXY"]).or(all),
-            direct: direct.unwrap_or_default(),
+            direct: direct.as_deref().map(in_plain_words).unwrap_or_default(),
         }
     }
 
@@ -68,6 +68,18 @@ impl Proxies {
         };
         Ok(Route { http, https, direct })
     }
+}
+
+/// Writes what other programs take in the form that the library knows: `*` means addresses too, and
+/// `*.corp.example` is a domain.
+fn in_plain_words(direct: &str) -> String {
+    let entries = direct.split(',').map(str::trim);
+    let plain = entries.map(|entry| match entry.strip_prefix('*') {
+        Some("") => "*,0.0.0.0/0,::/0",
+        Some(domain) => domain,
+        None => entry,
+    });
+    plain.collect::<Vec<_>>().join(",")
 }
 
 /// Shows which variables count, and never what they say.
@@ -178,7 +190,12 @@ mod tests {
         check(&with("h.example, 10.0.0.0/8"), "http://sub.h.example/", None);
         check(&with("h.example, 10.0.0.0/8"), "http://10.1.2.3/", None);
         check(&with("h.example"), "http://noth.example/", Some("http://a:1/"));
-        check(&with("*"), "http://anything/", None);
+        for host in ["anything", "10.0.0.0:8000", "[2001:db8::1]"] {
+            check(&with("*"), &format!("http://{host}/"), None);
+            check(&with("a.b, *"), &format!("http://{host}/"), None);
+        }
+        check(&with("*.corp.example"), "http://a.corp.example/", None);
+        check(&with("*.corp.example"), "http://acorp.example/", Some("http://a:1/"));
     }
 
     #[test]

@@ -47,6 +47,12 @@ pub fn examine(
             let name = entry.candidate.manifest.name.to_string();
             Some(Conflict::Displaces(name, refusal.to_string()))
         }
+        // What others had lost before is in their descriptions no more.
+        _ if entry.candidate.path != path && was_used(entry) => {
+            let name = entry.candidate.manifest.name.to_string();
+            let lost = entry.left_out.first()?;
+            Some(Conflict::Displaces(name, format!("its {}: {}", lost.what, lost.why)))
+        }
         _ => None,
     });
     match displaced {

@@ -282,7 +282,7 @@ impl Registry {
     }
 
     fn add(&mut self, mut candidate: Candidate, rules: &Rules) {
-        let left_out = match &mut candidate.description {
+        let mut left_out = match &mut candidate.description {
             Some(Ok(description)) => keep_usable(description),
             Some(Err(_)) | None => Vec::new(),
         };
@@ -290,6 +290,7 @@ impl Registry {
         if status == Status::Active
             && let Some(Ok(description)) = &mut candidate.description
         {
+            left_out.extend(self.leave_out_taken_tools(description));
             self.take_names(&candidate.path, description, rules);
         }
         if !matches!(status, Status::Refused(Refusal::PluginName { .. })) {
@@ -336,16 +337,42 @@ impl Registry {
             if RESERVED_TOOLS.contains(&tool.name.as_str()) {
                 return Some(Refusal::ReservedTool(tool.name.clone()));
             }
-            if let Some(held) = self.tools.get(&tool.name) {
-                let held_by = self.plugins[held.plugin].candidate.path.clone();
-                let (kind, name) = (Kind::Tool, tool.name.to_string());
-                return Some(Refusal::OfferedName { kind, name, held_by });
-            }
+        }
+        // A plugin of which other tools stay loses the one alone.
+        let has_more = offers_besides_tools(description).next().is_some()
+            || !description.commands.is_empty()
+            || description.tools.iter().any(|tool| self.holder_of(&tool.name).is_none());
+        let held = description.tools.first().filter(|_| !has_more);
+        if let Some(tool) = held
+            && let Some(held_by) = self.holder_of(&tool.name)
+        {
+            let (kind, name, held_by) = (Kind::Tool, tool.name.to_string(), held_by.to_owned());
+            return Some(Refusal::OfferedName { kind, name, held_by });
         }
         offers_besides_tools(description).find_map(|(kind, name)| {
             let held_by = self.offering(kind, name)?.candidate.path.clone();
             Some(Refusal::OfferedName { kind, name: name.to_owned(), held_by })
         })
+    }
+
+    /// Returns the file of the plugin that has a tool's name.
+    fn holder_of(&self, tool: &ToolName) -> Option<&Path> {
+        let held = self.tools.get(tool)?;
+        Some(&self.plugins[held.plugin].candidate.path)
+    }
+
+    /// Leaves out the tools whose names more trusted plugins have.
+    fn leave_out_taken_tools(&self, description: &mut Description) -> Vec<LeftOut> {
+        let mut left_out = Vec::new();
+        description.tools.retain(|tool| {
+            let held_by = self.holder_of(&tool.name);
+            left_out.extend(held_by.map(|held_by| LeftOut {
+                what: format!("tool `{}`", tool.name),
+                why: format!("the name is held by `{}`", held_by.display()),
+            }));
+            held_by.is_none()
+        });
+        left_out
     }
 
     /// Notes the names of the plugin that is added next.

@@ -64,6 +64,7 @@ impl Host {
             takes: ModelTakes {
                 options: spec_says.options,
                 media_types: model_accepts.unwrap_or(spec_says.accepts),
+                media_limits: spec_says.media_limits,
             },
         })
     }

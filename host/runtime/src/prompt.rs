@@ -55,13 +55,17 @@ fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
         _ => wrong(error.to_string()),
     })?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    let mut text = String::new();
-    let read = file.take(PROMPT_FILE_BYTES_MAX + 1).read_to_string(&mut text);
-    read.map_err(|error| wrong(error.to_string()))?;
-    if text.len() as u64 > PROMPT_FILE_BYTES_MAX {
+    let mut read = Vec::new();
+    let all = file.take(PROMPT_FILE_BYTES_MAX + 1).read_to_end(&mut read);
+    all.map_err(|error| wrong(error.to_string()))?;
+    if read.len() as u64 > PROMPT_FILE_BYTES_MAX {
         return Err(wrong(format!(
             "it has {bytes} bytes, at most {PROMPT_FILE_BYTES_MAX} are allowed"
         )));
+    }
+    let Decoded { text, is_damaged, .. } = decode(&read, false);
+    if is_damaged {
+        return Err(wrong("it is neither UTF-8 nor UTF-16 with a byte order mark".to_owned()));
     }
     Ok(PromptPart::new(path.display().to_string(), text))
 }
@@ -74,11 +78,9 @@ fn agents_files(setup: &Setup, workspace: &TrustedWorkspace) -> Result<Vec<Promp
             Error::new(ErrorKind::Configuration, format!("cannot use `{name}`: {error}"))
         })?;
         if let Some((bytes, size)) = read {
-            let mut text = String::from_utf8_lossy(&bytes).into_owned();
+            let Decoded { mut text, is_utf16, .. } = decode(&bytes, size > bytes.len() as u64);
             if size > bytes.len() as u64 {
-                // Half a character at the end.
-                let whole = text.trim_end_matches(char::REPLACEMENT_CHARACTER).len();
-                text.truncate(whole);
+                let whole = if is_utf16 { bytes.len() } else { text.len() };
                 let note = format!("[truncated: the first {whole} of {size} bytes of `{name}`]");
                 text = format!("{text}\n\n{note}");
             }
@@ -88,17 +90,61 @@ fn agents_files(setup: &Setup, workspace: &TrustedWorkspace) -> Result<Vec<Promp
     Ok(parts)
 }
 
-/// Names the instruction files of which the model gets only the beginning.
-pub fn truncated_files(setup: &Setup) -> Vec<String> {
+/// A file of instructions as text.
+struct Decoded {
+    text: String,
+    /// Whether bytes of it are no text and were replaced.
+    is_damaged: bool,
+    is_utf16: bool,
+}
+
+/// Decodes UTF-8 and, if a byte order mark says so, UTF-16. Of one that is cut half a character at
+/// the end is left out.
+fn decode(bytes: &[u8], is_cut: bool) -> Decoded {
+    let is_utf16 = matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
+    let text = match bytes {
+        [0xff, 0xfe, rest @ ..] => of_utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => of_utf16(rest, u16::from_be_bytes),
+        _ => {
+            let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+            String::from_utf8_lossy(bytes).into_owned()
+        }
+    };
+    let whole = match is_cut {
+        true => text.trim_end_matches(char::REPLACEMENT_CHARACTER),
+        false => &text,
+    };
+    let is_damaged = whole.contains([char::REPLACEMENT_CHARACTER, '\0']);
+    Decoded { text: whole.to_owned(), is_damaged, is_utf16 }
+}
+
+fn of_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+    let units: Vec<u16> = bytes.chunks_exact(2).map(|it| unit([it[0], it[1]])).collect();
+    String::from_utf16_lossy(&units)
+}
+
+/// Says of which instruction files the model gets only the beginning, or not every byte.
+pub fn notes_on_files(setup: &Setup) -> Vec<String> {
     let Some(workspace) = setup.trusted_workspace() else { return Vec::new() };
-    let size = |name: &String| workspace.root().join(name).metadata().map_or(0, |it| it.len());
-    let names = setup.workspace.agents_files(workspace).into_iter();
-    let large = names.map(|name| (size(&name), name)).filter(|it| it.0 > PROMPT_FILE_BYTES_MAX);
-    large
-        .map(|(size, name)| {
-            format!("`{name}` has {size} bytes; the model gets the first {PROMPT_FILE_BYTES_MAX}")
-        })
-        .collect()
+    let mut notes = Vec::new();
+    for name in setup.workspace.agents_files(workspace) {
+        // What cannot be read is told when a session wants it.
+        let read = workspace.read_beginning(&name, PROMPT_FILE_BYTES_MAX as usize);
+        let Ok(Some((bytes, size))) = read else { continue };
+        let is_cut = size > bytes.len() as u64;
+        if is_cut {
+            notes.push(format!(
+                "`{name}` has {size} bytes; the model gets the first {PROMPT_FILE_BYTES_MAX}"
+            ));
+        }
+        if decode(&bytes, is_cut).is_damaged {
+            notes.push(format!(
+                "`{name}` is not UTF-8 everywhere: the model gets a replacement character for each \
+                 wrong byte"
+            ));
+        }
+    }
+    notes
 }
 
 /// Instructions of the plugins of which a tool stands in the request.
@@ -120,4 +166,29 @@ fn instructions(registry: &Registry, tools: &BTreeSet<ToolName>) -> Vec<PromptPa
         .collect();
     parts.sort_by(|a, b| a.label.cmp(&b.label));
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_are_decoded_and_wrong_bytes_are_known() {
+        let utf16 = |unit: fn(u16) -> [u8; 2], mark: [u8; 2]| {
+            [&mark[..], &"Grüße 🦀".encode_utf16().flat_map(unit).collect::<Vec<_>>()].concat()
+        };
+        let texts = [
+            "Grüße 🦀".as_bytes().to_vec(),
+            "\u{feff}Grüße 🦀".as_bytes().to_vec(),
+            utf16(u16::to_le_bytes, [0xff, 0xfe]),
+            utf16(u16::to_be_bytes, [0xfe, 0xff]),
+        ];
+        for bytes in texts {
+            let Decoded { text, is_damaged, .. } = decode(&bytes, false);
+            assert_eq!((text.as_str(), is_damaged), ("Grüße 🦀", false));
+            assert!(!decode(&bytes[..bytes.len() - 1], true).is_damaged);
+        }
+        assert!(decode(b"caf\xe9 au lait", false).is_damaged);
+        assert!(decode(b"R\0u\0l\0e\0", false).is_damaged);
+    }
 }

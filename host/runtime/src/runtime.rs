@@ -25,7 +25,7 @@ use crate::gc;
 use crate::host::Host;
 use crate::ledger::ledger_of;
 use crate::maker::Maker;
-use crate::prompt::truncated_files;
+use crate::prompt::notes_on_files;
 
 /// Lines that one plugin gets for what its description should not hold.
 const LEFT_OUT_TOLD_MAX: usize = 3;
@@ -97,7 +97,7 @@ impl Runtime {
         problems.extend(setting_problems.iter().cloned());
         problems.extend(left_out(&registry));
         problems.extend(gc::problem(&registry, &setup.config));
-        problems.extend(truncated_files(&setup));
+        problems.extend(notes_on_files(&setup));
         problems.extend(setup.config.warnings.iter().map(|warning| warning.text.clone()));
         let cache = setup.folders.cache().ok();
         let outputs = match cache.filter(|cache| jaato_places::make(cache).is_ok()) {

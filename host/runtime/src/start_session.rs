@@ -27,6 +27,7 @@ use crate::gc::PluginGc;
 use crate::hooks::{EventHooks, PluginHooks};
 use crate::host::Host;
 use crate::ledger::Recorded;
+use crate::media::SessionMedia;
 use crate::prompt;
 use crate::provider::NoProvider;
 use crate::tools::PluginTools;
@@ -307,6 +308,7 @@ fn ports(
         asker: options.asker,
         gc: None,
         events,
+        media: Arc::new(SessionMedia { host: Arc::clone(host), session: session.clone() }),
         outputs: Arc::new(SessionOutputs { environments: Arc::clone(&host.environments), session }),
         clock: Arc::new(SystemClock::new()),
         ids,

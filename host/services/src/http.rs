@@ -81,7 +81,7 @@ pub fn request(
     Box::pin(async move {
         let (asked, bytes) = asked?;
         let place = begun?;
-        let variable = asked.credential.clone();
+        let (variable, is_required) = (asked.credential.clone(), asked.credential_required);
         let run = |line: String, whose: String| {
             let commands = Arc::clone(&commands);
             async move { commands.run(&line, &whose).await }
@@ -94,6 +94,10 @@ pub fn request(
         };
         fetch(None).await?;
         let mut grant = grant(&credentials, variable.as_deref(), &mut request)?;
+        if let Some(variable) = variable.as_deref().filter(|_| is_required && grant.is_none()) {
+            let text = format!("there is no key in `{variable}`");
+            return Err(Error::new(ErrorKind::NotFound, text));
+        }
         let mut response = send(&client, request.clone(), grant.as_ref()).await?;
         // A token that was minted may end, or be taken back, before its time.
         let refused = grant.as_ref().filter(|_| response.status() == StatusCode::UNAUTHORIZED);

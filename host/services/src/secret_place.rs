@@ -53,10 +53,15 @@ pub(crate) enum Found {
 impl SecretPlace {
     /// Looks for the secret, and asks no tool.
     pub(crate) fn find(&self, bytes_max: u64) -> Result<Option<Found>, PlaceError> {
-        if let Some(bytes) = jaato_places::read(&self.path(StoredIn::File), bytes_max)? {
+        let read = |form| match jaato_places::read(&self.path(form), bytes_max) {
+            // A home that is no folder, such as `/dev/null`, keeps no secret.
+            Err(error) if error.lies_below_no_folder() => Ok(None),
+            read => read,
+        };
+        if let Some(bytes) = read(StoredIn::File)? {
             return Ok(Some(Found::Here(bytes)));
         }
-        Ok(jaato_places::read(&self.path(StoredIn::Tool), bytes_max)?.map(|_| Found::InTool))
+        Ok(read(StoredIn::Tool)?.map(|_| Found::InTool))
     }
 
     /// Returns the words that let the tool print the secret.

@@ -157,6 +157,11 @@ mod tests {
     }
 
     #[test]
+    fn a_home_that_is_no_folder_keeps_no_key() {
+        assert_eq!(found(&keys(Path::new("/dev/null/data"))), None);
+    }
+
+    #[test]
     fn a_file_that_others_may_write_is_not_believed() {
         let folder = tempfile::tempdir().unwrap();
         let keys = keys(folder.path());

@@ -67,14 +67,22 @@ enum Attempt {
     Cancelled,
 }
 
+/// What to do when an attempt breaks off after a part of its answer was shown.
+pub(crate) enum AfterSeen<'a> {
+    /// It is not repeated: its receiver cannot take the answer back.
+    Stop,
+    /// It is repeated like any other, and an event tells that the answer restarts. What the broken
+    /// attempts said is gathered here, because the provider bills it.
+    Restart(&'a mut Vec<Part>),
+}
+
 /// Sends a request until it is answered, fails for good, or is cancelled.
-/// An attempt of which a person saw something is never repeated.
 pub(crate) async fn exchange(
     request: &Request,
     (provider, ports): Asked<'_>,
     emitter: &Emitter,
-    limits: &Limits,
-    pace: &Pace,
+    (limits, pace): (&Limits, &Pace),
+    mut after_seen: AfterSeen<'_>,
     cancel: &Cancel,
 ) -> Exchange {
     let mut attempts = 0;
@@ -102,20 +110,21 @@ pub(crate) async fn exchange(
             Attempt::Cancelled => return Exchange::Cancelled { partial: seen.parts },
             Attempt::Failed(error) => error,
         };
-        let wait_ms = if seen.is_visible() {
-            None
-        } else {
-            retry::wait_ms(&error, attempts, limits, &*ports.random)
-        };
-        let Some(delay_ms) = wait_ms else {
+        let answer_restarts = seen.is_visible();
+        let may_repeat = !answer_restarts || matches!(after_seen, AfterSeen::Restart(_));
+        let wait_ms = retry::wait_ms(&error, attempts, limits, &*ports.random);
+        let Some(delay_ms) = wait_ms.filter(|_| may_repeat) else {
             let error = retry::explain(explain_tools(error, request), limits);
             return Exchange::Failed { partial: seen.begun.then_some(seen.parts), error };
         };
-        emitter.emit(Event::Retry { attempt: attempts, delay_ms, error });
+        emitter.emit(Event::Retry { attempt: attempts, delay_ms, error, answer_restarts });
         tokio::select! {
             biased;
-            () = cancel.cancelled() => return Exchange::Cancelled { partial: Vec::new() },
+            () = cancel.cancelled() => return Exchange::Cancelled { partial: seen.parts },
             () = ports.clock.sleep(delay_ms) => {}
+        }
+        if let AfterSeen::Restart(said) = &mut after_seen {
+            said.extend(seen.parts);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`Session`] owns one conversation. It stands on [`jaato_types`], [`jaato_policy`] and its own
 //! traits ([`Provider`], [`ToolSet`], [`Hooks`], [`Asker`], [`EventSink`], [`OutputStore`], [`Gc`],
-//! [`Clock`], [`Ids`], [`Random`]); it knows nothing of dynamic libraries, files, terminals or
+//! [`Media`], [`Clock`], [`Ids`], [`Random`]); it knows nothing of dynamic libraries, files, terminals or
 //! networks. Whoever wires a host together implements the traits; tests use those of `testing`.
 
 mod arguments;
@@ -25,6 +25,7 @@ mod hooks;
 mod ids;
 mod inbox;
 pub mod introspection;
+mod media;
 mod objects;
 mod origin;
 mod output;
@@ -73,6 +74,7 @@ pub use jaato_approval::{
 };
 pub use jaato_config::{Caps, GcSettings, Limits};
 pub use jaato_policy::{Call, Decision, Mode, Outcome, Rules, WorkspaceTrust};
+pub use media::{Media, MediaFacts, NoMedia};
 pub use objects::{SharedObjects, VIEW_ENVIRONMENT, own_tools};
 pub use origin::{CALL_DEPTH_MAX, CallOrigin};
 pub use output::{OutputStore, OutputWriter, StreamedOutput, error_content, note_bytes};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Asker, Clock, EventSink, Gate, Gc, Hooks, Ids, OutputStore, Provider, Random, ToolSet,
+    Asker, Clock, EventSink, Gate, Gc, Hooks, Ids, Media, OutputStore, Provider, Random, ToolSet,
 };
 
 /// What a session stands on. Cheap to clone.
@@ -25,6 +25,8 @@ pub struct Ports {
     pub events: Arc<dyn EventSink>,
     /// Where output goes that is too long for the model.
     pub outputs: Arc<dyn OutputStore>,
+    /// Size and shape of the session's images and files.
+    pub media: Arc<dyn Media>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Ids.

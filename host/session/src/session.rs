@@ -9,6 +9,7 @@ mod beside;
 mod counted;
 mod forms;
 mod handle;
+mod left_out;
 mod listed;
 mod model;
 mod sight;
@@ -43,6 +44,8 @@ pub use beside::{AskingPlugin, PieceSink};
 use forms::Forms;
 pub(crate) use handle::Shared;
 pub use handle::{Lent, PLUGIN_CALLS_MAX, SessionHandle};
+use left_out::LeftOut;
+pub(crate) use left_out::TakenOut;
 pub use model::{AnsweringModel, ModelSetup};
 use sight::Sight;
 
@@ -153,12 +156,16 @@ pub struct Session {
     pub(crate) fallbacks: VecDeque<AnsweringModel>,
     pub(crate) takes: ModelTakes,
     pub(crate) sight: Sight,
+    /// Images and files that are not sent, and what the model is told of them.
+    pub(crate) left_out: LeftOut,
     /// Entries of the record that went out since the last cut: they stay as they are.
     pub(crate) sent_entries: usize,
     /// The tools that the model knows of, by the list and by parts of the history.
     pub(crate) told_tools: Vec<ToolSpec>,
     pub(crate) price: Option<Price>,
     pub(crate) is_price_configured: bool,
+    /// Whether the user was told of counts of tokens that cannot be.
+    pub(crate) has_told_counts: bool,
     /// What a server said that paused its answer: the next request ends with it.
     pub(crate) paused: Vec<Part>,
     /// Whether turns end without the tasks that they have started.
@@ -236,10 +243,12 @@ impl Session {
             fallbacks: setup.fallbacks.into(),
             takes,
             sight: Sight::default(),
+            left_out: LeftOut::default(),
             sent_entries: 0,
             told_tools,
             price: setup_of_model.price,
             is_price_configured: setup_of_model.is_price_configured,
+            has_told_counts: false,
             paused: Vec::new(),
             lets_tasks_go_on: false,
         };
@@ -371,7 +380,10 @@ impl Session {
             request.options = options.clone();
         }
         request.messages = self.history.messages_for(&self.model).collect();
-        request.messages.iter_mut().for_each(|message| self.takes.in_words(message));
+        request
+            .messages
+            .iter_mut()
+            .for_each(|message| self.takes.in_words(message, self.left_out.words()));
         if !self.paused.is_empty() {
             request.messages.push(Message::model(self.paused.clone()));
         }

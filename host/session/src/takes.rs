@@ -1,6 +1,8 @@
 //! What the model's provider takes beside text.
 
-use jaato_types::{Data, DataContent, Message, Part, ProviderSpec};
+use std::collections::BTreeMap;
+
+use jaato_types::{Data, DataContent, MediaLimit, Message, Part, ProviderSpec};
 use serde_json::Value;
 
 /// What a provider takes, as it says of itself.
@@ -10,12 +12,18 @@ pub struct ModelTakes {
     pub options: Vec<String>,
     /// Media types beside text: `image/png`, or `image/*`.
     pub media_types: Vec<String>,
+    /// How large they may be.
+    pub media_limits: Vec<MediaLimit>,
 }
 
 impl Default for ModelTakes {
     /// What a provider takes that says nothing of it.
     fn default() -> Self {
-        Self { options: ProviderSpec::default().options, media_types: Vec::new() }
+        Self {
+            options: ProviderSpec::default().options,
+            media_types: Vec::new(),
+            media_limits: Vec::new(),
+        }
     }
 }
 
@@ -27,29 +35,38 @@ impl ModelTakes {
 
     /// Tells whether the model can look at data of a media type.
     pub fn accepts(&self, media_type: &str) -> bool {
-        let kind = media_type.split('/').next().unwrap_or_default();
-        let is_it = |known: &String| {
-            known == media_type || known.strip_suffix("/*").is_some_and(|known| known == kind)
-        };
-        self.media_types.iter().any(is_it)
+        self.media_types.iter().any(|known| is_of(media_type, known))
+    }
+
+    /// Returns the limit of a media type; that of its name wins over that of its kind.
+    pub(crate) fn limit_of(&self, media_type: &str) -> Option<&MediaLimit> {
+        let of_name = self.media_limits.iter().find(|limit| limit.mime_type == media_type);
+        let of_kind = || self.media_limits.iter().find(|it| is_of(media_type, &it.mime_type));
+        of_name.or_else(of_kind)
     }
 }
 
+/// Tells whether a media type is the known one, or of the known kind: `image/*`.
+fn is_of(media_type: &str, known: &str) -> bool {
+    let kind = media_type.split('/').next().unwrap_or_default();
+    known == media_type || known.strip_suffix("/*").is_some_and(|known| known == kind)
+}
+
 impl ModelTakes {
-    /// Puts words in the place of what the model cannot look at. The same words each time: what was
-    /// sent stays as it was.
-    pub(crate) fn in_words(&self, message: &mut Message) {
+    /// Puts words in the place of what the model cannot look at, and of the blobs that are left out
+    /// for the given reasons. The same words each time: what was sent stays as it was.
+    pub(crate) fn in_words(&self, message: &mut Message, left_out: &BTreeMap<String, String>) {
         for part in &mut message.parts {
             match part {
                 Part::Data(data) => {
-                    if let Some(words) = self.words_for(data) {
+                    if let Some(words) = self.words_for(data, left_out) {
                         *part = Part::text(format!("[{words}]"));
                     }
                 }
                 Part::ToolResult(result) => {
                     let mut words: Vec<Value> = Vec::new();
                     result.attachments.retain(|data| {
-                        let told = self.words_for(data);
+                        let told = self.words_for(data, left_out);
                         let stays = told.is_none();
                         words.extend(told.map(Value::from));
                         stays
@@ -63,13 +80,15 @@ impl ModelTakes {
         }
     }
 
-    fn words_for(&self, data: &Data) -> Option<String> {
-        let is_bytes = matches!(data.content, DataContent::Blob { .. });
-        if !is_bytes || self.accepts(&data.mime_type) {
-            return None;
-        }
+    fn words_for(&self, data: &Data, left_out: &BTreeMap<String, String>) -> Option<String> {
+        let DataContent::Blob { blob, .. } = &data.content else { return None };
+        let why = if self.accepts(&data.mime_type) {
+            left_out.get(blob)?
+        } else {
+            "this model cannot look at it"
+        };
         let name = data.name.as_deref().unwrap_or("a file");
-        Some(format!("{name}, {}: this model cannot look at it", data.mime_type))
+        Some(format!("{name}, {}: {why}", data.mime_type))
     }
 }
 
@@ -88,13 +107,18 @@ mod tests {
         result.attachments = vec![pdf(), image()];
         let mut message = Message::tool([result]);
         message.parts.extend([Part::Data(image()), Part::Data(pdf()), Part::json(json!(1))]);
-        takes.in_words(&mut message);
+        message.parts.push(Part::Data(Data::blob("image/png", "b3")));
+        let why = "it was left out: it is too large".to_owned();
+        takes.in_words(&mut message, &BTreeMap::from([("b3".to_owned(), why)]));
         let words = "moon.pdf, application/pdf: this model cannot look at it";
         let Part::ToolResult(result) = &message.parts[0] else { panic!("{message:?}") };
         assert_eq!(result.attachments, [image()]);
         assert_eq!(Value::Object(result.content.clone()), json!({ "attached": [words] }));
-        let rest = [Part::Data(image()), Part::text(format!("[{words}]")), Part::json(json!(1))];
-        assert_eq!(message.parts[1..], rest);
+        let left_out = "[a file, image/png: it was left out: it is too large]";
+        let words = format!("[{words}]");
+        let rest = [Part::Data(image()), Part::text(words), Part::json(json!(1))];
+        assert_eq!(message.parts[1..4], rest);
+        assert_eq!(message.parts[4], Part::text(left_out));
     }
 
     #[test]
@@ -105,5 +129,14 @@ mod tests {
         assert!(accepted("image/png") && accepted("image/webp") && accepted("application/pdf"));
         assert!(!accepted("application/zip") && !accepted("imagery/png") && !accepted(""));
         assert!(takes.honours("temperature") && !takes.honours("effort"));
+        let limit = |mime_type: &str, bytes_max| MediaLimit {
+            mime_type: mime_type.to_owned(),
+            bytes_max,
+            ..MediaLimit::default()
+        };
+        let media_limits = vec![limit("image/*", 1), limit("image/gif", 2)];
+        let takes = ModelTakes { media_limits, ..takes };
+        let bytes = |media_type| takes.limit_of(media_type).map(|limit| limit.bytes_max);
+        assert_eq!(["image/png", "image/gif", "a/b"].map(bytes), [Some(1), Some(2), None]);
     }
 }

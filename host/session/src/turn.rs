@@ -38,6 +38,9 @@ pub const MARK_REFUSED: &str = "[The model declined to answer]";
 /// Ends an answer that filled the context window.
 pub const MARK_CONTEXT_FULL: &str = "[Stopped: the context window is full]";
 
+/// Most tokens of one answer that a count is believed: more than any model gives today.
+const OUTPUT_TOKENS_MAX: u64 = 2_000_000;
+
 /// What a turn gathers on its way.
 #[derive(Default)]
 struct Progress {
@@ -85,17 +88,11 @@ impl Session {
         self.run_turn(begun, taken, cancel).await
     }
 
-    /// Sends a turn's open request again: a prompt that was kept unsent, or tool results that were
-    /// left without an answer. Fails if there is neither.
+    /// Sends the last request again: a prompt that was kept unsent, tool results without an answer,
+    /// or what the last answer answered, whole or cut short. That answer is sent no more, and the
+    /// record keeps it. Fails if nothing was said yet.
     pub async fn turn_again(&mut self, cancel: &Cancel) -> TurnReport {
-        let taken = if self.history.is_open() {
-            self.history.mark_sent();
-            Ok(())
-        } else {
-            let text = "there is no failed request to send again";
-            Err(Error::new(ErrorKind::InvalidArguments, text)
-                .with_hint("say how to go on: what came of an answer is kept"))
-        };
+        let taken = self.take_again();
         let prompt = self.history.last_prompt().unwrap_or_default();
         let begun = Begun { prompt, ..Begun::default() };
         self.run_turn(begun, taken, cancel).await
@@ -147,7 +144,7 @@ impl Session {
         });
         let Progress { steps, usage, .. } = progress;
         let duration_ms = clock.monotonic_ms().saturating_sub(started_ms);
-        let is_open = self.history.is_open();
+        let is_open = self.history.is_open() || self.history.ends_cut_short();
         TurnReport { outcome, text, usage, error, steps, started_at_ms, duration_ms, is_open }
     }
 
@@ -163,8 +160,23 @@ impl Session {
         parts.extend(self.take_news());
         parts.extend(additions.iter().map(Addition::part));
         self.tell_what_is_not_looked_at(&prompt.files);
+        self.try_again(&prompt.files);
         parts.extend(prompt.into_parts());
         self.history.append_prompt(parts).map_err(host_bug)
+    }
+
+    fn take_again(&mut self) -> Result<()> {
+        self.paused.clear();
+        self.answer_open_calls().map_err(host_bug)?;
+        if !self.history.is_open() {
+            self.history.take_back_answer().map_err(host_bug)?;
+        }
+        if !self.history.is_open() {
+            let text = "there is no request to send again";
+            return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("say something"));
+        }
+        self.history.mark_sent();
+        Ok(())
     }
 
     fn take_woken(&mut self) -> Result<()> {
@@ -276,6 +288,7 @@ impl Session {
         if usage == Usage::default() {
             return self.account_guess(parts);
         }
+        usage = self.believable(usage);
         usage = priced(self.price.as_ref(), usage);
         self.shared.spent.lock().add(&usage);
         progress.usage = usage;
@@ -287,9 +300,38 @@ impl Session {
         self.shared.emitter.emit(Event::Usage { usage });
     }
 
+    /// Puts an estimate in place of counts that cannot be: more tokens than the request has bytes,
+    /// or more output than any model gives. Believed, they would empty the context for nothing.
+    fn believable(&mut self, usage: Usage) -> Usage {
+        let request_tokens_max = self.request_tokens_max();
+        let is_prompt_believed = usage.prompt_tokens <= request_tokens_max;
+        if is_prompt_believed && usage.output_tokens <= OUTPUT_TOKENS_MAX {
+            return usage;
+        }
+        if !std::mem::replace(&mut self.has_told_counts, true) {
+            let Usage { prompt_tokens, output_tokens, .. } = usage;
+            let (model, bytes) = (&self.model, self.bytes_in_use());
+            self.shared.emitter.notice(format!(
+                "`{model}` reports {prompt_tokens} prompt and {output_tokens} output tokens for a \
+                 request of {bytes} bytes, which cannot be: jaato uses its own estimate"
+            ));
+        }
+        let prompt_tokens = match is_prompt_believed {
+            true => usage.prompt_tokens,
+            false => self.tokens_in_use(),
+        };
+        Usage {
+            prompt_tokens,
+            output_tokens: usage.output_tokens.min(OUTPUT_TOKENS_MAX),
+            cached_tokens: usage.cached_tokens.min(prompt_tokens),
+            cache_write_tokens: usage.cache_write_tokens.min(prompt_tokens),
+            ..usage
+        }
+    }
+
     /// Counts an answer of which nobody tells the tokens, so that caps are kept by an estimate; one
     /// of which nothing came is not counted.
-    fn account_guess(&mut self, parts: &[Part]) {
+    pub(crate) fn account_guess(&mut self, parts: &[Part]) {
         if parts.is_empty() {
             return;
         }
@@ -548,14 +590,20 @@ impl Session {
         Ok(text)
     }
 
-    /// Closes what an earlier turn left open, so that a prompt may follow.
-    pub(crate) fn close_open_turn(&mut self) -> std::result::Result<(), HistoryError> {
+    /// Gives calls that were left without a result one that says so.
+    fn answer_open_calls(&mut self) -> std::result::Result<(), HistoryError> {
         if self.history.next() == Next::Results {
             let open: Vec<ToolCall> = self.history.open_calls().cloned().collect();
             let error = Error::new(ErrorKind::Cancelled, "interrupted: what came of it is unknown");
             let results = open.iter().map(|call| calls::failed(call, &error)).collect();
             self.history.append_results(results, Vec::new())?;
         }
+        Ok(())
+    }
+
+    /// Closes what an earlier turn left open, so that a prompt may follow.
+    pub(crate) fn close_open_turn(&mut self) -> std::result::Result<(), HistoryError> {
+        self.answer_open_calls()?;
         if self.history.next() == Next::Answer {
             let mut parts = completion::without_calls(std::mem::take(&mut self.paused));
             parts.push(Part::text(MARK_FAILED));

@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::collecting::*;
-use jaato_session::testing::{Beat, GcBeat, Stage};
+use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
 use jaato_session::{Cancel, GcReport, GcSettings, Mark, OVERFLOWS_MAX, WindowOrigin};
 use jaato_types::{ErrorKind, Event, GcPlan, GcReason, Outcome};
+use serde_json::json;
 
 #[tokio::test(start_paused = true)]
 async fn at_the_threshold_old_turns_go_and_the_record_keeps_them() {
@@ -247,4 +248,65 @@ async fn a_guessed_window_shrinks_to_what_was_refused() {
     assert_eq!(reasons, [GcReason::ContextLimit, GcReason::Threshold]);
     // 4,990 and 10, and the prompt that was refused.
     assert!((5_000..5_030).contains(&asked[1].context_limit), "{}", asked[1].context_limit);
+}
+
+#[tokio::test(start_paused = true)]
+async fn finished_turns_go_before_the_open_one_is_touched() {
+    let stage = Stage::new([Tool::echo("look")]);
+    // Above its own threshold the gc keeps everything; asked again when the window is full, it helps.
+    stage.gc.does([GcBeat::Plan(GcPlan::default()), GcBeat::keeping(1)]);
+    let mut session = after_turns(&stage, Stage::setup(), 2).await;
+    stage.provider.then([Beat::text("so"), used(8_500)]);
+    turn(&mut session, "prompt 2").await;
+    let look = |id: &str, tokens| [Beat::call(id, "look", json!({ "n": id })), used(tokens)];
+    stage.provider.then(look("1", 9_000)).then(look("2", 9_600)).then([Beat::text("done")]);
+    turn(&mut session, "prompt 3").await;
+    let reasons: Vec<_> = stage.gc.requests().iter().map(|asked| asked.reason).collect();
+    assert_eq!(reasons, [GcReason::Threshold, GcReason::ContextLimit]);
+    assert_eq!(gcs(&stage), ["ContextLimit scripted: 6/3 removed, 0 cut. "]);
+    let request = last_request(&stage);
+    assert_eq!(request.messages.len(), 5, "the open turn is whole: {:?}", texts(&request));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_model_is_told_where_turns_are_missing_and_the_request_stays_as_it_is() {
+    let stage = Stage::new([]);
+    stage.gc.does([GcBeat::keeping(1)]);
+    let mut session = after_turns(&stage, Stage::setup(), 2).await;
+    stage.provider.then([Beat::text("so"), used(9_000)]).then([Beat::text("done"), used(300)]);
+    turn(&mut session, "prompt 2").await;
+    turn(&mut session, "prompt 3").await;
+    let first = last_request(&stage);
+    let told: Vec<String> = first.messages.iter().map(jaato_types::Message::text).collect();
+    assert_eq!(told, [format!("{REMOVED}prompt 3")]);
+    stage.provider.then([Beat::text("done"), used(9_000)]).then([Beat::text("done")]);
+    turn(&mut session, "prompt 4").await;
+    assert_eq!(last_request(&stage).messages[..1], first.messages[..]);
+    // After another collection it is told once, at the new place.
+    turn(&mut session, "prompt 5").await;
+    let told: Vec<String> =
+        last_request(&stage).messages.iter().map(jaato_types::Message::text).collect();
+    assert_eq!(told, [format!("{REMOVED}prompt 5")]);
+    let record = session.history().entries();
+    assert_eq!(record[record.len() - 2].message.text(), "prompt 5");
+}
+
+#[tokio::test(start_paused = true)]
+async fn counts_that_cannot_be_are_not_believed() {
+    let stage = Stage::new([]);
+    stage.gc.does([GcBeat::keeping(1)]);
+    let mut session = stage.start(Stage::setup_of(1_000_000)).unwrap();
+    for prompt_tokens in [5_000_000, u64::MAX] {
+        stage.provider.then([Beat::text("so"), used(prompt_tokens)]);
+        turn(&mut session, "hi").await;
+    }
+    let output_tokens = u64::MAX;
+    let usage = jaato_types::Usage { prompt_tokens: 9, output_tokens, ..Default::default() };
+    stage.provider.then([Beat::text("so"), Beat::Usage(usage)]);
+    turn(&mut session, "hi").await;
+    assert!(stage.gc.requests().is_empty());
+    assert!(session.facts().prompt_tokens < 1_000, "{:?}", session.facts());
+    assert!(session.spent().tokens < 3_000_000);
+    let notices = stage.events.notices();
+    assert_eq!(notices.matches("which cannot be").count(), 1, "{notices}");
 }

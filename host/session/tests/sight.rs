@@ -1,9 +1,17 @@
 //! What the model looks at: asked before the first image, and not again.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
 use jaato_session::testing::{Beat, Stage, Tool};
-use jaato_session::{Cancel, ModelTakes, Prompt, Session, SessionSetup, ToolState, WINDOW_WAIT_MS};
-use jaato_types::{Condition, Data, Outcome, Part, Request, SeenKind};
+use jaato_session::{
+    Cancel, Media, MediaFacts, ModelTakes, Prompt, Session, SessionSetup, ToolState, WINDOW_WAIT_MS,
+};
+use jaato_types::{
+    Condition, Data, Error, ErrorKind, MediaLimit, Outcome, Part, Request, SeenKind,
+};
 use serde_json::json;
 
 /// A provider of which its description says that its models look at images.
@@ -20,6 +28,87 @@ async fn show(stage: &Stage, session: &mut Session, prompt: &str) -> Request {
     let report = session.turn(Prompt::from(prompt).with(image), &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
     stage.provider.requests().last().unwrap().clone()
+}
+
+/// What a test knows of blobs.
+struct Known(BTreeMap<&'static str, MediaFacts>);
+
+impl Media for Known {
+    fn facts<'a>(&'a self, blob: &'a str) -> BoxFuture<'a, Option<MediaFacts>> {
+        Box::pin(std::future::ready(self.0.get(blob).cloned()))
+    }
+}
+
+/// A stage with an image `00` of that many pixels a side.
+fn stage_with(side: u32) -> Stage {
+    let facts = MediaFacts { bytes: 10, sides: Some((side, 1)), damage: None };
+    let media = Arc::new(Known(BTreeMap::from([("00", facts)])));
+    Stage { media, ..Stage::new([]) }
+}
+
+/// What a vendor answers to a request with an image that it does not take.
+fn refused(words: &str) -> Beat {
+    let text = format!("`http://h` answered 400 (bad request): {words}");
+    Beat::Fail(Error::new(ErrorKind::Provider, text))
+}
+
+fn words(request: &Request, at: usize) -> String {
+    request.messages[at].text()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_is_too_large_is_not_sent_and_everybody_is_told_once() {
+    let stage = stage_with(9_001);
+    let mut setup = setup();
+    setup.model.takes.media_limits =
+        vec![MediaLimit { mime_type: "image/*".into(), side_max: 8_000, ..MediaLimit::default() }];
+    let mut session = stage.start(setup).unwrap();
+    for prompt in ["what is it?", "and now?"] {
+        let request = show(&stage, &mut session, prompt).await;
+        assert_eq!(images(&request), 0);
+        let told = "[moon.png, image/png: it was left out: it has 9001 x 1 pixels, and the model \
+                    takes at most 8000 a side]";
+        assert!(words(&request, 0).starts_with(told), "{request:?}");
+    }
+    let notices = stage.events.notices();
+    assert_eq!(notices.matches("moon.png (image/png) is not sent").count(), 1, "{notices}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_the_provider_refuses_is_taken_out_for_good() {
+    for said in ["messages.0.content.1.image: Could not process image", "invalid argument"] {
+        let stage = stage_with(9_001);
+        let mut session = stage.start(setup()).unwrap();
+        stage.provider.then([refused(said)]);
+        let request = show(&stage, &mut session, "what is it?").await;
+        assert_eq!((images(&request), stage.provider.requests().len()), (0, 2), "{said}");
+        assert_eq!(images(&stage.provider.requests()[0]), 1);
+        let told = "[moon.png, image/png: it was left out: the provider refused it]";
+        assert!(words(&request, 0).starts_with(told), "{request:?}");
+        assert!(stage.events.notices().contains("refused the request with moon.png (image/png)"));
+        // The conversation goes on, and what was sent stays as it was.
+        stage.provider.then([Beat::text("well")]);
+        session.turn("go on", &Cancel::new()).await;
+        let next = stage.provider.requests().last().unwrap().clone();
+        assert_eq!(next.messages[..1], request.messages[..]);
+        // The user may try it again.
+        let again = show(&stage, &mut session, "again").await;
+        assert_eq!(images(&again), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_is_not_to_blame_stays() {
+    let stage = stage_with(1);
+    let mut session = stage.start(setup()).unwrap();
+    stage.provider.then([refused("no such model")]).then([refused("no such model")]);
+    let image = Data { name: Some("moon.png".to_owned()), ..Data::blob("image/png", "00") };
+    let report = session.turn(Prompt::from("what is it?").with(image), &Cancel::new()).await;
+    assert!(report.error.unwrap().message.ends_with("no such model"));
+    stage.provider.then([Beat::text("well")]);
+    assert_eq!(session.turn_again(&Cancel::new()).await.outcome, Outcome::Done);
+    let images = stage.provider.requests().iter().map(images).collect::<Vec<_>>();
+    assert_eq!(images, [1, 0, 1]);
 }
 
 fn images(request: &Request) -> usize {

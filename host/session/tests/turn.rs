@@ -264,15 +264,57 @@ async fn a_request_that_fails_after_its_first_delta_leaves_the_partial_answer() 
         Beat::call("1", "look", json!({})),
         Beat::Fail(overloaded()),
     ]);
-    let (session, report) = play(&stage, Stage::setup(), "x").await;
+    let limits = Limits { attempts_max: 1, ..Limits::default() };
+    let setup = SessionSetup { limits, ..Stage::setup() };
+    let (mut session, report) = play(&stage, setup, "x").await;
     assert_eq!((report.outcome, report.error), (Outcome::Failed, Some(overloaded())));
+    assert!(report.is_open);
     assert_eq!(report.text, "half an \n\n[Generation cancelled]");
     assert_eq!(
         outline(session.history()),
         ["User: \"x\"", "Model: \"half an \", \"\\n\\n[Generation cancelled]\" Partial"]
     );
-    assert_eq!(stage.provider.requests().len(), 1, "what a person saw is not said twice");
+    assert_eq!(stage.provider.requests().len(), 1);
     assert!(stage.tools.seats().is_empty());
+    // The request goes out again, without the partial answer.
+    stage.provider.then([Beat::text("whole")]);
+    assert_eq!(session.turn_again(&Cancel::new()).await.text, "whole");
+    assert_eq!(stage.provider.requests()[1].messages, stage.provider.requests()[0].messages);
+    let sent: Vec<String> = session.history().messages().map(Message::text).collect();
+    assert_eq!(sent, ["x", "whole"]);
+    // So does one that was answered, for another answer.
+    stage.provider.then([Beat::text("another")]);
+    assert_eq!(session.turn_again(&Cancel::new()).await.text, "another");
+    let sent: Vec<String> = session.history().messages().map(Message::text).collect();
+    assert_eq!(sent, ["x", "another"]);
+    History::restore(session.history().entries().iter().cloned()).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_breaks_is_begun_again_within_the_tries_and_nothing_is_doubled() {
+    let stage = Stage::new([]);
+    let broken = |text: &str| [Beat::text(text), Beat::Fail(overloaded())];
+    stage.provider.then(broken("The moon")).then(broken("The moon is"));
+    stage.provider.then([Beat::text("The moon is full.")]);
+    let (session, report) = play(&stage, Stage::setup(), "x").await;
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "The moon is full."));
+    let sent: Vec<String> = session.history().messages().map(Message::text).collect();
+    assert_eq!(sent, ["x", "The moon is full."]);
+    let restarts = stage
+        .events
+        .events()
+        .into_iter()
+        .filter(|event| matches!(event, Event::Retry { answer_restarts: true, .. }));
+    assert_eq!(restarts.count(), 2);
+    assert!(session.spent().tokens > 0, "the provider bills what it said");
+    // When the tries are used up, what came last is kept.
+    let stage = Stage::new([]);
+    (0..9).for_each(|_| {
+        stage.provider.then(broken("The moon"));
+    });
+    let (_, report) = play(&stage, Stage::setup(), "x").await;
+    assert_eq!(report.text, "The moon\n\n[Generation cancelled]");
+    assert_eq!(stage.provider.requests().len(), 5);
 }
 
 #[tokio::test(start_paused = true)]

@@ -205,7 +205,8 @@ impl View {
 
 impl EventSink for View {
     fn event(&self, envelope: Envelope) {
-        if matches!(envelope.event, Event::Retry { .. }) && self.hides_retries.load(Relaxed) {
+        let is_quiet = matches!(envelope.event, Event::Retry { answer_restarts: false, .. });
+        if is_quiet && self.hides_retries.load(Relaxed) {
             return;
         }
         self.queue.event(envelope);

@@ -407,13 +407,17 @@ impl People {
                 let text = format!("{source}: {tool} gave {objects}{name}");
                 self.dim_line(&exact_line(&text, self.columns()))
             }
-            Event::Retry { attempt, delay_ms, error } => {
+            Event::Retry { attempt, delay_ms, error, answer_restarts } => {
                 let seconds = *delay_ms as f64 / 1000.0;
                 let message = one_line(&error.message, NOTICE_COLUMNS);
                 let (next, most) = (attempt + 1, self.attempts_max);
                 let most = if most > 0 { format!(" of {most}") } else { String::new() };
                 let tries = format!("try {next}{most}");
-                self.dim_line(&format!("{message}; trying again in {seconds:.1} s, {tries}"))?;
+                let again = match answer_restarts {
+                    true => "the answer starts again",
+                    false => "trying again",
+                };
+                self.dim_line(&format!("{message}; {again} in {seconds:.1} s, {tries}"))?;
                 self.begin(&format!("waiting {seconds:.0} s for the provider, {tries}"));
                 Ok(())
             }

@@ -137,7 +137,8 @@ fn without_digest(lines: &str) -> String {
 fn nothing_that_anybody_said_is_in_a_record() {
     let failed = Error::new(ErrorKind::Provider, "the key hunter2 is wrong").with_hint("hunter2");
     let error = json!({ "error": { "kind": "invalid_arguments", "message": "hunter2 is wrong" } });
-    let retry = Event::Retry { attempt: 1, delay_ms: 9, error: failed.clone() };
+    let retry =
+        Event::Retry { attempt: 1, delay_ms: 9, error: failed.clone(), answer_restarts: false };
     let made = records(
         [
             started(),
@@ -163,7 +164,12 @@ fn nothing_that_anybody_said_is_in_a_record() {
 #[test]
 fn each_attempt_is_counted_and_a_final_failure_is_told_as_one() {
     let busy = Error::new(ErrorKind::Timeout, "busy").temporary();
-    let retry = |attempt| Event::Retry { attempt, delay_ms: 3, error: busy.clone() };
+    let retry = |attempt| Event::Retry {
+        attempt,
+        delay_ms: 3,
+        error: busy.clone(),
+        answer_restarts: false,
+    };
     let made = records(
         [
             started(),

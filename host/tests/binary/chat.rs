@@ -53,7 +53,7 @@ fn a_failed_request_can_be_sent_again() {
     let output = house.command(&["chat"]).input("a\n/again\n").run().code(0);
     assert_eq!(output.stdout, "well\n");
     let output = house.command(&["chat"]).input("/again\n").run().code(2);
-    assert!(output.stderr.contains("there is no failed request to send again"), "{output}");
+    assert!(output.stderr.contains("there is no request to send again"), "{output}");
 }
 
 #[test]

@@ -55,6 +55,28 @@ fn what_a_tool_finds_is_shown_to_the_model_and_to_clients_while_it_runs() {
 }
 
 #[test]
+fn what_a_call_says_and_what_it_finds_are_told_in_their_order() {
+    for is_isolated in [false, true] {
+        let Some(house) = furnish() else { return };
+        if is_isolated {
+            house.isolate("fixture-finds");
+        }
+        house.script(&json!({ "answers": [
+            { "steps": [call("change_animals", json!({ "how": "tell" }))] },
+            { "steps": [{ "text": "told" }] },
+        ] }));
+        let lines = house.run(&["run", "--yes", "--output", "json", "tell"]).code(0).json_lines();
+        let told = lines.iter().filter_map(|line| match line["event"].as_str()? {
+            "notice" if line["text"].as_str()?.starts_with("now ") => Some("notice"),
+            "objects_added" => Some("objects"),
+            _ => None,
+        });
+        let expected = ["notice", "objects"].repeat(20);
+        assert_eq!(told.collect::<Vec<_>>(), expected, "isolated: {is_isolated}");
+    }
+}
+
+#[test]
 fn a_person_sees_results_and_asks_for_the_objects() {
     let house = house!(ships "finds");
     house.script(&json!({ "answers": [

@@ -65,7 +65,7 @@ fn a_provider_that_panics_ends_the_run_and_nothing_else() {
 fn a_provider_that_falls_silent_ends_the_run() {
     let house = house!();
     house.script(&json!({ "answers": [{ "steps": [{ "text": "so " }, "hang"] }] }));
-    house.configure_more("[session]\nprovider_idle_ms = 1000\n");
+    house.configure_more("[session]\nprovider_idle_ms = 1000\nattempts_max = 1\n");
     let output = house.run(&["run", "hello"]).code(5);
     expect![[r#"
         exit 5

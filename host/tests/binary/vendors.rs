@@ -5,8 +5,10 @@ use jaato_plugin_testkit::vendors;
 
 use crate::support::server::{self, Answer, Server, Step};
 
-/// The smallest that shows it is an image.
-pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
+/// One red pixel.
+pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\
+    \xc4\x89\0\0\0\rIDATx\xdac\xf8\xcf\xc0\xf0\x1f\0\x05\0\x01\xff\x56\xc7\x2f\r\0\0\0\0IEND\xae\
+    \x42\x60\x82";
 
 /// A server that answers as a vendor does.
 pub fn serve(

@@ -13,7 +13,7 @@ use jaato_plugin_sdk::types::RequestOptions;
 use jaato_plugin_sdk::{HttpRequestBuilder, HttpResponse, serde_json};
 
 use crate::stream::{self, Ended, unmarked, within};
-use crate::{Reader, failure, limits};
+use crate::{Reader, WholeCharacters, failure, limits};
 
 /// Wait for an answer to begin or go on: more than a session's own patience, which is what decides.
 const WAIT: Duration = Duration::from_secs(60 * 60);
@@ -134,6 +134,7 @@ pub async fn receive<R: Reader>(
     mut reader: R,
 ) -> Result<Completion> {
     let head = Head::of(&response);
+    let mut characters = WholeCharacters::default();
     let mut first = Vec::new();
     let form = loop {
         if let Some(form) = Form::of(&first) {
@@ -150,22 +151,28 @@ pub async fn receive<R: Reader>(
                     host.emit(&Delta::Alive);
                 }
             }
-            None => return end(host, reader, &head),
+            None => return end(host, reader, &head, characters),
         }
     };
     let content_type = head.get("content-type").map(str::to_owned);
     match form {
-        Form::Stream => match stream::follow(host, first, response, &mut reader).await? {
-            Ended::AsStream => end(host, reader, &head),
-            Ended::AsSomethingElse => Err(wrong_form::<R>(url, content_type.as_deref())),
-        },
+        Form::Stream => {
+            let ended =
+                stream::follow(host, url, first, response, &mut reader, &mut characters).await?;
+            match ended {
+                Ended::AsStream => end(host, reader, &head, characters),
+                Ended::AsSomethingElse => Err(wrong_form::<R>(url, content_type.as_deref())),
+            }
+        }
         Form::Json => {
             let rest = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
             let body = [first, rest].concat();
-            for delta in reader.whole(url, unmarked(&body))? {
-                host.emit(&delta);
-            }
-            end(host, reader, &head)
+            let body = unmarked(&body);
+            // What is no text is no JSON either, and the reader says so.
+            let repaired = std::str::from_utf8(body).map(|text| characters.repair(text));
+            let body = repaired.as_ref().map_or(body, |text| text.as_bytes());
+            stream::emit(host, reader.whole(url, body)?, &mut characters);
+            end(host, reader, &head, characters)
         }
         Form::Compressed => Err(compressed(url)),
         Form::Page => Err(wrong_form::<R>(url, content_type.as_deref())),
@@ -210,11 +217,15 @@ impl Head {
     }
 }
 
-fn end<R: Reader>(host: &Reporter, reader: R, head: &Head) -> Result<Completion> {
+fn end<R: Reader>(
+    host: &Reporter,
+    reader: R,
+    head: &Head,
+    mut characters: WholeCharacters,
+) -> Result<Completion> {
     let (deltas, mut completion) = reader.finish()?;
-    for delta in deltas {
-        host.emit(&delta);
-    }
+    stream::emit(host, deltas, &mut characters);
+    characters.join_completion(&mut completion);
     let usage = &completion.usage;
     completion.next_after_ms = limits::next_after_ms(|name| head.get(name), usage);
     Ok(completion)
@@ -228,7 +239,8 @@ pub fn wrong_form<R: Reader>(url: &str, content_type: Option<&str>) -> Error {
     Error::new(ErrorKind::Provider, text).with_hint(R::CHECK_URL)
 }
 
-fn compressed(url: &str) -> Error {
+/// Makes the error of an answer that is compressed.
+pub fn compressed(url: &str) -> Error {
     let url = failure::shown_url(url);
     let text = format!("`{url}` answered compressed (gzip), which it was not asked to");
     Error::new(ErrorKind::Provider, text)

@@ -13,6 +13,7 @@ use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::ToolCall;
 
 use crate::failure::of_too_much as too_much;
+use crate::read_arguments;
 
 /// Most calls of one answer. A session runs far fewer; more is a server that does not stop.
 pub const CALLS_MAX: usize = 256;
@@ -32,6 +33,15 @@ pub struct Fragment<'a> {
     pub name: &'a str,
     /// A piece of the arguments' JSON.
     pub arguments: &'a str,
+}
+
+impl Fragment<'_> {
+    /// Tells whether it is a whole call: a name, and arguments that begin and end in it.
+    fn is_whole(&self) -> bool {
+        let mut progress = Progress::default();
+        progress.follow(self.arguments);
+        !self.name.is_empty() && self.arguments.trim_start().starts_with('{') && progress.is_whole
+    }
 }
 
 /// The calls so far.
@@ -127,7 +137,13 @@ impl Fragments {
         };
         if let Some(place) = by_id() {
             let call = &self.calls[place];
-            let is_another = call.index != fragment.index && call.is_before(fragment.name);
+            // A server that repeats a call repeats it as it was; another one has other arguments.
+            let is_whole_again = fragment.is_whole() && fragment.arguments != call.arguments;
+            let is_another =
+                (call.index != fragment.index || is_whole_again) && call.is_before(fragment.name);
+            if call.index == fragment.index && fragment.is_whole() && !is_whole_again {
+                return Place::Nowhere;
+            }
             return if is_another { Place::New } else { Place::In(place) };
         }
         let may_be = |place: &usize| match fragment.index {
@@ -266,5 +282,5 @@ fn arguments_of(text: String) -> Value {
     if text.trim().is_empty() || text.trim() == NULL {
         return Value::Object(serde_json::Map::new());
     }
-    serde_json::from_str(&text).unwrap_or(Value::String(text))
+    read_arguments(&text).unwrap_or(Value::String(text))
 }

@@ -13,6 +13,8 @@
 //! - [`chat`]: chat completions, which most servers speak, as a mapping;
 //! - [`limits`]: what a server says of its limits beside an answer;
 //! - [`Fragments`]: tool calls whose name and arguments come piece by piece;
+//! - [`Protocol`]: which protocol an event is of, to tell a base URL that leads elsewhere;
+//! - [`WholeCharacters`]: joins characters of which each half comes in another event;
 //! - [`yield_now`]: lets others run while an answer comes faster than it is read.
 #![forbid(unsafe_code)]
 
@@ -21,8 +23,10 @@ pub mod chat;
 pub mod exchange;
 pub mod failure;
 mod fragments;
+mod halves;
 pub mod limits;
 mod lines;
+mod protocol;
 mod reader;
 pub mod shown;
 mod sse;
@@ -31,7 +35,10 @@ mod yielding;
 
 pub use answer::{Answer, EVENTS_MAX, PARTS_MAX};
 pub use fragments::{ARGUMENTS_BYTES_MAX, CALLS_MAX, Fragment, Fragments};
+pub use halves::{WholeCharacters, read_arguments};
 pub use lines::Lines;
+pub use protocol::Protocol;
 pub use reader::Reader;
 pub use sse::{EVENT_BYTES_MAX, Events, ServerEvent};
+pub use stream::unmarked;
 pub use yielding::yield_now;

@@ -2,12 +2,21 @@
 
 use jaato_plugin_sdk::prelude::*;
 
-use crate::ServerEvent;
+use crate::{Protocol, ServerEvent};
 
 /// Reads one answer: what a provider makes of what its server sends.
 pub trait Reader: Sized {
     /// What to check where something answers that is no such server.
     const CHECK_URL: &'static str;
+
+    /// The protocol that it reads. A stream that begins with an event of another known one is
+    /// refused at once, with a hint.
+    const PROTOCOL: Option<Protocol> = None;
+
+    /// Says what to do if the server answers by another protocol.
+    fn hint_for(_other: Protocol) -> &'static str {
+        Self::CHECK_URL
+    }
 
     /// Takes one event; gives what is to be emitted.
     ///

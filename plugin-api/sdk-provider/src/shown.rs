@@ -3,13 +3,23 @@
 use std::collections::BTreeMap;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::types::{Data, DataContent};
+use jaato_plugin_sdk::types::{Data, DataContent, MediaLimit};
 
 /// Media types of images that models look at.
 pub const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The media type of files that some models read.
 pub const PDF: &str = "application/pdf";
+
+/// Limits every image and file to so many bytes.
+pub fn limits(bytes_max: usize) -> Vec<MediaLimit> {
+    let limit = |mime_type: &str| MediaLimit {
+        mime_type: mime_type.to_owned(),
+        bytes_max: bytes_max as u64,
+        ..MediaLimit::default()
+    };
+    vec![limit("image/*"), limit(PDF)]
+}
 
 /// Bytes of a session's blob store, by their ids.
 pub type Blobs = BTreeMap<String, Vec<u8>>;

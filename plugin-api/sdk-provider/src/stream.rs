@@ -1,5 +1,6 @@
 //! Follows a stream from its first bytes to its end.
 
+use std::borrow::Cow;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
@@ -8,7 +9,9 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{HttpResponse, Result};
 
-use crate::{EVENT_BYTES_MAX, Events, Reader, failure, yield_now};
+use crate::{
+    EVENT_BYTES_MAX, Events, Reader, ServerEvent, WholeCharacters, failure, protocol, yield_now,
+};
 
 /// Wait for the usage and the mark of the end behind the last word. Some servers send neither and
 /// leave the connection open; what comes later than this only tells what it cost.
@@ -33,9 +36,11 @@ pub(crate) enum Ended {
 /// Reads events until the answer has ended, and emits what they bring.
 pub(crate) async fn follow<R: Reader>(
     host: &Reporter,
+    url: &str,
     first: Vec<u8>,
     mut response: HttpResponse,
     reader: &mut R,
+    characters: &mut WholeCharacters,
 ) -> Result<Ended> {
     let mut events = Events::new();
     let has_fields = begins_with_field(&first);
@@ -44,7 +49,7 @@ pub(crate) async fn follow<R: Reader>(
     let mut bytes_seen = 0;
     let broken = loop {
         bytes_seen += piece.len();
-        let has_said = take(host, &mut events, reader, &piece).await?;
+        let has_said = take(host, url, &mut events, (reader, characters), &piece).await?;
         if reader.is_done() {
             drain(host, &mut response).await;
             break None;
@@ -66,7 +71,8 @@ pub(crate) async fn follow<R: Reader>(
         };
     };
     if let Some(event) = events.finish() {
-        emit(host, &reader.last_event(&event)?);
+        let event = repaired(event, characters);
+        emit(host, reader.last_event(&event)?, characters);
     }
     match broken {
         // The model has said all; a connection that ends badly after that takes nothing away.
@@ -80,15 +86,20 @@ pub(crate) async fn follow<R: Reader>(
 /// lives.
 async fn take<R: Reader>(
     host: &Reporter,
+    url: &str,
     events: &mut Events,
-    reader: &mut R,
+    (reader, characters): (&mut R, &mut WholeCharacters),
     piece: &[u8],
 ) -> Result<bool> {
     let mut has_said = false;
     for event in events.push(piece).map_err(failure::of_exchange)? {
+        let event = repaired(event, characters);
+        if !reader.has_begun() {
+            protocol::check::<R>(url, &event.data)?;
+        }
         let deltas = reader.event(&event)?;
         has_said |= !deltas.is_empty();
-        emit(host, &deltas);
+        emit(host, deltas, characters);
     }
     if !has_said {
         host.emit(&Delta::Alive);
@@ -97,9 +108,17 @@ async fn take<R: Reader>(
     Ok(has_said)
 }
 
-fn emit(host: &Reporter, deltas: &[Delta]) {
+fn repaired(mut event: ServerEvent, characters: &mut WholeCharacters) -> ServerEvent {
+    if let Cow::Owned(data) = characters.repair(&event.data) {
+        event.data = data;
+    }
+    event
+}
+
+/// Emits what a reader made of events.
+pub(crate) fn emit(host: &Reporter, deltas: Vec<Delta>, characters: &mut WholeCharacters) {
     for delta in deltas {
-        host.emit(delta);
+        host.emit(&characters.join(delta));
     }
 }
 
@@ -129,7 +148,7 @@ pub(crate) async fn within<T, L: Future>(
 }
 
 /// Leaves out a byte order mark, which some servers put in front.
-pub(crate) fn unmarked(bytes: &[u8]) -> &[u8] {
+pub fn unmarked(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
 

@@ -2,7 +2,7 @@
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::types::{Completion, Delta, Part, Usage};
-use jaato_plugin_sdk_provider::{Events, Reader};
+use jaato_plugin_sdk_provider::{Events, Reader, ServerEvent, WholeCharacters};
 
 /// How a test writes the parts and the usage of a completion.
 pub struct Words {
@@ -49,18 +49,30 @@ fn run<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
     lines: &mut Vec<String>,
 ) -> Result<Completion> {
+    let mut characters = WholeCharacters::default();
     let mut events = Events::new();
+    let mut take = |deltas: Vec<Delta>, characters: &mut WholeCharacters| {
+        lines.extend(deltas.into_iter().map(|it| delta(&characters.join(it))));
+    };
     for piece in pieces {
         for event in events.push(piece)? {
-            lines.extend(reply.event(&event)?.iter().map(delta));
+            let event = repaired(event, &mut characters);
+            take(reply.event(&event)?, &mut characters);
         }
     }
     if let Some(event) = events.finish() {
-        lines.extend(reply.last_event(&event)?.iter().map(delta));
+        let event = repaired(event, &mut characters);
+        take(reply.last_event(&event)?, &mut characters);
     }
-    let (deltas, completion) = reply.finish()?;
-    lines.extend(deltas.iter().map(delta));
+    let (deltas, mut completion) = reply.finish()?;
+    take(deltas, &mut characters);
+    characters.join_completion(&mut completion);
     Ok(completion)
+}
+
+fn repaired(event: ServerEvent, characters: &mut WholeCharacters) -> ServerEvent {
+    let data = characters.repair(&event.data).into_owned();
+    ServerEvent { data, ..event }
 }
 
 pub fn delta(delta: &Delta) -> String {

@@ -66,6 +66,14 @@ impl HttpRequestBuilder {
         self
     }
 
+    /// Lets the host add a credential as [`credential`](Self::credential) does, and fail with
+    /// `not_found` if the user has none of that name, wherever the server is. For a plugin that
+    /// then names another one, so that nothing is sent without the credential that is there.
+    pub fn required_credential(mut self, variable: &str) -> Self {
+        self.request.credential_required = true;
+        self.credential(variable)
+    }
+
     /// Sets the longest wait for the answer's head, and then for each next piece of its body.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.request.timeout_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));

@@ -286,7 +286,7 @@ fn is_false(flag: &bool) -> bool {
 impl Usage {
     /// Returns the sum of prompt and output.
     pub fn total_tokens(&self) -> u64 {
-        self.prompt_tokens + self.output_tokens
+        self.prompt_tokens.saturating_add(self.output_tokens)
     }
 }
 

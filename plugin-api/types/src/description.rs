@@ -122,6 +122,10 @@ pub struct ProviderSpec {
     /// itself: `image/png`, or `image/*` for all of a kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepts: Vec<String>,
+    /// How large images and files may be. The host does not send a larger one: it tells the model
+    /// in words that there is one, and the user as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media_limits: Vec<MediaLimit>,
     /// Servers that it knows by name, each of which stands before the slash of `provider/model` as
     /// well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -130,6 +134,34 @@ pub struct ProviderSpec {
     /// cost that its cache.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_conversation: bool,
+}
+
+/// The largest image or file of a media type that a provider takes. A bound of 0 is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MediaLimit {
+    /// The media type: `image/png`, or `image/*` for all of a kind.
+    pub mime_type: String,
+    /// Most bytes.
+    #[serde(skip_serializing_if = "is_zero_64")]
+    pub bytes_max: u64,
+    /// Most pixels a side.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub side_max: u32,
+    /// From more than so many images in one request on, `side_max_of_many` holds for each of them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub many: u32,
+    /// Most pixels a side of one of many images.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub side_max_of_many: u32,
+}
+
+fn is_zero(bound: &u32) -> bool {
+    *bound == 0
+}
+
+fn is_zero_64(bound: &u64) -> bool {
+    *bound == 0
 }
 
 /// A server that a provider knows by name: a person names it, and need not set it up. What stands
@@ -166,6 +198,7 @@ impl Default for ProviderSpec {
             models: Vec::new(),
             options: first_options(),
             accepts: Vec::new(),
+            media_limits: Vec::new(),
             presets: Vec::new(),
             one_conversation: false,
         }

@@ -486,6 +486,10 @@ pub enum Event {
         delay_ms: u64,
         /// Why.
         error: Error,
+        /// Whether a part of the answer was shown already. It counts no longer: the answer comes
+        /// again from its beginning.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        answer_restarts: bool,
     },
     /// A step is over.
     StepFinished {

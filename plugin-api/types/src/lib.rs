@@ -78,7 +78,9 @@ pub use condition::{
     CONDITION, Condition, ConditionAnswer, ConditionRequest, Deciding, Offer, SeenKind,
 };
 pub use data::{Data, DataContent};
-pub use description::{CommandSpec, CredentialSpec, Description, ProviderPreset, ProviderSpec};
+pub use description::{
+    CommandSpec, CredentialSpec, Description, MediaLimit, ProviderPreset, ProviderSpec,
+};
 pub use error::{Error, ErrorKind, Result, Retry};
 pub use event::{Envelope, Event, Outcome, SecretOutcome};
 pub use fitting::fit_arguments;

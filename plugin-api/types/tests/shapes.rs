@@ -136,6 +136,13 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             models: vec![model()],
             options: vec!["temperature".to_owned()],
             accepts: vec!["image/*".to_owned()],
+            media_limits: vec![MediaLimit {
+                mime_type: "image/*".to_owned(),
+                bytes_max: 1_000,
+                side_max: 100,
+                many: 2,
+                side_max_of_many: 50,
+            }],
             one_conversation: true,
             presets: vec![ProviderPreset {
                 name: "mare".to_owned(),
@@ -502,6 +509,7 @@ fn other_services(shapes: &mut Shapes) {
         headers: vec![("accept".to_owned(), "text/plain".to_owned())],
         timeout_ms: Some(5),
         credential: Some("MOON_KEY".to_owned()),
+        credential_required: true,
         body: Some(1),
     });
     let mut answer = HttpAnswer::default();

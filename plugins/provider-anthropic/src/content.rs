@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
-use jaato_plugin_sdk::types::{Data, Opaque, Part, Request, ToolCall, ToolResult};
+use jaato_plugin_sdk::types::{Data, MediaLimit, Opaque, Part, Request, ToolCall, ToolResult};
 use jaato_plugin_sdk_provider::shown::{Blobs, IMAGES, PDF, data_of, in_words};
 
 use crate::ids;
@@ -19,6 +19,12 @@ pub const IMAGE_BYTES_MAX: usize = 5 * 1024 * 1024 / 4 * 3;
 /// Largest file, so that a request of one fits.
 pub const FILE_BYTES_MAX: usize = 22 * 1024 * 1024;
 
+/// Most pixels that a side of an image may have, and of one among more than [`IMAGES_MANY`]
+/// (<https://platform.claude.com/docs/en/build-with-claude/vision>).
+const SIDE_MAX: u32 = 8_000;
+const IMAGES_MANY: u32 = 20;
+const SIDE_MAX_OF_MANY: u32 = 2_000;
+
 /// Stands for arguments that were no JSON object, which the vendor refuses for ever after.
 const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
@@ -26,6 +32,23 @@ const INVALID_ARGUMENTS: &str = "invalid_arguments";
 pub fn wanted(request: &Request) -> BTreeMap<&str, usize> {
     let sized = |data| Some((Data::blob_id(data)?, bytes_max(data)?));
     data_of(request).filter_map(sized).collect()
+}
+
+/// How large images and files may be.
+pub(crate) fn limits() -> Vec<MediaLimit> {
+    let images = MediaLimit {
+        mime_type: "image/*".to_owned(),
+        bytes_max: IMAGE_BYTES_MAX as u64,
+        side_max: SIDE_MAX,
+        many: IMAGES_MANY,
+        side_max_of_many: SIDE_MAX_OF_MANY,
+    };
+    let files = MediaLimit {
+        mime_type: PDF.to_owned(),
+        bytes_max: FILE_BYTES_MAX as u64,
+        ..MediaLimit::default()
+    };
+    vec![images, files]
 }
 
 fn bytes_max(data: &Data) -> Option<usize> {

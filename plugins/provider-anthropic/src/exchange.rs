@@ -17,7 +17,8 @@ const VERSION: &str = "2023-06-01";
 /// The header by which the vendor's own server takes a token of a person who signed in.
 const TOKEN_BETA: &str = "oauth-2025-04-20";
 
-/// Sends what `make` makes, with the headers of the API.
+/// Sends what `make` makes, with the headers of the API. A server that may need no key is asked
+/// without one only if the user has none.
 ///
 /// # Errors
 /// What keeps an answer from coming; `not_found` where the person has neither.
@@ -28,36 +29,26 @@ pub(crate) async fn send(
     make: impl Fn() -> HttpRequestBuilder,
 ) -> Result<HttpResponse> {
     let first = cx.state().credential_for(base);
-    let answer = send_with(base, betas, make(), first).await;
-    if !is_missing(&answer) {
-        return answer;
+    for credential in [first, first.other()] {
+        let request = with_headers(base, betas, make(), credential);
+        match request.required_credential(credential.variable()).send().await {
+            Err(error) if error.kind == ErrorKind::NotFound => {}
+            answer => {
+                cx.state().remember(base, credential);
+                return answer;
+            }
+        }
     }
-    let other = first.other();
-    let second = send_with(base, betas, make(), other).await;
-    if is_missing(&second) {
-        // As where there was but one: it says what to set.
-        return if first == Credential::Key { answer } else { second };
-    }
-    cx.state().remember(base, other);
-    second
+    let request = with_headers(base, betas, make(), Credential::Key);
+    request.credential(Credential::Key.variable()).send().await
 }
 
-/// Tells whether an answer is as it is because the credential is not there. One that is there and
-/// is for another server is an error that stands: else the server that it is not for would be asked
-/// without it.
-fn is_missing(answer: &Result<HttpResponse>) -> bool {
-    match answer {
-        Ok(answer) => answer.status() == 401 && !answer.with_credential(),
-        Err(error) => error.kind == ErrorKind::NotFound,
-    }
-}
-
-async fn send_with(
+fn with_headers(
     base: &str,
     betas: &[&str],
     request: HttpRequestBuilder,
     credential: Credential,
-) -> Result<HttpResponse> {
+) -> HttpRequestBuilder {
     let mut betas = betas.to_vec();
     if credential == Credential::Token && endpoint::is_vendors(base) {
         betas.push(TOKEN_BETA);
@@ -66,13 +57,19 @@ async fn send_with(
     if !betas.is_empty() {
         request = request.header("anthropic-beta", betas.join(","));
     }
-    request.credential(credential.variable()).send().await
+    request
 }
 
 /// Reads what a server says about an answer that is no success, and what to do about it.
-pub(crate) async fn refused(cx: &Cx<Anthropic>, url: &str, response: HttpResponse) -> Error {
+pub(crate) async fn refused(
+    cx: &Cx<Anthropic>,
+    base: &str,
+    url: &str,
+    response: HttpResponse,
+) -> Error {
     let refusal = exchange::refusal(cx, url, response).await;
-    match refusal::hint(refusal.status, &refusal.body, refusal.had_key) {
+    let key = refusal.had_key.then(|| cx.state().credential_for(base));
+    match refusal::hint(refusal.status, &refusal.body, key) {
         Some(hint) => refusal.error.with_hint(hint),
         None => refusal.error,
     }

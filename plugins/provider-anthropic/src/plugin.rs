@@ -1,5 +1,6 @@
 //! The provider itself: between the host's services and the pure mapping.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
@@ -31,6 +32,7 @@ impl Provider for AnthropicProvider {
             title: "Claude models of Anthropic, and servers that speak as Anthropic's".to_owned(),
             options: settings::NAMES.map(str::to_owned).to_vec(),
             accepts: IMAGES.into_iter().chain([PDF]).map(str::to_owned).collect(),
+            media_limits: content::limits(),
             ..ProviderSpec::default()
         }
     }
@@ -46,7 +48,7 @@ impl Provider for AnthropicProvider {
         let sent = send(cx, &base, &written.betas, make).await;
         let response = sent.map_err(failure::of_exchange)?;
         if !is_success(&response) {
-            return Err(refused(cx, &url, response).await);
+            return Err(refused(cx, &base, &url, response).await);
         }
         receive(cx, &url, response, Reply::new(&url)).await
     }
@@ -63,7 +65,7 @@ impl Provider for AnthropicProvider {
         let response = send(cx, &base, &written.betas, make).await;
         let response = response.map_err(failure::of_exchange)?;
         if !is_success(&response) {
-            return Err(refused(cx, &url, response).await);
+            return Err(refused(cx, &base, &url, response).await);
         }
         let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
         count::read(&url, &body)
@@ -72,13 +74,13 @@ impl Provider for AnthropicProvider {
     async fn models(cx: &Cx<Anthropic>) -> Result<Vec<ModelInfo>> {
         let base = cx.config::<Config>().await?.base_url;
         let mut infos: Vec<ModelInfo> = Vec::new();
+        let mut known = HashSet::new();
         let mut after = None;
         for _ in 0..PAGES_MAX {
             let page = page(cx, &base, after.as_deref()).await?;
-            let is_new = |info: &ModelInfo| infos.iter().all(|known| known.name != info.name);
-            let new: Vec<ModelInfo> = page.infos.into_iter().filter(is_new).collect();
-            let has_new = !new.is_empty();
-            infos.extend(new);
+            let before = infos.len();
+            infos.extend(page.infos.into_iter().filter(|info| known.insert(info.name.clone())));
+            let has_new = infos.len() > before;
             after = page.after.filter(|_| has_new);
             if after.is_none() {
                 break;
@@ -103,7 +105,7 @@ async fn page(cx: &Cx<Anthropic>, base: &str, after: Option<&str>) -> Result<mod
         sent => sent.map_err(failure::of_exchange)?,
     };
     if !is_success(&response) {
-        return Err(refused(cx, &url, response).await);
+        return Err(refused(cx, base, &url, response).await);
     }
     let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
     models::read(&url, &body)

@@ -11,8 +11,8 @@ use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::exchange::wrong_form;
 use jaato_plugin_sdk_provider::{
-    ARGUMENTS_BYTES_MAX, Answer, EVENTS_MAX, Fragment, Fragments, PARTS_MAX, Reader, ServerEvent,
-    failure,
+    ARGUMENTS_BYTES_MAX, Answer, EVENTS_MAX, Fragment, Fragments, PARTS_MAX, Protocol, Reader,
+    ServerEvent, failure,
 };
 
 use crate::reason;
@@ -278,6 +278,7 @@ fn shown(url: &str) -> String {
 
 impl Reader for Reply {
     const CHECK_URL: &'static str = CHECK_URL;
+    const PROTOCOL: Option<Protocol> = Some(Protocol::Messages);
 
     fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();

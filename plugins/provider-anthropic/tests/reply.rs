@@ -474,3 +474,17 @@ fn whatever_is_done_to_a_stream_there_is_an_answer_or_an_error_and_the_same_wher
         assert_eq!(read([&bytes[..cut], &bytes[cut..]]), read_whole, "seed {number}");
     }
 }
+
+#[test]
+fn halves_of_a_character_are_joined_and_a_half_alone_does_not_end_the_answer() {
+    let text = |text: &str| {
+        format!(
+            "data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"text_delta\",\"text\":\"{text}\"}}}}\n\n"
+        )
+    };
+    let begin = stream(&[start(), begin(0, json!({ "type": "text", "text": "" }))]);
+    let end = "data: {\"type\":\"message_stop\"}\n\n";
+    let all = [&begin, &text(r"a\ud83e"), &text(r"\udd80b\ud83dc"), end].concat();
+    let read = read_cut_anywhere(&all);
+    assert!(read.contains("text:\"a🦀b\u{fffd}c\""), "{read}");
+}

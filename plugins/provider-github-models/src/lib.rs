@@ -19,7 +19,7 @@ use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::CredentialSpec;
 use jaato_plugin_sdk_provider::chat::{CallIds, Habits, Quirks, ReasoningSent, is_of_family};
 use jaato_plugin_sdk_provider::exchange::{self, Wanted, is_success, receive};
-use jaato_plugin_sdk_provider::shown::{IMAGES, fetch_blobs};
+use jaato_plugin_sdk_provider::shown::{IMAGES, fetch_blobs, limits};
 use jaato_plugin_sdk_provider::{chat, failure};
 
 use endpoint::Endpoint;
@@ -130,6 +130,7 @@ impl Provider for GitHubModels {
                 .to_owned(),
             options: OPTIONS.map(str::to_owned).to_vec(),
             accepts: IMAGES.map(str::to_owned).to_vec(),
+            media_limits: limits(chat::BLOB_BYTES_MAX),
             ..ProviderSpec::default()
         }
     }

@@ -12,7 +12,8 @@ use crate::endpoint::Backend;
 use crate::refusal::{Answered, Wish};
 use crate::state::Google;
 
-/// Sends what `make` makes.
+/// Sends what `make` makes. A server that may need no key is asked without one only if the user has
+/// none.
 ///
 /// # Errors
 /// What keeps an answer from coming; `not_found` where the person has no credential.
@@ -21,27 +22,16 @@ pub(crate) async fn send(
     backend: &Backend,
     make: impl Fn() -> HttpRequestBuilder,
 ) -> Result<HttpResponse> {
-    let mut missing = None;
     for variable in cx.state().variables_for(backend) {
-        let answer = make().credential(variable).send().await;
-        if !is_missing(&answer) {
-            cx.state().remember_variable(backend, variable);
-            return answer;
-        }
-        if variable == credentials::told(backend) {
-            missing = Some(answer);
+        match make().required_credential(variable).send().await {
+            Err(error) if error.kind == ErrorKind::NotFound => {}
+            answer => {
+                cx.state().remember_variable(backend, variable);
+                return answer;
+            }
         }
     }
-    missing.unwrap_or_else(|| Err(Error::new(ErrorKind::NotFound, "no credential is declared")))
-}
-
-/// Tells whether an answer is as it is because the credential is not there. One that is there and
-/// is for another server is an error that stands.
-fn is_missing(answer: &Result<HttpResponse>) -> bool {
-    match answer {
-        Ok(answer) => matches!(answer.status(), 401 | 403) && !answer.with_credential(),
-        Err(error) => error.kind == ErrorKind::NotFound,
-    }
+    make().credential(credentials::told(backend)).send().await
 }
 
 /// An answer that is no success.
@@ -60,6 +50,7 @@ pub(crate) async fn refused(
 ) -> Refused {
     let refusal = exchange::refusal(cx, url, response).await;
     let (status, had_key) = (refusal.status, refusal.had_key);
-    let answered = Answered { status, body: &refusal.body, had_key, backend };
+    let variable = cx.state().variables_for(backend)[0];
+    let answered = Answered { status, body: &refusal.body, had_key, backend, variable };
     Refused { wish: answered.wish(), error: answered.explain(refusal.error) }
 }

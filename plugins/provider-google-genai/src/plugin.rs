@@ -1,12 +1,13 @@
 //! The provider itself: between the host's services and the pure mapping.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, Wanted, is_success, post, receive};
 use jaato_plugin_sdk_provider::failure;
-use jaato_plugin_sdk_provider::shown::fetch_blobs;
+use jaato_plugin_sdk_provider::shown::{fetch_blobs, limits};
 
 use crate::config::Config;
 use crate::endpoint::Endpoint;
@@ -35,6 +36,7 @@ impl Provider for GoogleProvider {
             title: "Gemini models of Google, at AI Studio or Vertex AI".to_owned(),
             options: settings::NAMES.map(str::to_owned).to_vec(),
             accepts: models::accepts(Sight::ImagesAndFiles),
+            media_limits: limits(content::BLOB_BYTES_MAX),
             ..ProviderSpec::default()
         }
     }
@@ -90,16 +92,13 @@ impl Provider for GoogleProvider {
     async fn models(cx: &Cx<Google>) -> Result<Vec<ModelInfo>> {
         let endpoint = Endpoint::of(&cx.config::<Config>().await?)?;
         let mut infos: Vec<ModelInfo> = Vec::new();
+        let mut known = HashSet::new();
         let mut next = String::new();
         for _ in 0..PAGES_MAX {
             let page = page(cx, &endpoint, &next).await?;
-            let mut has_new = false;
-            for info in page.infos {
-                if infos.iter().all(|known| known.name != info.name) {
-                    infos.push(info);
-                    has_new = true;
-                }
-            }
+            let before = infos.len();
+            infos.extend(page.infos.into_iter().filter(|info| known.insert(info.name.clone())));
+            let has_new = infos.len() > before;
             // A page may hold nothing that one can speak with, and still have a next one.
             match page.next.filter(|other| has_new || *other != next) {
                 Some(other) => next = other,

@@ -32,6 +32,8 @@ pub(crate) struct Answered<'a> {
     pub(crate) body: &'a [u8],
     pub(crate) had_key: bool,
     pub(crate) backend: &'a Backend,
+    /// The variable of the credential that went with the request.
+    pub(crate) variable: &'a str,
 }
 
 impl Answered<'_> {
@@ -75,7 +77,7 @@ impl Answered<'_> {
         let variable = told(self.backend);
         let is_vertex = matches!(self.backend, Backend::Vertex { .. });
         Some(match (self.status, quota::reason(report)) {
-            (_, Some("API_KEY_INVALID")) => format!("check the key in `{variable}`"),
+            (_, Some("API_KEY_INVALID")) => format!("check the key in `{}`", self.variable),
             (_, Some("SERVICE_DISABLED")) => match quota::activation_url(report) {
                 Some(url) => format!("switch the service on at {}", failure::shown_word(url)),
                 None => "switch the service on for the project".to_owned(),
@@ -89,7 +91,7 @@ impl Answered<'_> {
                                       clock is wrong: see `GOOGLE_OAUTH_ACCESS_TOKEN`, or run \
                                       `gcloud auth application-default login`"
                 .to_owned(),
-            (401, _) => format!("check the key in `{variable}`"),
+            (401, _) => format!("check the key in `{}`", self.variable),
             (403, _) if says("aiplatform.endpoints.predict") => {
                 "check `project`, and that the account has the role `roles/aiplatform.user` in it: \
                  docs/gcp-setup.md"

@@ -9,7 +9,8 @@ use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, ToolCall, ToolSpe
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::exchange::wrong_form;
 use jaato_plugin_sdk_provider::{
-    ARGUMENTS_BYTES_MAX, Answer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, Reader, ServerEvent, failure,
+    ARGUMENTS_BYTES_MAX, Answer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, Protocol, Reader, ServerEvent,
+    failure,
 };
 
 use crate::names;
@@ -268,6 +269,7 @@ fn is_chunk(value: &Value) -> bool {
 
 impl Reader for Reply {
     const CHECK_URL: &'static str = CHECK_URL;
+    const PROTOCOL: Option<Protocol> = Some(Protocol::GenerateContent);
 
     fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();

@@ -85,6 +85,25 @@ fn a_server_that_wants_a_key_says_so() {
 }
 
 #[test]
+fn a_server_of_ones_own_gets_the_key_that_is_there_with_the_first_request() {
+    let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
+        .with_config(json!({ "base_url": "http://h" }))
+        .with_http(|request| {
+            let has = request.head.credential.as_deref() == Some("GEMINI_API_KEY");
+            match (has, request.head.credential_required) {
+                (true, _) => {
+                    let body = r#"{"error":{"status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#;
+                    Ok(FakeHttpAnswer::status(400).with_credential().body(body))
+                }
+                (false, true) => Err(Error::new(ErrorKind::NotFound, "there is no such key")),
+                (false, false) => panic!("a request without the key"),
+            }
+        });
+    let error = host.complete(&request()).result.unwrap_err();
+    assert_eq!(error.hint.as_deref(), Some("check the key in `GEMINI_API_KEY`"));
+}
+
+#[test]
 fn a_key_that_is_for_another_server_is_an_error_that_stands() {
     let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
         .with_http(|_| Err(Error::new(ErrorKind::Configuration, "is not sent to `https://x`")));

@@ -220,3 +220,10 @@ fn other_candidates_and_chunks_without_any_say_nothing() {
             = text:"yes" Stop 1+0 (0 cached, 0 thought)"#]],
     );
 }
+
+#[test]
+fn halves_of_a_character_are_joined_and_a_half_alone_does_not_end_the_answer() {
+    let stream = parts(&[r#"{"text":"a\ud83e"}"#, r#"{"text":"\udd80b\ud83dc"}"#], "STOP");
+    let read = cut_anywhere(&stream, |pieces| read(pieces));
+    assert!(read.contains("text:\"a🦀b\u{fffd}c\""), "{read}");
+}

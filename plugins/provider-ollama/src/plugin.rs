@@ -7,7 +7,7 @@ use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::Retry;
 use jaato_plugin_sdk_provider::exchange::{is_success, refusal};
 use jaato_plugin_sdk_provider::failure;
-use jaato_plugin_sdk_provider::shown::fetch_blobs;
+use jaato_plugin_sdk_provider::shown::{fetch_blobs, limits};
 
 use crate::config::Config;
 use crate::endpoint::{NamedBy, Server};
@@ -45,6 +45,7 @@ impl Provider for OllamaProvider {
             title: "Models of an Ollama server".to_owned(),
             options: request::NAMES.map(str::to_owned).to_vec(),
             accepts: IMAGES.map(str::to_owned).to_vec(),
+            media_limits: limits(request::IMAGE_BYTES_MAX),
             ..ProviderSpec::default()
         }
     }

@@ -5,8 +5,12 @@ use std::collections::BTreeSet;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk_provider::chat::{Piece, ThinkTags};
+use jaato_plugin_sdk_provider::exchange::compressed;
 use jaato_plugin_sdk_provider::failure::{self, of_too_much};
-use jaato_plugin_sdk_provider::{Answer, CALLS_MAX, EVENTS_MAX, PARTS_MAX};
+use jaato_plugin_sdk_provider::{
+    Answer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, WholeCharacters, unmarked,
+};
 
 use crate::history::THOUGHT_MARK;
 use crate::refusal;
@@ -16,6 +20,8 @@ use crate::refusal;
 pub struct Reply {
     url: String,
     answer: Answer,
+    tags: ThinkTags,
+    characters: WholeCharacters,
     /// The calls of the conversation: a new one gets an id of its own, as older servers give none
     /// and newer ones give ids that may come again.
     ids: BTreeSet<String>,
@@ -43,6 +49,8 @@ impl Reply {
         Self {
             url: url.to_owned(),
             answer: Answer::new(),
+            tags: ThinkTags::default(),
+            characters: WholeCharacters::default(),
             ids: calls.map(|call| call.id.to_string()).collect(),
             calls: 0,
             lines: 0,
@@ -57,19 +65,31 @@ impl Reply {
     /// # Errors
     /// When the server reports one, the line is none of its own, or there is too much.
     pub fn line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
-        if self.end.is_some() {
-            return Ok(Vec::new());
+        // Some gateways put a byte order mark in front, or two objects on one line.
+        let line = if self.lines == 0 { unmarked(line) } else { line };
+        if self.lines == 0 && failure::is_compressed(line) {
+            return Err(compressed(&self.url));
         }
-        let line: Value = match serde_json::from_slice(line) {
-            Ok(line) => line,
-            Err(_) if self.lines == 0 => return Err(refusal::foreign(&self.url)),
-            Err(error) => {
-                let shown = String::from_utf8_lossy(line);
-                return Err(failure::of_unreadable(&self.url, &shown, &error));
+        let text = String::from_utf8_lossy(line);
+        let text = self.characters.repair(&text).into_owned();
+        let mut deltas = Vec::new();
+        for object in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
+            if self.end.is_some() {
+                break;
             }
-        };
+            let object = match object {
+                Ok(object) => object,
+                Err(_) if self.lines == 0 => return Err(refusal::foreign(&self.url)),
+                Err(error) => return Err(failure::of_unreadable(&self.url, &text, &error)),
+            };
+            deltas.extend(self.object(&object)?);
+        }
+        Ok(deltas.into_iter().map(|delta| self.characters.join(delta)).collect())
+    }
+
+    fn object(&mut self, line: &Value) -> Result<Vec<Delta>> {
         if !line["error"].is_null() {
-            return Err(refusal::reported(&self.url, &line));
+            return Err(refusal::reported(&self.url, line));
         }
         if self.lines == 0 && !line["message"].is_object() && !line["done"].is_boolean() {
             return Err(refusal::foreign(&self.url));
@@ -83,7 +103,7 @@ impl Reply {
             return Err(of_too_much(&format!("{PARTS_MAX} parts")));
         }
         if line["done"] == true {
-            self.end(&line);
+            self.end(line);
         }
         Ok(deltas)
     }
@@ -94,8 +114,8 @@ impl Reply {
     /// # Errors
     /// As [`Reply::line`].
     pub fn last_line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
-        let is_whole = serde_json::from_slice::<Value>(line).is_ok();
-        let is_cut = line.trim_ascii_start().starts_with(b"{");
+        let is_whole = serde_json::from_slice::<Value>(unmarked(line)).is_ok();
+        let is_cut = unmarked(line).trim_ascii_start().starts_with(b"{");
         if !is_whole && (self.lines > 0 || is_cut) {
             return Ok(Vec::new());
         }
@@ -114,7 +134,10 @@ impl Reply {
         if !thought.is_empty() {
             deltas.extend(self.answer.thought(thought, Some(THOUGHT_MARK)));
         }
-        deltas.extend(self.answer.text(piece("content")));
+        // Older servers, and models without a parser, leave reasoning in the text.
+        for piece in self.tags.push(piece("content")) {
+            deltas.extend(self.untagged(piece));
+        }
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             self.calls += 1;
             if self.calls > CALLS_MAX {
@@ -124,6 +147,14 @@ impl Reply {
             deltas.push(self.answer.call(call));
         }
         Ok(deltas)
+    }
+
+    fn untagged(&mut self, piece: Piece) -> Option<Delta> {
+        match piece {
+            Piece::Text(text) => self.answer.text(&text),
+            // The model's template takes it out again: the server does not want it back.
+            Piece::Thought(text) => self.answer.thought(&text, None),
+        }
     }
 
     fn call(&mut self, function: &Value) -> Result<ToolCall> {
@@ -161,11 +192,19 @@ impl Reply {
     ///
     /// # Errors
     /// When it was cut short; temporary, because the next attempt may get it whole.
-    pub fn finish(self) -> Result<Completion> {
-        match self.end {
-            Some(End::For(reason)) => Ok(self.answer.finish(reason)),
-            Some(End::InAWord(word)) => Ok(self.answer.finish_with_word(&word)),
-            None => Err(failure::of_cut(&self.url, self.lines > 0)),
+    pub fn finish(mut self) -> Result<Completion> {
+        let Some(end) = self.end.take() else {
+            return Err(failure::of_cut(&self.url, self.lines > 0));
+        };
+        // What the tags held back is shown by the host, from the completion.
+        if let Some(piece) = self.tags.finish() {
+            drop(self.untagged(piece));
         }
+        let mut completion = match end {
+            End::For(reason) => self.answer.finish(reason),
+            End::InAWord(word) => self.answer.finish_with_word(&word),
+        };
+        self.characters.join_completion(&mut completion);
+        Ok(completion)
     }
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::json;
-use jaato_plugin_sdk::types::{Completion, Delta, Message, Request};
+use jaato_plugin_sdk::types::{Completion, Delta, Message, Part, Request};
 use jaato_plugin_sdk::{ErrorKind, Result};
 use jaato_plugin_sdk_provider::{CALLS_MAX, EVENTS_MAX, Lines};
 use jaato_plugin_testkit::vendors::Asked;
@@ -119,4 +119,25 @@ fn what_is_none_of_an_ollamas_is_told_with_what_to_check() {
         assert_eq!(error.message, "`http://h:1/api/chat` answers as no Ollama does", "{body}");
         assert!(error.hint.unwrap().contains("without `/v1`"));
     }
+}
+
+fn line(content: &str) -> String {
+    format!("{{\"message\":{{\"content\":\"{content}\"}},\"done\":false}}\n")
+}
+
+const END: &str = "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\"}\n";
+
+#[test]
+fn what_other_servers_send_is_read_as_well() {
+    let parts = |body: String| read(&[body.as_bytes()]).unwrap().1.parts;
+    let thoughts = [line("<thi"), line("nk>hm</think>"), line("yes"), END.to_owned()].concat();
+    assert_eq!(parts(thoughts), [Part::thought("hm"), Part::text("yes")]);
+    let halves = [line(r"a\ud83e"), line(r"\udd80b\ud83dc"), END.to_owned()].concat();
+    assert_eq!(parts(halves), [Part::text("a🦀b\u{fffd}c")]);
+    let marked = format!("\u{feff}{}{END}", line("yes"));
+    assert_eq!(parts(marked), [Part::text("yes")]);
+    let two = format!("{}{END}", line("yes").trim_end());
+    assert_eq!(parts(two), [Part::text("yes")]);
+    let error = read(&[b"\x1f\x8b\x08\0\0\0"]).unwrap_err();
+    assert!(error.message.contains("compressed (gzip)") && error.hint.is_some(), "{error}");
 }

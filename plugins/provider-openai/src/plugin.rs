@@ -6,7 +6,7 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, Wanted, is_success, post, receive};
-use jaato_plugin_sdk_provider::shown::{Blobs, IMAGES, fetch_blobs};
+use jaato_plugin_sdk_provider::shown::{Blobs, IMAGES, fetch_blobs, limits};
 use jaato_plugin_sdk_provider::{chat, failure};
 
 use crate::config::Config;
@@ -32,6 +32,7 @@ impl Provider for OpenAiProvider {
                 .to_owned(),
             options: chat::OPTIONS.map(str::to_owned).to_vec(),
             accepts: IMAGES.map(str::to_owned).to_vec(),
+            media_limits: limits(chat::BLOB_BYTES_MAX),
             presets: presets::presets(),
             ..ProviderSpec::default()
         }

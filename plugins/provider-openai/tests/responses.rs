@@ -355,3 +355,24 @@ fn what_never_ends_has_a_limit() {
     let (count, kind) = taken(arguments);
     assert_eq!((count, kind), (3 * ARGUMENTS_BYTES_MAX / long.len(), ErrorKind::LimitReached));
 }
+
+#[test]
+fn halves_of_a_character_are_joined_and_a_half_alone_does_not_end_the_answer() {
+    let event =
+        |kind: &str, rest: &str| format!("data: {{\"type\":\"response.{kind}\",{rest}}}\n\n");
+    let piece = |text: &str| {
+        event(
+            "output_text.delta",
+            &format!("\"output_index\":0,\"content_index\":0,\"delta\":\"{text}\""),
+        )
+    };
+    let item = r#""output_index":0,"item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a\ud83e\udd80b\ud83dc"}]}"#;
+    let all = [
+        piece(r"a\ud83e"),
+        piece(r"\udd80b\ud83dc"),
+        event("output_item.done", item),
+        event("completed", r#""response":{"status":"completed","output":[]}"#),
+    ];
+    let read = cut_anywhere(&all.concat(), |pieces| read(pieces));
+    assert!(read.contains("text:\"a🦀b\u{fffd}c\""), "{read}");
+}

@@ -21,7 +21,7 @@ use super::{Core, TASKS_MAX, next_number};
 use crate::bounds::{STREAMS_PER_PLUGIN_MAX, check_json};
 use crate::executor::{HostCode, Job, JobState};
 use crate::fence::host_code;
-use crate::services::{ByteStream, CallerKind, Served};
+use crate::services::{ByteStream, CallerKind, Served, Services};
 
 pub(crate) type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Answered = RResult<RVec<u8>, RVec<u8>>;
@@ -233,6 +233,25 @@ impl Core {
         }))
     }
 
+    /// Asks a service once the session has told what the call emitted before.
+    fn serve_when_told(
+        self: &Arc<Self>,
+        services: Arc<dyn Services>,
+        operation: String,
+        frame: Vec<u8>,
+    ) -> Work<Result<Served, Error>> {
+        let core = Arc::downgrade(self);
+        Box::pin(async move {
+            let served = {
+                let core = core.upgrade().ok_or_else(Error::cancelled)?;
+                core.all_told().await;
+                let _entered = core.executor.runtime().enter();
+                services.call(core.caller(), &operation, frame)
+            };
+            served.await
+        })
+    }
+
     /// Asks a service; none when the context refuses everything.
     pub(crate) fn serve(self: &Arc<Self>, operation: &str, frame: &[u8]) -> Option<Work<Crossing>> {
         let services = self.services().filter(|_| self.is_live())?;
@@ -252,9 +271,13 @@ impl Core {
             Ok(held) => held,
             Err(error) => return refused(error),
         };
-        let _entered = self.executor.runtime().enter();
-        let served = services.call(self.caller(), operation, frame.to_vec());
         let core = Arc::downgrade(self);
+        let served = if self.is_all_told() {
+            let _entered = self.executor.runtime().enter();
+            services.call(self.caller(), operation, frame.to_vec())
+        } else {
+            self.serve_when_told(services, operation.to_owned(), frame.to_vec())
+        };
         Some(Box::pin(async move {
             let _held = held;
             let answer = match served.await {

@@ -17,6 +17,8 @@ pub(super) struct Emissions {
     outlet: Option<Arc<dyn Outlet>>,
     queue: VecDeque<Vec<u8>>,
     bytes: usize,
+    /// Whether the reader has a frame that it may not have told yet.
+    in_hand: bool,
     open: bool,
     reader: Option<Waker>,
     fault: Option<Error>,
@@ -35,7 +37,15 @@ pub(super) enum Taken {
 
 impl Emissions {
     pub(super) fn new(open: bool) -> Self {
-        Self { outlet: None, queue: VecDeque::new(), bytes: 0, open, reader: None, fault: None }
+        Self {
+            outlet: None,
+            queue: VecDeque::new(),
+            bytes: 0,
+            in_hand: false,
+            open,
+            reader: None,
+            fault: None,
+        }
     }
 
     /// Has frames go to an outlet from here on, rather than wait for a reader.
@@ -77,9 +87,18 @@ impl Emissions {
         (self.reader.take(), self.outlet.take())
     }
 
+    /// Tells whether the reader has told everything that was emitted so far.
+    pub(super) fn is_told(&self) -> bool {
+        let has_reader = self.open && self.outlet.is_none();
+        !has_reader || (self.queue.is_empty() && !self.in_hand)
+    }
+
+    /// Gives the next frame. A reader that comes again has told the one before.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        self.in_hand = false;
         if let Some(frame) = self.queue.pop_front() {
             self.bytes -= frame.len();
+            self.in_hand = true;
             return Poll::Ready(Some(frame));
         }
         if !self.open {
@@ -123,6 +142,22 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         assert_eq!(emissions.poll_next(&mut cx), Poll::Ready(Some(vec![0; 7])));
         assert_eq!(emissions.poll_next(&mut cx), Poll::Ready(None));
+    }
+
+    #[test]
+    fn a_frame_is_told_when_the_reader_comes_for_the_next() {
+        let mut emissions = Emissions::new(true);
+        assert!(emissions.is_told());
+        emissions.push(&[0; 4]);
+        assert!(!emissions.is_told());
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(emissions.poll_next(&mut cx).is_ready());
+        assert!(!emissions.is_told());
+        assert!(emissions.poll_next(&mut cx).is_pending());
+        assert!(emissions.is_told());
+        emissions.push(&[0; 4]);
+        emissions.close();
+        assert!(emissions.is_told(), "it is over");
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod lent;
 mod streams;
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::task::{Context as TaskContext, Poll, Waker};
@@ -22,6 +23,7 @@ use abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::ContextBox;
 use jaato_types::{Error, PluginName};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::bounds::Tally;
 use crate::call::Outlet;
@@ -55,6 +57,8 @@ pub(crate) struct Core {
     pub(crate) executor: Executor,
     phase: AtomicU8,
     held: Mutex<Held>,
+    /// Signalled when the reader has told everything that the call emitted.
+    told: Notify,
     /// Questions to services that have no answer yet.
     questions: Tally,
     _live: Token,
@@ -98,6 +102,7 @@ impl Core {
             executor: executor.clone(),
             phase: AtomicU8::new(LIVE),
             held: Mutex::new(held),
+            told: Notify::new(),
             questions: Tally::default(),
             _live: executor.live_counters().contexts.token(),
         })
@@ -180,6 +185,7 @@ impl Core {
         if let Some(reader) = reader {
             reader.wake();
         }
+        self.told.notify_waiters();
         if let Err(text) = woken {
             self.trouble(&format!("a waker of the plugin panicked: {text}"));
         }
@@ -195,7 +201,32 @@ impl Core {
 
     /// Gives what the call emitted, in order; none when it has ended and all is read.
     pub(crate) fn poll_emission(&self, cx: &mut TaskContext<'_>) -> Poll<Option<Vec<u8>>> {
-        self.held.lock().emissions.poll_next(cx)
+        let (next, is_told) = {
+            let emissions = &mut self.held.lock().emissions;
+            (emissions.poll_next(cx), emissions.is_told())
+        };
+        if is_told {
+            self.told.notify_waiters();
+        }
+        next
+    }
+
+    /// Tells whether everything that the call emitted so far was told.
+    pub(crate) fn is_all_told(&self) -> bool {
+        self.held.lock().emissions.is_told()
+    }
+
+    /// Waits until everything that the call emitted so far was told, so that events of a service
+    /// come behind it.
+    pub(crate) async fn all_told(&self) {
+        loop {
+            let mut told = pin!(self.told.notified());
+            told.as_mut().enable();
+            if self.is_all_told() {
+                return;
+            }
+            told.await;
+        }
     }
 
     /// Takes what was wrong with the emissions, which the call's answer must tell.

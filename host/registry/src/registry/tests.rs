@@ -53,24 +53,30 @@ fn check(candidates: Vec<Candidate>, rules: &Rules, expected: &[&str]) -> Regist
 }
 
 #[test]
-fn who_comes_later_is_refused_whole_and_told_who_has_the_name() {
+fn a_taken_tool_name_costs_that_tool_and_a_plugin_of_which_nothing_is_left_is_refused() {
     let registry = check(
         vec![
             trusted("/a/moon.so", "moon", &["phase"]),
             trusted("/b/moon.so", "moon", &["tide"]),
             trusted("/b/sun.so", "sun", &["rise", "phase"]),
+            trusted("/b/stars.so", "stars", &["phase"]),
             trusted("/b/thief.so", "thief", &["list_tools"]),
         ],
         &Rules::default(),
         &[
             "/a/moon.so: Active",
             "/b/moon.so: the plugin name `moon` is held by `/a/moon.so`",
-            "/b/sun.so: its tool name `phase` is held by `/a/moon.so`",
+            "/b/sun.so: Active",
+            "/b/stars.so: its tool name `phase` is held by `/a/moon.so`",
             "/b/thief.so: its tool name `list_tools` is one of jaato's own",
         ],
     );
     let tools: Vec<_> = registry.tools().map(|tool| tool.spec.name.as_str()).collect();
-    assert_eq!(tools, ["phase"], "no tool of a refused plugin is left behind");
+    assert_eq!(tools, ["phase", "rise"], "no tool of a refused plugin is left behind");
+    assert_eq!(registry.tool("phase").unwrap().plugin.as_str(), "moon");
+    let told: Vec<_> =
+        registry.plugins().iter().flat_map(|it| &it.left_out).map(ToString::to_string).collect();
+    assert_eq!(told, ["tool `phase` is left out: the name is held by `/a/moon.so`"]);
 }
 
 #[test]

@@ -1,15 +1,22 @@
 //! Asks the gc, checks its plan and applies it: whole or not at all.
 
-use jaato_types::{Error, ErrorKind, Event, GcPlan, GcReason, GcRequest, Message, Result};
+use jaato_types::{
+    Error, ErrorKind, Event, GcPlan, GcReason, GcRequest, Message, Part, Result, Role,
+};
 
 use super::plan::{self, PlanError};
-use super::{Asked, Gc, GcReport, settings};
+use super::{Asked, Gc, GcReport, json_bytes, settings};
 use crate::clock::sleep_while_running;
 use crate::events::HOST;
 use crate::{Cancel, Mark, Session};
 
 /// Longest note of a gc that is passed on, in characters: it is one line for a person.
 const NOTE_CHARS_MAX: usize = 400;
+
+/// What the model is told in the place of turns that a gc left out. The same words each time: what
+/// is sent stays as it is until the next cut.
+const TURNS_REMOVED: &str = "[Earlier turns of this conversation were removed here to save room. \
+    Ask the user, or use tools again, if you need what was in them.]\n\n";
 
 impl Session {
     /// Collects because a person asked: between turns, whatever the settings say about running by
@@ -53,7 +60,11 @@ impl Session {
         match self.collect(reason, cancel).await {
             Ok(report) => {
                 let helped = report.messages_removed > 0;
-                self.gc.asked = if helped { Asked::Helpful } else { Asked::InVain };
+                self.gc.asked = match reason {
+                    _ if helped => Asked::Helpful,
+                    GcReason::ContextLimit => Asked::InVainWhenFull,
+                    _ => Asked::InVain,
+                };
                 self.gc.told = None;
                 if helped {
                     self.emit_collected(reason, &report);
@@ -101,14 +112,58 @@ impl Session {
         let plan = GcPlan { drop, summary, ..GcPlan::default() };
         let checked = plan::check(&request.messages, &plan, &pinned).map_err(refused)?;
         let summary = plan.summary.map(|summary| summary.parts);
+        let is_summarised = summary.is_some();
         let applied = self.history.collect(&plan.drop, summary);
         applied.map_err(|error| refused(PlanError::History(error)))?;
+        if !is_summarised {
+            let gone = plan.drop.iter().map(|at| json_bytes(&request.messages[*at])).sum();
+            self.note_removed_turns(gone);
+        }
         self.cut();
         self.shared.objects.show_again();
         self.recount(tokens_before, bytes_before);
         report.turns_removed = checked.turns_removed;
         report.tokens_after = self.tokens_in_use();
         Ok(report)
+    }
+
+    /// Tells the model where turns are missing, in front of the prompt that follows: without a word
+    /// it would look for what it was told there. Notes that are longer than the `gone` bytes would
+    /// take room instead of making it.
+    fn note_removed_turns(&mut self, gone: u64) {
+        let entries = self.history.entries();
+        let is_collected = |at: usize| entries[at].mark == Some(Mark::Collected);
+        let follows = |at: &usize| {
+            let is_sent = entries[*at].mark.is_none() && entries[*at].message.is_prompt();
+            is_sent && at.checked_sub(1).is_some_and(is_collected)
+        };
+        let places: Vec<usize> = (0..entries.len()).filter(follows).collect();
+        let bytes = json_bytes(&Part::text(TURNS_REMOVED)).saturating_mul(places.len() as u64);
+        if bytes >= gone {
+            return;
+        }
+        for at in places {
+            self.put_in_front(at, Part::text(TURNS_REMOVED), |text| text == TURNS_REMOVED);
+        }
+    }
+
+    /// Puts a note in front of a prompt, in place of an older one like it.
+    pub(super) fn put_in_front(&mut self, at: usize, note: Part, is_old: impl Fn(&str) -> bool) {
+        let Some(entry) = self.history.entries().get(at) else { return };
+        // A turn that has lost its prompt has no place for a note.
+        if entry.message.role != Role::User {
+            return;
+        }
+        let is_old = |part: &Part| matches!(part, Part::Text { text, .. } if is_old(text));
+        let sent = entry.sent();
+        let (front, rest) = sent.parts.split_at(entry.in_front());
+        let front = front.iter().filter(|part| !is_old(part)).cloned();
+        let parts = front.chain([note]).chain(rest.iter().cloned()).collect();
+        let message = Message { role: Role::User, parts, ..Message::default() };
+        if let Err(error) = self.history.send_instead(at, message) {
+            let emitter = &self.shared.emitter;
+            emitter.notice(format!("the model is not told what is left out: {error}"));
+        }
     }
 
     async fn ask(&self, gc: &dyn Gc, request: &GcRequest, cancel: &Cancel) -> Result<GcPlan> {

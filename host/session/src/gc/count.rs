@@ -10,6 +10,12 @@ use crate::Session;
 /// Bytes that count as one token where nobody knows better.
 pub(super) const BYTES_PER_TOKEN: u64 = 4;
 
+/// Most tokens that a server adds to a request: its own system prompt, the form of its tools.
+const SERVERS_OWN_TOKENS: u64 = 16_384;
+
+/// Most tokens of one image or file beside its bytes.
+const IMAGE_TOKENS_MAX: u64 = 65_536;
+
 /// What was counted, and how far it reaches.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {
@@ -47,8 +53,18 @@ impl Session {
         counted.tokens.saturating_add(tokens_of(bytes))
     }
 
+    /// Returns the most tokens that the request can have: a token has at least one byte. A server
+    /// adds something of its own, and an image is more than its bytes.
+    pub(crate) fn request_tokens_max(&self) -> u64 {
+        let (images, bytes) = self.shown_bytes();
+        self.bytes_in_use()
+            .saturating_add(SERVERS_OWN_TOKENS)
+            .saturating_add(images.saturating_mul(IMAGE_TOKENS_MAX))
+            .saturating_add(bytes)
+    }
+
     /// Returns the bytes of all that is sent.
-    pub(super) fn bytes_in_use(&self) -> u64 {
+    pub(crate) fn bytes_in_use(&self) -> u64 {
         json_bytes(&self.prefix) + self.history.messages().map(json_bytes).sum::<u64>()
     }
 

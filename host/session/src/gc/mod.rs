@@ -83,8 +83,11 @@ pub(crate) struct GcState {
 enum Asked {
     /// It was not asked, or it helped.
     Helpful,
-    /// It left everything as it was: until the turn is over nothing else becomes old.
+    /// It left everything as it was: until the turn is over nothing else becomes old, but the
+    /// context may become too full for what the gc keeps.
     InVain,
+    /// It left everything as it was, although the context was full.
+    InVainWhenFull,
     /// It failed.
     Failed,
 }

@@ -98,24 +98,11 @@ impl Session {
     /// Puts a note in front of the turn's prompt, in place of the one before.
     fn note_what_is_left_out(&mut self) {
         let turn = self.history.open_turn();
-        let Some(entry) = self.history.entries().get(turn.start) else { return };
         let collected = self.history.entries()[turn.clone()].iter();
         let collected = collected.filter(|entry| entry.mark == Some(Mark::Collected));
         let results = collected.flat_map(|entry| entry.message.tool_results());
         let note = Part::text(note(results.map(|result| &result.name)));
-        let sent = entry.sent();
-        let (front, rest) = sent.parts.split_at(entry.in_front());
-        let front = front.iter().filter(|part| !is_note(part)).cloned();
-        let parts = front.chain([note]).chain(rest.iter().cloned()).collect();
-        // A turn that has lost its prompt has no place for a note.
-        if entry.message.role == Role::User {
-            let message = Message { role: Role::User, parts, ..Message::default() };
-            if let Err(error) = self.history.send_instead(turn.start, message) {
-                self.shared
-                    .emitter
-                    .notice(format!("the model is not told what is left out: {error}"));
-            }
-        }
+        self.put_in_front(turn.start, note, |text| text.starts_with(NOTE_BEGIN));
     }
 }
 
@@ -169,10 +156,6 @@ fn note<'a>(names: impl Iterator<Item = &'a ToolName>) -> String {
     }
     text.push_str("). They ran: go on from what stands below, and do not begin again.]\n\n");
     text
-}
-
-fn is_note(part: &Part) -> bool {
-    matches!(part, Part::Text { text, .. } if text.starts_with(NOTE_BEGIN))
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use super::cut::Shortened;
 use super::window::beside;
 use super::{Asked, OVERFLOWS_MAX, json_bytes};
 use crate::events::HOST;
-use crate::exchange::{Exchange, exchange};
+use crate::exchange::{AfterSeen, Exchange, exchange};
+use crate::session::TakenOut;
 use crate::{Cancel, Session};
 
 /// How full the window must be, in percent, for a refusal that gives no usable reason to be taken
@@ -33,9 +34,11 @@ impl Session {
         if step == 1 {
             self.gc.asked = Asked::Helpful;
         }
+        self.leave_out_too_large().await;
         self.make_room(cancel).await;
         // What was known of the window before a refusal was taken for one of the size.
         let (mut overflows, mut before_suspicion) = (0, None);
+        let (mut taken_out, mut broken_off) = (TakenOut::default(), Vec::new());
         loop {
             let (request, question) = (self.request(), self.gc.window.question());
             self.note_sent();
@@ -43,13 +46,18 @@ impl Session {
                 &request,
                 (&*self.provider, &self.shared.ports),
                 &self.shared.emitter,
-                &self.shared.limits,
-                &self.shared.pace,
+                (&self.shared.limits, &self.shared.pace),
+                AfterSeen::Restart(&mut broken_off),
                 cancel,
             );
             let came = beside(exchange, question).await;
+            self.account_guess(&broken_off);
+            broken_off.clear();
             self.take_told();
             let Exchange::Failed { partial: None, error } = came else { return came };
+            if !cancel.is_cancelled() && self.take_out_refused(&error, &mut taken_out) {
+                continue;
+            }
             let is_overflow = error.kind == ErrorKind::ContextOverflow;
             let is_suspect =
                 !is_overflow && before_suspicion.is_none() && self.may_be_overflow(&error);
@@ -61,6 +69,11 @@ impl Session {
                 || overflows > OVERFLOWS_MAX
                 || !self.make_room_after_refusal(cancel).await
             {
+                // What cannot be made smaller may be too large for its images.
+                if is_overflow && !cancel.is_cancelled() && self.take_out_all(&mut taken_out) {
+                    continue;
+                }
+                self.put_back(taken_out);
                 let error = if is_overflow && error.hint.is_none() {
                     error.with_hint("ask for less at once, or use a model with a larger window")
                 } else {
@@ -92,9 +105,20 @@ impl Session {
         if self.gc.settings.check_before_send {
             self.collect_if_due(cancel).await;
         }
+        // Finished turns go before the open one is touched, whatever the gc said further below.
+        while self.is_above(FULL_PERCENT) && self.may_ask_when_full() {
+            self.say_limit();
+            if !self.collect_by_itself(GcReason::ContextLimit, cancel).await {
+                break;
+            }
+        }
         if self.is_above(FULL_PERCENT) {
             self.shorten_open_turn(GcReason::Threshold).await;
         }
+    }
+
+    fn may_ask_when_full(&self) -> bool {
+        matches!(self.gc.asked, Asked::Helpful | Asked::InVain) && self.has_old_turns()
     }
 
     async fn collect_if_due(&mut self, cancel: &Cancel) {

@@ -46,7 +46,8 @@ pub enum Mark {
     Unsent,
     /// An answer that was cut short: what the person saw of it, and a text part that says so.
     Partial,
-    /// Collected by a gc: kept, and sent no more.
+    /// Collected by a gc, or an answer in place of which another was asked for: kept, and sent no
+    /// more.
     Collected,
 }
 
@@ -195,8 +196,22 @@ impl History {
         self.is_unsent() || self.next() == Next::Answer
     }
 
+    /// Tells whether the last message is an answer that was cut short.
+    pub(crate) fn ends_cut_short(&self) -> bool {
+        self.entries.last().is_some_and(|last| last.mark == Some(Mark::Partial))
+    }
+
     fn is_unsent(&self) -> bool {
         self.entries.last().is_some_and(|last| last.mark == Some(Mark::Unsent))
+    }
+
+    /// Sends the last answer no more, so that what it answered can be sent again. Changes nothing
+    /// where the last message is none.
+    pub(crate) fn take_back_answer(&mut self) -> Result<(), HistoryError> {
+        let sent: Vec<&Message> = self.messages().collect();
+        let is_answer = sent.last().is_some_and(|last| last.role == Role::Model);
+        let last = sent.len().saturating_sub(1);
+        if is_answer { self.collect(&[last], None) } else { Ok(()) }
     }
 
     /// Makes the last message part of what is sent again, if it is an unsent prompt.

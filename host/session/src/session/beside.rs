@@ -1,6 +1,7 @@
 //! Requests of plugins to a model, beside the conversation: no tools, nothing of them in the
 //! history, counted against the session's caps.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -17,7 +18,7 @@ use tokio::sync::Semaphore;
 
 use super::counted::Counted;
 use crate::events::Emitter;
-use crate::exchange::{Exchange, exchange};
+use crate::exchange::{AfterSeen, Exchange, exchange};
 use crate::pace::Pace;
 use crate::session::Shared;
 use crate::spent::{priced, unknown_cost};
@@ -199,7 +200,10 @@ fn request(
     {
         last.parts.insert(0, part);
     }
-    request.messages.iter_mut().for_each(|message| model.model.takes.in_words(message));
+    request
+        .messages
+        .iter_mut()
+        .for_each(|message| model.model.takes.in_words(message, &BTreeMap::new()));
     Ok(request)
 }
 
@@ -261,7 +265,8 @@ async fn send(
     let pieces = Arc::new(Pieces { take, outer: shared.emitter.clone() });
     let emitter = Emitter::new(shared.id.clone(), pieces);
     let asked = (&*model.provider, &shared.ports);
-    match exchange(request, asked, &emitter, &shared.limits, pace, cancel).await {
+    match exchange(request, asked, &emitter, (&shared.limits, pace), AfterSeen::Stop, cancel).await
+    {
         Exchange::Complete(completion) => Ok(completion),
         Exchange::Failed { error, .. } => Err(error),
         Exchange::Cancelled { .. } => Err(Error::cancelled()),

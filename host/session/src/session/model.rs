@@ -106,6 +106,7 @@ impl Session {
         (self.model, self.provider, self.takes) = (id.clone(), provider, takes);
         (self.price, self.is_price_configured) = (price, is_price_configured);
         self.sight = Sight::default();
+        self.left_out.forget_limits();
         self.shared.pace.forget_room();
         self.gc = GcState::new(self.gc.settings.clone(), context_limit, origin);
         let left_out = self.left_out();

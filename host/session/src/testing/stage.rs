@@ -9,7 +9,8 @@ use crate::testing::{
     ScriptedProvider, ScriptedTools, SimulatedClock, Tool,
 };
 use crate::{
-    Clock, Gc, HistoryError, Ports, PromptParts, SeededRandom, Session, SessionSetup, SystemPrompt,
+    Clock, Gc, HistoryError, Media, NoMedia, Ports, PromptParts, SeededRandom, Session,
+    SessionSetup, SystemPrompt,
 };
 
 /// A stage; what is on it can be looked at while and after a session plays.
@@ -28,6 +29,8 @@ pub struct Stage {
     pub events: Arc<RecordedEvents>,
     /// The output files.
     pub outputs: Arc<KeptOutputs>,
+    /// What is known of images and files; nothing unless a test puts something there.
+    pub media: Arc<dyn Media>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
 }
@@ -43,6 +46,7 @@ impl Stage {
             gc: Arc::default(),
             events: Arc::default(),
             outputs: Arc::default(),
+            media: Arc::new(NoMedia),
             clock: Arc::new(SimulatedClock::new()),
         }
     }
@@ -58,6 +62,7 @@ impl Stage {
             gc: self.gc.is_there().then(|| self.gc.clone() as Arc<dyn Gc>),
             events: self.events.clone(),
             outputs: self.outputs.clone(),
+            media: self.media.clone(),
             clock: self.clock.clone(),
             ids: Arc::new(CountingIds::default()),
             random: Arc::new(SeededRandom::new(1)),

@@ -46,8 +46,14 @@ pub fn gcs(stage: &Stage) -> Vec<String> {
     lines.collect()
 }
 
+/// What the model is told where turns were removed.
+pub const REMOVED: &str = "[Earlier turns of this conversation were removed here to save room. \
+                           Ask the user, or use tools again, if you need what was in them.]\n\n";
+
+/// The texts of a request, without the note about turns that were removed.
 pub fn texts(request: &Request) -> Vec<String> {
-    request.messages.iter().map(Message::text).collect()
+    let text = |message: &Message| message.text().replace(REMOVED, "");
+    request.messages.iter().map(text).collect()
 }
 
 pub fn last_request(stage: &Stage) -> Request {

@@ -92,12 +92,16 @@ fn a_server_that_says_nothing_more_is_given_up_and_asked_again() {
 }
 
 #[test]
-fn an_error_inside_the_answer_is_tried_again_before_the_first_word_and_told_behind_it_and_all_goes_on()
- {
+fn an_error_inside_the_answer_is_tried_again_and_the_user_sees_when_an_answer_starts_again() {
     for provider in &PROVIDERS {
         let Some(house) = provider.house() else { return };
-        let turns =
-            [Turn::FailsAtOnce, text("hello"), Turn::FailsBehind("half of it"), text("whole")];
+        let turns = [
+            Turn::FailsAtOnce,
+            text("hello"),
+            Turn::FailsBehind("half"),
+            text("whole"),
+            text("next"),
+        ];
         let vendor = provider.vendor(turns);
         let server = provider.serve(&vendor, as_it_is);
         provider.lead(&house, &server);
@@ -106,23 +110,47 @@ fn an_error_inside_the_answer_is_tried_again_before_the_first_word_and_told_behi
         assert_eq!(first.stderr.matches("trying again").count(), 1, "{}: {first}", provider.name);
         let words = ["chat", "--model", provider.model, "--tools", "none"];
         let chat = provider.command(&house, &words).input("one\ntwo\n").run();
-        assert!(chat.stdout.starts_with("half") && chat.stdout.ends_with("whole\n"), "{chat}");
-        assert!(!chat.stderr.contains("trying again"), "{}: {chat}", provider.name);
-        assert!(chat.stderr.contains("error: "), "{}: {chat}", provider.name);
+        assert!(chat.stdout.starts_with("ha"), "{}: {chat}", provider.name);
+        assert!(chat.stdout.ends_with("\nwhole\nnext\n"), "{}: {chat}", provider.name);
+        assert!(chat.stderr.contains("; the answer starts again in "), "{}: {chat}", provider.name);
+        assert!(!chat.stderr.contains("\nerror: "), "{}: {chat}", provider.name);
     }
 }
 
 #[test]
-fn an_answer_that_breaks_behind_its_first_word_is_told() {
-    static FAULTS: [Fault; 1] = [|answered| {
+fn an_answer_that_breaks_behind_its_first_word_starts_again_until_the_tries_are_used_up() {
+    const BREAKS: Fault = |answered| {
         let begin = up_to(&answered.body, "hello");
         with_head(&answered).then(Step::Bytes(begin)).then(Step::Cut)
-    }];
+    };
+    static FAULTS: [Fault; 2] = [BREAKS; 2];
     for provider in &PROVIDERS {
         let Some((output, _)) = run_with(provider, &FAULTS, "") else { return };
+        assert_eq!(output.code, 0, "{}: {output}", provider.name);
+        assert!(output.stdout.ends_with("\nhello there\n"), "{}: {output}", provider.name);
+        assert_eq!(output.stderr.matches("the answer starts again").count(), 2, "{output}");
+        let Some((output, _)) = run_with(provider, &FAULTS, "attempts_max = 2\n") else { return };
         assert_eq!(output.code, 5, "{}: {output}", provider.name);
         assert!(output.stdout.starts_with("hello"), "{}: {output}", provider.name);
-        assert!(!output.stderr.contains("trying again"), "{}: {output}", provider.name);
+    }
+}
+
+#[test]
+fn again_sends_the_last_request_after_an_answer_that_broke_off_and_after_a_whole_one() {
+    for provider in &PROVIDERS {
+        let Some(house) = provider.house() else { return };
+        house.configure_more("attempts_max = 1\n");
+        let turns = [Turn::FailsBehind("half"), text("whole"), text("another"), text("last")];
+        let vendor = provider.vendor(turns);
+        let server = provider.serve(&vendor, as_it_is);
+        provider.lead(&house, &server);
+        let words = ["chat", "--model", provider.model, "--tools", "none"];
+        let chat = provider.command(&house, &words).input("one\n/again\n/again\ntwo\n").run();
+        let said: Vec<&str> = chat.stdout.lines().filter(|line| !line.is_empty()).collect();
+        assert!(said.ends_with(&["whole", "another", "last"]), "{}: {chat}", provider.name);
+        let sent = provider.completions(&server).last().unwrap().json().to_string();
+        assert!(sent.contains("another") && !sent.contains("half"), "{}: {sent}", provider.name);
+        assert!(!sent.contains("whole"), "{}: {sent}", provider.name);
     }
 }
 

@@ -4,6 +4,8 @@
 mod clients;
 mod conversations;
 mod faults;
+mod full_check;
+mod images;
 mod inference_server;
 mod outside_server;
 mod overflow;
@@ -281,6 +283,14 @@ impl Provider {
             let is_completion = asked.path.split('?').next().unwrap_or_default().ends_with(path);
             if is_completion { alter(answered) } else { as_it_is(answered) }
         })
+    }
+
+    /// Lists the requests for a completion that a server got.
+    fn completions(&self, server: &Server) -> Vec<server::Asked> {
+        let all = server.asked().into_iter().chain(server.looked());
+        let path =
+            |asked: &server::Asked| asked.path.split('?').next().unwrap_or_default().to_owned();
+        all.filter(|asked| path(asked).ends_with(self.path)).collect()
     }
 
     /// Leads the provider to a server by the person's own configuration, which a key follows.

@@ -14,7 +14,7 @@ pub const FILE_NAME: &str = "file.pdf";
 
 /// Largest image and file, 36 MiB: as text it is a third longer, and OpenAI takes requests of up to
 /// 50 MB (<https://platform.openai.com/docs/guides/images-vision>).
-const BLOB_BYTES_MAX: usize = 36 * 1024 * 1024;
+pub const BLOB_BYTES_MAX: usize = 36 * 1024 * 1024;
 
 /// Names the blobs whose bytes go into a request, and the most bytes of each.
 pub fn wanted_blobs(request: &Request) -> BTreeMap<&str, usize> {

@@ -5,8 +5,6 @@
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::Part;
 
-use super::halves;
-
 /// The field of a model's message, both ways, and of the opaque part that keeps it.
 pub(crate) const DETAILS: &str = "reasoning_details";
 
@@ -60,9 +58,8 @@ impl Details {
     }
 
     /// Ends the answer: the part that goes back with it.
-    pub(crate) fn finish(self, has_halves: bool) -> Option<Value> {
+    pub(crate) fn finish(self) -> Option<Value> {
         let entries: Value = self.entries.into_iter().map(Value::Object).collect();
-        let entries = if has_halves { halves::join_all(entries) } else { entries };
         let is_empty = entries.as_array().is_none_or(Vec::is_empty);
         (!is_empty).then(|| json!({ DETAILS: entries }))
     }
@@ -106,7 +103,7 @@ mod tests {
         for piece in pieces {
             details.push(&json!({ DETAILS: piece }));
         }
-        assert_eq!(details.finish(false), Some(json!({ DETAILS: expected })));
+        assert_eq!(details.finish(), Some(json!({ DETAILS: expected })));
     }
 
     fn text(index: u64, text: &str) -> Value {
@@ -166,7 +163,7 @@ mod tests {
         for odd in [json!(null), json!({}), json!([]), json!([1, "x", null])] {
             let mut details = Details::default();
             assert_eq!(details.push(&json!({ DETAILS: odd })), "");
-            assert_eq!(details.finish(true), None);
+            assert_eq!(details.finish(), None);
         }
     }
 }

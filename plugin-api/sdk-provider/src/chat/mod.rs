@@ -9,14 +9,13 @@
 //! `request` puts a body together (`settings` its options, `messages` its history, `content` what a
 //! message says and shows, `ids` ids and names as servers take them). `reply` collects an answer
 //! (`reader` in any form, `chunk` where servers put what they say, `details` reasoning that goes
-//! back, `usage` what it cost, `reason` why it ended, `think` reasoning in tags, `halves` torn
-//! characters, `wrapped` calls inside a call).
+//! back, `usage` what it cost, `reason` why it ended, `think` reasoning in tags, `wrapped` calls
+//! inside a call).
 
 mod chunk;
 mod content;
 mod details;
 mod habits;
-mod halves;
 mod ids;
 mod messages;
 mod quirks;
@@ -31,7 +30,7 @@ mod think;
 mod usage;
 mod wrapped;
 
-pub use content::{FILE_NAME, data_url, wanted_blobs};
+pub use content::{BLOB_BYTES_MAX, FILE_NAME, data_url, wanted_blobs};
 pub use habits::{Habits, Outcomes, ReasoningSent, says_behind, tells_outcomes};
 pub use ids::{CallIds, plain_name};
 pub use messages::{INVALID_ARGUMENTS, whose};
@@ -42,5 +41,6 @@ pub use reply::{REASONING, Reply};
 pub use request::body;
 pub use schema::is_strict;
 pub use settings::{OPTIONS, SCHEMA_NAME, begin_of_key, choice_word, decimal, effort_word};
+pub use think::{Piece, ThinkTags};
 pub use usage::{micro_usd, output_tokens};
 pub use wrapped::unwrapped;

@@ -6,10 +6,18 @@ use jaato_plugin_sdk::serde_json;
 use super::refusal::CHECK_URL;
 use super::reply::Reply;
 use crate::exchange::wrong_form;
-use crate::{Reader, ServerEvent, failure};
+use crate::{Protocol, Reader, ServerEvent, failure};
 
 impl Reader for Reply {
     const CHECK_URL: &'static str = CHECK_URL;
+    const PROTOCOL: Option<Protocol> = Some(Protocol::ChatCompletions);
+
+    fn hint_for(other: Protocol) -> &'static str {
+        match other {
+            Protocol::Responses => "set `api = \"responses\"` in the provider's section",
+            _ => CHECK_URL,
+        }
+    }
 
     fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         Reply::event(self, event)

@@ -10,7 +10,6 @@ use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
 
 use super::chunk::{arguments_of, choice_of, fragment, is_report, is_said};
 use super::details::Details;
-use super::halves::{self, Halves};
 use super::think::{Piece, ThinkTags};
 use super::wrapped::unwrapped;
 use super::{reason, usage};
@@ -34,10 +33,6 @@ pub struct Reply {
     calls: Fragments,
     details: Details,
     tags: ThinkTags,
-    /// Of the text and of the reasoning.
-    halves: [Halves; 2],
-    /// Whether half a character has come, and stand-ins have to be looked for.
-    has_halves: bool,
     /// The server's word for why the model stopped.
     finish: Option<String>,
     chunks: usize,
@@ -45,10 +40,6 @@ pub struct Reply {
     is_done: bool,
     has_begun: bool,
 }
-
-/// The places of [`Reply::halves`].
-const OF_TEXT: usize = 0;
-const OF_REASONING: usize = 1;
 
 impl Reply {
     /// Begins an answer of this URL, which errors name.
@@ -59,8 +50,6 @@ impl Reply {
             calls: Fragments::new(),
             details: Details::default(),
             tags: ThinkTags::default(),
-            halves: Default::default(),
-            has_halves: false,
             finish: None,
             chunks: 0,
             is_refused: false,
@@ -102,8 +91,8 @@ impl Reply {
         if event.name == ERROR_EVENT {
             return Err(failure::of_event(&self.url, data));
         }
-        let chunk =
-            self.read(data).map_err(|error| failure::of_unreadable(&self.url, data, &error))?;
+        let chunk: Value = serde_json::from_str(data)
+            .map_err(|error| failure::of_unreadable(&self.url, data, &error))?;
         self.chunk(&chunk)
     }
 
@@ -114,7 +103,8 @@ impl Reply {
     /// As [`Reply::event`].
     pub fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();
-        let is_whole = data == DONE || event.name == ERROR_EVENT || self.read(data).is_ok();
+        let is_json = || serde_json::from_str::<Value>(data).is_ok();
+        let is_whole = data == DONE || event.name == ERROR_EVENT || is_json();
         if is_whole {
             return self.event(event);
         }
@@ -177,25 +167,15 @@ impl Reply {
         Ok(deltas)
     }
 
-    /// Reads JSON, with stand-ins for halves of characters where it holds some.
-    fn read(&mut self, data: &str) -> serde_json::Result<Value> {
-        serde_json::from_str(data).or_else(|error| {
-            let repaired = halves::stand_in(data);
-            let value = serde_json::from_str(&repaired).map_err(|_| error)?;
-            self.has_halves = true;
-            Ok(value)
-        })
-    }
-
     /// Takes reasoning, text and a refusal.
     fn said(&mut self, piece: &Value) -> Vec<Delta> {
         let mut deltas = Vec::new();
         let text = |key: &str| piece[key].as_str().filter(|text| !text.is_empty());
         let detailed = self.details.push(piece);
         match (text(REASONING), text("reasoning")) {
-            (Some(text), _) => deltas.extend(self.thought(text, Some(REASONING))),
-            (None, Some(text)) => deltas.extend(self.thought(text, None)),
-            (None, None) => deltas.extend(self.thought(&detailed, None)),
+            (Some(text), _) => deltas.extend(self.answer.thought(text, Some(REASONING))),
+            (None, Some(text)) => deltas.extend(self.answer.thought(text, None)),
+            (None, None) => deltas.extend(self.answer.thought(&detailed, None)),
         }
         match &piece["content"] {
             Value::String(text) => self.text(text, &mut deltas),
@@ -212,15 +192,9 @@ impl Reply {
         deltas
     }
 
-    fn thought(&mut self, piece: &str, signature: Option<&str>) -> Option<Delta> {
-        let piece = self.whole_characters(OF_REASONING, piece);
-        self.answer.thought(&piece, signature)
-    }
-
     /// Takes text, which may begin with reasoning in tags.
     fn text(&mut self, piece: &str, deltas: &mut Vec<Delta>) {
-        let piece = self.whole_characters(OF_TEXT, piece);
-        for piece in self.tags.push(&piece) {
+        for piece in self.tags.push(piece) {
             deltas.extend(self.untagged(piece));
         }
     }
@@ -238,10 +212,6 @@ impl Reply {
         deltas.extend(self.answer.text(text));
     }
 
-    fn whole_characters(&mut self, place: usize, piece: &str) -> String {
-        if self.has_halves { self.halves[place].push(piece) } else { piece.to_owned() }
-    }
-
     /// Takes a typed piece of content: `{"type": "text", "text"}`, or `thinking` with such pieces
     /// inside.
     fn part(&mut self, part: &Value, deltas: &mut Vec<Delta>) {
@@ -250,7 +220,7 @@ impl Reply {
             Some("thinking") => {
                 let inner = part["thinking"].as_array().map(Vec::as_slice).unwrap_or_default();
                 let text: String = inner.iter().filter_map(|one| one["text"].as_str()).collect();
-                deltas.extend(self.thought(&text, None));
+                deltas.extend(self.answer.thought(&text, None));
             }
             Some("refusal") => {
                 let text = part["refusal"].as_str().filter(|text| !text.is_empty());
@@ -294,7 +264,10 @@ impl Reply {
         if !self.is_complete() {
             return Err(failure::of_cut(&self.url, self.has_begun));
         }
-        let mut deltas = self.rest();
+        let mut deltas: Vec<Delta> = Vec::new();
+        if let Some(piece) = self.tags.finish() {
+            deltas.extend(self.untagged(piece));
+        }
         let reason = match self.finish.as_deref().map(reason::of_word) {
             Some(FinishReason::Stop) | None if self.is_refused => FinishReason::Refused,
             Some(reason) => reason,
@@ -311,13 +284,10 @@ impl Reply {
             | FinishReason::Paused
             | FinishReason::Unknown => calls.finish(),
         };
-        if let Some(details) = std::mem::take(&mut self.details).finish(self.has_halves) {
+        if let Some(details) = std::mem::take(&mut self.details).finish() {
             self.answer.opaque(details);
         }
-        for mut call in calls {
-            if self.has_halves {
-                call.arguments = halves::join_all(call.arguments);
-            }
+        for call in calls {
             deltas.extend(unwrapped(call).into_iter().map(|call| self.answer.call(call)));
         }
         let completion = match (reason, self.finish) {
@@ -327,22 +297,5 @@ impl Reply {
             (_, _) => self.answer.finish(reason),
         };
         Ok((deltas, completion))
-    }
-
-    /// Gives what was held back of text and reasoning.
-    fn rest(&mut self) -> Vec<Delta> {
-        let mut deltas = Vec::new();
-        if let Some(half) = self.halves[OF_REASONING].finish() {
-            deltas.extend(self.answer.thought(&half.to_string(), None));
-        }
-        if let Some(half) = self.halves[OF_TEXT].finish() {
-            for piece in self.tags.push(&half.to_string()) {
-                deltas.extend(self.untagged(piece));
-            }
-        }
-        if let Some(piece) = self.tags.finish() {
-            deltas.extend(self.untagged(piece));
-        }
-        deltas
     }
 }

@@ -326,12 +326,12 @@ fn halves_of_a_character_in_two_events_are_one() {
             r#"{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\udd80\"}"}}]},"finish_reason":"tool_calls"}"#,
         ]),
         expect![[r#"
+            thought ""
             thought "🦀"
             text "a "
             text "🦀 b"
             text ""
             text ""
-            text "�"
             call a one {"x":"🦀"}
             = reasoning_content:"🦀" text:"a 🦀 b�" call:a ToolUse 0+0 (0 cached)"#]],
     );

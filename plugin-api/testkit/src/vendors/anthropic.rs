@@ -192,7 +192,9 @@ impl Anthropic {
                 headers.push(("authorization".to_owned(), "Bearer token".to_owned()));
             }
             Some(_) => headers.push(("x-api-key".to_owned(), "key".to_owned())),
-            None if url.starts_with("https://api.anthropic.com/") => {
+            None if request.head.credential_required
+                || url.starts_with("https://api.anthropic.com/") =>
+            {
                 let text = format!("there is no key: `{credential:?}` is not set");
                 return Err(Error::new(ErrorKind::NotFound, text));
             }

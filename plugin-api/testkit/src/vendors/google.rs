@@ -156,7 +156,7 @@ impl Google {
                 headers.push(("authorization".to_owned(), "Bearer token".to_owned()));
             }
             Some(_) => headers.push(("x-goog-api-key".to_owned(), "key".to_owned())),
-            None if url.contains(".googleapis.com/") => {
+            None if request.head.credential_required || url.contains(".googleapis.com/") => {
                 let text = format!("there is no key: `{credential:?}` is not set");
                 return Err(Error::new(ErrorKind::NotFound, text));
             }

@@ -10,6 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::{Opaque, Part, ToolCall};
 use jaato_plugin_sdk_provider::chat::{CallIds, INVALID_ARGUMENTS, plain_name, unwrapped};
+use jaato_plugin_sdk_provider::read_arguments;
 
 /// The signature of a text that is a further piece of the item before it.
 const FURTHER: &str = "+";
@@ -148,7 +149,7 @@ fn calls(item: &Value, came: Came) -> Vec<Part> {
         Value::Null => Cow::Borrowed(""),
         whole => Cow::Owned(whole.to_string()),
     };
-    let arguments = match serde_json::from_str(&written) {
+    let arguments = match read_arguments(&written) {
         Ok(Value::Null) => json!({}),
         Ok(arguments) => arguments,
         Err(_) if written.trim().is_empty() && came == Came::Whole => json!({}),

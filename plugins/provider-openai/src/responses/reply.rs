@@ -12,7 +12,8 @@ use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, Part, Usage};
 use jaato_plugin_sdk_provider::chat::{CHECK_URL, reason_of_word};
 use jaato_plugin_sdk_provider::exchange::wrong_form;
 use jaato_plugin_sdk_provider::{
-    ARGUMENTS_BYTES_MAX, Answer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, Reader, ServerEvent, failure,
+    ARGUMENTS_BYTES_MAX, Answer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, Protocol, Reader, ServerEvent,
+    failure,
 };
 
 use super::items::{self, Came};
@@ -310,6 +311,14 @@ fn thought(text: String) -> Vec<Delta> {
 
 impl Reader for Reply {
     const CHECK_URL: &'static str = CHECK_URL;
+    const PROTOCOL: Option<Protocol> = Some(Protocol::Responses);
+
+    fn hint_for(other: Protocol) -> &'static str {
+        match other {
+            Protocol::ChatCompletions => "set `api = \"chat\"` in the provider's section",
+            _ => CHECK_URL,
+        }
+    }
 
     fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();

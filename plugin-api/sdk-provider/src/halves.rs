@@ -3,8 +3,14 @@
 //! Servers that cut UTF-16 text put one half of a surrogate pair at the end of an event and the
 //! other at the beginning of the next. JSON with half a pair is no text, so a private character
 //! stands in for each half until both are there. A half that stays alone becomes U+FFFD.
+//!
+//! Readers know nothing of it: their events are repaired before they read them, and what they make
+//! of them is joined before it goes on.
 
-use jaato_plugin_sdk::serde_json::Value;
+use std::borrow::Cow;
+
+use jaato_plugin_sdk::serde_json::{self, Value};
+use jaato_plugin_sdk::types::{Completion, Delta, Part};
 
 /// The first stand-in, of U+D800. The last private plane has room for all 2048 and no other use.
 const STAND_INS: u32 = 0x10_F800;
@@ -19,8 +25,67 @@ const LAST: u32 = 0xDFFF;
 /// Bytes of an escape: `\uD83D`.
 const ESCAPE: usize = 6;
 
+/// Repairs the JSON of one answer, and joins what a reader makes of it.
+#[derive(Debug, Default)]
+pub struct WholeCharacters {
+    has_halves: bool,
+    text: Halves,
+    thought: Halves,
+}
+
+impl WholeCharacters {
+    /// Puts stand-ins for halves of characters into JSON that holds some.
+    pub fn repair<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
+        if !json.contains("\\ud") && !json.contains("\\uD") {
+            return Cow::Borrowed(json);
+        }
+        let repaired = stand_in(json);
+        if repaired == json {
+            return Cow::Borrowed(json);
+        }
+        self.has_halves = true;
+        Cow::Owned(repaired)
+    }
+
+    /// Joins the halves in what is emitted.
+    pub fn join(&mut self, delta: Delta) -> Delta {
+        if !self.has_halves {
+            return delta;
+        }
+        match delta {
+            Delta::Text { text, .. } => Delta::text(self.text.push(&text)),
+            Delta::Thought { text, .. } => Delta::thought(self.thought.push(&text)),
+            Delta::ToolCall(mut call) => {
+                call.arguments = join_all(call.arguments);
+                Delta::ToolCall(call)
+            }
+            other => other,
+        }
+    }
+
+    /// Joins the halves in the whole answer.
+    pub fn join_completion(&self, completion: &mut Completion) {
+        for part in completion.parts.iter_mut().filter(|_| self.has_halves) {
+            match part {
+                Part::Text { text, .. } | Part::Thought { text, .. } => *text = joined(text),
+                Part::ToolCall(call) => {
+                    call.arguments = join_all(std::mem::take(&mut call.arguments))
+                }
+                Part::Opaque(opaque) => opaque.item = join_all(std::mem::take(&mut opaque.item)),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Reads the JSON of a call's arguments, in which halves may be escaped once more.
+pub fn read_arguments(text: &str) -> serde_json::Result<Value> {
+    serde_json::from_str(text)
+        .or_else(|error| serde_json::from_str(&stand_in(text)).map(join_all).map_err(|_| error))
+}
+
 /// Puts stand-ins for the escapes of halves in JSON that could not be read.
-pub fn stand_in(json: &str) -> String {
+fn stand_in(json: &str) -> String {
     let mut rest = json;
     let mut written = String::with_capacity(json.len());
     while let Some(at) = rest.find('\\') {
@@ -52,14 +117,14 @@ fn escaped(text: &str) -> Option<u32> {
 
 /// Joins the halves of one text that comes in pieces.
 #[derive(Debug, Default)]
-pub struct Halves {
+struct Halves {
     /// The first half of a pair, at the end of what came.
     held: Option<u32>,
 }
 
 impl Halves {
     /// Takes a piece and gives it with whole characters.
-    pub fn push(&mut self, piece: &str) -> String {
+    fn push(&mut self, piece: &str) -> String {
         let mut whole = String::with_capacity(piece.len());
         for character in piece.chars() {
             let half = half_of(character);
@@ -82,13 +147,13 @@ impl Halves {
     }
 
     /// Ends the text and gives what stands for a half that stayed alone.
-    pub fn finish(&mut self) -> Option<char> {
+    fn finish(&mut self) -> Option<char> {
         self.held.take().map(|_| char::REPLACEMENT_CHARACTER)
     }
 }
 
 /// Joins the halves in the texts of a value.
-pub fn join_all(value: Value) -> Value {
+fn join_all(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(joined(&text)),
         Value::Array(values) => values.into_iter().map(join_all).collect(),
@@ -138,6 +203,25 @@ mod tests {
         assert_eq!(halves.finish(), None);
         assert_eq!(halves.push(&half(r#""\ud83e""#)), "");
         assert_eq!(halves.finish(), Some('\u{fffd}'));
+    }
+
+    #[test]
+    fn deltas_and_completion_say_the_same() {
+        let mut whole = WholeCharacters::default();
+        assert!(matches!(whole.repair(r#""a\ud83e\udd80""#), Cow::Borrowed(_)));
+        let events = [r#""a\ud83e""#, r#""\udd80b\ud83e""#];
+        let read = events.map(|event| from_str::<String>(&whole.repair(event)).unwrap());
+        let shown = read.each_ref().map(|text| match whole.join(Delta::text(text.as_str())) {
+            Delta::Text { text, .. } => text,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(shown, ["a", "🦀b"]);
+        let mut completion =
+            Completion { parts: vec![Part::text(read.concat())], ..Completion::default() };
+        whole.join_completion(&mut completion);
+        assert_eq!(completion.parts, [Part::text("a🦀b\u{fffd}")]);
+        let arguments = read_arguments(r#"{"a":"\ud83e"}"#).unwrap();
+        assert_eq!(arguments, json!({ "a": "\u{fffd}" }));
     }
 
     #[test]

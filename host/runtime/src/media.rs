@@ -1,0 +1,46 @@
+//! Size and shape of a session's images, read from their bytes.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_services::SessionBlobs;
+use jaato_session::{Media, MediaFacts};
+use jaato_types::SessionId;
+
+use crate::host::Host;
+use crate::image_shape::{Shape, shape_of};
+
+/// Largest blob whose bytes are looked at. A larger one is known by its length alone, and no
+/// provider takes it.
+const LOOKED_AT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The blobs of one session.
+pub(crate) struct SessionMedia {
+    pub(crate) host: Arc<Host>,
+    pub(crate) session: SessionId,
+}
+
+impl Media for SessionMedia {
+    fn facts<'a>(&'a self, blob: &'a str) -> BoxFuture<'a, Option<MediaFacts>> {
+        let blobs = self.host.services.shared().blobs().of(&self.session).ok();
+        let blob = blob.to_owned();
+        Box::pin(async move {
+            let blobs = blobs?;
+            tokio::task::spawn_blocking(move || facts_of(&blobs, &blob)).await.ok()?
+        })
+    }
+}
+
+fn facts_of(blobs: &SessionBlobs, id: &str) -> Option<MediaFacts> {
+    let kept = blobs.find(id).ok()?;
+    let mut facts = MediaFacts { bytes: kept.bytes, ..MediaFacts::default() };
+    if kept.bytes <= LOOKED_AT_BYTES_MAX {
+        let bytes = blobs.head(id, kept.bytes).ok()?;
+        match shape_of(&bytes) {
+            Shape::Image { width, height } => facts.sides = Some((width, height)),
+            Shape::Damaged(why) => facts.damage = Some(why),
+            Shape::Unknown => {}
+        }
+    }
+    Some(facts)
+}

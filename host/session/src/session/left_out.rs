@@ -1,0 +1,268 @@
+//! Images and files that the model is not sent, although it looks at others of their kind.
+//!
+//! One that is larger than the provider takes, or that no program can show, never goes out. One
+//! that the provider refuses is taken out of all requests from there on: a conversation must not
+//! fail because of one part of it. The record keeps all of them.
+
+use std::collections::BTreeMap;
+
+use jaato_types::{Data, Error, ErrorKind, Message, Part, Retry, Role};
+
+use super::Session;
+use crate::MediaFacts;
+
+/// What providers say about an image or a file that they cannot take, in lower case.
+const MEDIA_WORDS: [&str; 14] = [
+    "image",
+    "picture",
+    "pdf",
+    "document",
+    "attachment",
+    "media_type",
+    "media type",
+    "mimetype",
+    "mime type",
+    "inline_data",
+    "inlinedata",
+    "file_data",
+    "multimodal",
+    "vision",
+];
+
+/// How errors of providers name a status by which a server blames the request itself.
+const REFUSALS: [&str; 4] = [" answered 400", " answered 413", " answered 415", " answered 422"];
+
+/// What a model is told of one that the provider refused.
+const REFUSED: &str = "it was left out: the provider refused it";
+
+/// What is left out, by the ids of blobs.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOut {
+    words: BTreeMap<String, String>,
+    /// What the provider refused. It is left out for good.
+    refused: Vec<String>,
+    /// What was looked at.
+    facts: BTreeMap<String, Option<MediaFacts>>,
+}
+
+/// What was taken out of one request because the provider refused it.
+#[derive(Debug, Default)]
+pub(crate) struct TakenOut(Vec<String>);
+
+/// An image or a file of the history.
+struct Shown {
+    blob: String,
+    mime_type: String,
+    name: String,
+    /// Whether the provider has answered a request with it.
+    was_answered: bool,
+    /// How often the request has it.
+    times: usize,
+}
+
+impl LeftOut {
+    /// Returns what the model is told in their place.
+    pub(crate) fn words(&self) -> &BTreeMap<String, String> {
+        &self.words
+    }
+
+    /// Forgets what was too large for the model before: another one has limits of its own.
+    pub(crate) fn forget_limits(&mut self) {
+        let Self { words, refused, .. } = self;
+        words.retain(|blob, _| refused.contains(blob));
+    }
+}
+
+impl Session {
+    /// Looks at the images and files of the next request, and leaves out those that its provider
+    /// would refuse.
+    pub(crate) async fn leave_out_too_large(&mut self) {
+        let shown = self.shown();
+        let media = self.shared.ports.media.clone();
+        for one in &shown {
+            if !self.left_out.facts.contains_key(&one.blob) {
+                let facts = media.facts(&one.blob).await;
+                self.left_out.facts.insert(one.blob.clone(), facts);
+            }
+        }
+        let images = shown.iter().filter(|one| one.mime_type.starts_with("image/"));
+        let images = images.map(|one| one.times).sum();
+        let mut is_cut = false;
+        for one in shown {
+            let facts = self.left_out.facts.get(&one.blob).and_then(Option::as_ref);
+            let limit = self.takes.limit_of(&one.mime_type);
+            let Some(why) = facts.and_then(|facts| facts.problem(limit, images)) else { continue };
+            let (name, kind) = (&one.name, &one.mime_type);
+            self.shared.emitter.notice(format!("{name} ({kind}) is not sent: {why}"));
+            let told = format!("it was left out: {why}");
+            self.left_out.words.insert(one.blob, told);
+            is_cut |= one.was_answered;
+        }
+        if is_cut {
+            self.cut();
+        }
+    }
+
+    /// Takes out of the request what the provider may have refused it for: first what is new in it,
+    /// then everything that it may mean. Tells whether there is anything to try without.
+    pub(crate) fn take_out_refused(&mut self, error: &Error, taken: &mut TakenOut) -> bool {
+        let names_media = names_media(error);
+        let is_suspect = is_refusal(error) && taken.0.is_empty();
+        if !names_media && !is_suspect {
+            return false;
+        }
+        let shown = self.shown();
+        let has_new = shown.iter().any(|one| !one.was_answered);
+        if !has_new && !names_media {
+            return false;
+        }
+        let goes = |one: &Shown| !has_new || !one.was_answered;
+        let (out, _): (Vec<Shown>, Vec<Shown>) = shown.into_iter().partition(goes);
+        self.take_out(out, taken)
+    }
+
+    /// Takes out all images and files, where a request stays too large without them being named.
+    pub(crate) fn take_out_all(&mut self, taken: &mut TakenOut) -> bool {
+        let shown = self.shown();
+        self.take_out(shown, taken)
+    }
+
+    fn take_out(&mut self, out: Vec<Shown>, taken: &mut TakenOut) -> bool {
+        let Some(first) = out.first() else { return false };
+        let (model, name, kind) = (&self.model, &first.name, &first.mime_type);
+        let more = match out.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        self.shared.emitter.notice(format!(
+            "`{model}` refused the request with {name} ({kind}){more}: trying again without"
+        ));
+        let is_cut = out.iter().any(|one| one.was_answered);
+        for one in out {
+            self.left_out.words.insert(one.blob.clone(), REFUSED.to_owned());
+            self.left_out.refused.push(one.blob.clone());
+            taken.0.push(one.blob);
+        }
+        if is_cut {
+            self.cut();
+        }
+        true
+    }
+
+    /// Puts back what was taken out of a request that fails without it as well.
+    pub(crate) fn put_back(&mut self, taken: TakenOut) {
+        for blob in taken.0 {
+            self.left_out.words.remove(&blob);
+            self.left_out.refused.retain(|known| *known != blob);
+        }
+    }
+
+    /// Lets a model have what its provider refused once more, because the user attached it again.
+    pub(crate) fn try_again(&mut self, files: &[Part]) {
+        let blobs = files.iter().flat_map(data_of).filter_map(Data::blob_id);
+        let again: Vec<String> = blobs.map(str::to_owned).collect();
+        let refused = |blob: &String| self.left_out.refused.contains(blob);
+        let again: Vec<String> = again.into_iter().filter(refused).collect();
+        if !again.is_empty() {
+            self.put_back(TakenOut(again));
+            self.cut();
+        }
+    }
+
+    /// Counts the images and files of the next request, and their bytes.
+    pub(crate) fn shown_bytes(&self) -> (u64, u64) {
+        let facts = |one: &Shown| self.left_out.facts.get(&one.blob)?.as_ref();
+        self.shown().iter().fold((0, 0), |(count, bytes), one| {
+            let times = one.times as u64;
+            (count + times, bytes + times * facts(one).map_or(0, |facts| facts.bytes))
+        })
+    }
+
+    /// Lists the images and files of the next request, each once.
+    fn shown(&self) -> Vec<Shown> {
+        let mut shown: Vec<Shown> = Vec::new();
+        let messages: Vec<&Message> = self.history.messages().collect();
+        let answered = messages.iter().rposition(|message| message.role == Role::Model);
+        for (at, message) in messages.iter().enumerate() {
+            let was_answered = answered.is_some_and(|last| at < last);
+            for data in message.parts.iter().flat_map(data_of) {
+                let Some(blob) = data.blob_id() else { continue };
+                let is_sent = self.takes.accepts(&data.mime_type)
+                    && !self.left_out.words.contains_key(blob)
+                    && message.role != Role::Model;
+                if !is_sent {
+                    continue;
+                }
+                if let Some(known) = shown.iter_mut().find(|known| known.blob == blob) {
+                    known.times += 1;
+                    known.was_answered |= was_answered;
+                    continue;
+                }
+                shown.push(Shown {
+                    blob: blob.to_owned(),
+                    mime_type: data.mime_type.clone(),
+                    name: data.name.clone().unwrap_or_else(|| "an attachment".to_owned()),
+                    was_answered,
+                    times: 1,
+                });
+            }
+        }
+        shown
+    }
+}
+
+fn data_of(part: &Part) -> &[Data] {
+    match part {
+        Part::Data(data) => std::slice::from_ref(data),
+        Part::ToolResult(result) => &result.attachments,
+        _ => &[],
+    }
+}
+
+/// Tells whether a server refuses the request itself.
+fn is_refusal(error: &Error) -> bool {
+    REFUSALS.iter().any(|status| error.message.contains(status))
+        && error.kind == ErrorKind::Provider
+        && error.retry == Retry::Permanent
+}
+
+/// Tells whether an error names an image or a file. Only the server's words count: the URL before
+/// them may have any.
+fn names_media(error: &Error) -> bool {
+    let of_provider = matches!(error.kind, ErrorKind::Provider | ErrorKind::ContextOverflow);
+    let words = ["` answered ", "` reports an error: "].iter();
+    let said = words.filter_map(|mark| error.message.split_once(mark)).map(|(_, said)| said).next();
+    let said = said.unwrap_or_default().to_lowercase();
+    of_provider && MEDIA_WORDS.iter().any(|word| said.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_servers_own_words_name_an_image() {
+        let error = |text: &str| Error::new(ErrorKind::Provider, text);
+        for named in [
+            "`http://h/v1` answered 400 (bad request): messages.0.content.1.image.source.base64: \
+             image exceeds 5 MB maximum",
+            "`http://h` answered 400 (bad request): Unable to process input image",
+            "`http://h` answered 500 (internal server error): failed to decode Image bytes",
+            "`http://h` reports an error: The PDF specified was not valid",
+        ] {
+            assert!(names_media(&error(named)), "{named}");
+        }
+        for other in [
+            "`http://h/images/v1` answered 400 (bad request): messages: too few",
+            "`http://h/images/v1` answered with nothing",
+            "the image is gone",
+        ] {
+            assert!(!names_media(&error(other)), "{other}");
+        }
+        let io = Error::new(ErrorKind::Io, "`http://h` answered 400: image");
+        assert!(!names_media(&io));
+        assert!(is_refusal(&error("`http://h` answered 400 (bad request): no")));
+        assert!(!is_refusal(&error("`http://h` answered 401 (unauthorized): no")));
+        assert!(!is_refusal(&error("`http://h` answered 400 (bad request): no").temporary()));
+    }
+}

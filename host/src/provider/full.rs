@@ -1,0 +1,565 @@
+//! `jaato provider check NAME --full`: twelve checks against a real vendor, in a table for a bug
+//! report.
+//!
+//! A check that the vendor gave no occasion for says so and does not pass. All of them together
+//! stop at a cost of [`COST_MAX_MICROS`], as far as the price is known.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use jaato_runtime::config::{Caps, Dollars};
+use jaato_runtime::session_loop::{
+    AskingPlugin, Cancel, Entry, EventSink, History, Hold, Prompt, Session, TurnReport,
+};
+use jaato_runtime::types::model::ModelComplete;
+use jaato_runtime::types::{
+    Effort, Envelope, Error, ErrorKind, Event, Message, ModelId, Outcome as TurnOutcome, Part,
+    ToolCall, ToolResult,
+};
+use jaato_runtime::{ProviderInfo, Runtime, SessionOptions};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+
+use super::{failed, one_line};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::report;
+
+/// Most that all checks may cost, in millionths of a US dollar.
+const COST_MAX_MICROS: u64 = 100_000;
+
+/// Largest context window that the check of a full one fills: a server that takes the request after
+/// all bills it.
+const WINDOW_TOKENS_MAX: u64 = 33_000;
+
+/// How soon a cancelled turn must be over.
+const CANCEL_MAX: Duration = Duration::from_secs(5);
+
+/// How far the model counts in the check of a long answer.
+const COUNTED: u32 = 200;
+
+/// Sentences of the long system prompt: some 4,500 tokens, which every vendor caches.
+const SENTENCES: u32 = 300;
+
+/// An image of 64 x 64 red pixels.
+const RED: &[u8] = include_bytes!("red.png");
+
+const BOTH: &str = "Call the tool `get_environment` twice at the same time: once with the aspect \
+                    `os`, once with the aspect `shell`. Then say both in one line.";
+const THINK: &str = "Work out 17 * 23 step by step in your thoughts. Then call the tool \
+                     `get_environment` with the aspect `os`, and say the product and the system.";
+
+/// What came of a check.
+enum Found {
+    Passed(String),
+    Failed(String),
+    /// The vendor gave no occasion for it.
+    NotProvoked(String),
+    /// The provider or the model does not take it.
+    NotOffered(String),
+}
+
+/// Runs all checks and prints them.
+pub(super) async fn run(
+    runtime: &Runtime,
+    provider: &ProviderInfo,
+    model: &ModelId,
+    cancel: &Cancel,
+) -> Outcome {
+    let mut checks = Checks::new(runtime, model, cancel);
+    let first = checks.text().await;
+    let failure = match first {
+        Some(error) => Some(failed(error)),
+        None => {
+            checks.others().await;
+            None
+        }
+    };
+    if cancel.is_cancelled() {
+        return Ok(Exit::Cancelled);
+    }
+    checks.print(provider)?;
+    match failure {
+        Some(failure) => Err(failure),
+        None if checks.has_failed => Ok(Exit::Failed),
+        None => Ok(Exit::Done),
+    }
+}
+
+/// What an error means for a check: one that the cost ended says nothing of the vendor.
+fn broken(error: &Error) -> Found {
+    match error.kind {
+        ErrorKind::LimitReached => Found::NotProvoked(one_line(&error.message)),
+        _ => Found::Failed(one_line(&error.message)),
+    }
+}
+
+struct Checks<'a> {
+    runtime: &'a Runtime,
+    model: &'a ModelId,
+    cancel: &'a Cancel,
+    watch: Arc<Watch>,
+    rows: Vec<Vec<String>>,
+    has_failed: bool,
+    tokens: u64,
+    cost_micro_usd: u64,
+    is_cost_known: bool,
+    /// A conversation that a later check goes on with.
+    earlier: Vec<Arc<Entry>>,
+}
+
+/// What the events of all checks show.
+#[derive(Default)]
+struct Watch {
+    /// Calls since the last request, and the most of one request.
+    calls: AtomicU32,
+    calls_most: AtomicU32,
+    calls_failed: AtomicU32,
+    has_thought: AtomicBool,
+    notices: Mutex<String>,
+    /// A refusal for the rate, and the wait that followed.
+    rate: Mutex<Option<u64>>,
+    cached_tokens: AtomicU64,
+    /// Is cancelled by the first word of an answer.
+    stop_at_first: Mutex<Option<(Cancel, Option<Instant>)>>,
+}
+
+impl EventSink for Watch {
+    fn event(&self, envelope: Envelope) {
+        match envelope.event {
+            Event::StepStarted { .. } => self.calls.store(0, Relaxed),
+            Event::ToolCallStarted { .. } => {
+                let calls = self.calls.fetch_add(1, Relaxed) + 1;
+                self.calls_most.fetch_max(calls, Relaxed);
+            }
+            Event::ToolCallFinished { is_error: true, .. } => {
+                self.calls_failed.fetch_add(1, Relaxed);
+            }
+            Event::TextDelta { .. } => self.first_word(),
+            Event::ThoughtDelta { .. } => {
+                self.has_thought.store(true, Relaxed);
+                self.first_word();
+            }
+            Event::Notice { text, .. } => *self.notices.lock() += &text,
+            Event::Usage { usage } => self.cached_tokens.store(usage.cached_tokens, Relaxed),
+            Event::Retry { delay_ms, error, .. } if error.message.contains(" 429") => {
+                *self.rate.lock() = Some(delay_ms);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Watch {
+    fn first_word(&self) {
+        if let Some((cancel, at)) = &mut *self.stop_at_first.lock() {
+            at.get_or_insert_with(Instant::now);
+            cancel.cancel();
+        }
+    }
+
+    fn begin(&self) {
+        for count in [&self.calls, &self.calls_most, &self.calls_failed] {
+            count.store(0, Relaxed);
+        }
+        self.has_thought.store(false, Relaxed);
+        self.cached_tokens.store(0, Relaxed);
+        self.notices.lock().clear();
+    }
+}
+
+impl<'a> Checks<'a> {
+    fn new(runtime: &'a Runtime, model: &'a ModelId, cancel: &'a Cancel) -> Self {
+        Self {
+            runtime,
+            model,
+            cancel,
+            watch: Arc::default(),
+            rows: Vec::new(),
+            has_failed: false,
+            tokens: 0,
+            cost_micro_usd: 0,
+            is_cost_known: true,
+            earlier: Vec::new(),
+        }
+    }
+
+    /// Asks for a word: without that nothing else is worth asking.
+    async fn text(&mut self) -> Option<Error> {
+        let begun = self.begin();
+        let mut session = match self.session(self.options()) {
+            Ok(session) => session,
+            Err(error) => return Some(error),
+        };
+        let report = session.turn(super::HELLO, self.cancel).await;
+        let found = match &report.error {
+            None => Found::Passed(one_line(&report.text)),
+            Some(error) => broken(error),
+        };
+        self.end("text", begun, Some(&session), found);
+        report.error
+    }
+
+    async fn others(&mut self) {
+        self.parallel().await;
+        self.thinking().await;
+        self.image().await;
+        self.cached().await;
+        self.cancelled().await;
+        self.overflow().await;
+        self.schema().await;
+        self.long().await;
+        self.odd_names().await;
+        self.resume().await;
+        // Last, because any of the others may have met it.
+        let begun = self.begin();
+        let met = *self.watch.rate.lock();
+        let found = match met {
+            Some(wait_ms) => Found::Passed(format!("one came, and was waited out: {wait_ms} ms")),
+            None => Found::NotProvoked("no request was refused for its rate".to_owned()),
+        };
+        self.end("429", begun, None, found);
+    }
+
+    async fn parallel(&mut self) {
+        let begun = self.begin();
+        let Some((session, report)) = self.ask("parallel calls", begun, BOTH).await else { return };
+        let (most, wrong) =
+            (self.watch.calls_most.load(Relaxed), self.watch.calls_failed.load(Relaxed));
+        let found = match (&report.error, most) {
+            (Some(error), _) => broken(error),
+            (None, _) if wrong > 0 => Found::Failed(format!("{wrong} calls do not work")),
+            (None, 0) => Found::Failed("the model calls no tool".to_owned()),
+            (None, 1) => Found::NotProvoked("the model made one call at a time".to_owned()),
+            (None, most) => Found::Passed(format!("{most} calls in one answer")),
+        };
+        if report.error.is_none() {
+            self.earlier = session.history().entries().to_vec();
+        }
+        self.end("parallel calls", begun, Some(&session), found);
+    }
+
+    async fn thinking(&mut self) {
+        let begun = self.begin();
+        let mut options = self.options();
+        options.request.effort = Some(Effort::Medium);
+        let session = self.session(options).or_else(|_| self.session(self.options()));
+        let Some(mut session) = self.begun("thinking round trip", begun, session) else { return };
+        let first = session.turn(THINK, self.cancel).await;
+        let next = session.turn("Add one to that product. Say the sum only.", self.cancel).await;
+        let is_signed = |part: &Part| part.signature().is_some() || matches!(part, Part::Opaque(_));
+        let parts = session.history().entries().iter().flat_map(|entry| &entry.message.parts);
+        let is_signed = parts.clone().any(is_signed);
+        let has_thought = self.watch.has_thought.load(Relaxed)
+            || parts.clone().any(|it| matches!(it, Part::Thought { .. }));
+        let found = match first.error.or(next.error) {
+            Some(error) => broken(&error),
+            None if is_signed => Found::Passed("signed thoughts went back".to_owned()),
+            None if has_thought => Found::Passed("thoughts, which the server does not sign".into()),
+            None => Found::NotProvoked("the model showed no thoughts".to_owned()),
+        };
+        if matches!(found, Found::Passed(_)) {
+            self.earlier = session.history().entries().to_vec();
+        }
+        self.end("thinking round trip", begun, Some(&session), found);
+    }
+
+    async fn image(&mut self) {
+        let begun = self.begin();
+        let session = self.session(self.options());
+        let Some(mut session) = self.begun("image", begun, session) else { return };
+        let prompt = "Which colour is this image? Answer with one word.";
+        let prompt = match self.with_image(&session, prompt).await {
+            Ok(prompt) => prompt,
+            Err(error) => {
+                let found = broken(&error);
+                return self.end("image", begun, Some(&session), found);
+            }
+        };
+        let report = session.turn(prompt, self.cancel).await;
+        let notices = self.watch.notices.lock().clone();
+        let found = match &report.error {
+            Some(error) => broken(error),
+            None if notices.contains("cannot look at") => {
+                Found::NotOffered("the model does not look at images".to_owned())
+            }
+            None if notices.contains("refused the request with") => {
+                Found::Failed("the provider refuses the image".to_owned())
+            }
+            None if report.text.to_lowercase().contains("red") => Found::Passed("red".to_owned()),
+            None => {
+                Found::Failed(format!("it is red, and the model says: {}", one_line(&report.text)))
+            }
+        };
+        self.end("image", begun, Some(&session), found);
+    }
+
+    async fn with_image(&self, session: &Session, prompt: &str) -> Result<Prompt, Error> {
+        let file = std::env::temp_dir().join(format!("jaato-check-{}.png", session.id()));
+        let io = |error: std::io::Error| Error::new(ErrorKind::Io, error.to_string());
+        fs::write(&file, RED).map_err(io)?;
+        let prompt = Prompt::from(prompt);
+        let attached = self.runtime.attach(session.id(), prompt, std::slice::from_ref(&file)).await;
+        fs::remove_file(&file).map_err(io)?;
+        attached
+    }
+
+    async fn cached(&mut self) {
+        let begun = self.begin();
+        let mut options = self.options();
+        let sentence =
+            |n| format!("Line {n}: the moon circles the earth, and the earth the sun.\n");
+        options.system = Some((1..=SENTENCES).map(sentence).collect());
+        let session = self.session(options);
+        let Some(mut session) = self.begun("cached prefix", begun, session) else { return };
+        let first = session.turn("Say one.", self.cancel).await;
+        let next = session.turn("Say two.", self.cancel).await;
+        let (cached, prompt) = (self.watch.cached_tokens.load(Relaxed), next.usage.prompt_tokens);
+        let found = match first.error.or(next.error) {
+            Some(error) => broken(&error),
+            None if cached > 0 => {
+                Found::Passed(format!("{cached} of {prompt} tokens came from the cache"))
+            }
+            None => Found::NotProvoked("the server tells of no tokens from a cache".to_owned()),
+        };
+        self.end("cached prefix", begun, Some(&session), found);
+    }
+
+    async fn cancelled(&mut self) {
+        let begun = self.begin();
+        let session = self.session(self.options());
+        let Some(mut session) = self.begun("cancel", begun, session) else { return };
+        let stop = self.cancel.child();
+        *self.watch.stop_at_first.lock() = Some((stop.clone(), None));
+        let report = session.turn("Tell a story of 300 words about the moon.", &stop).await;
+        let stopped = self.watch.stop_at_first.lock().take().and_then(|(_, at)| at);
+        let took = stopped.map_or(Duration::ZERO, |at| at.elapsed());
+        let next = session.turn("Say ok.", self.cancel).await;
+        let found = match (report.outcome, next.error) {
+            (_, Some(error)) => {
+                Found::Failed(format!("the next message fails: {}", one_line(&error.message)))
+            }
+            (TurnOutcome::Cancelled, None) if took <= CANCEL_MAX => Found::Passed(format!(
+                "over in {} ms, and the next message works",
+                took.as_millis()
+            )),
+            (TurnOutcome::Cancelled, None) => {
+                Found::Failed(format!("over only after {:.1} s", took.as_secs_f64()))
+            }
+            (_, None) => Found::NotProvoked("the answer was whole before it was cancelled".into()),
+        };
+        self.end("cancel", begun, Some(&session), found);
+    }
+
+    /// Sends more than the window holds, past what makes room for it.
+    async fn overflow(&mut self) {
+        let begun = self.begin();
+        let session = self.session(self.options());
+        let Some(session) = self.begun("overflow", begun, session) else { return };
+        let window = session.facts().context_limit;
+        if window == 0 || window > WINDOW_TOKENS_MAX {
+            let text = format!("filling a window of {window} tokens may cost too much");
+            return self.end("overflow", begun, Some(&session), Found::NotProvoked(text));
+        }
+        let words = usize::try_from(window.saturating_mul(2)).unwrap_or_default();
+        let asked = ModelComplete {
+            messages: vec![Message::user("moon ".repeat(words) + "Say ok.")],
+            ..ModelComplete::default()
+        };
+        let asker =
+            AskingPlugin { plugin: "provider-check".into(), parent: None, hold: Hold::default() };
+        let handle = session.handle();
+        let answered = handle.complete(&asker, asked, None, Arc::new(|_| {}), self.cancel).await;
+        let found = match answered {
+            Err(error) if error.kind == ErrorKind::ContextOverflow => {
+                Found::Passed("the refusal is known for what it is".to_owned())
+            }
+            Err(error) if error.kind == ErrorKind::Unavailable => {
+                Found::NotOffered(one_line(&error.message))
+            }
+            Err(error) => {
+                Found::Failed(format!("not known for an overflow: {}", one_line(&error.message)))
+            }
+            Ok(_) => {
+                Found::NotProvoked(format!("the server takes {words} words into {window} tokens"))
+            }
+        };
+        self.end("overflow", begun, Some(&session), found);
+    }
+
+    async fn schema(&mut self) {
+        let begun = self.begin();
+        let mut options = self.options();
+        options.request.output_schema = Some(json!({
+            "type": "object",
+            "properties": { "city": { "type": "string" }, "rivers": { "type": "integer" } },
+            "required": ["city", "rivers"],
+            "additionalProperties": false,
+        }));
+        let mut session = match self.session(options) {
+            Ok(session) => session,
+            Err(error) => {
+                return self.end(
+                    "schema",
+                    begun,
+                    None,
+                    Found::NotOffered(one_line(&error.message)),
+                );
+            }
+        };
+        let report = session.turn("Name Paris and say how many rivers it has.", self.cancel).await;
+        let read: Value = serde_json::from_str(report.text.trim()).unwrap_or_default();
+        let found = match &report.error {
+            Some(error) => broken(error),
+            None if read["city"].is_string() && read["rivers"].is_i64() => {
+                Found::Passed("the answer matches".to_owned())
+            }
+            None => Found::Failed(format!("it does not match: {}", one_line(&report.text))),
+        };
+        self.end("schema", begun, Some(&session), found);
+    }
+
+    async fn long(&mut self) {
+        let begun = self.begin();
+        let prompt = format!(
+            "Write all numbers from 1 to {COUNTED}, separated by commas, and nothing else."
+        );
+        let Some((session, report)) = self.ask("long output", begun, &prompt).await else { return };
+        let numbers = report.text.split(|it: char| !it.is_ascii_digit());
+        let numbers: Vec<u32> = numbers.filter_map(|it| it.parse().ok()).collect();
+        let is_whole = numbers.iter().copied().eq(1..=COUNTED);
+        let found = match &report.error {
+            Some(error) => broken(error),
+            None if is_whole => Found::Passed(format!("all {COUNTED} numbers came")),
+            None => Found::Failed(format!("{} numbers came of {COUNTED}", numbers.len())),
+        };
+        self.end("long output", begun, Some(&session), found);
+    }
+
+    /// Goes on with a conversation whose tool, ids and arguments have names that vendors refuse.
+    async fn odd_names(&mut self) {
+        let begun = self.begin();
+        let name = "mcp__srv__read.file/über-largest_name_of_a_tool_that_anybody_has_seen_so_far";
+        let id = format!("call|{}|ä/1", "9".repeat(60));
+        let call = ToolCall::new(id.as_str(), name, json!({ "päth": "a b", "$ref": 1 }));
+        let result =
+            ToolResult::new(id.as_str(), name, Map::from_iter([("ok".into(), json!(true))]));
+        let mut history = History::new();
+        let made = history
+            .append_prompt(vec![Part::text("Read the file.")])
+            .and_then(|()| history.append_answer(vec![Part::ToolCall(call)], None))
+            .and_then(|()| history.append_results(vec![result], Vec::new()))
+            .and_then(|()| history.append_answer(vec![Part::text("I have read it.")], None));
+        if let Err(error) = made {
+            return self.end("odd names", begun, None, Found::Failed(error.to_string()));
+        }
+        self.go_on("odd names", begun, history, "a tool, an id and arguments with odd names").await;
+    }
+
+    async fn resume(&mut self) {
+        let begun = self.begin();
+        let earlier = std::mem::take(&mut self.earlier);
+        if earlier.is_empty() {
+            let text = "no earlier check left a conversation with calls".to_owned();
+            return self.end("resume", begun, None, Found::NotProvoked(text));
+        }
+        match History::restore(earlier) {
+            Ok(history) => {
+                self.go_on("resume", begun, history, "a conversation of an earlier session").await;
+            }
+            Err(error) => self.end("resume", begun, None, Found::Failed(error.to_string())),
+        }
+    }
+
+    async fn go_on(&mut self, name: &'static str, begun: Instant, history: History, what: &str) {
+        let session = self.runtime.session_from(history, self.options());
+        let Some(mut session) = self.begun(name, begun, session) else { return };
+        let report = session.turn("Say ok.", self.cancel).await;
+        let found = match &report.error {
+            Some(error) => broken(error),
+            None => Found::Passed(format!("{what} goes on")),
+        };
+        self.end(name, begun, Some(&session), found);
+    }
+
+    /// Asks one thing in a session of its own.
+    async fn ask(
+        &mut self,
+        name: &'static str,
+        begun: Instant,
+        prompt: &str,
+    ) -> Option<(Session, TurnReport)> {
+        let session = self.session(self.options());
+        let mut session = self.begun(name, begun, session)?;
+        let report = session.turn(prompt, self.cancel).await;
+        Some((session, report))
+    }
+
+    fn options(&self) -> SessionOptions {
+        let mut options = SessionOptions::unattended(Arc::clone(&self.watch) as _);
+        options.allow_all = true;
+        options.model = Some(self.model.to_string());
+        // Where nobody knows a price, a cap on cost would refuse every request.
+        if self.is_cost_known && self.cost_micro_usd > 0 {
+            let left = COST_MAX_MICROS.saturating_sub(self.cost_micro_usd);
+            options.caps = Caps { cost: Some(Dollars::of_micros(left)), ..Caps::default() };
+        }
+        options
+    }
+
+    fn session(&self, options: SessionOptions) -> Result<Session, Error> {
+        self.runtime.session(options)
+    }
+
+    fn begin(&self) -> Instant {
+        self.watch.begin();
+        Instant::now()
+    }
+
+    /// Returns the session, or notes why there is none.
+    fn begun(
+        &mut self,
+        name: &'static str,
+        begun: Instant,
+        session: Result<Session, Error>,
+    ) -> Option<Session> {
+        match session {
+            Ok(session) => Some(session),
+            Err(error) => {
+                self.end(name, begun, None, broken(&error));
+                None
+            }
+        }
+    }
+
+    fn end(&mut self, name: &str, begun: Instant, session: Option<&Session>, found: Found) {
+        let spent = session.map(Session::spent).unwrap_or_default();
+        self.tokens = self.tokens.saturating_add(spent.tokens);
+        self.cost_micro_usd = self.cost_micro_usd.saturating_add(spent.cost_micro_usd);
+        self.is_cost_known &= !spent.has_unknown_cost;
+        let (result, note) = match found {
+            Found::Passed(note) => ("passed", note),
+            Found::Failed(note) => {
+                self.has_failed = true;
+                ("FAILED", note)
+            }
+            Found::NotProvoked(note) => ("not provoked", note),
+            Found::NotOffered(note) => ("not offered", note),
+        };
+        let time = format!("{:.1} s", begun.elapsed().as_secs_f64());
+        let tokens = if spent.tokens > 0 { spent.tokens.to_string() } else { "-".to_owned() };
+        self.rows.push(vec![name.to_owned(), result.to_owned(), time, tokens, note]);
+    }
+
+    fn print(&self, provider: &ProviderInfo) -> Result<(), Failure> {
+        report::table(&["check", "result", "time", "tokens", "note"], &self.rows)?;
+        let cost = match self.is_cost_known {
+            true => format!("${}", Dollars::of_micros(self.cost_micro_usd)),
+            false => "a cost that is not known".to_owned(),
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        let (model, plugin, tokens) = (self.model, &provider.plugin, self.tokens);
+        report::sentence(&format!("jaato {version}, {plugin}, {model}: {tokens} tokens, {cost}"))
+    }
+}

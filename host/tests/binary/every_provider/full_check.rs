@@ -1,0 +1,138 @@
+//! `jaato provider check --full`, against every vendor.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use super::{PROVIDERS, Provider, Said, Script, Turn, as_it_is, text};
+use crate::support::Output;
+use crate::support::server::Answer;
+
+/// The checks, in order.
+const CHECKS: [&str; 12] = [
+    "text",
+    "parallel calls",
+    "thinking round trip",
+    "image",
+    "cached prefix",
+    "cancel",
+    "overflow",
+    "schema",
+    "long output",
+    "odd names",
+    "resume",
+    "429",
+];
+
+/// Tokens of the window that the vendor has and the configuration names.
+const WINDOW: u64 = 12_000;
+
+/// What a model answers to which all checks pass that can; `colour` is what it says of the image.
+fn turns(colour: &'static str) -> Vec<Turn> {
+    let call = |aspect: &str| Said::call(json!({ "aspect": aspect }));
+    let numbers: Vec<String> = (1..=200).map(|number: u32| number.to_string()).collect();
+    let numbers: &'static str = numbers.join(",").leak();
+    vec![
+        text("Hello"),
+        Turn::Says(vec![call("os"), call("shell")]),
+        text("Linux, bash"),
+        Turn::Says(vec![Said::Thought("17 * 23 is 391."), call("os")]),
+        text("391, Linux"),
+        text("392"),
+        text(colour),
+        text("one"),
+        text("two"),
+        text("Once the moon"),
+        text("ok"),
+        text(r#"{"city":"Paris","rivers":1}"#),
+        text(numbers),
+        text("ok"),
+        text("ok"),
+    ]
+}
+
+/// Runs the checks; gives the output, and each row by its name.
+#[track_caller]
+fn check(
+    provider: &Provider,
+    colour: &'static str,
+    busy_first: bool,
+) -> Option<(Output, Vec<String>)> {
+    let house = provider.house()?;
+    // The first answer is lost where the server is busy.
+    let lost = busy_first.then(|| text("never"));
+    let turns = lost.into_iter().chain(turns(colour)).collect();
+    let script = Script { turns, window: Some(WINDOW) };
+    let vendor = (provider.vendor)(script);
+    let count = AtomicUsize::new(0);
+    let server = provider.serve(&vendor, move |answered| {
+        let is_first = count.fetch_add(1, Ordering::SeqCst) == 0;
+        match is_first && busy_first {
+            true => Answer::error(429, "slow down").header("retry-after", "0"),
+            false => as_it_is(answered),
+        }
+    });
+    provider.lead(&house, &server);
+    house.configure_more(&format!("[models.\"{}\"]\ncontext_limit = {WINDOW}\n", provider.model));
+    let words = ["provider", "check", provider.model, "--full"];
+    let output = provider.command(&house, &words).run();
+    let rows = output.stdout.lines().skip_while(|line| !line.starts_with("CHECK "));
+    let rows: Vec<String> = rows.skip(1).map(str::to_owned).collect();
+    Some((output, rows))
+}
+
+fn row<'a>(rows: &'a [String], name: &str) -> &'a str {
+    rows.iter().find(|row| row.starts_with(name)).map_or("", |row| row[name.len()..].trim_start())
+}
+
+#[test]
+fn every_check_passes_or_says_that_it_was_not_provoked() {
+    for provider in &PROVIDERS {
+        let Some((output, rows)) = check(provider, "Red.", false) else { return };
+        assert_eq!(output.code, 0, "{}: {output}", provider.name);
+        for name in CHECKS {
+            let row = row(&rows, name);
+            let may_be_missing = match name {
+                "429" => !row.starts_with("passed"),
+                "cached prefix" | "cancel" | "thinking round trip" => true,
+                _ => false,
+            };
+            let is_missing = row.starts_with("not provoked");
+            assert!(
+                row.starts_with("passed") || (may_be_missing && is_missing),
+                "{}, {name}: {output}",
+                provider.name
+            );
+        }
+        let thoughts = row(&rows, "thinking round trip");
+        assert_eq!(thoughts.contains("signed thoughts"), provider.gives_signed, "{output}");
+        assert!(output.stdout.lines().last().unwrap().starts_with("jaato "), "{output}");
+    }
+}
+
+#[test]
+fn a_429_that_came_and_a_wrong_answer_are_told() {
+    for provider in &PROVIDERS {
+        let Some((output, rows)) = check(provider, "Blue.", true) else { return };
+        assert_eq!(output.code, 1, "{}: {output}", provider.name);
+        assert!(row(&rows, "429").starts_with("passed"), "{}: {output}", provider.name);
+        let image = row(&rows, "image");
+        assert!(image.starts_with("FAILED") && image.contains("Blue."), "{output}");
+    }
+}
+
+#[test]
+fn a_vendor_that_does_not_answer_is_told_as_without_the_option() {
+    for provider in &PROVIDERS {
+        let Some(house) = provider.house() else { return };
+        house.configure_more("attempts_max = 1\n");
+        let vendor = provider.vendor([]);
+        let server = provider.serve(&vendor, |_| Answer::error(503, "busy"));
+        provider.lead(&house, &server);
+        let words = ["provider", "check", provider.model, "--full"];
+        let output = provider.command(&house, &words).run().code(5);
+        assert!(output.stdout.contains("FAILED"), "{}: {output}", provider.name);
+        assert!(output.stderr.contains("answered 503"), "{}: {output}", provider.name);
+        assert_eq!(provider.completions(&server).len(), 1, "{}", provider.name);
+    }
+}

@@ -1,0 +1,109 @@
+//! Images that a vendor refuses, or would: no conversation fails because of one.
+
+use std::fs;
+
+use jaato_plugin_testkit::vendors::Vendor;
+use serde_json::json;
+
+use super::{PROVIDERS, Provider, Said, Turn, answered, as_it_is, text};
+use crate::support::server::{Answer, Server};
+use crate::support::{House, fixtures, library_name};
+use crate::vendors::PNG;
+
+/// How the bytes of a PNG begin as base64.
+const ENCODED: &str = "iVBORw0KGgo";
+
+/// A vendor that refuses every request that shows an image.
+fn strict(provider: &Provider, turns: impl IntoIterator<Item = Turn>) -> Server {
+    let vendor = provider.vendor(turns);
+    Server::answering(move |asked| {
+        if String::from_utf8_lossy(&asked.body).contains(ENCODED) {
+            return Answer::error(400, "messages.0.content.1.image: Could not process image");
+        }
+        let vendor: &dyn Vendor = &*vendor;
+        as_it_is(answered(vendor, asked))
+    })
+}
+
+/// A house with an image, and with the tool that reads it.
+fn house(provider: &Provider, image: &[u8]) -> Option<House> {
+    let house = provider.house()?;
+    let built = fixtures::house()?;
+    for plugin in ["environment_local", "tool_file_edit"] {
+        house.ship(&built.join("plugins").join(library_name(plugin)));
+    }
+    fs::write(house.workspace().join("moon.png"), image).unwrap();
+    Some(house)
+}
+
+/// Counts the requests that show the image.
+fn shown(provider: &Provider, server: &Server) -> usize {
+    let asked = provider.completions(server);
+    asked.iter().filter(|it| String::from_utf8_lossy(&it.body).contains(ENCODED)).count()
+}
+
+#[test]
+fn a_conversation_goes_on_without_an_image_that_the_vendor_refuses() {
+    for provider in &PROVIDERS {
+        let Some(house) = house(provider, PNG) else { return };
+        let server = strict(provider, [text("one"), text("two")]);
+        provider.lead(&house, &server);
+        let words = ["chat", "--model", provider.model, "--tools", "none"];
+        let input = "/attach moon.png\nwhat is it?\nthanks\n";
+        let chat = provider.command(&house, &words).input(input).run().code(0);
+        assert!(chat.stdout.ends_with("one\ntwo\n"), "{}: {chat}", provider.name);
+        let told = "refused the request with moon.png (image/png): trying again without";
+        assert!(chat.stderr.contains(told), "{}: {chat}", provider.name);
+        assert_eq!(
+            (shown(provider, &server), provider.completions(&server).len()),
+            (1, 3),
+            "{}",
+            provider.name
+        );
+        let sent = provider.completions(&server).last().unwrap().json().to_string();
+        assert!(sent.contains("it was left out: the provider refused it"), "{sent}");
+    }
+}
+
+#[test]
+fn a_run_goes_on_without_an_image_that_a_tool_read() {
+    for provider in &PROVIDERS {
+        let Some(house) = house(provider, PNG) else { return };
+        let read = Said::Call("readFile", json!({ "path": "moon.png" }));
+        let server = strict(provider, [Turn::Says(vec![read]), text("done")]);
+        provider.lead(&house, &server);
+        let words = ["run", "--model", provider.model, "--tools", "readFile", "look"];
+        let run = provider.command(&house, &words).run().code(0);
+        assert_eq!(run.stdout, "done\n", "{}: {run}", provider.name);
+        assert_eq!(shown(provider, &server), 1, "{}: {run}", provider.name);
+    }
+}
+
+#[test]
+fn what_the_vendor_would_refuse_is_not_sent() {
+    let wide = {
+        let mut wide = PNG.to_vec();
+        wide[16..24].copy_from_slice(&[0, 0, 0x23, 0x29, 0, 0, 0, 20]);
+        wide
+    };
+    for (image, why, only) in [
+        (&PNG[..50], "the file is damaged: it ends in the middle", None),
+        (&wide, "it has 9001 x 20 pixels, and the model takes at most 8000", Some("anthropic")),
+    ] {
+        for provider in PROVIDERS.iter().filter(|it| only.is_none_or(|name| name == it.name)) {
+            let Some(house) = house(provider, image) else { return };
+            let server = strict(provider, [text("I do not see it.")]);
+            provider.lead(&house, &server);
+            let words = ["run", "--model", provider.model, "--tools", "none", "see @moon.png"];
+            let run = provider.command(&house, &words).run().code(0);
+            let told = format!("moon.png (image/png) is not sent: {why}");
+            assert!(run.stderr.contains(&told), "{}: {run}", provider.name);
+            assert_eq!(
+                (shown(provider, &server), provider.completions(&server).len()),
+                (0, 1),
+                "{}",
+                provider.name
+            );
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Which protocol an event is of, so that a base URL that leads to another server can be told.
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json;
+
+use crate::{Reader, failure};
+
+/// A protocol of models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// OpenAI's chat completions.
+    ChatCompletions,
+    /// OpenAI's Responses.
+    Responses,
+    /// Anthropic's Messages.
+    Messages,
+    /// Google's generateContent.
+    GenerateContent,
+    /// Ollama's own.
+    Ollama,
+}
+
+impl Protocol {
+    /// Tells which one an event is of; nothing if several may send it.
+    pub fn of(event: &Value) -> Option<Self> {
+        let kind = event["type"].as_str().unwrap_or_default();
+        let is_of_ollama = event["done"].is_boolean() && event["message"].is_object();
+        Some(match () {
+            () if event["choices"].is_array() => Self::ChatCompletions,
+            () if kind.starts_with("response.") => Self::Responses,
+            () if kind == "message_start" || kind.starts_with("content_block_") => Self::Messages,
+            () if event["candidates"].is_array() => Self::GenerateContent,
+            () if is_of_ollama => Self::Ollama,
+            () => return None,
+        })
+    }
+
+    /// Returns its name, for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ChatCompletions => "OpenAI's chat completions",
+            Self::Responses => "OpenAI's Responses",
+            Self::Messages => "Anthropic's Messages",
+            Self::GenerateContent => "Google's generateContent",
+            Self::Ollama => "Ollama's own protocol",
+        }
+    }
+}
+
+/// Refuses the first event of a stream if it is of another protocol than its reader's.
+pub(crate) fn check<R: Reader>(url: &str, data: &str) -> Result<()> {
+    let event: Option<Value> = serde_json::from_str(data).ok();
+    let (Some(own), Some(other)) = (R::PROTOCOL, event.as_ref().and_then(Protocol::of)) else {
+        return Ok(());
+    };
+    if own == other {
+        return Ok(());
+    }
+    let (url, own, other_name) = (failure::shown_url(url), own.name(), other.name());
+    let text = format!("`{url}` answers by {other_name}, and was asked by {own}");
+    Err(Error::new(ErrorKind::Provider, text).with_hint(R::hint_for(other)))
+}
