@@ -62,12 +62,39 @@ fn a_text_that_is_not_there_once_gets_a_hint() {
     );
     let text = "Targeted edit failed: Search text matched 2 times. \
                 Use prologue/epilogue to disambiguate: 'x = 1'";
-    let hint = "it stands in line 2, 5";
+    let hint = "it stands in line 2, 5; `replace_all` replaces each";
     assert_eq!(refused("x = 1"), (ErrorKind::Conflict, text.to_owned(), hint.to_owned()));
     let arguments =
         json!({ "path": "a.py", "old": "x = 1", "new": "x = 2", "prologue": "def g():\n    " });
     desk.call("updateFile", arguments);
     assert_eq!(desk.text("a.py"), "def f():\n    x = 1\n\ndef g():\n    x = 2\n");
+    let all = json!({ "path": "a.py", "old": "x =", "new": "y =", "replace_all": true });
+    assert_eq!(desk.call("updateFile", all)["replaced"], 2);
+    assert_eq!(desk.text("a.py"), "def f():\n    y = 1\n\ndef g():\n    y = 2\n");
+}
+
+#[test]
+fn a_text_that_the_file_writes_otherwise_is_edited_and_the_model_is_told() {
+    let desk = Desk::new().with("a.md", "\u{201C}Cafe\u{301}\u{201D} \n\u{2013} tea\n");
+    let edit =
+        json!({ "path": "a.md", "old": "\"Caf\u{E9}\"\n- tea", "new": "\"Caf\u{E9}\"\n- milk" });
+    let result = desk.call("updateFile", edit.clone());
+    assert_eq!(desk.text("a.md"), "\u{201C}Cafe\u{301}\u{201D} \n\u{2013} milk\n");
+    let note = "the file has the text in another form (decomposed letters in the file (NFD), \
+                composed ones in yours (NFC); straight or curly quotes; hyphens or dashes; blanks \
+                at line ends); what you did not change stays";
+    assert_eq!(result["note"], note);
+    // Where it is there twice nothing is done, and the difference is told.
+    desk.write("b.md", "Cafe\u{301} A\nx\nCafe\u{301} B\n");
+    let error =
+        desk.refused("updateFile", json!({ "path": "b.md", "old": "Caf\u{E9}", "new": "" }));
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    assert!(error.hint.unwrap().starts_with("it stands in line 1, 3; the nearest lines"), "");
+    let operations =
+        json!([{ "action": "edit", "path": "b.md", "old": "Caf\u{E9} A", "new": "Tee" }]);
+    let result = desk.call("multiFileEdit", json!({ "operations": operations }));
+    assert_eq!(desk.text("b.md"), "Tee\nx\nCafe\u{301} B\n");
+    assert!(result["notes"][0].as_str().unwrap().starts_with("b.md: "), "{result}");
 }
 
 #[test]

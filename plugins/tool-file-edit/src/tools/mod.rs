@@ -75,9 +75,24 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
                 "Search text matched {count} times. Use prologue/epilogue to disambiguate: {}",
                 quoted(old)
             );
-            error(ErrorKind::Conflict, text).with_hint(places(&lines))
+            let hint = format!("{}; `replace_all` replaces each", places(&lines));
+            error(ErrorKind::Conflict, text).with_hint(hint)
+        }
+        Failed::Missed(Missed::Alike { count, lines }, near) => {
+            let text = format!(
+                "Search text not found, but {count} places differ from it only in blanks, quotes, \
+                 dashes or composed letters: {}",
+                quoted(old)
+            );
+            let near = near.map(|near| format!("; {near}")).unwrap_or_default();
+            error(ErrorKind::Conflict, text).with_hint(format!("{}{near}", places(&lines)))
         }
     }
+}
+
+/// Tells the model that the file does not have the text as the call gave it.
+fn forgiven(differences: &str) -> String {
+    format!("the file has the text in another form ({differences}); what you did not change stays")
 }
 
 /// Refuses, once, to change a file that is another than the one that the model has seen, and shows
