@@ -3,17 +3,27 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
 
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Step, is_open};
 
 /// The whole plan.
 pub fn plan(plan: &Plan) -> Value {
     let steps: Vec<Value> = (0..plan.steps.len()).map(|place| facts(plan, place)).collect();
+    let current = plan.steps.iter().position(|step| step.status == Status::InProgress);
+    let current = current.map(|place| {
+        let step = &plan.steps[place];
+        json!({ "step_id": step.id, "sequence": place + 1, "description": step.description })
+    });
     json!({
         "plan_id": plan.id,
         "title": plan.title,
         "status": plan_status(plan.status),
+        "created_at": plan.created_at,
+        "started_at": plan.started_at,
+        "completed_at": plan.completed_at,
+        "current_step": current,
         "steps": steps,
         "progress": progress(plan),
+        "summary": plan.summary,
     })
 }
 
@@ -91,6 +101,15 @@ fn facts(plan: &Plan, place: usize) -> Value {
     }
     if let Some(error) = &step.error {
         told["error"] = json!(error);
+    }
+    for (key, at) in [("started_at", &step.started_at), ("completed_at", &step.completed_at)] {
+        if let Some(at) = at {
+            told[key] = json!(at);
+        }
+    }
+    let missing = plan.goes_without(place);
+    if !missing.is_empty() && is_open(step.status) {
+        told["not_completed"] = json!(missing);
     }
     let waits_for = plan.waits_for(place);
     if !waits_for.is_empty() {
