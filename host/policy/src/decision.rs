@@ -1,5 +1,6 @@
 //! The answer: what to do with a call, the rule that says so, and how to explain it.
 
+use crate::edits::protected_paths;
 use crate::{Call, Layer, Outcome, PluginSource, RuleId, RuleRef, Written};
 
 /// A decision about a call, with its reason.
@@ -55,7 +56,14 @@ impl Decision {
                 "tool `{tool}` needs a permission: it says that it needs none, but plugin \
                  `{plugin}` is not shipped with jaato"
             ),
-            RuleId::Silence => format!("tool `{tool}` needs a permission"),
+            RuleId::Silence => match protected_paths(call).first() {
+                None => format!("tool `{tool}` needs a permission"),
+                Some(path) => format!(
+                    "tool `{tool}` needs a permission: `{}` is a protected path, which mode \
+                     `accept-edits` does not cover",
+                    path.display()
+                ),
+            },
             RuleId::FileBroken
             | RuleId::FileDeny
             | RuleId::FileUnclear

@@ -619,6 +619,15 @@ fn modes_deny_changes_or_accept_edits_in_the_workspace() {
     ] {
         check(&rules, &edit(kept), "ask ask.silence");
     }
+    let told = |path: &str| {
+        let scene = edit(path);
+        let call = scene.call();
+        decide(&rules, &call).explain(&call)
+    };
+    let protected = "tool `updateFile` needs a permission: `/project/.env` is a protected path, \
+                     which mode `accept-edits` does not cover";
+    assert_eq!(told(".env"), protected);
+    assert_eq!(told("../x"), "tool `updateFile` needs a permission");
     check(&rules, &Scene::shell("rm x"), "ask ask.silence");
     rules.files = vec![file(Layer::User, "deny path src\nask path doc")];
     check(&rules, &edit("src/a"), "deny file.deny user.toml:1");
