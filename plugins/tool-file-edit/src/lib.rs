@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod commands;
 mod config;
 mod content;
 mod diff;
@@ -19,6 +20,7 @@ mod page;
 mod plan;
 mod replace;
 mod sights;
+mod take_back;
 mod text;
 mod tools;
 

@@ -19,6 +19,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// total.
 #[derive(ToolInput)]
 #[tool(
+    core,
     read_only,
     idempotent,
     open_world = false,

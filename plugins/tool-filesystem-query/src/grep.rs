@@ -15,6 +15,7 @@ use crate::time_limit::{Came, TimeLimit, late};
 /// with its file, line, column and the lines around it, and true totals.
 #[derive(ToolInput)]
 #[tool(
+    core,
     read_only,
     idempotent,
     open_world = false,

@@ -190,7 +190,7 @@ impl Plan {
     /// The steps that must be over before this one is begun. One that failed or is skipped is over:
     /// what waited for it would wait for ever.
     pub fn waits_for(&self, place: usize) -> Vec<String> {
-        self.depends_on(place, |status| is_open(status))
+        self.depends_on(place, is_open)
     }
 
     /// The steps that this one waited for and that were not completed.

@@ -29,7 +29,7 @@ impl Confined {
                 return Err(failed(Errno::NOTDIR));
             }
             if is_draft(name) && is_held(&place) {
-                let reason = "somebody writes it at this moment";
+                let reason = "another process is writing it";
                 let error = errors::refused(Verb::Delete, &place.shown, reason);
                 return Err(Error { kind: ErrorKind::Conflict, ..error });
             }

@@ -58,9 +58,10 @@ impl Confined {
         if request.mode == WriteMode::CreateNew {
             return self.write_new_stream(&asked, missing, request.permissions);
         }
-        let target = self.target(&asked, missing, Verb::Write)?;
+        let mut target = self.target(&asked, missing, Verb::Write)?;
         target.check_expected(request.expected.as_deref())?;
-        let failed = |errno| errors::failed(Verb::Write, &target.place.shown, errno);
+        let shown = target.place.shown.clone();
+        let failed = |errno| errors::failed(Verb::Write, &shown, errno);
         // Written in place, it could not be left as it was.
         let mut draft = target.draft(Verb::Write)?.ok_or_else(|| failed(Errno::ACCESS))?;
         if target.old.is_none() {
@@ -88,7 +89,7 @@ impl Confined {
         }
         let draft = Draft::begin(&place.dir).map_err(failed)?;
         draft.permit(permissions).map_err(failed)?;
-        let target = Target { place, old: None };
+        let target = Target::new(place, None);
         Ok(Writer { draft, target, taken: Taken::Refused, expected: None })
     }
 }

@@ -24,7 +24,13 @@ pub(crate) struct Target {
     pub(crate) place: Place,
     /// The file that is there.
     pub(crate) old: Option<Facts>,
+    /// Whether that file stays and only its content changes: it has other names, or its owner or
+    /// attributes cannot be given to another file.
+    stays: bool,
 }
+
+/// Permission bits of a draft that does not come into its place.
+const OWNERS_MODE: u32 = 0o600;
 
 impl Confined {
     /// Writes a file.
@@ -145,6 +151,10 @@ const TO_WRITE: OFlags = OFlags::WRONLY
     .union(OFlags::CLOEXEC);
 
 impl Target {
+    pub(crate) fn new(place: Place, old: Option<Facts>) -> Self {
+        Self { place, old, stays: false }
+    }
+
     /// Looks at what is at a place, and whether it may be written. None where that is a link.
     ///
     /// It is not opened: a file that is replaced while somebody has it open to be written costs
@@ -154,7 +164,7 @@ impl Target {
         let name = place.name(verb)?;
         let facts = match place.facts() {
             Ok(facts) => facts,
-            Err(Errno::NOENT) => return Ok(Some(Self { place, old: None })),
+            Err(Errno::NOENT) => return Ok(Some(Self::new(place, None))),
             Err(errno) => return Err(failed(errno)),
         };
         if facts.kind == FileKind::Link {
@@ -162,9 +172,9 @@ impl Target {
         }
         check_is_file(&facts, &place, verb)?;
         match accessat(&*place.dir, name, Access::WRITE_OK, AtFlags::EACCESS) {
-            Ok(()) => Ok(Some(Self { place, old: Some(facts) })),
+            Ok(()) => Ok(Some(Self::new(place, Some(facts)))),
             // It went away meanwhile.
-            Err(Errno::NOENT) => Ok(Some(Self { place, old: None })),
+            Err(Errno::NOENT) => Ok(Some(Self::new(place, None))),
             Err(errno) => Err(failed(errno)),
         }
     }
@@ -203,8 +213,9 @@ impl Target {
         Ok(content)
     }
 
-    /// Begins the file that comes there. None where the old one has to be written in place.
-    pub(crate) fn draft(&self, verb: Verb) -> Result<Option<Draft>> {
+    /// Begins the file that comes there. None where its folder takes no new file, so that the old one
+    /// has to be written in place.
+    pub(crate) fn draft(&mut self, verb: Verb) -> Result<Option<Draft>> {
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
         let is_refused = |errno| self.old.is_some() && matches!(errno, Errno::ACCESS | Errno::PERM);
         let draft = match Draft::begin(&self.place.dir) {
@@ -212,21 +223,20 @@ impl Target {
             Err(errno) if is_refused(errno) => return Ok(None),
             Err(errno) => return Err(failed(errno)),
         };
-        if let Some(old) = &self.old {
-            let fresh = Facts::from(&fstat(&draft.file).map_err(failed)?);
-            let like = draft.like(old, &fresh).and_then(|()| self.copy_attributes(&draft));
-            match like {
-                Ok(()) => {}
-                Err(errno) if is_refused(errno) => return Ok(None),
-                Err(errno) => return Err(failed(errno)),
-            }
+        let Some(old) = &self.old else { return Ok(Some(draft)) };
+        let fresh = Facts::from(&fstat(&draft.file).map_err(failed)?);
+        let like = draft.like(old, &fresh).and_then(|()| self.copy_attributes(&draft));
+        if old.links > 1 || like.is_err() {
+            // The file stays and gets the content of the draft, which no other user may read.
+            draft.permit(Some(OWNERS_MODE)).map_err(failed)?;
+            self.stays = true;
         }
         Ok(Some(draft))
     }
 
     /// Puts bytes there; a file that is made by it gets the permission bits.
     pub(crate) fn replace(
-        self,
+        mut self,
         bytes: &[u8],
         permissions: Option<u32>,
         verb: Verb,
@@ -243,8 +253,7 @@ impl Target {
     /// Puts a draft there that replaces what is there.
     pub(crate) fn put(&self, mut draft: Draft, verb: Verb) -> Result<FileFacts> {
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
-        let has_one_name = self.old.is_none_or(|old| old.links <= 1);
-        if has_one_name {
+        if !self.stays {
             match draft.place(self.place.name(verb)?, Taken::Replaced) {
                 Ok(()) => {
                     let stat = fstat(&draft.file).map_err(failed)?;

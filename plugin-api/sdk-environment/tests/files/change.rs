@@ -114,7 +114,7 @@ fn a_draft_that_is_written_is_not_deleted_and_one_that_was_left_is() {
     let delete = || confined.delete(&FileDelete { path: path.clone(), ..FileDelete::default() });
     let error = delete().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Conflict);
-    assert!(error.message.ends_with("somebody writes it at this moment"), "{error}");
+    assert!(error.message.ends_with("another process is writing it"), "{error}");
     drop(stream);
     ground.put(&format!("work/{path}"), "left by a kill");
     delete().unwrap();

@@ -18,7 +18,7 @@ const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// How far two texts are made alike. Each step does what the steps before it do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+pub enum Step {
     /// Letters are composed; quotes, dashes and blanks are those of ASCII.
     Letters,
     /// Blanks at the ends of lines go.
@@ -30,7 +30,8 @@ enum Step {
 }
 
 impl Step {
-    const ALL: [Self; 4] = [Self::Letters, Self::LineEnds, Self::Blanks, Self::Indents];
+    /// All of them, in order.
+    pub const ALL: [Self; 4] = [Self::Letters, Self::LineEnds, Self::Blanks, Self::Indents];
 }
 
 /// A place that the text of an edit means although it is written otherwise there.
@@ -75,6 +76,11 @@ pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Forgiven, Mis
         }
     }
     Err(Missed::NotFound)
+}
+
+/// Writes a line in the form of a step.
+pub fn folded_line(line: &str, step: Step) -> String {
+    Folded::new(line, step).text
 }
 
 /// Writes the new text for a place: what the edit does not change stays as the file has it, and
@@ -132,9 +138,12 @@ fn line_grafted(there: &str, old: &str, new: &str) -> Option<String> {
         }
         behind += a.len_utf8();
     }
-    let start = folded.ends.get(wanted.count_before(ahead)?.checked_sub(1)?).copied();
-    let end = folded.starts.get(wanted.count_before(old.len() - behind)?).copied();
-    let (start, end) = (start? as usize, end.map_or(there.len(), |end| end as usize));
+    let start = match wanted.count_before(ahead)? {
+        0 => 0,
+        count => folded.ends[count - 1] as usize,
+    };
+    let end = folded.starts.get(wanted.count_before(old.len() - behind)?);
+    let end = end.map_or(there.len(), |end| *end as usize);
     let middle = &new[ahead..new.len() - behind];
     Some(format!("{}{middle}{}", &there[..start], there.get(end..)?))
 }

@@ -3,6 +3,7 @@
 
 mod forgive;
 mod nearest;
+pub mod patch;
 mod target;
 
 pub use target::{Anchors, Missed};
@@ -58,6 +59,8 @@ pub enum Failed {
     Lacks(char, String),
     /// There is not one place; the nearest lines, where there are some.
     Missed(Missed, Option<String>),
+    /// A chunk of a patch has no place; what is to be known of that.
+    Chunk(String, Option<String>),
 }
 
 /// Edits the bytes of a file; those that are not edited stay.
@@ -112,9 +115,10 @@ fn forgiven(
     found: forgive::Forgiven,
 ) -> Result<Edited, Failed> {
     let new = forgive::grafted(&view.text()[found.range.clone()], old, &new.replace("\r\n", "\n"));
+    let forgiven = Some(found.differences).filter(|it| !it.is_empty());
     let text = view.replace(&[(found.range, &new)]);
     let bytes = encode(decoded, text.into())?;
-    Ok(Edited { bytes, replaced: 1, forgiven: Some(found.differences) })
+    Ok(Edited { bytes, replaced: 1, forgiven })
 }
 
 /// Writes a whole new text as the bytes of a file: in the encoding and with the line ends of what

@@ -5,7 +5,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
-use super::{check_seen, counts, forgiven, preview_of, told};
+use super::{check_seen, counts, forgiven, preview_of, told_of};
 use crate::apply::{Maker, apply};
 use crate::edit::{Anchors, Edit, Failed, Missed, Places, edit, quoted};
 use crate::editor::Editor;
@@ -98,7 +98,7 @@ impl Tool for MultiFileEdit {
         if !notes.is_empty() {
             result.insert("notes".to_owned(), notes.into());
         }
-        Ok(told(result, &applied.changes, mended))
+        Ok(told_of(result, &applied, mended))
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
@@ -294,7 +294,7 @@ fn required<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str> {
 }
 
 /// Opens a file that must be there.
-async fn there(cx: &Cx<Editor>, plan: &mut Plan, path: &str) -> Result<usize> {
+pub(super) async fn there(cx: &Cx<Editor>, plan: &mut Plan, path: &str) -> Result<usize> {
     let number = plan.open(cx, path).await?;
     match plan.bytes(number) {
         Some(_) => Ok(number),
@@ -303,7 +303,7 @@ async fn there(cx: &Cx<Editor>, plan: &mut Plan, path: &str) -> Result<usize> {
 }
 
 /// Refuses a link that is there already.
-async fn check_is_its_own(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
+pub(super) async fn check_is_its_own(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
     let file = &plan.files[number];
     match file.before {
         Some(_) => check_is_no_link(cx, &file.path).await,
@@ -321,9 +321,9 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
             "Edit target is ambiguous in {path} (matched multiple times). \
              Use prologue/epilogue to disambiguate."
         ),
-        Failed::Missed(Missed::Empty | Missed::Alike { .. }, _) | Failed::Lacks(..) => {
-            String::new()
-        }
+        Failed::Missed(Missed::Empty | Missed::Alike { .. }, _)
+        | Failed::Chunk(..)
+        | Failed::Lacks(..) => String::new(),
     };
     let error = super::edit_error(path, bytes, old, failed);
     if text.is_empty() { error } else { Error { message: text, ..error } }

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
 use super::{
-    backup_of, check_seen, counts, edit_error, forgiven, given, not_found, preview_of, told,
+    backup_of, check_seen, counts, edit_error, forgiven, given, not_found, preview_of, told_of,
 };
 use crate::apply::{Maker, apply};
 use crate::edit::{Anchors, Edit, Edited, Places, edit, rewrite};
@@ -21,11 +21,12 @@ use crate::text::{decode, lines_of};
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "updateFile",
+    core,
     category = "filesystem",
     destructive,
     open_world = false,
     previews,
-    traits("file_writer"),
+    traits("file_writer", "edits_by_text"),
     available_if(
         environment_has = "files",
         reason = "in a session whose execution environment has files"
@@ -83,7 +84,7 @@ impl Tool for UpdateFile {
             Some(backup) => result.insert("backup".to_owned(), backup.into()),
             None => result.insert("unchanged".to_owned(), true.into()),
         };
-        Ok(told(result, &applied.changes, mended))
+        Ok(told_of(result, &applied, mended))
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
