@@ -35,10 +35,10 @@ const OWNERS_MODE: u32 = 0o600;
 impl Confined {
     /// Writes a file.
     ///
-    /// It is replaced by a new one of the same owner, permission bits and extended attributes. If the
-    /// system does not allow that (the file is another user's, its folder may not be changed, it is
-    /// a mount point), or if the file has other names, it is written in place. A link stays, and the
-    /// file that it leads to is written. A read-only file is refused.
+    /// It is replaced by a new one of the same owner, permission bits and extended attributes. If
+    /// the system does not allow that (the file is another user's, its folder may not be changed,
+    /// it is a mount point), or if the file has other names, it is written in place. A link stays,
+    /// and the file that it leads to is written. A read-only file is refused.
     pub fn write(&self, request: &FileWrite, bytes: &[u8]) -> Result<FileFacts> {
         let asked = self.asked_file(&request.path, Verb::Write)?;
         let missing = if request.parents { Missing::Make } else { Missing::Fail };
@@ -213,8 +213,8 @@ impl Target {
         Ok(content)
     }
 
-    /// Begins the file that comes there. None where its folder takes no new file, so that the old one
-    /// has to be written in place.
+    /// Begins the file that comes there. None where its folder takes no new file, so that the old
+    /// one has to be written in place.
     pub(crate) fn draft(&mut self, verb: Verb) -> Result<Option<Draft>> {
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
         let is_refused = |errno| self.old.is_some() && matches!(errno, Errno::ACCESS | Errno::PERM);

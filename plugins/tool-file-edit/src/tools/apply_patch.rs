@@ -23,8 +23,8 @@ const FILES_MAX: usize = 500;
 /// `*** Add File: PATH` and each line with `+`;
 /// `*** Delete File: PATH`;
 /// `*** Update File: PATH`, optionally `*** Move to: PATH`, and chunks in the order of the file. A
-/// chunk is `@@` or `@@ LINE` (a line before it, as a class or function), then lines that begin with
-/// ` ` (context, 3 around a change), `-` or `+`.
+/// chunk is `@@` or `@@ LINE` (a line before it, as a class or function), then lines that begin
+/// with ` ` (context, 3 around a change), `-` or `+`.
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "apply_patch",
