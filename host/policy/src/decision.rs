@@ -58,11 +58,15 @@ impl Decision {
             ),
             RuleId::Silence => match protected_paths(call).first() {
                 None => format!("tool `{tool}` needs a permission"),
-                Some(path) => format!(
-                    "tool `{tool}` needs a permission: `{}` is a protected path, which mode \
-                     `accept-edits` does not cover",
-                    path.display()
-                ),
+                Some(path) => {
+                    let is_inside = call.directory.is_some_and(|it| path.starts_with(it));
+                    let what = if is_inside { "protected" } else { "outside of this folder" };
+                    format!(
+                        "tool `{tool}` needs a permission: `{}` is {what}, and mode \
+                         `accept-edits` does not cover that",
+                        path.display()
+                    )
+                }
             },
             RuleId::FileBroken
             | RuleId::FileDeny

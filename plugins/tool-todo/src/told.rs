@@ -8,23 +8,29 @@ use crate::plan::{Plan, Step, is_open};
 /// The whole plan.
 pub fn plan(plan: &Plan) -> Value {
     let steps: Vec<Value> = (0..plan.steps.len()).map(|place| facts(plan, place)).collect();
+    json!({
+        "plan_id": plan.id,
+        "title": plan.title,
+        "status": plan_status(plan.status),
+        "steps": steps,
+        "progress": progress(plan),
+    })
+}
+
+/// The whole plan, with its times, the step that is being done and the summary.
+pub fn status_of(plan: &Plan) -> Value {
+    let mut told = self::plan(plan);
     let current = plan.steps.iter().position(|step| step.status == Status::InProgress);
     let current = current.map(|place| {
         let step = &plan.steps[place];
         json!({ "step_id": step.id, "sequence": place + 1, "description": step.description })
     });
-    json!({
-        "plan_id": plan.id,
-        "title": plan.title,
-        "status": plan_status(plan.status),
-        "created_at": plan.created_at,
-        "started_at": plan.started_at,
-        "completed_at": plan.completed_at,
-        "current_step": current,
-        "steps": steps,
-        "progress": progress(plan),
-        "summary": plan.summary,
-    })
+    told["created_at"] = json!(plan.created_at);
+    told["started_at"] = json!(plan.started_at);
+    told["completed_at"] = json!(plan.completed_at);
+    told["current_step"] = json!(current);
+    told["summary"] = json!(plan.summary);
+    told
 }
 
 /// A step after it changed, and what comes next.
