@@ -14,6 +14,7 @@ use crate::exit::Outcome;
 use crate::{
     bench, call, chat, check, command, config, doctor, environment, grant, install, ledger, login,
     mcp, model, new_plugin, permission, plugin, provider, reload, run, shell, switch, tool, trust,
+    undo,
 };
 
 /// An agentic tool orchestrator: you give a task, a model calls tools out of plugins under your
@@ -92,6 +93,12 @@ commands! {
         #[command(flatten)]
         args: command::CommandArgs,
     } |global| command::command(global, args).await;
+
+    /// Take back what the file tools changed: shows the diff, asks (not with --yes), does it
+    Undo {
+        #[command(flatten)]
+        args: undo::UndoArgs,
+    } |global| undo::undo(global, args).await;
 
     /// Servers of the Model Context Protocol: see, add, remove, connect them, log in to them
     Mcp {

@@ -45,6 +45,7 @@ mod tasks;
 mod terminal;
 mod tool;
 mod trust;
+mod undo;
 mod view;
 mod words;
 

@@ -325,10 +325,15 @@ macro_rules! keys {
 
 /// Core tools of the plugins that are shipped, the most useful first: a small model has room for
 /// few.
-const FIRST_TOOLS: [&str; 8] = [
+const FIRST_TOOLS: [&str; 13] = [
     "cli_based_tool",
     "readFile",
     "get_environment",
+    "updateFile",
+    "writeNewFile",
+    "apply_patch",
+    "grep_content",
+    "glob_files",
     "request_clarification",
     "createPlan",
     "startPlan",
@@ -383,7 +388,7 @@ keys! {
         key("tools.first").variables(&["JAATO_TOOLS_FIRST"]).owner(Owner::UserFirst);
     /// Most tokens, roughly, of core tools and their plugins' instructions in each request; a model
     /// may take fewer. What does not fit the model finds when it looks for it.
-    tools_core_tokens_max: u64 = 2_500,
+    tools_core_tokens_max: u64 = 3_500,
         key("tools.core_tokens_max").variables(&["JAATO_TOOLS_CORE_TOKENS_MAX"])
             .limits(0, 1_000_000);
     /// Variables that commands are given although they look like secrets.

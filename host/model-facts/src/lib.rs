@@ -61,6 +61,28 @@ pub fn of(vendor: &str, model: &str) -> Option<ModelFacts> {
     read(SNAPSHOT[at + 1..].lines().next()?)
 }
 
+/// Tells whether a model was trained to edit files by patches that begin with `*** Begin Patch`:
+/// OpenAI's from GPT-4.1 on. All others replace texts.
+///
+/// ```
+/// assert!(jaato_model_facts::edits_by_patch("openai/gpt-5.1-codex"));
+/// assert!(!jaato_model_facts::edits_by_patch("claude-opus-4-7"));
+/// ```
+pub fn edits_by_patch(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
+    // As Bedrock and Azure name them: `openai.gpt-oss-120b`.
+    let name = name.strip_prefix("openai.").unwrap_or(&name);
+    if let Some(version) = name.strip_prefix("gpt-") {
+        let digits = version.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(version.len());
+        let is_new = version[..digits].parse::<u32>().is_ok_and(|number| number >= 5);
+        return is_new || version.starts_with("4.1") || version.starts_with("oss");
+    }
+    let is_of = |series: &str| {
+        name.strip_prefix(series).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    ["o3", "o4", "codex"].into_iter().any(is_of)
+}
+
 /// Lists the vendors that have a model of this name, sorted.
 pub fn vendors_of(model: &str) -> Vec<String> {
     let is_it = |facts: &ModelFacts| facts.id.split_once('/').is_some_and(|it| it.1 == model);
@@ -113,6 +135,20 @@ mod tests {
     fn a_name_leads_to_those_who_have_it() {
         assert_eq!(vendors_of("gemini-2.5-flash"), ["google"]);
         assert_eq!(vendors_of("nobody"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn models_of_openai_edit_by_patches() {
+        let patching = ["gpt-5", "GPT-5.1-codex-max", "openai/gpt-4.1-mini", "o3", "o4-mini"];
+        let more = ["codex-mini-latest", "gpt-12", "openai.gpt-oss-20b-1:0", "gpt-oss:20b"];
+        for model in patching.into_iter().chain(more) {
+            assert!(edits_by_patch(model), "{model}");
+        }
+        for model in
+            ["gpt-4o", "gpt-4", "gpt-3.5-turbo", "o1", "o365", "claude-opus-4-7", "my-gpt-5", ""]
+        {
+            assert!(!edits_by_patch(model), "{model}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The answer: what to do with a call, the rule that says so, and how to explain it.
 
+use crate::edits::protected_paths;
 use crate::{Call, Layer, Outcome, PluginSource, RuleId, RuleRef, Written};
 
 /// A decision about a call, with its reason.
@@ -57,7 +58,18 @@ impl Decision {
                 "tool `{tool}` needs a permission: it says that it needs none, but plugin \
                  `{plugin}` is not shipped with jaato"
             ),
-            RuleId::Silence => format!("tool `{tool}` needs a permission"),
+            RuleId::Silence => match protected_paths(call).first() {
+                None => format!("tool `{tool}` needs a permission"),
+                Some(path) => {
+                    let is_inside = call.directory.is_some_and(|it| path.starts_with(it));
+                    let what = if is_inside { "protected" } else { "outside of this folder" };
+                    format!(
+                        "tool `{tool}` needs a permission: `{}` is {what}, and mode \
+                         `accept-edits` does not cover that",
+                        path.display()
+                    )
+                }
+            },
             RuleId::FileBroken
             | RuleId::FileDeny
             | RuleId::FileUnclear

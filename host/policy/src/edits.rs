@@ -69,6 +69,15 @@ pub(crate) fn may_be_edit(call: &Call<'_>) -> bool {
     call.source == PluginSource::Shipped && call.plugin.as_str() == EDITING_PLUGIN
 }
 
+/// Returns the protected files that a call of a tool that changes files names.
+pub(crate) fn protected_paths(call: &Call<'_>) -> Vec<PathBuf> {
+    let Some(protected) = protected_files(call).filter(|_| may_be_edit(call)) else {
+        return Vec::new();
+    };
+    let paths = call.paths_of(&call.touched()).into_iter();
+    paths.filter(|path| protected.protects(path)).collect()
+}
+
 /// Returns true if a call changes unprotected files below its working directory and nothing else.
 pub(crate) fn is_inside_edit(facts: &Facts<'_>) -> bool {
     let call = facts.call;

@@ -619,6 +619,21 @@ fn modes_deny_changes_or_accept_edits_in_the_workspace() {
     ] {
         check(&rules, &edit(kept), "ask ask.silence");
     }
+    let told = |path: &str| {
+        let scene = edit(path);
+        let call = scene.call();
+        decide(&rules, &call).explain(&call)
+    };
+    let explained = |what: &str| {
+        let end = "and mode `accept-edits` does not cover that";
+        format!("tool `updateFile` needs a permission: {what}, {end}")
+    };
+    assert_eq!(told(".env"), explained("`/project/.env` is protected"));
+    assert_eq!(told("../x"), explained("`/x` is outside of this folder"));
+    assert_eq!(
+        told("src/a.rs"),
+        "this session may change files in the workspace (mode `accept-edits`)"
+    );
     check(&rules, &Scene::shell("rm x"), "ask ask.silence");
     rules.files = vec![file(Layer::User, "deny path src\nask path doc")];
     check(&rules, &edit("src/a"), "deny file.deny user.toml:1");

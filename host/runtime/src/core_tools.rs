@@ -9,16 +9,49 @@ use jaato_session::{estimate_tokens, tools_that_find};
 use jaato_types::{Availability, PluginName, ToolName, ToolSpec, touches};
 use serde_json::json;
 
+/// Traits of tools that do the same in two forms: a model is given the one that it knows.
+const EDITS_BY_PATCH: &str = "edits_by_patch";
+const EDITS_BY_TEXT: &str = "edits_by_text";
+
 /// What core tools may cost a model.
 #[derive(Debug, Clone, Copy)]
 pub struct CoreBudget {
     /// Tokens, roughly, of tools and instructions of their plugins.
     pub tokens_max: u64,
+    /// How the model edits files.
+    pub edits: Edits,
+}
+
+/// How a model edits files. The tools of the other form are found when they are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edits {
+    /// In all forms: a user named the tools.
+    AllForms,
+    /// By patches.
+    ByPatch,
+    /// By texts that are replaced.
+    ByText,
+}
+
+impl Edits {
+    /// Tells how a model edits.
+    pub fn of(model: &str) -> Self {
+        if jaato_model_facts::edits_by_patch(model) { Self::ByPatch } else { Self::ByText }
+    }
+
+    fn leaves_out(self, tool: &ToolSpec) -> bool {
+        let has = |wanted: &str| tool.traits.iter().any(|it| it == wanted);
+        match self {
+            Self::AllForms => false,
+            Self::ByPatch => has(EDITS_BY_TEXT) && !has(EDITS_BY_PATCH),
+            Self::ByText => has(EDITS_BY_PATCH) && !has(EDITS_BY_TEXT),
+        }
+    }
 }
 
 impl CoreBudget {
     /// All core tools.
-    pub const ALL: Self = Self { tokens_max: u64::MAX };
+    pub const ALL: Self = Self { tokens_max: u64::MAX, edits: Edits::AllForms };
 
     /// Returns the core tools that fit, up to the first that does not: those that are named first
     /// in that order, then the others by name, and those that a plugin has set while it runs.
@@ -29,7 +62,9 @@ impl CoreBudget {
         first: &[String],
     ) -> BTreeSet<ToolName> {
         let is_core = |tool: &ToolEntry<'_>| {
-            tool.status == ToolStatus::Enabled && tool.spec.availability == Availability::Core
+            tool.status == ToolStatus::Enabled
+                && tool.spec.availability == Availability::Core
+                && !self.edits.leaves_out(tool.spec)
         };
         let place = |tool: &ToolEntry<'_>| {
             let name = tool.spec.name.as_str();

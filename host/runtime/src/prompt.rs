@@ -9,13 +9,16 @@ use jaato_config::trust::TrustedWorkspace;
 use jaato_places::Why;
 use jaato_registry::{Registry, Status};
 use jaato_session::{PromptPart, PromptParts};
-use jaato_types::{Error, ErrorKind, ToolName};
+use jaato_types::{Error, ErrorKind, ToolName, ToolSpec};
 
 use jaato_catalog::Setup;
 
 /// Largest file that joins the prompt, in bytes: more would leave a small model no room for the
 /// task.
 pub const PROMPT_FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// The trait of tools that change files.
+const FILE_WRITER: &str = "file_writer";
 
 /// Gathers the parts.
 ///
@@ -33,7 +36,8 @@ pub fn parts(
         Some(workspace) => agents_files(setup, workspace)?,
         None => Vec::new(),
     };
-    Ok(PromptParts { user_file, agents_files, plugins: instructions(registry, tools), system })
+    let plugins = editing(registry, tools).into_iter().chain(instructions(registry, tools));
+    Ok(PromptParts { user_file, agents_files, plugins: plugins.collect(), system })
 }
 
 /// Reads the file that the configuration names; one that a workspace names is inside of it, and no
@@ -145,6 +149,20 @@ pub fn notes_on_files(setup: &Setup) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Tells the model which tools change files, if a request has such.
+fn editing(registry: &Registry, tools: &BTreeSet<ToolName>) -> Option<PromptPart> {
+    let writes = |tool: &ToolSpec| tool.traits.iter().any(|it| it == FILE_WRITER);
+    let in_request = registry.tools().filter(|tool| tools.contains(&tool.spec.name));
+    let writing = in_request.filter(|tool| writes(tool.spec));
+    let names: Vec<String> = writing.map(|tool| format!("`{}`", tool.spec.name)).collect();
+    let text = format!(
+        "Change files with {}, not with shell redirection, `sed` or scripts: the user then sees \
+         each diff and can undo it.",
+        names.join(" and ")
+    );
+    (!names.is_empty()).then(|| PromptPart::new("editing", text))
 }
 
 /// Instructions of the plugins of which a tool stands in the request.

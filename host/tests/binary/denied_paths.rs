@@ -107,14 +107,21 @@ fn no_way_leads_to_what_is_denied() {
         calls.push(("moveFile", json!({ "source_path": way, "destination_path": "moved" })));
         calls.push(("grep_content", json!({ "pattern": "TOP", "path": way })));
     }
-    let calls: Vec<_> = calls.into_iter().filter(|(_, it)| it["path"] != "kl2").collect();
+    let mut calls: Vec<_> = calls.into_iter().filter(|(_, it)| it["path"] != "kl2").collect();
     for options in [&[][..], &["--yes"], &["--mode", "accept-edits"]] {
         for (done, call) in run(&house, options, &calls).iter().zip(&calls) {
             assert!(done.is_error, "{options:?} {call:?} {done:?}");
             assert!(!done.result.contains("SECRET"), "{options:?} {call:?} {done:?}");
         }
     }
-    let read = run(&house, &[], &calls[..WAYS.len()]);
+    let patch = |way: &&str| {
+        let change = "@@\n-TOP-SECRET\n+x\n*** End Patch";
+        let patch = format!("*** Begin Patch\n*** Update File: {way}\n{change}");
+        ("apply_patch", json!({ "input": patch }))
+    };
+    calls.truncate(WAYS.len());
+    calls.extend(WAYS.iter().map(patch));
+    let read = run(&house, &["--yes"], &calls);
     assert!(read.iter().all(|done| done.decision == "denied file.deny"), "{read:?}");
     assert_eq!(text(&house, "secret/key"), "TOP-SECRET\n");
     assert_eq!(fs::read_dir(house.workspace().join("secret")).unwrap().count(), 2);

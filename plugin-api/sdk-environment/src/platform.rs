@@ -7,9 +7,11 @@ mod elsewhere;
 mod linux;
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{PASS_THROUGH, open_beneath, read_at_once, read_folder};
+pub(crate) use elsewhere::{
+    PASS_THROUGH, copy_attributes, open_beneath, read_at_once, read_folder,
+};
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{PASS_THROUGH, open_beneath, read_at_once, read_folder};
+pub(crate) use linux::{PASS_THROUGH, copy_attributes, open_beneath, read_at_once, read_folder};
 
 use jaato_types::files::FileKind;
 use rustix::fs::{FileType, Stat};
@@ -28,6 +30,8 @@ pub(crate) struct Facts {
     pub(crate) kind: FileKind,
     pub(crate) size: u64,
     pub(crate) mode: u32,
+    /// How many names the file has.
+    pub(crate) links: u64,
     pub(crate) user: u32,
     pub(crate) group: u32,
     /// Device and number: the same for the same file.
@@ -48,6 +52,7 @@ impl From<&Stat> for Facts {
             kind: kind_of(FileType::from_raw_mode(stat.st_mode)),
             size: u64::try_from(stat.st_size).unwrap_or(0),
             mode: u32::from(stat.st_mode) & 0o7777,
+            links: stat.st_nlink as u64,
             user: stat.st_uid,
             group: stat.st_gid,
             identity: (stat.st_dev as u64, stat.st_ino as u64),

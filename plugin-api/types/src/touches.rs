@@ -34,6 +34,8 @@ pub enum Kind {
     Host,
     /// A command line: `"command"`.
     Command,
+    /// A patch in the format `*** Begin Patch`, which names the files that it writes: `"patch"`.
+    Patch,
     /// Plain text, for this reason: `{"text": "REASON"}`.
     Text(String),
 }
@@ -82,6 +84,7 @@ impl Kind {
                 "pattern" => Some(Self::Pattern),
                 "host" => Some(Self::Host),
                 "command" => Some(Self::Command),
+                "patch" => Some(Self::Patch),
                 _ => None,
             },
             Value::Object(object) => {
@@ -102,6 +105,7 @@ impl Kind {
             Self::Pattern => "file pattern",
             Self::Host => "contacted",
             Self::Command => "run",
+            Self::Patch => "patch",
             Self::Text(_) => "text",
         }
     }
@@ -132,6 +136,10 @@ impl Touched {
             Some(Kind::Pattern) => &mut self.patterns,
             Some(Kind::Host) => &mut self.hosts,
             Some(Kind::Command) => &mut self.commands,
+            Some(Kind::Patch) => {
+                let paths = text.lines().filter_map(patched_path);
+                return self.writes.extend(paths.map(str::to_owned));
+            }
             Some(Kind::Text(_)) => return,
             None => {
                 let (name, text) = (name.to_owned(), text.to_owned());
@@ -140,6 +148,15 @@ impl Touched {
         };
         list.push(text.to_owned());
     }
+}
+
+/// Reads the path in a line of a patch. A context line that looks like a header is read as one, so
+/// that no header is missed.
+fn patched_path(line: &str) -> Option<&str> {
+    let header = line.trim().strip_prefix("*** ")?;
+    let words = ["Add File:", "Delete File:", "Update File:", "Move to:"];
+    let path = words.into_iter().find_map(|word| header.strip_prefix(word))?.trim();
+    (!path.is_empty()).then_some(path)
 }
 
 /// Returns where a schema takes strings that its caller chooses, as `operations[].path`, and what

@@ -46,6 +46,8 @@ pub struct Applied {
     pub plan: Arc<Plan>,
     /// How files changed.
     pub changes: Vec<FileChange>,
+    /// Files that lost the right to run as their owner or group.
+    pub lost_bits: Vec<String>,
 }
 
 /// Does what is planned, and tells front ends.
@@ -94,7 +96,8 @@ pub async fn apply(cx: &Cx<Editor>, maker: Maker<'_>, plan: Plan) -> Result<Appl
     for change in &told {
         cx.file_changed(change.clone());
     }
-    Ok(Applied { change, plan, changes: told })
+    let lost_bits = lost_bits(&plan, &facts);
+    Ok(Applied { change, plan, changes: told, lost_bits })
 }
 
 /// Digests what large files hold after it, at the same time as what they held before is kept. What
@@ -257,6 +260,18 @@ async fn taken_back(cx: &Cx<Editor>, place: &Place, pending: Pending, error: Err
             Error { message: text, ..error }
         }
     }
+}
+
+/// Finds files that lost the bits by which a program runs with the rights of its owner or group: no
+/// system keeps them where the content changes.
+fn lost_bits(plan: &Plan, done: &[(usize, Option<FileFacts>)]) -> Vec<String> {
+    const LENDS_RIGHTS: u32 = 0o6000;
+    let lost = done.iter().filter(|(number, facts)| {
+        let before = plan.files[*number].before.as_ref().map_or(0, |before| before.facts.mode);
+        let after = facts.as_ref().map_or(before, |facts| facts.mode);
+        before & !after & LENDS_RIGHTS != 0
+    });
+    lost.map(|(number, _)| plan.files[*number].path.clone()).collect()
 }
 
 /// The model knows what it wrote itself.

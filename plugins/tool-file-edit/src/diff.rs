@@ -171,6 +171,12 @@ pub fn short(changes: &[FileChange]) -> String {
     lines.join("\n")
 }
 
+/// Writes a moment, in milliseconds since 1970 UTC, as `2026-11-24T00:10:00Z`.
+pub fn moment(at_ms: i64) -> String {
+    let moment = jiff::Timestamp::from_millisecond(at_ms);
+    moment.map(|moment| moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

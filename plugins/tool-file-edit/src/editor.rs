@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use jaato_plugin_sdk::prelude::*;
 use parking_lot::Mutex;
 
-use crate::config;
 use crate::history::{Bounds, FilePath, History, HistoryError};
 use crate::sights::{Sight, Sights};
+use crate::{commands, config};
 
 /// The state that all tools share.
 pub struct Editor {
@@ -50,6 +50,12 @@ impl State for Editor {
 
     fn describe(description: &mut Description) {
         description.config_schema = config::schema();
+        description.services = vec!["ask".to_owned()];
+        description.commands = commands::specs();
+    }
+
+    async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
+        commands::run(cx, name, arguments).await
     }
 }
 
@@ -110,8 +116,12 @@ pub fn failed(error: HistoryError) -> Error {
     let kind = match &error {
         HistoryError::Io { .. } | HistoryError::Damaged(_) => ErrorKind::Io,
         HistoryError::Busy(_) => ErrorKind::Unavailable,
-        HistoryError::InUse(_) => ErrorKind::Conflict,
-        HistoryError::NotKept(_) | HistoryError::NoBackup(_) => ErrorKind::NotFound,
+        HistoryError::InUse(_) | HistoryError::TakenBack(_) | HistoryError::Hindered { .. } => {
+            ErrorKind::Conflict
+        }
+        HistoryError::NotKept(_) | HistoryError::NoBackup(_) | HistoryError::NoChange(_) => {
+            ErrorKind::NotFound
+        }
         HistoryError::TooLarge { .. } | HistoryError::TooManyFiles { .. } => {
             ErrorKind::LimitReached
         }

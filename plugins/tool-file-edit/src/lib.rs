@@ -8,6 +8,7 @@
 
 mod alike;
 mod apply;
+mod commands;
 mod config;
 mod content;
 mod diff;
@@ -20,6 +21,7 @@ mod page;
 mod plan;
 mod replace;
 mod sights;
+mod take_back;
 mod text;
 mod tools;
 

@@ -1,12 +1,14 @@
 //! Changes that were left half done: by a kill, a lost container, a full disk. What was done of
 //! them is taken back, or they are written down as done where they are.
 
+use std::collections::HashSet;
+
+use jaato_plugin_sdk::files::{FileDelete, FileFacts, FileKind, FolderList};
 use jaato_plugin_sdk::prelude::*;
 
 use crate::editor::{Editor, Place, failed};
 use crate::files::{self, Put, Taken, look};
 use crate::history::{ContentId, FileStep, Found, Outcome, Pending, Recovery, plan_recovery};
-use jaato_plugin_sdk::files::{FileFacts, FileKind};
 
 /// Looks for changes that somebody left half done, and mends them. Returns a line for each, and one
 /// for what is damaged in the history itself.
@@ -114,6 +116,7 @@ async fn settle(
         recovery = Recovery { is_done: false, restore, ..recovery };
     }
     restore(cx, &change.files, &there, &recovery.restore).await?;
+    remove_drafts(cx, &change.files).await;
     let outcome = if recovery.is_done { Outcome::Done } else { Outcome::RolledBack };
     cx.blocking(move |_| pending.finish(outcome)).await?.map_err(failed)?;
     let path = |number: &usize| change.files[*number].path.to_string();
@@ -138,7 +141,15 @@ async fn find(cx: &Cx<Editor>, place: &Place, step: &FileStep) -> Result<There> 
         Ok(snapshot) => {
             let files::Snapshot { facts, bytes } = snapshot;
             let content = cx.blocking(move |_| bytes.digest().clone()).await?;
-            Ok(There { found: Found::Content(content), facts: Some(facts) })
+            let is_either = [&step.before, &step.after]
+                .into_iter()
+                .flatten()
+                .any(|kept| kept.content == content);
+            let found = match is_either || !is_torn(cx, step).await? {
+                true => Found::Content(content),
+                false => Found::Torn,
+            };
+            Ok(There { found, facts: Some(facts) })
         }
         Err(error) if error.kind == ErrorKind::LimitReached => Ok(other(None)),
         Err(error) if error.kind == ErrorKind::NotFound => {
@@ -146,6 +157,52 @@ async fn find(cx: &Cx<Editor>, place: &Place, step: &FileStep) -> Result<There> 
         }
         Err(error) => Err(error),
     }
+}
+
+/// Whether the content after a change was being written into a file in its place: a draft with that
+/// content lies beside the file then.
+async fn is_torn(cx: &Cx<Editor>, step: &FileStep) -> Result<bool> {
+    let Some(after) = &step.after else { return Ok(false) };
+    for draft in drafts_beside(cx, step.path.as_str()).await {
+        let Some(snapshot) = files::snapshot(cx, &draft).await.ok().flatten() else { continue };
+        let digest = cx.blocking(move |_| snapshot.bytes.digest().clone()).await?;
+        if digest == after.content {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Removes what was left beside the files of a change that its process did not finish.
+async fn remove_drafts(cx: &Cx<Editor>, steps: &[FileStep]) {
+    let mut folders = HashSet::new();
+    for step in steps {
+        let path = step.path.as_str();
+        if !folders.insert(folder_of(path)) {
+            continue;
+        }
+        for path in drafts_beside(cx, path).await {
+            // One that somebody is writing is refused, and stays.
+            let _ = cx.files().delete(FileDelete { path, ..FileDelete::default() }).await;
+        }
+    }
+}
+
+/// Lists the drafts in the folder of a file.
+async fn drafts_beside(cx: &Cx<Editor>, path: &str) -> Vec<String> {
+    let folder = folder_of(path);
+    let list = FolderList { path: folder.to_owned(), ..FolderList::default() };
+    let Ok(listed) = cx.files().list(list).await else { return Vec::new() };
+    let is_draft = |name: &str| {
+        let number = name.strip_prefix(".jaato-").and_then(|rest| rest.strip_suffix(".tmp"));
+        number.is_some_and(|it| it.len() == 16 && it.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    let names = listed.entries.into_iter().map(|entry| entry.name).filter(|name| is_draft(name));
+    names.map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }).collect()
+}
+
+fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 /// Makes files what they were before: moves go back as moves, then comes what was there, and what
@@ -181,7 +238,7 @@ async fn restore(
         let bytes = contents(cx, &before.content).await?;
         let how = match there[number].found {
             Found::Nothing => Put::New,
-            Found::Content(_) | Found::Other => Put::Over(version(number)),
+            Found::Content(_) | Found::Other | Found::Torn => Put::Over(version(number)),
         };
         let mode = (how_is_new(how)).then_some(before.mode);
         files::put(cx, steps[number].path.as_str(), &bytes, how, mode).await?;

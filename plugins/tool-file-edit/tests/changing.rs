@@ -62,12 +62,39 @@ fn a_text_that_is_not_there_once_gets_a_hint() {
     );
     let text = "Targeted edit failed: Search text matched 2 times. \
                 Use prologue/epilogue to disambiguate: 'x = 1'";
-    let hint = "it stands in line 2, 5";
+    let hint = "found in line 2, 5; `replace_all` replaces each";
     assert_eq!(refused("x = 1"), (ErrorKind::Conflict, text.to_owned(), hint.to_owned()));
     let arguments =
         json!({ "path": "a.py", "old": "x = 1", "new": "x = 2", "prologue": "def g():\n    " });
     desk.call("updateFile", arguments);
     assert_eq!(desk.text("a.py"), "def f():\n    x = 1\n\ndef g():\n    x = 2\n");
+    let all = json!({ "path": "a.py", "old": "x =", "new": "y =", "replace_all": true });
+    assert_eq!(desk.call("updateFile", all)["replaced"], 2);
+    assert_eq!(desk.text("a.py"), "def f():\n    y = 1\n\ndef g():\n    y = 2\n");
+}
+
+#[test]
+fn a_text_that_the_file_writes_otherwise_is_edited_and_the_model_is_told() {
+    let desk = Desk::new().with("a.md", "\u{201C}Cafe\u{301}\u{201D} \n\u{2013} tea\n");
+    let edit =
+        json!({ "path": "a.md", "old": "\"Caf\u{E9}\"\n- tea", "new": "\"Caf\u{E9}\"\n- milk" });
+    let result = desk.call("updateFile", edit.clone());
+    assert_eq!(desk.text("a.md"), "\u{201C}Cafe\u{301}\u{201D} \n\u{2013} milk\n");
+    let note = "the file writes this text differently (decomposed letters in the file (NFD), \
+                composed ones in yours (NFC); straight or curly quotes; hyphens or dashes; blanks \
+                at line ends); text that you did not change is kept";
+    assert_eq!(result["note"], note);
+    // Where it is there twice nothing is done, and the difference is told.
+    desk.write("b.md", "Cafe\u{301} A\nx\nCafe\u{301} B\n");
+    let error =
+        desk.refused("updateFile", json!({ "path": "b.md", "old": "Caf\u{E9}", "new": "" }));
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    assert!(error.hint.unwrap().starts_with("found in line 1, 3; the nearest lines"), "");
+    let operations =
+        json!([{ "action": "edit", "path": "b.md", "old": "Caf\u{E9} A", "new": "Tee" }]);
+    let result = desk.call("multiFileEdit", json!({ "operations": operations }));
+    assert_eq!(desk.text("b.md"), "Tee\nx\nCafe\u{301} B\n");
+    assert!(result["notes"][0].as_str().unwrap().starts_with("b.md: "), "{result}");
 }
 
 #[test]
@@ -168,6 +195,35 @@ fn what_is_not_allowed_is_not_changed() {
     ] {
         assert_eq!(desk.refused(tool, arguments).kind, ErrorKind::PermissionDenied, "{tool}");
     }
+}
+
+#[test]
+fn the_sign_for_home_is_no_folder() {
+    let desk = Desk::new();
+    let error = desk.refused("writeNewFile", json!({ "path": "~/a.txt", "content": "" }));
+    assert_eq!(error.message, "`~/a.txt` begins with `~`, which is not expanded");
+    desk.call("writeNewFile", json!({ "path": "./~/a.txt", "content": "a" }));
+    desk.call("writeNewFile", json!({ "path": "~a.txt", "content": "b" }));
+    assert_eq!((desk.text("~/a.txt"), desk.text("~a.txt")), ("a".into(), "b".into()));
+}
+
+#[test]
+fn names_and_rights_of_a_file_stay_or_it_is_told() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let desk = Desk::new().with("a.sh", "one\n");
+    std::fs::hard_link(desk.path("a.sh"), desk.path("b.sh")).unwrap();
+    let path = desk.path("a.sh");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    let result = desk.call("updateFile", json!({ "path": "a.sh", "old": "one", "new": "two" }));
+    assert_eq!((desk.text("a.sh"), desk.text("b.sh")), ("two\n".into(), "two\n".into()));
+    let note = "the set-user-ID and set-group-ID bits were removed from: a.sh";
+    // The kernel leaves them where root writes in place.
+    let has_bit = std::fs::metadata(&path).unwrap().permissions().mode() & 0o4000 != 0;
+    assert_eq!(result.get("mode_note"), (!has_bit).then_some(&json!(note)));
+    std::fs::remove_file(desk.path("b.sh")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    let result = desk.call("updateFile", json!({ "path": "a.sh", "old": "two", "new": "three" }));
+    assert_eq!(result["mode_note"], note);
 }
 
 #[test]

@@ -137,3 +137,41 @@ fn one_preview_shows_all_of_it() {
     assert_eq!(paths, ["a", "b", "d"]);
     assert_eq!(texts(&desk), ["1", "2", "3", "-"]);
 }
+
+#[test]
+fn a_patch_changes_many_files_or_none() {
+    let desk = desk();
+    let patch = "*** Begin Patch\n*** Update File: a\n@@\n-1\n+one\n*** Delete File: b\n\
+                 *** Update File: c\n*** Move to: n/d\n@@\n-3\n+three\n*** Add File: e\n+new\n\
+                 *** End Patch";
+    let preview = desk.preview("apply_patch", json!({ "input": patch }));
+    assert_eq!(preview.text, "Patch 4 files (+3, -3 lines)");
+    let paths: Vec<_> = preview.changes.iter().map(|change| change.path.as_str()).collect();
+    assert_eq!((paths, texts(&desk)[0].as_str()), (vec!["a", "b", "n/d", "e"], "1"));
+    let result = desk.call("apply_patch", json!({ "input": patch }));
+    assert_eq!(texts(&desk), ["one", "-", "-", "-"]);
+    assert_eq!((desk.text("n/d"), desk.text("e")), ("three\n".into(), "new\n".into()));
+    assert_eq!(
+        (&result["added"], &result["modified"], &result["deleted"], &result["moved"]),
+        (&json!(["e"]), &json!(["a", "c"]), &json!(["b"]), &json!([{ "from": "c", "to": "n/d" }]))
+    );
+    // It is one change, which goes back as one.
+    desk.call("undoFileChange", json!({ "path": "e" }));
+    assert_eq!(texts(&desk), ["1", "2", "3", "-"]);
+    assert_eq!((desk.text("n/d"), desk.text("e")), ("-".into(), "-".into()));
+    let half = patch.replace("-3\n+three", "-4\n+four");
+    let error = desk.refused("apply_patch", json!({ "input": half }));
+    let text = "c cannot be patched: chunk 1 of 1: its lines are not in the file: '4'";
+    assert_eq!((error.kind, &*error.message), (ErrorKind::NotFound, text));
+    assert_eq!(texts(&desk), ["1", "2", "3", "-"]);
+    // A file that is there is written whole.
+    desk.write("w", "old\r\n");
+    let add = "*** Begin Patch\n*** Add File: w\n+x\n+y\n*** End Patch";
+    desk.call("apply_patch", json!({ "input": add }));
+    assert_eq!(desk.text("w"), "x\r\ny\r\n");
+    let over = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch";
+    assert_eq!(desk.refused("apply_patch", json!({ "input": over })).kind, ErrorKind::Conflict);
+    let outside = "*** Begin Patch\n*** Add File: ../x\n+x\n*** End Patch";
+    let error = desk.refused("apply_patch", json!({ "input": outside }));
+    assert_eq!(error.kind, ErrorKind::PermissionDenied);
+}

@@ -49,6 +49,25 @@ fn matches_are_replaced_counted_and_shown() {
 }
 
 #[test]
+fn plain_text_and_several_globs_are_taken() {
+    let desk = desk();
+    let arguments =
+        json!({ "pattern": "foo(foo)", "replacement": "$1", "paths": ["**/*.py", "src/a.*"] });
+    let result = desk.call("findAndReplace", arguments.clone());
+    assert_eq!((&result["total_matches"], &result["files_searched"]), (&json!(0), &json!(2)));
+    let hint = "the expression matches nothing, but 1 files have it as plain text: `literal` \
+                replaces that";
+    assert_eq!(result["hint"], hint);
+    let mut literal = arguments;
+    literal["literal"] = json!(true);
+    assert_eq!(desk.call("findAndReplace", literal)["total_matches"], 1);
+    assert_eq!(desk.text("src/a.py"), "foo = 1\r\n$1\r\n");
+    let wrong = json!({ "pattern": "foo(", "replacement": "", "paths": "**/*" });
+    let error = desk.refused("findAndReplace", wrong);
+    assert_eq!(error.hint.as_deref(), Some("`literal` takes both as plain text"));
+}
+
+#[test]
 fn ignored_files_are_changed_where_that_is_asked() {
     let desk = desk();
     run(&desk, json!({ "pattern": "foo", "replacement": "x", "include_ignored": true }));

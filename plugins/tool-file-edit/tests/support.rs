@@ -2,11 +2,14 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::ask::{Form, FormAnswer};
 use jaato_plugin_sdk::types::file_change::FileChange;
-use jaato_plugin_sdk::types::service::SessionFacts;
+use jaato_plugin_sdk::types::service::{FolderAnswer, SessionFacts};
+use jaato_plugin_sdk::types::store::FOLDER;
 use jaato_plugin_sdk::types::{Delta, Error};
 use jaato_plugin_testkit::{FakeHost, FakeInstance, Reply};
 use tempfile::TempDir;
@@ -14,7 +17,10 @@ use tempfile::TempDir;
 /// A session in a folder of its own.
 pub struct Desk {
     folder: TempDir,
+    /// Where the plugin keeps the history of changes.
+    pub history: TempDir,
     host: FakeHost,
+    forms: Arc<Mutex<Vec<Form>>>,
 }
 
 impl Desk {
@@ -23,8 +29,29 @@ impl Desk {
         let working_directory = folder.path().canonicalize().unwrap().display().to_string();
         let session_id = "s1".to_owned();
         let facts = SessionFacts { working_directory, session_id, ..SessionFacts::default() };
-        let host = FakeHost::new(tool_file_edit::__jaato::MODULE).with_session(facts);
-        Self { folder, host }
+        let history = tempfile::tempdir().unwrap();
+        let of_workspace = history.path().display().to_string();
+        let host = FakeHost::new(tool_file_edit::__jaato::MODULE)
+            .with_session(facts)
+            .with_service(FOLDER, move |_| Reply::of(&FolderAnswer::new(of_workspace.clone())));
+        Self { folder, history, host, forms: Arc::default() }
+    }
+
+    /// A session whose user gives this answer to each form.
+    pub fn answering(answer: &'static str) -> Self {
+        let desk = Self::new();
+        let forms = Arc::clone(&desk.forms);
+        let host = desk.host.with_person(move |form| {
+            forms.lock().unwrap().push(form.clone());
+            let name = form.fields[0].name.clone();
+            FormAnswer::answered([(name, json!(answer))].into())
+        });
+        Self { host, ..desk }
+    }
+
+    /// The forms that the user was shown.
+    pub fn forms(&self) -> Vec<Form> {
+        self.forms.lock().unwrap().clone()
     }
 
     /// Answers a service in place of the host.

@@ -115,6 +115,130 @@ fn a_later_session_finds_what_an_earlier_one_changed() {
     desk.call("multiFileEdit", json!({ "operations": operations }));
     let later = desk.host().create(None).unwrap();
     let result = later.call("undoFileChange", json!({ "path": "a.txt" })).unwrap();
-    assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("v1\n".into(), "b2\n".into()));
-    assert_eq!(result.content["note"], "that call changed 1 more files, which stay as they are");
+    assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("v1\n".into(), "b1\n".into()));
+    assert_eq!(result.content["files"], json!(["a.txt", "b.txt"]));
+}
+
+/// A desk on which one change made `v2` of two files.
+fn both_changed(desk: Desk) -> Desk {
+    let desk = desk.with("a.txt", "v1\n").with("b.txt", "v1\n");
+    let arguments = json!({ "pattern": "v1", "replacement": "v2", "paths": "*.txt" });
+    desk.call("findAndReplace", arguments);
+    desk
+}
+
+#[test]
+fn a_change_of_several_files_is_taken_back_whole_or_not_at_all() {
+    let desk = both_changed(Desk::new());
+    desk.call("updateFile", json!({ "path": "b.txt", "old": "v2", "new": "v3" }));
+    let error = desk.refused("undoFileChange", json!({ "path": "a.txt" }));
+    let text = "change 1 cannot be taken back, so nothing was done: b.txt was changed again by \
+                updateFile (change 2)";
+    assert_eq!((error.kind, &*error.message), (ErrorKind::Conflict, text));
+    undo(&desk, "b.txt");
+    desk.write("b.txt", "theirs\n");
+    std::fs::remove_file(desk.path("a.txt")).unwrap();
+    let error = desk.refused("undoFileChange", json!({ "path": "b.txt" }));
+    let text = "change 1 cannot be taken back, so nothing was done: a.txt is gone since; b.txt was \
+                changed otherwise since";
+    assert_eq!((error.message.as_str(), desk.text("b.txt")), (text, "theirs\n".into()));
+    desk.write("a.txt", "v2\n");
+    desk.write("b.txt", "v2\n");
+    undo(&desk, "b.txt");
+    assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("v1\n".into(), "v1\n".into()));
+    redo(&desk, "a.txt");
+    assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("v2\n".into(), "v2\n".into()));
+}
+
+#[test]
+fn a_person_sees_the_diff_and_takes_a_change_back() {
+    let command = |desk: &Desk, name: &str, arguments| {
+        let output = desk.instance().command(name, arguments);
+        output.map(|output| output.content["result"].as_str().unwrap_or_default().to_owned())
+    };
+    let desk = both_changed(Desk::answering("leave it"));
+    assert_eq!(command(&desk, "undo", json!({})).unwrap(), "Change 1 stays.");
+    let form = &desk.forms()[0];
+    assert!(form.title.starts_with("Take back change 1 (findAndReplace, 2"), "{form:?}");
+    assert!(form.fields[0].text.contains("-v2\n+v1"), "{form:?}");
+    assert_eq!(desk.text("a.txt"), "v2\n");
+
+    let desk = both_changed(Desk::answering("take it back"));
+    let told = "Change 1 (findAndReplace: a.txt, b.txt) is taken back. `undo 2` does it again.";
+    assert_eq!(command(&desk, "undo", json!({})).unwrap(), told);
+    assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("v1\n".into(), "v1\n".into()));
+    let error = command(&desk, "undo", json!({})).unwrap_err();
+    assert_eq!(error.message, "there is no change to take back");
+    let error = command(&desk, "undo", json!({ "change": "1" })).unwrap_err();
+    assert_eq!(error.message, "change 1 was taken back already");
+    command(&desk, "undo", json!({ "change": "#2", "yes": true })).unwrap();
+    assert_eq!((desk.text("a.txt"), desk.forms().len()), ("v2\n".into(), 1));
+    let listed = command(&desk, "changes", json!({})).unwrap();
+    let lines: Vec<&str> = listed.lines().map(|line| &line[line.len().min(29)..]).collect();
+    assert_eq!(
+        lines,
+        [
+            "undo            a.txt, b.txt  (did 2 again)",
+            "undo            a.txt, b.txt  (took back 1)",
+            "findAndReplace  a.txt, b.txt  (taken back)",
+        ]
+    );
+
+    // Where no user can agree nothing is done.
+    let desk = both_changed(Desk::new());
+    let error = command(&desk, "undo", json!({})).unwrap_err();
+    assert_eq!((error.kind, desk.text("a.txt")), (ErrorKind::PermissionDenied, "v2\n".into()));
+    assert_eq!(error.hint.unwrap(), "`jaato undo 1 --yes` takes it back without a question");
+    for (bad, kind) in [("moon", ErrorKind::InvalidArguments), ("9", ErrorKind::NotFound)] {
+        assert_eq!(command(&desk, "undo", json!({ "change": bad })).unwrap_err().kind, kind);
+    }
+}
+
+#[test]
+fn a_damaged_history_is_told_where_backups_are_listed() {
+    let desk = both_changed(Desk::new());
+    let journal = desk.history.path().join("journal.jsonl");
+    std::fs::write(&journal, "{\"change\":{\"id\":1,\n").unwrap();
+    let later = desk.host().create(None).unwrap();
+    let listed = later.call("listBackups", json!({})).unwrap().content;
+    let told = listed["mended"][0].as_str().unwrap();
+    assert!(told.starts_with("the history of changes is damaged: 1 of its entries"), "{told}");
+}
+
+/// Begins a change of `a.txt` from `old` to `new text`, as a process does that dies in the middle.
+fn killed(desk: &Desk) {
+    use tool_file_edit::history::{FilePath, FileStep, History, Kept, NewChange};
+    let history = History::open(desk.history.path()).unwrap();
+    let kept = |text: &str| {
+        let content = history.keep(text.as_bytes()).unwrap();
+        Some(Kept { content, size: text.len() as u64, mode: 0o644 })
+    };
+    let path = FilePath::new("/w/a.txt", "/w", "local");
+    let step = FileStep { path, before: kept("old"), after: kept("new text"), moved_from: None };
+    let environment = "local".to_owned();
+    let tool = "updateFile".to_owned();
+    let new = NewChange { environment, tool, files: vec![step], ..NewChange::default() };
+    drop(history.begin(new).unwrap());
+}
+
+#[test]
+fn what_a_kill_left_of_a_write_is_taken_back_and_removed() {
+    const DRAFT: &str = ".jaato-0123456789abcdef.tmp";
+    // Killed before the draft came into its place.
+    let desk = Desk::new().with("a.txt", "old").with(DRAFT, "new te").with(".jaato-x.tmp", "mine");
+    killed(&desk);
+    desk.read("a.txt");
+    assert_eq!((desk.text("a.txt"), desk.text(DRAFT)), ("old".into(), "-".into()));
+    assert_eq!(desk.text(".jaato-x.tmp"), "mine");
+    // Killed while the draft was written into the file in its place.
+    let desk = Desk::new().with("a.txt", "new").with(DRAFT, "new text");
+    killed(&desk);
+    let told = desk.read("a.txt");
+    assert!(told.contains("that was interrupted was taken back]"), "{told}");
+    assert_eq!((desk.text("a.txt"), desk.text(DRAFT)), ("old".into(), "-".into()));
+    // Without a draft nothing tells whose text it is.
+    let desk = Desk::new().with("a.txt", "new");
+    killed(&desk);
+    assert!(desk.read("a.txt").contains("somebody else changed since: a.txt"));
+    assert_eq!(desk.text("a.txt"), "new");
 }

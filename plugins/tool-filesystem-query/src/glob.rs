@@ -23,6 +23,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// the root, and the total.
 #[derive(ToolInput)]
 #[tool(
+    core,
     read_only,
     idempotent,
     open_world = false,

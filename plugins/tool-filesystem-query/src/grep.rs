@@ -18,6 +18,7 @@ use crate::time_limit::{Came, TimeLimit, late};
 /// `number:text` by file, and true totals.
 #[derive(ToolInput)]
 #[tool(
+    core,
     read_only,
     idempotent,
     open_world = false,

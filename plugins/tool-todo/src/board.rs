@@ -10,7 +10,7 @@ use jaato_plugin_sdk::types::CommandSpec;
 use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
 
 use crate::events::Events;
-use crate::plan::{OUTPUT_BYTES_MAX, Plan, Unblocked, invalid, is_open, text};
+use crate::plan::{OUTPUT_BYTES_MAX, Plan, Step, Unblocked, invalid, is_open, now, text};
 use crate::told;
 
 /// What the model is told while one of the tools is active.
@@ -26,6 +26,14 @@ pub struct Board {
     pub plan: Option<Plan>,
     pub events: Events,
     plans_made: usize,
+}
+
+/// The step that waits for others.
+pub enum Dependent {
+    /// One of the plan, by its name or number.
+    Known(String),
+    /// One of this description, which is added where there is none.
+    Described(String),
 }
 
 impl Todo {
@@ -106,11 +114,12 @@ impl Board {
         self.proposed()?;
         let plan = self.plan.as_mut().ok_or_else(no_plan)?;
         plan.status = PlanStatus::Active;
+        plan.started_at = Some(now());
         self.events.note("plan_started", plan, None);
         let message = message.filter(|message| !message.trim().is_empty());
         let message =
             message.unwrap_or_else(|| "Plan confirmed. You may proceed with execution.".to_owned());
-        let step = |(index, step): (usize, &crate::plan::Step)| json!({ "sequence": index + 1, "step_id": step.id, "description": step.description });
+        let step = |(index, step): (usize, &Step)| json!({ "sequence": index + 1, "step_id": step.id, "description": step.description });
         let steps: Vec<Value> = plan.steps.iter().enumerate().map(step).collect();
         Ok(json!({
             "confirmed": true,
@@ -166,11 +175,14 @@ impl Board {
         }
         let (plan, _) = self.begun()?;
         let place = plan.place(step)?;
-        let before = plan.steps[place].output.replace(output);
-        let answer = self.set_step(step, Status::Completed, result, None);
-        if answer.is_err() {
-            let (plan, _) = self.begun()?;
-            plan.steps[place].output = before;
+        let before = plan.steps[place].output.replace(output.clone());
+        let mut answer = self.set_step(step, Status::Completed, result, None);
+        match &mut answer {
+            Ok(answer) => answer["output"] = Value::Object(output),
+            Err(_) => {
+                let (plan, _) = self.begun()?;
+                plan.steps[place].output = before;
+            }
         }
         answer
     }
@@ -188,29 +200,37 @@ impl Board {
         Ok(answer)
     }
 
-    /// Adds a step that waits for others, or lets one that is there wait.
+    /// Lets a step that is there wait for others, or adds one that does.
     ///
     /// # Errors
     /// As [`Board::add`]; where a step would wait for itself.
     pub fn add_dependent(
         &mut self,
-        description: &str,
+        step: Dependent,
         depends_on: &[String],
         provides: Option<String>,
     ) -> Result<Value> {
         let (plan, events) = self.begun()?;
-        let wanted = text("description", description)?;
-        let known = plan.steps.iter().position(|it| it.description == wanted && is_open(it.status));
         let changed = plan.clone();
-        let place = match known {
-            Some(place) => place,
-            None => plan.add(&wanted, None)?,
+        let (place, known) = match step {
+            Dependent::Known(id) => {
+                let place = plan.place(&id)?;
+                (place, Some(place))
+            }
+            Dependent::Described(description) => {
+                let wanted = text("description", &description)?;
+                let is_it = |it: &Step| it.description == wanted && is_open(it.status);
+                let known = plan.steps.iter().position(is_it);
+                (known.map_or_else(|| plan.add(&wanted, None), Ok)?, known)
+            }
         };
         if let Err(error) = plan.depend(place, depends_on) {
             *plan = changed;
             return Err(error);
         }
-        plan.steps[place].provides = provides;
+        if provides.is_some() {
+            plan.steps[place].provides = provides;
+        }
         let step = &plan.steps[place];
         if known.is_none() {
             events.note("step_added", plan, Some(step));
@@ -249,13 +269,14 @@ impl Board {
         }
         plan.summary = summary.map(|summary| text("summary", &summary)).transpose()?;
         plan.status = status;
+        plan.completed_at = Some(now());
         let kind = format!("plan_{}", told::plan_status(status));
         self.events.note(&kind, plan, None);
         Ok(json!({
             "plan_id": plan.id,
             "title": plan.title,
             "status": told::plan_status(status),
-            "completed_at": jiff::Timestamp::now().to_string(),
+            "completed_at": plan.completed_at,
             "summary": plan.summary,
             "progress": told::progress(plan),
         }))

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
 
+use crate::others::THIS_AGENT;
 use crate::plan::{Plan, Step, invalid};
 
 /// Events that are kept. Older ones are forgotten.
@@ -94,6 +95,7 @@ impl Events {
             "event_id": format!("event_{}", self.count),
             "event_type": kind,
             "timestamp": jiff::Timestamp::now().to_string(),
+            "source_agent": THIS_AGENT,
             "source_plan_id": plan.id,
             "source_plan_title": plan.title,
         });

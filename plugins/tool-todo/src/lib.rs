@@ -205,7 +205,7 @@ async fn add_step(
 )]
 async fn get_plan_status(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
     let board = cx.state().board();
-    Ok(Output::json(told::plan(board.find(given(plan_id).as_deref())?)))
+    Ok(Output::json(told::status_of(board.find(given(plan_id).as_deref())?)))
 }
 
 /// A text that is not empty.

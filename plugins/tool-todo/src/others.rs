@@ -9,7 +9,7 @@ use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::types::work_plan::PlanStepStatus as Status;
 
-use crate::board::Todo;
+use crate::board::{Dependent, Todo};
 use crate::events::{EVENT_TYPES, Filter};
 use crate::plan::invalid;
 use crate::{given, told};
@@ -18,7 +18,7 @@ use crate::{given, told};
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The name by which the plan's own agent is meant, beside none.
-const THIS_AGENT: &str = "main";
+pub const THIS_AGENT: &str = "main";
 
 /// A step that another waits for.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -27,9 +27,11 @@ struct Dependency {
     step_id: String,
     #[serde(default)]
     agent_id: String,
+    #[serde(default)]
+    plan_id: String,
 }
 
-/// Add a step that waits for others; one of that description that is there already waits for them.
+/// Let a step wait for others: one of the plan by `step_id`, or one that is added by `description`.
 #[tool_fn(
     name = "addDependentStep",
     category = "coordination",
@@ -40,33 +42,44 @@ struct Dependency {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "description": { "type": "string", TOUCHES: { "text": "what is to be done" }, "description": "What is to be done." },
+            "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
+            "description": { "type": "string", TOUCHES: { "text": "what is to be done" }, "description": "What is to be done, for one that is added." },
             "depends_on": { "type": "array", "minItems": 1, "description": "What comes first.", "items": {
                 "type": "object",
                 "additionalProperties": false,
                 "properties": {
                     "step_id": { "type": "string", TOUCHES: { "text": "a step of the plan" }, "description": "Its id or number." },
                     "agent_id": { "type": "string", TOUCHES: { "text": "the name of an agent" }, "default": THIS_AGENT, "description": "This one where empty." },
+                    "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "The one of this session where empty." },
                 },
                 "required": ["step_id"],
             } },
             "provides": { "type": "string", TOUCHES: { "text": "the name of an output" }, "description": "A name for its output." },
         },
-        "required": ["description", "depends_on"],
+        "required": ["depends_on"],
     })
 )]
 async fn add_dependent_step(
     cx: &Cx<Todo>,
-    description: String,
+    #[serde(default)] step_id: String,
+    #[serde(default)] description: String,
     depends_on: Vec<Dependency>,
     #[serde(default)] provides: String,
 ) -> Result<Output> {
     let mut steps = Vec::with_capacity(depends_on.len());
     for dependency in depends_on {
         is_here(&dependency.agent_id)?;
+        if let Some(plan) = given(dependency.plan_id) {
+            cx.state().board().find(Some(&plan))?;
+        }
         steps.push(dependency.step_id);
     }
-    Todo::change(cx, |board| board.add_dependent(&description, &steps, given(provides)))
+    let step = match (given(step_id), given(description)) {
+        (Some(id), _) => Dependent::Known(id),
+        (None, Some(description)) => Dependent::Described(description),
+        (None, None) => return Err(invalid("step_id or description is required")),
+    };
+    Todo::change(cx, |board| board.add_dependent(step, &steps, given(provides)))
 }
 
 /// Complete a step and give its output to those that wait for it.

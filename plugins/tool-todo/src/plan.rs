@@ -23,6 +23,13 @@ pub struct Plan {
     pub status: PlanStatus,
     pub steps: Vec<Step>,
     pub summary: Option<String>,
+    /// When it was made, agreed to and ended.
+    #[serde(default)]
+    pub created_at: String,
+    #[serde(default)]
+    pub started_at: Option<String>,
+    #[serde(default)]
+    pub completed_at: Option<String>,
     /// Counts the steps that there were, so that no name comes twice.
     steps_made: usize,
 }
@@ -36,7 +43,10 @@ pub struct Step {
     pub status: Status,
     pub result: Option<String>,
     pub error: Option<String>,
-    /// Steps that must be completed first.
+    /// When it was begun, and when it was over.
+    pub started_at: Option<String>,
+    pub completed_at: Option<String>,
+    /// Steps that must be over first.
     pub depends_on: Vec<String>,
     /// Under which name those that wait for it get its output, beside its own.
     pub provides: Option<String>,
@@ -59,6 +69,9 @@ impl Plan {
             status: PlanStatus::Proposed,
             steps: Vec::new(),
             summary: None,
+            created_at: now(),
+            started_at: None,
+            completed_at: None,
             steps_made: 0,
         };
         if steps.is_empty() {
@@ -135,10 +148,14 @@ impl Plan {
         let is_begun = matches!(status, Status::InProgress | Status::Completed);
         if is_begun && !waits_for.is_empty() {
             let text = format!("Step is blocked: {} waits for {}", step.id, waits_for.join(", "));
-            let hint = "complete those first, or skip it";
+            let hint = "end those first, in whatever way, or skip this one";
             return Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint));
         }
         step.status = status;
+        if status == Status::InProgress {
+            step.started_at = Some(now());
+        }
+        step.completed_at = (!is_open(status)).then(now);
         step.result = result.map(|result| text("result", &result)).transpose()?;
         step.error = error.map(|error| text("error", &error)).transpose()?;
         Ok(self.unblock())
@@ -170,12 +187,21 @@ impl Plan {
         Ok(())
     }
 
-    /// The steps that must be completed before this one is begun.
+    /// The steps that must be over before this one is begun. One that failed or is skipped is over:
+    /// what waited for it would wait for ever.
     pub fn waits_for(&self, place: usize) -> Vec<String> {
-        let is_done = |id: &String| {
-            self.steps.iter().any(|step| step.id == *id && step.status == Status::Completed)
-        };
-        self.steps[place].depends_on.iter().filter(|id| !is_done(id)).cloned().collect()
+        self.depends_on(place, is_open)
+    }
+
+    /// The steps that this one waited for and that were not completed.
+    pub fn goes_without(&self, place: usize) -> Vec<String> {
+        self.depends_on(place, |status| matches!(status, Status::Failed | Status::Skipped))
+    }
+
+    fn depends_on(&self, place: usize, is_so: impl Fn(Status) -> bool) -> Vec<String> {
+        let is_it =
+            |id: &&String| self.steps.iter().any(|step| step.id == **id && is_so(step.status));
+        self.steps[place].depends_on.iter().filter(is_it).cloned().collect()
     }
 
     /// What the steps that this one depends on have given.
@@ -235,6 +261,11 @@ impl Plan {
         }
         false
     }
+}
+
+/// This moment, as the model is told it.
+pub fn now() -> String {
+    jiff::Timestamp::now().to_string()
 }
 
 /// Whether something is left to do with such a step.

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
 
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Step, is_open};
 
 /// The whole plan.
 pub fn plan(plan: &Plan) -> Value {
@@ -15,6 +15,22 @@ pub fn plan(plan: &Plan) -> Value {
         "steps": steps,
         "progress": progress(plan),
     })
+}
+
+/// The whole plan, with its times, the step that is being done and the summary.
+pub fn status_of(plan: &Plan) -> Value {
+    let mut told = self::plan(plan);
+    let current = plan.steps.iter().position(|step| step.status == Status::InProgress);
+    let current = current.map(|place| {
+        let step = &plan.steps[place];
+        json!({ "step_id": step.id, "sequence": place + 1, "description": step.description })
+    });
+    told["created_at"] = json!(plan.created_at);
+    told["started_at"] = json!(plan.started_at);
+    told["completed_at"] = json!(plan.completed_at);
+    told["current_step"] = json!(current);
+    told["summary"] = json!(plan.summary);
+    told
 }
 
 /// A step after it changed, and what comes next.
@@ -91,6 +107,15 @@ fn facts(plan: &Plan, place: usize) -> Value {
     }
     if let Some(error) = &step.error {
         told["error"] = json!(error);
+    }
+    for (key, at) in [("started_at", &step.started_at), ("completed_at", &step.completed_at)] {
+        if let Some(at) = at {
+            told[key] = json!(at);
+        }
+    }
+    let missing = plan.goes_without(place);
+    if !missing.is_empty() && is_open(step.status) {
+        told["not_completed"] = json!(missing);
     }
     let waits_for = plan.waits_for(place);
     if !waits_for.is_empty() {

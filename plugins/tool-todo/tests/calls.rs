@@ -127,7 +127,11 @@ fn a_step_waits_for_others_and_gets_what_they_give() {
     assert_eq!(refusing(step), "Step is blocked: step_3 waits for step_1, step_2");
 
     let output = json!({ "step_id": "step_1", "output": { "file": "a.tar" }, "result": "built" });
-    call(&host, "completeStepWithOutput", output);
+    let completed = call(&host, "completeStepWithOutput", output);
+    assert_eq!(
+        (&completed["output"], &completed["result"]),
+        (&json!({ "file": "a.tar" }), &json!("built"))
+    );
     let blocked = call(&host, "getBlockedSteps", json!({}));
     assert_eq!(blocked["blocked_steps"][0]["blocked_by"], json!(["step_2"]));
     let received = json!({ "step_1": { "file": "a.tar" } });
@@ -144,6 +148,50 @@ fn a_step_waits_for_others_and_gets_what_they_give() {
     assert_eq!(refused(&host, "addDependentStep", far).kind, ErrorKind::NotFound);
     let status = call(&host, "getPlanStatus", json!({}));
     assert_eq!(status["steps"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_step_that_is_there_waits_and_goes_on_when_the_other_failed_or_is_skipped() {
+    for how in ["failed", "skipped"] {
+        let host = with_plan(&["build", "test", "publish"]);
+        let waits = json!({ "step_id": "3", "provides": "url", "depends_on": [
+            { "agent_id": "main", "step_id": "step_1", "plan_id": "plan_1" }, { "step_id": "2" },
+        ] });
+        let added = call(&host, "addDependentStep", waits);
+        assert_eq!(added["message"], "Added 2 dependencies to existing step (BLOCKED)");
+        assert_eq!((&added["status"], &added["total_steps"]), (&json!("blocked"), &json!(3)));
+        set(&host, "1", "completed");
+        set(&host, "2", how);
+        let status = call(&host, "getPlanStatus", json!({}));
+        assert_eq!(status["steps"][2]["not_completed"], json!(["step_2"]), "{how}");
+        assert_eq!(set(&host, "3", "in_progress")["status"], "in_progress");
+    }
+    let host = with_plan(&["build"]);
+    let wrong = |arguments| refused(&host, "addDependentStep", arguments).message;
+    let on = json!([{ "step_id": "1" }]);
+    assert_eq!(wrong(json!({ "step_id": "zz", "depends_on": on })), "Step not found: zz");
+    assert_eq!(wrong(json!({ "depends_on": on })), "step_id or description is required");
+    let plan =
+        json!({ "description": "x", "depends_on": [{ "step_id": "1", "plan_id": "plan_9" }] });
+    assert_eq!(wrong(plan), "Plan not found: plan_9");
+}
+
+#[test]
+fn the_status_tells_when_and_where_the_plan_is() {
+    let host = with_plan(&["look", "edit"]);
+    set(&host, "1", "in_progress");
+    let status = || call(&host, "getPlanStatus", json!({}));
+    let now = status();
+    let current = json!({ "step_id": "step_1", "sequence": 1, "description": "look" });
+    assert_eq!((&now["current_step"], &now["completed_at"]), (&current, &Value::Null));
+    assert!(now["created_at"].is_string() && now["started_at"].is_string(), "{now}");
+    assert!(now["steps"][0]["started_at"].is_string(), "{now}");
+    call(&host, "completePlan", json!({ "status": "failed", "summary": "no time" }));
+    let over = status();
+    assert_eq!((&over["status"], &over["summary"]), (&json!("failed"), &json!("no time")));
+    assert!(over["completed_at"].is_string(), "{over}");
+    let events = call(&host, "getTaskEvents", json!({}));
+    assert_eq!(events["events"][0]["source_agent"], "main");
 }
 
 #[test]

@@ -37,6 +37,26 @@ fn the_question_shows_the_diff_and_the_change_is_told() {
 }
 
 #[test]
+fn the_question_about_a_patch_shows_the_diff() {
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@ one\n-two\n+2\n*** End Patch";
+    let Some(desk) = Desk::new() else { return };
+    let _ = fixture("probe");
+    desk.write("a.txt", "one\ntwo\n");
+    desk.house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "apply_patch", "arguments": { "input": patch } } }] },
+        { "expect": { "tool_result": "\"modified\":[\"a.txt\"]" }, "steps": [{ "text": "done" }] },
+    ] }));
+    let Some(mut running) = on_terminal(&desk.house, "run go", |command| command) else { return };
+    running.wait_for_question();
+    running.write(b"y\n");
+    let output = running.wait_with_open_input().code(0);
+    for row in ["Edit a.txt? +1 −1", "2 - two", "2 + 2", "changed a.txt (+1 -1)"] {
+        assert!(output.stdout.contains(row), "{row}: {output}");
+    }
+    assert_eq!(desk.text("a.txt"), "one\n2\n");
+}
+
+#[test]
 fn nobody_is_asked_about_an_edit_that_cannot_apply() {
     let arguments = json!({ "path": "a.txt", "old": "tow", "new": "2" });
     let Some(desk) = editing(arguments, "Search text not found: 'tow'") else { return };
@@ -58,4 +78,60 @@ fn programs_get_old_new_and_hunks() {
     let change = &changed[0]["change"];
     assert_eq!((&change["old"], &change["new"]), (&json!("one\ntwo\n"), &json!("one\n2\n")));
     assert_eq!(change["hunks"][0]["lines"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn a_person_takes_a_change_back_by_a_command() {
+    let Some(desk) = Desk::new() else { return };
+    desk.write("a.txt", "one\n");
+    desk.write("b.txt", "one\n");
+    let replace = json!({ "pattern": "one", "replacement": "two", "paths": "*.txt" }).to_string();
+    desk.house.run(&["call", "findAndReplace", &replace]).code(0);
+    let listed = desk.house.run(&["undo", "--list"]).code(0).stdout;
+    assert!(
+        listed.starts_with("    1  2") && listed.contains("findAndReplace  a.txt, b.txt\n"),
+        "{listed}"
+    );
+    let refused = desk.house.run(&["undo"]).code(6);
+    assert!(refused.stderr.contains("change 1 stays: no user can agree"), "{refused}");
+    assert_eq!(desk.text("a.txt"), "two\n");
+    let Some(mut running) = on_terminal(&desk.house, "undo", |command| command) else { return };
+    running.wait_for_question();
+    running.write(b"1\n");
+    let output = running.wait_with_open_input().code(0);
+    for row in [
+        "Take back change 1 (findAndReplace",
+        "-two",
+        "+one",
+        "Change 1 (findAndReplace: a.txt, b.txt) is taken back.",
+    ] {
+        assert!(output.stdout.contains(row), "{row}: {output}");
+    }
+    assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("one\n".into(), "one\n".into()));
+    desk.house.run(&["undo", "2", "--yes"]).code(0);
+    assert_eq!(desk.text("a.txt"), "two\n");
+    desk.write("b.txt", "theirs\n");
+    let output = desk.house.run(&["undo", "3", "--yes"]).code(1);
+    assert!(
+        output.stderr.contains("so nothing was done: b.txt was changed otherwise since"),
+        "{output}"
+    );
+    assert_eq!(desk.text("a.txt"), "two\n");
+}
+
+#[test]
+fn in_a_chat_the_model_is_told_what_was_taken_back() {
+    let Some(desk) = Desk::new() else { return };
+    let _ = fixture("probe");
+    desk.write("a.txt", "one\n");
+    desk.house.script(&json!({ "answers": [
+        call(json!({ "path": "a.txt", "old": "one", "new": "two" })),
+        { "steps": [{ "text": "edited" }] },
+        { "expect": { "data": "Change 1 (updateFile: a.txt) is taken back" }, "steps": [{ "text": "seen" }] },
+    ] }));
+    let mut chat = desk.house.command(&["chat", "--yes"]).start();
+    chat.write(b"edit it\n/undo 1 true\ngo on\n");
+    let output = chat.finish().code(0);
+    assert!(output.stdout.contains("seen"), "{output}");
+    assert_eq!(desk.text("a.txt"), "one\n");
 }

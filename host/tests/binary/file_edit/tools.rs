@@ -43,15 +43,21 @@ fn every_tool_does_what_it_says() {
     calls.end(&desk.house);
     // A later session, another process: back step by step, and forth.
     let mut later = desk.calls();
-    for expected in ["<1>\r\n<2>\r\n", "1\r\n2\r\n", "1\r\ntwo\r\n", "one\r\ntwo\r\n"] {
+    later.call("undoFileChange", &json!({ "path": "a.txt" }));
+    assert_eq!(desk.text("a.txt"), "<1>\r\n<2>\r\n");
+    // The change before it changed e.txt too, which was removed since.
+    later.refused("undoFileChange", &json!({ "path": "a.txt" }));
+    later.call("undoFileChange", &json!({ "path": "e.txt" }));
+    assert_eq!(desk.text("e.txt"), "<e>\n");
+    for (a, e, d) in
+        [("1\r\n2\r\n", "e\n", "-"), ("1\r\ntwo\r\n", "-", "b\n"), ("one\r\ntwo\r\n", "-", "b\n")]
+    {
         later.call("undoFileChange", &json!({ "path": "a.txt" }));
-        assert_eq!(desk.text("a.txt"), expected);
+        assert_eq!(["a.txt", "e.txt", "d.txt"].map(|name| desk.text(name)), [a, e, d]);
     }
     later.refused("undoFileChange", &json!({ "path": "a.txt" }));
     later.call("undoFileChange", &json!({ "path": "a.txt", "redo": true }));
     assert_eq!(desk.text("a.txt"), "1\r\ntwo\r\n");
-    later.call("undoFileChange", &json!({ "path": "e.txt" }));
-    assert_eq!(desk.text("e.txt"), "<e>\n");
     later.end(&desk.house);
 }
 

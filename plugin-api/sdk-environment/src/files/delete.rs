@@ -1,11 +1,13 @@
 //! Deleting: a link itself and never what it leads to.
 
-use jaato_types::Result;
 use jaato_types::files::{FileDelete, FileKind};
-use rustix::fs::{AtFlags, unlinkat};
+use jaato_types::{Error, ErrorKind, Result};
+use rustix::fs::{AtFlags, FlockOperation, OFlags, flock, unlinkat};
 use rustix::io::Errno;
 
 use super::confined::Confined;
+use super::draft::is_draft;
+use super::place::Place;
 use super::removal::delete_folder;
 use super::steps::Last;
 use crate::engine::Does;
@@ -26,6 +28,11 @@ impl Confined {
             if asked.wants_folder {
                 return Err(failed(Errno::NOTDIR));
             }
+            if is_draft(name) && is_held(&place) {
+                let reason = "another process is writing it";
+                let error = errors::refused(Verb::Delete, &place.shown, reason);
+                return Err(Error { kind: ErrorKind::Conflict, ..error });
+            }
             return unlinkat(&*place.dir, name, AtFlags::empty()).map_err(failed);
         }
         self.check_below(&place, Does::Write, None, Verb::Delete)?;
@@ -36,4 +43,10 @@ impl Confined {
         unlinkat(&*place.dir, name, AtFlags::REMOVEDIR)
             .map_err(|errno| failed(if errno == Errno::EXIST { Errno::NOTEMPTY } else { errno }))
     }
+}
+
+/// Whether the process that writes a draft lives.
+fn is_held(place: &Place) -> bool {
+    let Ok(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK) else { return false };
+    flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::AGAIN)
 }

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, fchmod, fchown, linkat, openat, renameat,
-    renameat_with, statat, unlinkat,
+    AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid, fchmod, fchown, flock, linkat,
+    openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -44,6 +44,9 @@ impl Draft {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&**dir, &name, flags, Mode::from_raw_mode(NEW_FILE_MODE as _))?;
+        // Says that somebody works on it, however that ends. A file system without locks is no
+        // reason not to write.
+        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         Ok(Self { dir: dir.clone(), name, file: file.into(), is_placed: false })
     }
 
@@ -119,6 +122,13 @@ pub(crate) fn rename_new(
         }
         done => done,
     }
+}
+
+/// Whether a name is one of a draft.
+pub(crate) fn is_draft(name: &OsStr) -> bool {
+    let name = name.to_str().unwrap_or_default();
+    let number = name.strip_prefix(".jaato-").and_then(|rest| rest.strip_suffix(".tmp"));
+    number.is_some_and(|it| it.len() == 16 && it.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Makes a name that nothing has, hidden, and that tells whose it is.

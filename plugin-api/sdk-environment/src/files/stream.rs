@@ -12,8 +12,8 @@ use rustix::io::{Errno, pread};
 use super::asked::Asked;
 use super::confined::Confined;
 use super::draft::{Draft, Taken, errno_of};
-use super::place::Place;
 use super::steps::{Last, Missing};
+use super::write::Target;
 use crate::errors::{self, Verb};
 use crate::platform::Facts;
 
@@ -34,7 +34,7 @@ pub struct Pieces {
 /// it was.
 #[derive(Debug)]
 pub struct Writer {
-    place: Place,
+    target: Target,
     draft: Draft,
     taken: Taken,
     /// The version of the file that it replaces, where somebody cares.
@@ -58,9 +58,10 @@ impl Confined {
         if request.mode == WriteMode::CreateNew {
             return self.write_new_stream(&asked, missing, request.permissions);
         }
-        let target = self.target(&asked, missing, Verb::Write)?;
+        let mut target = self.target(&asked, missing, Verb::Write)?;
         target.check_expected(request.expected.as_deref())?;
-        let failed = |errno| errors::failed(Verb::Write, &target.place.shown, errno);
+        let shown = target.place.shown.clone();
+        let failed = |errno| errors::failed(Verb::Write, &shown, errno);
         // Written in place, it could not be left as it was.
         let mut draft = target.draft(Verb::Write)?.ok_or_else(|| failed(Errno::ACCESS))?;
         if target.old.is_none() {
@@ -71,7 +72,7 @@ impl Confined {
             std::io::copy(&mut old, &mut draft.file).map_err(|error| failed(errno_of(&error)))?;
         }
         let expected = request.expected.clone();
-        Ok(Writer { place: target.place, draft, taken: Taken::Replaced, expected })
+        Ok(Writer { target, draft, taken: Taken::Replaced, expected })
     }
 
     fn write_new_stream(
@@ -88,7 +89,8 @@ impl Confined {
         }
         let draft = Draft::begin(&place.dir).map_err(failed)?;
         draft.permit(permissions).map_err(failed)?;
-        Ok(Writer { draft, place, taken: Taken::Refused, expected: None })
+        let target = Target::new(place, None);
+        Ok(Writer { draft, target, taken: Taken::Refused, expected: None })
     }
 }
 
@@ -131,18 +133,21 @@ impl Pieces {
 impl Writer {
     /// Writes behind what was written.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let place = &self.place;
+        let place = &self.target.place;
         self.draft.write(bytes).map_err(|errno| errors::failed(Verb::Write, &place.shown, errno))
     }
 
     /// Puts the file in its place.
     pub fn finish(mut self) -> Result<FileFacts> {
-        let place = &self.place;
+        let place = &self.target.place;
         let failed = |errno| errors::failed(Verb::Write, &place.shown, errno);
         let is_other =
             |expected: &String| place.facts().map_or(true, |facts| facts.version() != *expected);
         if self.expected.as_ref().is_some_and(is_other) {
             return Err(errors::changed(&place.shown));
+        }
+        if self.taken == Taken::Replaced {
+            return self.target.put(self.draft, Verb::Write);
         }
         self.draft.place(place.name(Verb::Write)?, self.taken).map_err(failed)?;
         let stat = fstat(&self.draft.file).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! Writing whole files: at once, so that a reader sees the old or the new one.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Seek as _, Write as _};
 
 use jaato_types::Result;
 use jaato_types::files::{FileFacts, FileKind, FileWrite, WriteMode};
@@ -16,22 +16,29 @@ use super::place::Place;
 use super::steps::{Last, Missing};
 use crate::engine::EDIT_BYTES_MAX;
 use crate::errors::{self, Verb};
-use crate::platform::Facts;
+use crate::platform::{Facts, copy_attributes};
 
 /// What stands where a file is to be written.
+#[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) place: Place,
     /// The file that is there.
     pub(crate) old: Option<Facts>,
+    /// Whether that file stays and only its content changes: it has other names, or its owner or
+    /// attributes cannot be given to another file.
+    stays: bool,
 }
+
+/// Permission bits of a draft that does not come into its place.
+const OWNERS_MODE: u32 = 0o600;
 
 impl Confined {
     /// Writes a file.
     ///
-    /// It is replaced by a new one of the same owner and permission bits; where the system does not
-    /// allow that (the file is another user's, or its folder may not be changed), it is written in
-    /// place. A link stays, and what it leads to is replaced. Other names of the same file keep the
-    /// old content. A read-only file is refused.
+    /// It is replaced by a new one of the same owner, permission bits and extended attributes. If
+    /// the system does not allow that (the file is another user's, its folder may not be changed,
+    /// it is a mount point), or if the file has other names, it is written in place. A link stays,
+    /// and the file that it leads to is written. A read-only file is refused.
     pub fn write(&self, request: &FileWrite, bytes: &[u8]) -> Result<FileFacts> {
         let asked = self.asked_file(&request.path, Verb::Write)?;
         let missing = if request.parents { Missing::Make } else { Missing::Fail };
@@ -144,6 +151,10 @@ const TO_WRITE: OFlags = OFlags::WRONLY
     .union(OFlags::CLOEXEC);
 
 impl Target {
+    pub(crate) fn new(place: Place, old: Option<Facts>) -> Self {
+        Self { place, old, stays: false }
+    }
+
     /// Looks at what is at a place, and whether it may be written. None where that is a link.
     ///
     /// It is not opened: a file that is replaced while somebody has it open to be written costs
@@ -153,7 +164,7 @@ impl Target {
         let name = place.name(verb)?;
         let facts = match place.facts() {
             Ok(facts) => facts,
-            Err(Errno::NOENT) => return Ok(Some(Self { place, old: None })),
+            Err(Errno::NOENT) => return Ok(Some(Self::new(place, None))),
             Err(errno) => return Err(failed(errno)),
         };
         if facts.kind == FileKind::Link {
@@ -161,9 +172,9 @@ impl Target {
         }
         check_is_file(&facts, &place, verb)?;
         match accessat(&*place.dir, name, Access::WRITE_OK, AtFlags::EACCESS) {
-            Ok(()) => Ok(Some(Self { place, old: Some(facts) })),
+            Ok(()) => Ok(Some(Self::new(place, Some(facts)))),
             // It went away meanwhile.
-            Err(Errno::NOENT) => Ok(Some(Self { place, old: None })),
+            Err(Errno::NOENT) => Ok(Some(Self::new(place, None))),
             Err(errno) => Err(failed(errno)),
         }
     }
@@ -202,8 +213,9 @@ impl Target {
         Ok(content)
     }
 
-    /// Begins the file that comes there. None where the old one has to be written in place.
-    pub(crate) fn draft(&self, verb: Verb) -> Result<Option<Draft>> {
+    /// Begins the file that comes there. None where its folder takes no new file, so that the old
+    /// one has to be written in place.
+    pub(crate) fn draft(&mut self, verb: Verb) -> Result<Option<Draft>> {
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
         let is_refused = |errno| self.old.is_some() && matches!(errno, Errno::ACCESS | Errno::PERM);
         let draft = match Draft::begin(&self.place.dir) {
@@ -211,20 +223,20 @@ impl Target {
             Err(errno) if is_refused(errno) => return Ok(None),
             Err(errno) => return Err(failed(errno)),
         };
-        if let Some(old) = &self.old {
-            let fresh = Facts::from(&fstat(&draft.file).map_err(failed)?);
-            match draft.like(old, &fresh) {
-                Ok(()) => {}
-                Err(errno) if is_refused(errno) => return Ok(None),
-                Err(errno) => return Err(failed(errno)),
-            }
+        let Some(old) = &self.old else { return Ok(Some(draft)) };
+        let fresh = Facts::from(&fstat(&draft.file).map_err(failed)?);
+        let like = draft.like(old, &fresh).and_then(|()| self.copy_attributes(&draft));
+        if old.links > 1 || like.is_err() {
+            // The file stays and gets the content of the draft, which no other user may read.
+            draft.permit(Some(OWNERS_MODE)).map_err(failed)?;
+            self.stays = true;
         }
         Ok(Some(draft))
     }
 
     /// Puts bytes there; a file that is made by it gets the permission bits.
     pub(crate) fn replace(
-        self,
+        mut self,
         bytes: &[u8],
         permissions: Option<u32>,
         verb: Verb,
@@ -235,19 +247,46 @@ impl Target {
         if self.old.is_none() {
             draft.permit(permissions).map_err(failed)?;
         }
-        draft.place(self.place.name(verb)?, Taken::Replaced).map_err(failed)?;
-        let stat = fstat(&draft.file).map_err(failed)?;
-        Ok(Facts::from(&stat).told(&self.place.shown))
+        self.put(draft, verb)
+    }
+
+    /// Puts a draft there that replaces what is there.
+    pub(crate) fn put(&self, mut draft: Draft, verb: Verb) -> Result<FileFacts> {
+        let failed = |errno| errors::failed(verb, &self.place.shown, errno);
+        if !self.stays {
+            match draft.place(self.place.name(verb)?, Taken::Replaced) {
+                Ok(()) => {
+                    let stat = fstat(&draft.file).map_err(failed)?;
+                    return Ok(Facts::from(&stat).told(&self.place.shown));
+                }
+                // A mount point is no name that can be given to another file.
+                Err(Errno::BUSY | Errno::XDEV) if self.old.is_some() => {}
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+        // The draft stays meanwhile: where this ends half-way, it tells what was to be there.
+        draft.file.rewind().map_err(|error| failed(errno_of(&error)))?;
+        self.overwrite(&mut draft.file, verb)
     }
 
     /// Writes over the old content.
-    pub(crate) fn write_in_place(self, bytes: &[u8], verb: Verb) -> Result<FileFacts> {
+    fn write_in_place(self, bytes: &[u8], verb: Verb) -> Result<FileFacts> {
+        self.overwrite(&mut &*bytes, verb)
+    }
+
+    /// Writes over the old content, and takes off what is left of it.
+    fn overwrite(&self, content: &mut impl Read, verb: Verb) -> Result<FileFacts> {
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
         let mut file = self.open_same(TO_WRITE, verb)?;
-        ftruncate(&file, 0).map_err(failed)?;
-        file.write_all(bytes).map_err(|error| failed(errno_of(&error)))?;
+        let length = std::io::copy(content, &mut file).map_err(|error| failed(errno_of(&error)))?;
+        ftruncate(&file, length).map_err(failed)?;
         let stat = fstat(&file).map_err(failed)?;
         Ok(Facts::from(&stat).told(&self.place.shown))
+    }
+
+    fn copy_attributes(&self, draft: &Draft) -> rustix::io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        copy_attributes(self.place.open(flags)?, &draft.file)
     }
 }
 

@@ -21,6 +21,11 @@ pub(crate) fn open_beneath(
     None
 }
 
+/// No attributes are copied here.
+pub(crate) fn copy_attributes(_from: impl AsFd, _to: impl AsFd) -> rustix::io::Result<()> {
+    Ok(())
+}
+
 /// There is no such call.
 pub(crate) fn read_at_once(_file: impl AsFd, _buffer: &mut [u8], _offset: u64) -> Option<usize> {
     None

@@ -4,7 +4,11 @@ use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags, openat2};
+use rustix::buffer::spare_capacity;
+use rustix::fs::{
+    FileType, Mode, OFlags, RawDir, ResolveFlags, XattrFlags, fgetxattr, flistxattr,
+    flistxattr_query, fremovexattr, fsetxattr, openat2,
+};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use super::Wait;
@@ -49,6 +53,49 @@ pub(crate) fn read_at_once(file: impl AsFd, buffer: &mut [u8], offset: u64) -> O
         }
     }
     Some(filled)
+}
+
+/// Bytes of an extended attribute, and of the names of all: what Linux allows.
+const ATTRIBUTE_BYTES_MAX: usize = 64 * 1024;
+
+/// The access list of a file.
+const ACCESS_LIST: &str = "system.posix_acl_access";
+
+/// Gives a file the access list and the extended attributes of another. Those of the system's
+/// security stay what they are: the kernel sets them, and some are void once the content changes.
+pub(crate) fn copy_attributes(from: impl AsFd, to: impl AsFd) -> rustix::io::Result<()> {
+    let names = attribute_names(&from)?;
+    let own = attribute_names(&to)?;
+    // A folder may give each new file a list.
+    if own.iter().any(|name| name == ACCESS_LIST) && !names.iter().any(|name| name == ACCESS_LIST) {
+        fremovexattr(&to, ACCESS_LIST)?;
+    }
+    for name in names {
+        if name.starts_with("security.") || name.starts_with("trusted.") {
+            continue;
+        }
+        let mut value = Vec::with_capacity(ATTRIBUTE_BYTES_MAX);
+        match fgetxattr(&from, &*name, spare_capacity(&mut value)) {
+            Ok(_) => fsetxattr(&to, &*name, &value, XattrFlags::empty())?,
+            // It went away meanwhile.
+            Err(Errno::NODATA) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+fn attribute_names(file: impl AsFd) -> rustix::io::Result<Vec<String>> {
+    // Most files have none, and then nothing is made room for.
+    match flistxattr_query(&file) {
+        Ok(0) | Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
+        Ok(_) => {}
+        Err(errno) => return Err(errno),
+    }
+    let mut names = vec![0; ATTRIBUTE_BYTES_MAX];
+    let length = flistxattr(&file, &mut names[..])?;
+    let names = names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect())
 }
 
 /// Bytes of names that are read in one go.

@@ -52,6 +52,76 @@ fn a_file_is_written_anew_behind_or_only_if_it_is_new() {
 }
 
 #[test]
+fn a_file_with_other_names_is_written_in_place() {
+    let ground = Ground::new();
+    let confined = ground.open();
+    ground.put("work/file", "a longer text");
+    fs::hard_link(ground.path("work/file"), ground.path("work/other")).unwrap();
+    write(&confined, "file", "short").unwrap();
+    assert_eq!(
+        (ground.text("work/file"), ground.text("work/other")),
+        ("short".into(), "short".into())
+    );
+    let mut stream = confined.write_stream(&request("other", WriteMode::Replace)).unwrap();
+    stream.write(b"piece by ").unwrap();
+    stream.write(b"piece").unwrap();
+    assert_eq!(stream.finish().unwrap().size, 14);
+    assert_eq!(ground.text("work/file"), "piece by piece");
+    assert_eq!(fs::read_dir(ground.path("work")).unwrap().count(), 2, "a draft is left");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn extended_attributes_and_access_lists_stay() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    let ground = Ground::new();
+    let confined = ground.open();
+    ground.put("work/file", "old");
+    let path = ground.path("work/file");
+    if setxattr(&path, "user.mark", b"moon", XattrFlags::empty()).is_err() {
+        // This file system has none.
+        return;
+    }
+    // User 1 may read and write, beside the owner.
+    let list: Vec<u8> = [
+        &2u32.to_le_bytes()[..],
+        &[1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 6, 0, 1, 0, 0, 0],
+        &[4, 0, 4, 0, 255, 255, 255, 255, 16, 0, 6, 0, 255, 255, 255, 255],
+        &[32, 0, 4, 0, 255, 255, 255, 255],
+    ]
+    .concat();
+    let has_lists = setxattr(&path, "system.posix_acl_access", &list, XattrFlags::empty()).is_ok();
+    write(&confined, "file", "new").unwrap();
+    let read = |name: &str| {
+        let mut value = vec![0; 256];
+        let length = getxattr(&path, name, &mut value[..]).unwrap();
+        value.truncate(length);
+        value
+    };
+    assert_eq!((read("user.mark"), ground.text("work/file")), (b"moon".to_vec(), "new".into()));
+    if has_lists {
+        assert_eq!(read("system.posix_acl_access"), list);
+    }
+}
+
+#[test]
+fn a_draft_that_is_written_is_not_deleted_and_one_that_was_left_is() {
+    let ground = Ground::new();
+    let confined = ground.open();
+    let stream = confined.write_stream(&request("file", WriteMode::Replace)).unwrap();
+    let name = fs::read_dir(ground.path("work")).unwrap().next().unwrap().unwrap().file_name();
+    let path = name.to_str().unwrap().to_owned();
+    let delete = || confined.delete(&FileDelete { path: path.clone(), ..FileDelete::default() });
+    let error = delete().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    assert!(error.message.ends_with("another process is writing it"), "{error}");
+    drop(stream);
+    ground.put(&format!("work/{path}"), "left by a kill");
+    delete().unwrap();
+    assert_eq!(fs::read_dir(ground.path("work")).unwrap().count(), 0);
+}
+
+#[test]
 fn a_new_file_gets_the_permission_bits_that_are_asked_for_and_an_old_one_keeps_its_own() {
     let ground = Ground::new();
     let confined = ground.open();

@@ -183,6 +183,18 @@ fn what_a_schema_does_not_declare_is_found() {
 }
 
 #[test]
+fn a_patch_names_the_files_that_it_writes() {
+    let schema = closed(json!({ "input": string("patch") }));
+    let patch = "*** Begin Patch\n*** Update File: a.rs\n*** Move to: b.rs\n@@\n-x\n+y\n \
+                 *** Delete File:  c d \n*** Add File:e\r\n+*** Add File: f\n*** End Patch";
+    let touched = Touched::of(&schema, &json!({ "input": patch }));
+    assert_eq!(
+        (&touched.writes[..], touched.is_complete()),
+        (&["a.rs", "b.rs", "c d", "e"].map(str::to_owned)[..], true)
+    );
+}
+
+#[test]
 fn models_do_not_see_the_keyword() {
     let mut schema = closed(json!({ "a": { "type": "array", "items": string("read") } }));
     strip(&mut schema);

@@ -1,19 +1,22 @@
 //! One edit of a file's bytes: what is replaced, and what is nearest to it where it is not there.
 //! Pure.
 
+mod forgive;
 mod nearest;
+pub mod patch;
 mod target;
 
 pub use target::{Anchors, Missed};
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::text::{Decoded, LineView, decode};
 
 /// Characters of a text that an error quotes.
 const QUOTED_CHARS_MAX: usize = 100;
 
-/// An edit: the one place of `old` becomes `new`.
+/// An edit: a place of `old` becomes `new`.
 #[derive(Debug, Clone, Copy)]
 pub struct Edit<'a> {
     /// What stands there.
@@ -22,6 +25,29 @@ pub struct Edit<'a> {
     pub new: &'a str,
     /// What stands around it.
     pub anchors: Anchors<'a>,
+    /// How many places are meant.
+    pub places: Places,
+}
+
+/// How many places of a text an edit replaces.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Places {
+    /// The one that there is.
+    #[default]
+    One,
+    /// Each.
+    All,
+}
+
+/// What an edit made of a file's bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edited {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Places that were replaced.
+    pub replaced: usize,
+    /// How the file writes the replaced text, where that is not as the edit does.
+    pub forgiven: Option<String>,
 }
 
 /// Why a file cannot be edited.
@@ -33,30 +59,66 @@ pub enum Failed {
     Lacks(char, String),
     /// There is not one place; the nearest lines, where there are some.
     Missed(Missed, Option<String>),
+    /// A chunk of a patch has no place; what is to be known of that.
+    Chunk(String, Option<String>),
 }
 
 /// Edits the bytes of a file; those that are not edited stay.
 ///
 /// # Errors
 /// Why it cannot be done.
-pub fn edit(bytes: &[u8], edit: Edit<'_>) -> Result<Vec<u8>, Failed> {
+pub fn edit(bytes: &[u8], edit: Edit<'_>) -> Result<Edited, Failed> {
     let decoded = decode(bytes).map_err(|_| Failed::NotText)?;
     let view = LineView::new(&decoded.text);
     let plain = |text: &str| text.replace("\r\n", "\n");
     let (old, prologue, epilogue) =
         (plain(edit.old), plain(edit.anchors.prologue), plain(edit.anchors.epilogue));
     let anchors = Anchors { prologue: &prologue, epilogue: &epilogue };
-    let place = target::find(view.text(), &old, anchors).map_err(|missed| {
-        let near = match missed {
-            Missed::NotFound => {
-                nearest::nearest(view.text(), if old.is_empty() { &prologue } else { &old })
+    let found = match edit.places {
+        Places::One => target::find(view.text(), &old, anchors).map(|place| vec![place]),
+        Places::All => target::find_all(view.text(), &old, anchors),
+    };
+    let missed = match found {
+        Ok(places) => {
+            let pieces: Vec<(Range<usize>, &str)> =
+                places.into_iter().map(|place| (place, edit.new)).collect();
+            let bytes = encode(&decoded, view.replace(&pieces).into())?;
+            return Ok(Edited { bytes, replaced: pieces.len(), forgiven: None });
+        }
+        Err(missed) => missed,
+    };
+    let missed = match missed {
+        Missed::NotFound | Missed::NotBetween(_) if edit.places == Places::One => {
+            match forgive::find(view.text(), &old, anchors) {
+                Ok(found) => return forgiven(&decoded, &view, &old, edit.new, found),
+                Err(Missed::Ambiguous { count, lines }) => Missed::Alike { count, lines },
+                Err(_) => missed,
             }
-            Missed::NotBetween(_) | Missed::Ambiguous { .. } | Missed::Empty => None,
-        };
-        Failed::Missed(missed, near)
-    })?;
-    let text = view.replace(&[(place, edit.new)]);
-    encode(&decoded, text.into())
+        }
+        missed => missed,
+    };
+    let near = match missed {
+        Missed::NotFound | Missed::Alike { .. } => {
+            nearest::nearest(view.text(), if old.is_empty() { &prologue } else { &old })
+        }
+        Missed::NotBetween(_) | Missed::Ambiguous { .. } | Missed::Empty => None,
+    };
+    Err(Failed::Missed(missed, near))
+}
+
+/// Edits a place that the file writes otherwise.
+fn forgiven(
+    decoded: &Decoded<'_>,
+    view: &LineView<'_>,
+    old: &str,
+    new: &str,
+    found: forgive::Forgiven,
+) -> Result<Edited, Failed> {
+    let new = forgive::grafted(&view.text()[found.range.clone()], old, &new.replace("\r\n", "\n"));
+    let forgiven = Some(found.differences).filter(|it| !it.is_empty());
+    let text = view.replace(&[(found.range, &new)]);
+    let bytes = encode(decoded, text.into())?;
+    Ok(Edited { bytes, replaced: 1, forgiven })
 }
 
 /// Writes a whole new text as the bytes of a file: in the encoding and with the line ends of what
@@ -88,7 +150,8 @@ mod tests {
     use super::*;
 
     fn one(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, Failed> {
-        edit(bytes, Edit { old, new, anchors: Anchors::default() })
+        let edit_one = Edit { old, new, anchors: Anchors::default(), places: Places::One };
+        edit(bytes, edit_one).map(|edited| edited.bytes)
     }
 
     #[test]
@@ -114,11 +177,97 @@ mod tests {
         let lacks = Failed::Lacks('中', "windows-1252".to_owned());
         assert_eq!(one(b"caf\xE9 au lait, d\xE9j\xE0", "lait", "中"), Err(lacks));
         let Err(Failed::Missed(Missed::NotFound, Some(near))) =
-            one(b"let moon = 1;", "let  moon", "")
+            one(b"let moon = 1;", "let moons", "")
         else {
             panic!("the nearest line is shown")
         };
         assert!(near.ends_with("1: let moon = 1;"), "{near}");
         assert_eq!(quoted(&"x".repeat(101)), format!("'{}…'", "x".repeat(100)));
+    }
+
+    /// An edit of a text that the file writes otherwise; what is forgiven comes last.
+    #[track_caller]
+    fn forgiven(file: &str, old: &str, new: &str, expected: (&str, &str)) {
+        let asked = Edit { old, new, anchors: Anchors::default(), places: Places::One };
+        let edited = edit(file.as_bytes(), asked).unwrap();
+        let text = String::from_utf8(edited.bytes).unwrap();
+        assert_eq!((&*text, &*edited.forgiven.unwrap_or_default()), expected);
+    }
+
+    #[test]
+    fn a_text_that_the_file_writes_otherwise_is_replaced_and_the_rest_of_it_stays() {
+        let ends = "blanks at line ends";
+        forgiven("a  \nb\t\nc\n", "a\nb\nc", "a\nx\nc", ("a  \nx\nc\n", ends));
+        forgiven("x\n", "x \n", "y\n", ("y\n", ends));
+        let indent = "tabs or blanks of the indent";
+        forgiven(
+            "\tif a:\n\t\tb()\n",
+            "    if a:\n        b()",
+            "    if a:\n        c()\n            d()",
+            ("\tif a:\n\t\tc()\n\t\t\td()\n", indent),
+        );
+        forgiven(
+            "    if a:\n        b()\n",
+            "if a:\n    b()\n",
+            "if a:\n    b()\n    c()\n",
+            ("    if a:\n        b()\n        c()\n", indent),
+        );
+        let quotes = "straight or curly quotes";
+        forgiven(
+            "say \u{201C}a\u{201D} \u{2018}b\u{2019} now\n",
+            "say \"a\" 'b' now",
+            "say \"a\" 'b' later",
+            ("say \u{201C}a\u{201D} \u{2018}b\u{2019} later\n", quotes),
+        );
+        forgiven("a \u{2013} b\n", "a - b", "a + b", ("a + b\n", "hyphens or dashes"));
+        forgiven("a\u{A0}b c\n", "a b c", "a b d", ("a\u{A0}b d\n", "no-break spaces"));
+        forgiven("x  =  1\n", "x = 1", "x = 2", ("x  =  2\n", "blanks between words"));
+        let nfd = "decomposed letters in the file (NFD), composed ones in yours (NFC)";
+        forgiven(
+            "cafe\u{301} au lait\n",
+            "caf\u{E9} au lait",
+            "caf\u{E9} noir",
+            ("cafe\u{301} noir\n", nfd),
+        );
+        forgiven(
+            "\u{1112}\u{1161}\u{11AB} 1\n",
+            "\u{D55C} 1",
+            "\u{D55C} 2",
+            ("\u{1112}\u{1161}\u{11AB} 2\n", nfd),
+        );
+        forgiven("a \r\nb\r\n", "a\nb\n", "a\nx\ny\n", ("a \r\nx\r\ny\r\n", ends));
+    }
+
+    #[test]
+    fn only_the_one_place_is_forgiven() {
+        let Err(Failed::Missed(Missed::Alike { count: 2, lines }, Some(near))) =
+            one(b"a  b\nc\na   b\n", "a b", "x")
+        else {
+            panic!("both places are told")
+        };
+        assert_eq!(lines, [1, 3]);
+        assert!(near.contains("(they differ in: blanks between words)"), "{near}");
+        // As it is written it is there once.
+        assert_eq!(one(b"a  b\nc\na b\n", "a b", "x").unwrap(), b"a  b\nc\nx\n");
+        for (file, old) in
+            [("iffy\n", "if  "), ("xab\n", "  ab\n"), ("a\n", " \t"), ("ab\n", "a b")]
+        {
+            assert!(one(file.as_bytes(), old, "").is_err(), "{old:?} in {file:?}");
+        }
+    }
+
+    #[test]
+    fn all_places_are_replaced() {
+        let all = |file: &str, old, prologue| {
+            let anchors = Anchors { prologue, epilogue: "" };
+            let edited =
+                edit(file.as_bytes(), Edit { old, new: "x", anchors, places: Places::All });
+            edited.map(|edited| (String::from_utf8(edited.bytes).unwrap(), edited.replaced))
+        };
+        assert_eq!(all("aaa a\r\n", "a", ""), Ok(("xxx x\r\n".to_owned(), 4)));
+        assert_eq!(all("aaaa", "aa", ""), Ok(("xx".to_owned(), 2)));
+        assert_eq!(all("1a 2a 1a", "a", "1"), Ok(("1x 2a 1x".to_owned(), 2)));
+        assert_eq!(all("a", "", ""), Err(Failed::Missed(Missed::Empty, None)));
+        assert!(matches!(all("a  b", "a b", ""), Err(Failed::Missed(Missed::NotFound, Some(_)))));
     }
 }

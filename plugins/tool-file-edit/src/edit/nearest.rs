@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use similar::TextDiff;
 
+use super::forgive::differences;
+
 /// Lines of a file that are looked at.
 const LINES_MAX: usize = 50_000;
 
@@ -109,12 +111,9 @@ fn place<'a, 'b>(lines: &'a [&'b str], start: usize, wanted: &[&str]) -> &'a [&'
 
 fn shown(lines: &[&str], start: usize, wanted: &[&str]) -> String {
     let place = place(lines, start, wanted);
-    let squeezed = |lines: &[&str]| {
-        lines.iter().flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ")
-    };
-    let why = match squeezed(place) == squeezed(wanted) {
-        true => " (they differ in blanks)",
-        false => "",
+    let why = match differences(&place.join("\n"), &wanted.join("\n")) {
+        why if why.is_empty() => why,
+        why => format!(" (they differ in: {why})"),
     };
     let mut text = format!("the nearest lines{why} are:");
     for (number, line) in place.iter().enumerate() {
@@ -139,7 +138,7 @@ mod tests {
 
     #[test]
     fn lines_with_other_blanks_are_found() {
-        let expected = "the nearest lines (they differ in blanks) are:\n2:     let moon = 1;\n\
+        let expected = "the nearest lines (they differ in: tabs or blanks of the indent) are:\n2:     let moon = 1;\n\
                         3:     println!(\"{moon}\");";
         check("let moon = 1;\n  println!(\"{moon}\");", Some(expected));
     }

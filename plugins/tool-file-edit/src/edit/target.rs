@@ -35,6 +35,14 @@ pub enum Missed {
         /// In which lines, the first of them.
         lines: Vec<usize>,
     },
+    /// It does not stand there as it is written, but places that are alike: so many, in these lines
+    /// and more.
+    Alike {
+        /// How many.
+        count: usize,
+        /// In which lines, the first of them.
+        lines: Vec<usize>,
+    },
     /// There is nothing to look for.
     Empty,
 }
@@ -51,9 +59,55 @@ impl Anchors<'_> {
 /// # Errors
 /// There is none, or more than one.
 pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Range<usize>, Missed> {
+    find_where(text, old, anchors, |_| true)
+}
+
+/// Finds the one place of a text at which something holds.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_where(
+    text: &str,
+    old: &str,
+    anchors: Anchors<'_>,
+    holds: impl Fn(usize) -> bool,
+) -> Result<Range<usize>, Missed> {
     if old.is_empty() && anchors.is_empty() {
         return if text.is_empty() { Ok(0..0) } else { Err(Missed::Empty) };
     }
+    let mut places = places(text, old, anchors);
+    places.retain(|place| holds(*place));
+    let first = places.first().copied();
+    match (places.len(), first) {
+        (1, Some(start)) => Ok(start..start + old.len()),
+        (0, _) | (_, None) => Err(missing(text, old, anchors)),
+        (count, Some(_)) => Err(Missed::Ambiguous { count, lines: lines(text, &places) }),
+    }
+}
+
+/// Finds all places of a text, in order and apart from each other.
+///
+/// # Errors
+/// There is none.
+pub fn find_all(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Vec<Range<usize>>, Missed> {
+    if old.is_empty() {
+        return Err(Missed::Empty);
+    }
+    let mut found: Vec<Range<usize>> = Vec::new();
+    if anchors.is_empty() {
+        let starts = memmem::find_iter(text.as_bytes(), old);
+        found.extend(starts.map(|start| start..start + old.len()));
+    } else {
+        for start in places(text, old, anchors) {
+            if found.last().is_none_or(|last| last.end <= start) {
+                found.push(start..start + old.len());
+            }
+        }
+    }
+    if found.is_empty() { Err(missing(text, old, anchors)) } else { Ok(found) }
+}
+
+fn places(text: &str, old: &str, anchors: Anchors<'_>) -> BTreeSet<usize> {
     let mut places = BTreeSet::new();
     let gaps: [&str; 2] = ["", "\n"];
     // Without an anchor there is no gap to it.
@@ -71,12 +125,7 @@ pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Range<usize>,
             break;
         }
     }
-    let first = places.first().copied();
-    match (places.len(), first) {
-        (1, Some(start)) => Ok(start..start + old.len()),
-        (0, _) | (_, None) => Err(missing(text, old, anchors)),
-        (count, Some(_)) => Err(Missed::Ambiguous { count, lines: lines(text, &places) }),
-    }
+    places
 }
 
 fn missing(text: &str, old: &str, anchors: Anchors<'_>) -> Missed {

@@ -35,6 +35,11 @@ pub struct Snapshot {
 /// # Errors
 /// `permission_denied` for a path that is not allowed, and what the environment says.
 pub async fn look(cx: &Reporter, path: &str) -> Result<Option<FileFacts>> {
+    if path == "~" || path.starts_with("~/") {
+        let text = format!("`{path}` begins with `~`, which is not expanded");
+        let hint = "use an absolute path; a folder of that name is `./~`";
+        return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint));
+    }
     match cx.files().stat(path).await {
         Ok(facts) => Ok(Some(facts)),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),

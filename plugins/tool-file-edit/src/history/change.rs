@@ -64,8 +64,15 @@ pub struct Change {
     /// How it ended; `None` while it is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
+    /// How many of its files are no longer kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) forgotten: usize,
     /// The files, each path once.
     pub files: Vec<FileStep>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// How a change ended.
@@ -106,6 +113,23 @@ pub struct Kept {
     pub mode: u32,
 }
 
+/// A change in the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedChange {
+    /// Its number.
+    pub id: ChangeId,
+    /// When it began, in milliseconds since 1970 UTC.
+    pub at_ms: i64,
+    /// The tool that made it.
+    pub tool: String,
+    /// The change that it took back.
+    pub undoes: Option<ChangeId>,
+    /// The files.
+    pub files: Vec<FilePath>,
+    /// Whether nothing of it is left to be undone.
+    pub is_taken_back: bool,
+}
+
 /// A file as it was before a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backup {
@@ -133,8 +157,21 @@ pub struct BackupId {
 impl Change {
     pub(super) fn new(id: ChangeId, at_ms: i64, new: NewChange) -> Self {
         let NewChange { session, tool, call, environment, undoes, files } = new;
-        let (undone, redone, outcome) = (Vec::new(), Vec::new(), None);
-        Self { id, at_ms, session, tool, call, environment, undoes, undone, redone, outcome, files }
+        let (undone, redone, outcome, forgotten) = (Vec::new(), Vec::new(), None, 0);
+        Self {
+            id,
+            at_ms,
+            session,
+            tool,
+            call,
+            environment,
+            undoes,
+            undone,
+            redone,
+            outcome,
+            forgotten,
+            files,
+        }
     }
 
     /// Finds what it does to a path.
@@ -152,6 +189,17 @@ impl Change {
 impl fmt::Display for ChangeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+impl FromStr for ChangeId {
+    type Err = ();
+
+    /// Reads `27`, or `#27`.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let digits = text.strip_prefix('#').unwrap_or(text);
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        digits.parse().ok().filter(|_| is_number).map(Self).ok_or(())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{BackupId, ContentId, FilePath};
+use super::{BackupId, ChangeId, ContentId, FilePath};
 
 /// Why the history cannot do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +33,20 @@ pub enum HistoryError {
     /// There is no such backup.
     #[error("there is no backup {0}")]
     NoBackup(BackupId),
+    /// There is no such change.
+    #[error("there is no change {0}")]
+    NoChange(ChangeId),
+    /// Nothing of a change is left to be taken back.
+    #[error("change {0} was taken back already")]
+    TakenBack(ChangeId),
+    /// A change cannot be taken back as a whole.
+    #[error("change {change} cannot be taken back, so nothing was done: {}", told(.hindrances))]
+    Hindered {
+        /// The change.
+        change: ChangeId,
+        /// Why, for each file.
+        hindrances: Vec<String>,
+    },
     /// A file that is too large to be kept.
     #[error("{bytes} bytes are more than the {max} that the history of changes keeps of a file")]
     TooLarge {
@@ -69,8 +83,21 @@ impl HistoryError {
             | Self::NotKept(_)
             | Self::Damaged(_)
             | Self::NoBackup(_)
+            | Self::NoChange(_)
+            | Self::TakenBack(_)
+            | Self::Hindered { .. }
             | Self::TooLarge { .. }
             | Self::TooManyFiles { .. } => false,
         }
     }
+}
+
+/// Names the first of several reasons.
+fn told(hindrances: &[String]) -> String {
+    const TOLD_MAX: usize = 5;
+    let mut text = hindrances.iter().take(TOLD_MAX).cloned().collect::<Vec<_>>().join("; ");
+    if hindrances.len() > TOLD_MAX {
+        text.push_str(&format!("; and {} more", hindrances.len() - TOLD_MAX));
+    }
+    text
 }

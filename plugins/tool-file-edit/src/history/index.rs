@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::journal::Entry;
 use super::timeline::Timeline;
 use super::{
-    Backup, BackupId, Bounds, Change, ChangeId, ContentId, FilePath, FileStep, Outcome, Step,
+    Backup, BackupId, Bounds, Change, ChangeId, ContentId, FilePath, FileStep, HistoryError,
+    ListedChange, Outcome, Step,
 };
 
 /// Lines of forgotten changes that stay in a small journal.
@@ -72,12 +73,73 @@ impl Index {
         self.changes.get(self.places.get(&id)?)
     }
 
-    pub fn undo_step(&self, path: &FilePath) -> Option<Step> {
-        self.step(self.timeline(path).undo.last(), path)
+    /// Finds the last change of a path that was not taken back, as a whole.
+    pub fn undo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
+        self.timeline(path).undo.last().map(|id| self.step(*id)).transpose()
     }
 
-    pub fn redo_step(&self, path: &FilePath) -> Option<Step> {
-        self.step(self.timeline(path).redo.last(), path)
+    /// Finds the last undo of a path after which it was not changed otherwise, as a whole.
+    pub fn redo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
+        self.timeline(path).redo.last().map(|id| self.step(*id)).transpose()
+    }
+
+    /// Makes the step that takes a change back, in all its files. A file at which it was taken back
+    /// already is not among them.
+    pub fn step(&self, id: ChangeId) -> Result<Step, HistoryError> {
+        let change = self.change(id).filter(|change| change.outcome == Some(Outcome::Done));
+        let change = change.ok_or(HistoryError::NoChange(id))?;
+        let mut hindrances = Vec::new();
+        if change.forgotten > 0 {
+            let count = change.forgotten;
+            hindrances.push(format!("{count} of its files are too old to be kept"));
+        }
+        let mut files = Vec::new();
+        for step in &change.files {
+            match self.timeline(&step.path).first_before(id) {
+                Some(next) if next == id => files.push(step.clone()),
+                None => {}
+                Some(next) => {
+                    let tool = self.change(next).map_or("another call", |it| &*it.tool);
+                    let path = &step.path;
+                    hindrances.push(format!("{path} was changed again by {tool} (change {next})"));
+                }
+            }
+        }
+        if !hindrances.is_empty() {
+            return Err(HistoryError::Hindered { change: id, hindrances });
+        }
+        if files.is_empty() {
+            return Err(HistoryError::TakenBack(id));
+        }
+        let (tool, session) = (change.tool.clone(), change.session.clone());
+        Ok(Step { change: id, at_ms: change.at_ms, tool, session, files })
+    }
+
+    /// Finds the last change that was not taken back: of one session, or of all.
+    pub fn latest(&self, session: Option<&str>) -> Option<ChangeId> {
+        let is_asked = |change: &&Change| session.is_none_or(|session| change.session == session);
+        let changes = self.changes.values().rev().filter(is_asked);
+        let mut open = changes.filter(|change| !self.is_taken_back(change));
+        open.next().map(|change| change.id)
+    }
+
+    /// Lists the changes, newest first.
+    pub fn changes(&self) -> impl Iterator<Item = ListedChange> {
+        let is_done = |change: &&Change| change.outcome == Some(Outcome::Done);
+        self.changes.values().rev().filter(is_done).map(|change| ListedChange {
+            id: change.id,
+            at_ms: change.at_ms,
+            tool: change.tool.clone(),
+            undoes: change.undoes,
+            files: change.files.iter().map(|step| step.path.clone()).collect(),
+            is_taken_back: self.is_taken_back(change),
+        })
+    }
+
+    /// Whether a change is an undo, or nothing of it is left to be undone.
+    fn is_taken_back(&self, change: &Change) -> bool {
+        let is_open = |step: &FileStep| self.timeline(&step.path).undo.contains(&change.id);
+        change.outcome != Some(Outcome::Done) || !change.files.iter().any(is_open)
     }
 
     /// Lists what files were before changes, newest first: of one path, or of all.
@@ -204,6 +266,7 @@ impl Index {
         let change = self.changes.get_mut(&place)?;
         let number = change.files.iter().position(|step| step.path == *path)?;
         let step = change.files.remove(number);
+        change.forgotten += 1;
         if change.files.is_empty() {
             self.changes.remove(&place);
             self.places.remove(&id);
@@ -237,10 +300,6 @@ impl Index {
     fn changes_of(&self, path: &FilePath) -> impl Iterator<Item = &Change> {
         let places = self.paths.get(path).into_iter().flatten();
         places.filter_map(|place| self.changes.get(place))
-    }
-
-    fn step(&self, id: Option<&ChangeId>, path: &FilePath) -> Option<Step> {
-        Step::of(self.change(*id?)?, path)
     }
 }
 

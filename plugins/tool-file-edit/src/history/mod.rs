@@ -31,7 +31,9 @@ mod tests;
 mod timeline;
 
 pub use bounds::Bounds;
-pub use change::{Backup, BackupId, Change, ChangeId, FileStep, Kept, NewChange, Outcome};
+pub use change::{
+    Backup, BackupId, Change, ChangeId, FileStep, Kept, ListedChange, NewChange, Outcome,
+};
 pub use contents::{CONTENT_BYTES_MAX, ContentId, ContentWriter};
 pub use error::HistoryError;
 pub use file_path::FilePath;

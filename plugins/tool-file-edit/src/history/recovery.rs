@@ -11,6 +11,8 @@ pub enum Found {
     Nothing,
     /// A file with this content.
     Content(ContentId),
+    /// A file into which the content after it was being written when that ended.
+    Torn,
     /// A folder, a device, or a file that cannot be read.
     Other,
 }
@@ -55,7 +57,9 @@ pub fn plan_recovery(change: &Change, found: &[Found], environment: &str) -> Rec
     if change.environment != environment && !is_shared {
         return Recovery { is_elsewhere: true, ..Recovery::default() };
     }
-    let is_done = with(Side::Before).next().is_none() && with(Side::After).next().is_some();
+    let is_torn = found.contains(&Found::Torn);
+    let is_done =
+        !is_torn && with(Side::Before).next().is_none() && with(Side::After).next().is_some();
     let restore = match is_done {
         true => Vec::new(),
         false => with(Side::After).collect::<Vec<_>>().into_iter().rev().collect(),
@@ -65,12 +69,15 @@ pub fn plan_recovery(change: &Change, found: &[Found], environment: &str) -> Rec
 }
 
 fn side(step: &FileStep, found: &Found) -> Side {
+    // Half of it is there: it goes back as if it were whole.
+    if *found == Found::Torn {
+        return Side::After;
+    }
     let fits = |state: &Option<Kept>| match (state, found) {
         (None, Found::Nothing) => true,
         (Some(kept), Found::Content(content)) => kept.content == *content,
-        (None, Found::Content(_) | Found::Other) | (Some(_), Found::Nothing | Found::Other) => {
-            false
-        }
+        (None, Found::Content(_) | Found::Other | Found::Torn)
+        | (Some(_), Found::Nothing | Found::Other | Found::Torn) => false,
     };
     match (fits(&step.before), fits(&step.after)) {
         (true, true) => Side::Both,
@@ -93,6 +100,7 @@ mod tests {
         let state = |found: char| match found {
             '-' => Found::Nothing,
             '?' => Found::Other,
+            '~' => Found::Torn,
             text => Found::Content(ContentId::of(text.to_string().as_bytes())),
         };
         let found: Vec<_> = found.chars().map(state).collect();
@@ -113,6 +121,8 @@ mod tests {
         check("100", (false, &[0], &[]));
         check("110", (false, &[1, 0], &[]));
         check("101", (false, &[2, 0], &[]));
+        check("~", (false, &[0], &[]));
+        check("1~", (false, &[1, 0], &[]));
     }
 
     #[test]

@@ -13,8 +13,8 @@ use super::journal::{Entry, Journal};
 use super::lock::lock;
 use super::pending::{self, LeftBehind};
 use super::{
-    Backup, BackupId, Bounds, Change, ChangeId, ContentId, FilePath, HistoryError, NewChange,
-    Pending, Step,
+    Backup, BackupId, Bounds, Change, ChangeId, ContentId, FilePath, HistoryError, ListedChange,
+    NewChange, Pending, Step,
 };
 
 /// How often contents that nothing names are looked for. Each prune takes away those that it makes.
@@ -162,17 +162,41 @@ impl History {
     /// Finds the last change of a file that was not taken back.
     ///
     /// # Errors
-    /// `Io`, `Busy`.
+    /// `Hindered` if it cannot be taken back as a whole; `Io`, `Busy`.
     pub fn undo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
-        self.locked(|state| Ok(state.index.undo_step(path)))
+        self.locked(|state| state.index.undo_step(path))
     }
 
     /// Finds the last undo of a file after which it was not changed otherwise.
     ///
     /// # Errors
-    /// `Io`, `Busy`.
+    /// As [`History::undo_step`].
     pub fn redo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
-        self.locked(|state| Ok(state.index.redo_step(path)))
+        self.locked(|state| state.index.redo_step(path))
+    }
+
+    /// Finds what a change did, to take it back; one that took another back is done again by that.
+    ///
+    /// # Errors
+    /// `NoChange`, `TakenBack`; as [`History::undo_step`].
+    pub fn step(&self, id: ChangeId) -> Result<Step, HistoryError> {
+        self.locked(|state| state.index.step(id))
+    }
+
+    /// Finds the last change that was not taken back: of one session, or of all.
+    ///
+    /// # Errors
+    /// `Io`, `Busy`.
+    pub fn latest(&self, session: Option<&str>) -> Result<Option<ChangeId>, HistoryError> {
+        self.locked(|state| Ok(state.index.latest(session)))
+    }
+
+    /// Lists the latest changes, newest first.
+    ///
+    /// # Errors
+    /// `Io`, `Busy`.
+    pub fn changes(&self, max: usize) -> Result<Vec<ListedChange>, HistoryError> {
+        self.locked(|state| Ok(state.index.changes().take(max).collect()))
     }
 
     /// Lists what files were before changes, newest first: of one path, or of all.

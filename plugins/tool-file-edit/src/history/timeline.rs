@@ -1,8 +1,8 @@
 //! Which change of a file is undone next, and which is done again.
 
-use super::{Change, ChangeId, FilePath, FileStep, Kept};
+use super::{Change, ChangeId, FilePath, FileStep};
 
-/// A change that can be taken back, for one path and those that it was moved from or to.
+/// A change that can be taken back as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The change: [`NewChange::undoes`](super::NewChange::undoes) of the one that takes it back.
@@ -15,8 +15,6 @@ pub struct Step {
     pub session: String,
     /// What it did: `after` is what should be there, `before` is what has to be there again.
     pub files: Vec<FileStep>,
-    /// Files that the change changed beside these.
-    pub others: usize,
 }
 
 /// The changes of one path that can be undone and done again; the next is the last.
@@ -49,50 +47,22 @@ impl Timeline {
         line
     }
 
+    /// Returns what comes before a change can be undone or done again: itself where it is the next.
+    /// Nothing for one that was taken back.
+    pub fn first_before(&self, id: ChangeId) -> Option<ChangeId> {
+        let lines = [&self.undo, &self.redo];
+        lines.into_iter().find(|line| line.contains(&id))?.last().copied()
+    }
+
     /// Whether a change can be undone or done again, at some time.
     pub fn needs(&self, id: ChangeId) -> bool {
         self.undo.contains(&id) || self.redo.contains(&id)
     }
 }
 
-impl Step {
-    /// Makes it of a change; `None` if a file that belongs to it was forgotten.
-    pub(super) fn of(change: &Change, path: &FilePath) -> Option<Self> {
-        let mut files = vec![change.step_of(path)?.clone()];
-        let mut next = 0;
-        while let Some(step) = files.get(next).cloned() {
-            next += 1;
-            let missing =
-                |path: &FilePath, files: &[FileStep]| files.iter().all(|step| step.path != *path);
-            if let Some(from) = &step.moved_from
-                && missing(from, &files)
-            {
-                files.push(change.step_of(from)?.clone());
-            }
-            let target = |other: &&FileStep| other.moved_from.as_ref() == Some(&step.path);
-            for other in change.files.iter().filter(target) {
-                if missing(&other.path, &files) {
-                    files.push(other.clone());
-                }
-            }
-        }
-        let others = change.files.len() - files.len();
-        let (tool, session) = (change.tool.clone(), change.session.clone());
-        Some(Self { change: change.id, at_ms: change.at_ms, tool, session, files, others })
-    }
-
-    /// What has to be at each path, in the order in which it is to be written: files that move back
-    /// are there again before they are taken away where they are.
-    pub fn targets(&self) -> impl Iterator<Item = (&FilePath, Option<&Kept>)> {
-        let there = self.files.iter().filter(|step| step.before.is_some());
-        let gone = self.files.iter().filter(|step| step.before.is_none());
-        there.chain(gone).map(|step| (&step.path, step.before.as_ref()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{change, edit, path};
+    use super::super::tests::{change, path};
     use super::*;
 
     /// Changes of one file: `1`, `4u3` for one that undoes the third, `5r4` for one that takes that
@@ -145,22 +115,5 @@ mod tests {
         }
         // What nothing needs any longer goes first: 2, 3, 5, 6.
         check("1 4u3 7u6", &undo, &redo);
-    }
-
-    #[test]
-    fn a_move_is_taken_back_at_both_its_ends() {
-        let moved = FileStep { moved_from: Some(path("a")), ..edit("b", None, Some("1")) };
-        let files = vec![edit("a", Some("1"), None), moved, edit("c", None, Some("2"))];
-        let change = change(7, files);
-        for end in ["a", "b"] {
-            let step = Step::of(&change, &path(end)).unwrap();
-            let targets: Vec<_> =
-                step.targets().map(|(path, state)| (path.as_str(), state.is_some())).collect();
-            assert_eq!((targets, step.others), (vec![("a", true), ("b", false)], 1));
-        }
-        assert_eq!(Step::of(&change, &path("c")).unwrap().files.len(), 1);
-        assert_eq!(Step::of(&change, &path("d")), None);
-        let half = Change { files: change.files[1..].to_vec(), ..change };
-        assert_eq!(Step::of(&half, &path("b")), None);
     }
 }

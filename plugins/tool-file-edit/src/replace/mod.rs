@@ -55,11 +55,24 @@ impl Replacer {
     /// # Errors
     /// What is wrong with it, in words.
     pub fn new(pattern: &str, replacement: &str) -> Result<Self, String> {
-        let mut builder = RegexBuilder::new(pattern);
-        let regex = builder.multi_line(true).size_limit(REGEX_BYTES_MAX).build();
-        let regex = regex.map_err(|error| format!("Invalid regex pattern: {error}"))?;
+        let regex = Self::compiled(pattern)?;
         let template = Template::parse(replacement, &regex)?;
         Ok(Self { regex, template })
+    }
+
+    /// Takes both as plain text.
+    ///
+    /// # Errors
+    /// The pattern is too long.
+    pub fn literal(pattern: &str, replacement: &str) -> Result<Self, String> {
+        let regex = Self::compiled(&regex::escape(&pattern.replace("\r\n", "\n")))?;
+        Ok(Self { regex, template: Template::plain(replacement) })
+    }
+
+    fn compiled(pattern: &str) -> Result<Regex, String> {
+        let mut builder = RegexBuilder::new(pattern);
+        let regex = builder.multi_line(true).size_limit(REGEX_BYTES_MAX).build();
+        regex.map_err(|error| format!("Invalid regex pattern: {error}"))
     }
 
     /// Replaces all matches in a text; nothing where there is none, or where nothing would change.
@@ -182,6 +195,15 @@ mod tests {
     fn what_changes_nothing_is_no_match() {
         let replacer = Replacer::new("a", "a").unwrap();
         assert_eq!((replacer.replace("a"), replacer.replace("b")), (None, None));
+    }
+
+    #[test]
+    fn plain_text_has_no_signs() {
+        let literal = |pattern, replacement, text| {
+            Replacer::literal(pattern, replacement).unwrap().replace(text).map(|it| it.text)
+        };
+        assert_eq!(literal("a(b)", r"$1\q", "a(b)c\r\n"), Some("$1\\qc\r\n".to_owned()));
+        assert_eq!((literal("a.", "x", "ab"), literal("", "x", "")), (None, Some("x".to_owned())));
     }
 
     #[test]

@@ -38,6 +38,11 @@ impl Template {
         Ok(template)
     }
 
+    /// Takes a replacement as it is.
+    pub(super) fn plain(replacement: &str) -> Self {
+        Self(vec![Piece::Text(replacement.to_owned())])
+    }
+
     pub(super) fn expand(&self, captures: &Captures<'_>) -> String {
         self.0.iter().fold(String::new(), |text, piece| match piece {
             Piece::Text(piece) => text + piece,

@@ -1,5 +1,6 @@
 //! The tool `findAndReplace`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jaato_plugin_sdk::files::{FIND_FILES_MAX, FileFind, FileOrder};
@@ -11,14 +12,11 @@ use serde_json::Map;
 use super::{counts, given, preview_of, told};
 use crate::apply::{Maker, apply};
 use crate::editor::Editor;
-use crate::files::{Snapshot, snapshot};
+use crate::files::{CHANGED_BYTES_MAX, Snapshot, snapshot};
 use crate::mend::mend;
 use crate::plan::Plan;
 use crate::replace::{Replaced, Replacer};
 use crate::text::decode;
-
-/// Larger files are passed over, and counted.
-const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Files whose matches are told.
 const FILES_TOLD_MAX: usize = 20;
@@ -40,8 +38,9 @@ const MADE: [&str; 11] = [
     ".pytest_cache", ".ruff_cache", "*.min.js", "*.min.css",
 ];
 
-/// Replace all matches of a regular expression in the files of a glob, at once or not at all.
-/// `^` and `$` are the ends of lines, `\n` matches a line end, `(?s)` lets `.` match it too.
+/// Replace all matches of a regular expression, or of a plain text (`literal`), in the files of
+/// globs, at once or not at all. `^` and `$` are the ends of lines, `\n` matches a line end, `(?s)`
+/// lets `.` match it too.
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "findAndReplace",
@@ -62,21 +61,33 @@ const MADE: [&str; 11] = [
     )
 )]
 struct FindAndReplace {
-    /// The expression.
+    /// The expression, or the text.
     #[schemars(extend("x-jaato-touches" = { "text": "a regular expression" }))]
     pattern: String,
-    /// What comes in place of a match; `\1` or `$1` is its first group.
+    /// What comes in place of a match; `\1` or `$1` is the first group of an expression.
     #[schemars(extend("x-jaato-touches" = { "text": "what comes in place of a match" }))]
     replacement: String,
-    /// Which files, as `src/**/*.rs`.
+    /// Which files: a glob as `src/**/*.rs`, or several.
     #[schemars(extend("x-jaato-touches" = "pattern"))]
-    paths: String,
+    paths: Globs,
+    /// Whether both are plain text: no without it.
+    #[serde(default)]
+    literal: bool,
     /// Whether it is only told what would change: no without it.
     #[serde(default)]
     dry_run: bool,
     /// Whether files that .gitignore names, and hidden ones, are changed too: no without it.
     #[serde(default)]
     include_ignored: bool,
+}
+
+/// One pattern or several.
+#[tool_type]
+#[derive(Clone)]
+#[serde(untagged)]
+enum Globs {
+    One(String),
+    Several(Vec<String>),
 }
 
 /// What was found.
@@ -90,6 +101,8 @@ struct Found {
     denied: u64,
     /// Files that the user must be asked about one by one.
     protected: Vec<String>,
+    /// Files that have the expression as plain text, which it does not match.
+    literally: usize,
 }
 
 impl Tool for FindAndReplace {
@@ -104,7 +117,7 @@ impl Tool for FindAndReplace {
             "success": true,
             "pattern": self.pattern,
             "replacement": self.replacement,
-            "paths_pattern": self.paths,
+            "paths_pattern": self.globs().join(", "),
             "dry_run": self.dry_run,
             "total_matches": matches,
             "lines_matched": lines,
@@ -119,6 +132,14 @@ impl Tool for FindAndReplace {
             result.insert("files_unreadable".to_owned(), json!(told));
         }
         found.tell_left_out(&mut result);
+        if matches == 0 && found.literally > 0 {
+            let hint = format!(
+                "the expression matches nothing, but {} files have it as plain text: `literal` \
+                 replaces that",
+                found.literally
+            );
+            result.insert("hint".to_owned(), hint.into());
+        }
         let by_file: Vec<Value> = found.files.iter().take(FILES_TOLD_MAX).map(told_file).collect();
         if !by_file.is_empty() {
             result.insert("matches_by_file".to_owned(), by_file.into());
@@ -170,9 +191,14 @@ impl Found {
 impl FindAndReplace {
     async fn find(&self, cx: &Cx<Editor>) -> Result<Found> {
         let pattern = given("pattern", &self.pattern)?;
-        let paths = given("paths", &self.paths)?;
-        let replacer = Replacer::new(pattern, &self.replacement)
-            .map_err(|text| Error::new(ErrorKind::InvalidArguments, text))?;
+        let replacer = match self.literal {
+            true => Replacer::literal(pattern, &self.replacement),
+            false => Replacer::new(pattern, &self.replacement),
+        };
+        let replacer = replacer.map_err(|text| {
+            let error = Error::new(ErrorKind::InvalidArguments, text);
+            if self.literal { error } else { error.with_hint("`literal` takes both as plain text") }
+        })?;
         let replacer = Arc::new(replacer);
         let folder = cx.state().place(cx).await?.folder.clone();
         let plan = Plan::new(&folder);
@@ -184,8 +210,14 @@ impl FindAndReplace {
             files: Vec::new(),
             denied: 0,
             protected: Vec::new(),
+            literally: 0,
         };
-        for path in self.files(cx, paths, &folder, &mut found).await? {
+        let mut files = BTreeSet::new();
+        for paths in self.globs() {
+            let paths = given("paths", paths)?;
+            files.extend(self.files(cx, paths, &folder, &mut found).await?);
+        }
+        for path in files {
             match self.search(cx, &replacer, &path, &mut found).await {
                 Ok(()) => {}
                 // It went away meanwhile.
@@ -197,6 +229,20 @@ impl FindAndReplace {
             }
         }
         Ok(found)
+    }
+
+    fn globs(&self) -> Vec<&str> {
+        match &self.paths {
+            Globs::One(glob) => vec![glob],
+            Globs::Several(globs) => globs.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// The expression as plain text, where that is another.
+    fn literally(&self) -> Option<String> {
+        let has_signs =
+            self.pattern.contains(['(', ')', '[', '{', '.', '*', '+', '?', '|', '^', '$']);
+        (!self.literal && has_signs).then(|| self.pattern.clone())
     }
 
     /// Lists the files that are searched.
@@ -223,22 +269,25 @@ impl FindAndReplace {
             limit: Some(FIND_FILES_MAX),
             ..FileFind::default()
         };
-        let (mut pages, mut files, mut count) = (cx.files().find(find).await?, Vec::new(), 0);
+        let (mut pages, mut files) = (cx.files().find(find).await?, Vec::new());
+        let (mut count, mut denied, mut left_out) = (0, 0, 0);
         while let Some(page) = pages.next().await? {
             count = page.count;
-            found.denied = page.left_out.denied;
+            denied = page.left_out.denied;
             found.unreadable.extend(page.unreadable);
             for file in page.files {
+                left_out += usize::from(file.protected || file.size > CHANGED_BYTES_MAX);
                 if file.protected {
                     found.protected.push(file.path);
-                } else if file.size > FILE_BYTES_MAX {
+                } else if file.size > CHANGED_BYTES_MAX {
                     found.too_large += 1;
                 } else {
                     files.push(file.path);
                 }
             }
         }
-        if count <= (files.len() + found.too_large + found.protected.len()) as u64 {
+        found.denied += denied;
+        if count <= (files.len() + left_out) as u64 {
             return Ok(files);
         }
         let text = format!("`{paths}` names {count} files, at most {FIND_FILES_MAX} are searched");
@@ -254,16 +303,17 @@ impl FindAndReplace {
         found: &mut Found,
     ) -> Result<()> {
         let Some(snapshot) = snapshot(cx, path).await? else { return Ok(()) };
-        let replacer = Arc::clone(replacer);
+        let (replacer, literal) = (Arc::clone(replacer), self.literally());
         let work = move |_: &Reporter| {
-            let made = replace(&replacer, &snapshot);
+            let made = replace(&replacer, &snapshot, literal.as_deref());
             (snapshot, made)
         };
         let (snapshot, replaced) = cx.blocking(work).await?;
         let (replaced, bytes) = match replaced {
             InFile::NoText => return Ok(()),
-            InFile::Nothing => {
+            InFile::Nothing { has_it_literally } => {
                 found.searched += 1;
+                found.literally += usize::from(has_it_literally);
                 return Ok(());
             }
             InFile::Refused(why) => return Err(unencodable(path, &why)),
@@ -282,16 +332,22 @@ enum InFile {
     /// It is no text.
     NoText,
     /// Nothing matches.
-    Nothing,
+    Nothing {
+        /// Whether the text of the expression itself is there.
+        has_it_literally: bool,
+    },
     /// Its encoding lacks what would stand there; this says what.
     Refused(String),
     /// What was replaced, and the bytes that it has then.
     Replaced(Replaced, Vec<u8>),
 }
 
-fn replace(replacer: &Replacer, snapshot: &Snapshot) -> InFile {
+fn replace(replacer: &Replacer, snapshot: &Snapshot, literal: Option<&str>) -> InFile {
     let Ok(decoded) = decode(&snapshot.bytes) else { return InFile::NoText };
-    let Some(mut replaced) = replacer.replace(&decoded.text) else { return InFile::Nothing };
+    let Some(mut replaced) = replacer.replace(&decoded.text) else {
+        let has_it_literally = literal.is_some_and(|text| decoded.text.contains(text));
+        return InFile::Nothing { has_it_literally };
+    };
     let text = std::mem::take(&mut replaced.text);
     match decoded.charset.encode(text.into()) {
         Ok(bytes) => InFile::Replaced(replaced, bytes),

@@ -3,9 +3,11 @@
 use jaato_plugin_sdk::prelude::*;
 
 use super::given;
+use crate::diff::moment;
 use crate::editor::{Editor, failed};
 use crate::files::look;
 use crate::history::Backup;
+use crate::mend::mend;
 use crate::plan::absolute;
 
 /// Backups that are told.
@@ -36,6 +38,7 @@ impl Tool for ListBackups {
     type State = Editor;
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
+        let mended = mend(cx).await?;
         let history = cx.state().history()?.clone();
         let named = match &self.path {
             None => None,
@@ -64,7 +67,7 @@ impl Tool for ListBackups {
         if count > BACKUPS_TOLD_MAX {
             result.insert("truncated".to_owned(), true.into());
         }
-        Ok(Output::json(Value::Object(result)))
+        Ok(super::told(result, &[], mended))
     }
 }
 
@@ -75,14 +78,8 @@ fn told(backup: &Backup, has_path: bool) -> Value {
     if !has_path {
         told.insert("original_path".to_owned(), backup.path.as_str().into());
     }
-    told.insert("timestamp".to_owned(), utc(backup.at_ms).into());
+    told.insert("timestamp".to_owned(), moment(backup.at_ms).into());
     told.insert("size".to_owned(), backup.file.size.into());
     told.insert("replaced_by".to_owned(), backup.tool.as_str().into());
     Value::Object(told)
-}
-
-/// Writes a moment as `2026-11-24T00:10:00Z`.
-fn utc(at_ms: i64) -> String {
-    let moment = jiff::Timestamp::from_millisecond(at_ms);
-    moment.map(|moment| moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()).unwrap_or_default()
 }

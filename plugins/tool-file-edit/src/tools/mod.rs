@@ -1,5 +1,6 @@
 //! The tools, one file each, and what they have in common.
 
+mod apply_patch;
 mod find_and_replace;
 mod list_backups;
 mod move_file;
@@ -40,13 +41,18 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
     let error = |kind, text: String| Error::new(kind, format!("Targeted edit failed: {text}"));
     let places = |lines: &[usize]| {
         let lines: Vec<String> = lines.iter().map(usize::to_string).collect();
-        format!("it stands in line {}", lines.join(", "))
+        format!("found in line {}", lines.join(", "))
     };
     match failed {
         Failed::NotText => not_text(path, bytes, bytes.len() as u64),
         Failed::Lacks(lacking, name) => {
             let text = format!("{path} is encoded as {name}, which has no '{lacking}'");
             Error::new(ErrorKind::InvalidArguments, text)
+        }
+        Failed::Chunk(text, hint) => {
+            let text = format!("{path} cannot be patched: {text}");
+            let hint = hint.unwrap_or_else(|| "read the file again and copy exactly".to_owned());
+            Error::new(ErrorKind::NotFound, text).with_hint(hint)
         }
         Failed::Missed(Missed::Empty, _) => {
             let text = "'old' is empty and the file is not".to_owned();
@@ -70,9 +76,26 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
                 "Search text matched {count} times. Use prologue/epilogue to disambiguate: {}",
                 quoted(old)
             );
-            error(ErrorKind::Conflict, text).with_hint(places(&lines))
+            let hint = format!("{}; `replace_all` replaces each", places(&lines));
+            error(ErrorKind::Conflict, text).with_hint(hint)
+        }
+        Failed::Missed(Missed::Alike { count, lines }, near) => {
+            let text = format!(
+                "Search text not found, but {count} places differ from it only in blanks, quotes, \
+                 dashes or composed letters: {}",
+                quoted(old)
+            );
+            let near = near.map(|near| format!("; {near}")).unwrap_or_default();
+            error(ErrorKind::Conflict, text).with_hint(format!("{}{near}", places(&lines)))
         }
     }
+}
+
+/// Tells the model that the file does not have the text as the call gave it.
+fn forgiven(differences: &str) -> String {
+    format!(
+        "the file writes this text differently ({differences}); text that you did not change is kept"
+    )
 }
 
 /// Refuses, once, to change a file that is another than the one that the model has seen, and shows
@@ -169,6 +192,18 @@ fn told(mut result: Map<String, Value>, changes: &[FileChange], mended: Vec<Stri
         result.insert("mended".to_owned(), mended.into());
     }
     Output::json(Value::Object(result))
+}
+
+/// Adds to a result what was changed and what came with it.
+fn told_of(mut result: Map<String, Value>, applied: &Applied, mended: Vec<String>) -> Output {
+    if !applied.lost_bits.is_empty() {
+        let text = format!(
+            "the set-user-ID and set-group-ID bits were removed from: {}",
+            applied.lost_bits.join(", ")
+        );
+        result.insert("mode_note".to_owned(), text.into());
+    }
+    told(result, &applied.changes, mended)
 }
 
 /// The backup of what a file was before a change.

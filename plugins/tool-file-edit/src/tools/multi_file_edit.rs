@@ -5,9 +5,9 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
-use super::{check_seen, counts, preview_of, told};
+use super::{check_seen, counts, forgiven, preview_of, told_of};
 use crate::apply::{Maker, apply};
-use crate::edit::{Anchors, Edit, Failed, Missed, edit, quoted};
+use crate::edit::{Anchors, Edit, Failed, Missed, Places, edit, quoted};
 use crate::editor::Editor;
 use crate::files::{check_is_no_link, not_text};
 use crate::mend::mend;
@@ -46,12 +46,15 @@ struct Operation {
     /// The file; not for rename.
     #[schemars(extend("x-jaato-touches" = "write"))]
     path: Option<String>,
-    /// edit: text to replace, exactly as in the file. It must stand there once.
+    /// edit: text to replace, copied from the file, where it must stand once.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     old: Option<String>,
     /// edit: what comes in its place.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     new: Option<String>,
+    /// edit: replace each place of `old`.
+    #[serde(default)]
+    replace_all: bool,
     /// edit: text right before `old`, where `old` stands more than once. It stays.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     prologue: Option<String>,
@@ -89,10 +92,13 @@ impl Tool for MultiFileEdit {
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
         let mended = mend(cx).await?;
-        let plan = self.plan(cx).await?;
+        let (plan, notes) = self.plan(cx).await?;
         let applied = apply(cx, Maker { tool: "multiFileEdit", undoes: None }, plan).await?;
-        let result = self.result();
-        Ok(told(result, &applied.changes, mended))
+        let mut result = self.result();
+        if !notes.is_empty() {
+            result.insert("notes".to_owned(), notes.into());
+        }
+        Ok(told_of(result, &applied, mended))
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
@@ -111,14 +117,15 @@ impl Tool for MultiFileEdit {
         let said = |changes: &[FileChange]| {
             format!("Atomic multi-file operation: {} {}", what.join(", "), counts(changes))
         };
-        preview_of(cx, self.plan(cx).await, said).await
+        preview_of(cx, self.plan(cx).await.map(|it| it.0), said).await
     }
 }
 
 tool!(MultiFileEdit);
 
 impl MultiFileEdit {
-    async fn plan(&self, cx: &Cx<Editor>) -> Result<Plan> {
+    /// Plans all operations, and notes where a file has a text otherwise than they say.
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<(Plan, Vec<String>)> {
         let wrong = |text: String| Err(Error::new(ErrorKind::InvalidArguments, text));
         if self.operations.is_empty() {
             return wrong("operations array is required and cannot be empty".to_owned());
@@ -127,8 +134,9 @@ impl MultiFileEdit {
             return wrong(format!("at most {OPERATIONS_MAX} operations are done in one call"));
         }
         let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
+        let mut notes = Vec::new();
         for (index, operation) in self.operations.iter().enumerate() {
-            plan = operation.plan(cx, plan).await.map_err(|error| {
+            plan = operation.plan(cx, plan, &mut notes).await.map_err(|error| {
                 let of = self.operations.len();
                 let text = format!(
                     "operation {} of {of} cannot be done, nothing was changed: {}",
@@ -138,7 +146,7 @@ impl MultiFileEdit {
                 Error { message: text, ..error }
             })?;
         }
-        Ok(plan)
+        Ok((plan, notes))
     }
 
     fn result(&self) -> Map<String, Value> {
@@ -192,7 +200,7 @@ impl Operation {
         self.to.as_deref().or(self.destination_path.as_deref())
     }
 
-    async fn plan(&self, cx: &Cx<Editor>, plan: Plan) -> Result<Plan> {
+    async fn plan(&self, cx: &Cx<Editor>, plan: Plan, notes: &mut Vec<String>) -> Result<Plan> {
         let Some(action) = self.action() else {
             let text = format!(
                 "Invalid action: {}. Valid actions: ['edit', 'create', 'delete', 'rename']",
@@ -201,14 +209,14 @@ impl Operation {
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         };
         match action {
-            Action::Edit => self.edit(cx, plan).await,
+            Action::Edit => self.edit(cx, plan, notes).await,
             Action::Create => self.create(cx, plan).await,
             Action::Delete => self.delete(cx, plan).await,
             Action::Rename => self.rename(cx, plan).await,
         }
     }
 
-    async fn edit(&self, cx: &Cx<Editor>, mut plan: Plan) -> Result<Plan> {
+    async fn edit(&self, cx: &Cx<Editor>, mut plan: Plan, notes: &mut Vec<String>) -> Result<Plan> {
         let path = required("path", self.path.as_deref())?;
         let missing = |what: &str| {
             let text = format!("'{what}' content is required for edit operation");
@@ -220,19 +228,22 @@ impl Operation {
         check_seen(cx, &plan, number).await?;
         let (prologue, epilogue) =
             (self.prologue.clone().unwrap_or_default(), self.epilogue.clone().unwrap_or_default());
+        let places = if self.replace_all { Places::All } else { Places::One };
         let (mut plan, edited) = cx
             .blocking({
                 let (old, path) = (old.clone(), path.to_owned());
                 move |_| {
                     let anchors = Anchors { prologue: &prologue, epilogue: &epilogue };
                     let bytes = plan.bytes(number).unwrap_or_default();
-                    let edited = edit(bytes, Edit { old: &old, new: &new, anchors })
+                    let edited = edit(bytes, Edit { old: &old, new: &new, anchors, places })
                         .map_err(|failed| edit_error(&path, bytes, &old, failed));
                     (plan, edited)
                 }
             })
             .await?;
-        plan.write(number, edited?)?;
+        let edited = edited?;
+        plan.write(number, edited.bytes)?;
+        notes.extend(edited.forgiven.map(|it| format!("{path}: {}", forgiven(&it))));
         Ok(plan)
     }
 
@@ -283,7 +294,7 @@ fn required<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str> {
 }
 
 /// Opens a file that must be there.
-async fn there(cx: &Cx<Editor>, plan: &mut Plan, path: &str) -> Result<usize> {
+pub(super) async fn there(cx: &Cx<Editor>, plan: &mut Plan, path: &str) -> Result<usize> {
     let number = plan.open(cx, path).await?;
     match plan.bytes(number) {
         Some(_) => Ok(number),
@@ -292,7 +303,7 @@ async fn there(cx: &Cx<Editor>, plan: &mut Plan, path: &str) -> Result<usize> {
 }
 
 /// Refuses a link that is there already.
-async fn check_is_its_own(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
+pub(super) async fn check_is_its_own(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
     let file = &plan.files[number];
     match file.before {
         Some(_) => check_is_no_link(cx, &file.path).await,
@@ -310,7 +321,9 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
             "Edit target is ambiguous in {path} (matched multiple times). \
              Use prologue/epilogue to disambiguate."
         ),
-        Failed::Missed(Missed::Empty, _) | Failed::Lacks(..) => String::new(),
+        Failed::Missed(Missed::Empty | Missed::Alike { .. }, _)
+        | Failed::Chunk(..)
+        | Failed::Lacks(..) => String::new(),
     };
     let error = super::edit_error(path, bytes, old, failed);
     if text.is_empty() { error } else { Error { message: text, ..error } }

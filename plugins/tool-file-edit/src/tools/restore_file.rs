@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{counts, given, preview_of, told};
+use super::{counts, given, preview_of, told_of};
 use crate::apply::{Maker, apply};
 use crate::editor::{Editor, failed};
 use crate::history::{Backup, BackupId, FilePath};
@@ -46,7 +46,7 @@ impl Tool for RestoreFile {
             "restored_from": backup.id.to_string(),
             "message": "File restored from backup",
         });
-        Ok(told(result, &applied.changes, mended))
+        Ok(told_of(result, &applied, mended))
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {

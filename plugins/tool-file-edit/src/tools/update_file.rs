@@ -1,27 +1,30 @@
 //! The tool `updateFile`.
 
+use std::sync::Arc;
+
 use futures_util::future::join;
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{backup_of, check_seen, counts, edit_error, given, preview_of, told};
+use super::{backup_of, check_seen, counts, edit_error, forgiven, given, preview_of, told_of};
 use crate::apply::{Maker, apply};
-use crate::edit::{Anchors, Edit, edit, rewrite};
+use crate::edit::{Anchors, Edit, Edited, Places, edit, rewrite};
 use crate::editor::Editor;
 use crate::mend::mend;
 use crate::plan::Plan;
 use crate::text::{decode, lines_of};
 
-/// Change a file: replace the one place of `old` by `new`, or the whole text by `new_content`.
-/// Line ends, encoding and mode stay. Returns a diff. undoFileChange takes it back.
+/// Edit a file: replace `old`, which must be there once, by `new`; or the whole text by
+/// `new_content`. Returns a diff.
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "updateFile",
+    core,
     category = "filesystem",
     destructive,
     open_world = false,
     previews,
-    traits("file_writer"),
+    traits("file_writer", "edits_by_text"),
     available_if(
         environment_has = "files",
         reason = "in a session whose execution environment has files"
@@ -32,13 +35,16 @@ struct UpdateFile {
     /// The file.
     #[schemars(extend("x-jaato-touches" = "write"))]
     path: String,
-    /// Text to replace, exactly as in the file. It must stand there once.
+    /// Text to replace, copied from the file.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     old: Option<String>,
-    /// What comes in its place.
+    /// Its replacement.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     new: Option<String>,
-    /// Text right before `old`, where `old` stands more than once. It stays.
+    /// Replace each place of `old`.
+    #[serde(default)]
+    replace_all: bool,
+    /// Text right before `old`, to choose one of several places. It stays.
     #[schemars(extend("x-jaato-touches" = { "text": "text of the file" }))]
     prologue: Option<String>,
     /// Text right after `old`. It stays.
@@ -54,18 +60,29 @@ impl Tool for UpdateFile {
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
         let mended = mend(cx).await?;
-        let (plan, lines) = self.plan(cx).await?;
+        let (plan, edited) = self.plan(cx).await?;
         let maker = Maker { tool: "updateFile", undoes: None };
         let applied = apply(cx, maker, plan).await?;
-        let size = applied.plan.bytes(0).map_or(0, <[u8]>::len);
+        let plan = Arc::clone(&applied.plan);
+        let counted = move |_: &Reporter| {
+            let bytes = plan.bytes(0).unwrap_or_default();
+            (bytes.len(), decode(bytes).map_or(0, |decoded| lines_of(&decoded.text)))
+        };
+        let (size, lines) = cx.blocking(counted).await?;
         let mut result = json_object!({
             "success": true, "path": self.path, "size": size, "lines": lines,
         });
+        if self.replace_all {
+            result.insert("replaced".to_owned(), edited.replaced.into());
+        }
+        if let Some(differences) = edited.forgiven {
+            result.insert("note".to_owned(), forgiven(&differences).into());
+        }
         match backup_of(&applied, 0) {
             Some(backup) => result.insert("backup".to_owned(), backup.into()),
             None => result.insert("unchanged".to_owned(), true.into()),
         };
-        Ok(told(result, &applied.changes, mended))
+        Ok(told_of(result, &applied, mended))
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
@@ -78,8 +95,8 @@ impl Tool for UpdateFile {
 tool!(UpdateFile);
 
 impl UpdateFile {
-    /// Plans the change, and counts the lines of the file after it.
-    async fn plan(&self, cx: &Cx<Editor>) -> Result<(Plan, usize)> {
+    /// Plans the change, and tells what is to be replaced.
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<(Plan, Edited)> {
         let path = given("path", &self.path)?;
         self.check()?;
         let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
@@ -87,16 +104,14 @@ impl UpdateFile {
         let (asked, before) = (self.clone(), plan.files[number].before.clone());
         let made = cx.blocking(move |_| {
             let bytes: &[u8] = before.as_ref().map_or(&[], |before| &before.bytes);
-            let made = asked.made(bytes)?;
-            let lines = decode(&made).map_or(0, |decoded| lines_of(&decoded.text));
-            Ok((made, lines))
+            asked.made(bytes)
         });
         // Large files are digested to be compared with what was seen.
         let (seen, made) = join(check_seen(cx, &plan, number), made).await;
         seen?;
-        let (made, lines) = made??;
-        plan.write(number, made)?;
-        Ok((plan, lines))
+        let mut edited = made??;
+        plan.write(number, std::mem::take(&mut edited.bytes))?;
+        Ok((plan, edited))
     }
 
     fn check(&self) -> Result<()> {
@@ -112,15 +127,18 @@ impl UpdateFile {
         }
     }
 
-    fn made(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+    fn made(&self, bytes: &[u8]) -> Result<Edited> {
         let old = self.old.as_deref().unwrap_or_default();
         let made = match &self.new_content {
-            Some(whole) => rewrite(bytes, whole),
+            Some(whole) => {
+                rewrite(bytes, whole).map(|bytes| Edited { bytes, replaced: 1, forgiven: None })
+            }
             None => {
                 let new = self.new.as_deref().unwrap_or_default();
                 let prologue = self.prologue.as_deref().unwrap_or_default();
                 let epilogue = self.epilogue.as_deref().unwrap_or_default();
-                edit(bytes, Edit { old, new, anchors: Anchors { prologue, epilogue } })
+                let places = if self.replace_all { Places::All } else { Places::One };
+                edit(bytes, Edit { old, new, anchors: Anchors { prologue, epilogue }, places })
             }
         };
         made.map_err(|failed| edit_error(&self.path, bytes, old, failed))

@@ -14,11 +14,12 @@ use crate::text::lines_of;
 #[derive(Clone, ToolInput)]
 #[tool(
     name = "writeNewFile",
+    core,
     category = "filesystem",
     destructive = false,
     open_world = false,
     previews,
-    traits("file_writer"),
+    traits("file_writer", "edits_by_text"),
     available_if(
         environment_has = "files",
         reason = "in a session whose execution environment has files"

@@ -30,6 +30,7 @@ pub(super) fn change(id: u64, files: Vec<FileStep>) -> Change {
         undone: Vec::new(),
         redone: Vec::new(),
         outcome: Some(super::Outcome::Done),
+        forgotten: 0,
         files,
     }
 }

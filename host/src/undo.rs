@@ -1,0 +1,34 @@
+//! `jaato undo`: the commands `undo` and `changes` of the plugin that edits files.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::args::Global;
+use crate::command::{self, AnswerForm};
+use crate::exit::Outcome;
+use crate::terminal;
+
+/// What `undo` takes.
+#[derive(Debug, Args)]
+pub struct UndoArgs {
+    /// The number of the change, as --list shows it; the last change when it is absent
+    pub change: Option<String>,
+
+    /// List the changes that the file tools made in this workspace
+    #[arg(long, conflicts_with_all = ["change", "yes"])]
+    pub list: bool,
+
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// Takes a change back, or lists changes.
+pub async fn undo(global: Global, args: UndoArgs) -> Outcome {
+    terminal::reserve();
+    let (command, arguments) = match args.list {
+        true => ("changes", json!({})),
+        false => ("undo", json!({ "change": args.change.unwrap_or_default(), "yes": args.yes })),
+    };
+    command::run(global, command, &[arguments.to_string()], AnswerForm::Text).await
+}

@@ -1,0 +1,182 @@
+//! The commands `undo` and `changes`: what a person takes back.
+
+use jaato_plugin_sdk::form::{FormOutcome, form};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::types::CommandSpec;
+use jaato_plugin_sdk::types::ask::{FORM_TEXT_BYTES_MAX, FieldKind, FieldOption, FormField};
+use jaato_plugin_sdk::types::file_change::FileChange;
+use serde::Deserialize;
+
+use crate::apply::{Maker, apply};
+use crate::diff;
+use crate::editor::{Editor, failed};
+use crate::history::{ChangeId, FilePath, ListedChange, Step};
+use crate::mend::mend;
+use crate::take_back::plan;
+
+/// Changes that are listed.
+const CHANGES_MAX: usize = 30;
+
+/// Files of a change that are named.
+const FILES_NAMED_MAX: usize = 3;
+
+/// The answers to the question.
+const DO_IT: &str = "take it back";
+const LEAVE_IT: &str = "leave it";
+
+/// What is typed behind `undo`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Undo {
+    change: Option<String>,
+    yes: bool,
+}
+
+/// Describes the commands.
+pub fn specs() -> Vec<CommandSpec> {
+    let undo = CommandSpec {
+        name: "undo".to_owned(),
+        description:
+            "Takes back what the file tools changed: the last change, or one by its number"
+                .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "change": { "type": "string", "description": "Its number, as `changes` lists it." },
+                "yes": { "type": "boolean", "description": "Do not ask." },
+            },
+        }),
+        // The model must know that its edit is gone.
+        share_with_model: true,
+        ..CommandSpec::default()
+    };
+    let changes = CommandSpec {
+        name: "changes".to_owned(),
+        description: "Lists what the file tools changed in this workspace, for `undo`".to_owned(),
+        ..CommandSpec::default()
+    };
+    vec![undo, changes]
+}
+
+/// Runs a command.
+///
+/// # Errors
+/// What hinders it.
+pub async fn run(cx: &Cx<Editor>, name: &str, arguments: Value) -> Result<Output> {
+    match name {
+        "undo" => {
+            let asked = serde_json::from_value(arguments)
+                .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
+            undo(cx, asked).await
+        }
+        "changes" => changes(cx).await,
+        _ => {
+            let text = format!("there is no command `{name}`");
+            Err(Error::new(ErrorKind::UnknownOperation, text))
+        }
+    }
+}
+
+async fn changes(cx: &Cx<Editor>) -> Result<Output> {
+    let history = cx.state().history()?.clone();
+    let listed = cx.blocking(move |_| history.changes(CHANGES_MAX)).await?.map_err(failed)?;
+    if listed.is_empty() {
+        return Ok(Output::text("The file tools have changed nothing in this workspace."));
+    }
+    let lines: Vec<String> = listed.iter().map(line).collect();
+    Ok(Output::text(lines.join("\n")))
+}
+
+fn line(change: &ListedChange) -> String {
+    let state = match (change.undoes, change.is_taken_back) {
+        (Some(undoes), true) => format!("  (took back {undoes})"),
+        (Some(undoes), false) => format!("  (did {undoes} again)"),
+        (None, true) => "  (taken back)".to_owned(),
+        (None, false) => String::new(),
+    };
+    let at = diff::moment(change.at_ms);
+    let (id, tool, files) = (change.id, &change.tool, named(&change.files));
+    format!("{id:>5}  {at}  {tool:<15} {files}{state}")
+}
+
+fn named(files: &[FilePath]) -> String {
+    let mut names: Vec<&str> = files.iter().take(FILES_NAMED_MAX).map(FilePath::as_str).collect();
+    let more = format!("and {} more", files.len().saturating_sub(FILES_NAMED_MAX));
+    if files.len() > FILES_NAMED_MAX {
+        names.push(&more);
+    }
+    names.join(", ")
+}
+
+async fn undo(cx: &Cx<Editor>, asked: Undo) -> Result<Output> {
+    mend(cx).await?;
+    let step = step(cx, asked.change.as_deref()).await?;
+    let plan = plan(cx, &step).await?;
+    let told = plan.clone();
+    let shown = cx.blocking(move |_| told.changes()).await?;
+    let files: Vec<FilePath> = step.files.iter().map(|file| file.path.clone()).collect();
+    let (id, tool, files) = (step.change, &step.tool, named(&files));
+    if !asked.yes && !is_agreed(cx, &step, &shown).await? {
+        return Ok(Output::text(format!("Change {id} stays.")));
+    }
+    let applied = apply(cx, Maker { tool: "undo", undoes: Some(id) }, plan).await?;
+    let again = applied.change.id;
+    Ok(Output::text(format!(
+        "Change {id} ({tool}: {files}) is taken back. `undo {again}` does it again."
+    )))
+}
+
+/// Finds the change that is meant: without a number the last one of this session, or else of the
+/// workspace.
+async fn step(cx: &Cx<Editor>, named: Option<&str>) -> Result<Step> {
+    let named = named.map(str::trim).filter(|text| !text.is_empty());
+    let id = named.map(|text| {
+        text.parse::<ChangeId>().map_err(|()| {
+            let text = format!("`{text}` is no number of a change");
+            Error::new(ErrorKind::InvalidArguments, text).with_hint("`changes` lists them")
+        })
+    });
+    let (id, session) = (id.transpose()?, cx.state().place(cx).await?.session.clone());
+    let history = cx.state().history()?.clone();
+    let find = move |_: &Reporter| {
+        let latest = || match history.latest(Some(&session))? {
+            Some(id) => Ok(Some(id)),
+            None => history.latest(None),
+        };
+        let id = match id {
+            Some(id) => Some(id),
+            None => latest().map_err(failed)?,
+        };
+        let nothing = || Error::new(ErrorKind::NotFound, "there is no change to take back");
+        history.step(id.ok_or_else(nothing)?).map_err(failed)
+    };
+    cx.blocking(find).await?
+}
+
+/// Shows what would change, and asks.
+async fn is_agreed(cx: &Cx<Editor>, step: &Step, changes: &[FileChange]) -> Result<bool> {
+    let (id, tool, at) = (step.change, &step.tool, diff::moment(step.at_ms));
+    let mut text = diff::short(changes);
+    if text.is_empty() {
+        text = changes.iter().map(|change| change.path.clone()).collect::<Vec<_>>().join("\n");
+    }
+    text.truncate(text.floor_char_boundary(FORM_TEXT_BYTES_MAX - 1));
+    let option = |value: &str| FieldOption { value: value.to_owned(), ..FieldOption::default() };
+    let field = FormField {
+        name: "undo".to_owned(),
+        text,
+        kind: FieldKind::Choice,
+        options: [DO_IT, LEAVE_IT].map(option).to_vec(),
+        ..FormField::default()
+    };
+    let title = format!("Take back change {id} ({tool}, {at})?");
+    let answer = cx.ask(&form(title).field(field)).await?;
+    if answer.outcome == FormOutcome::Nobody {
+        let text = format!("change {id} stays: no user can agree to take it back");
+        let hint = format!("`jaato undo {id} --yes` takes it back without a question");
+        return Err(Error::new(ErrorKind::PermissionDenied, text).with_hint(hint));
+    }
+    Ok(answer.values.get("undo").and_then(Value::as_str) == Some(DO_IT))
+}

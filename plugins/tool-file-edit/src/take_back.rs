@@ -1,0 +1,93 @@
+//! Takes a change back, in all its files or in none.
+
+use jaato_plugin_sdk::prelude::*;
+
+use crate::apply::{Applied, Maker, apply};
+use crate::editor::{Editor, Place, failed};
+use crate::files::snapshot;
+use crate::history::{FileStep, HistoryError, Step};
+use crate::mend::contents;
+use crate::plan::Plan;
+
+/// Takes a change back.
+///
+/// # Errors
+/// `conflict`, with what hinders it. Then nothing is changed.
+pub async fn take_back(cx: &Cx<Editor>, tool: &str, step: &Step) -> Result<Applied> {
+    let plan = plan(cx, step).await?;
+    apply(cx, Maker { tool, undoes: Some(step.change) }, plan).await
+}
+
+/// Plans that files become what they were before a change, if each still is what the change made.
+///
+/// # Errors
+/// As [`take_back`].
+pub async fn plan(cx: &Cx<Editor>, step: &Step) -> Result<Plan> {
+    let place = cx.state().place(cx).await?;
+    let mut plan = Plan::new(&place.folder);
+    let mut hindrances = Vec::new();
+    for file in &step.files {
+        match open(cx, place, &mut plan, file).await {
+            Ok(None) => {}
+            Ok(Some(hindrance)) => hindrances.push(hindrance),
+            Err(error) if error.kind == ErrorKind::Conflict => hindrances.push(error.message),
+            Err(error) => return Err(error),
+        }
+    }
+    if !hindrances.is_empty() {
+        let hint = "listBackups and restoreFile bring back any earlier state of a file";
+        let error = failed(HistoryError::Hindered { change: step.change, hindrances });
+        return Err(error.with_hint(hint));
+    }
+    // What moved goes back as it came.
+    for (number, file) in step.files.iter().enumerate() {
+        let from = file.moved_from.as_ref();
+        let source = from.and_then(|from| step.files.iter().position(|other| other.path == *from));
+        let Some(source) = source else { continue };
+        let is_pure = file.after.as_ref().map(|it| &it.content)
+            == step.files[source].before.as_ref().map(|it| &it.content);
+        if is_pure && step.files[source].after.is_none() && file.before.is_none() {
+            plan.rename(number, source);
+        }
+    }
+    for (number, file) in step.files.iter().enumerate() {
+        let Some(before) = &file.before else {
+            if plan.bytes(number).is_some() {
+                plan.delete(number);
+            }
+            continue;
+        };
+        if plan.is_pure_move(number) {
+            continue;
+        }
+        let bytes = contents(cx, &before.content).await?;
+        plan.write(number, bytes)?;
+        plan.files[number].permissions = Some(before.mode);
+    }
+    Ok(plan)
+}
+
+/// Adds a file to the plan. Returns why it cannot be taken back, if it cannot.
+async fn open(
+    cx: &Cx<Editor>,
+    place: &Place,
+    plan: &mut Plan,
+    file: &FileStep,
+) -> Result<Option<String>> {
+    let path = file.path.as_str();
+    if !file.path.is_in(&place.environment) {
+        return Ok(Some(format!("{path} is in another environment")));
+    }
+    let before = snapshot(cx, path).await?;
+    let digest = move |_: &Reporter| {
+        let found = before.as_ref().map(|before| before.bytes.digest().clone());
+        (before, found)
+    };
+    let (before, found) = cx.blocking(digest).await?;
+    if found.as_ref() == file.after.as_ref().map(|after| &after.content) {
+        plan.add(path, before)?;
+        return Ok(None);
+    }
+    let now = if found.is_some() { "was changed otherwise" } else { "is gone" };
+    Ok(Some(format!("{path} {now} since")))
+}

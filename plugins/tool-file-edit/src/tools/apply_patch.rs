@@ -1,0 +1,186 @@
+//! The tool `apply_patch`.
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::hooks::Preview;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::file_change::FileChange;
+
+use super::multi_file_edit::{check_is_its_own, there};
+use super::{check_seen, counts, edit_error, forgiven, given, preview_of, told_of};
+use crate::apply::{Maker, apply};
+use crate::edit::patch::{Action, Chunk, FilePatch, apply as patched, parse};
+use crate::edit::{Failed, rewrite};
+use crate::editor::Editor;
+use crate::mend::mend;
+use crate::plan::Plan;
+
+/// Files of one patch.
+const FILES_MAX: usize = 500;
+
+/// Edit files with a patch: all of it is applied, or nothing. The form is
+/// `*** Begin Patch`, then for each file a header and its lines, then `*** End Patch`:
+/// `*** Add File: PATH` and each line with `+`;
+/// `*** Delete File: PATH`;
+/// `*** Update File: PATH`, optionally `*** Move to: PATH`, and chunks in the order of the file. A
+/// chunk is `@@` or `@@ LINE` (a line before it, as a class or function), then lines that begin
+/// with ` ` (context, 3 around a change), `-` or `+`.
+#[derive(Clone, ToolInput)]
+#[tool(
+    name = "apply_patch",
+    core,
+    category = "filesystem",
+    destructive,
+    open_world = false,
+    previews,
+    traits("file_writer", "edits_by_patch"),
+    available_if(
+        environment_has = "files",
+        reason = "in a session whose execution environment has files"
+    )
+)]
+struct ApplyPatch {
+    /// The patch.
+    #[schemars(extend("x-jaato-touches" = "patch"))]
+    input: String,
+}
+
+impl Tool for ApplyPatch {
+    type State = Editor;
+
+    async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
+        let mended = mend(cx).await?;
+        let (files, plan, notes) = self.plan(cx).await?;
+        let applied = apply(cx, Maker { tool: "apply_patch", undoes: None }, plan).await?;
+        let mut result = json_object!({ "success": true });
+        for (key, wanted) in [("added", 'A'), ("modified", 'M'), ("deleted", 'D')] {
+            let those = files.iter().filter(|file| sign(file) == wanted);
+            let mut paths: Vec<&str> = those.map(|file| file.path.as_str()).collect();
+            paths.dedup();
+            if !paths.is_empty() {
+                result.insert(key.to_owned(), json!(paths));
+            }
+        }
+        let moves: Vec<Value> = files.iter().filter_map(moved).collect();
+        if !moves.is_empty() {
+            result.insert("moved".to_owned(), moves.into());
+        }
+        if !notes.is_empty() {
+            result.insert("notes".to_owned(), notes.into());
+        }
+        Ok(told_of(result, &applied, mended))
+    }
+
+    async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
+        let planned = self.plan(cx).await;
+        let count = planned.as_ref().map_or(0, |(files, ..)| files.len());
+        let said = |changes: &[FileChange]| {
+            let files = if count == 1 { "1 file" } else { &format!("{count} files") };
+            format!("Patch {files} {}", counts(changes))
+        };
+        preview_of(cx, planned.map(|(_, plan, _)| plan), said).await
+    }
+}
+
+tool!(ApplyPatch);
+
+fn sign(file: &FilePatch) -> char {
+    match &file.action {
+        Action::Add(_) => 'A',
+        Action::Delete => 'D',
+        Action::Update { .. } => 'M',
+    }
+}
+
+fn moved(file: &FilePatch) -> Option<Value> {
+    let Action::Update { move_to: Some(to), .. } = &file.action else { return None };
+    Some(json!({ "from": file.path, "to": to }))
+}
+
+impl ApplyPatch {
+    /// Plans all of it, and notes where a file has its lines otherwise than the patch.
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<(Vec<FilePatch>, Plan, Vec<String>)> {
+        let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
+        given("input", &self.input)?;
+        let files = parse(&self.input).map_err(|text| wrong(format!("invalid patch: {text}")))?;
+        if files.len() > FILES_MAX {
+            return Err(wrong(format!("a patch changes at most {FILES_MAX} files")));
+        }
+        let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
+        let mut notes = Vec::new();
+        for file in &files {
+            plan = match &file.action {
+                Action::Add(text) => add(cx, plan, &file.path, text).await?,
+                Action::Delete => delete(cx, plan, &file.path).await?,
+                Action::Update { move_to, chunks } => {
+                    plan = update(cx, plan, &file.path, chunks, &mut notes).await?;
+                    match move_to {
+                        Some(to) => rename(cx, plan, &file.path, to).await?,
+                        None => plan,
+                    }
+                }
+            };
+        }
+        Ok((files, plan, notes))
+    }
+}
+
+/// Writes a file whole. One that is there keeps its encoding and its line ends.
+async fn add(cx: &Cx<Editor>, mut plan: Plan, path: &str, text: &str) -> Result<Plan> {
+    let number = plan.open(cx, path).await?;
+    check_seen(cx, &plan, number).await?;
+    let made = match plan.bytes(number) {
+        Some(before) => rewrite(before, text),
+        None => Ok(text.as_bytes().to_vec()),
+    };
+    let made = made.map_err(|failed| edit_error(path, &[], "", failed))?;
+    plan.write(number, made)?;
+    Ok(plan)
+}
+
+async fn delete(cx: &Cx<Editor>, mut plan: Plan, path: &str) -> Result<Plan> {
+    let number = there(cx, &mut plan, path).await?;
+    check_is_its_own(cx, &plan, number).await?;
+    check_seen(cx, &plan, number).await?;
+    plan.delete(number);
+    Ok(plan)
+}
+
+async fn update(
+    cx: &Cx<Editor>,
+    mut plan: Plan,
+    path: &str,
+    chunks: &[Chunk],
+    notes: &mut Vec<String>,
+) -> Result<Plan> {
+    let number = there(cx, &mut plan, path).await.map_err(|error| match error.kind {
+        ErrorKind::NotFound => error.with_hint("`*** Add File: PATH` writes a new file"),
+        _ => error,
+    })?;
+    check_seen(cx, &plan, number).await?;
+    let (chunks, plan_there) = (chunks.to_vec(), Arc::new(plan));
+    let (path_there, plan) = (path.to_owned(), Arc::clone(&plan_there));
+    let work = move |_: &Reporter| {
+        let bytes = plan.bytes(number).unwrap_or_default();
+        patched(bytes, &chunks).map_err(|failed: Failed| edit_error(&path_there, bytes, "", failed))
+    };
+    let edited = cx.blocking(work).await??;
+    let mut plan = Arc::unwrap_or_clone(plan_there);
+    plan.write(number, edited.bytes)?;
+    notes.extend(edited.forgiven.map(|it| format!("{path}: {}", forgiven(&it))));
+    Ok(plan)
+}
+
+async fn rename(cx: &Cx<Editor>, mut plan: Plan, from: &str, to: &str) -> Result<Plan> {
+    let (source, target) = (plan.open(cx, from).await?, plan.open(cx, to).await?);
+    if source == target {
+        return Ok(plan);
+    }
+    if plan.bytes(target).is_some() {
+        let error = Error::new(ErrorKind::Conflict, format!("Destination already exists: {to}"));
+        return Err(error.with_hint("delete it before, in the same patch, to replace it"));
+    }
+    check_is_its_own(cx, &plan, source).await?;
+    plan.rename(source, target);
+    Ok(plan)
+}
