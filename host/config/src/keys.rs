@@ -497,7 +497,7 @@ keys! {
         threshold_percent: Percent = Percent::from(80), row().variables(&["JAATO_GC_THRESHOLD"]).limits(1, 100);
         /// How full the context should be, in percent, where more than old turns had to go.
         target_percent: u64 = 60, row().variables(&["JAATO_GC_TARGET"]).limits(1, 100);
-        /// Run the gc by itself; a context that is full, or that the provider refuses, is helped anyway.
+        /// Run the gc by itself; a context that is full, or refused, is helped anyway.
         auto_trigger: bool = true, row();
         /// Look before each request whether the gc must run; otherwise when a turn is over.
         check_before_send: bool = true, row();

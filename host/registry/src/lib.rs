@@ -4,9 +4,9 @@
 //! order of trust, and says who has which name.
 //!
 //! Invariants:
-//! - A name is taken once. A later plugin with the name of a plugin, a provider or an environment is
-//!   refused, and the refusal names both paths. A tool or a command whose name is taken is left out
-//!   alone, and its plugin stays if anything else of it is left.
+//! - A name is taken once. A later plugin with the name of a plugin, a provider or an
+//!   environment is refused, and the refusal names both paths. A tool or a command whose name is
+//!   taken is left out alone, and its plugin stays if anything else of it is left.
 //! - What could not be offered (a name, a schema, a text without bounds) is left out of its
 //!   plugin's description before anything else is looked at, and told.
 //! - The outcome depends on the order of the candidates and on the rules alone.

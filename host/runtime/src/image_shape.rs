@@ -1,4 +1,4 @@
-//! Width and height of PNG, JPEG, GIF and WebP images, and whether a file has all of its bytes. Pure.
+//! Width and height of PNG, JPEG, GIF and WebP images, and whether a file is whole. Pure.
 //!
 //! Nothing is decoded: the headers say how large an image is, and the frame of the file says where
 //! it ends.

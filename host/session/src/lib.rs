@@ -2,8 +2,9 @@
 //!
 //! A [`Session`] owns one conversation. It stands on [`jaato_types`], [`jaato_policy`] and its own
 //! traits ([`Provider`], [`ToolSet`], [`Hooks`], [`Asker`], [`EventSink`], [`OutputStore`], [`Gc`],
-//! [`Media`], [`Clock`], [`Ids`], [`Random`]); it knows nothing of dynamic libraries, files, terminals or
-//! networks. Whoever wires a host together implements the traits; tests use those of `testing`.
+//! [`Media`], [`Clock`], [`Ids`], [`Random`]). It knows nothing of dynamic libraries, files,
+//! terminals or networks. A program that wires a host together implements the traits; tests use
+//! those of `testing`.
 
 mod arguments;
 mod ask;

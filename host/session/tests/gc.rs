@@ -253,7 +253,7 @@ async fn a_guessed_window_shrinks_to_what_was_refused() {
 #[tokio::test(start_paused = true)]
 async fn finished_turns_go_before_the_open_one_is_touched() {
     let stage = Stage::new([Tool::echo("look")]);
-    // Above its own threshold the gc keeps everything; asked again when the window is full, it helps.
+    // At its threshold the gc keeps everything. Asked again when the window is full, it helps.
     stage.gc.does([GcBeat::Plan(GcPlan::default()), GcBeat::keeping(1)]);
     let mut session = after_turns(&stage, Stage::setup(), 2).await;
     stage.provider.then([Beat::text("so"), used(8_500)]);

@@ -72,8 +72,8 @@ pub struct HttpRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
     /// Whether the request is not sent if the user has no such credential: the answer is
-    /// `not_found` then, and the plugin may name another one. Otherwise only the vendor's own server
-    /// is not asked without it.
+    /// `not_found` then, and the plugin may name another one. Otherwise only the vendor's own
+    /// server is not asked without it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub credential_required: bool,
     /// The number of the body that was put together for it, in place of the frame's bytes.
