@@ -45,6 +45,7 @@ fn next_token(&mut self) -> Option<Token> {
 const SIGNS: &str = "\
 The area is 2 * 3 * 4 = 24; *.rs, **kwargs, int **p, 5 ~~ 6 and AT&amp;T.
 - [x] see [the docs](https://example.org), <b>bold</b>
+
 | a \\| b | `c \\| d` |
 |---|---|
 | 1 | 2 |
